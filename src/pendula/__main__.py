@@ -1,0 +1,5 @@
+"""`python -m pendula` is `pendula`."""
+
+from pendula.cli import main
+
+main()

@@ -1,0 +1,169 @@
+"""Many waiters, one flush: a thread that does all that waits, flushes once, and then acknowledges everybody.
+
+While a flush is under way new work gathers; the next flush covers all of it. Nobody hears of anything before the flush
+that makes it durable. An engine is only ever touched by its one thread.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from pendula.kernel.errors import WorldBroken
+from pendula.kernel.limits import WAITING_COMMANDS
+
+T = TypeVar("T")
+R = TypeVar("R")
+A = TypeVar("A")
+Loop: TypeAlias = asyncio.AbstractEventLoop
+
+
+class Busy(WorldBroken):
+    """As many commands wait as may wait; try again."""
+
+    code = "busy"
+
+
+class Closed(WorldBroken):
+    """The thread has ended and takes no more work."""
+
+    code = "closed"
+
+
+class GroupCommit(Generic[T, R]):
+    """Owns one thread. `do` is called for each item in order of arrival, `flush` once after all that waited."""
+
+    def __init__(
+        self,
+        do: Callable[[T], R],
+        flush: Callable[[], object],
+        limit: int = WAITING_COMMANDS.default,
+        name: str = "engine",
+    ) -> None:
+        self._do = do
+        self._flush = flush
+        self._limit = limit
+        self._name = name
+        self._queue: SimpleQueue[_Work | None] = SimpleQueue()
+        self._closed = False
+        self._closing = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    @property
+    def waiting(self) -> int:
+        """How many items wait to be taken."""
+        return self._queue.qsize()
+
+    async def submit(self, item: T) -> R:
+        """The result of `do(item)`, once durable; raises what it raised, `Busy` or `Closed`."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[R] = loop.create_future()
+        self._put(_Work(self._do, item, future, loop))
+        return await future
+
+    def call(self, item: T) -> R:
+        """The same for threads."""
+        future: Future[R] = Future()
+        self._put(_Work(self._do, item, future, None))
+        return future.result()
+
+    async def ask(self, question: Callable[[], A]) -> A:
+        """Read-only work on the engine's thread, where nothing changes meanwhile."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[A] = loop.create_future()
+        self._put(_Work(None, question, future, loop))
+        return await future
+
+    def close(self) -> None:
+        """Finish what waits, then end the thread."""
+        with self._closing:
+            if not self._closed:
+                self._closed = True
+                self._queue.put(None)
+        self._thread.join()
+
+    def _put(self, work: "_Work") -> None:
+        with self._closing:
+            if self._closed:
+                raise Closed(f"{self._name} has stopped")
+            if self._queue.qsize() >= self._limit:
+                raise Busy(f"{self._limit} commands wait for {self._name} already; try again", limit=self._limit)
+            self._queue.put(work)
+
+    def _run(self) -> None:
+        open_ = True
+        while open_:
+            batch, open_ = self._gather()
+            for work in batch:
+                work.run()
+            commands = [work for work in batch if work.do is not None]  # who only asked needs no flush
+            try:
+                if commands:
+                    self._flush()
+            except Exception as trouble:
+                for work in commands:
+                    work.error = work.error or trouble
+            _acknowledge(batch)
+
+    def _gather(self) -> tuple[list["_Work"], bool]:
+        """All that waits, at least one; the flag is False when it was the last."""
+        batch: list[_Work] = []
+        entry = self._queue.get()
+        try:
+            while entry is not None:
+                batch.append(entry)
+                if len(batch) >= self._limit:
+                    return batch, True
+                entry = self._queue.get_nowait()
+        except Empty:
+            return batch, True
+        return batch, False
+
+
+class _Work:
+    __slots__ = ("do", "error", "future", "item", "loop", "result")
+
+    def __init__(self, do: Callable[[Any], Any] | None, item: Any, future: Any, loop: Loop | None) -> None:
+        self.do = do
+        self.item = item
+        self.future = future
+        self.loop = loop
+        self.result: Any = None
+        self.error: Exception | None = None
+
+    def run(self) -> None:
+        try:
+            self.result = self.item() if self.do is None else self.do(self.item)
+        except Exception as error:
+            self.error = error
+
+    def tell(self) -> None:
+        # A waiter that was cancelled meanwhile is not told; what it asked for has happened all the same.
+        if self.future.done():
+            return
+        if self.error is None:
+            self.future.set_result(self.result)
+        else:
+            self.future.set_exception(self.error)
+
+
+def _acknowledge(batch: list[_Work]) -> None:
+    by_loop: dict[Loop, list[_Work]] = {}
+    for work in batch:
+        if work.loop is None:
+            work.tell()
+        else:
+            by_loop.setdefault(work.loop, []).append(work)
+    for loop, works in by_loop.items():
+        # One wake-up for all waiters of a loop: one for each would cost more than the flush.
+        with suppress(RuntimeError):  # a loop that is closed has nobody left to tell
+            loop.call_soon_threadsafe(_tell_all, works)
+
+
+def _tell_all(works: list[_Work]) -> None:
+    for work in works:
+        work.tell()

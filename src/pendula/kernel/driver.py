@@ -1,0 +1,266 @@
+"""The one road into a live engine: apply, append, flush, acknowledge, publish, in order of record numbers.
+
+Commands are applied at once in memory; callers and subscribers hear of them only after the flush that covers the
+input. Outcomes need no flush of their own: after a crash they are computed again and must agree. Server, command line,
+simulators and tests all use this road; a driver is safe for threads, its engine is touched by one at a time.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from itertools import islice
+from typing import Any, Generic, Self, TypeVar
+
+from pendula.kernel.bodies import (
+    Meta,
+    Nobody,
+    OutcomeBytes,
+    Recorder,
+    input_body,
+    outcome_bytes,
+    read_outcome,
+    snapshot_body,
+)
+from pendula.kernel.canonical import encode
+from pendula.kernel.engine import Engine, Outcome, Outside
+from pendula.kernel.errors import InputRefused, WorldBroken
+from pendula.kernel.journal import Journal, JournalBroken
+from pendula.kernel.limits import JOURNAL_BYTES, SNAPSHOT_EVERY, STREAM_BUFFER_EVENTS
+from pendula.kernel.replay import Factory, check_decisions, engine_from_snapshot, first_engine, follow, newest_engine
+from pendula.kernel.stream import EventLog, Gap, Published, Stream
+
+__all__ = ["DiskLow", "Driver", "EngineDefect", "Gap", "JournalFull", "Published", "ReplayDiffers", "Stream", "Ticket"]
+
+C = TypeVar("C")
+E = TypeVar("E")
+
+
+class DiskLow(WorldBroken):
+    """New inputs are refused before the disk is full, so that what runs can still be written down."""
+
+    code = "disk_low"
+
+
+class JournalFull(WorldBroken):
+    """The journal has reached its limit of bytes and nothing in it may be pruned."""
+
+    code = "journal_full"
+
+
+class EngineDefect(WorldBroken):
+    """An exception came out of an engine: our mistake. The command left no trace; the engine was built anew."""
+
+    code = "engine_defect"
+
+
+class ReplayDiffers(WorldBroken):
+    """On recovery the engine came to another outcome than the journal holds; nothing is taken until that is cleared."""
+
+    code = "replay_differs"
+
+
+class UnknownRecord(InputRefused):
+    code = "unknown_record"
+
+
+class Ticket(Generic[E]):
+    """A command that was applied; `outcome` may be read once it is durable."""
+
+    __slots__ = ("_bytes", "_error", "_outcome", "done", "n")
+
+    def __init__(self, n: int, outcome: Outcome[E], encoded: OutcomeBytes) -> None:
+        self.n = n
+        self.done = False
+        self._outcome = outcome
+        self._bytes = encoded
+        self._error: WorldBroken | None = None
+
+    @property
+    def outcome(self) -> Outcome[E]:
+        if self._error is not None:
+            raise self._error
+        assert self.done, f"record {self.n} is not durable yet: flush the driver first"
+        return self._outcome
+
+
+class Driver(Generic[C, E]):
+    """Owns an engine and its journal. `clock` gives the wall-clock text kept with each input; nothing decides by it."""
+
+    def __init__(
+        self,
+        engine: Engine[C, E],
+        journal: Journal,
+        *,
+        outside: Outside | None = None,
+        clock: Callable[[], str] | None = None,
+        snapshot_every: int = SNAPSHOT_EVERY.default,
+        journal_bytes: int = JOURNAL_BYTES.default,
+        buffer_events: int = STREAM_BUFFER_EVENTS.default,
+    ) -> None:
+        self.engine = engine
+        self.journal = journal
+        self.broken: WorldBroken | None = None
+        self.commands = 0
+        self._outside: Outside = outside if outside is not None else Nobody()
+        self._clock = clock
+        self._snapshot_every = snapshot_every
+        self._journal_bytes = journal_bytes
+        self._since_snapshot = 0
+        self._bytes_at_snapshot = journal.total_bytes
+        self._pending: deque[Ticket[E]] = deque()
+        self._lock = threading.RLock()
+        self._log: EventLog[E] = EventLog(journal, type(engine).events, buffer_events)
+
+    @classmethod
+    def recover(cls, journal: Journal, factory: Factory[C, E], **options: Any) -> Self:
+        """The engine as the journal left it: newest snapshot, then every input after it, outcomes compared."""
+        kind = factory(journal.header)
+        check_decisions(journal.header, kind)
+        engine, start = newest_engine(journal, kind)
+        driver = cls(engine, journal, **options)
+        driver._catch_up(start)
+        return driver
+
+    def submit(self, command: C, by: str, request_id: str | None = None) -> Ticket[E]:
+        """Apply a command in memory and buffer its records; raises `WorldBroken` when nothing more is taken."""
+        with self._lock:
+            self._refuse_if_not_well()
+            encoded_command = encode(command)
+            recorder = Recorder(self._outside)
+            self.engine.outside = recorder
+            try:
+                outcome = self.engine.apply(command)
+                encoded = outcome_bytes(outcome)
+            except Exception as defect:
+                raise self._rebuild_after(defect, encoded_command) from defect
+            meta = Meta(by, self._clock() if self._clock else None, request_id)
+            now = self.engine.now()
+            n = self.journal.append("input", now, input_body(encoded_command, recorder.answers, meta))
+            self.journal.append("outcome", now, encoded.body(n))
+            ticket = Ticket(n, outcome, encoded)
+            self._pending.append(ticket)
+            self.commands += 1
+            self._since_snapshot += 1
+            if self._snapshot_is_due():
+                self._snapshot()
+            return ticket
+
+    def flush(self) -> int:
+        """Make everything submitted so far durable, then acknowledge and publish it, in order."""
+        try:
+            durable = self.journal.flush()
+        except JournalBroken as trouble:
+            with self._lock:
+                self.broken = trouble
+                for ticket in self._pending:
+                    ticket._error = trouble
+                self._pending.clear()
+            raise
+        with self._lock:
+            while self._pending and self._pending[0].n <= durable:
+                ticket = self._pending.popleft()
+                ticket.done = True
+                self._log.publish(ticket.n, ticket._outcome.events, ticket._bytes.events)
+        self._log.tell()
+        return durable
+
+    def subscribe(self, after: str | None = None) -> Stream[E]:
+        """Events after the id `n.k`, from the buffer or the journal; without an id, from now on."""
+        return self._log.subscribe(after)
+
+    def on_publish(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call `callback`, on the thread that flushes, after new events; the returned function ends that."""
+        return self._log.on_publish(callback)
+
+    def engine_at(self, n: int) -> Engine[C, E]:
+        """A separate engine as it was after record `n`: the nearest snapshot before it, then replay."""
+        if not self.journal.first_n <= n <= self.journal.durable_n:
+            raise UnknownRecord(
+                f"There is no record {n}; the journal holds {self.journal.first_n} to {self.journal.durable_n}",
+                n=n,
+                first_n=self.journal.first_n,
+                last_n=self.journal.durable_n,
+            )
+        earlier = [at for at, _ in self.journal.snapshots() if at <= n]
+        if earlier:
+            engine, start = engine_from_snapshot(self.journal, type(self.engine), earlier[-1])
+        else:
+            engine, start = first_engine(self.journal, type(self.engine))
+        if start > n + 1:
+            raise UnknownRecord(f"Record {n} lies before the first snapshot that is left", n=n, first_n=start - 1)
+        # Nothing is drawn from `follow` beyond n: it applies an input before it hands the record out.
+        for _ in islice(follow(engine, self.journal, start), n + 1 - start):
+            pass
+        return engine
+
+    def close(self) -> None:
+        """A clean stop: snapshot, flush, close the journal."""
+        with self._lock:
+            if self.broken is None:
+                if self._since_snapshot:
+                    self._snapshot()
+                self.flush()
+            self.journal.close()
+
+    def _refuse_if_not_well(self) -> None:
+        if self.broken is not None:
+            raise self.broken
+        if self.journal.disk_low:
+            raise DiskLow("The disk is nearly full; no new input is taken until there is room")
+        if self.journal.total_bytes > self._journal_bytes:
+            raise JournalFull(
+                f"The journal has {self.journal.total_bytes} bytes, allowed are {self._journal_bytes}",
+                value=self.journal.total_bytes,
+                allowed=self._journal_bytes,
+            )
+
+    def _snapshot_is_due(self) -> bool:
+        # By bytes too: pruning needs two snapshots well within the journal's limit.
+        grown = self.journal.total_bytes - self._bytes_at_snapshot
+        return self._since_snapshot >= self._snapshot_every or grown > self._journal_bytes // 8
+
+    def _snapshot(self) -> None:
+        self._since_snapshot = 0
+        self.journal.append("snapshot", self.engine.now(), snapshot_body(self.engine.decisions, self.engine.state()))
+        if self.journal.total_bytes > self._journal_bytes // 2:
+            self.journal.prune(self._journal_bytes // 2)
+        self._bytes_at_snapshot = self.journal.total_bytes
+
+    def _catch_up(self, start: int) -> None:
+        """Apply what the journal holds after the snapshot; write the outcomes that the crash took."""
+        computed: dict[int, OutcomeBytes] = {}
+        for record, step in follow(self.engine, self.journal, start):
+            if step is not None:
+                if step.outcome is None:
+                    raise ReplayDiffers(f"Record {step.n} cannot be applied again: {step.defect}", n=step.n)
+                computed[step.n] = step.outcome
+                self._since_snapshot += 1
+            elif record.kind == "outcome":
+                recorded = read_outcome(record.body)
+                again = computed.pop(recorded.of, None)
+                if again is not None and again.digest() != recorded.digest:
+                    raise ReplayDiffers(
+                        f"Record {recorded.of} has another outcome than the journal holds; `pendula replay` shows it",
+                        n=recorded.of,
+                    )
+        for n, outcome in sorted(computed.items()):
+            self.journal.append("outcome", self.engine.now(), outcome.body(n))
+        if computed:
+            self.journal.flush()
+
+    def _rebuild_after(self, defect: Exception, command: bytes) -> EngineDefect:
+        """Throw the engine away, whatever state it is in, and build it from the journal again."""
+        self.journal.append("note", 0, encode({"command": command.decode(), "defect": repr(defect)}))
+        self.flush()
+        answer = EngineDefect(
+            f"The engine failed on a command: {defect!r}. The command left no trace", defect=repr(defect)
+        )
+        try:
+            engine, start = newest_engine(self.journal, type(self.engine))
+            for _ in follow(engine, self.journal, start):
+                pass
+        except Exception as trouble:
+            self.broken = WorldBroken(f"The engine failed and could not be built again: {trouble!r}")
+            raise self.broken from trouble
+        self.engine = engine
+        return answer

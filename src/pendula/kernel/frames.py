@@ -1,0 +1,155 @@
+"""The bytes of a journal segment: frames, records, headers, and what a damaged segment means.
+
+A frame is `length u32 | crc32 u32 | chain 32 bytes | body`, little-endian. The CRC-32 covers chain and body;
+`chain(n) = sha256(chain(n-1) ‖ body)`, and `chain(-1)` is the digest of the configuration. The first frame of a
+segment holds its header, every further one a record. Golden bytes are in the tests; a change of form is a new
+`FORMAT`, and a reader stays for every older one.
+"""
+
+import re
+import struct
+from collections.abc import Iterator
+from decimal import Decimal
+from hashlib import sha256
+from typing import Literal, NamedTuple
+from zlib import crc32
+
+import msgspec
+from msgspec import Raw, Struct
+
+from pendula.kernel.canonical import Json, encode
+from pendula.kernel.errors import WorldBroken
+from pendula.kernel.limits import RECORD_BYTES
+
+FORMAT = 1
+OVERHEAD = 40
+_PREFIX = struct.Struct("<II")
+_START_OF_RECORD = re.compile(rb'\{"body":')
+
+Kind = Literal["input", "outcome", "snapshot", "note"]
+
+
+class JournalCorrupt(WorldBroken):
+    """Something in the middle of a journal cannot be what was written. Facts: `file`, `offset`."""
+
+    code = "journal_corrupt"
+
+
+class Header(Struct, frozen=True):
+    """First frame of every segment, so that old segments can be removed."""
+
+    format: int
+    room: str
+    decisions: int
+    time_unit: str
+    package: str
+    config: Json
+    config_digest: str
+    segment: int
+    first_n: int
+    chain: str
+
+
+class Record(Struct, frozen=True):
+    """One line of a journal; `t` is engine time after the command, never wall-clock."""
+
+    n: int
+    t: int
+    kind: Kind
+    body: Raw
+
+
+class Frame(NamedTuple):
+    """A frame whose checksum holds, with its place in the segment."""
+
+    start: int
+    end: int
+    chain: bytes
+    body: bytes
+
+
+_read_record = msgspec.json.Decoder(Record).decode
+# Decimals in a configuration must come back exact: a float would give other canonical bytes.
+_read_header = msgspec.json.Decoder(Header, float_hook=Decimal).decode
+
+
+def record_body(n: int, t: int, kind: str, body: bytes) -> bytes:
+    """The canonical JSON of a record, given the canonical JSON of its inner body."""
+    return b'{"body":%b,"kind":"%b","n":%d,"t":%d}' % (body, kind.encode(), n, t)
+
+
+def seal(previous: bytes, body: bytes) -> tuple[bytes, bytes]:
+    """The frame of `body` after the chain digest `previous`, and the chain digest after it."""
+    RECORD_BYTES.check(len(body))
+    chain = sha256(previous + body).digest()
+    return _PREFIX.pack(len(body), crc32(body, crc32(chain))) + chain + body, chain
+
+
+def seal_header(header: Header) -> bytes:
+    """A header's frame is checked like a record's, but the chain of records runs past it."""
+    return seal(bytes.fromhex(header.chain), encode(header))[0]
+
+
+def frame_at(data: bytes, start: int) -> Frame | None:
+    """The frame that begins at `start`, or None where there is none whose length and checksum hold."""
+    if start + OVERHEAD > len(data):
+        return None
+    length, checksum = _PREFIX.unpack_from(data, start)
+    end = start + OVERHEAD + length
+    if end > len(data) or crc32(data[start + 8 : end]) != checksum:
+        return None
+    return Frame(start, end, data[start + 8 : start + OVERHEAD], data[start + OVERHEAD : end])
+
+
+def read_record(frame: Frame, file: str) -> Record:
+    """The record in a frame; its checksum held, so anything else there is corruption."""
+    try:
+        return _read_record(frame.body)
+    except msgspec.DecodeError:
+        raise corrupt(file, frame.start, "a frame holds no record") from None
+
+
+def read_header(data: bytes, file: str) -> tuple[Header, int]:
+    """The header of a segment and the offset of its first record."""
+    frame = frame_at(data, 0)
+    if frame is None:
+        raise corrupt(file, 0, "the header is damaged")
+    try:
+        header = _read_header(frame.body)
+    except msgspec.DecodeError:
+        raise corrupt(file, 0, "the first frame holds no header") from None
+    if header.format != FORMAT:
+        raise corrupt(file, 0, f"format {header.format} is unknown; this version reads format {FORMAT}")
+    if sha256(bytes.fromhex(header.chain) + frame.body).digest() != frame.chain:
+        raise corrupt(file, 0, "the header's digest does not hold")
+    return header, frame.end
+
+
+def records(data: bytes, start: int, chain: bytes, n: int, file: str) -> Iterator[tuple[Frame, Record]]:
+    """All records from `start`, checked: numbers without gaps, digests chained. Ends before the first invalid frame."""
+    while (frame := frame_at(data, start)) is not None:
+        record = read_record(frame, file)
+        if record.n != n:
+            raise corrupt(file, start, f"record {n} was expected, record {record.n} is there")
+        chain = sha256(chain + frame.body).digest()
+        if chain != frame.chain:
+            raise corrupt(file, start, f"the chain of digests breaks at record {n}")
+        yield frame, record
+        start, n = frame.end, n + 1
+
+
+def follows(data: bytes, start: int, n: int) -> int | None:
+    """Offset of a valid frame with number `n` or later: proof that the invalid one at `start` was whole once."""
+    for match in _START_OF_RECORD.finditer(data, start + OVERHEAD):
+        frame = frame_at(data, match.start() - OVERHEAD)
+        if frame is not None and read_record(frame, "").n >= n:
+            return frame.start
+    return None
+
+
+def corrupt(file: str, offset: int, what: str) -> JournalCorrupt:
+    return JournalCorrupt(
+        f"The journal is corrupt: {what} ({file}, offset {offset}). Nothing was changed; restore it from a backup",
+        file=file,
+        offset=offset,
+    )

@@ -1,0 +1,383 @@
+"""The journal: segments of framed, checksummed, chained records, with group commit.
+
+`append` numbers and buffers a record; `flush` makes everything appended so far durable with one write and one sync, so
+that many waiters share it. A write or sync that fails breaks the journal for good: nothing is retried on the same
+handle, because after a failed sync nobody knows what the disk holds.
+
+Opening reads and checks every segment. A torn tail, what a crash leaves of the last unsynced write, is copied to a
+`.cut` file and cut off; anything else that does not fit is `journal_corrupt`, and nothing is opened for writing.
+"""
+
+import threading
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from typing import NoReturn, Protocol
+
+import msgspec
+from msgspec import Struct
+
+import pendula
+from pendula.kernel.canonical import Json, digest
+from pendula.kernel.disk import Disk, replace
+from pendula.kernel.errors import InputRefused, WorldBroken
+from pendula.kernel.frames import (
+    FORMAT,
+    Header,
+    Kind,
+    Record,
+    corrupt,
+    follows,
+    read_header,
+    record_body,
+    records,
+    seal,
+    seal_header,
+)
+from pendula.kernel.limits import MIN_FREE_BYTES, SEGMENT_BYTES
+
+__all__ = ["FileJournal", "Header", "Journal", "JournalBroken", "JournalExists", "JournalMissing", "Kind", "Record"]
+
+SUFFIX = ".journal"
+
+
+class JournalBroken(WorldBroken):
+    """A write or sync failed once; this journal takes nothing more. Reopen it to go on from what is durable."""
+
+    code = "journal_broken"
+
+
+class JournalMissing(WorldBroken):
+    code = "journal_missing"
+
+
+class JournalExists(InputRefused):
+    code = "journal_exists"
+
+
+class Journal(Protocol):
+    """What a driver and a replay need of a journal."""
+
+    header: Header
+
+    def append(self, kind: Kind, t: int, body: bytes) -> int:
+        """Number and buffer a record whose inner body is canonical JSON; never blocks on the disk."""
+        ...
+
+    def flush(self) -> int:
+        """All up to the returned number is durable."""
+        ...
+
+    def read(self, start: int = 0) -> Iterator[Record]:
+        """The durable records from number `start` on."""
+        ...
+
+    def snapshots(self) -> Sequence[tuple[int, int]]:
+        """(n, t) ascending: the index of the time slider."""
+        ...
+
+    def prune(self, keep_bytes: int) -> int:
+        """Remove whole segments before the newest snapshot but one; returns how many."""
+        ...
+
+    def close(self) -> None: ...
+
+    @property
+    def first_n(self) -> int: ...
+
+    @property
+    def durable_n(self) -> int:
+        """Number of the last durable record, -1 when there is none."""
+        ...
+
+    @property
+    def total_bytes(self) -> int: ...
+
+    @property
+    def disk_low(self) -> bool:
+        """True while the disk has less free space than allowed; looked at after each flush."""
+        ...
+
+
+class Segment(Struct):
+    """One file of the journal: records first_n … first_n + k, in `size` valid bytes."""
+
+    name: str
+    first_n: int
+    size: int
+    chain: bytes
+
+
+class Cut(Struct, frozen=True):
+    """A torn tail: the bytes after `offset` were never acknowledged."""
+
+    name: str
+    offset: int
+    data: bytes
+
+
+class _Contents(Struct):
+    header: Header
+    segments: list[Segment]
+    snapshots: list[tuple[int, int]]
+    next_n: int
+    chain: bytes
+    cut: Cut | None
+
+
+class FileJournal:
+    """The journal on a `Disk`. Safe for threads; appends do not wait for a flush under way."""
+
+    def __init__(self, disk: Disk, contents: _Contents, *, segment_bytes: int, min_free_bytes: int) -> None:
+        self.header = contents.header
+        self.cut_tail_bytes = len(contents.cut.data) if contents.cut else 0
+        self._disk = disk
+        self._segments = contents.segments
+        self._snapshots = contents.snapshots
+        self._next_n = contents.next_n
+        self._chain = contents.chain
+        self._durable_n = contents.next_n - 1
+        self._segment_bytes = segment_bytes
+        self._min_free_bytes = min_free_bytes
+        self._frames: list[bytes] = []
+        self._new_snapshots: list[tuple[int, int]] = []
+        self._chain_before_frames = contents.chain
+        self._broken: str | None = None
+        self._appending = threading.Lock()
+        self._flushing = threading.Lock()
+        self._disk_low = False
+
+    @classmethod
+    def create(
+        cls,
+        disk: Disk,
+        *,
+        room: str,
+        decisions: int,
+        time_unit: str,
+        config: Json,
+        segment_bytes: int = SEGMENT_BYTES.default,
+        min_free_bytes: int = MIN_FREE_BYTES.default,
+    ) -> "FileJournal":
+        """A new, empty, durable journal; refused where one exists."""
+        if _segment_names(disk):
+            raise JournalExists(f"There is a journal already: {disk!r}")
+        config_digest = digest(config)
+        header = Header(
+            FORMAT, room, decisions, time_unit, pendula.__version__, config, config_digest, 0, 0, config_digest
+        )
+        chain = bytes.fromhex(config_digest)
+        contents = _Contents(header, [], [], 0, chain, None)
+        journal = cls(disk, contents, segment_bytes=segment_bytes, min_free_bytes=min_free_bytes)
+        try:
+            journal._begin_segment(0, chain)
+            journal._look_at_free_space()
+        except OSError as trouble:
+            journal._break(trouble)
+        return journal
+
+    @classmethod
+    def open(
+        cls,
+        disk: Disk,
+        *,
+        segment_bytes: int = SEGMENT_BYTES.default,
+        min_free_bytes: int = MIN_FREE_BYTES.default,
+        read_only: bool = False,
+    ) -> "FileJournal":
+        """Check every record; cut a torn tail off (unless `read_only`); ready to append."""
+        contents = _read_contents(disk)
+        journal = cls(disk, contents, segment_bytes=segment_bytes, min_free_bytes=min_free_bytes)
+        if read_only:
+            journal._broken = "it was opened for reading only"
+            return journal
+        try:
+            _remove_drafts(disk)
+            if contents.cut is not None:
+                _cut_off(disk, contents.cut)
+            journal._look_at_free_space()
+        except OSError as trouble:
+            journal._break(trouble)
+        return journal
+
+    @property
+    def first_n(self) -> int:
+        return self._segments[0].first_n
+
+    @property
+    def durable_n(self) -> int:
+        return self._durable_n
+
+    @property
+    def total_bytes(self) -> int:
+        return sum(segment.size for segment in self._segments)
+
+    @property
+    def disk_low(self) -> bool:
+        return self._disk_low
+
+    def append(self, kind: Kind, t: int, body: bytes) -> int:
+        with self._appending:
+            if self._broken is not None:
+                self._refuse()
+            n = self._next_n
+            frame, chain = seal(self._chain, record_body(n, t, kind, body))
+            if kind == "snapshot":
+                self._new_snapshots.append((n, t))
+            self._frames.append(frame)
+            self._chain = chain
+            self._next_n = n + 1
+            return n
+
+    def flush(self) -> int:
+        with self._flushing:
+            with self._appending:
+                if self._broken is not None:
+                    self._refuse()
+                frames, self._frames = self._frames, []
+                snapshots, self._new_snapshots = self._new_snapshots, []
+                before, self._chain_before_frames = self._chain_before_frames, self._chain
+                last = self._next_n - 1
+            if frames:
+                try:
+                    self._write(frames, before)
+                except OSError as trouble:
+                    self._break(trouble)
+                self._snapshots.extend(snapshots)
+                self._durable_n = last
+            return self._durable_n
+
+    def read(self, start: int = 0) -> Iterator[Record]:
+        last = self._durable_n
+        segments = list(self._segments)
+        first = max(0, bisect_right(segments, start, key=lambda segment: segment.first_n) - 1)
+        for segment in segments[first:]:
+            if segment.first_n > last:
+                return
+            data = self._disk.read(segment.name)
+            _, offset = read_header(data, segment.name)
+            for _, record in records(data, offset, segment.chain, segment.first_n, segment.name):
+                if record.n > last:
+                    return
+                if record.n >= start:
+                    yield record
+
+    def snapshots(self) -> Sequence[tuple[int, int]]:
+        return tuple(self._snapshots)
+
+    def prune(self, keep_bytes: int) -> int:
+        removed = 0
+        with self._flushing:
+            if len(self._snapshots) < 2:
+                return 0
+            needed = self._snapshots[-2][0]
+            while self.total_bytes > keep_bytes and len(self._segments) > 1 and self._segments[1].first_n <= needed:
+                try:
+                    self._disk.remove(self._segments[0].name)
+                    # One by one: a later segment must never be gone while an earlier one is still there.
+                    self._disk.sync_dir()
+                except OSError as trouble:
+                    self._break(trouble)
+                del self._segments[0]
+                removed += 1
+            self._snapshots = [entry for entry in self._snapshots if entry[0] >= self.first_n]
+        return removed
+
+    def close(self) -> None:
+        """Flush, if anything waits and the journal is well, and let go of the disk."""
+        if self._broken is None:
+            self.flush()
+            self._broken = "it was closed"
+        self._disk.close()
+
+    def _write(self, frames: list[bytes], chain_before: bytes) -> None:
+        if self._segments[-1].size >= self._segment_bytes:
+            self._begin_segment(self._durable_n + 1, chain_before)
+        segment = self._segments[-1]
+        data = b"".join(frames)
+        self._disk.append(segment.name, data)
+        self._disk.sync(segment.name)
+        segment.size += len(data)
+        self._look_at_free_space()
+
+    def _begin_segment(self, first_n: int, chain: bytes) -> None:
+        number = int(self._segments[-1].name.removesuffix(SUFFIX)) + 1 if self._segments else 0
+        header = msgspec.structs.replace(
+            self.header, package=pendula.__version__, segment=number, first_n=first_n, chain=chain.hex()
+        )
+        name = f"{number:08d}{SUFFIX}"
+        data = seal_header(header)
+        # By way of a draft: a segment that exists has a whole header, whatever the crash.
+        replace(self._disk, name, data)
+        self._segments.append(Segment(name, first_n, len(data), chain))
+
+    def _look_at_free_space(self) -> None:
+        self._disk_low = self._disk.free_bytes() < self._min_free_bytes
+
+    def _break(self, trouble: OSError) -> NoReturn:
+        self._broken = str(trouble)
+        self._refuse(trouble)
+
+    def _refuse(self, cause: BaseException | None = None) -> NoReturn:
+        raise JournalBroken(f"The journal takes no more records: {self._broken}", reason=self._broken) from cause
+
+
+def _segment_names(disk: Disk) -> list[str]:
+    return [name for name in disk.list() if name.endswith(SUFFIX)]
+
+
+def _remove_drafts(disk: Disk) -> None:
+    drafts = [name for name in disk.list() if name.endswith(f"{SUFFIX}.tmp")]
+    for name in drafts:
+        disk.remove(name)
+    if drafts:
+        disk.sync_dir()
+
+
+def _read_contents(disk: Disk) -> _Contents:
+    names = _segment_names(disk)
+    if not names:
+        raise JournalMissing(f"There is no journal: {disk!r}")
+    first, _ = read_header(disk.read(names[0]), names[0])
+    contents = _Contents(first, [], [], first.first_n, bytes.fromhex(first.chain), None)
+    for name in names:
+        _read_segment(disk, name, contents, is_last=name == names[-1])
+    return contents
+
+
+def _read_segment(disk: Disk, name: str, contents: _Contents, is_last: bool) -> None:
+    data = disk.read(name)
+    header, offset = read_header(data, name)
+    _check_header(header, name, contents)
+    segment = Segment(name, header.first_n, offset, contents.chain)
+    for frame, record in records(data, offset, contents.chain, contents.next_n, name):
+        contents.chain, contents.next_n = frame.chain, record.n + 1
+        segment.size = frame.end
+        if record.kind == "snapshot":
+            contents.snapshots.append((record.n, record.t))
+    contents.segments.append(segment)
+    if segment.size < len(data):
+        if not is_last or follows(data, segment.size, contents.next_n) is not None:
+            raise corrupt(name, segment.size, f"record {contents.next_n} is damaged and later ones are whole")
+        contents.cut = Cut(name, segment.size, data[segment.size :])
+
+
+def _check_header(header: Header, name: str, contents: _Contents) -> None:
+    first = contents.header
+    expected = msgspec.structs.replace(
+        first,
+        package=header.package,
+        segment=first.segment + len(contents.segments),
+        first_n=contents.next_n,
+        chain=contents.chain.hex(),
+    )
+    if header != expected or name != f"{header.segment:08d}{SUFFIX}":
+        raise corrupt(name, 0, "the header does not continue the segment before it")
+    if header.config_digest != digest(header.config):
+        raise corrupt(name, 0, "the configuration does not have the digest that the header names")
+
+
+def _cut_off(disk: Disk, cut: Cut) -> None:
+    """Keep what is cut in a file of its own, then put the valid part in the segment's place."""
+    whole = disk.read(cut.name)
+    replace(disk, f"{cut.name.removesuffix(SUFFIX)}-{cut.offset}.cut", cut.data)
+    replace(disk, cut.name, whole[: cut.offset])

@@ -1,0 +1,60 @@
+"""How much is too much: every limit has a name, a default, a unit and the code of its refusal.
+
+Settings may change the numbers; the names and codes are part of the public contract (docs/reference/limits.md).
+"""
+
+from msgspec import Struct
+
+from pendula.kernel.errors import LimitExceeded
+
+KIB = 1024
+MIB = 1024 * KIB
+GIB = 1024 * MIB
+
+
+class Limit(Struct, frozen=True):
+    """A named bound; `check` refuses what lies above it."""
+
+    name: str
+    default: int
+    unit: str
+    code: str
+    sentence: str
+
+    def check(self, value: int, allowed: int | None = None) -> None:
+        """Raise `LimitExceeded` if `value` is above `allowed` (the default when not given)."""
+        most = self.default if allowed is None else allowed
+        if value > most:
+            raise LimitExceeded(
+                f"{self.sentence}: {value} {self.unit}, allowed are {most}",
+                limit=self.name,
+                limit_code=self.code,
+                value=value,
+                allowed=most,
+            )
+
+
+DOCUMENT_BYTES = Limit("document_bytes", 64 * MIB, "bytes", "document_too_large", "The document is too large")
+DOCUMENT_DEPTH = Limit("document_depth", 64, "levels", "document_too_deep", "The document is nested too deeply")
+DOCUMENT_NODES = Limit("document_nodes", 5_000_000, "values", "too_many_values", "The document has too many values")
+DOCUMENT_FAULTS = Limit("document_faults", 100, "faults", "too_many_faults", "The document has too many faults to list")
+INTEGER_DIGITS = Limit("integer_digits", 4300, "digits", "number_too_long", "The number is too long")
+
+RECORD_BYTES = Limit("record_bytes", 64 * MIB, "bytes", "record_too_large", "The journal record is too large")
+SEGMENT_BYTES = Limit("segment_bytes", 16 * MIB, "bytes", "segment_full", "The journal segment is full")
+JOURNAL_BYTES = Limit("journal_bytes", 4 * GIB, "bytes", "journal_full", "The journal is full")
+SNAPSHOT_EVERY = Limit("snapshot_every", 10_000, "commands", "snapshot_due", "A snapshot is due")
+MIN_FREE_BYTES = Limit("min_free_bytes", 64 * MIB, "bytes", "disk_low", "The disk is nearly full")
+
+WAITING_COMMANDS = Limit("waiting_commands", 1000, "commands", "busy", "Too many commands wait for this engine")
+STREAM_BUFFER_EVENTS = Limit("stream_buffer_events", 10_000, "events", "stream_gap", "The reader fell behind")
+STREAMS = Limit("streams", 256, "streams", "too_many_streams", "Too many streams are open")
+STREAMS_PER_TOKEN = Limit(
+    "streams_per_token", 64, "streams", "too_many_streams", "This token has too many streams open"
+)
+BODY_BYTES = Limit("body_bytes", 8 * MIB, "bytes", "body_too_large", "The request body is too large")
+REQUESTS = Limit("requests", 512, "requests", "too_many_requests", "Too many requests are being answered")
+HEADER_SECONDS = Limit("header_seconds", 10, "seconds", "slow_request", "The request took too long to arrive")
+
+ALL: tuple[Limit, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Limit))
+BY_NAME: dict[str, Limit] = {limit.name: limit for limit in ALL}

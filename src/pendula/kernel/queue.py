@@ -1,0 +1,265 @@
+"""What happens next: events in the total order (time, rank, sequence), cancelled at the cost of one set operation.
+
+Two implementations of one contract, which give the same events in the same order. `HeapQueue` serves any times.
+`BucketQueue` is faster where many events share few instants, as the minutes of an epoch do.
+"""
+
+from bisect import insort
+from collections.abc import Iterable, Iterator
+from heapq import heapify, heappop, heappush
+from typing import Generic, Protocol, TypeAlias, TypeVar
+
+from pendula.kernel.errors import WrongUsage
+
+T = TypeVar("T")
+
+# (time, rank, sequence, item): sequences are unique, so that comparing two entries never reaches the items.
+Entry: TypeAlias = tuple[int, int, int, T]
+
+# So few dead entries are left where they are: removing them costs more than passing them.
+_FEW = 64
+
+
+class EventQueue(Protocol[T]):
+    """Events in the order (time, rank, sequence); `len` counts the living ones.
+
+    Rank says what goes first within an instant; the sequence is the order of pushing. The sequence number is also the
+    handle of an event. A queue made of `list(queue)` and `queue.next_seq` goes on as the old one would have, and old
+    handles are valid in it.
+    """
+
+    @property
+    def next_seq(self) -> int:
+        """The sequence number of the next push."""
+        ...
+
+    def push(self, time: int, rank: int, item: T) -> int:
+        """Add an event and return its handle."""
+        ...
+
+    def pop(self) -> Entry[T]:
+        """Take the first event out; IndexError when there is none."""
+        ...
+
+    def pop_instant(self) -> list[Entry[T]]:
+        """Take out all events of the earliest instant, in order; an empty list when there is none."""
+        ...
+
+    def peek(self) -> Entry[T] | None:
+        """The event that `pop` would give."""
+        ...
+
+    def cancel(self, handle: int) -> bool:
+        """Take an event out, wherever it stands; False if it is not there (any more)."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[Entry[T]]:
+        """All living events, in order."""
+        ...
+
+
+class HeapQueue(Generic[T]):
+    """An `EventQueue` over a binary heap."""
+
+    __slots__ = ("_dead", "_heap", "_living", "_next")
+
+    def __init__(self, entries: Iterable[Entry[T]] = (), next_seq: int = 0) -> None:
+        self._heap = list(entries)
+        self._living = _sequences(self._heap, next_seq)
+        self._next = next_seq
+        self._dead = 0
+        heapify(self._heap)
+
+    @property
+    def next_seq(self) -> int:
+        return self._next
+
+    def push(self, time: int, rank: int, item: T) -> int:
+        seq = self._next
+        self._next = seq + 1
+        self._living.add(seq)
+        heappush(self._heap, (time, rank, seq, item))
+        return seq
+
+    def pop(self) -> Entry[T]:
+        while True:
+            entry = heappop(self._heap)
+            try:
+                self._living.remove(entry[2])
+            except KeyError:
+                self._dead -= 1
+            else:
+                return entry
+
+    def pop_instant(self) -> list[Entry[T]]:
+        taken: list[Entry[T]] = []
+        first = following = self.peek()
+        while first and following and following[0] == first[0]:
+            taken.append(self.pop())
+            following = self.peek()
+        return taken
+
+    def peek(self) -> Entry[T] | None:
+        heap = self._heap
+        while heap:
+            if heap[0][2] in self._living:
+                return heap[0]
+            heappop(heap)
+            self._dead -= 1
+        return None
+
+    def cancel(self, handle: int) -> bool:
+        if handle not in self._living:
+            return False
+        self._living.remove(handle)
+        self._dead += 1
+        if self._dead > max(_FEW, len(self._living)):
+            self._heap = [entry for entry in self._heap if entry[2] in self._living]
+            self._dead = 0
+            heapify(self._heap)
+        return True
+
+    def __len__(self) -> int:
+        return len(self._living)
+
+    def __iter__(self) -> Iterator[Entry[T]]:
+        return iter(sorted(entry for entry in self._heap if entry[2] in self._living))
+
+
+class BucketQueue(Generic[T]):
+    """An `EventQueue` with a bucket for each instant and a heap of the instants.
+
+    A bucket is a plain list in the order of pushing; it is sorted once, when its instant is opened. Entries of the
+    opened instant before `_at` have been handed out.
+    """
+
+    __slots__ = ("_at", "_buckets", "_dead", "_living", "_next", "_now", "_opened", "_times")
+
+    def __init__(self, entries: Iterable[Entry[T]] = (), next_seq: int = 0) -> None:
+        given = list(entries)
+        self._living = _sequences(given, next_seq)
+        self._next = next_seq
+        self._buckets: dict[int, list[Entry[T]]] = {}
+        self._times: list[int] = []
+        self._now = 0
+        self._opened: list[Entry[T]] = []
+        self._at = 0
+        self._dead = 0
+        self._fill(given)
+
+    @property
+    def next_seq(self) -> int:
+        return self._next
+
+    def push(self, time: int, rank: int, item: T) -> int:
+        seq = self._next
+        self._next = seq + 1
+        self._living.add(seq)
+        if time > self._now:
+            bucket = self._buckets.get(time)
+            if bucket is not None:
+                bucket.append((time, rank, seq, item))
+            else:
+                self._buckets[time] = [(time, rank, seq, item)]
+                heappush(self._times, time)
+        else:
+            self._push_at_once((time, rank, seq, item))
+        return seq
+
+    def pop(self) -> Entry[T]:
+        while True:
+            at = self._at
+            try:
+                entry = self._opened[at]
+            except IndexError:
+                self._open()
+                continue
+            self._at = at + 1
+            try:
+                self._living.remove(entry[2])
+            except KeyError:
+                self._dead -= 1
+            else:
+                return entry
+
+    def pop_instant(self) -> list[Entry[T]]:
+        if self.peek() is None:
+            return []
+        rest = self._opened[self._at :]
+        taken = [entry for entry in rest if entry[2] in self._living]
+        self._living.difference_update([entry[2] for entry in taken])
+        self._dead -= len(rest) - len(taken)
+        self._opened, self._at = [], 0
+        return taken
+
+    def peek(self) -> Entry[T] | None:
+        while self._living:
+            if self._at == len(self._opened):
+                self._open()
+            entry = self._opened[self._at]
+            if entry[2] in self._living:
+                return entry
+            self._at += 1
+            self._dead -= 1
+        return None
+
+    def cancel(self, handle: int) -> bool:
+        if handle not in self._living:
+            return False
+        self._living.remove(handle)
+        self._dead += 1
+        if self._dead > max(_FEW, len(self._living)):
+            self._fill(self)
+        return True
+
+    def __len__(self) -> int:
+        return len(self._living)
+
+    def __iter__(self) -> Iterator[Entry[T]]:
+        entries = self._opened[self._at :]
+        for bucket in self._buckets.values():
+            entries += bucket
+        return iter(sorted(entry for entry in entries if entry[2] in self._living))
+
+    def _fill(self, entries: Iterable[Entry[T]]) -> None:
+        buckets: dict[int, list[Entry[T]]] = {}
+        for entry in entries:
+            buckets.setdefault(entry[0], []).append(entry)
+        self._buckets = buckets
+        self._times = sorted(buckets)
+        self._now = self._times[0] - 1 if self._times else 0
+        self._opened, self._at, self._dead = [], 0, 0
+
+    def _open(self) -> None:
+        if not self._times:
+            raise IndexError("pop from an empty queue") from None
+        self._now = heappop(self._times)
+        self._opened = self._buckets.pop(self._now)
+        self._opened.sort()
+        self._at = 0
+
+    def _push_at_once(self, entry: Entry[T]) -> None:
+        """Add an event of the opened instant, or of an earlier one, which is then opened instead."""
+        if entry[0] < self._now:
+            rest = self._opened[self._at :]
+            if rest:
+                self._buckets[self._now] = rest
+                heappush(self._times, self._now)
+            self._now, self._opened, self._at = entry[0], [entry], 0
+            return
+        if self._at > max(_FEW, len(self._opened) // 2):
+            # An instant that feeds itself would keep all it ever handed out.
+            del self._opened[: self._at]
+            self._at = 0
+        insort(self._opened, entry, self._at)
+
+
+def _sequences(entries: list[Entry[T]], next_seq: int) -> set[int]:
+    sequences = {entry[2] for entry in entries}
+    if len(sequences) != len(entries):
+        raise WrongUsage("Two entries have the same sequence number")
+    if any(not 0 <= seq < next_seq for seq in sequences):
+        raise WrongUsage(f"A sequence number is not below the next one, {next_seq}", next_seq=next_seq)
+    return sequences

@@ -1,0 +1,120 @@
+"""Reproducible randomness: the same seed gives the same numbers on every machine, and no draw disturbs another stream.
+
+PCG32 with jumps in both directions, the derivation of its streams, and the per-tick Mersenne generators. Every
+generator is an object of its own; the state of the `random` module is never touched.
+"""
+
+from random import Random
+from typing import Self
+
+from pendula.kernel.errors import WrongUsage
+
+_MASK_32 = (1 << 32) - 1
+_MASK_64 = (1 << 64) - 1
+_MULTIPLIER = 6364136223846793005
+_INVERSE = pow(_MULTIPLIER, -1, 1 << 64)
+_TICK_FACTOR = 1_000_003
+
+
+class Pcg32:
+    """PCG-XSH-RR 64/32; `Pcg32(state, increment)` goes on where a generator with these two numbers stood."""
+
+    __slots__ = ("_state", "increment")
+
+    def __init__(self, state: int, increment: int) -> None:
+        if not 0 <= state <= _MASK_64:
+            raise WrongUsage(f"The state {state} is no unsigned 64-bit integer", state=state)
+        if not 0 <= increment <= _MASK_64 or increment % 2 == 0:
+            raise WrongUsage(f"The increment {increment} is no odd unsigned 64-bit integer", increment=increment)
+        self._state = state
+        self.increment = increment
+
+    @classmethod
+    def seeded(cls, initstate: int, initseq: int) -> Self:
+        """The standard seeding routine; both numbers are taken modulo 2**64."""
+        generator = cls(0, (initseq << 1 | 1) & _MASK_64)
+        generator.next()
+        generator._state = (generator._state + initstate) & _MASK_64
+        generator.next()
+        return generator
+
+    @property
+    def state(self) -> int:
+        return self._state
+
+    def next(self) -> int:
+        """The next number, 0..2**32 - 1."""
+        state = self._state
+        self._state = (state * _MULTIPLIER + self.increment) & _MASK_64
+        return _output(state)
+
+    def back(self) -> int:
+        """Take the last `next` back and return the number it gave."""
+        self._state = (self._state - self.increment) * _INVERSE & _MASK_64
+        return _output(self._state)
+
+    def advance(self, steps: int) -> None:
+        """Jump over `steps` numbers, backwards when negative, in O(log steps)."""
+        multiplier, increment = _MULTIPLIER, self.increment
+        factor, summand = 1, 0
+        # The sequence has period 2**64: a step back is 2**64 - 1 steps ahead.
+        left = steps & _MASK_64
+        while left:
+            if left & 1:
+                factor = factor * multiplier & _MASK_64
+                summand = (summand * multiplier + increment) & _MASK_64
+            increment = (multiplier + 1) * increment & _MASK_64
+            multiplier = multiplier * multiplier & _MASK_64
+            left >>= 1
+        self._state = (factor * self._state + summand) & _MASK_64
+
+    def bounded(self, n: int) -> int:
+        """A number 0..n - 1, each equally likely, for n from 1 to 2**32; n = 1 draws nothing."""
+        if not 1 <= n <= 1 << 32:
+            raise WrongUsage(f"The bound {n} is not within 1..2**32", n=n)
+        if n == 1:
+            return 0
+        threshold = ((1 << 32) - n) % n
+        while True:
+            product = self.next() * n
+            if product & _MASK_32 >= threshold:
+                return product >> 32
+
+
+def _output(state: int) -> int:
+    shifted = ((state >> 18 ^ state) >> 27) & _MASK_32
+    rotation = state >> 59
+    return (shifted >> rotation | shifted << (32 - rotation)) & _MASK_32
+
+
+def mix(value: int) -> int:
+    """One step of SplitMix64: every bit of the input changes half of the output."""
+    z = (value + 0x9E3779B97F4A7C15) & _MASK_64
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & _MASK_64
+    z = (z ^ z >> 27) * 0x94D049BB133111EB & _MASK_64
+    return z ^ z >> 31
+
+
+def stream(global_seed: int, epoch_id: int, constant: int) -> Pcg32:
+    """The stream named by `constant` in one epoch; the epoch's number wraps at 2**64."""
+    return Pcg32.seeded(mix(mix(mix(global_seed) ^ epoch_id & _MASK_64) ^ constant), constant)
+
+
+def tick_seed(seed: int, tick_index: int) -> int:
+    """The seed of one tick, 32 bits."""
+    return (seed * _TICK_FACTOR + tick_index) & _MASK_32
+
+
+def tick_generator(seed: int, tick_index: int) -> Random:
+    """A new Mersenne Twister for one tick; nothing survives into the next."""
+    return Random(tick_seed(seed, tick_index))
+
+
+def action_seed(seed_of_tick: int, position: int) -> int:
+    """The seed of one candidate position within a tick, 32 bits."""
+    return (seed_of_tick * _TICK_FACTOR + position) & _MASK_32
+
+
+def action_generator(seed_of_tick: int, position: int) -> Random:
+    """A new Mersenne Twister for one candidate position; positions share nothing."""
+    return Random(action_seed(seed_of_tick, position))

@@ -1,0 +1,187 @@
+"""Published events: one bounded buffer for all readers, the journal behind it, and explicit gaps.
+
+A reader holds a cursor, never a queue of its own: a thousand slow readers cost no memory. Who falls out of the buffer
+gets a `Gap` that says what was missed; who comes back with the id of the last event it saw is served from the buffer,
+or from the journal where the buffer no longer reaches.
+"""
+
+import re
+import threading
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from itertools import islice
+from typing import Any, Generic, TypeAlias, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from pendula.kernel.bodies import read_outcome
+from pendula.kernel.errors import InputRefused
+from pendula.kernel.journal import Journal
+
+E = TypeVar("E")
+
+_ID = re.compile(r"(0|[1-9][0-9]{0,17})\.(0|[1-9][0-9]{0,17})")
+
+
+class UnknownEventId(InputRefused):
+    """An event id that this journal never gave."""
+
+    code = "unknown_event_id"
+
+
+class Published(Struct, Generic[E], frozen=True):
+    """An event that is durable; `data` is its canonical JSON."""
+
+    n: int
+    k: int
+    event: E
+    data: bytes
+
+    @property
+    def id(self) -> str:
+        return f"{self.n}.{self.k}"
+
+
+class Gap(Struct, frozen=True):
+    """What a reader missed: how many events (None when they were pruned uncounted), after which id, before which."""
+
+    missed: int | None
+    after: str | None
+    next: str | None
+
+
+Item: TypeAlias = Published[E] | Gap
+
+
+class EventLog(Generic[E]):
+    """The newest events in a ring. Event number i lies at i modulo capacity; `_base` is the oldest still there."""
+
+    def __init__(self, journal: Journal, events: Any, capacity: int) -> None:
+        self._journal = journal
+        self._decode = msgspec.json.Decoder(events, float_hook=Decimal).decode
+        self._capacity = capacity
+        self._ring: list[Published[E]] = []
+        self._end = 0
+        self._lock = threading.Lock()
+        # Not the journal's last durable record: between a flush and its publication the two differ.
+        self._published_n = journal.durable_n
+        self._callbacks: list[Callable[[], None]] = []
+
+    def publish(self, n: int, events: tuple[E, ...], data: tuple[bytes, ...]) -> None:
+        with self._lock:
+            for k, (event, encoded) in enumerate(zip(events, data, strict=True)):
+                published = Published(n, k, event, encoded)
+                if len(self._ring) < self._capacity:
+                    self._ring.append(published)
+                else:
+                    self._ring[self._end % self._capacity] = published
+                self._end += 1
+            self._published_n = n
+
+    def tell(self) -> None:
+        for callback in list(self._callbacks):
+            callback()
+
+    def on_publish(self, callback: Callable[[], None]) -> Callable[[], None]:
+        self._callbacks.append(callback)
+        return lambda: self._callbacks.remove(callback)
+
+    def subscribe(self, after: str | None) -> "Stream[E]":
+        with self._lock:
+            if after is None:
+                return Stream(self, self._end, None)
+            seen = _parse(after)
+            if seen[0] > self._published_n:
+                raise UnknownEventId(
+                    f"Event {after} is unknown: the newest events are of record {self._published_n}", id=after
+                )
+            if self._ring and seen >= self._key(self._base):
+                return Stream(self, self._position_after(seen), None)
+            return Stream(self, self._base, self._from_journal(seen, self._start_of_ring()))
+
+    def resume(self, last: str | None, cursor: int) -> tuple[Iterator[Item[E]] | None, int]:
+        """Where a reader of the journal goes on that has come to its end: in the ring, or in the journal again."""
+        with self._lock:
+            if last is None or cursor >= self._base:
+                return None, cursor
+            return self._from_journal(_parse(last), self._start_of_ring()), self._base
+
+    def take(self, cursor: int, most: int) -> tuple[Gap | None, list[Published[E]], int]:
+        """From the ring: the gap before it if the cursor fell out, the events, the new cursor."""
+        with self._lock:
+            gap = None
+            if cursor < self._base:
+                gap = Gap(self._base - cursor, None, self._at(self._base).id)
+                cursor = self._base
+            stop = min(self._end, cursor + most)
+            return gap, [self._at(index) for index in range(cursor, stop)], stop
+
+    @property
+    def _base(self) -> int:
+        return self._end - len(self._ring)
+
+    def _at(self, index: int) -> Published[E]:
+        return self._ring[index % self._capacity]
+
+    def _key(self, index: int) -> tuple[int, int]:
+        return self._at(index).n, self._at(index).k
+
+    def _start_of_ring(self) -> tuple[int, int]:
+        return self._key(self._base) if self._ring else (self._published_n + 1, 0)
+
+    def _position_after(self, seen: tuple[int, int]) -> int:
+        return self._base + bisect_right(range(self._base, self._end), seen, key=self._key)
+
+    def _from_journal(self, seen: tuple[int, int], until: tuple[int, int]) -> Iterator[Item[E]]:
+        """The events after `seen` and before `until`, out of the outcome records."""
+        first = self._journal.first_n
+        if seen[0] < first:
+            yield Gap(None, f"{seen[0]}.{seen[1]}", f"{first}.0")
+        for record in self._journal.read(max(seen[0], first)):
+            if record.n > until[0] + 1:
+                return
+            if record.kind != "outcome":
+                continue
+            body = read_outcome(record.body)
+            if not bytes(body.events):
+                yield Gap(body.count, f"{body.of}.0", f"{body.of + 1}.0")
+                continue
+            for k, raw in enumerate(msgspec.json.decode(body.events, type=list[msgspec.Raw])):
+                if seen < (body.of, k) < until:
+                    yield Published(body.of, k, self._decode(raw), bytes(raw))
+
+
+class Stream(Generic[E]):
+    """One reader's place. `take` never waits; `driver.on_publish` says when it is worth asking again."""
+
+    def __init__(self, log: EventLog[E], cursor: int, backlog: Iterator[Item[E]] | None) -> None:
+        self._log = log
+        self._cursor = cursor
+        self._backlog = backlog
+        self._last: str | None = None
+
+    def take(self, most: int) -> list[Item[E]]:
+        """Up to `most` further events, in order, with a `Gap` wherever some were missed."""
+        while self._backlog is not None:
+            items = list(islice(self._backlog, most))
+            if items:
+                return self._remember(items)
+            # The buffer may have moved on while the journal was read: then the journal goes on a little longer.
+            self._backlog, self._cursor = self._log.resume(self._last, self._cursor)
+        gap, published, self._cursor = self._log.take(self._cursor, most)
+        missed = [] if gap is None else [msgspec.structs.replace(gap, after=self._last)]
+        return self._remember([*missed, *published])
+
+    def _remember(self, items: list[Item[E]]) -> list[Item[E]]:
+        if items and isinstance(items[-1], Published):
+            self._last = items[-1].id
+        return items
+
+
+def _parse(text: str) -> tuple[int, int]:
+    match = _ID.fullmatch(text)
+    if match is None:
+        raise UnknownEventId(f"{text!r} is no event id; they look like '17.0'", id=text)
+    return int(match[1]), int(match[2])

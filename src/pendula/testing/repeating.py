@@ -1,0 +1,59 @@
+"""Run a law over many seeds; a failure ends with the one line that repeats it.
+
+over_seeds(law, range(200))
+
+python -m pendula.testing.repeating tests/kernel/test_driver.py:a_law 17
+"""
+
+import importlib
+import inspect
+import runpy
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+
+class HistoryFailed(AssertionError):
+    """A law failed for a seed; the message ends with the line that repeats it."""
+
+
+def over_seeds(law: Callable[[int], None], seeds: Iterable[int]) -> int:
+    """Call `law(seed)` for every seed; returns how many held. The first failure is raised as `HistoryFailed`."""
+    held = 0
+    for seed in seeds:
+        try:
+            law(seed)
+        except Exception as failure:
+            raise HistoryFailed(
+                f"{law.__qualname__} fails for seed {seed}: {type(failure).__name__}: {failure}\n"
+                f"repeat with: {repeat_line(law, seed)}"
+            ) from failure
+        held += 1
+    return held
+
+
+def repeat_line(law: Callable[[int], None], seed: int) -> str:
+    """The command that runs one law with one seed again; for laws that stand at the top of a module."""
+    source = inspect.getsourcefile(law)
+    place = _relative(source) if source else law.__module__
+    return f"python -m pendula.testing.repeating {place}:{law.__qualname__} {seed}"
+
+
+def _relative(source: str) -> str:
+    try:
+        return str(Path(source).relative_to(Path.cwd()))
+    except ValueError:
+        return source
+
+
+def main(arguments: list[str]) -> None:
+    if len(arguments) != 2 or ":" not in arguments[0]:
+        raise SystemExit("usage: python -m pendula.testing.repeating FILE_OR_MODULE:LAW SEED")
+    place, _, name = arguments[0].rpartition(":")
+    names = runpy.run_path(place) if place.endswith(".py") else vars(importlib.import_module(place))
+    names[name](int(arguments[1]))
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path.cwd()))
+    main(sys.argv[1:])

@@ -1,0 +1,219 @@
+"""A tiny engine that has everything an engine can have: the example to copy, and the first to pass the contract.
+
+It counts. `Add` raises the total, now or at a later time; `Take` lowers it or is refused; `Draw` adds a seeded number;
+`Ask` adds what the outside says; `Advance` moves time and lets due additions happen.
+"""
+
+from collections.abc import Iterable
+from typing import ClassVar, Self, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from pendula.kernel.bodies import Nobody
+from pendula.kernel.canonical import Json, encode
+from pendula.kernel.engine import Outcome, Outside, Reason, Refusal
+from pendula.kernel.errors import InputRefused, WrongUsage
+from pendula.kernel.rng import Pcg32, stream
+
+STREAM = 0x54414C59  # "TALY": the name of the tally's own stream of random numbers
+
+
+class Add(Struct, frozen=True, tag="add"):
+    """Raise the total by `amount`: at once, or when time reaches `at`."""
+
+    amount: int
+    at: int | None = None
+
+
+class Take(Struct, frozen=True, tag="take"):
+    """Lower the total by `amount`; refused when there is not so much."""
+
+    amount: int
+
+
+class Draw(Struct, frozen=True, tag="draw"):
+    """Raise the total by a seeded number from 0 to `below` - 1."""
+
+    below: int
+
+
+class Ask(Struct, frozen=True, tag="ask"):
+    """Raise the total by what the outside answers to the question `how_much`."""
+
+    topic: str
+
+
+class Advance(Struct, frozen=True, tag="advance"):
+    to: int
+
+
+Command: TypeAlias = Add | Take | Draw | Ask | Advance
+
+
+class Changed(Struct, frozen=True, tag="changed"):
+    by: int
+    total: int
+    at: int
+    cause: str
+
+
+class Due(Struct, frozen=True, order=True):
+    """An addition to come; the order is total and ends in the number of the addition."""
+
+    at: int
+    number: int
+    amount: int
+
+
+class State(Struct):
+    now: int
+    total: int
+    added: int
+    taken: int
+    drawn: int
+    asked: int
+    number: int
+    generator: tuple[int, int]
+    due: list[Due]
+
+
+class Tally:
+    """Counts what is added and taken; satisfies `pendula.kernel.engine.Engine`."""
+
+    room: ClassVar[str] = "tally"
+    decisions: ClassVar[int] = 1
+    time_unit: ClassVar[str] = "tick"
+    commands: ClassVar[object] = Command
+    events: ClassVar[object] = Changed
+
+    def __init__(self, state: State) -> None:
+        self.outside: Outside = Nobody()
+        self._state = state
+        self._generator = Pcg32(*state.generator)
+
+    @classmethod
+    def create(cls, config: Json) -> Self:
+        match config:
+            case {"seed": int(seed)} if 0 <= seed < 1 << 64 and not isinstance(seed, bool):
+                generator = stream(seed, epoch_id=0, constant=STREAM)
+                return cls(State(0, 0, 0, 0, 0, 0, 0, (generator.state, generator.increment), []))
+        raise InputRefused("A tally needs a configuration {'seed': an integer from 0 to 2^64 - 1}", config=config)
+
+    @classmethod
+    def from_state(cls, config: Json, state: bytes) -> Self:
+        cls.create(config)  # a bad configuration is refused here too
+        try:
+            engine = cls(msgspec.json.decode(state, type=State))
+        except (msgspec.DecodeError, WrongUsage) as trouble:
+            raise InputRefused(f"This is no state of a tally: {trouble}") from None
+        if broken := list(engine.broken()):
+            raise InputRefused(f"This is no state of a tally: {', '.join(broken)}", broken=broken)
+        return engine
+
+    def state(self) -> bytes:
+        self._state.generator = (self._generator.state, self._generator.increment)
+        return encode(self._state)
+
+    def now(self) -> int:
+        return self._state.now
+
+    def next_due(self) -> int | None:
+        return self._state.due[0].at if self._state.due else None
+
+    def apply(self, command: Command) -> Outcome[Changed]:
+        match command:
+            case Add(amount, at):
+                return self._add(amount, at)
+            case Take(amount):
+                return self._take(amount)
+            case Draw(below):
+                return self._draw(below)
+            case Ask(topic):
+                return self._ask(topic)
+            case Advance(to):
+                return self._advance(to)
+
+    def why(self, question: Json) -> Reason:
+        """Why a take of `amount` would be refused, as `{"take": amount}`."""
+        match question:
+            case {"take": int(amount)}:
+                return self._why_take(amount)
+        return Reason("unknown_question", 'A tally answers {"take": amount}.', {"asked": question})
+
+    def broken(self) -> Iterable[str]:
+        state = self._state
+        if state.total != state.added + state.drawn + state.asked - state.taken:
+            yield "total_is_what_came_less_what_went"
+        if state.total < 0:
+            yield "total_is_never_negative"
+        if state.due != sorted(state.due) or any(due.at <= state.now for due in state.due):
+            yield "due_additions_lie_ahead_in_order"
+
+    def _add(self, amount: int, at: int | None) -> Outcome[Changed]:
+        state = self._state
+        if amount < 0:
+            return _refused("negative_amount", f"An amount is at least 0, not {amount}.", {"amount": amount})
+        if at is not None and at > state.now:
+            state.due.append(Due(at, state.number, amount))
+            state.due.sort()
+            state.number += 1
+            return Outcome(answer={"due": at})
+        state.added += amount
+        return self._change(amount, "add")
+
+    def _take(self, amount: int) -> Outcome[Changed]:
+        if amount < 0:
+            return _refused("negative_amount", f"An amount is at least 0, not {amount}.", {"amount": amount})
+        if amount > self._state.total:
+            reason = self._why_take(amount)
+            return _refused(reason.code, reason.sentence, reason.facts)
+        self._state.taken += amount
+        return self._change(-amount, "take")
+
+    def _draw(self, below: int) -> Outcome[Changed]:
+        if not 1 <= below <= 1 << 31:
+            return _refused("bad_bound", f"A bound is from 1 to 2^31, not {below}.", {"below": below})
+        amount = self._generator.bounded(below)
+        self._state.drawn += amount
+        return self._change(amount, "draw")
+
+    def _ask(self, topic: str) -> Outcome[Changed]:
+        amount = self.outside.ask("how_much", {"topic": topic})
+        if not isinstance(amount, int) or isinstance(amount, bool) or amount < 0:
+            return _refused("bad_answer", "The outside must answer with an integer from 0.", {"answer": amount})
+        self._state.asked += amount
+        return self._change(amount, "ask")
+
+    def _advance(self, to: int) -> Outcome[Changed]:
+        state = self._state
+        if to < state.now:
+            facts: dict[str, Json] = {"now": state.now, "to": to}
+            return _refused("time_goes_forward", f"It is {state.now}; time does not go back to {to}.", facts)
+        events: list[Changed] = []
+        while state.due and state.due[0].at <= to:
+            due = state.due.pop(0)
+            state.now = due.at
+            state.added += due.amount
+            events.extend(self._change(due.amount, "due").events)
+        state.now = to
+        return Outcome(tuple(events), {"now": to})
+
+    def _change(self, by: int, cause: str) -> Outcome[Changed]:
+        self._state.total += by
+        return Outcome((Changed(by, self._state.total, self._state.now, cause),), {"total": self._state.total})
+
+    def _why_take(self, amount: int) -> Reason:
+        total, coming = self._state.total, self._state.due
+        if amount <= total:
+            return Reason("enough", f"{amount} can be taken: {total} are there.", {"total": total})
+        because = tuple(
+            Reason("comes_later", f"{due.amount} come at {due.at}.", {"amount": due.amount, "at": due.at})
+            for due in coming
+        )
+        sentence = f"{amount} cannot be taken: {total} are there, {amount - total} are missing."
+        return Reason("not_enough", sentence, {"amount": amount, "total": total}, because)
+
+
+def _refused(code: str, message: str, details: dict[str, Json]) -> Outcome[Changed]:
+    return Outcome(refusal=Refusal(code, message, details))
