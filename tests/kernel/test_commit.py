@@ -1,0 +1,147 @@
+"""Group commit: one flush for all who wait, nobody told before it, nobody forgotten."""
+
+import asyncio
+import threading
+
+import pytest
+
+from pendula.kernel.commit import Busy, Closed, GroupCommit
+from pendula.kernel.driver import Ticket
+from pendula.testing import FaultyDisk
+from pendula.testing.tally import Add, Changed, Command
+from tests.kernel.journals import new_driver, recovered
+
+
+class Gate:
+    """A flush that waits until it is let through; counts, and remembers what was done before each."""
+
+    def __init__(self) -> None:
+        self.done: list[int] = []
+        self.flushed: list[tuple[int, ...]] = []
+        self.entered = threading.Semaphore(0)
+        self.let = threading.Semaphore(0)
+
+    def do(self, item: int) -> int:
+        if item < 0:
+            raise ValueError(item)
+        self.done.append(item)
+        return item * 10
+
+    def flush(self) -> None:
+        self.entered.release()
+        self.let.acquire()
+        self.flushed.append(tuple(self.done))
+
+
+def test_all_that_gathers_during_a_flush_shares_the_next() -> None:
+    gate = Gate()
+    commit: GroupCommit[int, int] = GroupCommit(gate.do, gate.flush)
+
+    async def scene() -> list[int]:
+        first = asyncio.create_task(commit.submit(1))
+        await asyncio.to_thread(gate.entered.acquire)
+        others = [asyncio.create_task(commit.submit(n)) for n in range(2, 100)]
+        await asyncio.sleep(0)
+        assert not first.done()
+        for _ in range(2):
+            gate.let.release()
+        return [await first, *[await other for other in others]]
+
+    assert asyncio.run(scene()) == [n * 10 for n in range(1, 100)]
+    assert gate.flushed == [(1,), tuple(range(1, 100))]
+    commit.close()
+
+
+def test_a_failing_item_fails_alone() -> None:
+    done: list[int] = []
+    commit: GroupCommit[int, int] = GroupCommit(lambda n: 10 // n, lambda: done.append(1))
+
+    with pytest.raises(ZeroDivisionError):
+        commit.call(0)
+    assert commit.call(5) == 2
+    commit.close()
+
+
+def test_a_failing_flush_fails_all_it_should_have_covered_but_not_those_who_only_asked() -> None:
+    def broken() -> None:
+        raise OSError("the disk is gone")
+
+    commit: GroupCommit[int, int] = GroupCommit(lambda n: n, broken)
+
+    async def scene() -> int:
+        with pytest.raises(OSError, match="the disk is gone"):
+            await commit.submit(1)
+        return await commit.ask(lambda: 42)
+
+    assert asyncio.run(scene()) == 42
+    commit.close()
+
+
+def test_too_many_waiters_are_refused_and_the_others_live() -> None:
+    gate = Gate()
+    commit: GroupCommit[int, int] = GroupCommit(gate.do, gate.flush, limit=3)
+
+    async def scene() -> list[int]:
+        first = asyncio.create_task(commit.submit(0))
+        await asyncio.to_thread(gate.entered.acquire)
+        waiting = [asyncio.create_task(commit.submit(n)) for n in (1, 2, 3)]
+        await asyncio.sleep(0)
+        with pytest.raises(Busy):
+            await commit.submit(4)
+        for _ in range(5):
+            gate.let.release()
+        return [await first, *[await one for one in waiting]]
+
+    assert asyncio.run(scene()) == [0, 10, 20, 30]
+    commit.close()
+    assert gate.done == [0, 1, 2, 3]
+
+
+def test_closing_finishes_what_waits_and_takes_nothing_more() -> None:
+    done: list[int] = []
+    commit: GroupCommit[int, None] = GroupCommit(done.append, lambda: None)
+    callers = [threading.Thread(target=commit.call, args=(n,)) for n in range(20)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    commit.close()
+
+    assert sorted(done) == list(range(20))
+    with pytest.raises(Closed):
+        commit.call(1)
+
+
+def test_a_waiter_that_gives_up_disturbs_nobody() -> None:
+    gate = Gate()
+    commit: GroupCommit[int, int] = GroupCommit(gate.do, gate.flush)
+
+    async def scene() -> int:
+        leaving = asyncio.create_task(commit.submit(1))
+        await asyncio.to_thread(gate.entered.acquire)
+        staying = asyncio.create_task(commit.submit(2))
+        await asyncio.sleep(0)
+        leaving.cancel()
+        gate.let.release()
+        gate.let.release()
+        return await staying
+
+    assert asyncio.run(scene()) == 20
+    assert gate.done == [1, 2]
+    commit.close()
+
+
+def test_a_hundred_tasks_on_one_driver_are_all_durable_when_told() -> None:
+    disk = FaultyDisk()
+    driver = new_driver(disk)
+    commit: GroupCommit[Command, Ticket[Changed]] = GroupCommit(lambda c: driver.submit(c, by="task"), driver.flush)
+
+    async def scene() -> list[Ticket[Changed]]:
+        return await asyncio.gather(*(commit.submit(Add(1)) for _ in range(100)))
+
+    tickets = asyncio.run(scene())
+    commit.close()
+
+    assert [ticket.outcome.answer for ticket in tickets] == [{"total": n} for n in range(1, 101)]
+    assert sum(call.operation == "sync" for call in disk.calls) < 50
+    assert recovered(disk.after_crash(0)).engine.state() == driver.engine.state()

@@ -1,0 +1,241 @@
+"""The driver: what is acknowledged, what is published, what happens when something breaks."""
+
+from typing import Any
+
+import pytest
+
+from pendula.kernel.canonical import Json, decode
+from pendula.kernel.driver import DiskLow, Driver, EngineDefect, JournalFull, ReplayDiffers, UnknownRecord
+from pendula.kernel.engine import Outcome
+from pendula.kernel.errors import WorldBroken
+from pendula.kernel.journal import FileJournal, JournalBroken
+from pendula.kernel.replay import OtherDecisions
+from pendula.testing import FaultyDisk, engine_contract
+from pendula.testing.tally import Add, Changed, Command, Draw, Take, Tally
+from tests.kernel.journals import COMMANDS, CONFIG, Generous, do, new_driver, new_journal, recovered
+
+
+def inputs(driver: Driver[Command, Changed]) -> list[dict[str, Any]]:
+    found: list[Any] = [decode(bytes(r.body)) for r in driver.journal.read() if r.kind == "input"]
+    return found
+
+
+def test_the_tally_fulfils_the_contract_of_engines() -> None:
+    engine_contract(Tally, CONFIG, COMMANDS, questions=[{"take": 50}, "nonsense"], outside=Generous())
+
+
+def test_an_outcome_cannot_be_read_before_it_is_durable() -> None:
+    driver = new_driver(FaultyDisk())
+    ticket = driver.submit(Add(3), by="ann")
+
+    with pytest.raises(AssertionError, match="not durable yet"):
+        _ = ticket.outcome
+    driver.flush()
+
+    assert ticket.outcome.answer == {"total": 3}
+
+
+def test_the_journal_says_who_asked_when_and_under_which_request() -> None:
+    driver = new_driver(FaultyDisk(), clock=lambda: "2026-02-21T00:00:00Z")
+    driver.submit(Add(3), by="ann", request_id="r-1")
+    driver.flush()
+
+    (body,) = inputs(driver)
+    assert body["command"] == {"type": "add", "amount": 3, "at": None}
+    assert body["meta"] == {"at": "2026-02-21T00:00:00Z", "by": "ann", "request_id": "r-1"}
+
+
+def test_a_refused_command_is_journalled_and_answered() -> None:
+    driver = new_driver(FaultyDisk())
+    ticket = driver.submit(Take(3), by="ann")
+    driver.flush()
+
+    assert ticket.outcome.refusal is not None
+    assert ticket.outcome.refusal.code == "not_enough"
+    assert len(inputs(driver)) == 1
+
+
+def test_a_recovered_driver_is_where_the_old_one_was() -> None:
+    disk = FaultyDisk()
+    driver = new_driver(disk, snapshot_every=5)
+    do(driver, *COMMANDS)
+
+    again = recovered(disk)
+
+    assert again.engine.state() == driver.engine.state()
+    assert list(again.engine.broken()) == []
+
+
+def test_recovery_does_not_ask_the_outside_again() -> None:
+    disk = FaultyDisk()
+    do(new_driver(disk), *COMMANDS)
+    outside = Generous()
+
+    Driver.recover(FileJournal.open(disk), lambda _: Tally, outside=outside)
+
+    assert outside.asked == 0
+
+
+def test_a_clean_stop_leaves_a_snapshot_so_that_recovery_applies_nothing() -> None:
+    disk = FaultyDisk()
+    driver = new_driver(disk)
+    do(driver, *COMMANDS)
+    driver.close()
+
+    journal = FileJournal.open(disk)
+
+    assert journal.snapshots()[-1][0] == journal.durable_n
+
+
+def test_an_outcome_that_the_crash_took_is_written_on_recovery() -> None:
+    disk = FaultyDisk()
+    driver = new_driver(disk)
+    do(driver, Add(3), Add(4))
+    kept = list(driver.journal.read())[:3]
+    cut = FaultyDisk()
+    journal = new_journal(cut)
+    for record in kept:
+        journal.append(record.kind, record.t, bytes(record.body))
+    journal.flush()
+
+    again = recovered(cut)
+
+    assert [r.kind for r in again.journal.read()] == ["input", "outcome", "input", "outcome"]
+    assert [bytes(r.body) for r in again.journal.read()] == [bytes(r.body) for r in driver.journal.read()]
+
+
+def test_recovery_stops_when_the_engine_now_decides_otherwise() -> None:
+    class Changeling(Tally):
+        def _add(self, amount: int, at: int | None) -> Outcome[Changed]:
+            return super()._add(amount + 1, at)
+
+    disk = FaultyDisk()
+    do(new_driver(disk), Add(3))
+
+    with pytest.raises(ReplayDiffers, match="Record 0 has another outcome"):
+        Driver.recover(FileJournal.open(disk), lambda _: Changeling)
+
+
+def test_recovery_refuses_a_journal_of_other_decisions() -> None:
+    class Next(Tally):
+        decisions = 2
+
+    disk = FaultyDisk()
+    do(new_driver(disk), Add(3))
+
+    with pytest.raises(OtherDecisions) as caught:
+        Driver.recover(FileJournal.open(disk), lambda _: Next)
+    assert (caught.value.recorded, caught.value.present) == (1, 2)
+
+
+class Fragile(Tally):
+    """Fails in the middle of a change when 13 is added."""
+
+    def _add(self, amount: int, at: int | None) -> Outcome[Changed]:
+        if amount == 13:
+            self._state.total += 1
+            raise ZeroDivisionError("thirteen")
+        return super()._add(amount, at)
+
+
+def test_a_defect_leaves_no_trace_and_the_engine_goes_on() -> None:
+    journal = new_journal(FaultyDisk())
+    driver: Driver[Command, Changed] = Driver(Fragile.create(CONFIG), journal, outside=Generous())
+    first = driver.submit(Add(5), by="ann")
+    before = driver.engine.state()
+
+    with pytest.raises(EngineDefect, match="thirteen"):
+        driver.submit(Add(13), by="ann")
+
+    assert first.outcome.answer == {"total": 5}
+    assert driver.engine.state() == before
+    do(driver, Add(1))
+    assert len(inputs(driver)) == 2
+    assert [r.kind for r in journal.read()].count("note") == 1
+
+
+def test_after_a_failed_flush_nobody_is_acknowledged_and_nothing_is_taken() -> None:
+    trial = FaultyDisk()
+    do(new_driver(trial), Add(1))
+    disk = FaultyDisk({len(trial.calls): "no_space"})
+    driver = new_driver(disk)
+    stream = driver.subscribe()
+    do(driver, Add(1))
+    stream.take(10)
+    ticket = driver.submit(Add(2), by="ann")
+
+    with pytest.raises(JournalBroken):
+        driver.flush()
+
+    with pytest.raises(JournalBroken):
+        _ = ticket.outcome
+    with pytest.raises(JournalBroken):
+        driver.submit(Add(3), by="ann")
+    assert stream.take(10) == []
+    assert isinstance(driver.broken, WorldBroken)
+
+
+def test_low_space_refuses_new_inputs_before_the_disk_is_full() -> None:
+    disk = FaultyDisk(free_bytes=10_000)
+    driver = new_driver(disk, {"min_free_bytes": 5_000})
+    disk.free = 4_999
+    do(driver, Add(1))
+    before = driver.engine.state()
+
+    with pytest.raises(DiskLow):
+        driver.submit(Add(1), by="ann")
+
+    assert driver.engine.state() == before
+
+
+def test_a_journal_at_its_limit_is_pruned_and_goes_on() -> None:
+    disk = FaultyDisk()
+    driver = new_driver(disk, {"segment_bytes": 2_000}, journal_bytes=20_000)
+
+    for _ in range(300):
+        do(driver, Add(1))
+
+    assert driver.journal.first_n > 0
+    assert driver.journal.total_bytes <= 20_000
+    assert recovered(disk).engine.state() == driver.engine.state()
+
+
+def test_a_journal_that_cannot_be_pruned_refuses_with_its_numbers() -> None:
+    driver = new_driver(FaultyDisk(), journal_bytes=1_000)
+
+    with pytest.raises(JournalFull) as caught:
+        for _ in range(50):
+            do(driver, Add(1))
+
+    assert caught.value.allowed == 1_000
+    assert caught.value.value > 1_000
+
+
+def test_the_past_of_a_pruned_journal_ends_at_its_first_snapshot() -> None:
+    driver = new_driver(FaultyDisk(), {"segment_bytes": 1_000}, journal_bytes=20_000)
+    for _ in range(300):
+        do(driver, Draw(9))
+    first_snapshot = driver.journal.snapshots()[0][0]
+
+    assert driver.engine_at(first_snapshot).now() == 0
+    with pytest.raises(UnknownRecord):
+        driver.engine_at(driver.journal.first_n - 1)
+    with pytest.raises(UnknownRecord):
+        driver.engine_at(driver.journal.durable_n + 1)
+
+
+def test_answers_reach_the_engine_as_they_will_on_replay() -> None:
+    class Odd:
+        def ask(self, name: str, question: Json) -> Json:
+            return (1, 2)
+
+    class Curious(Tally):
+        def _ask(self, topic: str) -> Outcome[Changed]:
+            self.seen = self.outside.ask("pair", None)
+            return Outcome()
+
+    engine = Curious.create(CONFIG)
+    driver: Driver[Command, Changed] = Driver(engine, new_journal(FaultyDisk()), outside=Odd())
+    do(driver, COMMANDS[4])
+
+    assert engine.seen == [1, 2]

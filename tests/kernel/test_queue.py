@@ -1,0 +1,285 @@
+"""One contract for both queues, and a model: a sorted list that does the obvious thing."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
+
+from pendula.kernel.errors import WrongUsage
+from pendula.kernel.queue import BucketQueue, Entry, EventQueue, HeapQueue
+
+Make = Callable[..., EventQueue[Any]]
+
+
+@pytest.fixture(scope="module", params=[HeapQueue, BucketQueue])
+def make(request: pytest.FixtureRequest) -> Make:
+    kind: Make = request.param
+    return kind
+
+
+def drained(queue: EventQueue[Any]) -> list[Any]:
+    return [queue.pop()[3] for _ in range(len(queue))]
+
+
+def test_time_goes_before_rank_and_rank_before_the_order_of_pushing(make: Make) -> None:
+    queue = make()
+    for time, rank, item in [
+        (2, 0, "f"),
+        (1, 1, "c"),
+        (1, 0, "a"),
+        (1, 1, "d"),
+        (1, 0, "b"),
+        (1, 7, "e"),
+        (-3, 9, "_"),
+    ]:
+        queue.push(time, rank, item)
+
+    assert drained(queue) == ["_", "a", "b", "c", "d", "e", "f"]
+
+
+def test_an_entry_tells_time_rank_sequence_and_item(make: Make) -> None:
+    queue = make()
+    queue.push(7, 1, "later")
+    handle = queue.push(5, 2, "first")
+
+    assert queue.pop() == (5, 2, handle, "first")
+
+
+def test_items_are_never_compared(make: Make) -> None:
+    queue = make()
+    first, second = object(), object()
+    queue.push(1, 1, first)
+    queue.push(1, 1, second)
+
+    assert drained(queue) == [first, second]
+
+
+def test_an_empty_queue_has_nothing_to_give(make: Make) -> None:
+    queue = make()
+
+    assert len(queue) == 0
+    assert queue.peek() is None
+    assert queue.pop_instant() == []
+    assert list(queue) == []
+    with pytest.raises(IndexError):
+        queue.pop()
+
+
+def test_a_queue_of_cancelled_events_has_nothing_to_give(make: Make) -> None:
+    queue = make()
+    for handle in [queue.push(time, 0, time) for time in (1, 1, 2)]:
+        assert queue.cancel(handle)
+
+    assert queue.peek() is None
+    assert queue.pop_instant() == []
+    with pytest.raises(IndexError):
+        queue.pop()
+
+
+def test_peek_shows_what_pop_gives_and_takes_nothing(make: Make) -> None:
+    queue = make()
+    queue.push(3, 0, "b")
+    queue.push(2, 0, "a")
+
+    assert queue.peek() == queue.peek() == (2, 0, 1, "a")
+    assert len(queue) == 2
+    assert queue.pop() == (2, 0, 1, "a")
+
+
+def test_an_instant_is_taken_whole_and_in_order(make: Make) -> None:
+    queue = make()
+    for time, rank, item in [(4, 1, "b"), (9, 0, "z"), (4, 2, "c"), (4, 0, "a")]:
+        queue.push(time, rank, item)
+    cancelled = queue.push(4, 0, "never")
+    queue.cancel(cancelled)
+
+    assert [entry[3] for entry in queue.pop_instant()] == ["a", "b", "c"]
+    assert [entry[3] for entry in queue.pop_instant()] == ["z"]
+    assert queue.pop_instant() == []
+
+
+def test_an_event_pushed_into_a_taken_instant_comes_next(make: Make) -> None:
+    queue = make()
+    queue.push(4, 5, "a")
+    queue.push(4, 5, "b")
+    queue.push(6, 0, "z")
+    queue.pop()
+
+    queue.push(4, 1, "urgent")
+    queue.push(4, 5, "c")
+
+    assert drained(queue) == ["urgent", "b", "c", "z"]
+
+
+def test_an_event_pushed_into_the_past_comes_next(make: Make) -> None:
+    queue = make()
+    for item in "ab":
+        queue.push(10, 0, item)
+    queue.pop()
+
+    queue.push(3, 0, "past")
+    queue.push(10, 0, "c")
+
+    assert drained(queue) == ["past", "b", "c"]
+
+
+def test_a_cancelled_event_is_gone_wherever_it_stood(make: Make) -> None:
+    queue = make()
+    handles = [queue.push(time, 0, time) for time in (1, 2, 3, 4, 5)]
+
+    assert [queue.cancel(handles[index]) for index in (0, 2, 4)] == [True, True, True]
+
+    assert len(queue) == 2
+    assert drained(queue) == [2, 4]
+
+
+def test_only_what_is_there_can_be_cancelled(make: Make) -> None:
+    queue = make()
+    taken, cancelled = queue.push(1, 0, "a"), queue.push(2, 0, "b")
+    queue.push(3, 0, "c")
+    queue.pop()
+    queue.cancel(cancelled)
+
+    assert [queue.cancel(handle) for handle in (taken, cancelled, 99, -1)] == [False] * 4
+    assert len(queue) == 1
+
+
+def stored(queue: Any) -> int:
+    if isinstance(queue, HeapQueue):
+        return len(queue._heap)
+    return len(queue._opened) + sum(len(bucket) for bucket in queue._buckets.values())
+
+
+def test_cancelled_events_do_not_pile_up(make: Make) -> None:
+    queue = make()
+    for time in range(100):
+        queue.push(1_000_000 + time, 0, "keeps")
+    most = 0
+
+    for time in range(10_000):
+        queue.cancel(queue.push(time, 0, "never"))
+        most = max(most, stored(queue))
+
+    assert most <= 2 * 100 + 2
+    assert len(queue) == 100
+
+
+def test_an_instant_that_feeds_itself_does_not_grow(make: Make) -> None:
+    queue = make()
+    queue.push(0, 0, "again")
+    most = 0
+
+    for _ in range(10_000):
+        time, rank, _, item = queue.pop()
+        queue.push(time, rank, item)
+        most = max(most, stored(queue))
+
+    assert most < 200
+
+
+def test_a_queue_made_of_its_entries_goes_on_as_the_old_one(make: Make) -> None:
+    old = make()
+    handles = [old.push(time, rank, (time, rank)) for time, rank in [(5, 1), (3, 0), (5, 0), (3, 0), (8, 2)]]
+    old.pop()
+    old.cancel(handles[2])
+
+    new = make(reversed(list(old)), old.next_seq)
+    for queue in (old, new):
+        queue.push(3, 0, "new")
+        assert queue.cancel(handles[4])
+
+    assert list(new) == list(old)
+    assert new.next_seq == old.next_seq
+    assert [new.pop() for _ in range(3)] == [old.pop() for _ in range(3)]
+
+
+def test_entries_that_break_the_total_order_are_refused(make: Make) -> None:
+    with pytest.raises(WrongUsage, match="same sequence"):
+        make([(1, 0, 3, "a"), (2, 0, 3, "b")], 4)
+    with pytest.raises(WrongUsage, match="below the next"):
+        make([(1, 0, 4, "a")], 4)
+
+
+def test_walking_through_a_queue_changes_nothing(make: Make) -> None:
+    queue = make()
+    for time in (3, 1, 2):
+        queue.push(time, 0, time)
+    queue.pop()
+
+    assert [entry[3] for entry in queue] == [entry[3] for entry in queue] == [2, 3]
+    assert drained(queue) == [2, 3]
+
+
+class QueueMachine(RuleBasedStateMachine):
+    """Both queues and a sorted list get the same commands; they must agree about everything."""
+
+    handles: Bundle[int] = Bundle("handles")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.queues: list[EventQueue[int]] = [HeapQueue(), BucketQueue()]
+        self.model: list[Entry[int]] = []
+        self.pushed = 0
+
+    @rule(target=handles, time=st.integers(-3, 12), rank=st.integers(-1, 3))
+    def push(self, time: int, rank: int) -> int:
+        self.model = sorted([*self.model, (time, rank, self.pushed, self.pushed)])
+        self.pushed += 1
+        assert [queue.push(time, rank, self.pushed - 1) for queue in self.queues] == [self.pushed - 1] * 2
+        return self.pushed - 1
+
+    @rule(count=st.integers(0, 150), time=st.integers(0, 5))
+    def push_and_cancel_many(self, count: int, time: int) -> None:
+        for queue in self.queues:
+            for handle in [queue.push(time, 0, -1) for _ in range(count)]:
+                assert queue.cancel(handle)
+        self.pushed += count
+
+    @rule()
+    def pop(self) -> None:
+        if self.model:
+            first = self.model.pop(0)
+            assert [queue.pop() for queue in self.queues] == [first, first]
+
+    @rule()
+    def pop_instant(self) -> None:
+        taken = [entry for entry in self.model if entry[0] == self.model[0][0]]
+        self.model = self.model[len(taken) :]
+        assert [queue.pop_instant() for queue in self.queues] == [taken, taken]
+
+    @rule(handle=consumes(handles))
+    def cancel(self, handle: int) -> None:
+        there = any(entry[2] == handle for entry in self.model)
+        self.model = [entry for entry in self.model if entry[2] != handle]
+        assert [queue.cancel(handle) for queue in self.queues] == [there, there]
+
+    @rule()
+    def rebuild(self) -> None:
+        self.queues = [HeapQueue(list(self.queues[1]), self.pushed), BucketQueue(list(self.queues[0]), self.pushed)]
+
+    @invariant()
+    def agree_about_length_and_head(self) -> None:
+        head = self.model[0] if self.model else None
+        for queue in self.queues:
+            assert len(queue) == len(self.model)
+            assert queue.peek() == head
+            assert queue.next_seq == self.pushed
+
+    def teardown(self) -> None:
+        assert [list(queue) for queue in self.queues] == [self.model, self.model]
+        assert [[queue.pop() for _ in self.model] for queue in self.queues] == [self.model, self.model]
+
+
+TestQueueMachine = QueueMachine.TestCase
+
+
+@given(st.lists(st.tuples(st.integers(), st.integers(0, 9)), max_size=60))
+def test_any_events_come_out_sorted(make: Make, events: list[tuple[int, int]]) -> None:
+    queue = make()
+    for time, rank in events:
+        queue.push(time, rank, None)
+
+    assert [queue.pop() for _ in events] == sorted((time, rank, seq, None) for seq, (time, rank) in enumerate(events))

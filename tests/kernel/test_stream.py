@@ -1,0 +1,159 @@
+"""Streams: live, from the buffer, from the journal, with explicit gaps."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pendula.kernel.driver import Driver, Gap, Published, Stream
+from pendula.kernel.stream import UnknownEventId
+from pendula.testing import FaultyDisk
+from pendula.testing.tally import Add, Advance, Changed, Command
+from tests.kernel.journals import do, new_driver, recovered
+
+
+def ids(stream: Stream[Changed], most: int = 1000) -> list[str]:
+    return [item.id for item in stream.take(most) if isinstance(item, Published)]
+
+
+def with_adds(driver: Driver[Command, Changed], count: int) -> Driver[Command, Changed]:
+    for _ in range(count):
+        do(driver, Add(1))
+    return driver
+
+
+def test_a_new_reader_hears_what_comes_after_it() -> None:
+    driver = with_adds(new_driver(FaultyDisk()), 3)
+    stream = driver.subscribe()
+    assert stream.take(10) == []
+
+    do(driver, Add(7))
+
+    (item,) = stream.take(10)
+    assert isinstance(item, Published)
+    assert (item.id, item.event.by, item.data) == (
+        "6.0",
+        7,
+        b'{"at":0,"by":7,"cause":"add","total":10,"type":"changed"}',
+    )
+
+
+def test_nothing_is_heard_before_the_flush() -> None:
+    driver = new_driver(FaultyDisk())
+    stream = driver.subscribe()
+    driver.submit(Add(1), by="ann")
+    assert stream.take(10) == []
+
+    driver.flush()
+
+    assert ids(stream) == ["0.0"]
+
+
+def test_the_events_of_one_command_are_numbered() -> None:
+    driver = new_driver(FaultyDisk())
+    stream = driver.subscribe()
+    do(driver, Add(1, at=5), Add(2, at=6), Advance(9))
+
+    assert ids(stream) == ["4.0", "4.1"]
+    assert ids(driver.subscribe("4.0")) == ["4.1"]
+    assert ids(driver.subscribe("4.1")) == []
+
+
+def test_a_reader_that_comes_back_is_served_from_the_buffer() -> None:
+    driver = with_adds(new_driver(FaultyDisk()), 5)
+
+    assert ids(driver.subscribe("2.0")) == ["4.0", "6.0", "8.0"]
+
+
+def test_a_reader_that_comes_back_late_is_served_from_the_journal_then_the_buffer() -> None:
+    driver = with_adds(new_driver(FaultyDisk(), buffer_events=2), 6)
+
+    stream = driver.subscribe("0.0")
+
+    assert [item_id for _ in range(10) for item_id in ids(stream, 2)] == ["2.0", "4.0", "6.0", "8.0", "10.0"]
+
+
+def test_a_reader_comes_back_after_a_restart() -> None:
+    disk = FaultyDisk()
+    with_adds(new_driver(disk), 4)
+    driver = recovered(disk)
+
+    stream = driver.subscribe("2.0")
+    assert ids(stream) == ["4.0", "6.0"]
+    do(driver, Add(1))
+    assert ids(stream) == ["8.0"]
+
+
+def test_a_slow_reader_is_told_how_much_it_missed() -> None:
+    driver = new_driver(FaultyDisk(), buffer_events=3)
+    stream = driver.subscribe()
+    with_adds(driver, 1)
+    assert ids(stream) == ["0.0"]
+
+    with_adds(driver, 5)
+
+    assert stream.take(10)[0] == Gap(missed=2, after="0.0", next="6.0")
+    assert ids(driver.subscribe("4.0")) == ["6.0", "8.0", "10.0"]
+
+
+def test_a_reader_of_a_pruned_past_is_told_that_it_is_gone() -> None:
+    driver = with_adds(new_driver(FaultyDisk(), {"segment_bytes": 500}, journal_bytes=20_000, buffer_events=2), 300)
+
+    first = driver.subscribe("0.0").take(1)
+
+    assert first == [Gap(missed=None, after="0.0", next=f"{driver.journal.first_n}.0")]
+
+
+def test_the_journal_serves_on_while_the_buffer_moves() -> None:
+    driver = with_adds(new_driver(FaultyDisk(), buffer_events=2), 6)
+    stream = driver.subscribe("0.0")
+    seen = ids(stream, 1)
+    with_adds(driver, 10)
+
+    for _ in range(40):
+        seen += ids(stream, 3)
+
+    assert seen == [f"{n}.0" for n in range(2, 32, 2)]
+
+
+@pytest.mark.parametrize("bad", ["", "7", "1.", "-1.0", "01.0", "1.0.0", "x.y", "999.0"])
+def test_an_id_that_was_never_given_is_refused(bad: str) -> None:
+    driver = with_adds(new_driver(FaultyDisk()), 2)
+
+    with pytest.raises(UnknownEventId):
+        driver.subscribe(bad)
+
+
+def test_who_wants_to_know_is_told_of_new_events_until_it_has_enough() -> None:
+    driver = new_driver(FaultyDisk())
+    calls: list[int] = []
+    stop = driver.on_publish(lambda: calls.append(1))
+    do(driver, Add(1))
+    stop()
+    do(driver, Add(1))
+
+    assert calls == [1]
+
+
+@given(st.lists(st.integers(0, 3), max_size=30), st.integers(1, 6), st.integers(1, 5))
+def test_no_reader_misses_or_repeats_an_event_unless_a_gap_says_so(steps: list[int], capacity: int, most: int) -> None:
+    driver = new_driver(FaultyDisk(), buffer_events=capacity)
+    stream = driver.subscribe()
+    heard: list[int] = []
+    published = 0
+    for step in steps:
+        for _ in range(step):
+            do(driver, Add(1))
+            published += 1
+        for item in stream.take(most):
+            match item:
+                case Gap(missed=missed):
+                    assert missed is not None
+                    heard.extend([-1] * missed)
+                case Published(event=event):
+                    heard.append(event.total)
+    while items := stream.take(most):
+        heard.extend(item.event.total for item in items if isinstance(item, Published))
+        heard.extend([-1] * sum(item.missed or 0 for item in items if isinstance(item, Gap)))
+
+    assert len(heard) == published
+    assert all(total in (-1, place) for place, total in enumerate(heard, 1))
