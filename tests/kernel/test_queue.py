@@ -268,6 +268,14 @@ class QueueMachine(RuleBasedStateMachine):
             assert queue.peek() == head
             assert queue.next_seq == self.pushed
 
+    @invariant()
+    def count_their_dead(self) -> None:
+        heap, buckets = self.queues
+        assert isinstance(heap, HeapQueue)
+        assert isinstance(buckets, BucketQueue)
+        assert heap._dead == stored(heap) - len(heap)
+        assert buckets._dead == stored(buckets) - buckets._at - len(buckets)
+
     def teardown(self) -> None:
         assert [list(queue) for queue in self.queues] == [self.model, self.model]
         assert [[queue.pop() for _ in self.model] for queue in self.queues] == [self.model, self.model]

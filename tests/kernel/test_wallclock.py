@@ -86,16 +86,17 @@ def test_nobody_sees_a_jump_before_it_was_checked(dials: Dials) -> None:
 
 def test_after_a_jump_backwards_time_runs_at_half_speed_until_the_system_has_caught_up(dials: Dials) -> None:
     clock = dials.clock()
-    assert clock.now() == NOON
+    dials.pass_time(3600 * SECOND)
+    one = NOON + 3600 * SECOND
 
     dials.set_clock(-60 * SECOND)
     jump = clock.check()
 
-    assert jump == ClockJump(NOON, NOON - 60 * SECOND)
+    assert jump == ClockJump(one, one - 60 * SECOND)
     assert jump.by_us == -60 * SECOND
     seen = []
     for _ in range(5):
-        seen.append(clock.now() - NOON)
+        seen.append(clock.now() - one)
         assert clock.check() is None
         dials.pass_time(40 * SECOND)
     assert seen == [0, 20 * SECOND, 40 * SECOND, 60 * SECOND, 100 * SECOND]

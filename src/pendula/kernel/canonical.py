@@ -43,7 +43,7 @@ def encode(value: object) -> bytes:
     """The canonical bytes of `value`; raises `NotCanonical` with the path of what has none.
 
     Accepted are None, bool, int, str, finite Decimal, list, tuple, dict with string keys, and as their builtin form
-    StrEnum members and msgspec structs (tags, renamed, omitted and unset fields included).
+    StrEnum members and msgspec structs (with tags, renamed and unset fields, without `omit_defaults`).
     """
     try:
         if _is_plain(value):

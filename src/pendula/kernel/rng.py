@@ -97,7 +97,7 @@ def mix(value: int) -> int:
 
 def stream(global_seed: int, epoch_id: int, constant: int) -> Pcg32:
     """The stream named by `constant` in one epoch; the epoch's number wraps at 2**64."""
-    return Pcg32.seeded(mix(mix(mix(global_seed) ^ epoch_id & _MASK_64) ^ constant), constant)
+    return Pcg32.seeded(mix(mix(mix(global_seed) ^ epoch_id) ^ constant), constant)
 
 
 def tick_seed(seed: int, tick_index: int) -> int:

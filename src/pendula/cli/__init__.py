@@ -1,0 +1,37 @@
+"""The program `pendula`: ways in to the kernel, the rooms and the server; no decisions.
+
+    failing     exit codes, and errors as one line or one JSON object
+    output      results as one JSON document or as tables; progress on stderr
+    rooms       the rooms by name: their groups of commands and their engines, imported when needed
+    bench       what a benchmark is, how it is judged and where benchmarks are found
+    program     the tree of commands, and one run of it
+    commands    a module a command
+
+The extra `cli` brings what this package needs; without it `pendula` says so.
+"""
+
+import sys
+
+
+def main() -> None:
+    """Run `pendula` with the arguments of this process and exit with its code."""
+    from pendula.cli.failing import ending
+
+    arguments = sys.argv[1:]
+    raise SystemExit(ending(arguments, lambda: _run(arguments)))
+
+
+def _run(arguments: list[str]) -> int:
+    from pendula.cli.failing import require
+
+    require("cli")
+    if arguments == ["--version"]:
+        # Programs ask for the version often, and the tree of commands takes a tenth of a second to build.
+        from pendula import __version__
+
+        sys.stdout.write(f"pendula {__version__}\n")
+        return 0
+
+    from pendula.cli.program import run
+
+    return run(arguments)

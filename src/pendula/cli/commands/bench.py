@@ -1,0 +1,79 @@
+"""`pendula bench`: Pendula beside its yardsticks, measured in one run."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pendula.cli.output import JsonFlag, Output, example, table
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from pendula.cli.bench import Row
+
+COLUMNS = ("measured", "ours", "yardstick", "unit", "ratio", "target", "verdict")
+
+
+def register(program: typer.Typer) -> None:
+    program.command("bench", epilog=example("pendula bench kernel", "pendula bench --quick --json > bench.json"))(bench)
+
+
+def bench(
+    room: Annotated[str | None, typer.Argument(metavar="ROOM", help="Only this one.", show_default="all")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer rounds: minutes become seconds, noise grows.")] = False,
+    json: JsonFlag = False,
+) -> None:
+    """Measure Pendula beside its yardsticks, in one run, with the same work on both sides.
+
+    A ratio is ours divided by the yardstick's. A missed target is a finding, not a failure: the exit code is 0.
+    """
+    from pendula.cli.bench import checkout, load, machine, rooms_with_benchmarks
+
+    out = Output(json)
+    root = checkout()
+    benches = {name: load(root, name) for name in ([room] if room else rooms_with_benchmarks(root))}
+    results = {name: _run(out, name, bench.run, quick) for name, bench in benches.items()}
+    document = {
+        "benches": [{"room": name, "rows": rows} for name, rows in results.items()],
+        "machine": machine(),
+        "quick": quick,
+    }
+    out.result(document, lambda: _drawn(results) if results else "There are no benchmarks in this checkout.")
+
+
+def _run(out: Output, room: str, run: Any, quick: bool) -> list["Row"]:
+    with out.status(f"bench {room}") as say:
+        return list(run(quick, say))
+
+
+def _drawn(results: dict[str, list["Row"]]) -> "RenderableType":
+    from rich.console import Group
+
+    parts: list[RenderableType] = []
+    for room, rows in results.items():
+        parts.append(table(COLUMNS, [_cells(row) for row in rows], title=room))
+        parts.extend(_notes(rows))
+    return Group(*parts)
+
+
+def _cells(row: "Row") -> Sequence[str]:
+    beside = "" if row.yardstick is None else f"{row.yardstick:,} {row.against}".rstrip()
+    ratio = "" if row.ratio is None else str(row.ratio)
+    return (
+        row.name,
+        f"{row.ours:,}",
+        beside,
+        row.unit,
+        ratio,
+        row.target or "",
+        str(row.verdict) if row.target else "",
+    )
+
+
+def _notes(rows: Sequence["Row"]) -> list["RenderableType"]:
+    """What the numbers need said beside them, each sentence once and in the order of the rows."""
+    from rich.text import Text
+
+    lines = [f"{row.name}: {note}" for row in rows for note in (row.sentence, row.fairness) if note]
+    return [Text(line) for line in dict.fromkeys(lines)]

@@ -1,0 +1,142 @@
+"""`pendula replay`: feed a journal to a fresh engine and compare what comes out, byte for byte."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pendula.cli.output import JsonFlag, Output, example, facts
+from pendula.kernel.errors import InputRefused
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from pendula.kernel.journal import FileJournal
+    from pendula.kernel.replay import Difference, ReplayReport
+
+# A state may have megabytes; `--json` gives all of it.
+SHOWN_CHARACTERS = 2000
+
+
+class ReplayDiffers(InputRefused):
+    """The journal and the computation part. Facts: `n` and `path` of the first difference."""
+
+    code = "replay_differs"
+
+
+def register(program: typer.Typer) -> None:
+    shown = example("pendula replay pendula-data/rooms/tally/demo", "pendula replay run-7 --upto 500 --json")
+    program.command("replay", epilog=shown)(replay)
+
+
+def replay(
+    journal: Annotated[Path, typer.Argument(metavar="JOURNAL", help="The directory of a room's journal.")],
+    upto: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="Stop after record N.", show_default="the last")
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replay also what an engine with other decisions wrote.")
+    ] = False,
+    json: JsonFlag = False,
+) -> None:
+    """Verify any room's journal: the same commands must give the same outcomes.
+
+    Nothing is changed, a torn tail is left where it is. The first difference is shown and the exit code is 1.
+    """
+    from pendula.cli.rooms import engine_of
+    from pendula.kernel import replay as kernel
+
+    out = Output(json)
+    opened = _opened(journal)
+    try:
+        last = opened.durable_n if upto is None else min(upto, opened.durable_n)
+        with out.progress("replay", last - opened.first_n + 1) as advance:
+            report = kernel.replay(
+                opened,
+                lambda header: engine_of(header.room),
+                upto,
+                force=force,
+                progress=lambda n: advance(n - opened.first_n + 1),
+            )
+        document = _document(opened, last, report)
+    finally:
+        opened.close()
+    out.result(document, lambda: _drawn(document, report.first_difference))
+    if (difference := report.first_difference) is not None:
+        raise ReplayDiffers(f"Record {difference.n} differs at {difference.path}", n=difference.n, path=difference.path)
+
+
+def _opened(directory: Path) -> "FileJournal":
+    from pendula.kernel.disk import RealDisk
+    from pendula.kernel.journal import FileJournal, JournalMissing
+
+    if not directory.is_dir():
+        what = "is a file, not the directory of a journal" if directory.exists() else "does not exist"
+        raise JournalMissing(f"There is no journal: {directory} {what}", path=str(directory))
+    disk = RealDisk(directory, make=False)
+    try:
+        return FileJournal.open(disk, read_only=True)
+    except BaseException:
+        disk.close()
+        raise
+
+
+def _document(journal: "FileJournal", last: int, report: "ReplayReport") -> dict[str, Any]:
+    header = journal.header
+    return {
+        "commands": report.commands,
+        "config_digest": header.config_digest,
+        "cut_tail_bytes": report.cut_tail_bytes,
+        "decisions": header.decisions,
+        "digest": _digest(journal, last),
+        "first_difference": report.first_difference,
+        "first_n": journal.first_n,
+        "last_n": last,
+        "package": header.package,
+        "room": header.room,
+        "snapshots": report.snapshots,
+        "verified": report.first_difference is None,
+    }
+
+
+def _digest(journal: "FileJournal", last: int) -> str:
+    """The chain digest after record `last`: it vouches for the configuration and every record up to there."""
+    from pendula.kernel.canonical import chain
+    from pendula.kernel.frames import record_body
+
+    link = bytes.fromhex(journal.header.chain)
+    for record in journal.read():
+        if record.n > last:
+            break
+        link = chain(link, record_body(record.n, record.t, record.kind, bytes(record.body)))
+    return link.hex()
+
+
+def _drawn(document: dict[str, Any], difference: "Difference | None") -> "RenderableType":
+    pairs = [
+        ("room", f"{document['room']}, decisions {document['decisions']}, written by pendula {document['package']}"),
+        ("records", f"{document['first_n']} to {document['last_n']}"),
+        ("commands", str(document["commands"])),
+        ("snapshots", str(document["snapshots"])),
+        ("cut tail", f"{document['cut_tail_bytes']} bytes"),
+        ("digest", document["digest"]),
+        ("result", "every outcome is the same" if difference is None else "DIFFERENT"),
+    ]
+    if difference is not None:
+        pairs += [
+            ("record", str(difference.n)),
+            ("command", _shortened(difference.command)),
+            ("recorded", _shortened(difference.recorded)),
+            ("computed", _shortened(difference.computed)),
+            ("path", difference.path),
+        ]
+    return facts(pairs)
+
+
+def _shortened(value: Any) -> str:
+    from pendula.kernel.canonical import encode
+
+    text = encode(value).decode()
+    if len(text) <= SHOWN_CHARACTERS:
+        return text
+    return f"{text[:SHOWN_CHARACTERS]}… ({len(text)} characters; --json shows all)"

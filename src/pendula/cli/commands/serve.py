@@ -1,0 +1,73 @@
+"""`pendula serve`: the server with the control room."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pendula.cli.failing import require
+from pendula.cli.output import JsonFlag, Output, example
+
+
+def register(program: typer.Typer) -> None:
+    program.command(
+        "serve",
+        epilog=example(
+            "pendula serve --demo",
+            "pendula serve --host 0.0.0.0 --data /srv/pendula --tls-cert cert.pem --tls-key key.pem",
+        ),
+    )(serve)
+
+
+def serve(
+    host: Annotated[str | None, typer.Option(help="Address to listen on.", show_default="127.0.0.1")] = None,
+    port: Annotated[int | None, typer.Option(help="Port; 0 takes any free one.", show_default="8765")] = None,
+    data: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where everything is kept.", show_default="pendula-data")
+    ] = None,
+    demo: Annotated[bool, typer.Option("--demo", help="Fill every room with a living example.")] = False,
+    config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Settings in TOML; flags and PENDULA_… variables win.")
+    ] = None,
+    allowed_host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="HOST", help="Another name browsers may call us by; may be repeated."),
+    ] = None,
+    tls_cert: Annotated[Path | None, typer.Option(metavar="FILE", help="Certificate chain in PEM.")] = None,
+    tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="Private key in PEM.")] = None,
+    behind_proxy: Annotated[
+        bool, typer.Option("--behind-proxy", help="A proxy before us does TLS; trust what it says of the caller.")
+    ] = False,
+    json: JsonFlag = False,
+) -> None:
+    """Serve all rooms and the control room, on this machine only unless told otherwise.
+
+    Listening elsewhere needs an access token (see pendula token) and TLS, or a proxy. Ctrl+C stops it cleanly.
+    With --json the document says where the server is, once it is there, and each line of the log is JSON, too.
+    """
+    require("server")
+    from pendula.server.serving import serve as run
+    from pendula.server.settings import load
+
+    # A flag that was not given must not hide what the environment or the file says.
+    flags: dict[str, object] = {
+        "host": host,
+        "port": port,
+        "data": data,
+        "demo": demo or None,
+        "config": config,
+        "allowed_hosts": allowed_host or None,
+        "tls_cert": None if tls_cert is None else str(tls_cert),
+        "tls_key": None if tls_key is None else str(tls_key),
+        "behind_proxy": behind_proxy or None,
+        "log_format": "json" if json else None,
+    }
+    settings = load(flags, os.environ)
+    out = Output(json)
+
+    def ready(address: str) -> None:
+        document = {"address": address, "data": settings.data, "demo": settings.demo}
+        out.result(document, lambda: f"Pendula is at {address} (Ctrl+C stops it)")
+
+    run(settings, on_ready=ready)

@@ -1,0 +1,171 @@
+"""How a command fails: an exit code, and one line on stderr or, with `--json`, one JSON object there.
+
+    0    success
+    1    the input was refused
+    2    wrong usage
+    3    the world is broken (disk, database, port, a missing extra), or Pendula itself is (`internal_error`)
+    130  interrupted
+    141  the reader of our output went away
+
+Knows neither typer nor rich: it also has to say that they are missing. `PENDULA_DEBUG=1` adds the traceback.
+"""
+
+import os
+import sys
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from decimal import Decimal
+from importlib.util import find_spec
+from typing import Any, TextIO
+
+from pendula.kernel.errors import PendulaError, WorldBroken, WrongUsage
+
+INTERRUPTED = 130
+READER_GONE = 141
+
+EXTRAS: Mapping[str, tuple[str, ...]] = {
+    "cli": ("typer", "rich"),
+    "server": ("fastapi", "uvicorn", "prometheus_client", "structlog"),
+}
+
+
+class MissingExtra(WorldBroken):
+    """Facts: `extra` and the `modules` that are not installed."""
+
+    code = "missing_extra"
+
+
+class InternalError(PendulaError):
+    """A defect of Pendula. Facts: `exception`, the name of its class."""
+
+    code = "internal_error"
+    exit_code = 3
+
+
+def require(extra: str) -> None:
+    """Raise `MissingExtra` unless everything that the extra brings can be imported; imports nothing."""
+    absent = [module for module in EXTRAS[extra] if find_spec(module) is None]
+    if absent:
+        raise MissingExtra(
+            f'This needs {" and ".join(absent)}; install with: pip install "pendula[{extra}]"',
+            extra=extra,
+            modules=absent,
+        )
+
+
+def wants_json(arguments: Sequence[str]) -> bool:
+    """Whether `--json` is among the options, also when the rest of the line makes no sense."""
+    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    return "--json" in options
+
+
+def ending(arguments: Sequence[str], work: Callable[[], int]) -> int:
+    """The exit code of `work`; whatever stops it is told on stderr and becomes the exit code."""
+    try:
+        code = work()
+        sys.stdout.flush()
+        return code
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        _drain(sys.stdout)
+        return READER_GONE
+    except Exception as error:
+        failure = understood(error)
+        if failure is not error:
+            failure.__cause__ = error
+        report(failure, wants_json(arguments))
+        _drain(sys.stdout)
+        return failure.exit_code
+
+
+def understood(error: Exception) -> PendulaError:
+    """The same failure as an error with a code: what the system refused, a wrong command line, or a defect."""
+    match error:
+        case PendulaError():
+            return error
+        case OSError():
+            return _refused_by_the_system(error)
+        case _ if callable(getattr(error, "format_message", None)):
+            return _wrong_command_line(error)
+        case _:
+            return InternalError(
+                f"Pendula has a defect: {type(error).__name__}: {error}; PENDULA_DEBUG=1 shows where",
+                exception=type(error).__name__,
+            )
+
+
+def report(error: PendulaError, as_json: bool) -> None:
+    """Write the error to stderr: one line (one more per fault of a document), or one JSON object."""
+    if os.environ.get("PENDULA_DEBUG") == "1":
+        traceback.print_exception(error.__cause__ or error)
+    if as_json:
+        from pendula.kernel.canonical import encode
+
+        form = {"error": {"code": error.code, "message": error.message, "details": error.details}}
+        sys.stderr.write(encode(_plain(form)).decode() + "\n")
+    else:
+        sys.stderr.write("\n".join(_lines(error)) + "\n")
+    sys.stderr.flush()
+
+
+def _drain(stream: TextIO) -> None:
+    """Write what is still buffered; if it cannot be written, let it go, so that Python's exit does not complain."""
+    try:
+        stream.flush()
+    except OSError:
+        with suppress(OSError, ValueError):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, stream.fileno())
+            os.close(nowhere)
+
+
+def _refused_by_the_system(error: OSError) -> WorldBroken:
+    reason = error.strerror or str(error) or type(error).__name__
+    if error.filename is None:
+        return WorldBroken(reason, errno=error.errno)
+    path = os.fsdecode(error.filename) if isinstance(error.filename, bytes) else str(error.filename)
+    return WorldBroken(f"{path}: {reason}", errno=error.errno, path=path)
+
+
+def _wrong_command_line(error: Any) -> WrongUsage:
+    message = " ".join(str(error.format_message()).split()).replace("Value error, ", "")
+    context = getattr(error, "ctx", None)
+    if context is None:
+        return WrongUsage(message)
+    return WrongUsage(f"{message.rstrip('.')}; see {context.command_path} --help", command=context.command_path)
+
+
+def _lines(error: PendulaError) -> list[str]:
+    render = getattr(error, "render", None)
+    if callable(render):
+        # A refused document has a line for each fault, `file:line:column: …`, as editors understand it.
+        return [_printable(line) for line in render().split("\n")]
+    return [f"pendula: {_printable(error.message)} ({error.code})"]
+
+
+def _printable(text: str) -> str:
+    """One line that a terminal shows as it is: control characters and half characters are escaped."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
+def _plain(value: Any) -> Any:
+    """A value that has canonical bytes, whatever facts an error carries: an error must never fail to be told."""
+    match value:
+        case None | bool():
+            return value
+        case int():
+            return int(value)
+        case Decimal() if value.is_finite():
+            return value
+        case str():
+            return value.encode("utf-8", "backslashreplace").decode()
+        case _ if hasattr(value, "__struct_fields__"):
+            return {name: _plain(getattr(value, name)) for name in value.__struct_fields__}
+        case Mapping():
+            return {_plain(str(key)): _plain(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_plain(item) for item in value]
+        case _:
+            return _plain(str(value))

@@ -1,0 +1,111 @@
+"""What a command says: one JSON document on stdout with `--json`, tables otherwise; progress always on stderr.
+
+A command makes one `Output` and gives it one result. Nothing else writes to stdout, so a program that reads the
+document can rely on it. Rich is loaded only when something is drawn.
+"""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+JsonFlag = Annotated[
+    bool, typer.Option("--json", help="Print one canonical JSON document and nothing else; progress goes to stderr.")
+]
+
+
+class Output:
+    """One command's way to the reader."""
+
+    def __init__(self, as_json: bool) -> None:
+        self.as_json = as_json
+
+    def result(self, document: Any, draw: Callable[[], "RenderableType"]) -> None:
+        """The document (values with canonical bytes) with `--json`; else what `draw` gives, text as it is."""
+        if self.as_json:
+            from pendula.kernel.canonical import encode
+
+            sys.stdout.buffer.write(encode(document) + b"\n")
+            sys.stdout.buffer.flush()
+            return
+        drawn = draw()
+        if isinstance(drawn, str):
+            sys.stdout.write(drawn + "\n")
+            sys.stdout.flush()
+        else:
+            _console(stderr=False).print(drawn)
+
+    def note(self, sentence: str) -> None:
+        """One line beside the result."""
+        sys.stderr.write(sentence + "\n")
+        sys.stderr.flush()
+
+    @contextmanager
+    def progress(self, title: str, total: int) -> Iterator[Callable[[int], None]]:
+        """A bar on stderr while something runs, moved by calling with what is done; nothing where nobody looks."""
+        if not sys.stderr.isatty():
+            yield _unseen
+            return
+        from rich.progress import Progress
+
+        with Progress(console=_console(stderr=True), transient=True) as bar:
+            task = bar.add_task(title, total=total)
+            yield lambda done: bar.update(task, completed=done)
+
+    @contextmanager
+    def status(self, title: str) -> Iterator[Callable[[str], None]]:
+        """What is being done now, on stderr: one changing line for somebody who looks, lines for a log."""
+        if not sys.stderr.isatty():
+            yield lambda doing: self.note(f"{title}: {doing}")
+            return
+        with _console(stderr=True).status(title) as line:
+            yield lambda doing: line.update(f"{title}: {doing}")
+
+
+def _unseen(_done: int) -> None:
+    """Progress that nobody looks at."""
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str | None = None) -> "RenderableType":
+    """A plain table; cells are text, never markup."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    drawn = Table(*columns, title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    for row in rows:
+        drawn.add_row(*(Text(cell) for cell in row))
+    return drawn
+
+
+def facts(pairs: Sequence[tuple[str, str]]) -> "RenderableType":
+    """Names and values, one a line; values wrap and are never cut."""
+    from rich.table import Table
+    from rich.text import Text
+
+    drawn = Table.grid(padding=(0, 2))
+    for name, value in pairs:
+        drawn.add_row(Text(name, style="bold"), Text(value, overflow="fold"))
+    return drawn
+
+
+def example(*lines: str) -> str:
+    """The end of a command's help: commands to copy."""
+    commands = (line.replace("[", r"\[") for line in lines)
+    return "\n".join(["[bold]Example[/bold]", "", *(f"  [cyan]{command}[/cyan]" for command in commands)])
+
+
+def _console(stderr: bool) -> "Console":
+    from rich.console import Console
+
+    class Terminal(Console):
+        def on_broken_pipe(self) -> None:
+            # Rich would exit with 1, which says here that the input was refused.
+            raise BrokenPipeError
+
+    return Terminal(stderr=stderr, highlight=False, soft_wrap=False)

@@ -1,0 +1,68 @@
+"""The tree of commands, and one run of it: arguments in, exit code out.
+
+A room's commands are imported only when its name is the first argument, so no room pays for another's libraries.
+"""
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+from typer.main import get_command
+
+from pendula import __version__
+from pendula.cli.commands import bench, replay, serve, token
+from pendula.cli.failing import INTERRUPTED, ending
+from pendula.cli.output import example
+from pendula.cli.rooms import GROUPS, commands_of
+
+
+def build(first_argument: str | None) -> typer.Typer:
+    """All commands; of the rooms only the one named by the first argument is more than its name and sentence."""
+    program = typer.Typer(
+        name="pendula",
+        help="Schedules that come out the same every time.",
+        epilog=example("pendula serve --demo", "pendula replay pendula-data/rooms/tally/demo"),
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode="rich",
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    program.callback(invoke_without_command=True)(_start)
+    serve.register(program)
+    replay.register(program)
+    bench.register(program)
+    token.register(program)
+    for name, group in GROUPS.items():
+        commands = commands_of(group) if name == first_argument else typer.Typer()
+        program.add_typer(commands, name=name, help=group.sentence)
+    return program
+
+
+def run(arguments: Sequence[str]) -> int:
+    """One run of the program; whatever happens is told on stderr and becomes the exit code."""
+    return ending(arguments, lambda: _invoke(arguments))
+
+
+def _invoke(arguments: Sequence[str]) -> int:
+    command = get_command(build(arguments[0] if arguments else None))
+    try:
+        with command.make_context("pendula", list(arguments)) as context:
+            command.invoke(context)
+    except typer.Exit as leaving:
+        return leaving.exit_code
+    except typer.Abort:
+        return INTERRUPTED
+    return 0
+
+
+def _start(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.", is_eager=True)] = False,
+) -> None:
+    if version:
+        sys.stdout.write(f"pendula {__version__}\n")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        sys.stdout.write(context.get_help())
+        raise typer.Exit

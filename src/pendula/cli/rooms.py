@@ -1,0 +1,54 @@
+"""The rooms by name: their groups of commands and their engines, each imported only when it is asked for.
+
+This is where a room is made known to the command line. Nothing below `pendula.cli` knows these names.
+"""
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, cast
+
+from msgspec import Struct
+
+from pendula.kernel.engine import Engine
+from pendula.kernel.errors import InputRefused
+
+if TYPE_CHECKING:
+    import typer
+
+
+class Group(Struct, frozen=True):
+    """The commands of one room: the `typer.Typer` at `target` ("module:name"), and a sentence for the list."""
+
+    target: str
+    sentence: str
+
+
+class UnknownRoom(InputRefused):
+    """Facts: `room` and the `known` ones."""
+
+    code = "unknown_room"
+
+
+GROUPS: Mapping[str, Group] = {}
+
+ENGINES: Mapping[str, str] = {
+    "tally": "pendula.testing.tally:Tally",
+}
+
+
+def commands_of(group: Group) -> "typer.Typer":
+    """The room's own tree of commands."""
+    return cast("typer.Typer", _imported(group.target))
+
+
+def engine_of(room: str) -> type[Engine[Any, Any]]:
+    """The engine class whose journals carry this room's name; raises `UnknownRoom`."""
+    if room not in ENGINES:
+        known = sorted(ENGINES)
+        raise UnknownRoom(f"No room is called {room!r}; known are {', '.join(known)}", room=room, known=known)
+    return cast("type[Engine[Any, Any]]", _imported(ENGINES[room]))
+
+
+def _imported(target: str) -> Any:
+    module, name = target.split(":")
+    return getattr(import_module(module), name)

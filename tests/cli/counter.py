@@ -1,0 +1,88 @@
+"""A counter as an engine, and variants of it that decide otherwise: something to record and something to replay."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from msgspec import Struct
+
+from pendula.kernel.canonical import Json, decode, encode
+from pendula.kernel.disk import RealDisk
+from pendula.kernel.driver import Driver
+from pendula.kernel.engine import Outcome, Outside, Reason
+from pendula.kernel.journal import FileJournal
+
+
+class Add(Struct, frozen=True, tag="add"):
+    amount: int
+
+
+class Added(Struct, frozen=True, tag="added"):
+    total: int
+
+
+class Counter:
+    room: ClassVar[str] = "counter"
+    decisions: ClassVar[int] = 1
+    time_unit: ClassVar[str] = "tick"
+    commands: ClassVar[Any] = Add
+    events: ClassVar[Any] = Added
+    outside: Outside
+
+    def __init__(self, total: int = 0) -> None:
+        self.total = total
+
+    @classmethod
+    def create(cls, config: Json) -> Self:
+        return cls()
+
+    @classmethod
+    def from_state(cls, config: Json, state: bytes) -> Self:
+        total = decode(state)
+        assert isinstance(total, int)
+        return cls(total)
+
+    def state(self) -> bytes:
+        return encode(self.total)
+
+    def apply(self, command: Add) -> Outcome[Added]:
+        self.total += command.amount
+        return Outcome((Added(self.total),))
+
+    def now(self) -> int:
+        return 0
+
+    def next_due(self) -> int | None:
+        return None
+
+    def why(self, question: Json) -> Reason:
+        return Reason("counted", "It was counted.")
+
+    def broken(self) -> Iterable[str]:
+        return ()
+
+
+class Recounter(Counter):
+    """Counts 13 twice, and says that its decisions are others."""
+
+    decisions: ClassVar[int] = 2
+
+    def apply(self, command: Add) -> Outcome[Added]:
+        return super().apply(Add(26) if command.amount == 13 else command)
+
+
+class Miscounter(Recounter):
+    """Counts 13 twice, and does not say so."""
+
+    decisions: ClassVar[int] = 1
+
+
+def record(directory: Path, amounts: Iterable[int], *, snapshot_every: int = 1000) -> None:
+    """The journal of a counter that was told these amounts and stopped cleanly."""
+    journal = FileJournal.create(
+        RealDisk(directory), room="counter", decisions=1, time_unit="tick", config={}, min_free_bytes=0
+    )
+    driver = Driver(Counter.create({}), journal, snapshot_every=snapshot_every)
+    for amount in amounts:
+        driver.submit(Add(amount), "test")
+    driver.close()

@@ -1,0 +1,101 @@
+"""Stdout holds the result and nothing else; progress goes to stderr and is drawn only where somebody looks."""
+
+import io
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pendula.cli.output import Output, example, facts, table
+from pendula.kernel.errors import NotCanonical
+
+WATCHED = """
+from pendula.cli.output import Output
+out = Output(True)
+with out.progress("replaying", 2) as advance:
+    advance(1)
+    advance(2)
+with out.status("bench") as say:
+    say("measuring")
+out.result({"b": 1, "a": "é"}, lambda: "unused")
+"""
+
+
+def test_json_is_canonical_bytes_in_utf_8_whatever_the_locale() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", WATCHED],
+        capture_output=True,
+        check=True,
+        timeout=60,
+        env={**os.environ, "PYTHONIOENCODING": "latin-1"},
+    )
+
+    assert ended.stdout == '{"a":"é","b":1}\n'.encode()
+    assert ended.stderr == b"bench: measuring\n"
+
+
+def test_somebody_at_a_terminal_sees_progress_there_and_the_document_stays_clean() -> None:
+    master, terminal = pty.openpty()
+    try:
+        ended = subprocess.run(
+            [sys.executable, "-c", WATCHED],
+            stdout=subprocess.PIPE,
+            stderr=terminal,
+            check=True,
+            timeout=60,
+            env={**os.environ, "TERM": "xterm"},
+        )
+        seen = os.read(master, 100_000).decode()
+    finally:
+        os.close(terminal)
+        os.close(master)
+
+    assert ended.stdout == '{"a":"é","b":1}\n'.encode()
+    assert "replaying" in seen
+    assert "measuring" in seen
+
+
+def test_text_is_written_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    Output(False).result(None, lambda: "[bold]" + "x" * 200)
+
+    assert capsys.readouterr().out == "[bold]" + "x" * 200 + "\n"
+
+
+def test_cells_are_text_and_never_markup(capsys: pytest.CaptureFixture[str]) -> None:
+    Output(False).result(None, lambda: table(("name",), [("[red]a[/red]",)]))
+    Output(False).result(None, lambda: facts([("[b]", ":smile:")]))
+
+    out = capsys.readouterr().out
+    assert "[red]a[/red]" in out
+    assert "[b]  :smile:" in out
+
+
+def test_long_facts_are_folded_and_never_cut(capsys: pytest.CaptureFixture[str]) -> None:
+    Output(False).result(None, lambda: facts([("digest", "a" * 300)]))
+
+    assert capsys.readouterr().out.count("a") == 300
+
+
+def test_a_document_without_canonical_bytes_leaves_stdout_empty(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(NotCanonical):
+        Output(True).result({"ratio": 1.5}, lambda: "unused")
+
+    assert capsys.readouterr().out == ""
+
+
+def test_a_reader_who_goes_away_from_a_table_is_not_a_refusal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    class Gone(io.StringIO):
+        def write(self, text: str) -> int:
+            raise BrokenPipeError
+
+    monkeypatch.setattr(sys, "stdout", Gone())
+
+    with pytest.raises(BrokenPipeError):
+        Output(False).result(None, lambda: table(("name",), [("a",)]))
+
+
+def test_an_example_shows_brackets_as_they_are() -> None:
+    assert example("pendula x [a]").endswith(r"[cyan]pendula x \[a][/cyan]")

@@ -1,0 +1,215 @@
+"""The tree of commands: help, examples, version, exit codes of a whole process, and what is imported when."""
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from tests.cli.conftest import Finished, Pendula, quiet_environment
+from typer.main import get_command
+
+import pendula as package
+from pendula.cli import program, rooms
+from pendula.cli.program import build
+from pendula.cli.rooms import Group
+
+FULL = Path("/dev/full")
+RUN = "from pendula.cli import main; main()"
+
+
+def tree(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    yield path, command
+    for name, child in getattr(command, "commands", {}).items():
+        yield from tree(child, (*path, name))
+
+
+COMMANDS = dict(tree(get_command(build(None))))
+LEAVES = [path for path, command in COMMANDS.items() if not hasattr(command, "commands")]
+
+
+def examples(command: Any) -> list[str]:
+    lines = [line.strip().removeprefix("[cyan]").removesuffix("[/cyan]") for line in command.epilog.split("\n")]
+    return [line.replace(r"\[", "[") for line in lines if line.startswith("pendula ")]
+
+
+def test_the_standing_commands_are_there() -> None:
+    assert sorted(LEAVES) == [
+        ("bench",),
+        ("replay",),
+        ("serve",),
+        ("token", "list"),
+        ("token", "new"),
+        ("token", "revoke"),
+    ]
+
+
+@pytest.mark.parametrize("path", list(COMMANDS), ids=" ".join)
+def test_help_of_every_command_ends_with_an_example(path: tuple[str, ...], pendula: Pendula) -> None:
+    ended = pendula(*path, "--help")
+
+    assert (ended.code, ended.err) == (0, "")
+    assert "Example" in ended.out
+    assert examples(COMMANDS[path])
+
+
+@pytest.mark.parametrize("path", list(COMMANDS), ids=" ".join)
+def test_examples_are_commands_that_exist(path: tuple[str, ...]) -> None:
+    for example in examples(COMMANDS[path]):
+        command, rest = COMMANDS[()], shlex.split(example.split(" > ")[0])[1:]
+        while hasattr(command, "commands"):
+            command, rest = command.commands[rest[0]], rest[1:]
+        command.make_context("pendula", rest)
+
+
+@pytest.mark.parametrize("path", LEAVES, ids=" ".join)
+def test_every_command_takes_json(path: tuple[str, ...]) -> None:
+    assert any("--json" in parameter.opts for parameter in COMMANDS[path].params)
+
+
+def test_without_a_command_the_help_is_shown(pendula: Pendula) -> None:
+    ended = pendula()
+
+    assert (ended.code, ended.err) == (0, "")
+    assert "replay" in ended.out
+
+
+def test_help_offers_no_shell_completion(pendula: Pendula) -> None:
+    assert "completion" not in pendula("--help").out
+
+
+def test_version_loads_nothing_that_is_not_needed(python: Callable[..., Finished]) -> None:
+    ended = python(f"import sys\ntry:\n {RUN}\nfinally:\n print(*sys.modules, file=sys.stderr)", "--version")
+
+    assert ended.out == f"pendula {package.__version__}\n"
+    assert not {"typer", "rich", "msgspec", "pydantic", "fastapi", "numpy"} & set(ended.err.split())
+
+
+def test_version_beside_other_options_is_still_the_version(pendula: Pendula) -> None:
+    assert pendula("--version", "replay") == Finished(0, f"pendula {package.__version__}\n", "")
+
+
+def test_a_command_loads_no_library_of_another(python: Callable[..., Finished]) -> None:
+    ended = python(f"import sys\ntry:\n {RUN}\nfinally:\n print(*sys.modules)", "replay", "no-such-journal")
+
+    assert ended.code == 3
+    assert not {"fastapi", "starlette", "uvicorn", "numpy", "rich"} & set(ended.out.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nonsense"], "No such command 'nonsense'; see pendula --help"),
+        (["replay"], "Missing argument 'JOURNAL'; see pendula replay --help"),
+        (["replay", "x", "--sideways"], "No such option: --sideways; see pendula replay --help"),
+        (["token"], "Missing command; see pendula token --help"),
+        (
+            ["token", "new", "--name", "x", "--role", "a"],
+            "Invalid value for '--role': 'a' is not one of 'viewer', 'operator', 'admin'; see pendula token new --help",
+        ),
+    ],
+)
+def test_wrong_usage_is_one_line_and_exit_2(arguments: list[str], said: str, pendula: Pendula) -> None:
+    assert pendula(*arguments) == Finished(2, "", f"pendula: {said} (wrong_usage)\n")
+
+
+def test_wrong_usage_with_json_is_one_object_on_stderr(pendula: Pendula) -> None:
+    ended = pendula("replay", "--json")
+
+    assert (ended.code, ended.out) == (2, "")
+    assert json.loads(ended.err) == {
+        "error": {
+            "code": "wrong_usage",
+            "details": {"command": "pendula replay"},
+            "message": "Missing argument 'JOURNAL'; see pendula replay --help",
+        }
+    }
+
+
+def test_json_after_two_dashes_is_an_argument(pendula: Pendula) -> None:
+    assert pendula("replay", "--", "--json").err.startswith("pendula: There is no journal: --json")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [(["replay"], "pendula: This needs typer"), (["--json"], '{"error":{"code":"missing_extra"')],
+)
+def test_without_the_extra_one_sentence_names_it(
+    arguments: list[str], expected: str, python: Callable[..., Finished]
+) -> None:
+    ended = python(f"import sys; sys.modules.update(typer=None, rich=None)\n{RUN}", *arguments)
+
+    assert (ended.code, ended.out) == (3, "")
+    assert ended.err.startswith(expected)
+    assert "pendula[cli]" in ended.err
+    assert ended.err.count("\n") == 1
+
+
+def test_python_m_pendula_is_the_same_program() -> None:
+    ended = subprocess.run([sys.executable, "-m", "pendula", "--version"], capture_output=True, check=True, timeout=60)
+
+    assert ended.stdout.decode() == f"pendula {package.__version__}\n"
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["token", "list", "--data", "none", "--json"]], ids=" ".join)
+def test_a_reader_who_goes_away_ends_the_program_quietly(arguments: list[str]) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        ended = process(arguments, write)
+    finally:
+        os.close(write)
+
+    assert (ended.returncode, ended.stderr) == (141, b"")
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["token", "list", "--data", "none"]], ids=" ".join)
+def test_a_full_disk_behind_stdout_is_a_broken_world(arguments: list[str]) -> None:
+    with FULL.open("wb") as full:
+        ended = process(arguments, full.fileno())
+
+    assert ended.returncode == 3
+    assert b"No space left on device" in ended.stderr
+    assert ended.stderr.count(b"\n") == 1
+
+
+def process(arguments: list[str], stdout: int) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-m", "pendula", *arguments]
+    return subprocess.run(
+        command, stdout=stdout, stderr=subprocess.PIPE, timeout=60, check=False, env=quiet_environment()
+    )
+
+
+def test_only_the_named_room_is_imported(monkeypatch: pytest.MonkeyPatch, pendula: Pendula) -> None:
+    groups = {
+        "near": Group("tests.cli.conftest:room", "The near room."),
+        "far": Group("no.such:module", "The far room."),
+    }
+    monkeypatch.setattr(program, "GROUPS", groups)
+    monkeypatch.setattr(rooms, "import_module", lambda name: _RoomModule)
+
+    helped, called = pendula("--help"), pendula("near", "greet")
+
+    assert "The near room." in helped.out
+    assert "The far room." in helped.out
+    assert called == Finished(0, "hello\n", "")
+
+
+class _RoomModule:
+    room = typer.Typer()
+
+    @staticmethod
+    @room.command()
+    def greet() -> None:
+        typer.echo("hello")
+
+    @staticmethod
+    @room.command()
+    def leave() -> None:
+        typer.echo("bye")

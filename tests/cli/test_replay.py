@@ -1,0 +1,219 @@
+"""`pendula replay` verifies what it is given, changes nothing, and says plainly what it found."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.conftest import Finished, Pendula
+from tests.cli.counter import record
+
+from pendula.cli import rooms
+from pendula.cli.rooms import engine_of
+from pendula.kernel.disk import RealDisk
+from pendula.kernel.driver import Driver
+from pendula.kernel.journal import FileJournal
+from pendula.testing.tally import Add, Advance, Draw, Take, Tally
+
+
+@pytest.fixture
+def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Five commands, 13 in the middle, snapshots after two and after four and at the end."""
+    engine(monkeypatch, "Counter")
+    record(tmp_path / "journal", [1, 2, 13, 4, 5], snapshot_every=2)
+    return tmp_path / "journal"
+
+
+def engine(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setattr(rooms, "ENGINES", {"counter": f"tests.cli.counter:{name}"})
+
+
+def document(ended: Finished) -> Any:
+    assert ended.out.count("\n") == 1
+    return json.loads(ended.out)
+
+
+def told(ended: Finished) -> dict[str, str]:
+    """The lines of the table: name and value."""
+    return {name: value.rstrip() for name, value in (line.split(maxsplit=1) for line in ended.out.splitlines())}
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(directory.iterdir())}
+
+
+def test_a_good_journal_is_verified(journal: Path, pendula: Pendula) -> None:
+    ended = pendula("replay", journal, "--json")
+
+    said = document(ended)
+    assert (ended.code, ended.err) == (0, "")
+    assert said["verified"] is True
+    assert said["first_difference"] is None
+    assert (said["room"], said["commands"], said["snapshots"], said["cut_tail_bytes"]) == ("counter", 5, 3, 0)
+    assert (said["first_n"], said["last_n"]) == (0, 12)
+
+
+def test_people_get_a_table(journal: Path, pendula: Pendula) -> None:
+    ended = pendula("replay", journal)
+
+    digest = document(pendula("replay", journal, "--json"))["digest"]
+    lines = told(ended)
+    assert ended.code == 0
+    assert lines["commands"] == "5"
+    assert lines["digest"] == digest
+    assert lines["result"] == "every outcome is the same"
+
+
+def test_the_digest_is_the_chain_in_the_last_frame(journal: Path, pendula: Pendula) -> None:
+    said = document(pendula("replay", journal, "--json"))
+
+    assert bytes.fromhex(said["digest"]) in b"".join(contents(journal).values())
+
+
+def test_upto_stops_early(journal: Path, monkeypatch: pytest.MonkeyPatch, pendula: Pendula) -> None:
+    record(journal.parent / "shorter", [1, 2], snapshot_every=2)
+    engine(monkeypatch, "Miscounter")
+
+    ended = pendula("replay", journal, "--upto", 4, "--json")
+
+    said = document(ended)
+    assert ended.code == 0
+    assert (said["commands"], said["last_n"]) == (2, 4)
+    assert said["digest"] == document(pendula("replay", journal.parent / "shorter", "--json"))["digest"]
+
+
+def test_a_difference_names_record_command_both_outcomes_and_path(
+    journal: Path, monkeypatch: pytest.MonkeyPatch, pendula: Pendula
+) -> None:
+    engine(monkeypatch, "Miscounter")
+
+    ended = pendula("replay", journal, "--json")
+
+    said = document(ended)
+    assert ended.code == 1
+    assert said["verified"] is False
+    assert said["first_difference"] == {
+        "command": {"amount": 13, "type": "add"},
+        "computed": {"answer": None, "events": [{"total": 29, "type": "added"}], "refusal": None},
+        "n": 5,
+        "path": "$.events[0].total",
+        "recorded": {"answer": None, "events": [{"total": 16, "type": "added"}], "refusal": None},
+    }
+    assert json.loads(ended.err)["error"] == {
+        "code": "replay_differs",
+        "details": {"n": 5, "path": "$.events[0].total"},
+        "message": "Record 5 differs at $.events[0].total",
+    }
+
+
+def test_people_see_the_difference_too(journal: Path, monkeypatch: pytest.MonkeyPatch, pendula: Pendula) -> None:
+    engine(monkeypatch, "Miscounter")
+
+    ended = pendula("replay", journal)
+
+    lines = told(ended)
+    assert ended.code == 1
+    assert lines["record"] == "5"
+    assert lines["command"] == '{"amount":13,"type":"add"}'
+    assert '"total":16' in lines["recorded"]
+    assert '"total":29' in lines["computed"]
+    assert lines["path"] == "$.events[0].total"
+    assert ended.err == "pendula: Record 5 differs at $.events[0].total (replay_differs)\n"
+
+
+def test_other_decisions_are_refused_unless_forced(
+    journal: Path, monkeypatch: pytest.MonkeyPatch, pendula: Pendula
+) -> None:
+    engine(monkeypatch, "Recounter")
+
+    refused, forced = pendula("replay", journal), pendula("replay", journal, "--force", "--json")
+
+    assert (refused.code, refused.out) == (1, "")
+    assert "(other_decisions)" in refused.err
+    assert forced.code == 1
+    assert document(forced)["first_difference"]["n"] == 5
+
+
+def test_an_unknown_room_is_refused_with_the_known_ones(
+    journal: Path, monkeypatch: pytest.MonkeyPatch, pendula: Pendula
+) -> None:
+    monkeypatch.setattr(rooms, "ENGINES", {"tally": "never:imported"})
+
+    assert pendula("replay", journal) == Finished(
+        1, "", "pendula: No room is called 'counter'; known are tally (unknown_room)\n"
+    )
+
+
+def test_a_torn_tail_is_reported_and_left_alone(journal: Path, pendula: Pendula) -> None:
+    segment = journal / "00000000.journal"
+    segment.write_bytes(segment.read_bytes() + b"torn")
+    before = contents(journal)
+
+    said = document(pendula("replay", journal, "--json"))
+
+    assert said["cut_tail_bytes"] == 4
+    assert said["verified"] is True
+    assert contents(journal) == before
+
+
+def test_a_corrupt_journal_is_a_broken_world(journal: Path, pendula: Pendula) -> None:
+    segment = journal / "00000000.journal"
+    data = bytearray(segment.read_bytes())
+    data[len(data) // 2] ^= 1
+    segment.write_bytes(data)
+
+    ended = pendula("replay", journal)
+
+    assert (ended.code, ended.out) == (3, "")
+    assert "00000000.journal" in ended.err
+    assert ended.err.endswith("(journal_corrupt)\n")
+
+
+def test_what_is_no_journal_is_told_apart(tmp_path: Path, pendula: Pendula) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "empty").mkdir()
+
+    missing, file, empty = (pendula("replay", tmp_path / name) for name in ("missing", "file", "empty"))
+
+    assert "missing does not exist" in missing.err
+    assert "file is a file" in file.err
+    assert "There is no journal" in empty.err
+    for ended in (missing, file, empty):
+        assert (ended.code, ended.out) == (3, "")
+        assert ended.err.endswith("(journal_missing)\n")
+    assert not (tmp_path / "missing").exists()
+
+
+def test_long_values_are_cut_for_people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pendula: Pendula) -> None:
+    engine(monkeypatch, "Miscounter")
+    record(tmp_path / "journal", [10**3000, 13])
+
+    ended = pendula("replay", tmp_path / "journal")
+
+    assert "characters; --json shows all)" in "".join(ended.out.split("\n"))
+    assert len(ended.out) < 10_000
+
+
+def test_a_process_of_its_own_verifies_a_tally(tmp_path: Path, python: Callable[..., Finished]) -> None:
+    journal = FileJournal.create(
+        RealDisk(tmp_path), room="tally", decisions=Tally.decisions, time_unit=Tally.time_unit, config={"seed": 7}
+    )
+    driver = Driver(Tally.create({"seed": 7}), journal)
+    for command in (Add(5), Draw(6), Add(2, at=9), Take(100), Advance(10)):
+        driver.submit(command, "test")
+    driver.close()
+
+    ended = python("from pendula.cli import main; main()", "replay", str(tmp_path), "--json")
+
+    said = document(ended)
+    assert (ended.code, ended.err) == (0, "")
+    assert (said["room"], said["commands"], said["verified"]) == ("tally", 5, True)
+
+
+@pytest.mark.parametrize("room", list(rooms.ENGINES))
+def test_every_engine_in_the_table_is_one_and_answers_to_its_name(room: str) -> None:
+    found = engine_of(room)
+
+    assert found.room == room
+    assert callable(found.apply)

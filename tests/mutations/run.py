@@ -1,0 +1,88 @@
+"""Plant each named mistake in a copy of the source and see the tests that guard its law turn red.
+
+    python tests/mutations/run.py            all of them
+    python tests/mutations/run.py journal    those whose name contains a word
+
+A mistake is a table in `mutations.toml`: the file, the text that stands there exactly once, what replaces it, and the
+tests that must fail. A mistake that nobody notices, or whose text is no longer there, fails this run.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+from typing import NamedTuple
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+COPIED = ("src", "tests", "pyproject.toml", "README.md", "LICENSE")
+
+
+class Mistake(NamedTuple):
+    name: str
+    law: str
+    file: str
+    find: str
+    replace: str
+    tests: list[str]
+
+
+def read_mistakes(text: str) -> list[Mistake]:
+    return [Mistake(name, **table) for name, table in tomllib.loads(text).items()]
+
+
+def plant(mistake: Mistake, tree: Path) -> None:
+    """Change the one place; raises `ValueError` where it is not there exactly once."""
+    path = tree / mistake.file
+    source = path.read_text()
+    if source.count(mistake.find) != 1:
+        raise ValueError(
+            f"{mistake.name}: its text stands {source.count(mistake.find)} times in {mistake.file}, not once"
+        )
+    path.write_text(source.replace(mistake.find, mistake.replace))
+
+
+def is_noticed(mistake: Mistake, tree: Path) -> bool:
+    """Whether the tests fail. Only failing tests count: a mistake that keeps pytest from running proves nothing."""
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *mistake.tests]
+    finished = subprocess.run(command, cwd=tree, env=_environment(tree), capture_output=True, text=True, check=False)
+    if finished.returncode not in (0, 1):
+        raise ValueError(f"{mistake.name}: pytest could not run\n{finished.stdout[-2000:]}{finished.stderr[-2000:]}")
+    return finished.returncode == 1
+
+
+def _environment(tree: Path) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(tree / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def copy_tree(target: Path) -> None:
+    skipped = shutil.ignore_patterns("__pycache__", "page", "node_modules")
+    for name in COPIED:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, target / name, ignore=skipped)
+        else:
+            shutil.copy(source, target / name)
+
+
+def main(words: list[str]) -> int:
+    mistakes = [m for m in read_mistakes((HERE / "mutations.toml").read_text()) if all(w in m.name for w in words)]
+    unnoticed = 0
+    for mistake in mistakes:
+        with tempfile.TemporaryDirectory(prefix="pendula-mutation-") as place:
+            tree = Path(place)
+            copy_tree(tree)
+            plant(mistake, tree)
+            noticed = is_noticed(mistake, tree)
+        unnoticed += not noticed
+        sys.stdout.write(f"{'red   ' if noticed else 'GREEN '} {mistake.name}: {mistake.law}\n")
+        sys.stdout.flush()
+    sys.stdout.write(f"{len(mistakes) - unnoticed} passed, {unnoticed} failed\n")
+    return 1 if unnoticed or not mistakes else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
