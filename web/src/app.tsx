@@ -1,0 +1,150 @@
+/** The frame around every page: the way through the rooms, the state of the connection, and the page itself. */
+
+import { useEffect, useErrorBoundary, useRef } from "preact/hooks";
+import type { ComponentChildren } from "preact";
+
+import { asApiError } from "./api";
+import { ConnectionBadge } from "./components/ConnectionBadge";
+import { ErrorNote } from "./components/ErrorNote";
+import { Logo } from "./components/Logo";
+import { Nav } from "./components/Nav";
+import { ThemeToggle } from "./components/ThemeToggle";
+import { Home } from "./pages/Home";
+import { RoomPage } from "./pages/RoomPage";
+import { SignIn } from "./pages/SignIn";
+import { route } from "./route";
+import type { Route } from "./route";
+import { connection, openStream, retryNow, roomList, serverError, session, signOut } from "./server";
+
+export function App() {
+  const heading = useRef<HTMLHeadingElement>(null);
+  const here = route.value;
+  const needsSignIn = session.value.kind === "needed";
+  const title = needsSignIn ? "Sign in" : titleOf(here);
+  useArrival(heading, placeOf(here), title);
+  return (
+    <>
+      <a
+        class="skip-link"
+        href="#/"
+        onClick={(event) => {
+          // The address names the page, so the jump is made by hand.
+          event.preventDefault();
+          heading.current?.focus();
+        }}
+      >
+        Skip to the content
+      </a>
+      <header class="side">
+        <Brand />
+        {!needsSignIn && <Nav rooms={roomList.value?.rooms ?? []} route={here} />}
+        <div class="side-foot">
+          <ThemeToggle />
+          <Who />
+        </div>
+      </header>
+      <main class="main">
+        <div class="main-head">
+          <h1 ref={heading} tabIndex={-1} data-testid="title">
+            {title}
+          </h1>
+          <ConnectionBadge connection={connection.value} onRetry={retryNow} />
+        </div>
+        {serverError.value !== null && openStream.value === null && <ErrorNote error={serverError.value} />}
+        {needsSignIn ? (
+          <SignIn />
+        ) : (
+          <Guarded key={placeOf(here)}>
+            <Page here={here} />
+          </Guarded>
+        )}
+      </main>
+    </>
+  );
+}
+
+function Page({ here }: { readonly here: Route }) {
+  switch (here.page) {
+    case "home":
+      return <Home />;
+    case "room":
+      return <RoomPage name={here.room} engine={here.engine} at={here.at} />;
+    case "unknown":
+      return (
+        <p class="note" data-testid="page-missing">
+          There is no page “{here.path}”. <a href="#/">Back to the overview</a>
+        </p>
+      );
+  }
+}
+
+function Brand() {
+  const list = roomList.value;
+  return (
+    <a class="brand" href="#/" data-testid="brand">
+      <Logo live={connection.value.kind === "live"} />
+      <span class="brand-words">
+        <span class="brand-name">Pendula</span>
+        {list !== null && (
+          <span class="brand-version">
+            <span data-testid="version">{list.version}</span>{" "}
+            {list.demo && (
+              <span class="demo-label" data-testid="demo">
+                demo
+              </span>
+            )}
+          </span>
+        )}
+      </span>
+    </a>
+  );
+}
+
+function Who() {
+  const now = session.value;
+  if (now.kind !== "open") return null;
+  const { name, role, tokens_required } = now.session;
+  return (
+    <p class="who" data-testid="who">
+      <span>
+        {name} · {role}
+      </span>
+      {tokens_required && (
+        <button type="button" class="button button-quiet" onClick={() => void signOut()} data-testid="sign-out">
+          Sign out
+        </button>
+      )}
+    </p>
+  );
+}
+
+/** A page that fails says so and leaves the frame standing. */
+function Guarded({ children }: { readonly children: ComponentChildren }) {
+  const [thrown] = useErrorBoundary((error) => console.error(error));
+  return thrown === undefined ? <>{children}</> : <ErrorNote error={asApiError(thrown)} />;
+}
+
+/** On arriving at another page: its name in the title bar, the focus on its heading (but not on the very first page). */
+function useArrival(heading: { readonly current: HTMLElement | null }, place: string, title: string): void {
+  const before = useRef(place);
+  useEffect(() => {
+    document.title = title === "Pendula" ? title : `${title} · Pendula`;
+    if (before.current !== place) heading.current?.focus();
+    before.current = place;
+  }, [place, title]);
+}
+
+function placeOf(here: Route): string {
+  return here.page === "room" ? `rooms/${here.room}` : here.page;
+}
+
+function titleOf(here: Route): string {
+  switch (here.page) {
+    case "home":
+      return "Overview";
+    case "room":
+      return roomList.value?.rooms.find((room) => room.name === here.room)?.title ?? here.room;
+    case "unknown":
+      return "Not here";
+  }
+}

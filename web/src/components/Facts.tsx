@@ -1,0 +1,19 @@
+/** Named facts as a definition list; nothing when there are none. */
+
+import { inOneLine } from "../json";
+import type { JsonObject } from "../json";
+
+export function Facts({ facts }: { readonly facts: JsonObject }) {
+  const members = Object.entries(facts);
+  if (members.length === 0) return null;
+  return (
+    <dl class="facts">
+      {members.map(([name, value]) => (
+        <div class="fact" key={name}>
+          <dt>{name}</dt>
+          <dd>{inOneLine(value)}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}

@@ -1,0 +1,70 @@
+/** The way through the rooms. Tab goes through the links as always; arrow keys, Home and End move among them. */
+
+import { useEffect, useRef } from "preact/hooks";
+
+import type { Room } from "../api";
+import { roomHref } from "../route";
+import type { Route } from "../route";
+import { StateDot } from "./StateDot";
+
+interface NavProps {
+  readonly rooms: readonly Room[];
+  readonly route: Route;
+}
+
+export function Nav({ rooms, route }: NavProps) {
+  const nav = useRef<HTMLElement>(null);
+  const current = route.page === "room" ? route.room : null;
+  useEffect(() => {
+    // On narrow screens the links scroll sideways.
+    nav.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }, [current, rooms.length]);
+  return (
+    <nav class="nav" aria-label="Rooms" ref={nav} onKeyDown={moveFocus} data-testid="nav">
+      <ul>
+        <li>
+          <a href="#/" aria-current={route.page === "home" ? "page" : undefined} data-testid="nav-home">
+            Overview
+          </a>
+        </li>
+        {rooms.map((room) => (
+          <li key={room.name}>
+            <a
+              href={roomHref(room.name)}
+              aria-current={room.name === current ? "page" : undefined}
+              data-testid={`nav-${room.name}`}
+            >
+              {room.title} <StateDot state={room.state} quiet />
+            </a>
+          </li>
+        ))}
+      </ul>
+    </nav>
+  );
+}
+
+/** The link that a key moves the focus to, or nothing when the key means something else. */
+export function focusTarget(key: string, place: number, count: number): number | null {
+  switch (key) {
+    case "ArrowDown":
+    case "ArrowRight":
+      return (place + 1) % count;
+    case "ArrowUp":
+    case "ArrowLeft":
+      return (place - 1 + count) % count;
+    case "Home":
+      return 0;
+    case "End":
+      return count - 1;
+    default:
+      return null;
+  }
+}
+
+function moveFocus(event: KeyboardEvent): void {
+  const links = [...(event.currentTarget as HTMLElement).querySelectorAll("a")];
+  const target = focusTarget(event.key, links.indexOf(document.activeElement as HTMLAnchorElement), links.length);
+  if (target === null) return;
+  event.preventDefault();
+  links[target]?.focus();
+}

@@ -1,0 +1,16 @@
+/** The control room begins here. */
+
+import { render } from "preact";
+
+import { App } from "./app";
+import { followAddress } from "./route";
+import { followServer } from "./server";
+import { followTheme } from "./theme";
+
+const place = document.getElementById("app");
+if (place === null) throw new Error("index.html has no element #app");
+
+followTheme();
+followAddress();
+followServer();
+render(<App />, place);

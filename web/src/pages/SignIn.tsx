@@ -1,0 +1,49 @@
+/** The form that asks for an access token. The token goes to the server once and is not kept here. */
+
+import { useSignal } from "@preact/signals";
+
+import { asApiError } from "../api";
+import type { ApiError } from "../api";
+import { ErrorNote } from "../components/ErrorNote";
+import { signIn } from "../server";
+
+export function SignIn() {
+  const token = useSignal("");
+  const busy = useSignal(false);
+  const error = useSignal<ApiError | null>(null);
+
+  const send = async () => {
+    busy.value = true;
+    try {
+      await signIn(token.value.trim());
+    } catch (thrown) {
+      error.value = asApiError(thrown);
+    } finally {
+      token.value = "";
+      busy.value = false;
+    }
+  };
+
+  return (
+    <form class="panel sign-in" data-testid="sign-in" onSubmit={(event) => (event.preventDefault(), void send())}>
+      <p>
+        This server asks for an access token. A new one is made with <code>pendula token new</code>.
+      </p>
+      <label for="token">Access token</label>
+      <input
+        id="token"
+        type="password"
+        required
+        autocomplete="off"
+        spellcheck={false}
+        value={token.value}
+        data-testid="token"
+        onInput={(event) => (token.value = event.currentTarget.value)}
+      />
+      <button type="submit" class="button button-main" disabled={busy.value}>
+        Sign in
+      </button>
+      {error.value !== null && <ErrorNote error={error.value} />}
+    </form>
+  );
+}
