@@ -1,0 +1,38 @@
+"""The one reader of YAML and JSON, for files and HTTP bodies.
+
+reading     bytes, files, values in; a `Document` out, or one refusal with every fault
+cursor      values into models, every fault at once
+faults      what is wrong, where, what is allowed; how it is printed
+places      paths, lines, columns
+json_fast   clean JSON at the speed of the interpreter's parser
+json_text   JSON with places and all its faults
+yaml_text   YAML, read as JSON would be
+tree        what both scanners build, and the limits they keep
+numbers     int or exact Decimal, never float
+findings    faults of a reading before they know their lines
+"""
+
+from pendula.documents.cursor import Cursor, Members
+from pendula.documents.faults import CODES, DocumentRefused, Fault, render
+from pendula.documents.places import NOWHERE, Path, Place, path_text
+from pendula.documents.reading import Document, Format, from_value, read_bytes, read_file
+from pendula.documents.tree import DocumentLimits
+
+__all__ = [
+    "CODES",
+    "NOWHERE",
+    "Cursor",
+    "Document",
+    "DocumentLimits",
+    "DocumentRefused",
+    "Fault",
+    "Format",
+    "Members",
+    "Path",
+    "Place",
+    "from_value",
+    "path_text",
+    "read_bytes",
+    "read_file",
+    "render",
+]

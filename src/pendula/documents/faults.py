@@ -1,0 +1,207 @@
+"""What is wrong with a document: faults with place, value and what is allowed, printed alike everywhere.
+
+All faults of a document are collected and refused together. `render` is for a terminal; `DocumentRefused.details` is
+the same for `--json` and HTTP.
+"""
+
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from difflib import get_close_matches
+from typing import Any
+
+from msgspec import UNSET, Struct, UnsetType
+
+from pendula.documents.places import Path, Place, path_text
+from pendula.kernel.canonical import Json
+from pendula.kernel.errors import InputRefused
+from pendula.kernel.limits import DOCUMENT_BYTES, DOCUMENT_DEPTH, DOCUMENT_FAULTS, DOCUMENT_NODES, INTEGER_DIGITS
+
+# Beyond this a value is cut: a fault is read by people.
+LONGEST_SHOWN = 80
+# Beyond this faults are not even counted: a hostile text has millions, and nobody wants the exact number.
+MOST_COUNTED = 10_000
+
+CODES: dict[str, str] = {
+    "document_unreadable": "The file cannot be opened or read",
+    "unknown_format": "The name of the file does not say whether it is JSON or YAML",
+    DOCUMENT_BYTES.code: DOCUMENT_BYTES.sentence,
+    DOCUMENT_DEPTH.code: DOCUMENT_DEPTH.sentence,
+    DOCUMENT_NODES.code: DOCUMENT_NODES.sentence,
+    INTEGER_DIGITS.code: INTEGER_DIGITS.sentence,
+    "invalid_utf8": "The bytes are no UTF-8 text",
+    "byte_order_mark": "The text begins with a byte order mark",
+    "control_character": "A character that may not stand unescaped in the text",
+    "lone_surrogate": "An escape names half a character",
+    "json_syntax": "The text is no JSON",
+    "yaml_syntax": "The text is no YAML",
+    "repeated_member": "An object has two members of one name",
+    "not_finite": "A number is not finite",
+    "explicit_tag": "A YAML tag; types are never named in documents",
+    "merge_key": "A YAML merge key",
+    "key_not_text": "The name of a YAML member is no plain text",
+    "unknown_alias": "A YAML alias without anchor",
+    "recursive_alias": "A YAML alias inside the value it stands for",
+    "several_documents": "More than one YAML document in a file",
+    "missing_field": "A required member is missing",
+    "unknown_field": "A member that is not known here",
+    "invalid_field": "A value of the wrong type, size or form",
+    "invalid_enum": "A word that is not among the allowed ones",
+}
+
+
+class Fault(Struct, frozen=True):
+    """One thing that is wrong; line and column are 0 where there is no text, `value` is unset where there is none."""
+
+    code: str
+    path: str
+    line: int
+    column: int
+    value: Json | UnsetType
+    message: str
+    allowed: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Json]:
+        form: dict[str, Json] = {"code": self.code, "path": self.path, "line": self.line, "column": self.column}
+        if self.value is not UNSET:
+            form["value"] = self.value
+        return {**form, "message": self.message, "allowed": list(self.allowed)}
+
+    def text(self, source_name: str) -> str:
+        """One line: `town.yaml:12:9: $.defs.repair.effort: 'hihg' is not an effort; allowed: low, medium, high`."""
+        place = f"{source_name}:{self.line}:{self.column}" if self.line else source_name
+        allowed = f"; allowed: {', '.join(self.allowed)}" if self.allowed else ""
+        return f"{place}: {self.path}: {self.message}{allowed}"
+
+
+class DocumentRefused(InputRefused):
+    """A document with faults: `faults` in the order of their places, `more` that were counted but not kept."""
+
+    code = "document_refused"
+
+    def __init__(self, faults: Iterable[Fault], source_name: str, more: int = 0) -> None:
+        self.faults: tuple[Fault, ...] = tuple(sorted(faults, key=_by_place))
+        self.source_name = source_name
+        self.more = more
+        super().__init__(
+            self._sentence(),
+            source=source_name,
+            faults=[fault.as_json() for fault in self.faults],
+            more=more,
+        )
+
+    def __reduce__(self) -> tuple[type["DocumentRefused"], tuple[tuple[Fault, ...], str, int]]:
+        return DocumentRefused, (self.faults, self.source_name, self.more)
+
+    def _sentence(self) -> str:
+        others = len(self.faults) - 1 + self.more
+        rest = f" (and {_more(others)})" if others else ""
+        return self.faults[0].text(self.source_name) + rest
+
+    def render(self) -> str:
+        """Every listed fault on its line."""
+        return render(self.faults, self.source_name, self.more)
+
+
+class FaultList:
+    """Collects faults of one text; keeps the first ones, counts the rest."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.kept: list[Fault] = []
+        self.more = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.kept) or self.more > 0
+
+    @property
+    def full(self) -> bool:
+        """Whether further faults are only counted: hostile texts have millions, and wording each takes time."""
+        return len(self.kept) >= self._most
+
+    def add(
+        self,
+        code: str,
+        path: Path,
+        place: Place,
+        message: str,
+        value: Json | UnsetType = UNSET,
+        allowed: Sequence[str] = (),
+    ) -> None:
+        if self.full:
+            self.more += 1
+            return
+        fault = Fault(code, path_text(path), place.line, place.column, presentable(value), message, tuple(allowed))
+        self.kept.append(fault)
+
+
+def render(faults: Sequence[Fault], source_name: str, more: int = 0) -> str:
+    """One line a fault, at most `DOCUMENT_FAULTS` of them, then a line that says how many more there are."""
+    most = DOCUMENT_FAULTS.default
+    lines = [fault.text(source_name) for fault in faults[:most]]
+    left = more + max(0, len(faults) - most)
+    if left:
+        lines.append(f"{source_name}: and {_more(left)}")
+    return "\n".join(lines)
+
+
+def _more(faults: int) -> str:
+    if faults == 1:
+        return "1 more fault"
+    return f"{faults} more faults" if faults < MOST_COUNTED else f"at least {MOST_COUNTED} more faults"
+
+
+def _by_place(fault: Fault) -> tuple[int, int, str, str, str]:
+    return fault.line, fault.column, fault.path, fault.code, fault.message
+
+
+def presentable(value: Any) -> Any:
+    """The value as a fault carries it: short scalars as they are, long ones cut, anything else not at all."""
+    match value:
+        case None | bool():
+            return value
+        case str():
+            return _cut(value)
+        case int() | Decimal():
+            return _cut(_number_text(value)) if _too_long(value) else value
+        case _:
+            return UNSET
+
+
+def shown(value: object) -> str:
+    """The value as a sentence speaks of it; control characters are escaped."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return repr(_cut(value))
+        case int() | Decimal():
+            return _cut(_number_text(value))
+        case list() | tuple():
+            return f"a list of {len(value)}"
+        case dict():
+            return "an object of 1 member" if len(value) == 1 else f"an object of {len(value)} members"
+        case _:
+            return f"a value of type {type(value).__name__}"
+
+
+def _number_text(value: int | Decimal) -> str:
+    # Decimal prints integers beyond the interpreter's limit of digits, too.
+    return str(value) if isinstance(value, Decimal) else format(Decimal(value), "f")
+
+
+def _too_long(value: int | Decimal) -> bool:
+    return value.bit_length() > 256 if isinstance(value, int) else len(value.as_tuple().digits) > LONGEST_SHOWN
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…"
+
+
+def suggestion(word: str, allowed: Sequence[str]) -> str:
+    """` (did you mean high?)` when one of the allowed words is close, else nothing."""
+    if len(word) > LONGEST_SHOWN:
+        return ""
+    close = get_close_matches(word, allowed, n=1) or get_close_matches(word.lower(), allowed, n=1)
+    return f" (did you mean {close[0]}?)" if close else ""

@@ -1,0 +1,61 @@
+"""What a reader of values finds wrong, by path; places are looked up once, for all findings together."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
+
+from msgspec import UNSET, Struct, UnsetType
+
+from pendula.documents.faults import DocumentRefused, Fault, presentable
+from pendula.documents.places import Place, Spot, path_text
+from pendula.kernel.canonical import Json
+
+Locate: TypeAlias = Callable[[Sequence[Spot]], list[Place]]
+
+
+class Finding(Struct, frozen=True):
+    """A fault that does not know its line yet."""
+
+    spot: Spot
+    code: str
+    message: str
+    value: Json | UnsetType = UNSET
+    allowed: tuple[str, ...] = ()
+
+    def at(self, place: Place) -> Fault:
+        value = presentable(self.value)
+        path = path_text(self.spot.path)
+        return Fault(self.code, path, place.line, place.column, value, self.message, self.allowed)
+
+
+class Findings:
+    """The findings of one reading; keeps the first `most`, counts the rest."""
+
+    __slots__ = ("kept", "more", "most")
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.kept: list[Finding] = []
+        self.more = 0
+
+    def __len__(self) -> int:
+        return len(self.kept) + self.more
+
+    def add(self, finding: Finding) -> None:
+        if self.full:
+            self.more += 1
+        else:
+            self.kept.append(finding)
+
+    @property
+    def full(self) -> bool:
+        return len(self.kept) >= self.most
+
+
+def refusals(groups: Iterable[Findings], locate: Locate, source_name: str) -> list[DocumentRefused]:
+    """One refusal a group, none of them empty; the text is read once for all of them."""
+    groups = list(groups)
+    places = iter(locate([finding.spot for group in groups for finding in group.kept]))
+    return [
+        DocumentRefused([finding.at(next(places)) for finding in group.kept], source_name, group.more)
+        for group in groups
+    ]

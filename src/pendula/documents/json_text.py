@@ -1,0 +1,258 @@
+"""The careful road for JSON: a scanner that knows where it is and goes on after a fault whenever it can.
+
+It uses no recursion, so depth costs nothing but memory, and it ends on every text. Its values are those of `json_fast`.
+"""
+
+from collections.abc import Callable
+from re import DOTALL
+from re import compile as regex
+from typing import TypeAlias
+
+from pendula.documents.faults import shown, suggestion
+from pendula.documents.numbers import NumberTooLong, number
+from pendula.documents.tree import Hopeless, Tree
+from pendula.kernel.canonical import Json
+from pendula.kernel.limits import INTEGER_DIGITS
+
+# An unclosed comment reaches to the end: looking for its end again and again would take quadratic time.
+_GAP = regex(r"[ \t\r\n]+|(//[^\r\n]*|#[^\r\n]*|/\*.*?(?:\*/|\Z))", DOTALL)
+_WORD = regex(r"[^ \t\r\n,:\[\]{}\"]+")
+_SINGLE_QUOTED = regex(r"'([^'\r\n]*)'")
+_SIMPLE_STRING = regex(r'"([^"\\\x00-\x1f]*)"')
+_RUN = regex(r'[^"\\\x00-\x1f]*')
+_PAIR = regex(r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
+_ESCAPE = regex(r'\\(?:(["\\/bfnrt])|u([0-9a-fA-F]{4}))')
+
+_LITERALS: dict[str, Json] = {"true": True, "false": False, "null": None}
+_ESCAPED = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_NOT_FINITE = frozenset({"nan", "inf", "infinity"})
+_CLOSER = {True: "]", False: "}"}
+_PASSED_OVER = frozenset(" \t\r\n/#")
+REPLACEMENT = "\ufffd"
+
+
+# Reads what stands at the scanner's place, told its first character; answers what has to come next, None for nothing.
+Expect: TypeAlias = Callable[[str], "Expect | None"]
+
+
+def scan(text: str, tree: Tree) -> None:
+    """Reads the whole text into `tree`, noting all faults there."""
+    try:
+        _Scanner(text, tree).run()
+    except Hopeless:
+        assert tree.faults, "giving up needs a reason"
+
+
+class _Scanner:
+    def __init__(self, text: str, tree: Tree) -> None:
+        self.text = text
+        self.tree = tree
+        self.at = 0
+
+    def run(self) -> None:
+        expect: Expect | None = self._value
+        while expect is not None:
+            expect = expect(self._next())
+        if self._next():
+            self._give_up("the document ends here, but more text follows", path=())
+
+    def _next(self) -> str:
+        """The first character that is no space, nothing at the end; comments are faults and passed over."""
+        while (first := self.text[self.at : self.at + 1]) in _PASSED_OVER:
+            gap = _GAP.match(self.text, self.at)
+            if gap is None:
+                return first
+            if gap[1]:
+                self._fault("JSON has no comments")
+            self.at = gap.end()
+        return first
+
+    def _fault(self, message: str, *, path: tuple[str | int, ...] | None = None) -> None:
+        self.tree.fault("json_syntax", self.at, message, path=path)
+
+    def _give_up(self, message: str, *, path: tuple[str | int, ...] | None = None) -> None:
+        self._fault(message, path=path)
+        raise Hopeless
+
+    def _after_value(self) -> Expect | None:
+        return self._comma_or_end if self.tree.stack else None
+
+    def _value(self, first: str) -> Expect | None:
+        start = self.at
+        if first == "{":
+            self.at += 1
+            self.tree.open({}, start)
+            return self._name_or_end
+        if first == "[":
+            self.at += 1
+            self.tree.open([], start)
+            return self._item_or_end
+        if first == '"':
+            self.tree.leaf(self._string(), start)
+        elif first == "":
+            self._give_up("the text ends where a value should stand" if self.text.strip() else "the document is empty")
+        elif first in ",:]}":
+            self._missing_value(first)
+        else:
+            self.tree.leaf(self._bare(first), start)
+        return self._after_value()
+
+    def _missing_value(self, first: str) -> None:
+        if not self.tree.stack or first == ":":
+            self._give_up(f"a value should stand here, not {first!r}")
+        self._fault(f"a value is missing before {first!r}")
+        self.tree.leaf(None, self.at)
+
+    def _item_or_end(self, first: str) -> Expect | None:
+        return self._closed() if first == "]" else self._value(first)
+
+    def _item(self, first: str) -> Expect | None:
+        if first == "]":
+            self._fault("a comma before ']' is one too many", path=self.tree.container_path())
+            return self._closed()
+        return self._value(first)
+
+    def _closed(self) -> Expect | None:
+        self.at += 1
+        self.tree.close()
+        return self._after_value()
+
+    def _name_or_end(self, first: str) -> Expect | None:
+        return self._closed() if first == "}" else self._name(first)
+
+    def _name(self, first: str) -> Expect | None:
+        start = self.at
+        if first == '"':
+            self.tree.key(self._string(), start)
+        elif first == "}":
+            self._fault("a comma before '}' is one too many")
+            return self._closed()
+        elif first == ",":
+            self._fault("a member is missing before ','")
+            self.at += 1
+            return self._name
+        elif first in "[]{:":
+            self._give_up(
+                f"the name of a member should stand here, not {first!r}" if first else "an object is not closed"
+            )
+        else:
+            self._fault("the name of a member stands in double quotes")
+            self.tree.key(self._bare_name(first), start)
+        return self._colon
+
+    def _colon(self, first: str) -> Expect | None:
+        if first == ":":
+            self.at += 1
+        else:
+            self._fault("a colon is missing after the name of the member")
+        return self._value
+
+    def _comma_or_end(self, first: str) -> Expect | None:
+        in_list = isinstance(self.tree.stack[-1].container, list)
+        if first == _CLOSER[in_list]:
+            return self._closed()
+        following = self._item if in_list else self._name
+        if first == ",":
+            self.at += 1
+            return following
+        kind = "a list" if in_list else "an object"
+        if first == "":
+            self._give_up(f"{kind} is not closed", path=self.tree.container_path())
+        if first in "]}:":
+            self._give_up(f"{kind} goes on or ends with {_CLOSER[in_list]!r}, not with {first!r}")
+        self._fault("a comma is missing")
+        return following
+
+    def _bare_name(self, first: str) -> str:
+        return self._single_quoted() if first == "'" else self._word()
+
+    def _word(self) -> str:
+        word = _WORD.match(self.text, self.at)
+        assert word is not None
+        self.at = word.end()
+        return word[0]
+
+    def _single_quoted(self) -> str:
+        quoted = _SINGLE_QUOTED.match(self.text, self.at)
+        if quoted is None:
+            return self._word()
+        self.at = quoted.end()
+        return quoted[1]
+
+    def _bare(self, first: str) -> Json:
+        start = self.at
+        if first == "'":
+            self._fault("strings stand in double quotes")
+            return self._single_quoted()
+        word = self._word()
+        if word in _LITERALS:
+            return _LITERALS[word]
+        try:
+            value = number(word, self.tree.limits.digits)
+        except NumberTooLong:
+            allowed = (f"{self.tree.limits.digits} digits",)
+            self.tree.fault(INTEGER_DIGITS.code, start, "the number is too long", word, allowed)
+            return 0
+        if value is None:
+            self._not_a_value(word, start)
+        return value
+
+    def _not_a_value(self, word: str, start: int) -> None:
+        if self.tree.faults.full:
+            self.tree.count_fault()
+        elif word.lstrip("+-").lower() in _NOT_FINITE:
+            self.tree.fault("not_finite", start, f"{word} is not a number that JSON knows", word)
+        elif word[0] in "+-.0123456789":
+            self.tree.fault("json_syntax", start, f"{shown(word)} is not a number as JSON writes it", word)
+        else:
+            hint = suggestion(word.lower(), tuple(_LITERALS))
+            message = f"{shown(word)} is not a JSON value{hint}; strings stand in double quotes"
+            self.tree.fault("json_syntax", start, message, word)
+
+    def _string(self) -> str:
+        simple = _SIMPLE_STRING.match(self.text, self.at)
+        if simple is not None:
+            self.at = simple.end()
+            return simple[1]
+        self.at += 1
+        parts: list[str] = []
+        while True:
+            run = _RUN.match(self.text, self.at)
+            assert run is not None
+            parts.append(run[0])
+            self.at = run.end()
+            stop = self.text[self.at : self.at + 1]
+            if stop == "\\":
+                parts.append(self._escape())
+            elif stop == '"':
+                self.at += 1
+                return "".join(parts)
+            elif stop in ("", "\n", "\r"):
+                # A missing quote would turn the rest of the text inside out; the end of the line limits the damage.
+                self._fault("a string is not closed on its line")
+                return "".join(parts)
+            else:
+                self.tree.fault("control_character", self.at, f"{shown(stop)} must be written as an escape", stop)
+                self.at += 1
+
+    def _escape(self) -> str:
+        start = self.at
+        pair = _PAIR.match(self.text, start)
+        if pair is not None:
+            self.at = pair.end()
+            high, low = int(pair[1], 16), int(pair[2], 16)
+            return chr(0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00))
+        escape = _ESCAPE.match(self.text, start)
+        if escape is None:
+            self._fault(f"{shown(self.text[start : start + 2])} is no escape that JSON knows")
+            # Only the backslash is skipped: what follows may be the end of the line.
+            self.at += 1
+            return REPLACEMENT
+        self.at = escape.end()
+        if escape[1] is not None:
+            return _ESCAPED[escape[1]]
+        code = int(escape[2], 16)
+        if 0xD800 <= code <= 0xDFFF:
+            self.tree.fault("lone_surrogate", start, f"{escape[0]} is half a character", escape[0])
+            return REPLACEMENT
+        return chr(code)

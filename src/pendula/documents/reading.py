@@ -1,0 +1,166 @@
+"""Documents: bytes, files or plain values in, a `Document` out, or one refusal with every fault."""
+
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from pathlib import Path as FilePath
+from typing import TypeVar, assert_never
+
+from pendula.documents import json_places, json_text, yaml_text
+from pendula.documents.cursor import Cursor, Reading
+from pendula.documents.faults import DocumentRefused, FaultList
+from pendula.documents.findings import Findings, refusals
+from pendula.documents.json_fast import NotClean, read_clean
+from pendula.documents.places import NOWHERE, Lines, Path, Place, Spot, Wanted
+from pendula.documents.tree import DocumentLimits, Tree
+from pendula.kernel.canonical import Json
+from pendula.kernel.limits import DOCUMENT_BYTES
+
+T = TypeVar("T")
+
+DEFAULT_LIMITS = DocumentLimits()
+BYTE_ORDER_MARK = "\ufeff"
+
+
+class Format(StrEnum):
+    """How a document is written."""
+
+    JSON = "json"
+    YAML = "yaml"
+
+
+SUFFIXES = {".json": Format.JSON, ".yaml": Format.YAML, ".yml": Format.YAML}
+
+
+class Document:
+    """A value without faults of syntax, and what a reading of it finds wrong.
+
+    `value` is plain: dict, list, str, bool, None, int, Decimal. Aliases of YAML share one object; treat it as frozen.
+    """
+
+    def __init__(
+        self, value: Json, locate: Callable[[Sequence[Spot]], list[Place]], source_name: str, most_faults: int
+    ) -> None:
+        self.value = value
+        self.source_name = source_name
+        self._locate = locate
+        self._reading = Reading(Findings(most_faults), locate, source_name)
+
+    def root(self) -> Cursor:
+        """The cursor from which everything is read; faults gather in this document."""
+        return Cursor(self._reading, self.value)
+
+    def place(self, path: Path, *, at_key: bool = False) -> Place:
+        """Line and column of the value at `path`, or of its member name; reads the text once more for each call.
+
+        What has no text of its own (inside an alias, not there) is where the container around it is.
+        """
+        return self._locate([Spot(path, at_key)])[0]
+
+    def done(self) -> None:
+        """Raise `DocumentRefused` with all faults noted so far; nothing if there are none."""
+        if self._reading.findings:
+            raise refusals([self._reading.findings], self._locate, self.source_name)[0]
+
+    def read(self, read: Callable[[Cursor], T]) -> T:
+        """What `read` makes of the root, if it found no fault; raises `DocumentRefused` otherwise."""
+        model = read(self.root())
+        self.done()
+        return model
+
+
+def read_bytes(
+    data: bytes, form: Format = Format.JSON, source_name: str = "body", limits: DocumentLimits = DEFAULT_LIMITS
+) -> Document:
+    """The document in `data`; raises `DocumentRefused` with every fault of its syntax."""
+    faults = FaultList(limits.faults)
+    if len(data) > limits.size:
+        faults.add(DOCUMENT_BYTES.code, (), NOWHERE, "the document is too large", allowed=(f"{limits.size} bytes",))
+        raise DocumentRefused(faults.kept, source_name)
+    text = _text(data, faults)
+    value = _value(text, form, limits, faults)
+    if faults:
+        raise DocumentRefused(faults.kept, source_name, faults.more)
+    return Document(value, _locator(data, form, limits), source_name, limits.faults)
+
+
+def read_file(path: FilePath | str, form: Format | None = None, limits: DocumentLimits = DEFAULT_LIMITS) -> Document:
+    """The document in a file, its form told by the suffix (.json, .yaml, .yml) unless given."""
+    path = FilePath(path)
+    form = form or SUFFIXES.get(path.suffix.lower())
+    if form is None:
+        message = f"the suffix {path.suffix!r} does not tell how the document is written"
+        raise _refused_file("unknown_format", path, message, tuple(SUFFIXES))
+    try:
+        with path.open("rb") as file:
+            # One byte more than allowed tells too large from just fitting, even for pipes and devices.
+            data = file.read(limits.size + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise _refused_file("document_unreadable", path, f"the file cannot be read: {reason}") from error
+    return read_bytes(data, form, str(path), limits)
+
+
+def from_value(value: Json, source_name: str = "value", limits: DocumentLimits = DEFAULT_LIMITS) -> Document:
+    """A document made of plain values, so that libraries and files are checked by the same code; it has no places."""
+    return Document(value, lambda spots: [NOWHERE] * len(spots), source_name, limits.faults)
+
+
+def _refused_file(code: str, path: FilePath, message: str, allowed: tuple[str, ...] = ()) -> DocumentRefused:
+    faults = FaultList(1)
+    faults.add(code, (), NOWHERE, message, allowed=allowed)
+    return DocumentRefused(faults.kept, str(path))
+
+
+def _text(data: bytes, faults: FaultList) -> str:
+    """The text without byte order mark; what is no UTF-8 is a fault and read as U+FFFD, to find what else is wrong."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        before = data[: error.start].decode().removeprefix(BYTE_ORDER_MARK)
+        byte = data[error.start]
+        faults.add("invalid_utf8", (), Lines(before).place(len(before)), f"the byte 0x{byte:02x} is no UTF-8 text here")
+        text = data.decode(errors="replace")
+    if text.startswith(BYTE_ORDER_MARK):
+        faults.add("byte_order_mark", (), Place(1, 1), "the text begins with a byte order mark; leave it out")
+        text = text.removeprefix(BYTE_ORDER_MARK)
+    return text
+
+
+def _value(text: str, form: Format, limits: DocumentLimits, faults: FaultList) -> Json:
+    if form is Format.JSON and not faults:
+        try:
+            return read_clean(text, limits)
+        except NotClean:
+            pass
+    return scan(text, form, Tree(limits, faults, Lines(text)))
+
+
+def scan(text: str, form: Format, tree: Tree) -> Json:
+    """The careful reading of `text`; its faults are in `tree.faults`."""
+    match form:
+        case Format.JSON:
+            json_text.scan(text, tree)
+        case Format.YAML:
+            yaml_text.scan(text, tree)
+        case _:
+            assert_never(form)
+    return tree.root
+
+
+def _locator(data: bytes, form: Format, limits: DocumentLimits) -> Callable[[Sequence[Spot]], list[Place]]:
+    def locate(spots: Sequence[Spot]) -> list[Place]:
+        if not spots:
+            return []
+        text = data.decode()
+        lines, wanted = Lines(text), Wanted.of(spots)
+        try:
+            if form is Format.JSON:
+                json_places.locate(text, wanted)
+        except RecursionError:
+            # Limits that allow more levels than the interpreter's stack: the careful road has no stack.
+            wanted.value_at = None
+        if wanted.value_at is None:
+            scan(text, form, Tree(limits, FaultList(0), lines, wanted))
+        return [lines.place(wanted.offset(spot)) for spot in spots]
+
+    return locate

@@ -1,0 +1,175 @@
+"""Grows plain values out of what a scanner finds, and watches depth, number of values and repeated members.
+
+Both scanners, of JSON and of YAML, drive this one builder, so that the same document has the same limits, the same
+faults and the same places in either form.
+"""
+
+from typing import Any
+
+from msgspec import UNSET, Struct, UnsetType
+
+from pendula.documents.faults import MOST_COUNTED, FaultList
+from pendula.documents.places import Lines, Path, Wanted
+from pendula.kernel.canonical import Json
+from pendula.kernel.limits import (
+    DOCUMENT_BYTES,
+    DOCUMENT_DEPTH,
+    DOCUMENT_FAULTS,
+    DOCUMENT_NODES,
+    INTEGER_DIGITS,
+    Limit,
+)
+
+
+class DocumentLimits(Struct, frozen=True):
+    """How much one document may hold; the defaults are the named limits of the kernel."""
+
+    size: int = DOCUMENT_BYTES.default
+    depth: int = DOCUMENT_DEPTH.default
+    nodes: int = DOCUMENT_NODES.default
+    faults: int = DOCUMENT_FAULTS.default
+    digits: int = INTEGER_DIGITS.default
+
+
+class Hopeless(Exception):
+    """The fault just noted leaves nothing to go on with."""
+
+
+class Branch:
+    """A container that is still open."""
+
+    __slots__ = ("container", "height", "key", "key_at", "names", "nodes_before", "wanted")
+
+    def __init__(self, container: dict[str, Any] | list[Any], nodes_before: int, wanted: Wanted | None) -> None:
+        self.container = container
+        self.nodes_before = nodes_before
+        self.wanted = wanted
+        self.height = 1
+        # The member whose value comes next; None drops the value, because its name cannot be used.
+        self.key: str | None = None
+        self.key_at = 0
+        self.names: dict[str, int] = {}
+
+
+class Tree:
+    """The document as far as it is read. `key`, `leaf`, `open`, `close` follow the text; offsets are its characters."""
+
+    def __init__(self, limits: DocumentLimits, faults: FaultList, lines: Lines, wanted: Wanted | None = None) -> None:
+        self.limits = limits
+        self.faults = faults
+        self.lines = lines
+        self.root: Json = None
+        self.nodes = 0
+        self.stack: list[Branch] = []
+        self._wanted = wanted
+
+    def path(self) -> Path:
+        """The path of the value that comes next or is being read."""
+        steps: list[str | int] = []
+        for branch in self.stack:
+            if isinstance(branch.container, list):
+                steps.append(len(branch.container))
+            elif branch.key is not None:
+                steps.append(branch.key)
+        return tuple(steps)
+
+    def container_path(self) -> Path:
+        """The path of the innermost open container."""
+        path = self.path()
+        inner = self.stack[-1] if self.stack else None
+        return path[:-1] if inner and (isinstance(inner.container, list) or inner.key is not None) else path
+
+    def fault(
+        self,
+        code: str,
+        offset: int,
+        message: str,
+        value: Json | UnsetType = UNSET,
+        allowed: tuple[str, ...] = (),
+        path: Path | None = None,
+    ) -> None:
+        if self.faults.full:
+            self.count_fault()
+            return
+        where = self.path() if path is None else path
+        self.faults.add(code, where, self.lines.place(offset), message, value, allowed)
+
+    def count_fault(self) -> None:
+        """One more fault than can be listed; at some number the text is hopeless."""
+        self.faults.more += 1
+        if self.faults.more >= MOST_COUNTED:
+            raise Hopeless
+
+    def key(self, name: str | None, offset: int) -> None:
+        """The name of the next member; a repeated one is a fault, and its value is dropped."""
+        branch = self.stack[-1]
+        branch.key, branch.key_at = name, offset
+        if name is None:
+            return
+        first = branch.names.setdefault(name, offset)
+        if first != offset:
+            before = self.lines.place(first)
+            message = f"the member stands here a second time, first at {before.line}:{before.column}"
+            self.fault("repeated_member", offset, message, name)
+
+    def leaf(self, value: Json, offset: int, *, nodes: int = 1, height: int = 0) -> None:
+        """A finished value: a scalar, or all that an alias stands for."""
+        self._count(nodes, offset)
+        if len(self.stack) + height > self.limits.depth:
+            self._passed(DOCUMENT_DEPTH, self.limits.depth, offset)
+        if self._wanted is not None:
+            self._note(offset)
+        self._attach(value)
+        if self.stack and height >= self.stack[-1].height:
+            self.stack[-1].height = height + 1
+
+    def open(self, container: dict[str, Any] | list[Any], offset: int) -> None:
+        self._count(1, offset)
+        if len(self.stack) >= self.limits.depth:
+            self._passed(DOCUMENT_DEPTH, self.limits.depth, offset)
+        wanted = self._note(offset) if self._wanted is not None else None
+        self.stack.append(Branch(container, self.nodes - 1, wanted))
+
+    def close(self) -> Branch:
+        branch = self.stack.pop()
+        self._attach(branch.container)
+        if self.stack and branch.height >= self.stack[-1].height:
+            self.stack[-1].height = branch.height + 1
+        return branch
+
+    def _attach(self, value: Json) -> None:
+        if not self.stack:
+            self.root = value
+            return
+        branch = self.stack[-1]
+        if isinstance(branch.container, list):
+            branch.container.append(value)
+        elif branch.key is not None:
+            branch.container.setdefault(branch.key, value)
+            branch.key = None
+
+    def _note(self, offset: int) -> Wanted | None:
+        """Writes down where the coming value lies, if somebody wants to know."""
+        if not self.stack:
+            assert self._wanted is not None
+            self._wanted.value_at = offset
+            return self._wanted
+        branch = self.stack[-1]
+        if branch.wanted is None:
+            return None
+        in_list = isinstance(branch.container, list)
+        step = len(branch.container) if in_list else branch.key
+        spot = branch.wanted.children.get(step) if step is not None else None
+        if spot is not None:
+            spot.value_at = offset
+            spot.key_at = None if in_list else branch.key_at
+        return spot
+
+    def _count(self, nodes: int, offset: int) -> None:
+        self.nodes += nodes
+        if self.nodes > self.limits.nodes:
+            self._passed(DOCUMENT_NODES, self.limits.nodes, offset)
+
+    def _passed(self, limit: Limit, most: int, offset: int) -> None:
+        self.fault(limit.code, offset, limit.sentence.lower(), allowed=(f"{most} {limit.unit}",))
+        raise Hopeless
