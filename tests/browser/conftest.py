@@ -1,0 +1,80 @@
+"""A real Chromium and a real server, started from the package as a user would."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
+
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+Serve = Callable[..., str]
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    program = os.environ.get("CHROMIUM") or next((found for name in NAMES if (found := shutil.which(name))), None)
+    assert program, "no Chromium: set CHROMIUM to its path, or run ./test, which finds or installs one"
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=program, args=list(FLAGS))
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="module")
+def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
+    """Starts servers; each is stopped at the end and must then have stopped cleanly."""
+    servers: list[subprocess.Popen[str]] = []
+
+    def start(*flags: str, data: Path | None = None) -> str:
+        place = data or tmp_path_factory.mktemp("data")
+        command = [sys.executable, "-m", "pendula", "serve", "--port", "0", "--data", str(place), "--json", *flags]
+        server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        servers.append(server)
+        assert server.stdout is not None
+        address: str = json.loads(server.stdout.readline())["address"]
+        return address
+
+    yield start
+    for server in servers:
+        server.send_signal(signal.SIGTERM)
+    for server in servers:
+        server.communicate(timeout=20)
+        assert server.returncode == 0
+
+
+class Watched:
+    """A page whose console and failed requests are remembered."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.errors: list[str] = []
+        page.on("console", self._hear)
+        page.on("pageerror", lambda error: self.errors.append(f"page error: {error}"))
+
+    def _hear(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            self.errors.append(f"{message.type}: {message.text}")
+
+
+@pytest.fixture
+def watched(browser: Browser) -> Iterator[Watched]:
+    context = browser.new_context()
+    context.set_default_timeout(15_000)
+    yield Watched(context.new_page())
+    context.close()

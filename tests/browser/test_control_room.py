@@ -1,0 +1,152 @@
+"""The control room in a real browser, from the served package."""
+
+import json
+import re
+import sys
+from pathlib import Path
+from subprocess import run
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Serve, Watched
+
+
+@pytest.fixture(scope="module")
+def demo(serve: Serve) -> str:
+    return serve("--demo")
+
+
+def live(page: Page, address: str) -> None:
+    page.goto(address)
+    expect(page.get_by_test_id("connection")).to_have_attribute("data-state", "live")
+
+
+def test_the_page_opens_with_its_rooms_and_no_error_in_the_console(demo: str, watched: Watched) -> None:
+    page = watched.page
+    live(page, f"{demo}/")
+
+    expect(page.get_by_test_id("room-card-tally")).to_have_attribute("data-state", "ready")
+    expect(page.get_by_test_id("readiness")).to_have_attribute("data-status", "ready")
+    page.get_by_test_id("nav-tally").click()
+    expect(page.get_by_test_id("room")).to_have_attribute("data-live", "true")
+    expect(page.get_by_test_id("connection")).to_have_attribute("data-state", "live")
+    assert watched.errors == []
+
+
+def test_what_happens_arrives_by_itself(demo: str, watched: Watched) -> None:
+    page = watched.page
+    live(page, f"{demo}/#/rooms/tally")
+    rows = page.get_by_test_id("events").locator("tbody tr")
+    expect(rows.first).to_be_visible()
+    newest = rows.first.inner_text()
+
+    expect(rows.first).not_to_have_text(newest)
+
+    assert watched.errors == []
+
+
+def test_the_slider_shows_the_past_and_leads_back(demo: str, watched: Watched) -> None:
+    page = watched.page
+    live(page, f"{demo}/#/rooms/tally")
+    expect(page.get_by_test_id("time-slider-input")).to_be_enabled()
+
+    page.get_by_test_id("time-slider-input").focus()
+    page.keyboard.press("Home")
+
+    expect(page.get_by_test_id("past-banner")).to_be_visible()
+    expect(page.get_by_test_id("readout-record").locator("dd")).to_have_text("0")
+    page.get_by_test_id("back-to-live").click()
+    expect(page.get_by_test_id("past-banner")).to_be_hidden()
+    assert watched.errors == []
+
+
+def test_why_answers_with_a_chain_of_reasons(demo: str, watched: Watched) -> None:
+    page = watched.page
+    live(page, f"{demo}/#/rooms/tally")
+    form = page.get_by_test_id("why-form")
+    form.locator("textarea").fill('{"take": 1000000000}')
+
+    form.get_by_role("button").click()
+
+    expect(page.get_by_test_id("reason").first).to_have_attribute("data-code", "not_enough")
+    expect(page.get_by_test_id("reason-chain")).to_contain_text("cannot be taken")
+    assert watched.errors == []
+
+
+def test_a_refused_command_says_why(demo: str, watched: Watched) -> None:
+    page = watched.page
+    live(page, f"{demo}/#/rooms/tally")
+    form = page.get_by_test_id("command-form")
+    form.locator("textarea").fill('{"type": "take", "amount": 1000000000}')
+
+    form.get_by_role("button").click()
+
+    expect(page.get_by_test_id("refusal")).to_have_attribute("data-code", "not_enough")
+    assert [error for error in watched.errors if "409" not in error] == []
+
+
+def test_every_place_is_reached_by_keyboard_alone(demo: str, watched: Watched) -> None:
+    page = watched.page
+    live(page, f"{demo}/")
+    page.keyboard.press("Tab")
+    expect(page.locator(":focus")).to_have_text(re.compile("skip", re.IGNORECASE))
+    for _ in range(30):
+        page.keyboard.press("Tab")
+        if page.locator(":focus").get_attribute("data-testid") == "nav-tally":
+            break
+    page.keyboard.press("Enter")
+
+    expect(page.get_by_test_id("room")).to_be_visible()
+    expect(page.get_by_test_id("nav-tally")).to_have_attribute("aria-current", "page")
+
+
+def test_light_and_dark_are_chosen_and_remembered(demo: str, watched: Watched) -> None:
+    page = watched.page
+    live(page, f"{demo}/")
+    colours = []
+    for theme in ("light", "dark"):
+        page.get_by_test_id(f"theme-{theme}").click()
+        page.reload()
+        expect(page.get_by_test_id("room-cards")).to_be_visible()
+        colours.append(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+
+    assert colours[0] != colours[1]
+    assert watched.errors == []
+
+
+def test_a_narrow_screen_needs_no_sideways_scrolling(demo: str, watched: Watched) -> None:
+    page = watched.page
+    page.set_viewport_size({"width": 360, "height": 740})
+    for place in ("/", "/#/rooms/tally"):
+        live(page, f"{demo}{place}")
+
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_without_rooms_the_page_says_what_to_do(serve: Serve, watched: Watched) -> None:
+    page = watched.page
+    page.goto(f"{serve()}/")
+
+    expect(page.get_by_test_id("no-rooms")).to_contain_text("--demo")
+    assert watched.errors == []
+
+
+def test_where_tokens_are_needed_one_signs_in_and_out(serve: Serve, watched: Watched, tmp_path: Path) -> None:
+    new = [sys.executable, "-m", "pendula", "token", "new", "--name", "ann", "--role", "operator", "--json"]
+    answer = run([*new, "--data", str(tmp_path)], capture_output=True, text=True, check=True).stdout
+    secret = json.loads(answer)["secret"]
+    address = serve("--demo", data=tmp_path)
+    page = watched.page
+    page.goto(f"{address}/")
+
+    page.get_by_test_id("token").fill(secret)
+    page.keyboard.press("Enter")
+
+    expect(page.get_by_test_id("who")).to_contain_text("ann")
+    expect(page.get_by_test_id("room-card-tally")).to_be_visible()
+    assert secret not in page.url
+    cookies = page.context.cookies()
+    assert [(cookie["httpOnly"], cookie["sameSite"]) for cookie in cookies] == [(True, "Strict")]
+    page.get_by_test_id("sign-out").click()
+    expect(page.get_by_test_id("sign-in")).to_be_visible()
