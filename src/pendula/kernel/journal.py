@@ -94,7 +94,7 @@ class Journal(Protocol):
 
     @property
     def disk_low(self) -> bool:
-        """True while the disk has less free space than allowed; looked at after each flush."""
+        """True while the disk has less free space than allowed; looked at after each flush, and again while low."""
         ...
 
 
@@ -213,6 +213,9 @@ class FileJournal:
 
     @property
     def disk_low(self) -> bool:
+        if self._disk_low and self._broken is None:
+            # While it is low nothing is written that would look; whoever asks finds out that there is room again.
+            self._look_at_free_space()
         return self._disk_low
 
     def append(self, kind: Kind, t: int, body: bytes) -> int:

@@ -1,0 +1,123 @@
+"""The app factory: one FastAPI application out of settings and rooms, everything safe switched on."""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp
+
+import pendula
+from pendula.server import front, openapi
+from pendula.server.datadir import DataDirectory
+from pendula.server.engines import engine_router
+from pendula.server.envelope import Envelope
+from pendula.server.errors import (
+    HttpRefused,
+    InvalidHead,
+    InvalidRequest,
+    MethodNotAllowed,
+    NotFound,
+    error_response,
+)
+from pendula.server.forwarded import Forwarded
+from pendula.server.gates import ContentTypeGate, HostGate, IdentityGate, OriginGate, RequestsGate, SizeGate
+from pendula.server.hosting import real_disk
+from pendula.server.house import House, MakeDisk
+from pendula.server.page import Page
+from pendula.server.rooms import RoomSpec
+from pendula.server.settings import Settings
+
+
+def create_app(
+    settings: Settings,
+    rooms: Sequence[RoomSpec],
+    *,
+    data: DataDirectory | None = None,
+    page: Page | None = None,
+    disk: MakeDisk = real_disk,
+) -> FastAPI:
+    """The application. Its lifespan opens and closes the engines; `data` is locked then unless given locked."""
+    house = House(settings, rooms, data, disk)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        await house.open()
+        try:
+            yield
+        finally:
+            await house.close()
+
+    app = FastAPI(
+        title="Pendula",
+        summary="Schedules that come out the same every time.",
+        version=pendula.__version__,
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+        redirect_slashes=False,
+    )
+    app.state.house = house
+    app.state.page = Page.packaged() if page is None else page
+    app.include_router(front.router)
+    for room in house.rooms:
+        for router in room.routers:
+            app.include_router(router)
+        app.include_router(engine_router(room))
+    app.add_exception_handler(HTTPException, _framework_error)
+    app.add_exception_handler(RequestValidationError, _invalid_request)
+    app.add_middleware(Envelope, gated=lambda inner: gated(inner, house), metrics=house.metrics)
+    app.openapi = lambda: openapi.document(app, house.rooms)  # type: ignore[method-assign]
+    return app
+
+
+def gated(app: ASGIApp, house: House) -> ASGIApp:
+    """The application behind its gates, named here in the order in which a request passes them."""
+    settings = house.settings
+    gates: tuple[Callable[[ASGIApp], ASGIApp], ...] = (
+        lambda inner: HostGate(inner, settings),
+        lambda inner: OriginGate(inner, settings),
+        ContentTypeGate,
+        lambda inner: SizeGate(inner, settings),
+        lambda inner: RequestsGate(inner, settings),
+        lambda inner: IdentityGate(inner, settings, house.tokens, house.sessions),
+    )
+    for gate in reversed(gates):
+        app = gate(app)
+    return Forwarded(app) if settings.behind_proxy else app
+
+
+async def _framework_error(request: Request, error: Exception) -> Response:
+    """What the framework itself refuses, in our form, with the headers it wanted to send."""
+    assert isinstance(error, HTTPException)
+    response = error_response(_refusal(request, error))
+    for name, value in (error.headers or {}).items():
+        response.headers[name] = value
+    response.status_code = error.status_code
+    return response
+
+
+def _refusal(request: Request, error: HTTPException) -> HttpRefused:
+    path = request.url.path[:256]
+    match error.status_code:
+        case 404:
+            return NotFound(f"There is nothing at {path}", path=path)
+        case 405:
+            return MethodNotAllowed(f"{request.method} is not possible at {path}", path=path, method=request.method)
+        case _:
+            return InvalidHead(str(error.detail))
+
+
+async def _invalid_request(_: Request, error: Exception) -> Response:
+    """Parameters of the path, the query and the headers that are not allowed: all of them, by name."""
+    assert isinstance(error, RequestValidationError)
+    faults: list[dict[str, Any]] = [
+        {"place": str(fault["loc"][0]), "name": str(fault["loc"][-1]), "problem": fault["msg"]}
+        for fault in error.errors()
+    ]
+    told = "; ".join(f"{fault['name']} ({fault['place']}): {fault['problem']}" for fault in faults)
+    return error_response(InvalidRequest(f"The request cannot be read: {told}", faults=faults))

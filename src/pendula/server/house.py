@@ -1,0 +1,174 @@
+"""Everything one running server holds: settings, tokens, sessions, engines, streams, counters.
+
+Engines start beside each other and beside the server: requests are answered while a long journal is still being read,
+and one that cannot be opened is a red line in readiness, not the end of the others.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import structlog
+
+import pendula
+from pendula.kernel.canonical import Json
+from pendula.kernel.disk import Disk
+from pendula.kernel.engine import Reason
+from pendula.kernel.errors import PendulaError, WorldBroken
+from pendula.kernel.limits import JOURNAL_BYTES
+from pendula.kernel.wallclock import WallClock
+from pendula.server.datadir import NAME, DataDirectory
+from pendula.server.errors import NotFound
+from pendula.server.hosting import EngineHost, real_disk
+from pendula.server.metrics import Metrics
+from pendula.server.rooms import Demo, RoomSpec
+from pendula.server.sessions import Sessions
+from pendula.server.settings import Settings
+from pendula.server.streams import StreamLedger
+from pendula.server.tokens import TokenStore
+from pendula.server.views import Check, Readiness, RoomList, RoomView, State
+
+DEMO_CALLER = "demo"
+MakeDisk = Callable[[Path], Callable[[], Disk]]
+
+log = structlog.get_logger("pendula.server")
+
+
+class House:
+    """One server's world. `open` and `close` belong to the event loop that serves."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        rooms: Sequence[RoomSpec],
+        data: DataDirectory | None = None,
+        disk: MakeDisk = real_disk,
+    ) -> None:
+        self.settings = settings
+        self.rooms = tuple(rooms)
+        self.metrics = Metrics()
+        self.clock = WallClock()
+        self.tokens = TokenStore(data.path if data else settings.data)
+        self.sessions = Sessions(self.tokens)
+        self.streams = StreamLedger(settings, self.metrics)
+        self._data = data
+        self._disk = disk
+        self._hosts: dict[str, dict[str, EngineHost]] = {room.name: {} for room in self.rooms}
+        self._tasks: list[asyncio.Task[None]] = []
+        assert all(NAME.fullmatch(room.name) for room in self.rooms)
+
+    async def open(self) -> None:
+        """Lock the data directory, read the tokens, and begin to open every engine."""
+        if self._data is None:
+            self._data = DataDirectory.lock(self.settings.data)
+        self.tokens.list()
+        self._tasks.append(asyncio.create_task(_watch(self.clock)))
+        for room in self.rooms:
+            wanted = self._wanted(room, self._data)
+            for name, config in wanted:
+                # The limit is the room's: its engines share it evenly, so that none can starve another.
+                share = self.settings.allowed(JOURNAL_BYTES) // len(wanted)
+                host = EngineHost(room, name, self.settings, self.metrics, self.clock, share)
+                self._hosts[room.name][name] = host
+                self._tasks.append(asyncio.create_task(self._start(room, host, config)))
+
+    async def _start(self, room: RoomSpec, host: EngineHost, config: Json) -> None:
+        assert self._data is not None
+        await host.open(self._disk(self._data.journal(room.name, host.name)), config)
+        if host.state is State.READY and self.settings.demo and room.demo and room.demo.engine == host.name:
+            self._tasks.append(asyncio.create_task(_feed(host, room.demo)))
+
+    async def opened(self) -> None:
+        """Wait until no engine is starting any more."""
+        while any(host.state is State.STARTING for host in self.hosts()):
+            await asyncio.sleep(0.005)
+
+    def stop_streams(self) -> None:
+        """End every stream after what is published already; from here on each reader reconnects elsewhere or later."""
+        self.streams.stopping = True
+        for host in self.hosts():
+            host.wake()
+
+    async def close(self) -> None:
+        """Flush and close every journal, then let the data directory go."""
+        self.stop_streams()
+        await self.opened()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*(host.close() for host in self.hosts()))
+        if self._data is not None:
+            self._data.close()
+        log.info("stopped")
+
+    def hosts(self) -> Iterator[EngineHost]:
+        for engines in self._hosts.values():
+            yield from engines.values()
+
+    def host(self, room: str, engine: str) -> EngineHost:
+        """The engine of that name; raises `NotFound`."""
+        found = self._hosts[room].get(engine)
+        if found is None:
+            raise NotFound(
+                f"The room {room} has no engine {engine!r}", room=room, engine=engine, known=sorted(self._hosts[room])
+            )
+        return found
+
+    def readiness(self) -> Readiness:
+        found = {"tokens": self._tokens_failure()}
+        found.update({f"{host.room}/{host.name}": host.not_ready for host in self.hosts()})
+        checks = [Check(name, reason is None, reason) for name, reason in found.items()]
+        well = all(check.ok for check in checks)
+        return Readiness("ready" if well else "not_ready", checks)
+
+    def room_list(self) -> RoomList:
+        return RoomList(pendula.__version__, self.settings.demo, [self._room_view(room) for room in self.rooms])
+
+    def _room_view(self, room: RoomSpec) -> RoomView:
+        hosts = list(self._hosts[room.name].values())
+        failure = next((host.failure for host in hosts if host.failure is not None), None)
+        if failure is not None:
+            state, reason = State.BROKEN, _reason(failure)
+        else:
+            starting = any(host.state is State.STARTING for host in hosts)
+            state, reason = State.STARTING if starting else State.READY, None
+        return RoomView(room.name, room.title, room.sentence, state, reason, [host.view() for host in hosts])
+
+    def _wanted(self, room: RoomSpec, data: DataDirectory) -> list[tuple[str, Json]]:
+        configs = dict(room.engines)
+        if self.settings.demo and room.demo is not None:
+            configs.setdefault(room.demo.engine, room.demo.config)
+        # An engine with a journal knows its own configuration.
+        return [(name, configs.get(name)) for name in sorted({*configs, *data.engines(room.name)})]
+
+    def _tokens_failure(self) -> str | None:
+        try:
+            self.tokens.list()
+        except WorldBroken as error:
+            return error.code
+        return None
+
+
+async def _watch(clock: WallClock) -> None:
+    """Notice when somebody sets the clock of the machine."""
+    while True:
+        await asyncio.sleep(1)
+        jump = clock.check()
+        if jump is not None:
+            log.warning("clock_jumped", by_us=jump.by_us)
+
+
+async def _feed(host: EngineHost, demo: Demo) -> None:
+    """Keep the living example alive until the engine breaks or the server stops."""
+    while host.failure is None:
+        try:
+            command = await host.ask(lambda driver: demo.next_command(driver.engine, driver.commands))
+            await host.submit(command, DEMO_CALLER, None)
+        except WorldBroken as error:
+            # Busy, or a full disk: it may pass, and readiness says so meanwhile.
+            log.warning("demo_waits", room=host.room, engine=host.name, code=error.code, problem=error.message)
+        await asyncio.sleep(demo.pause_seconds)
+
+
+def _reason(failure: PendulaError) -> Reason:
+    return Reason(failure.code, failure.message)

@@ -1,0 +1,81 @@
+"""Structured logs on stderr: a line an event, with the request's id, and never a token or a cookie.
+
+Tokens are cut out wherever they turn up, also in messages of libraries and in tracebacks; queries of addresses are not
+logged at all.
+"""
+
+import logging
+import sys
+from collections.abc import Mapping, MutableMapping
+from typing import IO, Any
+
+import structlog
+from structlog.typing import EventDict, Processor
+
+from pendula.server.settings import LogFormat, LogLevel
+from pendula.server.tokens import SECRET_PATTERN
+
+SECRET_NAMES = frozenset({"authorization", "cookie", "set-cookie", "secret", "token", "password"})
+REMOVED = "[removed]"
+
+
+def without_secrets(_logger: Any, _method: str, event: EventDict) -> EventDict:
+    """The same event with every secret cut out, at any depth."""
+    return _clean_members(event)
+
+
+def _clean_members(members: Mapping[str, Any]) -> MutableMapping[str, Any]:
+    return {name: REMOVED if str(name).lower() in SECRET_NAMES else _clean(value) for name, value in members.items()}
+
+
+def _clean(value: Any) -> Any:
+    match value:
+        case str():
+            return SECRET_PATTERN.sub(REMOVED, value)
+        case Mapping():
+            return _clean_members(value)
+        case list() | tuple():
+            return [_clean(member) for member in value]
+        case _:
+            return value
+
+
+def configure(form: LogFormat, level: LogLevel, out: IO[str] | None = None) -> None:
+    """Send the logs of Pendula and of the libraries it serves with to `out` (stderr), in one form."""
+    stream = sys.stderr if out is None else out
+    before: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.stdlib.PositionalArgumentsFormatter(),
+        structlog.processors.format_exc_info,
+    ]
+    structlog.configure(
+        processors=[*before, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=False,
+    )
+    last: list[Processor] = [
+        structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+        without_secrets,
+        _renderer(form, stream),
+    ]
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(structlog.stdlib.ProcessorFormatter(foreign_pre_chain=before, processors=last))
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level.upper())
+    for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
+        library = logging.getLogger(name)
+        library.handlers[:] = []
+        library.propagate = True
+    # What it says at this level (process ids, "waiting for background tasks") is said better by us.
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+
+
+def _renderer(form: LogFormat, stream: IO[str]) -> Processor:
+    if form is LogFormat.JSON:
+        return structlog.processors.JSONRenderer(ensure_ascii=False, sort_keys=True)
+    return structlog.dev.ConsoleRenderer(colors=stream.isatty(), exception_formatter=structlog.dev.plain_traceback)

@@ -1,0 +1,101 @@
+"""The OpenAPI 3.1 document: routes from FastAPI, shapes from the structs that write and read the bodies."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from pendula.kernel.engine import Reason
+from pendula.server import views
+from pendula.server.rooms import RoomSpec
+
+REF = "#/components/schemas/{name}"
+VIEWS = (
+    views.RoomList,
+    views.Health,
+    views.Readiness,
+    views.SessionView,
+    views.SignIn,
+    views.Question,
+    views.StateView,
+    views.JournalView,
+    views.CommandResult,
+    views.ErrorView,
+    Reason,
+)
+Responses = dict[int | str, dict[str, Any]]
+
+_DESCRIPTIONS = {
+    400: "The head or the body of the request is not well formed",
+    401: "Nobody is known by this request",
+    403: "The caller's role is too low, or the call comes from a foreign page",
+    404: "There is no such thing",
+    408: "The body stopped arriving",
+    409: "The engine refuses the wish",
+    413: "The body is too large",
+    415: "The body is not application/json",
+    421: "The Host header does not name this server",
+    422: "A value is not allowed",
+    429: "The token has as many streams open as it may",
+    500: "The server made a mistake",
+    503: "The world is broken, or too much is asked for at once",
+}
+READ_ERRORS = (400, 401, 403, 404, 421, 422, 500, 503)
+WRITE_ERRORS = (400, 401, 403, 404, 408, 413, 415, 421, 422, 500, 503)
+PUBLIC_ERRORS = (400, 401, 421, 500, 503)
+
+
+def answers(view: type, errors: Iterable[int] = READ_ERRORS, status: int = 200) -> Responses:
+    """The documented answers of a route: `view` on success, the error form otherwise."""
+    good: Responses = {status: {"description": view.__name__, "content": _json(view.__name__)}}
+    return good | refusals(errors)
+
+
+def refusals(errors: Iterable[int]) -> Responses:
+    return {status: {"description": _DESCRIPTIONS[status], "content": _json("ErrorView")} for status in errors}
+
+
+def takes(name: str) -> dict[str, Any]:
+    """The documented body of a route: a component by name."""
+    return {"requestBody": {"required": True, "content": _json(name)}}
+
+
+def command_name(room: str) -> str:
+    """The component that describes the commands of a room."""
+    return f"{room.title().replace('-', '')}Command"
+
+
+def document(app: FastAPI, rooms: Iterable[RoomSpec]) -> dict[str, Any]:
+    """The whole document; made once and kept by the app."""
+    if app.openapi_schema is None:
+        found = get_openapi(title=app.title, version=app.version, routes=app.routes, summary=app.summary)
+        found["components"] = {
+            "schemas": _components(rooms),
+            "securitySchemes": {
+                "bearer": {"type": "http", "scheme": "bearer"},
+                "session": {"type": "apiKey", "in": "cookie", "name": "pendula_session"},
+            },
+        }
+        # An empty requirement: on this machine, while no token is configured, none is needed.
+        found["security"] = [{"bearer": []}, {"session": []}, {}]
+        app.openapi_schema = found
+    return app.openapi_schema
+
+
+def _components(rooms: Iterable[RoomSpec]) -> dict[str, Any]:
+    _, shapes = msgspec.json.schema_components(VIEWS, ref_template=REF)
+    for room in rooms:
+        # Two rooms may have a command of the same name; the room's name before it tells them apart.
+        prefix = command_name(room.name)
+        (commands,), parts = msgspec.json.schema_components(
+            [room.engine.commands], ref_template=REF.replace("{name}", prefix + "{name}")
+        )
+        shapes[prefix] = commands | {"description": f"A command of the room {room.name}"}
+        shapes.update({prefix + name: part for name, part in parts.items()})
+    return shapes
+
+
+def _json(name: str) -> dict[str, Any]:
+    return {"application/json": {"schema": {"$ref": REF.format(name=name)}}}

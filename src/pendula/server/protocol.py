@@ -1,0 +1,101 @@
+"""HTTP on one connection, with patience that ends: a head that does not arrive in time is answered with 408.
+
+What goes wrong before there is a request (a head that is no HTTP, too slow, one connection too many) is answered in the
+same error form as everything else.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import h11
+from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
+
+from pendula.kernel.limits import HEADER_SECONDS, REQUESTS, STREAMS
+from pendula.server.errors import HttpRefused, InvalidHead, SlowRequest, TooManyRequests, error_body
+from pendula.server.settings import Settings
+
+
+class PatientProtocol(H11Protocol):
+    """Uvicorn's protocol, which by itself would wait for a head for ever."""
+
+    header_seconds: ClassVar[int] = HEADER_SECONDS.default
+    most_connections: ClassVar[int] = 2 * (REQUESTS.default + STREAMS.default)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._head_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > self.most_connections:
+            self._refuse(TooManyRequests(f"{self.most_connections} connections are open, which is all that may be"))
+        else:
+            self._wait_for_head()
+
+    def data_received(self, data: bytes) -> None:
+        if self._between_requests() and self._head_timer is None:
+            self._wait_for_head()
+        super().data_received(data)
+        if not self._between_requests():
+            self._stop_waiting()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def on_response_complete(self) -> None:
+        # Uvicorn's own timer for idle connections takes over, until the next head begins.
+        super().on_response_complete()
+        self._stop_waiting()
+
+    def send_400_response(self, msg: str) -> None:
+        self._refuse(InvalidHead(f"This is no HTTP request: {msg}"))
+
+    def _between_requests(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
+
+    def _wait_for_head(self) -> None:
+        self._head_timer = self.loop.call_later(self.header_seconds, self._too_slow)
+
+    def _stop_waiting(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _too_slow(self) -> None:
+        self._head_timer = None
+        self._refuse(SlowRequest(f"No whole request head came within {self.header_seconds} seconds"))
+
+    def _refuse(self, error: HttpRefused) -> None:
+        if self.transport.is_closing():
+            return
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            body = error_body(error.code, error.message, error.details)
+            self.transport.write(_answer(self.conn, error.status, body))
+        self.transport.close()
+
+
+def _answer(conn: h11.Connection, status: int, body: bytes) -> bytes:
+    headers: Mapping[str, str] = {
+        "content-type": "application/json",
+        "content-length": str(len(body)),
+        "connection": "close",
+        "x-request-id": secrets.token_hex(16),
+        "x-content-type-options": "nosniff",
+    }
+    response = h11.Response(status_code=status, headers=list(headers.items()), reason=STATUS_PHRASES[status])
+    parts = (conn.send(response), conn.send(h11.Data(data=body)), conn.send(h11.EndOfMessage()))
+    return b"".join(part for part in parts if part is not None)
+
+
+def most_connections(settings: Settings) -> int:
+    """Every request and every stream at once, and as many again that are only just knocking."""
+    return 2 * (settings.allowed(REQUESTS) + settings.allowed(STREAMS))
+
+
+def protocol_for(settings: Settings) -> type[PatientProtocol]:
+    """The protocol with the limits of these settings."""
+    limits = {"header_seconds": settings.allowed(HEADER_SECONDS), "most_connections": most_connections(settings)}
+    return type("ConfiguredProtocol", (PatientProtocol,), limits)

@@ -1,0 +1,51 @@
+"""The rooms by name, each imported only when it is served; and what the server needs to know of one."""
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+from fastapi import APIRouter
+from msgspec import Struct
+
+from pendula.kernel.canonical import Json
+from pendula.kernel.engine import Engine, Outside
+from pendula.server.settings import Settings
+
+
+class Demo(Struct, frozen=True):
+    """A living example: an engine that is fed for ever, each command chosen by its state and how many there were."""
+
+    engine: str
+    config: Json
+    next_command: Callable[[Engine[Any, Any], int], object]
+    pause_seconds: int = 1
+
+
+class RoomSpec(Struct, frozen=True):
+    """One room. `engines` are made, with their configurations, where they do not exist yet; `outside` answers them."""
+
+    name: str
+    title: str
+    sentence: str
+    engine: type[Engine[Any, Any]]
+    engines: Mapping[str, Json] = {}
+    demo: Demo | None = None
+    outside: Outside | None = None
+    routers: tuple[APIRouter, ...] = ()
+
+
+ROOMS: Mapping[str, str] = {}
+# Shown while there is nothing better to show.
+DEMO_ROOMS: Mapping[str, str] = {"tally": "pendula.server.tally:ROOM"}
+
+
+def rooms_for(settings: Settings) -> tuple[RoomSpec, ...]:
+    """The rooms a server with these settings has, in the order they are shown."""
+    targets = [*ROOMS.values(), *(DEMO_ROOMS.values() if settings.demo else ())]
+    return tuple(_imported(target) for target in targets)
+
+
+def _imported(target: str) -> RoomSpec:
+    module, name = target.split(":")
+    room: RoomSpec = getattr(import_module(module), name)
+    return room

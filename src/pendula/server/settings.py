@@ -1,0 +1,259 @@
+"""What the server is told before it starts: flags, then `PENDULA_*` variables, then a TOML file, then defaults.
+
+A setting that is unknown or cannot be read is refused by name, with its source and what is allowed, all of them at
+once. Values of unknown settings are never repeated: a secret under a mistyped name stays a secret.
+"""
+
+import ipaddress
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from pendula.kernel import limits
+from pendula.kernel.limits import Limit
+from pendula.server.errors import InvalidSettings
+
+PREFIX = "PENDULA_"
+# Variables with our prefix that are no settings: the name of the file, and what speaks to the program and the tests.
+OTHER_VARIABLES = frozenset({"PENDULA_CONFIG", "PENDULA_DEBUG", "PENDULA_LONG", "PENDULA_STRICT"})
+
+_HOST_NAME = re.compile(r"(?!-)[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63})*\.?\Z")
+_ALLOWED_HOST = re.compile(r"(?P<name>\[[0-9A-Fa-f:.]+\]|[^:\[\]]+)(?::(?P<port>[0-9]{1,5}))?\Z")
+
+
+class LogFormat(StrEnum):
+    """`console` for people, `json` for machines: one object a line."""
+
+    CONSOLE = "console"
+    JSON = "json"
+
+
+class LogLevel(StrEnum):
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class Settings(Struct, frozen=True):
+    """Everything the server is told; `limits` holds only the numbers that differ from their defaults."""
+
+    host: str = "127.0.0.1"
+    port: int = 8765
+    data: str = "pendula-data"
+    allowed_hosts: tuple[str, ...] = ()
+    tls_cert: str | None = None
+    tls_key: str | None = None
+    behind_proxy: bool = False
+    demo: bool = False
+    log_format: LogFormat = LogFormat.CONSOLE
+    log_level: LogLevel = LogLevel.INFO
+    limits: dict[str, int] = {}
+
+    def allowed(self, limit: Limit) -> int:
+        """The number in force for `limit`."""
+        return self.limits.get(limit.name, limit.default)
+
+    @property
+    def tls(self) -> bool:
+        return self.tls_cert is not None
+
+    @property
+    def loopback(self) -> bool:
+        """Whether only programs on this machine can reach the server."""
+        return is_loopback(self.host)
+
+
+class Setting(Struct, frozen=True):
+    """One name: how its value is read and, for the refusal, what is allowed."""
+
+    name: str
+    read: Callable[[object], Any]
+    allowed: str
+
+    @property
+    def variable(self) -> str:
+        return PREFIX + self.name.replace(".", "_").upper()
+
+
+class Fault(Struct, frozen=True):
+    """One setting that cannot be used."""
+
+    setting: str
+    source: str
+    problem: str
+    allowed: str
+
+
+def is_loopback(host: str) -> bool:
+    """Whether `host` can be reached from this machine alone; a name other than localhost may point anywhere."""
+    if host.rstrip(".").lower() == "localhost":
+        return True
+    try:
+        address = ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        return False
+    mapped = getattr(address, "ipv4_mapped", None)
+    return bool((mapped or address).is_loopback)
+
+
+def load(flags: Mapping[str, object], environ: Mapping[str, str]) -> Settings:
+    """The settings in force; raises `InvalidSettings` with every fault. A flag that is None was not given.
+
+    `flags` are keyed by setting name (`host`, `limits.body_bytes`, …); `config` names the TOML file.
+    """
+    faults: list[Fault] = []
+    config = flags.get("config") or environ.get(PREFIX + "CONFIG")
+    given = {name: value for name, value in flags.items() if value is not None and name != "config"}
+    sources = (
+        *([] if config is None else [(f"file {config}", _file(str(config), faults))]),
+        ("environment", _environment(environ, faults)),
+        ("flag", given),
+    )
+    values: dict[str, Any] = {}
+    for source, raw in sources:
+        values.update(_read(source, raw, faults))
+    settings = _settled(values)
+    faults.extend(_contradictions(settings))
+    if faults:
+        raise _refusal(faults)
+    return settings
+
+
+def _refusal(faults: list[Fault]) -> InvalidSettings:
+    told = "; ".join(f"{fault.setting} ({fault.source}): {fault.problem}, allowed: {fault.allowed}" for fault in faults)
+    return InvalidSettings(f"Settings cannot be used: {told}", faults=faults)
+
+
+def _settled(values: Mapping[str, Any]) -> Settings:
+    numbers = {name.removeprefix("limits."): value for name, value in values.items() if name.startswith("limits.")}
+    return Settings(**{name: value for name, value in values.items() if "." not in name}, limits=numbers)
+
+
+def _file(config: str, faults: list[Fault]) -> dict[str, object]:
+    try:
+        document = tomllib.loads(Path(config).read_text(encoding="utf-8"))
+    except OSError as error:
+        faults.append(Fault("config", "settings file", f"{config}: {error.strerror}", "a TOML file that can be read"))
+        return {}
+    except ValueError as error:
+        faults.append(Fault("config", "settings file", f"{config}: {error}", "TOML in UTF-8"))
+        return {}
+    return dict(_flat(document))
+
+
+def _flat(document: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+    for name, value in document.items():
+        if isinstance(value, dict):
+            yield from ((f"{name}.{member}", inner) for member, inner in value.items())
+        else:
+            yield name, value
+
+
+def _environment(environ: Mapping[str, str], faults: list[Fault]) -> dict[str, object]:
+    names = {setting.variable: setting.name for setting in SETTINGS}
+    found: dict[str, object] = {}
+    for variable in sorted(environ):
+        if not variable.startswith(PREFIX) or variable in OTHER_VARIABLES:
+            continue
+        if variable in names:
+            found[names[variable]] = environ[variable]
+        else:
+            faults.append(Fault(variable, "environment", "there is no such setting", ", ".join(sorted(names))))
+    return found
+
+
+def _read(source: str, raw: Mapping[str, object], faults: list[Fault]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for name, value in raw.items():
+        setting = BY_NAME.get(name)
+        if setting is None:
+            faults.append(Fault(name, source, "there is no such setting", ", ".join(sorted(BY_NAME))))
+            continue
+        try:
+            values[name] = setting.read(value)
+        except ValueError:
+            faults.append(Fault(name, source, f"{value!r} cannot be used", setting.allowed))
+    return values
+
+
+def _contradictions(settings: Settings) -> Iterator[Fault]:
+    if (settings.tls_cert is None) != (settings.tls_key is None):
+        missing = "tls_key" if settings.tls_key is None else "tls_cert"
+        yield Fault(missing, "all sources", "it is missing", "tls_cert and tls_key together, or neither")
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or not value or "\0" in value:
+        raise ValueError
+    return value
+
+
+def _host(value: object) -> str:
+    text = _text(value)
+    try:
+        return str(ipaddress.ip_address(text.strip("[]")))
+    except ValueError:
+        if not _HOST_NAME.match(text):
+            raise
+        return text.lower()
+
+
+def _whole(value: object, least: int, most: int) -> int:
+    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,18}", value):
+        value = int(value)
+    if type(value) is not int or not least <= value <= most:
+        raise ValueError
+    return value
+
+
+def _flag(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    if value in ("true", "false"):
+        return value == "true"
+    raise ValueError
+
+
+def _hosts(value: object) -> tuple[str, ...]:
+    if isinstance(value, str):
+        value = [part.strip() for part in value.split(",") if part.strip()]
+    if not isinstance(value, list | tuple):
+        raise ValueError
+    return tuple(_allowed_host(entry) for entry in value)
+
+
+def _allowed_host(value: object) -> str:
+    match = _ALLOWED_HOST.match(_text(value))
+    if match is None:
+        raise ValueError
+    name = _host(match["name"])
+    shown = f"[{name}]" if ":" in name else name
+    return shown if match["port"] is None else f"{shown}:{_whole(match['port'], 1, 65535)}"
+
+
+def _limit_setting(limit: Limit) -> Setting:
+    least = 0 if limit is limits.MIN_FREE_BYTES else 1
+    allowed = f"a whole number of {limit.unit} from {least}; the default is {limit.default}"
+    return Setting(f"limits.{limit.name}", lambda value: _whole(value, least, 10**18), allowed)
+
+
+SETTINGS: tuple[Setting, ...] = (
+    Setting("host", _host, "a host name or an IP address"),
+    Setting("port", lambda value: _whole(value, 0, 65535), "a whole number from 0 to 65535; 0 takes any free port"),
+    Setting("data", lambda value: _text(str(value) if isinstance(value, Path) else value), "a directory"),
+    Setting("allowed_hosts", _hosts, "host names or addresses, each with an optional :port"),
+    Setting("tls_cert", _text, "a file with the certificate chain in PEM"),
+    Setting("tls_key", _text, "a file with the private key in PEM"),
+    Setting("behind_proxy", _flag, "true or false"),
+    Setting("demo", _flag, "true or false"),
+    Setting("log_format", lambda value: LogFormat(_text(value)), "console or json"),
+    Setting("log_level", lambda value: LogLevel(_text(value)), "debug, info, warning or error"),
+    *(_limit_setting(limit) for limit in limits.ALL),
+)
+BY_NAME: dict[str, Setting] = {setting.name: setting for setting in SETTINGS}

@@ -1,0 +1,41 @@
+"""The counting room: one tiny engine with everything an engine has, alive, to try the server and the page with."""
+
+from typing import Any
+
+from pendula.kernel.canonical import Json
+from pendula.kernel.engine import Engine
+from pendula.server.rooms import Demo, RoomSpec
+from pendula.testing.tally import Add, Advance, Command, Draw, Take, Tally
+
+LATER = 5
+
+
+class Sevens:
+    """Whoever is asked how much, says seven."""
+
+    def ask(self, name: str, question: Json) -> Json:  # noqa: ARG002
+        return 7
+
+
+def next_command(engine: Engine[Any, Any], number: int) -> Command:
+    """What a small shop might do: order for later, draw a bonus, sell, sometimes more than there is, and go on."""
+    now = engine.now()
+    match number % 4:
+        case 0:
+            return Add(now % 13 + 1, now + LATER)
+        case 1:
+            return Draw(6)
+        case 2:
+            return Take(now % 17 + 1)
+        case _:
+            return Advance(now + 1)
+
+
+ROOM = RoomSpec(
+    name="tally",
+    title="Tally",
+    sentence="Counts what comes and goes: the smallest engine there is, alive.",
+    engine=Tally,
+    demo=Demo("demo", {"seed": 1}, next_command),
+    outside=Sevens(),
+)

@@ -1,0 +1,129 @@
+"""What the server says over HTTP, as shapes: the JSON of every answer and, from them, the OpenAPI document."""
+
+from enum import StrEnum
+from typing import Any
+
+from msgspec import Raw, Struct
+
+from pendula.kernel.canonical import Json
+from pendula.kernel.engine import Reason
+from pendula.server.identity import Role
+
+
+class State(StrEnum):
+    """How an engine or a whole room is."""
+
+    STARTING = "starting"
+    READY = "ready"
+    BROKEN = "broken"
+
+
+class EngineView(Struct, frozen=True):
+    """One engine; `commands` counts since the server started, `broken` says why it refuses everything."""
+
+    name: str
+    time_unit: str
+    now: int
+    commands: int
+    broken: str | None
+
+
+class RoomView(Struct, frozen=True):
+    name: str
+    title: str
+    sentence: str
+    state: State
+    reason: Reason | None
+    engines: list[EngineView]
+
+
+class RoomList(Struct, frozen=True):
+    version: str
+    demo: bool
+    rooms: list[RoomView]
+
+
+class Health(Struct, frozen=True):
+    status: str
+
+
+class Check(Struct, frozen=True):
+    """`reason` is the code of what is wrong."""
+
+    name: str
+    ok: bool
+    reason: str | None
+
+
+class Readiness(Struct, frozen=True):
+    status: str
+    checks: list[Check]
+
+
+class SessionView(Struct, frozen=True):
+    """Who the caller is."""
+
+    name: str
+    role: Role
+    tokens_required: bool
+
+
+class SignIn(Struct, frozen=True, forbid_unknown_fields=True):
+    token: str
+
+
+class Question(Struct, frozen=True, forbid_unknown_fields=True):
+    question: Json
+
+
+class StateView(Struct, frozen=True):
+    """An engine as it is after record `n`."""
+
+    n: int
+    t: int
+    state: Raw
+    next_due: int | None
+    broken: list[str]
+
+
+class RecordView(Struct, frozen=True):
+    n: int
+    t: int
+    kind: str
+    body: Raw
+
+
+class JournalView(Struct, frozen=True):
+    """Some records, and which there are: fewer than asked for where they are large."""
+
+    records: list[RecordView]
+    first_n: int
+    last_n: int
+    snapshots: list[tuple[int, int]]
+
+
+class CommandResult(Struct, frozen=True):
+    """What a command did; one that was refused is answered with 409 and the refusal as the error."""
+
+    n: int
+    events: list[Raw]
+    answer: Json
+    refusal: None = None
+
+
+class ErrorFacts(Struct, frozen=True):
+    code: str
+    message: str
+    details: dict[str, Any]
+
+
+class ErrorView(Struct, frozen=True):
+    error: ErrorFacts
+
+
+class GapView(Struct, frozen=True):
+    """What a reader of a stream missed; `missed` is null where nobody can count it any more."""
+
+    missed: int | None
+    after: str | None
+    next: str | None

@@ -1,0 +1,48 @@
+"""What the tests of the server share: settings of their own directory, a client of an app without a network."""
+
+import io
+import logging
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from pendula.server import logs
+from pendula.server.settings import LogFormat, LogLevel, Settings
+from tests.server.living import LiveServer, client_of, running
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quiet_logs() -> Iterator[io.StringIO]:
+    """Logs go where a test can look at them, in the form that machines read."""
+    handlers = list(logging.getLogger().handlers)
+    lines = io.StringIO()
+    logs.configure(LogFormat.JSON, LogLevel.INFO, lines)
+    # The tests' own client writes whole addresses into the log; only the server's lines are of interest.
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    yield lines
+    logging.getLogger().handlers[:] = handlers
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(data=str(tmp_path / "data"))
+
+
+@pytest.fixture
+async def client(settings: Settings) -> AsyncIterator[httpx.AsyncClient]:
+    async with running(settings) as app, client_of(app) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    """A real server on a real port, for all tests of a module."""
+    with LiveServer(Settings(port=0, data=str(tmp_path_factory.mktemp("live") / "data"))) as server:
+        yield server

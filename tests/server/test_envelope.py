@@ -1,0 +1,179 @@
+"""Around every request: an id, one error form, a line in the log without secrets, a count."""
+
+import io
+import json
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+from fastapi import APIRouter
+from starlette.exceptions import HTTPException
+from starlette.responses import StreamingResponse
+
+from pendula.kernel.errors import InputRefused, PendulaError, WorldBroken
+from pendula.server.errors import error_body, status_of
+from pendula.server.logs import REMOVED, without_secrets
+from pendula.server.settings import Settings
+from pendula.server.tokens import TokenStore
+from tests.server.living import BASE, TALLY, client_of, code_of, running
+
+pytestmark = pytest.mark.anyio
+
+
+def lines_of(logs: io.StringIO) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in logs.getvalue().splitlines()]
+
+
+@pytest.mark.parametrize("offered", ["a", "A.b_c-9", "x" * 64])
+async def test_a_harmless_request_id_is_kept(client: httpx.AsyncClient, offered: str) -> None:
+    assert (await client.get("/healthz", headers={"x-request-id": offered})).headers["x-request-id"] == offered
+
+
+@pytest.mark.parametrize("offered", [None, "", "x" * 65, "a b", "a;b", "ä"])
+async def test_any_other_request_id_is_replaced(client: httpx.AsyncClient, offered: str | None) -> None:
+    headers = [] if offered is None else [(b"x-request-id", offered.encode("latin-1"))]
+
+    made = (await client.get("/healthz", headers=headers)).headers["x-request-id"]
+
+    assert len(made) == 32
+    assert made != offered
+
+
+async def test_what_is_not_there_has_the_one_form(client: httpx.AsyncClient) -> None:
+    response = await client.get("/nowhere")
+
+    assert (response.status_code, code_of(response)) == (404, "not_found")
+
+
+async def test_a_wrong_method_has_the_one_form_and_says_which_are_right(client: httpx.AsyncClient) -> None:
+    response = await client.put(f"{BASE}/commands", json={})
+
+    assert (response.status_code, code_of(response)) == (405, "method_not_allowed")
+    assert response.headers["allow"] == "POST"
+
+
+async def test_a_path_with_a_slash_too_many_is_not_found(client: httpx.AsyncClient) -> None:
+    assert (await client.get("/healthz/")).status_code == 404
+
+
+def defective_room() -> Any:
+    router = APIRouter()
+
+    @router.get("/assets/defect")
+    async def defect() -> None:
+        raise RuntimeError("the secret of the house")
+
+    @router.get("/assets/teapot")
+    async def teapot() -> None:
+        raise HTTPException(418, "short and stout")
+
+    @router.get("/assets/half")
+    async def half() -> StreamingResponse:
+        async def body() -> Any:
+            yield b"half"
+            raise RuntimeError("and no more")
+
+        return StreamingResponse(body())
+
+    return msgspec.structs.replace(TALLY, routers=(router,))
+
+
+async def test_a_defect_is_told_without_its_traceback(settings: Settings, quiet_logs: io.StringIO) -> None:
+    # The routes of a room come after the page's; a page path would hide them.
+    room = msgspec.structs.replace(defective_room())
+    async with running(settings, [room]) as app, client_of(app) as client:
+        app.router.routes.insert(0, app.router.routes.pop(2))
+        response = await client.get("/assets/defect", headers={"x-request-id": "the-defect"})
+
+    assert (response.status_code, code_of(response)) == (500, "internal_error")
+    assert "secret" not in response.text
+    assert "Traceback" not in response.text
+    logged = [line for line in lines_of(quiet_logs) if line.get("request_id") == "the-defect"]
+    assert "the secret of the house" in logged[0]["exception"]
+
+
+async def test_other_errors_of_the_framework_keep_their_status(settings: Settings) -> None:
+    async with running(settings, [defective_room()]) as app, client_of(app) as client:
+        app.router.routes.insert(0, app.router.routes.pop(2))
+        response = await client.get("/assets/teapot")
+
+    assert (response.status_code, code_of(response)) == (418, "invalid_http")
+
+
+async def test_half_an_answer_is_not_completed_with_an_error(settings: Settings) -> None:
+    async with running(settings, [defective_room()]) as app, client_of(app) as client:
+        app.router.routes.insert(0, app.router.routes.pop(2))
+        with pytest.raises(RuntimeError, match="and no more"):
+            await client.get("/assets/half")
+
+
+def test_the_callers_fault_is_4xx_and_the_worlds_is_503() -> None:
+    assert status_of(InputRefused("x")) == 422
+    assert status_of(WorldBroken("x")) == 503
+    assert status_of(PendulaError("x")) == 503
+
+
+def test_facts_without_canonical_form_are_given_as_text() -> None:
+    body = json.loads(error_body("c", "m\udcff", {"float": 0.5, "set": {1}, "good": [1, None], "odd": "\udcff"}))
+
+    assert body["error"]["details"] == {"float": "0.5", "set": "{1}", "good": [1, None], "odd": "?"}
+
+
+async def test_a_request_is_one_line_in_the_log(settings: Settings, quiet_logs: io.StringIO) -> None:
+    async with running(settings) as app, client_of(app) as client:
+        await client.get(f"{BASE}/state?at=0&token=in-the-query", headers={"x-request-id": "one-line"})
+
+    (line,) = [line for line in lines_of(quiet_logs) if line.get("request_id") == "one-line"]
+    assert (line["event"], line["method"], line["path"], line["by"]) == ("request", "GET", f"{BASE}/state", "local")
+    assert "in-the-query" not in quiet_logs.getvalue()
+
+
+async def test_no_token_and_no_cookie_reaches_the_log(settings: Settings, quiet_logs: io.StringIO) -> None:
+    _, secret = TokenStore(settings.data).new("page", "operator")
+    async with running(settings) as app, client_of(app) as client:
+        await client.post("/api/v1/session", json={"token": secret})
+        cookie = client.cookies["pendula_session"]
+        await client.get("/api/v1/rooms")
+        await client.get(f"/nowhere/{secret}", headers={"authorization": f"Bearer {secret}"})
+        await client.get("/api/v1/rooms", headers={"authorization": f"Bearer {secret}x"})
+
+    logged = quiet_logs.getvalue()
+    assert f"/nowhere/{REMOVED}" in logged
+    assert secret not in logged
+    assert cookie not in logged
+
+
+def test_secrets_are_cut_out_at_any_depth() -> None:
+    secret = "pendula_" + "a" * 43
+    event = {"event": f"x {secret} y", "headers": {"Authorization": "z", "list": [secret, 1]}, "token": "t", "n": 1}
+
+    assert without_secrets(None, "info", event) == {
+        "event": f"x {REMOVED} y",
+        "headers": {"Authorization": REMOVED, "list": [REMOVED, 1]},
+        "token": REMOVED,
+        "n": 1,
+    }
+
+
+async def test_counters_have_few_labels(client: httpx.AsyncClient) -> None:
+    await client.get(f"{BASE}/state")
+    await client.get("/api/v1/tally/other-name/state")
+    await client.get("/nowhere/at/all")
+    await client.request("BREW", "/healthz", headers={"content-type": "application/json"})
+    await client.post(f"{BASE}/commands", json={"type": "add", "amount": 1})
+    await client.post(f"{BASE}/commands", json={"type": "take", "amount": 9})
+
+    response = await client.get("/metrics")
+
+    text = response.text
+    assert response.headers["content-type"].startswith("text/plain")
+    route = "/api/v1/tally/{engine}/state"
+    assert f'pendula_requests_total{{method="GET",route="{route}",status="200"}} 1.0' in text
+    assert f'pendula_requests_total{{method="GET",route="{route}",status="404"}} 1.0' in text
+    assert 'pendula_requests_total{method="GET",route="(none)",status="404"} 1.0' in text
+    assert 'method="other"' in text
+    assert 'pendula_commands_total{engine="main",result="done",room="tally"} 1.0' in text
+    assert 'pendula_commands_total{engine="main",result="refused",room="tally"} 1.0' in text
+    assert "other-name" not in text
+    assert "nowhere" not in text

@@ -1,0 +1,437 @@
+"""What a request passes before anything answers it: every gate lets the good through and names what it refuses."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+from starlette.types import Message, Receive, Scope, Send
+
+from pendula.server import gates
+from pendula.server.app import gated
+from pendula.server.errors import BodyTooLarge, HostNotAllowed, SlowRequest, TooManyRequests
+from pendula.server.gates import HostGate, RequestsGate, SizeGate, host_allowed, split_host
+from pendula.server.house import House
+from pendula.server.settings import Settings
+from pendula.server.tokens import TokenStore
+from tests.server.living import BASE, JSON, ORIGIN, TALLY, client_of, code_of, running
+
+pytestmark = pytest.mark.anyio
+ADD = {"type": "add", "amount": 1}
+
+
+def test_gates_are_passed_in_a_fixed_order(settings: Settings) -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None: ...
+
+    layer: Any = gated(app, House(settings, [TALLY]))
+    names = []
+    while layer is not app:
+        names.append(layer.name)
+        layer = layer.app
+
+    assert names == ["host", "origin", "content_type", "size", "requests", "identity"]
+
+
+# Host
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:8765", "localhost:8765", "LOCALHOST:8765", "[::1]:8765", "127.8.8.8:8765"])
+async def test_loopback_with_our_port_is_our_host(client: httpx.AsyncClient, host: str) -> None:
+    assert (await client.get("/api/v1/rooms", headers={"host": host})).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.example",
+        "evil.example:8765",
+        "127.0.0.1",
+        "127.0.0.1:1",
+        "127.0.0.1.evil.example:8765",
+        "localhost.evil.example:8765",
+        "",
+        ":8765",
+        "127.0.0.1:8765@evil.example",
+        "127.0.0.1:8765 evil.example",
+        "[::1",
+        "::1",
+        "127.0.0.1:+8765",
+        "127.0.0.1:\xb2",
+    ],
+)
+async def test_another_host_is_refused_for_reads_and_streams_too(client: httpx.AsyncClient, host: str) -> None:
+    for path in ("/", "/api/v1/rooms", f"{BASE}/stream", "/healthz"):
+        response = await client.get(path, headers=[(b"host", host.encode("latin-1"))])
+
+        assert (response.status_code, code_of(response)) == (421, "host_not_allowed")
+
+
+async def test_an_allowed_host_is_ours_with_its_port_or_with_any(settings: Settings) -> None:
+    allowed = msgspec.structs.replace(settings, allowed_hosts=("pendula.example", "other.example:9000"))
+    async with running(allowed) as app, client_of(app) as client:
+        for host, status in [
+            ("pendula.example", 200),
+            ("Pendula.Example:1234", 200),
+            ("other.example:9000", 200),
+            ("other.example:9001", 421),
+            ("other.example", 421),
+            ("sub.pendula.example", 421),
+        ]:
+            assert (await client.get("/healthz", headers={"host": host})).status_code == status, host
+
+
+def test_a_port_may_be_left_out_only_where_it_is_the_default() -> None:
+    assert host_allowed("localhost", "http", 80, Settings())
+    assert host_allowed("localhost", "https", 443, Settings())
+    assert not host_allowed("localhost", "https", 80, Settings())
+
+
+def test_the_address_we_listen_on_is_ours_but_a_wildcard_is_nobody() -> None:
+    assert host_allowed("192.168.0.5:80", "http", 80, Settings(host="192.168.0.5"))
+    assert not host_allowed("0.0.0.0:80", "http", 80, Settings(host="0.0.0.0"))
+    assert split_host("[::1]:80") == ("::1", 80)
+
+
+async def test_two_host_headers_are_refused(settings: Settings) -> None:
+    scope = {
+        "type": "http",
+        "scheme": "http",
+        "server": ("127.0.0.1", 80),
+        "headers": [(b"host", b"localhost"), (b"host", b"evil.example")],
+    }
+    with pytest.raises(HostNotAllowed):
+        await HostGate(_never, settings)(scope, _never_receive, _never_send)
+
+
+# Origin
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"origin": "http://evil.example"},
+        {"origin": "null"},
+        {"origin": ""},
+        {"origin": "http://127.0.0.1:9999"},
+        {"origin": "https://127.0.0.1:8765"},
+        {"origin": "http://localhost:8765.evil.example"},
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-site"},
+        {"origin": ORIGIN, "sec-fetch-site": "cross-site"},
+        {"origin": "http://evil.example", "sec-fetch-site": "same-origin"},
+    ],
+)
+async def test_a_foreign_page_changes_nothing(client: httpx.AsyncClient, headers: dict[str, str]) -> None:
+    for method, path in [("POST", f"{BASE}/commands"), ("DELETE", "/api/v1/session"), ("PUT", "/nowhere")]:
+        response = await client.request(method, path, json=ADD, headers=headers)
+
+        assert (response.status_code, code_of(response)) == (403, "foreign_origin")
+    assert (await client.get(f"{BASE}/state")).json()["state"]["total"] == 0
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"origin": ORIGIN, "sec-fetch-site": "same-origin"},
+        {"origin": "http://localhost:8765", "host": "localhost:8765"},
+        {"sec-fetch-site": "none"},
+    ],
+)
+async def test_our_page_and_programs_may_change_things(client: httpx.AsyncClient, headers: dict[str, str]) -> None:
+    assert (await client.post(f"{BASE}/commands", json=ADD, headers=headers)).status_code == 200
+
+
+async def test_no_answer_invites_another_origin(client: httpx.AsyncClient) -> None:
+    read = await client.get("/api/v1/rooms", headers={"origin": "http://evil.example"})
+    asked = await client.options(
+        f"{BASE}/commands", headers={"origin": "http://evil.example", "access-control-request-method": "POST"}
+    )
+
+    assert asked.status_code == 405
+    for response in (read, asked):
+        assert not [name for name in response.headers if name.startswith("access-control-")]
+
+
+# Content type
+
+
+@pytest.mark.parametrize("given", [None, "", "text/plain", "application/x-www-form-urlencoded", "application/jsonp"])
+async def test_what_is_not_json_changes_nothing(client: httpx.AsyncClient, given: str | None) -> None:
+    headers = {} if given is None else {"content-type": given}
+    for method, path in [("POST", f"{BASE}/commands"), ("DELETE", "/api/v1/session")]:
+        response = await client.request(method, path, content=b'{"type":"add","amount":1}', headers=headers)
+
+        assert (response.status_code, code_of(response)) == (415, "wrong_content_type")
+
+
+async def test_json_may_name_its_charset(client: httpx.AsyncClient) -> None:
+    headers = {"content-type": "Application/JSON; charset=utf-8"}
+
+    response = await client.post(f"{BASE}/commands", content=b'{"type":"add","amount":1}', headers=headers)
+
+    assert response.status_code == 200
+
+
+# Size
+
+
+async def test_a_body_declared_too_large_is_refused_before_it_comes(client: httpx.AsyncClient) -> None:
+    headers = JSON | {"content-length": str(9 * 1024 * 1024)}
+
+    response = await client.post(f"{BASE}/commands", content=b"{}", headers=headers)
+
+    assert (response.status_code, code_of(response)) == (413, "body_too_large")
+    assert response.headers["connection"] == "close"
+
+
+async def test_a_body_of_undeclared_size_is_refused_while_it_comes(settings: Settings) -> None:
+    small = msgspec.structs.replace(settings, limits={"body_bytes": 1000})
+    sent = 0
+
+    async def endless() -> AsyncIterator[bytes]:
+        nonlocal sent
+        while sent < 100_000:
+            sent += 100
+            yield b"x" * 100
+
+    async with running(small) as app, client_of(app) as client:
+        response = await client.post(f"{BASE}/commands", content=endless(), headers=JSON)
+
+    assert (response.status_code, code_of(response)) == (413, "body_too_large")
+    assert sent <= 1200
+
+
+async def test_a_body_of_just_the_allowed_size_passes(settings: Settings) -> None:
+    body = b'{"type":"add","amount":1}'
+    exact = msgspec.structs.replace(settings, limits={"body_bytes": len(body)})
+    async with running(exact) as app, client_of(app) as client:
+        assert (await client.post(f"{BASE}/commands", content=body, headers=JSON)).status_code == 200
+        assert (await client.post(f"{BASE}/commands", content=body + b" ", headers=JSON)).status_code == 413
+
+
+async def test_a_body_that_stops_arriving_is_given_up(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()
+        await receive()
+
+    messages = [{"type": "http.request", "body": b"x", "more_body": True}]
+
+    async def receive() -> Message:
+        if messages:
+            return messages.pop()
+        await asyncio.Event().wait()
+        raise AssertionError("it never comes")
+
+    gate = SizeGate(app, settings)
+    monkeypatch.setattr(gate, "_seconds", 0)
+
+    with pytest.raises(SlowRequest):
+        await gate({"type": "http", "headers": []}, receive, _never_send)
+
+
+async def test_a_body_larger_than_its_limit_raises_in_whoever_reads_it() -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": b"xx", "more_body": False}
+
+    with pytest.raises(BodyTooLarge):
+        await SizeGate(app, Settings(limits={"body_bytes": 1}))({"type": "http", "headers": []}, receive, _never_send)
+
+
+# Requests
+
+
+async def test_one_request_too_many_is_refused_while_the_others_live() -> None:
+    go_on = asyncio.Event()
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await go_on.wait()
+
+    gate = RequestsGate(app, Settings(limits={"requests": 2}))
+
+    def call(path: str = "/api/v1/rooms") -> asyncio.Task[None]:
+        return asyncio.ensure_future(gate({"type": "http", "path": path}, _never_receive, _never_send))
+
+    living = [call(), call()]
+    await asyncio.sleep(0)
+    with pytest.raises(TooManyRequests):
+        await call()
+    health = call("/healthz")
+    go_on.set()
+
+    await asyncio.gather(*living, health)
+    await call()
+    assert gate.answering == 0
+
+
+async def test_a_request_that_became_a_stream_gives_its_place_back() -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        scope["state"]["slot"].release()
+        assert gate.answering == 0
+
+    gate = RequestsGate(app, Settings(limits={"requests": 1}))
+
+    await gate({"type": "http", "path": "/stream"}, _never_receive, _never_send)
+
+    assert gate.answering == 0
+
+
+# Identity
+
+
+async def test_without_any_token_this_machine_is_the_operator_local(client: httpx.AsyncClient) -> None:
+    assert (await client.get("/api/v1/session")).json() == {
+        "name": "local",
+        "role": "operator",
+        "tokens_required": False,
+    }
+
+    n = (await client.post(f"{BASE}/commands", json=ADD)).json()["n"]
+
+    records = (await client.get(f"{BASE}/journal", params={"start": n, "limit": 1})).json()["records"]
+    assert records[0]["body"]["meta"]["by"] == "local"
+
+
+async def test_without_any_token_callers_from_elsewhere_are_nobody(settings: Settings) -> None:
+    async with running(settings) as app, client_of(app, caller="192.168.0.9") as client:
+        response = await client.get("/api/v1/rooms")
+
+        assert (response.status_code, code_of(response)) == (401, "not_identified")
+        assert response.headers["www-authenticate"].startswith("Bearer")
+
+
+async def test_behind_a_proxy_nobody_is_local(settings: Settings) -> None:
+    proxied = msgspec.structs.replace(settings, behind_proxy=True)
+    async with running(proxied) as app, client_of(app) as client:
+        assert (await client.get("/api/v1/rooms")).status_code == 401
+        assert (await client.get("/api/v1/rooms", headers={"x-forwarded-for": "127.0.0.1"})).status_code == 401
+
+
+async def test_with_a_token_configured_nobody_is_let_in_without_one(settings: Settings) -> None:
+    TokenStore(settings.data).new("guest", "viewer")
+    async with running(settings) as app, client_of(app) as client:
+        for path in ("/api/v1/rooms", f"{BASE}/state", f"{BASE}/stream", "/metrics", "/api/v1/session", "/nowhere"):
+            assert (await client.get(path)).status_code == 401, path
+        for path in ("/", "/healthz", "/readyz", "/openapi.json"):
+            assert (await client.get(path)).status_code == 200, path
+
+
+async def test_a_bearer_token_gives_its_name_and_role(settings: Settings) -> None:
+    _, secret = TokenStore(settings.data).new("shift", "operator")
+    async with running(settings) as app, client_of(app, caller="10.1.1.1") as client:
+        answer = await client.get("/api/v1/session", headers={"authorization": f"Bearer {secret}"})
+
+        assert answer.json() == {"name": "shift", "role": "operator", "tokens_required": True}
+
+
+@pytest.mark.parametrize("offered", ["", "Bearer", "Bearer ", "Bearer wrong", "Basic dXNlcjpwYXNz", "Bearer \xff"])
+async def test_a_wrong_authorization_is_refused_even_where_none_was_needed(
+    client: httpx.AsyncClient, offered: str
+) -> None:
+    for path in ("/api/v1/rooms", "/healthz"):
+        response = await client.get(path, headers=[(b"authorization", offered.encode("latin-1"))])
+
+        assert (response.status_code, code_of(response)) == (401, "not_identified")
+
+
+async def test_a_secret_in_an_address_opens_nothing(settings: Settings) -> None:
+    _, secret = TokenStore(settings.data).new("shift", "operator")
+    async with running(settings) as app, client_of(app) as client:
+        for name in ("token", "access_token", "authorization"):
+            assert (await client.get("/api/v1/rooms", params={name: secret})).status_code == 401
+
+
+async def test_a_token_made_while_the_server_runs_closes_it_to_the_nameless(settings: Settings) -> None:
+    async with running(settings) as app, client_of(app) as client:
+        assert (await client.get("/api/v1/rooms")).status_code == 200
+
+        TokenStore(settings.data).new("guest", "viewer")
+
+        assert (await client.get("/api/v1/rooms")).status_code == 401
+
+
+async def test_tokens_that_cannot_be_read_let_nobody_in(settings: Settings, tmp_path: Any) -> None:
+    _, secret = TokenStore(settings.data).new("shift", "admin")
+    async with running(settings) as app, client_of(app) as client:
+        (tmp_path / "data" / "tokens.json").write_text("{")
+
+        response = await client.get("/api/v1/rooms", headers={"authorization": f"Bearer {secret}"})
+
+        assert (response.status_code, code_of(response)) == (503, "tokens_unreadable")
+
+
+async def test_a_browser_trades_its_token_for_a_cookie(settings: Settings) -> None:
+    _, secret = TokenStore(settings.data).new("page", "viewer")
+    async with running(settings) as app, client_of(app) as client:
+        begun = await client.post("/api/v1/session", json={"token": secret})
+
+        assert begun.json() == {"name": "page", "role": "viewer", "tokens_required": True}
+        cookie = begun.headers["set-cookie"]
+        assert "HttpOnly" in cookie
+        assert "SameSite=Strict" in cookie
+        assert "Secure" not in cookie
+        assert secret not in cookie
+        assert (await client.get("/api/v1/rooms")).status_code == 200
+
+        ended = await client.delete("/api/v1/session", headers=JSON)
+        assert (ended.status_code, ended.content) == (204, b"")
+        assert (await client.get("/api/v1/rooms")).status_code == 401
+
+
+async def test_an_old_cookie_opens_nothing_after_the_session_ended(settings: Settings) -> None:
+    _, secret = TokenStore(settings.data).new("page", "viewer")
+    async with running(settings) as app, client_of(app) as client:
+        await client.post("/api/v1/session", json={"token": secret})
+        stolen = {"cookie": f"pendula_session={client.cookies['pendula_session']}"}
+        await client.delete("/api/v1/session", headers=JSON)
+        client.cookies.clear()
+
+        assert (await client.get("/api/v1/rooms", headers=stolen)).status_code == 401
+
+
+async def test_the_cookie_is_secure_under_tls_as_the_proxy_says(settings: Settings) -> None:
+    _, secret = TokenStore(settings.data).new("page", "viewer")
+    proxied = msgspec.structs.replace(settings, behind_proxy=True)
+    for given, headers, secure in [
+        (proxied, {"x-forwarded-proto": "https"}, True),
+        (proxied, {"x-forwarded-proto": "https, http"}, False),
+        (settings, {"x-forwarded-proto": "https"}, False),
+    ]:
+        async with running(given) as app, client_of(app) as client:
+            begun = await client.post("/api/v1/session", json={"token": secret}, headers=headers)
+
+            assert ("Secure" in begun.headers["set-cookie"]) is secure
+
+
+async def test_a_wrong_token_begins_no_session(client: httpx.AsyncClient) -> None:
+    response = await client.post("/api/v1/session", json={"token": "wrong"})
+
+    assert (response.status_code, code_of(response)) == (401, "not_identified")
+    assert "set-cookie" not in response.headers
+
+
+def test_only_what_is_named_is_public() -> None:
+    public = [
+        path
+        for path in ("/", "/assets/x.js", "/api/v1/rooms", "/metrics", "/assets", "/healthz/x")
+        if gates.is_public(path)
+    ]
+
+    assert public == ["/", "/assets/x.js"]
+
+
+async def _never(scope: Scope, receive: Receive, send: Send) -> None:
+    raise AssertionError("the gate let it through")
+
+
+async def _never_receive() -> Message:
+    raise AssertionError("nobody reads")
+
+
+async def _never_send(message: Message) -> None:
+    raise AssertionError("nobody writes")

@@ -1,0 +1,92 @@
+"""The page comes out of the package, unchanged, under a strict policy; what is not in it cannot be fetched."""
+
+from pathlib import Path
+
+import httpx
+import pytest
+
+from pendula.server.envelope import SECURITY_HEADERS
+from pendula.server.page import Page
+from pendula.server.settings import Settings
+from tests.server.living import client_of, code_of, running
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def built(tmp_path: Path) -> Page:
+    root = tmp_path / "page"
+    (root / "assets").mkdir(parents=True)
+    (root / "index.html").write_text("<!doctype html><title>Pendula</title>")
+    (root / "favicon.svg").write_text("<svg/>")
+    (root / "assets" / "main-1a2b.js").write_text("1")
+    (root / "assets" / "main-1a2b.css").write_text("a{}")
+    (tmp_path / "secret.txt").write_text("secret")
+    (root / "assets" / "link.txt").symlink_to(tmp_path / "absent")
+    return Page(root)
+
+
+async def test_the_page_is_at_the_root_and_asked_for_again(settings: Settings, built: Page) -> None:
+    async with running(settings, page=built) as app, client_of(app) as client:
+        response = await client.get("/")
+
+        assert response.text == "<!doctype html><title>Pendula</title>"
+        assert response.headers["content-type"] == "text/html; charset=utf-8"
+        assert response.headers["cache-control"] == "no-cache"
+        again = await client.get("/", headers={"if-none-match": response.headers["etag"]})
+        assert (again.status_code, again.content) == (304, b"")
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/assets/main-1a2b.js", "text/javascript; charset=utf-8"),
+        ("/assets/main-1a2b.css", "text/css; charset=utf-8"),
+        ("/favicon.svg", "image/svg+xml"),
+    ],
+)
+async def test_files_have_their_type_and_assets_are_kept_for_ever(
+    settings: Settings, built: Page, path: str, kind: str
+) -> None:
+    async with running(settings, page=built) as app, client_of(app) as client:
+        response = await client.get(path)
+
+    assert response.status_code == 200
+    assert response.headers["content-type"] == kind
+    assert ("immutable" in response.headers["cache-control"]) is path.startswith("/assets/")
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/assets/", "/assets/absent.js", "/assets/link.txt", "/assets/../../secret.txt", "/secret.txt", "/index.html/x"],
+)
+async def test_what_is_not_in_the_page_is_not_found(settings: Settings, built: Page, path: str) -> None:
+    async with running(settings, page=built) as app, client_of(app) as client:
+        response = await client.get(path)
+
+    assert (response.status_code, code_of(response)) == (404, "not_found")
+
+
+async def test_a_page_that_was_not_built_says_why(settings: Settings, tmp_path: Path) -> None:
+    async with running(settings, page=Page(tmp_path / "absent")) as app, client_of(app) as client:
+        response = await client.get("/")
+
+    assert response.status_code == 200
+    assert "Node" in response.text
+    assert "<script" not in response.text
+
+
+async def test_a_head_request_has_no_body(settings: Settings, built: Page) -> None:
+    async with running(settings, page=built) as app, client_of(app) as client:
+        assert (await client.head("/")).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/", "/api/v1/rooms", "/healthz", "/nowhere", "/openapi.json"])
+async def test_every_answer_carries_the_safe_headers(client: httpx.AsyncClient, path: str) -> None:
+    response = await client.get(path)
+
+    for name, value in SECURITY_HEADERS.items():
+        assert response.headers[name] == value
+    policy = response.headers["content-security-policy"]
+    assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self';")
+    assert "unsafe" not in policy

@@ -1,0 +1,150 @@
+"""Starting and stopping: what is wrong is said before anything is served, and nothing acknowledged is lost."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import msgspec
+import pytest
+
+from pendula.server.datadir import DataDirectory
+from pendula.server.errors import DataLocked, DataUnusable, HostUnusable, PortTaken, TlsUnusable, UnsafeBinding
+from pendula.server.serving import address, bind, check_binding, check_tls, serve
+from pendula.server.settings import Settings
+from pendula.server.tokens import TokenStore
+from tests.server.living import BASE, until
+
+PROGRAM = """
+import sys
+from pendula.server.serving import serve
+from pendula.server.settings import Settings
+from tests.server.living import TALLY
+serve(Settings(port=0, data=sys.argv[1]), [TALLY], on_ready=lambda address: print(address, flush=True))
+"""
+
+
+@contextmanager
+def process(data: Path) -> Iterator[tuple["subprocess.Popen[str]", httpx.Client]]:
+    """A server in a process of its own, ready for commands."""
+    root = Path(__file__).parents[2]
+    environment = {**os.environ, "PYTHONPATH": str(root)}
+    command = [sys.executable, "-c", PROGRAM, str(data)]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=root, env=environment
+    ) as server:
+        try:
+            assert server.stdout is not None
+            with httpx.Client(base_url=server.stdout.readline().strip(), trust_env=False) as client:
+                until(lambda: client.get("/readyz").status_code == 200)
+                yield server, client
+        finally:
+            server.kill()
+
+
+def test_a_kill_loses_no_acknowledged_command(tmp_path: Path) -> None:
+    with process(tmp_path) as (server, client):
+        acknowledged = [
+            client.post(f"{BASE}/commands", json={"type": "add", "amount": amount}).json()["n"] for amount in range(10)
+        ]
+        server.kill()
+    with process(tmp_path) as (server, client):
+        records = client.get(f"{BASE}/journal", params={"limit": 1000}).json()["records"]
+        total = client.get(f"{BASE}/state").json()["state"]["total"]
+
+        assert [record["n"] for record in records if record["kind"] == "input"] == acknowledged
+        assert total == sum(range(10))
+        server.send_signal(signal.SIGTERM)
+
+        assert server.wait(20) == 0
+
+
+def test_a_second_server_on_one_data_directory_refuses_to_start(tmp_path: Path) -> None:
+    with DataDirectory.lock(tmp_path), pytest.raises(DataLocked) as refused:
+        serve(Settings(port=0, data=str(tmp_path)))
+
+    assert (refused.value.code, refused.value.exit_code) == ("data_locked", 3)
+    assert str(tmp_path) in refused.value.message
+
+
+def test_a_data_directory_is_free_again_when_its_server_is_gone(tmp_path: Path) -> None:
+    DataDirectory.lock(tmp_path).close()
+
+    DataDirectory.lock(tmp_path).close()
+
+
+def test_a_data_directory_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(DataUnusable, match="file/data"):
+        serve(Settings(data=str(tmp_path / "file" / "data")))
+
+
+def test_a_taken_port_is_one_sentence(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(PortTaken) as refused:
+            serve(Settings(port=port, data=str(tmp_path)))
+
+    assert (refused.value.code, refused.value.exit_code) == ("port_taken", 3)
+    assert refused.value.message == f"Port {port} on 127.0.0.1 is taken by another program; choose another with --port"
+
+
+def test_a_failed_start_leaves_the_data_directory_free(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other, pytest.raises(PortTaken):
+        serve(Settings(port=other.getsockname()[1], data=str(tmp_path)))
+
+    DataDirectory.lock(tmp_path).close()
+
+
+def test_an_address_that_is_not_ours_is_refused() -> None:
+    with pytest.raises(HostUnusable):
+        bind(Settings(host="192.0.2.1", port=0))
+
+
+def test_the_address_is_written_as_a_browser_would() -> None:
+    with bind(Settings(port=0)) as listening:
+        port = listening.getsockname()[1]
+
+        assert address(Settings(), listening) == f"http://127.0.0.1:{port}"
+        assert address(Settings(tls_cert="c", tls_key="k"), listening) == f"https://127.0.0.1:{port}"
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.0.5", "pendula.example"])
+def test_serving_elsewhere_needs_a_token_and_tls_or_a_proxy(tmp_path: Path, host: str) -> None:
+    tokens = TokenStore(tmp_path)
+    bare = Settings(host=host)
+    encrypted = msgspec.structs.replace(bare, tls_cert="c", tls_key="k")
+    proxied = msgspec.structs.replace(bare, behind_proxy=True)
+
+    for unsafe, missing in [(bare, 2), (encrypted, 1), (proxied, 1)]:
+        with pytest.raises(UnsafeBinding) as refused:
+            check_binding(unsafe, tokens)
+        assert len(refused.value.missing) == missing
+    tokens.new("shift", "operator")
+    with pytest.raises(UnsafeBinding):
+        check_binding(bare, tokens)
+    check_binding(encrypted, tokens)
+    check_binding(proxied, tokens)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost"])
+def test_serving_this_machine_needs_nothing(tmp_path: Path, host: str) -> None:
+    check_binding(Settings(host=host), TokenStore(tmp_path))
+
+
+def test_the_binding_is_checked_before_anything_listens(tmp_path: Path) -> None:
+    with pytest.raises(UnsafeBinding):
+        serve(Settings(host="0.0.0.0", port=0, data=str(tmp_path)))
+
+
+def test_a_certificate_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    (tmp_path / "cert.pem").write_text("no certificate")
+
+    with pytest.raises(TlsUnusable, match=r"cert\.pem"):
+        check_tls(Settings(tls_cert=str(tmp_path / "cert.pem"), tls_key=str(tmp_path / "absent.pem")))

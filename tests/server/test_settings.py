@@ -1,0 +1,125 @@
+"""Settings come from flags, environment, file and defaults, in this order; what cannot be used is named."""
+
+from pathlib import Path
+
+import pytest
+
+from pendula.kernel import limits
+from pendula.server.errors import InvalidSettings
+from pendula.server.settings import LogFormat, Settings, is_loopback, load
+
+
+def test_defaults_serve_this_machine_only() -> None:
+    settings = load({}, {})
+
+    assert settings == Settings()
+    assert (settings.host, settings.port, settings.loopback) == ("127.0.0.1", 8765, True)
+
+
+def test_flags_win_over_environment_over_file_over_defaults(tmp_path: Path) -> None:
+    config = tmp_path / "pendula.toml"
+    config.write_text('host = "10.0.0.1"\nport = 1\ndata = "from-file"\n')
+    environ = {"PENDULA_PORT": "2", "PENDULA_DATA": "from-environment", "HOME": "/nowhere"}
+
+    settings = load({"config": config, "data": "from-flag", "port": None}, environ)
+
+    assert (settings.host, settings.port, settings.data) == ("10.0.0.1", 2, "from-flag")
+
+
+def test_the_file_may_be_named_by_the_environment(tmp_path: Path) -> None:
+    config = tmp_path / "pendula.toml"
+    config.write_text("demo = true\n")
+
+    assert load({}, {"PENDULA_CONFIG": str(config)}).demo
+
+
+def test_every_limit_can_be_set_by_name(tmp_path: Path) -> None:
+    config = tmp_path / "pendula.toml"
+    config.write_text("[limits]\n" + "".join(f"{limit.name} = 77\n" for limit in limits.ALL))
+
+    settings = load({"config": str(config)}, {"PENDULA_LIMITS_STREAMS": "5"})
+
+    assert settings.allowed(limits.STREAMS) == 5
+    assert all(settings.allowed(limit) == 77 for limit in limits.ALL if limit is not limits.STREAMS)
+    assert Settings().allowed(limits.BODY_BYTES) == limits.BODY_BYTES.default
+
+
+def test_all_faults_are_named_at_once_with_source_and_what_is_allowed(tmp_path: Path) -> None:
+    config = tmp_path / "pendula.toml"
+    config.write_text('prot = 1\nport = "many"\n[limits]\nbody_bytes = 0\nbodies = 1\n')
+    environ = {"PENDULA_DEMO": "yes", "PENDULA_HOTS": "x"}
+
+    with pytest.raises(InvalidSettings) as refused:
+        load({"config": str(config), "host": "no host", "tls_cert": "cert.pem"}, environ)
+
+    faults = {(fault.setting, fault.source.split()[0]) for fault in refused.value.faults}
+    assert faults == {
+        ("PENDULA_HOTS", "environment"),
+        ("demo", "environment"),
+        ("prot", "file"),
+        ("port", "file"),
+        ("limits.body_bytes", "file"),
+        ("limits.bodies", "file"),
+        ("host", "flag"),
+        ("tls_key", "all"),
+    }
+    assert refused.value.code == "invalid_settings"
+    assert refused.value.exit_code == 1
+    assert "true or false" in refused.value.message
+
+
+def test_the_value_of_an_unknown_setting_is_not_repeated() -> None:
+    with pytest.raises(InvalidSettings) as refused:
+        load({}, {"PENDULA_TOKEN": "hunter2"})
+
+    assert "PENDULA_TOKEN" in str(refused.value)
+    assert "hunter2" not in str(refused.value) + repr(refused.value.details)
+
+
+@pytest.mark.parametrize("text", ["port = ", "\0", 'a = "\xff"'])
+def test_a_file_that_is_no_toml_is_refused(tmp_path: Path, text: str) -> None:
+    config = tmp_path / "pendula.toml"
+    config.write_bytes(text.encode("latin-1"))
+
+    with pytest.raises(InvalidSettings, match="TOML"):
+        load({"config": str(config)}, {})
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSettings, match="No such file"):
+        load({"config": str(tmp_path / "absent.toml")}, {})
+
+
+def test_allowed_hosts_are_a_list_or_a_text_with_commas() -> None:
+    by_flag = load({"allowed_hosts": ["Example.org", "[::1]:80"]}, {}).allowed_hosts
+    by_variable = load({}, {"PENDULA_ALLOWED_HOSTS": "example.org, [::1]:80"}).allowed_hosts
+
+    assert by_flag == by_variable == ("example.org", "[::1]:80")
+
+
+def test_log_format_is_one_of_two() -> None:
+    assert load({"log_format": "json"}, {}).log_format is LogFormat.JSON
+    with pytest.raises(InvalidSettings, match="console or json"):
+        load({"log_format": "xml"}, {})
+
+
+@pytest.mark.parametrize(
+    ("host", "local"),
+    [
+        ("127.0.0.1", True),
+        ("127.9.9.9", True),
+        ("::1", True),
+        ("[::1]", True),
+        ("localhost", True),
+        ("LOCALHOST.", True),
+        ("::ffff:127.0.0.1", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("192.168.0.1", False),
+        ("localhost.evil.example", False),
+        ("127.0.0.1.evil.example", False),
+        ("", False),
+    ],
+)
+def test_only_loopback_is_this_machine_alone(host: str, local: bool) -> None:
+    assert is_loopback(host) is local

@@ -1,0 +1,228 @@
+"""A real server on a real socket, and callers who do not behave."""
+
+import io
+import json
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import httpx
+import pytest
+
+from pendula.server.settings import Settings
+from tests.server.living import BASE, LiveServer, until
+
+ADD = {"type": "add", "amount": 1}
+
+
+@pytest.fixture(scope="module")
+def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    """A server that waits for one second at most, and takes bodies of a thousand bytes."""
+    data = tmp_path_factory.mktemp("hasty") / "data"
+    with LiveServer(Settings(port=0, data=str(data), limits={"header_seconds": 1, "body_bytes": 1000})) as server:
+        yield server
+
+
+def head(server: LiveServer, method: str, path: str, *lines: str) -> bytes:
+    return "\r\n".join([f"{method} {path} HTTP/1.1", f"host: 127.0.0.1:{server.port}", *lines, "", ""]).encode()
+
+
+def answer(connection: socket.socket) -> tuple[int, dict[str, str], bytes]:
+    """Status, headers and body, read until the server closes."""
+    data = rest(connection)
+    top, _, body = data.partition(b"\r\n\r\n")
+    first, *lines = top.decode("latin-1").split("\r\n")
+    return int(first.split()[1]), dict(line.split(": ", 1) for line in lines), body
+
+
+def assert_refused(given: tuple[int, dict[str, str], bytes], status: int, code: str) -> None:
+    assert given[0] == status
+    assert json.loads(given[2])["error"]["code"] == code
+    assert given[1]["x-request-id"]
+
+
+def test_a_head_that_never_ends_is_answered_and_closed(hasty: LiveServer) -> None:
+    with hasty.connect() as connection:
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\nx-slow: ")
+
+        assert_refused(answer(connection), 408, "slow_request")
+
+
+def test_a_connection_that_says_nothing_is_closed(hasty: LiveServer) -> None:
+    with hasty.connect() as connection:
+        assert_refused(answer(connection), 408, "slow_request")
+
+
+def test_the_second_head_on_a_connection_may_not_be_slow_either(hasty: LiveServer) -> None:
+    with hasty.connect() as connection:
+        connection.sendall(head(hasty, "GET", "/healthz"))
+        first = connection.recv(65536)
+        connection.sendall(b"GET /healthz HTTP/1.1\r\n")
+
+        assert first.startswith(b"HTTP/1.1 200")
+        assert_refused(answer(connection), 408, "slow_request")
+
+
+def test_a_body_that_never_comes_is_given_up(hasty: LiveServer) -> None:
+    with hasty.connect() as connection:
+        lines = ("content-type: application/json", "content-length: 100")
+        connection.sendall(head(hasty, "POST", f"{BASE}/commands", *lines) + b"{")
+
+        assert_refused(answer(connection), 408, "slow_request")
+
+
+def test_slow_callers_do_not_hold_up_the_others(hasty: LiveServer) -> None:
+    with ExitStack() as stack, hasty.client() as client:
+        for _ in range(50):
+            stack.enter_context(hasty.connect()).sendall(b"GET / HTTP/1.1\r\n")
+
+        assert client.post(f"{BASE}/commands", json=ADD).status_code == 200
+
+
+def test_a_body_that_outgrows_the_limit_is_refused_while_it_comes(hasty: LiveServer) -> None:
+    with hasty.connect() as connection:
+        lines = ("content-type: application/json", "transfer-encoding: chunked")
+        connection.sendall(head(hasty, "POST", f"{BASE}/commands", *lines))
+        connection.sendall(b"3e9\r\n" + b" " * 1001 + b"\r\n")
+
+        given = answer(connection)
+
+    assert_refused(given, 413, "body_too_large")
+    assert given[1]["connection"] == "close"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"NONSENSE\r\n\r\n",
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/1.1\r\nhost: a\r\nhost: b\r\n\r\n",
+        b"GET / HTTP/1.1\r\nhost: a\r\nx: " + b"y" * 40_000,
+        b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: -1\r\n\r\n",
+        b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
+    ],
+)
+def test_what_is_no_http_is_refused_in_the_one_form(live: LiveServer, text: bytes) -> None:
+    with live.connect() as connection:
+        connection.sendall(text)
+
+        assert_refused(answer(connection), 400, "invalid_http")
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "/assets/../../../../../../etc/passwd",
+        "/assets/%2e%2e/%2e%2e/%2e%2e/etc/passwd",
+        "/assets/..%2f..%2f..%2fetc%2fpasswd",
+        "/assets//etc/passwd",
+        "/assets/%2fetc%2fpasswd",
+        "/assets/..\\..\\app.py",
+        "/assets/%00",
+        "/assets/../app.py",
+        "/../settings.py",
+        "//etc/passwd",
+        "/assets/" + "a" * 5000,
+    ],
+)
+def test_no_path_leads_out_of_the_page(live: LiveServer, target: str) -> None:
+    with live.connect() as connection:
+        connection.sendall(head(live, "GET", target, "connection: close"))
+
+        assert_refused(answer(connection), 404, "not_found")
+
+
+def test_an_upgrade_is_not_taken(live: LiveServer) -> None:
+    with live.connect() as connection:
+        lines = (
+            "connection: upgrade, close",
+            "upgrade: websocket",
+            "sec-websocket-key: x",
+            "sec-websocket-version: 13",
+        )
+        connection.sendall(head(live, "GET", f"{BASE}/stream2", *lines))
+
+        assert answer(connection)[0] == 404
+
+
+def test_forwarded_headers_of_a_stranger_are_ignored(live: LiveServer) -> None:
+    with live.client() as client:
+        headers = {"x-forwarded-for": "8.8.8.8", "x-forwarded-proto": "https", "x-forwarded-host": "evil.example"}
+
+        assert client.get("/api/v1/session", headers=headers).json()["name"] == "local"
+
+
+def test_the_257th_stream_is_refused_while_the_others_live(tmp_path: Path) -> None:
+    settings = Settings(port=0, data=str(tmp_path / "data"), limits={"streams_per_token": 1000})
+    with LiveServer(settings) as server, ExitStack() as stack, server.client() as client:
+        readers = [stack.enter_context(server.connect()) for _ in range(256)]
+        for reader in readers:
+            reader.sendall(head(server, "GET", f"{BASE}/stream"))
+        for reader in readers:
+            read_until(reader, b": open\n\n")
+
+        refused = client.get(f"{BASE}/stream")
+        client.post(f"{BASE}/commands", json=ADD)
+
+        assert (refused.status_code, refused.json()["error"]["code"]) == (503, "too_many_streams")
+        for reader in readers:
+            assert b'"by":1' in read_until(reader, b"id: 0.0\n\n")
+        assert b"pendula_streams_open 256.0" in client.get("/metrics").content
+
+
+def test_a_stop_ends_streams_and_keeps_what_was_acknowledged(tmp_path: Path, quiet_logs: io.StringIO) -> None:
+    settings = Settings(port=0, data=str(tmp_path / "data"))
+    with LiveServer(settings) as server, server.connect() as reader, server.client() as client:
+        reader.sendall(head(server, "GET", f"{BASE}/stream"))
+        read_until(reader, b": open\n\n")
+        client.post(f"{BASE}/commands", json=ADD)
+        server.stop()
+
+        assert b'"by":1' in rest(reader)
+        # Uvicorn says so when it had to give up on somebody.
+        assert "graceful shutdown exceeded" not in quiet_logs.getvalue()
+    with LiveServer(settings) as server, server.client() as client:
+        assert client.get(f"{BASE}/state").json()["state"]["total"] == 1
+
+
+def test_a_reader_that_goes_away_gives_its_place_back(tmp_path: Path) -> None:
+    settings = Settings(port=0, data=str(tmp_path / "data"), limits={"streams": 1})
+    with LiveServer(settings) as server, server.client() as client:
+        for _ in range(5):
+            with server.connect() as reader:
+                reader.sendall(head(server, "GET", f"{BASE}/stream"))
+                read_until(reader, b": open\n\n")
+            until(lambda: b"pendula_streams_open 0.0" in client.get("/metrics").content)
+
+
+def test_a_connection_too_many_is_refused(tmp_path: Path) -> None:
+    settings = Settings(port=0, data=str(tmp_path / "data"), limits={"streams": 1, "requests": 1})
+    with LiveServer(settings) as server, ExitStack() as stack:
+        for _ in range(4):
+            stack.enter_context(server.connect()).sendall(b"GET")
+        last = stack.enter_context(server.connect())
+
+        assert_refused(answer(last), 503, "too_many_requests")
+
+
+def test_keep_alive_serves_many_requests_on_one_connection(live: LiveServer) -> None:
+    with live.client(limits=httpx.Limits(max_connections=1)) as client:
+        assert {client.get("/healthz").status_code for _ in range(20)} == {200}
+
+
+def rest(connection: socket.socket) -> bytes:
+    data = b""
+    while chunk := connection.recv(65536):
+        data += chunk
+    return data
+
+
+def read_until(connection: socket.socket, end: bytes) -> bytes:
+    data = b""
+    while end not in data:
+        chunk = connection.recv(65536)
+        assert chunk, data
+        data += chunk
+    return data

@@ -1,0 +1,185 @@
+"""Tokens are shown once, kept as digests, and open nothing when wrong, revoked, expired or unreadable."""
+
+import json
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from pendula.server.errors import InvalidToken, TokensUnreadable
+from pendula.server.identity import Role, Via
+from pendula.server.sessions import COOKIE, MOST_SESSIONS, SESSION_SECONDS, Sessions, cookie_value, set_cookie
+from pendula.server.tokens import FILE, SECRET_PATTERN, TokenStore
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.seconds = 1_000_000
+
+    def __call__(self) -> int:
+        return self.seconds
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def store(tmp_path: Path, clock: Clock) -> TokenStore:
+    return TokenStore(tmp_path / "data", clock)
+
+
+def test_a_new_token_is_recognised_by_its_secret(store: TokenStore) -> None:
+    record, secret = store.new("night-shift", Role.OPERATOR)
+
+    assert store.check(secret) == record
+    assert SECRET_PATTERN.fullmatch(secret)
+    assert (record.name, record.role, record.expires_at) == ("night-shift", Role.OPERATOR, None)
+
+
+def test_only_the_digest_of_a_secret_is_kept_and_only_for_the_owner(store: TokenStore, tmp_path: Path) -> None:
+    _, secret = store.new("night-shift", "viewer")
+
+    path = tmp_path / "data" / FILE
+    kept = path.read_text()
+    assert secret not in kept
+    assert json.loads(kept)["tokens"][0]["sha256"] == sha256(secret.encode()).hexdigest()
+    assert path.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("secret", ["", "pendula_", "x" * 51, "\udcff", "é"])
+def test_another_secret_opens_nothing(store: TokenStore, secret: str) -> None:
+    store.new("night-shift", "viewer")
+
+    assert store.check(secret) is None
+
+
+def test_an_expired_token_opens_nothing(store: TokenStore, clock: Clock) -> None:
+    _, secret = store.new("guest", "viewer", clock.seconds + 10)
+
+    clock.seconds += 9
+    assert store.check(secret) is not None
+    clock.seconds += 1
+    assert store.check(secret) is None
+
+
+def test_a_revoked_token_opens_nothing_and_keeps_its_name(store: TokenStore) -> None:
+    _, secret = store.new("guest", "viewer")
+
+    store.revoke("guest")
+
+    assert store.check(secret) is None
+    assert store.configured
+    with pytest.raises(InvalidToken, match="never used"):
+        store.new("guest", "viewer")
+
+
+def test_a_running_server_hears_of_tokens_made_elsewhere(store: TokenStore, tmp_path: Path, clock: Clock) -> None:
+    assert not store.configured
+    other = TokenStore(tmp_path / "data", clock)
+
+    _, secret = other.new("guest", "viewer")
+    assert store.check(secret) is not None
+
+    other.revoke("guest")
+    assert store.check(secret) is None
+
+
+@pytest.mark.parametrize("name", ["", "Guest", "a b", "a" * 65, "../x", "local"])
+def test_names_that_journals_could_not_tell_apart_are_refused(store: TokenStore, name: str) -> None:
+    with pytest.raises(InvalidToken):
+        store.new(name, "viewer")
+
+
+def test_roles_and_times_that_make_no_sense_are_refused(store: TokenStore, clock: Clock) -> None:
+    with pytest.raises(InvalidToken, match="viewer, operator, admin"):
+        store.new("guest", "root")
+    with pytest.raises(InvalidToken, match="time to come"):
+        store.new("guest", "viewer", clock.seconds)
+    with pytest.raises(InvalidToken, match="known names"):
+        store.revoke("nobody")
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b'{"format":2,"tokens":[]}', b'{"format":1,"tokens":[{"name":"x"}]}'])
+def test_a_damaged_file_lets_nobody_in(store: TokenStore, tmp_path: Path, damage: bytes) -> None:
+    _, secret = store.new("guest", "viewer")
+
+    (tmp_path / "data" / FILE).write_bytes(damage)
+
+    with pytest.raises(TokensUnreadable):
+        store.check(secret)
+    with pytest.raises(TokensUnreadable):
+        _ = store.configured
+
+
+def test_a_file_that_vanishes_does_not_open_the_doors(store: TokenStore, tmp_path: Path) -> None:
+    store.new("guest", "viewer")
+    assert store.configured
+
+    (tmp_path / "data" / FILE).unlink()
+
+    with pytest.raises(TokensUnreadable, match="vanished"):
+        _ = store.configured
+
+
+def test_a_role_covers_itself_and_the_ones_before_it() -> None:
+    assert [role.covers(Role.OPERATOR) for role in Role] == [False, True, True]
+
+
+def test_a_session_stands_for_its_token_for_twelve_hours(store: TokenStore, clock: Clock) -> None:
+    record, _ = store.new("guest", "operator")
+    sessions = Sessions(store, clock)
+
+    value, principal = sessions.start(record)
+
+    assert (principal.name, principal.role, principal.via) == ("guest", Role.OPERATOR, Via.SESSION)
+    clock.seconds += SESSION_SECONDS - 1
+    assert sessions.find(value) == principal
+    clock.seconds += 1
+    assert sessions.find(value) is None
+
+
+def test_a_session_ends_with_its_token(store: TokenStore, clock: Clock) -> None:
+    record, _ = store.new("guest", "viewer")
+    brief, _ = store.new("brief", "viewer", clock.seconds + 5)
+    sessions = Sessions(store, clock)
+    value, _ = sessions.start(record)
+    brief_value, _ = sessions.start(brief)
+
+    clock.seconds += 5
+    assert sessions.find(brief_value) is None
+    store.revoke("guest")
+    assert sessions.find(value) is None
+
+
+def test_an_ended_session_is_unknown(store: TokenStore, clock: Clock) -> None:
+    record, _ = store.new("guest", "viewer")
+    sessions = Sessions(store, clock)
+    value, _ = sessions.start(record)
+
+    sessions.end(value)
+
+    assert sessions.find(value) is None
+
+
+def test_sessions_do_not_grow_without_bound(store: TokenStore, clock: Clock) -> None:
+    record, _ = store.new("guest", "viewer")
+    sessions = Sessions(store, clock)
+    values = [sessions.start(record)[0] for _ in range(MOST_SESSIONS + 1)]
+
+    assert sessions.find(values[0]) is None
+    assert sessions.find(values[-1]) is not None
+
+
+def test_the_cookie_is_out_of_reach_for_scripts_and_other_sites() -> None:
+    assert set_cookie("v", 5, secure=False) == f"{COOKIE}=v; Max-Age=5; Path=/; HttpOnly; SameSite=Strict"
+    assert set_cookie("v", 5, secure=True).endswith("; Secure")
+
+
+@pytest.mark.parametrize(
+    ("header", "value"),
+    [(None, None), ("", None), ("a=b", None), (f"a=b; {COOKIE}=v", "v"), ("]=\0;", None), (f'{COOKIE}="q"', "q")],
+)
+def test_our_cookie_is_found_among_others(header: str | None, value: str | None) -> None:
+    assert cookie_value(header) == value
