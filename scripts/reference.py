@@ -1,0 +1,399 @@
+"""Writes the pages of docs/reference that the code itself can tell: codes, limits, commands, settings, HTTP.
+
+    python scripts/reference.py            write the pages
+    python scripts/reference.py --check    change nothing; fail when a page is not what would be written
+
+What a code means for a reader stands in docs/reference/codes.toml, a line for each; a code without a line and a line
+without a code are faults.
+"""
+
+import argparse
+import ast
+import importlib
+import inspect
+import pkgutil
+import re
+import sys
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pendula
+from pendula.kernel.limits import ALL, Limit
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "docs/reference"
+# Calls whose first argument is the code of a refusal or a reason.
+REFUSING = frozenset({"Refusal", "Reason", "_refused"})
+
+
+class Unexplained(Exception):
+    """Codes and their lines do not fit together; says which."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="scripts/reference.py", description="Writes generated reference pages.")
+    parser.add_argument("--check", action="store_true", help="change nothing; fail when a page is not up to date")
+    told = parser.parse_args(arguments)
+    try:
+        pages = {name: write() for name, write in PAGES.items()}
+    except Unexplained as fault:
+        print(f"docs/reference/codes.toml: {fault}", file=sys.stderr)
+        return 1
+    if not told.check:
+        for name, text in pages.items():
+            (FOLDER / name).write_text(text, encoding="utf-8")
+        return 0
+    old = [name for name, text in pages.items() if not _is_written(FOLDER / name, text)]
+    for name in old:
+        print(f"docs/reference/{name} is not up to date; run python scripts/reference.py", file=sys.stderr)
+    return 1 if old else 0
+
+
+def _is_written(path: Path, text: str) -> bool:
+    return path.is_file() and path.read_text(encoding="utf-8") == text
+
+
+def page(title: str, intro: str, parts: Iterable[str]) -> str:
+    note = "Written by `scripts/reference.py`; change the code, not this page."
+    return "\n".join([f"# {title}", "", intro, "", note, "", *parts]).rstrip() + "\n"
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield "| " + " | ".join(columns) + " |"
+    yield "|" + "---|" * len(columns)
+    for row in rows:
+        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
+    yield ""
+
+
+def code(text: object) -> str:
+    return f"`{text}`" if text not in (None, "") else ""
+
+
+@cache
+def modules() -> list[ModuleType]:
+    """Every module of the package, imported."""
+    names = [found.name for found in pkgutil.walk_packages(pendula.__path__, "pendula.")]
+    return [importlib.import_module(name) for name in names if not name.endswith("__main__")]
+
+
+def codes() -> str:
+    from pendula.documents import CODES
+
+    lines: dict[str, str] = tomllib.loads((FOLDER / "codes.toml").read_text(encoding="utf-8"))
+    errors = error_kinds()
+    refusals = refusal_codes()
+    _explained({kind.code for kind in errors} | set(refusals), lines)
+    parts: list[str] = []
+    for package in sorted({kind.__module__.split(".")[1] for kind in errors}, key=_depth):
+        kinds = [kind for kind in errors if kind.__module__.startswith(f"pendula.{package}.")]
+        rows = [(code(name), lines[name], *_numbers(name, kinds)) for name in sorted({kind.code for kind in kinds})]
+        parts += [f"## Errors of `pendula.{package}`", "", *table(("code", "means", "exit", "HTTP"), rows)]
+    parts += ["## Faults of documents", "", "They come inside `document_refused`, each with its place.", ""]
+    parts += table(("code", "means"), [(code(name), f"{line}.") for name, line in sorted(CODES.items())])
+    parts += ["## Limits", "", "The numbers are in [limits](limits.md).", ""]
+    by_code = _grouped({limit.name: limit.code for limit in all_limits()})
+    parts += table(("code", "limit"), [(code(name), ", ".join(map(code, found))) for name, found in by_code])
+    for module, found in _grouped(refusals):
+        parts += [f"## Refusals and reasons of `{module}`", ""]
+        parts += table(("code", "means"), [(code(name), lines[name]) for name in found])
+    intro = (
+        "Every error, refusal and reason has a code that does not change; programs decide by it, sentences are for "
+        "people. *Exit* is the exit code of `pendula`: 1 the input was refused, 2 wrong usage, 3 the world is broken. "
+        "*HTTP* is the status where a request is refused; where another error reaches a caller, an exit of 1 is 422 "
+        "and any other is 503. A refusal of an engine is 409."
+    )
+    return page("Codes", intro, parts)
+
+
+def error_kinds() -> list[Any]:
+    """Every class of error in the package that has a code of its own."""
+    from pendula.kernel.errors import PendulaError
+
+    modules()
+    found: list[type[PendulaError]] = [PendulaError]
+    for kind in found:
+        found.extend(child for child in kind.__subclasses__() if child not in found)
+    return [kind for kind in found if kind.__module__.startswith("pendula.") and "code" in vars(kind)]
+
+
+@cache
+def refusal_codes() -> dict[str, str]:
+    """The codes of refusals and reasons, written out or members of a room's `Code`, with the first module of each."""
+    found: dict[str, str] = {}
+    for module in modules():
+        choices = vars(module).get("Code")
+        if choices is not None and choices.__module__ == module.__name__:
+            found |= {str(choice): module.__name__ for choice in choices}
+        for node in ast.walk(ast.parse(inspect.getsource(module))):
+            match node:
+                case ast.Call(func=ast.Name(id=name), args=[ast.Constant(value=str(refusal)), *_]) if name in REFUSING:
+                    found.setdefault(refusal, module.__name__)
+    return found
+
+
+def _depth(package: str) -> tuple[int, str]:
+    order = ("kernel", "documents", "testing", "server", "cli")
+    return (order.index(package) if package in order else len(order), package)
+
+
+def _grouped(pairs: Mapping[str, str]) -> list[tuple[str, list[str]]]:
+    groups: dict[str, list[str]] = {}
+    for name, group in sorted(pairs.items()):
+        groups.setdefault(group, []).append(name)
+    return sorted(groups.items())
+
+
+def _explained(known: set[str], lines: Mapping[str, str]) -> None:
+    missing, left_over = sorted(known - lines.keys()), sorted(lines.keys() - known)
+    told = [f"no line for {', '.join(missing)}"] if missing else []
+    told += [f"no such code as {', '.join(left_over)}"] if left_over else []
+    if told:
+        raise Unexplained("; ".join(told))
+
+
+def _numbers(name: str, kinds: Iterable[Any]) -> tuple[str, str]:
+    """Exit codes and HTTP statuses of a code."""
+    exits = {str(kind.exit_code) for kind in kinds if kind.code == name}
+    statuses = {str(kind.status) for kind in kinds if kind.code == name and "status" in vars(kind)}
+    return " or ".join(sorted(exits)), "500" if name == "internal_error" else " or ".join(sorted(statuses))
+
+
+def limits() -> str:
+    rows = [
+        (code(limit.name), _size(limit.default, limit.unit), limit.unit, code(limit.code), f"{limit.sentence}.")
+        for limit in all_limits()
+    ]
+    intro = (
+        "How much is too much. The server takes other numbers from its [settings](settings.md): "
+        "`limits.NAME` in the file, `PENDULA_LIMITS_NAME` in the environment."
+    )
+    return page("Limits", intro, table(("name", "default", "unit", "code", "when passed"), rows))
+
+
+def all_limits() -> list[Limit]:
+    """The limits of the kernel, then those that other modules have of their own."""
+    others = [value for module in modules() for value in vars(module).values() if isinstance(value, Limit)]
+    return list({limit.name: limit for limit in (*ALL, *others)}.values())
+
+
+def _size(number: int, unit: str) -> str:
+    for size, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if unit == "bytes" and number % size == 0:
+            return f"{number // size} {name}"
+    return f"{number:_}".replace("_", " ")
+
+
+def commands() -> str:
+    parts: list[str] = []
+    for words, command in _tree():
+        parts += [f"## `{words}`", "", *_described(command), "", f"    {_usage(words, command)}", ""]
+        rows = [_parameter(it) for it in command.params if it.name != "help"]
+        parts += table(("parameter", "means", "default"), rows) if rows else []
+        if examples := _examples(command.epilog):
+            parts += ["Example:", "", *(f"    {line}" for line in examples), ""]
+    intro = (
+        "`pendula` is the one program. Every command takes `--json`: one canonical JSON document on stdout and nothing "
+        "else there. It exits with 0 on success, 1 when the input was refused, 2 on wrong usage, 3 when the world is "
+        "broken, and tells why in one line on stderr ([codes](codes.md))."
+    )
+    return page("Commands", intro, parts)
+
+
+def _tree() -> Iterator[tuple[str, Any]]:
+    """Every command that can be run, by the words that run it."""
+    from typer.main import get_command
+
+    from pendula.cli.program import build
+    from pendula.cli.rooms import GROUPS
+
+    trees = [get_command(build(room)) for room in (None, *GROUPS)]
+    seen: dict[str, Any] = {}
+    waiting: list[tuple[str, Any]] = [("pendula", tree) for tree in trees]
+    while waiting:
+        words, command = waiting.pop(0)
+        children = getattr(command, "commands", None)
+        if children is None:
+            seen.setdefault(words, command)
+        else:
+            waiting += [(f"{words} {name}", child) for name, child in children.items()]
+    yield from seen.items()
+
+
+def _described(command: Any) -> list[str]:
+    return [line.strip() for line in (command.help or "").strip().splitlines()]
+
+
+def _usage(words: str, command: Any) -> str:
+    named = [it.metavar or it.name.upper() for it in command.params if it.param_type_name == "argument"]
+    required = {it.name for it in command.params if it.required}
+    given = [it.opts[0] for it in command.params if it.name in required and it.param_type_name == "option"]
+    shown = [name if name.lower() in required else f"[{name}]" for name in named]
+    return " ".join([words, *shown, *(f"{option} …" for option in given), "[OPTIONS]"])
+
+
+def _parameter(it: Any) -> tuple[str, str, str]:
+    name = ", ".join([*it.opts, *it.secondary_opts]) if it.param_type_name == "option" else it.metavar or it.name
+    value = "" if it.param_type_name == "argument" or it.is_flag else f" {it.metavar or _kind(it)}"
+    default = it.show_default if isinstance(it.show_default, str) else ""
+    return code(name + value), it.help or "", "required" if it.required else default
+
+
+def _kind(it: Any) -> str:
+    annotation = it.type_descriptor.annotation
+    choices = getattr(annotation, "__args__", ())
+    if choices and all(isinstance(choice, str) for choice in choices):
+        return "/".join(choices)
+    return {str: "TEXT", int: "N", Path: "PATH"}.get(annotation, "TEXT")
+
+
+def _examples(epilog: str | None) -> list[str]:
+    plain = re.sub(r"(?<!\\)\[/?[a-z]+\]", "", epilog or "").replace(r"\[", "[")
+    return [line.strip() for line in plain.splitlines() if line.strip().startswith("pendula")]
+
+
+def settings() -> str:
+    from pendula.server.settings import SETTINGS, Settings
+
+    flags = _serve_flags()
+    rows = []
+    for setting in SETTINGS:
+        if "." in setting.name:
+            continue
+        default = getattr(Settings(), setting.name)
+        flag = flags.get(setting.variable.removeprefix("PENDULA_").lower(), "")
+        rows.append((code(setting.name), code(setting.variable), code(flag), _default(default), setting.allowed))
+    parts = list(table(("setting", "variable", "flag", "default", "allowed"), rows))
+    parts += [
+        "Each [limit](limits.md) is a setting too: `limits.NAME`, `PENDULA_LIMITS_NAME`.",
+        "",
+        "`PENDULA_CONFIG`, or the flag `--config`, names the TOML file:",
+        "",
+        "```toml",
+        'host = "127.0.0.1"',
+        'log_format = "json"',
+        "",
+        "[limits]",
+        "body_bytes = 1048576",
+        "```",
+    ]
+    intro = (
+        "What `pendula serve` is told before it starts. A flag wins over a variable, a variable over the file, the "
+        "file over the default. A setting that is unknown or cannot be read is refused by name, with what is allowed."
+    )
+    return page("Settings", intro, parts)
+
+
+def _serve_flags() -> dict[str, str]:
+    serve = next(command for words, command in _tree() if words == "pendula serve")
+    flags = {it.name: it.opts[0] for it in serve.params if it.param_type_name == "option"}
+    return {**flags, "allowed_hosts": flags.get("allowed_host", "")}
+
+
+def _default(value: object) -> str:
+    if isinstance(value, bool):
+        return code(str(value).lower())
+    return code(value) if value not in (None, ()) else "none"
+
+
+def http() -> str:
+    from pendula.server.app import create_app
+    from pendula.server.metrics import Metrics
+    from pendula.server.rooms import rooms_for
+    from pendula.server.settings import Settings
+
+    told = Settings(demo=True)
+    document = create_app(told, rooms_for(told)).openapi()
+    parts: list[str] = ["## Routes", ""]
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            parts += _operation(method.upper(), path, operation)
+    parts += ["## Shapes", ""]
+    for name, shape in sorted(document["components"]["schemas"].items()):
+        parts += _shape(name, shape)
+    parts += ["## Metrics", "", "At `/metrics`, in Prometheus' text form.", ""]
+    rows = [(code(metric.name), metric.type, f"{metric.documentation}.") for metric in Metrics().registry.collect()]
+    parts += table(("name", "kind", "means"), rows)
+    intro = (
+        "What a server answers, from its own `/openapi.json`, which has every detail. `tally` is the room of the "
+        "demo; every room has the same routes under its own name. Errors have the shape `ErrorView` everywhere, and "
+        "every answer carries `X-Request-Id`."
+    )
+    return page("HTTP", intro, parts)
+
+
+def _operation(method: str, path: str, operation: Mapping[str, Any]) -> Iterator[str]:
+    yield f"### `{method} {path}`"
+    yield ""
+    yield operation.get("description", operation.get("summary", ""))
+    yield ""
+    asked = [f"`{it['name']}` ({it['in']}: {_type(it['schema'])})" for it in operation.get("parameters", [])]
+    if asked:
+        yield f"- takes {', '.join(asked)}"
+    if "requestBody" in operation:
+        yield f"- body {_content(operation['requestBody'])}"
+    answers = operation["responses"]
+    good = [f"{status} {_content(answer)}".rstrip() for status, answer in answers.items() if status < "300"]
+    bad = sorted(status for status in answers if status >= "300")
+    yield f"- answers {', '.join(good)}; refuses with {', '.join(bad)}"
+    yield ""
+
+
+def _content(holder: Mapping[str, Any]) -> str:
+    kinds = [
+        _type(content["schema"]) if "$ref" in content.get("schema", {}) else f"`{media}`"
+        for media, content in holder.get("content", {}).items()
+    ]
+    return " or ".join(kinds)
+
+
+def _shape(name: str, shape: Mapping[str, Any]) -> Iterator[str]:
+    yield f"### {name}"
+    yield ""
+    if "description" in shape:
+        yield f"{shape['description']}{'' if shape['description'].endswith('.') else '.'}"
+        yield ""
+    if "properties" in shape:
+        required = shape.get("required", [])
+        rows = [
+            (code(it), _type(kind), "" if it in required else "optional") for it, kind in shape["properties"].items()
+        ]
+        yield from table(("member", "type", ""), rows)
+    else:
+        yield from (_type(shape), "")
+
+
+def _type(schema: Mapping[str, Any]) -> str:
+    match schema:
+        case {"$ref": str(reference)}:
+            name = reference.rpartition("/")[2]
+            return f"[{name}](#{name.lower()})"
+        case {"enum": list(words)}:
+            return "one of " + ", ".join(code(word) for word in words)
+        case {"anyOf": list(kinds)}:
+            return " or ".join(_type(kind) for kind in kinds)
+        case {"type": "array", "prefixItems": list(kinds)}:
+            return "[" + ", ".join(_type(kind) for kind in kinds) + "]"
+        case {"type": "array", "items": dict(kind)}:
+            return f"list of {_type(kind)}"
+        case {"type": str(kind)}:
+            return kind
+        case _:
+            return "any JSON"
+
+
+PAGES: Mapping[str, Callable[[], str]] = {
+    "codes.md": codes,
+    "limits.md": limits,
+    "commands.md": commands,
+    "settings.md": settings,
+    "http.md": http,
+}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,237 @@
+"""Which tests prove which requirement: writes docs/reference/traceability.md, and checks it.
+
+    python scripts/traceability.py             write the page
+    python scripts/traceability.py --check     fail when the page is old, a mark names no requirement, or a room that
+                                               pyproject.toml declares complete has a MUST without a test
+    python scripts/traceability.py --refresh   read ids and forces again from the requirement documents, then write
+
+The requirement documents lie beside the checkout and may be absent; the project keeps ids and forces of its own in
+docs/reference/requirements.json. Tests are found by `@pytest.mark.req("ID", …)` without importing them.
+"""
+
+import argparse
+import ast
+import json
+import re
+import sys
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCUMENTS = "../shared/requirements"
+LIST = "docs/reference/requirements.json"
+PAGE = "docs/reference/traceability.md"
+
+# Lines that begin with `**ACT-TIME-1 (MUST)**`, `- **SIM-DET-1** MUST.`, `| FLT-TEST-10 (MUST) |`.
+_DEFINITION = re.compile(
+    r"\s*(?:[-*]\s+|\|\s*)?(?P<bold>\*\*)?(?P<id>[A-Z]+-[A-Z0-9]+-[0-9]+)\b\**\s*\(?(?P<force>MUST|SHOULD|MAY)?\b"
+)
+# Where it says nothing of its force, a requirement counts as the strictest.
+STRICTEST = "MUST"
+
+Forces = dict[str, str]
+
+
+@dataclass(frozen=True)
+class Mark:
+    """One requirement named by one test; `requirement` is None where the mark cannot be read without running it."""
+
+    requirement: str | None
+    test: str
+    line: int
+
+
+def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
+    parser = argparse.ArgumentParser(prog="scripts/traceability.py", description="Which tests prove which requirement.")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--check", action="store_true", help="change nothing; fail when something does not fit")
+    what.add_argument("--refresh", action="store_true", help="read the requirement documents again first")
+    told = parser.parse_args(arguments)
+    if told.refresh and not refresh(root):
+        print(f"There are no requirement documents at {DOCUMENTS}; {LIST} stays as it is", file=sys.stderr)
+        return 1
+    rooms = read_list(root)
+    marks = marks_of(root)
+    if told.check:
+        faults = list(faults_of(root, rooms, marks))
+        print("\n".join(faults), end="\n" if faults else "")
+        return 1 if faults else 0
+    (root / PAGE).write_text(page(rooms, marks), encoding="utf-8")
+    return 0
+
+
+# ---- requirements ----------------------------------------------------------------------------------------------------
+
+
+def refresh(root: Path) -> bool:
+    """Write the list of ids again from the documents; False where there are none."""
+    documents = sorted((root / DOCUMENTS).glob("*.md"))
+    if not documents:
+        return False
+    rooms = {document.stem: defined_in(document.read_text(encoding="utf-8")) for document in documents}
+    (root / LIST).write_text(json.dumps(rooms, indent=1) + "\n", encoding="utf-8")
+    return True
+
+
+def defined_in(text: str) -> Forces:
+    """The ids that a document defines, in its order, each with its force."""
+    found: Forces = {}
+    for line in text.splitlines():
+        match = _DEFINITION.match(line)
+        if match is not None and (match["force"] or match["bold"]):
+            found.setdefault(match["id"], match["force"] or STRICTEST)
+    return found
+
+
+def read_list(root: Path) -> dict[str, Forces]:
+    rooms: dict[str, Forces] = json.loads((root / LIST).read_text(encoding="utf-8"))
+    return rooms
+
+
+# ---- marks -----------------------------------------------------------------------------------------------------------
+
+
+def marks_of(root: Path) -> list[Mark]:
+    """Every mark of every test below `tests/`, sorted."""
+    found: list[Mark] = []
+    for path in sorted((root / "tests").rglob("test_*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
+        found += Marks(path.relative_to(root).as_posix(), tree).all()
+    return found
+
+
+class Marks:
+    """The marks of one module: on functions, on classes for all their tests, on the module, in parameters."""
+
+    def __init__(self, path: str, tree: ast.Module) -> None:
+        self._path = path
+        self._tree = tree
+        # Parameters and marks may stand apart from the test and be used by name.
+        self._named = {
+            target.id: list(_requirements(statement.value))
+            for statement in tree.body
+            if isinstance(statement, ast.Assign)
+            for target in statement.targets
+            if isinstance(target, ast.Name)
+        }
+
+    def all(self) -> list[Mark]:
+        return sorted(
+            set(self._in_body(self._tree.body, "", self._named.get("pytestmark", []))),
+            key=lambda mark: (mark.requirement or "", mark.test, mark.line),
+        )
+
+    def _in_body(
+        self, body: Sequence[ast.stmt], prefix: str, inherited: list[tuple[str | None, int]]
+    ) -> Iterator[Mark]:
+        for node in body:
+            if isinstance(node, ast.ClassDef) and node.name.startswith("Test"):
+                yield from self._in_body(node.body, f"{prefix}{node.name}::", inherited + self._on(node))
+            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test"):
+                for requirement, line in inherited + self._on(node):
+                    yield Mark(requirement, f"{self._path}::{prefix}{node.name}", line)
+
+    def _on(self, node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> list[tuple[str | None, int]]:
+        found: list[tuple[str | None, int]] = []
+        for decorator in node.decorator_list:
+            found += _requirements(decorator)
+            names = {inner.id for inner in ast.walk(decorator) if isinstance(inner, ast.Name)}
+            found += [mark for name in sorted(names) for mark in self._named.get(name, [])]
+        return found
+
+
+def _requirements(expression: ast.expr) -> Iterator[tuple[str | None, int]]:
+    """The arguments of every `pytest.mark.req(…)` inside an expression."""
+    for node in ast.walk(expression):
+        if isinstance(node, ast.Call) and _is_req(node.func):
+            for argument in node.args:
+                match argument:
+                    case ast.Constant(value=str(requirement)):
+                        yield requirement, argument.lineno
+                    case _:
+                        yield None, argument.lineno
+
+
+def _is_req(function: ast.expr) -> bool:
+    match function:
+        case ast.Attribute(attr="req", value=ast.Attribute(attr="mark")) | ast.Name(id="req"):
+            return True
+    return False
+
+
+# ---- page and check --------------------------------------------------------------------------------------------------
+
+
+def page(rooms: Mapping[str, Forces], marks: Sequence[Mark]) -> str:
+    tests: dict[str, list[str]] = {}
+    for mark in marks:
+        if mark.requirement is not None and mark.test not in tests.setdefault(mark.requirement, []):
+            tests[mark.requirement].append(mark.test)
+    lines = [
+        "# Requirements and the tests that prove them",
+        "",
+        "Written by `scripts/traceability.py`. A room that `pyproject.toml` calls complete has a test for each MUST.",
+        "",
+        "| room | requirements | MUST | MUST with a test |",
+        "|---|---|---|---|",
+    ]
+    for room, forces in rooms.items():
+        must = [requirement for requirement, force in forces.items() if force == "MUST"]
+        proven = sum(requirement in tests for requirement in must)
+        lines.append(f"| [{room}](#{room}) | {len(forces)} | {len(must)} | {proven} |")
+    for room, forces in rooms.items():
+        lines += ["", f"## {room}", "", *_of_room(forces, tests)]
+    return "\n".join(lines) + "\n"
+
+
+def _of_room(forces: Forces, tests: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    proven = [requirement for requirement in forces if requirement in tests]
+    if proven:
+        yield "| requirement | force | tests |"
+        yield "|---|---|---|"
+    for requirement in proven:
+        named = "<br>".join(_linked(test) for test in sorted(tests[requirement]))
+        yield f"| {requirement} | {forces[requirement]} | {named} |"
+    for force in ("MUST", "SHOULD", "MAY"):
+        rest = [requirement for requirement in forces if forces[requirement] == force and requirement not in tests]
+        if rest:
+            yield ""
+            yield f"{force} without a test ({len(rest)}): {', '.join(rest)}."
+
+
+def _linked(test: str) -> str:
+    path, _, name = test.partition("::")
+    return f"[{name}](../../{path})"
+
+
+def faults_of(root: Path, rooms: Mapping[str, Forces], marks: Sequence[Mark]) -> Iterator[str]:
+    """One sentence for each thing that does not fit."""
+    known = {requirement for forces in rooms.values() for requirement in forces}
+    for mark in marks:
+        path = mark.test.partition("::")[0]
+        if mark.requirement is None:
+            yield f"{path}:{mark.line}: the requirement is not written out; a mark takes plain strings"
+        elif mark.requirement not in known:
+            yield f"{path}:{mark.line}: {mark.requirement} is no requirement; {LIST} lists them"
+    proven = {mark.requirement for mark in marks}
+    for room in complete_rooms(root):
+        if room not in rooms:
+            yield f"pyproject.toml: {room} is declared complete and has no requirements; known are {', '.join(rooms)}"
+        for requirement, force in rooms.get(room, {}).items():
+            if force == "MUST" and requirement not in proven:
+                yield f"{requirement}: {room} is declared complete, and no test is marked with this MUST"
+    written = (root / PAGE).read_text(encoding="utf-8") if (root / PAGE).is_file() else ""
+    if written != page(rooms, marks):
+        yield f"{PAGE} is not up to date; run python scripts/traceability.py"
+
+
+def complete_rooms(root: Path) -> list[str]:
+    settings = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+    rooms: list[str] = settings.get("tool", {}).get("pendula", {}).get("complete", [])
+    return rooms
+
+
+if __name__ == "__main__":
+    sys.exit(main())

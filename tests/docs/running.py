@@ -1,0 +1,215 @@
+"""Runs the examples of a page, from top to bottom, in one directory and one namespace.
+
+python              executed; a text block right after it is what it prints
+python file=NAME    written to NAME, for later blocks to import or run
+console             each `$ command` is run by the shell, the lines below it are what it prints; `# exit N` ends a
+                    command that is meant to fail
+console background  a server: keeps running while the rest of the page runs; 8765 stands for a free port
+yaml, json, toml    must be readable; with file=NAME written, too
+text                what the block before prints, or a drawing
+LANGUAGE no-run: …  not run, for the reason given
+
+In what is printed, `…` stands for anything.
+"""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import tomllib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from io import StringIO
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+from pendula.documents import Format, read_bytes
+from tests.docs.markdown import Block
+
+PORT = "8765"
+PATIENCE_SECONDS = 60
+RUNNABLE = frozenset({"python", "console"})
+READABLE = frozenset({"yaml", "json", "toml"})
+_EXIT = re.compile(r"# exit (?P<code>[0-9]+)\s*$")
+_NO_RUN = re.compile(r"no-run: \S.{5,}")
+_FILE = re.compile(r"file=(?P<name>[A-Za-z0-9_.-]+)")
+
+
+class ExampleFailed(AssertionError):
+    """An example of a page does not do what the page says."""
+
+
+def fault_of_form(block: Block) -> str | None:
+    """What is wrong with the head of a block, if anything: every block is run, or says why not."""
+    if _NO_RUN.fullmatch(block.option):
+        return None
+    if block.language not in RUNNABLE | READABLE | {"text"}:
+        return f"{block.place}: {block.language or 'a block without language'!r} is not run and gives no reason"
+    options = {"": block.language in RUNNABLE | READABLE | {"text"}, "background": block.language == "console"}
+    named = _FILE.fullmatch(block.option) is not None and block.language in READABLE | {"python"}
+    return None if named or options.get(block.option) else f"{block.place}: {block.option!r} is unknown here"
+
+
+def is_run(block: Block) -> bool:
+    return block.language in RUNNABLE | READABLE and not block.option.startswith("no-run:")
+
+
+class Page:
+    """One run of one page's examples; `close` ends what runs in the background."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._namespace: dict[str, Any] = {"__name__": "__main__"}
+        self._port = _free_port()
+        self._background: list[subprocess.Popen[bytes]] = []
+        self._environ = _environment(directory)
+
+    def run(self, blocks: Sequence[Block]) -> None:
+        for block, after in zip(blocks, [*blocks[1:], None], strict=True):
+            if not is_run(block):
+                continue
+            expected = after.text if after is not None and after.language == "text" and after.follows else None
+            self._run(block, expected)
+
+    def close(self) -> None:
+        for process in reversed(self._background):
+            process.send_signal(signal.SIGTERM)
+            with _impatience(process):
+                code = process.wait()
+            assert process.stdout is not None
+            process.stdout.close()
+            if code != 0:
+                raise ExampleFailed(f"what ran in the background ended with {code}")
+
+    def _run(self, block: Block, expected: str | None) -> None:
+        text = block.text.replace(PORT, self._port)
+        named = _FILE.fullmatch(block.option)
+        if block.language in READABLE:
+            _read(block)
+        if named is not None:
+            (self._directory / named["name"]).write_text(text, encoding="utf-8")
+        elif block.language == "python":
+            printed = self._python(block, text)
+            if expected is not None:
+                self._compare(block, printed, expected)
+        elif block.language == "console":
+            for command, shown in _commands(block, text):
+                printed = self._start(command, shown) if block.option else self._call(block, command)
+                if shown or block.option:
+                    self._compare(block, printed, shown)
+
+    def _python(self, block: Block, text: str) -> str:
+        # As many empty lines before it as on the page: a traceback then names the line of the page.
+        code = compile("\n" * (block.line - 1) + text, str(block.page), "exec")
+        with redirect_stdout(StringIO()) as printed:
+            exec(code, self._namespace)  # noqa: S102
+        return printed.getvalue()
+
+    def _call(self, block: Block, command: str) -> str:
+        wanted = _EXIT.search(command)
+        done = subprocess.run(
+            ["/bin/sh", "-c", command],
+            cwd=self._directory,
+            env=self._environ,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=PATIENCE_SECONDS,
+            check=False,
+        )
+        printed = done.stdout.decode()
+        code = done.returncode if done.returncode >= 0 else 128 - done.returncode
+        if code != int(wanted["code"] if wanted else 0):
+            raise ExampleFailed(f"{block.place}: `{command}` exits with {code}:\n{printed}")
+        return printed
+
+    def _start(self, command: str, shown: str) -> str:
+        """Start it and read as many lines as the page shows; it is ready when it has said them."""
+        process = subprocess.Popen(
+            ["/bin/sh", "-c", f"exec {command}"],
+            cwd=self._directory,
+            env=self._environ,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        self._background.append(process)
+        assert process.stdout is not None
+        with _impatience(process):
+            printed = b"".join(process.stdout.readline() for _ in shown.splitlines()).decode()
+            self._await_ready(process)
+        return printed
+
+    def _await_ready(self, process: subprocess.Popen[bytes]) -> None:
+        """A server answers while its engines are still opening; a reader of the page takes longer than that."""
+        while process.poll() is None:
+            try:
+                with urlopen(f"http://127.0.0.1:{self._port}/readyz"):
+                    return
+            except HTTPError as not_yet:
+                not_yet.close()
+            threading.Event().wait(0.02)
+
+    def _compare(self, block: Block, printed: str, expected: str) -> None:
+        found, wanted = _lines(printed.replace(self._port, PORT)), _lines(expected.replace(self._port, PORT))
+        pattern = ".*?".join(re.escape(part) for part in wanted.split("…"))
+        if re.fullmatch(pattern, found, re.DOTALL) is None:
+            raise ExampleFailed(f"{block.place} prints\n{found}\nand the page says\n{wanted}")
+
+
+def _commands(block: Block, text: str) -> Iterator[tuple[str, str]]:
+    """Each command with the output that the page shows for it."""
+    if not text.startswith("$ "):
+        raise ExampleFailed(f"{block.place}: a console block begins with `$ `")
+    for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+        command, _, shown = part.partition("\n")
+        yield command, shown
+
+
+def _read(block: Block) -> None:
+    match block.language:
+        case "toml":
+            tomllib.loads(block.text)
+        case "json":
+            read_bytes(block.text.encode(), Format.JSON, block.place)
+            json.loads(block.text)
+        case "yaml":
+            read_bytes(block.text.encode(), Format.YAML, block.place)
+
+
+def _lines(text: str) -> str:
+    return "\n".join(line.rstrip() for line in text.rstrip().splitlines())
+
+
+def _free_port() -> str:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return str(probe.getsockname()[1])
+
+
+def _environment(directory: Path) -> dict[str, str]:
+    """An environment in which `pendula` and `python` are the ones under test."""
+    programs = directory / ".bin"
+    programs.mkdir()
+    for name, words in (("python", ""), ("pendula", "-m pendula ")):
+        program = programs / name
+        program.write_text(f'#!/bin/sh\nexec "{sys.executable}" {words}"$@"\n', encoding="utf-8")
+        program.chmod(0o755)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PENDULA_", "COVERAGE"))}
+    path = f"{programs}{os.pathsep}{os.environ.get('PATH', '')}"
+    return {**kept, "PATH": path, "COLUMNS": "100", "HOME": str(directory), "TERM": "dumb"}
+
+
+@contextmanager
+def _impatience(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Whoever waits for a process that hangs would wait for ever; this ends it."""
+    timer = threading.Timer(PATIENCE_SECONDS, process.kill)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()

@@ -1,0 +1,107 @@
+"""The reference is what the code is: generated pages are up to date, and codes are compared both ways."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+from scripts import reference
+
+from tests.docs.markdown import ROOT
+
+SOURCE = ROOT / "src/pendula"
+
+
+def sources() -> list[str]:
+    """The text of every module that belongs to a package."""
+    paths = [path for path in SOURCE.rglob("*.py") if (path.parent / "__init__.py").is_file()]
+    return [path.read_text(encoding="utf-8") for path in paths]
+
+
+def codes_in_the_page() -> set[str]:
+    text = (ROOT / "docs/reference/codes.md").read_text(encoding="utf-8")
+    return set(re.findall(r"^\| `([A-Za-z0-9_]+)` \|", text, re.MULTILINE))
+
+
+def codes_in_the_source() -> set[str]:
+    """By reading, not by importing: class attributes `code`, limits, faults of documents, refusals and reasons."""
+    found: set[str] = set()
+    for source in sources():
+        for node in ast.walk(ast.parse(source)):
+            match node:
+                case ast.ClassDef(body=body):
+                    found |= {attribute for statement in body if (attribute := _code_attribute(statement))}
+                case ast.Call(func=ast.Name(id="Limit"), args=[_, _, _, ast.Constant(value=str(code)), *_]):
+                    found.add(code)
+                case ast.Call(
+                    func=ast.Name(id="Refusal" | "Reason" | "_refused"), args=[ast.Constant(value=str(code)), *_]
+                ):
+                    found.add(code)
+                case ast.Call(keywords=keywords):
+                    found |= {named for keyword in keywords if (named := _code_keyword(keyword))}
+    return found
+
+
+def _code_attribute(statement: ast.stmt) -> str | None:
+    match statement:
+        case ast.Assign(targets=[ast.Name(id="code")], value=ast.Constant(value=str(code))):
+            return code
+        case ast.AnnAssign(target=ast.Name(id="code"), value=ast.Constant(value=str(code))):
+            return code
+    return None
+
+
+def _code_keyword(keyword: ast.keyword) -> str | None:
+    match keyword:
+        case ast.keyword(arg="code", value=ast.Constant(value=str(code))):
+            return code
+    return None
+
+
+def test_every_code_of_the_source_has_its_line() -> None:
+    assert codes_in_the_source() - codes_in_the_page() == set()
+
+
+def test_every_line_is_of_a_code_in_the_source() -> None:
+    text = "\n".join(sources())
+
+    assert {code for code in codes_in_the_page() if f'"{code}"' not in text} == set()
+
+
+def test_generated_pages_are_up_to_date() -> None:
+    assert reference.main(["--check"]) == 0
+
+
+@pytest.fixture
+def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the reference, with one cheap page to write."""
+    for name in ("codes.toml", "codes.md", "limits.md"):
+        (tmp_path / name).write_text((ROOT / "docs/reference" / name).read_text(encoding="utf-8"), encoding="utf-8")
+    monkeypatch.setattr(reference, "FOLDER", tmp_path)
+    monkeypatch.setattr(reference, "PAGES", {"codes.md": reference.codes, "limits.md": reference.limits})
+    return tmp_path
+
+
+def test_a_page_changed_by_hand_is_told(copied: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = copied / "limits.md"
+    page.write_text(page.read_text(encoding="utf-8").replace("64 MiB", "65 MiB"), encoding="utf-8")
+
+    assert reference.main(["--check"]) == 1
+    assert capsys.readouterr().err == "docs/reference/limits.md is not up to date; run python scripts/reference.py\n"
+
+
+def test_writing_the_pages_brings_them_up_to_date(copied: Path) -> None:
+    (copied / "limits.md").unlink()
+
+    assert reference.main([]) == 0
+    assert reference.main(["--check"]) == 0
+
+
+def test_a_code_without_a_line_and_a_line_without_a_code_are_told(
+    copied: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = (copied / "codes.toml").read_text(encoding="utf-8")
+    (copied / "codes.toml").write_text(lines.replace("\nbusy =", "\nbuzy ="), encoding="utf-8")
+
+    assert reference.main(["--check"]) == 1
+    assert capsys.readouterr().err == "docs/reference/codes.toml: no line for busy; no such code as buzy\n"
