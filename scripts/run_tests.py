@@ -1,0 +1,201 @@
+"""The tests of a checkout, part by part, each with its seconds beside its budget.
+
+Runs after `scripts/setup test`, in the environment it made. A part that cannot run here is named in the last lines,
+never left out in silence; with PENDULA_STRICT=1 it is a failure.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+STATE = ROOT / ".pendula"
+NOTED = STATE / "not-run"
+
+
+@dataclass(frozen=True)
+class Part:
+    """A share of the tests, the seconds it may take on two cores, and the folders it has them in."""
+
+    name: str
+    budget: int
+    folders: tuple[str, ...] = ()
+    workers: int = 2
+
+    def present(self) -> list[str]:
+        """The folders that hold tests in this checkout."""
+        return [f"tests/{folder}" for folder in self.folders if any((ROOT / "tests" / folder).rglob("test_*.py"))]
+
+
+PARTS = (
+    Part("lint", 60),
+    Part("kernel", 60, ("kernel", "documents", "testing")),
+    Part("actions", 45, ("actions",)),
+    Part("playback", 45, ("playback",)),
+    Part("jobs", 120, ("jobs",)),
+    Part("credit", 60, ("credit",)),
+    Part("fleet", 100, ("fleet",)),
+    Part("server", 60, ("server", "cli", "docs", "wheel", "setup")),
+    # One browser at a time: two would wait for each other's frames on a small machine.
+    Part("browser", 50, ("browser",), workers=0),
+)
+MUTATIONS = ROOT / "tests/mutations/run.py"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What set-up found: the environment for the tests, node, and what cannot run here with the reason."""
+
+    environ: dict[str, str]
+    node: str | None
+    not_run: dict[str, str]
+
+    @classmethod
+    def found(cls) -> "Machine":
+        told = json.loads((STATE / "found.json").read_text())
+        environ = {**os.environ, **told["environ"]}
+        if told["chromium"]:
+            environ["CHROMIUM"] = told["chromium"]
+        return cls(environ, told["node"], told["not_run"])
+
+    def run(self, *words: str, cwd: Path = ROOT) -> bool:
+        return subprocess.run(words, cwd=cwd, env=self.environ, check=False).returncode == 0
+
+
+@dataclass(frozen=True)
+class Result:
+    part: Part
+    seconds: float
+    passed: bool
+
+
+def run_part(part: Part, machine: Machine, long: bool) -> bool:
+    if part.name == "lint":
+        return lint(machine)
+    if part.name == "mutations":
+        return machine.run(sys.executable, str(MUTATIONS))
+    options = ["-n", str(part.workers), "--not-run", str(NOTED), *(["--long"] if long else [])]
+    return machine.run(sys.executable, "-m", "pytest", *options, *part.present())
+
+
+# ---- lint ------------------------------------------------------------------------------------------------------------
+
+
+def lint_tools(machine: Machine) -> list[tuple[str, list[str], Path]]:
+    """Name, command and folder of each tool; the slow ones first, since two run at a time."""
+    bin_folder = Path(sys.executable).parent
+    own = [("mypy",), ("lint-imports",), ("deptry", "src"), ("ruff", "check"), ("ruff", "format", "--check")]
+    tools = [(" ".join(words), [str(bin_folder / words[0]), *words[1:]], ROOT) for words in own]
+    if (ROOT / "scripts/traceability.py").is_file():
+        tools.append(("traceability", [sys.executable, "scripts/traceability.py", "--check"], ROOT))
+    if machine.node:
+        web = ROOT / "web"
+        tools[1:1] = [
+            ("vitest", [machine.node, "node_modules/.bin/vitest", "run"], web),
+            ("tsc", [machine.node, "node_modules/.bin/tsc", "--noEmit"], web),
+        ]
+    return tools
+
+
+def lint(machine: Machine) -> bool:
+    """Every tool runs, whatever the others say; what one prints stays together."""
+
+    def run(tool: tuple[str, list[str], Path]) -> bool:
+        name, words, folder = tool
+        started = time.monotonic()
+        done = subprocess.run(
+            words, cwd=folder, env=machine.environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
+        )
+        verdict = "failed" if done.returncode else "passed"
+        output = done.stdout.decode(errors="replace").rstrip() + "\n" if done.returncode else ""
+        print(f"{output}{name}: {verdict} in {time.monotonic() - started:.1f} s", flush=True)
+        return done.returncode == 0
+
+    with ThreadPoolExecutor(2) as pool:
+        return all(list(pool.map(run, lint_tools(machine))))
+
+
+# ---- the whole -------------------------------------------------------------------------------------------------------
+
+
+def chosen_parts(names: Sequence[str], long: bool) -> list[Part]:
+    """The named parts, or all that have tests; rooms that are not there yet are no parts."""
+    parts = [part for part in PARTS if part.name == "lint" or part.present()]
+    if long and MUTATIONS.is_file():
+        parts.append(Part("mutations", 0))
+    unknown = [name for name in names if name not in {part.name for part in parts}]
+    if unknown:
+        known = ", ".join(part.name for part in parts)
+        print(f"./test: no part {', '.join(unknown)} here; the parts are {known}", file=sys.stderr)
+        sys.exit(2)
+    return [part for part in parts if not names or part.name in names]
+
+
+def why_not(part: Part, machine: Machine) -> str | None:
+    """Why the whole part cannot run on this machine."""
+    if part.name != "browser":
+        return None
+    return machine.not_run.get("browser") or ("the page is not built" if "page" in machine.not_run else None)
+
+
+def report(results: Sequence[Result], not_run: Sequence[str], long: bool) -> None:
+    print(f"\n{'part':<10}{'seconds':>9}{'budget':>8}")
+    for result in results:
+        verdict = "passed" if result.passed else "FAILED"
+        print(f"{result.part.name:<10}{result.seconds:>9.1f}{result.part.budget or '-':>8}  {verdict}")
+    total, budget = sum(result.seconds for result in results), sum(result.part.budget for result in results)
+    print(f"{'total':<10}{total:>9.1f}{budget:>8}")
+    for result in results:
+        part = result.part
+        if result.seconds > part.budget and not long:
+            print(
+                f"OVER BUDGET: {part.name} took {result.seconds:.0f} s of {part.budget} s; move cases to ./test --long"
+            )
+    for line in not_run:
+        print(line)
+    sys.stdout.flush()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="./test", description="Sets the checkout up, then runs its tests.")
+    parser.add_argument("part", nargs="*", help=", ".join(part.name for part in PARTS))
+    parser.add_argument(
+        "--long",
+        action="store_true",
+        default=os.environ.get("PENDULA_LONG") == "1",
+        help="also the long cases and the mutations",
+    )
+    told = parser.parse_args()
+    machine = Machine.found()
+    NOTED.unlink(missing_ok=True)
+    not_run = {name: reason for name, reason in machine.not_run.items() if name != "browser"}
+    results = []
+    for part in chosen_parts(told.part, told.long):
+        reason = why_not(part, machine)
+        if reason:
+            not_run[part.name] = reason
+            continue
+        print(f"\n==> {part.name}", flush=True)
+        started = time.monotonic()
+        passed = run_part(part, machine, told.long)
+        results.append(Result(part, time.monotonic() - started, passed))
+    lines = [f"NOT RUN: {name} ({reason})" for name, reason in not_run.items()]
+    # Tests that found something missing only while running (a database, say) have noted it themselves.
+    lines += sorted(set(NOTED.read_text().splitlines())) if NOTED.is_file() else []
+    report(results, lines, told.long)
+    strict = os.environ.get("PENDULA_STRICT") == "1"
+    return 0 if all(result.passed for result in results) and not (strict and lines) else 1
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)

