@@ -8,10 +8,10 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from tests.cli.conftest import Finished, Pendula
 
 from pendula.cli.bench import Row, Target, Verdict, checkout, compared, load, measured, rooms_with_benchmarks
 from pendula.cli.failing import MissingExtra
+from tests.cli.conftest import Finished, Pendula
 
 AT_MOST = Target("<=", Decimal("1.5"))
 AT_LEAST = Target(">=", Decimal(20))

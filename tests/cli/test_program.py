@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 import typer
-from tests.cli.conftest import Finished, Pendula, quiet_environment
 from typer.main import get_command
 
 import pendula as package
 from pendula.cli import program, rooms
 from pendula.cli.program import build
 from pendula.cli.rooms import Group
+from tests.cli.conftest import Finished, Pendula, quiet_environment
 
 FULL = Path("/dev/full")
 RUN = "from pendula.cli import main; main()"

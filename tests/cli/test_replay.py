@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.conftest import Finished, Pendula
-from tests.cli.counter import record
 
 from pendula.cli import rooms
 from pendula.cli.rooms import engine_of
@@ -15,6 +13,8 @@ from pendula.kernel.disk import RealDisk
 from pendula.kernel.driver import Driver
 from pendula.kernel.journal import FileJournal
 from pendula.testing.tally import Add, Advance, Draw, Take, Tally
+from tests.cli.conftest import Finished, Pendula
+from tests.cli.counter import record
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from tests.cli.conftest import Finished, Pendula, quiet_environment
 
 from pendula.server import logs, serving
 from pendula.server.settings import LogFormat, Settings
+from tests.cli.conftest import Finished, Pendula, quiet_environment
 
 
 @pytest.fixture

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from tests.cli.conftest import Finished, Pendula
 
 from pendula.cli.commands.token import SECONDS_A_DAY, RoleName
 from pendula.server.identity import Role
 from pendula.server.tokens import TokenStore, wall_seconds
+from tests.cli.conftest import Finished, Pendula
 
 
 def test_the_secret_alone_is_on_stdout(tmp_path: Path, pendula: Pendula) -> None:

@@ -171,7 +171,7 @@ REFUSED: list[tuple[Any, str]] = [
 @pytest.mark.parametrize(
     ("value", "path"),
     REFUSED,
-    ids=[f"{path} {value!r}"[:50].encode("ascii", "replace").decode() for value, path in REFUSED],
+    ids=range(len(REFUSED)),
 )
 def test_what_has_no_canonical_form_is_refused_with_its_path(value: Any, path: str) -> None:
     for road in (encode, encode_carefully):
