@@ -1,0 +1,63 @@
+"""Actions of actors in a simulated world: who does what when, who waits for whom, who learns of it.
+
+    model               definitions, instances, knowledge, options
+    duration, skills    how long something takes, and for whom
+    locks, resources    who may begin; what is used up
+    admission, requests, setting, asking
+                        what comes in: checked one by one, with a code for everything that is wrong
+    engine              the one state machine: submit, request, advance
+    events, logs, visibility
+                        what comes out, and who gets to know it
+    saving              state at any moment, carry from day to day
+    explain             why an action has not started
+    running, live       whole epochs in one go; a game loop
+
+Public names:
+"""
+
+from pendula.actions.engine import World
+from pendula.actions.events import (
+    Advance,
+    Diagnostic,
+    End,
+    EpochBegan,
+    Interrupted,
+    Rejection,
+    Request,
+    Start,
+    Submit,
+    VisibilityChange,
+)
+from pendula.actions.live import LiveWorld, Refused
+from pendula.actions.logs import Logs, audio_name
+from pendula.actions.model import Code, Instance
+from pendula.actions.running import EpochResult, RunResult, run, run_document, run_epochs
+from pendula.actions.setting import InvalidCarryOver, InvalidEpoch, InvalidSetting
+
+__all__ = [
+    "Advance",  # let time go on
+    "Code",  # every code of the room
+    "Diagnostic",  # something asked for that did not happen
+    "End",  # an instance is done
+    "EpochBegan",  # a new day
+    "EpochResult",  # all that one epoch gave
+    "Instance",  # one submission
+    "Interrupted",  # a segment was broken off
+    "InvalidCarryOver",
+    "InvalidEpoch",
+    "InvalidSetting",
+    "LiveWorld",  # the live form
+    "Logs",  # world_log and pc_log
+    "Refused",  # a wish of a game loop that cannot be granted
+    "Rejection",  # an instance that does not take part
+    "Request",  # interrupts, cancellations, resumptions
+    "RunResult",  # epochs and the carry
+    "Start",  # a segment begins
+    "Submit",  # instances to take up
+    "VisibilityChange",  # something came to light
+    "World",  # the engine
+    "audio_name",  # epoch03_slot14_pc.ogg
+    "run",  # one epoch
+    "run_document",  # a whole file
+    "run_epochs",  # several epochs
+]

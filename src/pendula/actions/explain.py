@@ -1,0 +1,82 @@
+"""Why an action has not started: where it stands, who holds its locks, who is before it."""
+
+from typing import TYPE_CHECKING
+
+from pendula.actions.locks import Action, Lock, Stage, before
+from pendula.kernel.canonical import Json
+from pendula.kernel.engine import Reason
+
+if TYPE_CHECKING:
+    from pendula.actions.engine import World
+
+MOST_NAMED = 20  # of those before an action; more would hide the answer
+
+
+def why(world: "World", question: Json) -> Reason:
+    match question:
+        case {"action": str(action_id)}:
+            return _of_action(world, action_id)
+        case {"lock": str(name)} if name in world.locks.by_name:
+            return _of_lock(world, world.locks.by_name[name])
+    return Reason("unknown_question", 'A world answers {"action": id} and {"lock": name}.', {"asked": question})
+
+
+def _of_action(world: "World", action_id: str) -> Reason:
+    action = world.actions.get(action_id)
+    if action is None:
+        return _not_there(world, action_id)
+    facts: dict[str, Json] = {"action": action_id, "segment": action.segment, "admission": action.admission}
+    match action.stage:
+        case Stage.RUNNING:
+            end = world.setting.display(action.t_end)
+            return Reason("running", f"{action_id} runs until {_clock(end)}.", {**facts, "until": end})
+        case Stage.HELD:
+            until = world.setting.display(action.joined)
+            sentence = f"{action_id} was interrupted and is held until {_clock(until)}."
+            return Reason("held", sentence, {**facts, "until": until, "remaining": action.remaining})
+        case Stage.SUSPENDED:
+            sentence = f"{action_id} was interrupted and waits for somebody to resume it."
+            return Reason("suspended", sentence, {**facts, "remaining": action.remaining})
+        case _:
+            return _waiting(world, action, facts)
+
+
+def _not_there(world: "World", action_id: str) -> Reason:
+    for minute, _, _, item in world.queue:
+        if getattr(item, "id", None) == action_id:
+            at = world.setting.display(minute)
+            return Reason("not_yet", f"{action_id} is submitted for {_clock(at)}.", {"action": action_id, "at": at})
+    if action_id in world.used_ids:
+        return Reason("over", f"{action_id} ended, was dropped or was rejected.", {"action": action_id})
+    return Reason("unknown", f"Nobody submitted {action_id}.", {"action": action_id})
+
+
+def _waiting(world: "World", action: Action, facts: dict[str, Json]) -> Reason:
+    because = tuple(_of_lock(world, lock, action) for lock in action.locks if lock.holder or lock.first() is not action)
+    if not because:
+        return Reason("starts", f"{action.instance.id} starts as soon as time goes on.", facts)
+    parts = "; ".join(reason.sentence.rstrip(".") for reason in because)
+    return Reason("waits_for_locks", f"{action.instance.id} waits for {parts}.", facts, because)
+
+
+def _of_lock(world: "World", lock: Lock, action: Action | None = None) -> Reason:
+    """Who has the lock, and who is before the action in its queue."""
+    ahead = list(before(action, lock)) if action else lock.waiting()
+    facts: dict[str, Json] = {"lock": lock.name, "ahead": [other.instance.id for other in ahead[:MOST_NAMED]]}
+    parts: list[str] = []
+    if lock.holder is not None:
+        until = world.setting.display(lock.holder.t_end)
+        facts |= {"held_by": lock.holder.instance.id, "until": until}
+        parts.append(f"held by {lock.holder.instance.id} until {_clock(until)}")
+    if ahead:
+        names = ", ".join(other.instance.id for other in ahead[:MOST_NAMED])
+        verb = "is" if len(ahead) == 1 else "are"
+        parts.append(f"then {names} {verb} before it" if parts else f"{names} {verb} before it")
+    if not parts:
+        parts.append("free")
+    return Reason("lock", f"{lock.name}, {', '.join(parts)}.", facts)
+
+
+def _clock(at: str) -> str:
+    """The time of day of an ISO time; the day stands in the facts."""
+    return at[11:16]

@@ -1,0 +1,158 @@
+"""Exclusive locks: taken all at once or not at all, in one total order, without overtaking.
+
+Every waiting action stands in the queues of all its locks. It starts when every lock is free and it is first in every
+queue. All queues have the same order, (rank, admission number), so the smallest waiting action is first everywhere:
+nobody waits in a circle, and nobody holds one lock while waiting for another.
+"""
+
+from collections.abc import Iterable, Iterator
+from enum import IntEnum
+from heapq import heappop, heappush
+from typing import Any
+
+from pendula.actions.model import ActionDef, Instance
+
+# Queue keys are one integer: the rank of a preempting action above the admission number.
+KEY_OF_RANK = 1 << 48
+
+
+class Stage(IntEnum):
+    WAITING = 0
+    RUNNING = 1
+    HELD = 2  # interrupted, joins the queues again when its hold is over
+    SUSPENDED = 3  # interrupted, until somebody resumes it
+    OVER = 4
+
+
+class Action:
+    """An admitted instance and where it stands. Times are minutes of the run."""
+
+    __slots__ = (
+        "admission",
+        "definition",
+        "ending",
+        "instance",
+        "joined",
+        "key",
+        "locks",
+        "meta",
+        "minutes",
+        "priority",
+        "remaining",
+        "seen",
+        "segment",
+        "stage",
+        "t_end",
+    )
+
+    def __init__(
+        self, instance: Instance, definition: ActionDef, admission: int, minutes: int, locks: "tuple[Lock, ...]"
+    ) -> None:
+        self.instance = instance
+        self.definition = definition
+        self.admission = admission
+        self.minutes = minutes
+        self.remaining = minutes
+        self.locks = locks
+        self.priority = definition.priority if instance.priority is None else instance.priority
+        self.key = admission - KEY_OF_RANK * self.priority if definition.preempts else admission
+        self.stage = Stage.WAITING
+        self.segment = 0
+        self.seen = False  # by the player character
+        self.joined = 0
+        self.t_end = 0
+        self.ending = -1  # the handle of its end in the queue of events, while it runs
+        self.meta: dict[str, Any] | None = None  # facts for the first start
+
+
+class Lock:
+    """One exclusive lock: who holds it, and who waits, first come first."""
+
+    __slots__ = ("holder", "name", "queue")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.holder: Action | None = None
+        self.queue: list[tuple[int, Action]] = []
+
+    def first(self) -> Action | None:
+        """Who is first in the queue; those who left it are forgotten here, not searched for when they leave."""
+        queue = self.queue
+        while queue:
+            action = queue[0][1]
+            if action.stage is Stage.WAITING:
+                return action
+            heappop(queue)
+        return None
+
+    def waiting(self) -> list[Action]:
+        """Everybody in the queue, in its order."""
+        return [action for _, action in sorted(self.queue, key=lambda entry: entry[0]) if action.stage is Stage.WAITING]
+
+
+class LockTable:
+    """All locks, made when they are first named."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, Lock] = {}
+
+    def of(self, names: Iterable[str]) -> tuple[Lock, ...]:
+        """The locks of these names, each once, in the global order (by code point)."""
+        return tuple(self.by_name.get(name) or self._make(name) for name in sorted(set(names)))
+
+    def _make(self, name: str) -> Lock:
+        lock = self.by_name[name] = Lock(name)
+        return lock
+
+    def rows(self) -> dict[str, dict[str, Any]]:
+        """Every lock that was ever named: its holder and its queue."""
+        return {
+            name: {
+                "held_by": lock.holder.instance.id if lock.holder else None,
+                "queue": [action.instance.id for action in lock.waiting()],
+            }
+            for name, lock in sorted(self.by_name.items())
+        }
+
+
+def join(action: Action, minute: int) -> None:
+    """Stand in all queues at once."""
+    action.stage = Stage.WAITING
+    action.joined = minute
+    for lock in action.locks:
+        heappush(lock.queue, (action.key, action))
+
+
+def can_start(action: Action) -> bool:
+    """Whether every lock is free and the action is first in every queue."""
+    return all(lock.holder is None and lock.first() is action for lock in action.locks)
+
+
+def is_first_everywhere(action: Action) -> bool:
+    return all(lock.first() is action for lock in action.locks)
+
+
+def take(action: Action) -> None:
+    """Leave all queues and hold all locks; only for one that can start."""
+    for lock in action.locks:
+        heappop(lock.queue)
+        lock.holder = action
+
+
+def release(action: Action) -> None:
+    for lock in action.locks:
+        lock.holder = None
+
+
+def holders(action: Action) -> list[Action]:
+    """Who holds a lock that the action needs, each once, by admission."""
+    found = {lock.holder.admission: lock.holder for lock in action.locks if lock.holder is not None}
+    return [found[admission] for admission in sorted(found)]
+
+
+def before(action: Action, lock: Lock) -> Iterator[Action]:
+    """Who stands before the action in the queue of a lock."""
+    for other in lock.waiting():
+        if other is action:
+            return
+        yield other

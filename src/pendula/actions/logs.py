@@ -1,0 +1,72 @@
+"""The two logs: everything in `world_log`, what the player character learned in `pc_log`, one chunk an epoch.
+
+Both are append-only. A chunk that is closed is never changed; older matter that comes to light later is a new record in
+the present chunk, with copies of what it reveals.
+"""
+
+from collections.abc import Iterable
+
+from pendula.actions.events import WORLD_EVENTS, EpochBegan, Event, VisibilityChange, WorldEvent
+from pendula.kernel.canonical import encode
+from pendula.kernel.disk import Disk
+
+CHANNELS = ("world", "pc", "sys", "ally")
+
+
+class Logs:
+    """Both logs of a run as JSON lines; `feed` events in the order they came."""
+
+    def __init__(self, header: EpochBegan) -> None:
+        self.world: list[bytes] = []
+        self.first_seq: int | None = None
+        self.chunks: list[list[bytes]] = []
+        self._begin(header)
+
+    def feed(self, events: Iterable[Event]) -> None:
+        for event in events:
+            if isinstance(event, EpochBegan):
+                self._begin(event)
+            elif isinstance(event, WORLD_EVENTS):
+                self._take(event)
+
+    def write(self, disk: Disk) -> None:
+        """`world_log.jsonl` and one `pc_log_epochNN.jsonl` for each chunk."""
+        _write(disk, "world_log.jsonl", self.world)
+        for number, chunk in enumerate(self.chunks):
+            _write(disk, f"pc_log_epoch{self.first_epoch + number:02d}.jsonl", chunk)
+
+    def _begin(self, header: EpochBegan) -> None:
+        if not self.chunks:
+            self.first_epoch = header.epoch
+        seen = [{key: one[key] for key in ("action_id", "remaining")} for one in header.carried_in if one["pc"]]
+        line = encode({"epoch": header.epoch, "start_at": header.start_at, "carried_in": seen})
+        self.chunks.append([line])
+
+    def _take(self, event: WorldEvent) -> None:
+        if self.first_seq is None:
+            self.first_seq = event.seq
+        line = encode(event)
+        self.world.append(line)
+        if event.pc:
+            copies = self._revealed(event) if isinstance(event, VisibilityChange) else []
+            self.chunks[-1].append(line[:-1] + b',"revealed":[%b]}' % b",".join(copies) if copies else line)
+
+    def _revealed(self, event: VisibilityChange) -> list[bytes]:
+        """Copies of the events that a record reveals, as far as this run has them."""
+        first = self.first_seq or 0
+        places = [seq - first for seq in event.meta["reveals"]]
+        return [self.world[place] for place in places if 0 <= place < len(self.world)]
+
+
+def audio_name(epoch: int, slot: int, channel: str) -> str:
+    """`epoch03_slot14_pc.ogg`; raises `ValueError` for a channel that is none."""
+    if channel not in CHANNELS:
+        raise ValueError(f"{channel!r} is no channel; allowed are {', '.join(CHANNELS)}")
+    return f"epoch{epoch:02d}_slot{slot:02d}_{channel}.ogg"
+
+
+def _write(disk: Disk, name: str, lines: list[bytes]) -> None:
+    disk.create(name)
+    disk.append(name, b"".join(line + b"\n" for line in lines))
+    disk.sync(name)
+    disk.sync_dir()

@@ -1,0 +1,192 @@
+"""The nouns of the room: definitions, instances, knowledge, epochs, options. Nothing here acts."""
+
+from decimal import Decimal
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from pendula.kernel.canonical import Json
+
+PRIORITY_MOST = 1000
+FACTOR_MOST = 10
+MINUTES_MOST = 525_600  # a year of minutes: the longest an action may take
+
+Name = Annotated[str, Meta(min_length=1, max_length=256)]
+Priority = Annotated[int, Meta(ge=0, le=PRIORITY_MOST)]
+
+
+class Effort(StrEnum):
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+
+
+class Wait(StrEnum):
+    """What an instance does whose locks are taken: stand in the queues, or give up."""
+
+    QUEUE = "queue"
+    FAIL = "fail"
+
+
+class Resume(StrEnum):
+    """What becomes of an interrupted instance."""
+
+    AUTO = "auto"
+    MANUAL = "manual"
+    DROP = "drop"
+
+
+class Scope(StrEnum):
+    """Who may know of something."""
+
+    PRIVATE = "private"
+    ALLIES_ONLY = "allies_only"
+    PC = "pc"
+    PUBLIC = "public"
+    REDACTED = "redacted"
+
+
+class Channel(StrEnum):
+    """How a piece of knowledge came about."""
+
+    DIRECT = "direct"
+    OVERHEAR = "overhear"
+    RUMOR = "rumor"
+    LOG = "log"
+    REFLEX_LINK = "reflex_link"
+    SYSTEM = "system"
+
+
+class Code(StrEnum):
+    """Why an instance was rejected, in the order of checking, and what else can be wrong with an input."""
+
+    INVALID_ACTION = "InvalidAction"
+    DUPLICATE_ACTION_ID = "DuplicateActionId"
+    INVALID_TIMESTAMP = "InvalidTimestamp"
+    UNKNOWN_VERB = "UnknownVerb"
+    INVALID_DURATION = "InvalidDuration"
+    INVALID_EFFORT = "InvalidEffort"
+    INVALID_SKILL_LEVEL = "InvalidSkillLevel"
+    INVALID_MATRIX = "InvalidMatrix"
+    UNKNOWN_LOCK = "UnknownLock"
+    INSUFFICIENT_RESOURCES = "InsufficientResources"
+    CANNOT_ACQUIRE_LOCK = "CannotAcquireLock"
+    LIMIT_EXCEEDED = "LimitExceeded"
+    NOT_CANCELLABLE = "NotCancellable"
+    NOT_RESUMABLE = "NotResumable"
+    INVALID_INTERRUPT = "InvalidInterrupt"
+    INVALID_COMMAND = "InvalidCommand"
+    INVALID_EPOCH = "InvalidEpoch"
+    INVALID_CARRY_OVER = "InvalidCarryOver"
+    INTERRUPT_IGNORED = "interrupt_ignored"
+    PREEMPT_REFUSED = "preempt_refused"
+    UNKNOWN_FIELDS = "unknown_fields"
+
+
+class Need(Struct, frozen=True):
+    """A resource an instance takes or makes; `produce` reserves nothing and adds at the end."""
+
+    name: Name
+    amount: Decimal
+    refund: bool = False
+    produce: bool = False
+
+
+class ActionDef(Struct, frozen=True, kw_only=True):
+    """What a verb means."""
+
+    base_duration_min: int
+    effort: Effort
+    interruptible: bool
+    locks: tuple[Name, ...] = ()
+    may_trigger_event: bool = False
+    resources: tuple[Need, ...] = ()
+    skill: str | None = None
+    priority: Priority = 0
+    preempts: bool = False
+    interrupts: tuple[str, ...] | Literal["*"] = ()
+    wait: Wait = Wait.QUEUE
+    resume: Resume = Resume.AUTO
+
+
+class Reveal(Struct, frozen=True):
+    """A knowledge item to bring to light at the end of an instance, and for whom."""
+
+    id: Name
+    to_scope: Scope = Scope.PC
+    visibility_to: tuple[str, ...] = ()
+    reveals: tuple[int, ...] = ()
+
+
+class Visibility(Struct, frozen=True):
+    """Who sees the events of an instance, beside its actor."""
+
+    scope: Scope = Scope.PRIVATE
+    visibility_to: tuple[str, ...] = ()
+
+
+class Instance(Struct, frozen=True):
+    """One submission: who wants to do what, from when on. `t` (minutes of the run) may stand for `submitted_at`."""
+
+    id: Name
+    actor: Name
+    verb: Name
+    params: Json = None
+    submitted_at: str | None = None
+    t: int | None = None
+    priority: Priority | None = None
+    knowledge: tuple[str | Reveal, ...] = ()
+    visibility: Visibility | None = None
+    process: str | None = None
+
+
+class KnowledgeItem(Struct, frozen=True, kw_only=True):
+    """Something that can be known: about what, from whom, how widely, how surely, how long."""
+
+    id: Name
+    about: Json = None
+    channel: Channel = Channel.DIRECT
+    source: str | None = None
+    scope: Scope = Scope.PRIVATE
+    confidence: Decimal = Decimal(1)
+    freshness: int = 0
+    ttl_min: int = 0
+    visibility_to: tuple[str, ...] = ()
+    derivation: Json = None
+    attachments: tuple[Json, ...] = ()
+
+
+class Modifier(Struct, frozen=True, rename={"since": "from", "until": "to"}):
+    """A named factor on durations that applies to some submissions: since ≤ t_submit < until."""
+
+    name: Name
+    factor: Decimal
+    since: int | str | None = None
+    until: int | str | None = None
+    verbs: tuple[str, ...] | None = None
+    actors: tuple[str, ...] | None = None
+
+
+class EpochFrame(Struct, frozen=True):
+    """The day of the player character that a run begins with."""
+
+    index: Annotated[int, Meta(ge=0)]
+    start_at: str
+    end_at: str
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    """Constants of a run. `pc` is the player character, `allies` its party."""
+
+    slots: Annotated[int, Meta(ge=1, le=1440)] = 24
+    slot_minutes: Annotated[int, Meta(ge=1, le=10_080)] = 60
+    actor_exclusive: bool = False
+    strict_locks: tuple[str, ...] | None = None
+    pc: str | None = None
+    allies: tuple[str, ...] = ()
+    confidence_threshold: Decimal = Decimal(0)
+    noise_seed: int | None = None
+    follow_ups: bool = False
+    ask_modifiers: bool = False
+    queue: Literal["buckets", "heap"] = "buckets"

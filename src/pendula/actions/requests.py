@@ -1,0 +1,86 @@
+"""What is asked of actions from outside: interrupt, cancel, resume, each for a minute."""
+
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from pendula.actions.admission import Fault
+from pendula.actions.model import MINUTES_MOST, Code, Name
+from pendula.actions.setting import Setting
+from pendula.kernel.canonical import Json
+
+Hold = Annotated[int, Meta(ge=0, le=MINUTES_MOST)]
+
+
+class Wish(Struct, frozen=True):
+    """A request that was understood."""
+
+    kind: Literal["interrupt", "cancel", "resume"]
+    target: str
+    minute: int
+    priority: int = 0
+    source: str = "outside"
+    hold_min: int = 0
+
+
+class InterruptForm(Struct, frozen=True, forbid_unknown_fields=True):
+    target: Name
+    priority: int
+    at: str | None = None
+    t: int | None = None
+    source: str = "outside"
+    hold_min: Hold = 0
+
+
+class CommandForm(Struct, frozen=True, forbid_unknown_fields=True):
+    at: str | None = None
+    t: int | None = None
+    cancel: Name | None = None
+    resume: Name | None = None
+
+
+def read_wishes(interrupts: Iterable[Json], commands: Iterable[Json], setting: Setting) -> Iterator[Wish | Fault]:
+    """Each request, or what is wrong with it."""
+    for raw in interrupts:
+        yield _interrupt(raw, setting)
+    for raw in commands:
+        yield _command(raw, setting)
+
+
+def _interrupt(raw: Json, setting: Setting) -> Wish | Fault:
+    try:
+        form = msgspec.convert(raw, InterruptForm)
+    except msgspec.ValidationError as fault:
+        return Fault(Code.INVALID_INTERRUPT, f"{fault}")
+    minute = _minute(form, setting)
+    if isinstance(minute, str):
+        return Fault(Code.INVALID_INTERRUPT, minute)
+    return Wish("interrupt", form.target, minute, form.priority, form.source, form.hold_min)
+
+
+def _command(raw: Json, setting: Setting) -> Wish | Fault:
+    try:
+        form = msgspec.convert(raw, CommandForm)
+    except msgspec.ValidationError as fault:
+        return Fault(Code.INVALID_COMMAND, f"{fault}")
+    minute = _minute(form, setting)
+    if isinstance(minute, str):
+        return Fault(Code.INVALID_COMMAND, minute)
+    match form:
+        case CommandForm(cancel=str(target), resume=None):
+            return Wish("cancel", target, minute)
+        case CommandForm(cancel=None, resume=str(target)):
+            return Wish("resume", target, minute)
+    return Fault(Code.INVALID_COMMAND, "Exactly one of `cancel` and `resume` names an action")
+
+
+def _minute(form: InterruptForm | CommandForm, setting: Setting) -> int | str:
+    """The minute of a request, or what is wrong with its time."""
+    if form.t is not None and form.at is None:
+        return form.t if form.t >= 0 else f"t is {form.t}; allowed is 0 or more"
+    if form.at is None or form.t is not None:
+        return "Exactly one of `at` and `t` says when"
+    found = setting.minute_of(form.at)
+    return found.message if isinstance(found, Fault) else found[0]

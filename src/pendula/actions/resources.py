@@ -1,0 +1,109 @@
+"""What actions use up and make: reserved at admission, consumed or returned at the end, exactly.
+
+For every resource at every moment: available + reserved + consumed - produced = initial.
+"""
+
+from collections.abc import Iterable, Iterator
+from decimal import Context, Decimal, Inexact, Rounded
+from typing import Any
+
+from msgspec import Struct
+
+from pendula.actions.model import Need
+
+# Sums must be exact; one that would need more digits is a defect of the input, found before it does harm.
+EXACT = Context(prec=200, traps=[Inexact, Rounded])
+ZERO = Decimal(0)
+
+
+class Stock(Struct):
+    """One resource."""
+
+    available: Decimal
+    reserved: Decimal = ZERO
+    consumed: Decimal = ZERO
+    produced: Decimal = ZERO
+    initial: Decimal = ZERO
+
+    def holds(self) -> bool:
+        came = EXACT.add(self.initial, self.produced)
+        is_here = EXACT.add(EXACT.add(self.available, self.reserved), self.consumed)
+        return came == is_here and min(self.available, self.reserved, self.consumed, self.produced) >= 0
+
+
+class Shortage(Struct, frozen=True):
+    name: str
+    needed: Decimal
+    available: Decimal
+
+
+class ResourceTable:
+    """All resources by name."""
+
+    def __init__(self, stocks: dict[str, Stock]) -> None:
+        self.stocks = stocks
+
+    @classmethod
+    def starting_with(cls, amounts: dict[str, Decimal]) -> "ResourceTable":
+        return cls({name: Stock(amount, initial=amount) for name, amount in amounts.items()})
+
+    def reserve(self, needs: Iterable[Need]) -> list[Shortage]:
+        """Reserve everything, or nothing and say what is short."""
+        wanted = list(_sums(need for need in needs if not need.produce))
+        short = [
+            Shortage(name, amount, self._available(name)) for name, amount in wanted if amount > self._available(name)
+        ]
+        if not short:
+            for name, amount in wanted:
+                stock = self._stock(name)
+                stock.available = EXACT.subtract(stock.available, amount)
+                stock.reserved = EXACT.add(stock.reserved, amount)
+        return short
+
+    def finish(self, needs: Iterable[Need]) -> None:
+        """At the end: consume or return what was reserved, and add what was made."""
+        for need in needs:
+            stock = self._stock(need.name)
+            if need.produce:
+                stock.produced = EXACT.add(stock.produced, need.amount)
+                stock.available = EXACT.add(stock.available, need.amount)
+                continue
+            stock.reserved = EXACT.subtract(stock.reserved, need.amount)
+            if need.refund:
+                stock.available = EXACT.add(stock.available, need.amount)
+            else:
+                stock.consumed = EXACT.add(stock.consumed, need.amount)
+
+    def give_back(self, needs: Iterable[Need]) -> None:
+        """Undo a reservation."""
+        for need in needs:
+            if not need.produce:
+                stock = self._stock(need.name)
+                stock.reserved = EXACT.subtract(stock.reserved, need.amount)
+                stock.available = EXACT.add(stock.available, need.amount)
+
+    def rows(self) -> dict[str, dict[str, Any]]:
+        return {
+            name: {"available": stock.available, "reserved": stock.reserved}
+            for name, stock in sorted(self.stocks.items())
+        }
+
+    def broken(self) -> Iterator[str]:
+        for name, stock in sorted(self.stocks.items()):
+            if not stock.holds():
+                yield f"resource_conserves:{name}"
+
+    def _available(self, name: str) -> Decimal:
+        stock = self.stocks.get(name)
+        return stock.available if stock else ZERO
+
+    def _stock(self, name: str) -> Stock:
+        return self.stocks.setdefault(name, Stock(ZERO))
+
+
+def _sums(needs: Iterable[Need]) -> Iterator[tuple[str, Decimal]]:
+    """The same resource named twice is needed twice."""
+    sums: dict[str, Decimal] = {}
+    for need in needs:
+        sums[need.name] = EXACT.add(sums.get(need.name, ZERO), need.amount)
+    yield from sums.items()

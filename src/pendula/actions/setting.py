@@ -1,0 +1,166 @@
+"""What a world is given: its first epoch, its definitions, its people, its options. Read once, never changed."""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from pendula.actions.admission import Durations, Fault, Verb, read_verb
+from pendula.actions.model import Code, EpochFrame, Instance, KnowledgeItem, Modifier, Options
+from pendula.actions.resources import ResourceTable
+from pendula.actions.skills import Skills
+from pendula.actions.visibility import Circle, sees
+from pendula.kernel.canonical import Json
+from pendula.kernel.engine import Refusal
+from pendula.kernel.errors import InputRefused
+from pendula.kernel.time import Instant, MixedTimes, format_iso, minutes_between_ceil, parse_iso, plus_minutes
+
+FIELDS = (
+    "epoch",
+    "action_defs",
+    "skills",
+    "skill_weights",
+    "resources",
+    "world_state",
+    "options",
+    "carry",
+)
+
+
+class InvalidEpoch(InputRefused):
+    """The epoch is not exactly as long as its slots, or its times cannot be read."""
+
+    code = "InvalidEpoch"
+
+
+class InvalidCarryOver(InputRefused):
+    """A carry that is damaged, foreign, or of another epoch; nothing was processed."""
+
+    code = "InvalidCarryOver"
+
+
+class InvalidSetting(InputRefused):
+    """A part of the configuration that is not of its form. Facts: `path`."""
+
+    code = "InvalidSetting"
+
+
+class Setting:
+    """The configuration of a world in ready form. Minutes count from the start of its first epoch."""
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        self.options: Options = _read(config, "options", Options, {})
+        self.circle = Circle.of(self.options)
+        self.slot_minutes = self.options.slot_minutes
+        self.last_slot = self.options.slots - 1
+        self.horizon = self.options.slots * self.options.slot_minutes
+        frame = self._frame(config)
+        self.first_epoch = frame.index
+        self.verbs: dict[str, Verb | Fault] = {
+            name: read_verb(name, raw) for name, raw in _object(config, "action_defs").items()
+        }
+        modifiers = tuple(self._in_minutes(one) for one in self._modifiers(config))
+        skills = Skills(_object(config, "skills"), _object(config, "skill_weights"))
+        self.durations = Durations(skills, modifiers, self.options)
+        self.carry: Json = config.get("carry")
+        self._amounts: dict[str, Decimal] = _read(config, "resources", dict[str, Decimal], {})
+        self._items: tuple[KnowledgeItem, ...] = _read(
+            _object(config, "world_state"), "knowledge", tuple[KnowledgeItem, ...], ()
+        )
+        if any(not amount.is_finite() or amount < 0 for amount in self._amounts.values()):
+            raise InvalidSetting("An amount of a resource is below 0", path="$.resources")
+
+    @classmethod
+    def read(cls, config: Json) -> "Setting":
+        """Raises `InvalidEpoch` or `InvalidSetting`; faults of single definitions wait for their instances."""
+        if not isinstance(config, Mapping):
+            raise InvalidSetting("A world needs an object with at least `epoch` and `action_defs`", path="$")
+        return cls(config)
+
+    def resources(self) -> ResourceTable:
+        return ResourceTable.starting_with(self._amounts)
+
+    def knowledge(self) -> dict[str, KnowledgeItem]:
+        return {item.id: item for item in self._items}
+
+    def display(self, minute: int) -> str:
+        """The ISO time of a minute."""
+        return format_iso(plus_minutes(self.start, minute))
+
+    def submitted(self, instance: Instance) -> tuple[int, int] | Fault:
+        """The minute from which an instance may start (a started minute counts), and its true time in microseconds."""
+        if instance.t is not None:
+            return instance.t, self.start.micros + instance.t * 60_000_000
+        return self.minute_of(instance.submitted_at)
+
+    def minute_of(self, text: object) -> tuple[int, int] | Fault:
+        try:
+            instant = parse_iso(text)
+            return minutes_between_ceil(self.start, instant), instant.micros
+        except InputRefused as fault:
+            return Fault(Code.INVALID_TIMESTAMP, fault.message)
+
+    def shows(self, instance: Instance) -> bool:
+        """Whether the player character sees the events of an instance."""
+        return self.circle.pc is not None and sees(instance, self.circle.pc, self.circle)
+
+    def no_way_back(self, now: int, to: int) -> Refusal:
+        return Refusal(
+            "time_goes_forward", f"It is minute {now}; time does not go back to {to}.", {"now": now, "to": to}
+        )
+
+    def _frame(self, config: Mapping[str, Any]) -> EpochFrame:
+        try:
+            frame = msgspec.convert(config.get("epoch"), EpochFrame)
+            self.start: Instant = parse_iso(frame.start_at)
+            lasting = parse_iso(frame.end_at) - self.start
+        except (msgspec.ValidationError, MixedTimes) as fault:
+            raise InvalidEpoch(f"The epoch: {fault}", path="$.epoch") from None
+        except InputRefused as fault:
+            raise InvalidEpoch(f"The epoch: {fault.message}", path="$.epoch") from None
+        if lasting != self.horizon * 60_000_000:
+            raise InvalidEpoch(
+                f"The epoch lasts {lasting // 60_000_000} minutes; "
+                f"{self.options.slots} slots of {self.slot_minutes} minutes are {self.horizon}",
+                path="$.epoch.end_at",
+            )
+        return frame
+
+    def _modifiers(self, config: Mapping[str, Any]) -> tuple[Modifier, ...]:
+        found: tuple[Modifier, ...] = _read(_object(config, "world_state"), "modifiers", tuple[Modifier, ...], ())
+        return found
+
+    def _in_minutes(self, modifier: Modifier) -> Modifier:
+        """The same modifier with minutes instead of ISO times."""
+        bounds: dict[str, int | None] = {}
+        for name in ("since", "until"):
+            value = getattr(modifier, name)
+            if isinstance(value, str):
+                minute = self.minute_of(value)
+                if isinstance(minute, Fault):
+                    raise InvalidSetting(
+                        f"The modifier {modifier.name}: {minute.message}", path="$.world_state.modifiers"
+                    )
+                value = minute[0]
+            bounds[name] = value
+        return msgspec.structs.replace(modifier, **bounds)
+
+
+def _object(config: Mapping[str, Any], name: str) -> dict[str, Any]:
+    value = config.get(name)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise InvalidSetting(f"{name} is no object", path=f"$.{name}")
+    return value
+
+
+def _read(config: Mapping[str, Any], name: str, kind: Any, absent: Any) -> Any:
+    value = config.get(name)
+    if value is None:
+        value = absent
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as fault:
+        raise InvalidSetting(f"{name}: {fault}", path=f"$.{name}") from None

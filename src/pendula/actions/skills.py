@@ -1,0 +1,94 @@
+"""How skilled an actor is: a level from 0 to 3, given outright or derived from the behaviour matrix.
+
+Levels are computed when they are asked for and never stored as a second truth.
+"""
+
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from pendula.actions.model import Code
+
+LEVELS = range(4)
+ORDINARY = 1  # of an actor or a skill that nothing is said about
+
+
+class SkillRule(Struct, frozen=True):
+    """What a skill is made of: a base and a weight for each dimension of behaviour."""
+
+    base: Decimal = Decimal(0)
+    weights: dict[str, Decimal] = {}
+
+
+class Matrix(Struct, frozen=True):
+    """How somebody behaves, each dimension from -1 to 1, and levels that are set by hand."""
+
+    matrix: dict[str, Decimal]
+    override: dict[str, int] = {}
+
+
+class Level(Struct, frozen=True):
+    level: int
+    overridden: bool = False
+
+
+class BadSkill(Struct, frozen=True):
+    """Why no level can be told."""
+
+    code: Code
+    message: str
+
+
+def derived(rule: SkillRule, matrix: dict[str, Decimal]) -> int:
+    """Base plus weighted behaviour, rounded half up, clamped to 0..3. Dimensions nobody mentions count 0."""
+    raw = Fraction(rule.base)
+    for dimension, weight in rule.weights.items():
+        raw += Fraction(weight) * Fraction(matrix.get(dimension, Decimal(0)))
+    return max(0, min(3, (2 * raw + 1).__floor__() // 2))
+
+
+class Skills:
+    """The skills of all actors, as the file gives them."""
+
+    def __init__(self, actors: dict[str, Any], rules: dict[str, Any]) -> None:
+        self._actors = actors
+        self._rules = rules
+
+    def level(self, actor: str, skill: str) -> Level | BadSkill:
+        """The level that counts; `ORDINARY` where nothing is said."""
+        given = self._actors.get(actor)
+        if given is None:
+            return Level(ORDINARY)
+        if isinstance(given, dict) and isinstance(given.get("matrix"), dict):
+            return self._from_matrix(actor, skill, given)
+        if not isinstance(given, dict):
+            return BadSkill(Code.INVALID_SKILL_LEVEL, f"The skills of {actor} are no object")
+        return _checked(given.get(skill, ORDINARY), actor, skill)
+
+    def _from_matrix(self, actor: str, skill: str, given: dict[str, Any]) -> Level | BadSkill:
+        try:
+            behaviour = msgspec.convert(given, Matrix)
+        except msgspec.ValidationError as fault:
+            return BadSkill(Code.INVALID_MATRIX, f"The matrix of {actor}: {fault}")
+        for dimension, value in sorted(behaviour.matrix.items()):
+            if not -1 <= value <= 1:
+                return BadSkill(Code.INVALID_MATRIX, f"{dimension} of {actor} is {value}; allowed is -1 to 1")
+        if skill in behaviour.override:
+            checked = _checked(behaviour.override[skill], actor, skill)
+            return Level(checked.level, overridden=True) if isinstance(checked, Level) else checked
+        if skill not in self._rules:
+            return Level(ORDINARY)
+        try:
+            rule = msgspec.convert(self._rules[skill], SkillRule)
+        except msgspec.ValidationError as fault:
+            return BadSkill(Code.INVALID_MATRIX, f"The weights of {skill}: {fault}")
+        return Level(derived(rule, behaviour.matrix))
+
+
+def _checked(value: Any, actor: str, skill: str) -> Level | BadSkill:
+    if isinstance(value, int) and not isinstance(value, bool) and value in LEVELS:
+        return Level(value)
+    return BadSkill(Code.INVALID_SKILL_LEVEL, f"{skill} of {actor} is {value!r}; allowed is 0, 1, 2 or 3")

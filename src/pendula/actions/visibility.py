@@ -1,0 +1,59 @@
+"""Who knows what, when: the scopes of knowledge items and of the events of actions."""
+
+from collections.abc import Collection
+from decimal import Decimal
+
+import msgspec
+from msgspec import Struct
+
+from pendula.actions.model import Instance, KnowledgeItem, Options, Reveal, Scope
+
+
+class Circle(Struct, frozen=True):
+    """The player character, its party, and how sure a thing must be to be known."""
+
+    pc: str | None
+    allies: tuple[str, ...]
+    threshold: Decimal
+
+    @classmethod
+    def of(cls, options: Options) -> "Circle":
+        return cls(options.pc, options.allies, options.confidence_threshold)
+
+
+def knows(item: KnowledgeItem, actor: str, minute: int, circle: Circle) -> bool:
+    """Whether the actor can know of the item at a minute; the last minute of its life still counts."""
+    if item.scope is Scope.REDACTED or item.confidence < circle.threshold:
+        return False
+    if item.ttl_min and minute > item.freshness + item.ttl_min:
+        return False
+    return actor == item.source or _admits(item.scope, item.visibility_to, actor, circle)
+
+
+def sees(instance: Instance, actor: str, circle: Circle) -> bool:
+    """Whether the actor sees the events of an instance: its own always, those of others as far as they are shown."""
+    if actor == instance.actor:
+        return True
+    shown = instance.visibility
+    if shown is None or shown.scope is Scope.REDACTED:
+        return False
+    return _admits(shown.scope, shown.visibility_to, actor, circle)
+
+
+def revealed(item: KnowledgeItem | None, reveal: Reveal, actor: str, minute: int) -> KnowledgeItem:
+    """The item after it was brought to light; an unknown one begins its life here."""
+    if item is None:
+        item = KnowledgeItem(id=reveal.id, source=actor, freshness=minute)
+    seen_by = tuple(sorted({*item.visibility_to, *reveal.visibility_to}))
+    return msgspec.structs.replace(item, scope=reveal.to_scope, visibility_to=seen_by)
+
+
+def _admits(scope: Scope, listed: Collection[str], actor: str, circle: Circle) -> bool:
+    match scope:
+        case Scope.PUBLIC:
+            return True
+        case Scope.PC if actor == circle.pc:
+            return True
+        case Scope.ALLIES_ONLY if actor == circle.pc or actor in circle.allies:
+            return True
+    return actor in listed
