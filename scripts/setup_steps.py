@@ -372,10 +372,9 @@ def main(arguments: Sequence[str]) -> int:
     root = Path(__file__).resolve().parent.parent
     # An activated environment, ours even, is no base: the Python behind it is.
     base = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
+    state, for_tests = root / ".pendula", arguments[:1] == ["test"]
     parts = [word for word in arguments[1:] if not word.startswith("-")]
-    for_tests = arguments[:1] == ["test"]
     browser_wanted = for_tests and (not parts or "browser" in parts)
-    state = root / ".pendula"
     try:
         with locked(state):
             for folder in ("log", "stamps"):

@@ -5,8 +5,8 @@ import re
 from pathlib import Path
 
 import pytest
-from scripts import reference
 
+from scripts import reference
 from tests.docs.markdown import ROOT
 
 SOURCE = ROOT / "src/pendula"

@@ -4,8 +4,8 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
-from scripts import traceability
 
+from scripts import traceability
 from tests.docs.markdown import ROOT
 
 DOCUMENT = """

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from scripts import run_tests
 
+from scripts import run_tests
 from tests.setup.conftest import ROOT
 
 PASSING = "def test_it() -> None:\n    assert True is not False\n"

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
 from scripts import setup_steps
 from scripts.setup_steps import Checkout, Found, Step, StepFailed
 
