@@ -124,11 +124,11 @@ def test_a_narrow_screen_needs_no_sideways_scrolling(demo: str, watched: Watched
         assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
-def test_without_rooms_the_page_says_what_to_do(serve: Serve, watched: Watched) -> None:
+def test_a_room_without_engines_says_so(serve: Serve, watched: Watched) -> None:
     page = watched.page
     page.goto(f"{serve()}/")
 
-    expect(page.get_by_test_id("no-rooms")).to_contain_text("--demo")
+    expect(page.get_by_test_id("room-card-actions")).to_contain_text("No engine runs in this room")
     assert watched.errors == []
 
 

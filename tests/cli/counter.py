@@ -11,6 +11,7 @@ from pendula.kernel.disk import RealDisk
 from pendula.kernel.driver import Driver
 from pendula.kernel.engine import Outcome, Outside, Reason
 from pendula.kernel.journal import FileJournal
+from pendula.kernel.limits import SEGMENT_BYTES
 
 
 class Add(Struct, frozen=True, tag="add"):
@@ -77,12 +78,25 @@ class Miscounter(Recounter):
     decisions: ClassVar[int] = 1
 
 
-def record(directory: Path, amounts: Iterable[int], *, snapshot_every: int = 1000) -> None:
+def record(
+    directory: Path,
+    amounts: Iterable[int],
+    *,
+    snapshot_every: int = 1000,
+    segment_bytes: int = SEGMENT_BYTES.default,
+) -> None:
     """The journal of a counter that was told these amounts and stopped cleanly."""
     journal = FileJournal.create(
-        RealDisk(directory), room="counter", decisions=1, time_unit="tick", config={}, min_free_bytes=0
+        RealDisk(directory),
+        room="counter",
+        decisions=1,
+        time_unit="tick",
+        config={},
+        segment_bytes=segment_bytes,
+        min_free_bytes=0,
     )
     driver = Driver(Counter.create({}), journal, snapshot_every=snapshot_every)
     for amount in amounts:
         driver.submit(Add(amount), "test")
+        driver.flush()
     driver.close()

@@ -15,6 +15,7 @@ from typer.main import get_command
 
 import pendula as package
 from pendula.cli import program, rooms
+from pendula.cli.failing import ending
 from pendula.cli.program import build
 from pendula.cli.rooms import Group
 from tests.cli.conftest import Finished, Pendula, quiet_environment
@@ -30,6 +31,9 @@ def tree(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, 
 
 
 COMMANDS = dict(tree(get_command(build(None))))
+for room in rooms.GROUPS:
+    # The commands of a room are only there when it is asked for.
+    COMMANDS |= {path: command for path, command in tree(get_command(build(room))) if path[:1] == (room,)}
 LEAVES = [path for path, command in COMMANDS.items() if not hasattr(command, "commands")]
 
 
@@ -40,6 +44,9 @@ def examples(command: Any) -> list[str]:
 
 def test_the_standing_commands_are_there() -> None:
     assert sorted(LEAVES) == [
+        ("actions", "check"),
+        ("actions", "run"),
+        ("actions", "why"),
         ("bench",),
         ("replay",),
         ("serve",),
@@ -61,7 +68,8 @@ def test_help_of_every_command_ends_with_an_example(path: tuple[str, ...], pendu
 @pytest.mark.parametrize("path", list(COMMANDS), ids=" ".join)
 def test_examples_are_commands_that_exist(path: tuple[str, ...]) -> None:
     for example in examples(COMMANDS[path]):
-        command, rest = COMMANDS[()], shlex.split(example.split(" > ")[0])[1:]
+        rest = shlex.split(example.split(" > ")[0])[1:]
+        command: Any = get_command(build(rest[0]))
         while hasattr(command, "commands"):
             command, rest = command.commands[rest[0]], rest[1:]
         command.make_context("pendula", rest)
@@ -156,7 +164,17 @@ def test_python_m_pendula_is_the_same_program() -> None:
     assert ended.stdout.decode() == f"pendula {package.__version__}\n"
 
 
-@pytest.mark.parametrize("arguments", [["--version"], ["token", "list", "--data", "none", "--json"]], ids=" ".join)
+SPEAKING = [
+    ["--version"],
+    ["--help"],
+    ["replay", "--help"],
+    [],
+    ["token", "list", "--data", "none"],
+    ["token", "list", "--data", "none", "--json"],
+]
+
+
+@pytest.mark.parametrize("arguments", SPEAKING, ids=" ".join)
 def test_a_reader_who_goes_away_ends_the_program_quietly(arguments: list[str]) -> None:
     read, write = os.pipe()
     os.close(read)
@@ -166,6 +184,34 @@ def test_a_reader_who_goes_away_ends_the_program_quietly(arguments: list[str]) -
         os.close(write)
 
     assert (ended.returncode, ended.stderr) == (141, b"")
+
+
+@pytest.mark.parametrize("arguments", SPEAKING, ids=" ".join)
+def test_with_stdout_closed_everything_is_done_and_nothing_said(arguments: list[str]) -> None:
+    ended = process(arguments, subprocess.PIPE, closed=">&-")
+
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"", b"")
+
+
+@pytest.mark.parametrize("closed", ["2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize(("arguments", "code"), [(["replay", "no-such-journal"], 3), (["nonsense", "--json"], 2)])
+def test_with_stderr_closed_the_exit_code_still_tells(arguments: list[str], code: int, closed: str) -> None:
+    ended = process(arguments, subprocess.PIPE, closed=closed)
+
+    assert (ended.returncode, ended.stdout, ended.stderr) == (code, b"", b"")
+
+
+def test_no_file_of_ours_takes_the_place_of_a_closed_stream() -> None:
+    code = "import os; from pendula.cli.failing import ending; ending([], lambda: os._exit(os.open('.', os.O_RDONLY)))"
+
+    ended = shell([sys.executable, "-c", code], subprocess.PIPE, closed="<&- >&- 2>&-")
+
+    assert ended.returncode > 2
+
+
+def test_a_library_that_wants_to_exit_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(SystemExit, match="7"):
+        ending([], lambda: sys.exit(7))
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="this system has no /dev/full")
@@ -179,10 +225,20 @@ def test_a_full_disk_behind_stdout_is_a_broken_world(arguments: list[str]) -> No
     assert ended.stderr.count(b"\n") == 1
 
 
-def process(arguments: list[str], stdout: int) -> subprocess.CompletedProcess[bytes]:
-    command = [sys.executable, "-m", "pendula", *arguments]
+def process(arguments: list[str], stdout: int, *, closed: str = "") -> subprocess.CompletedProcess[bytes]:
+    return shell([sys.executable, "-m", "pendula", *arguments], stdout, closed=closed)
+
+
+def shell(command: list[str], stdout: int, *, closed: str = "") -> subprocess.CompletedProcess[bytes]:
+    """The command as a process of its own, with the streams closed that the redirections name."""
     return subprocess.run(
-        command, stdout=stdout, stderr=subprocess.PIPE, timeout=60, check=False, env=quiet_environment()
+        ["sh", "-c", f'exec "$@" {closed}', "sh", *command],
+        stdin=subprocess.DEVNULL,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        timeout=60,
+        check=False,
+        env=quiet_environment(),
     )
 
 

@@ -178,11 +178,80 @@ def test_what_is_no_journal_is_told_apart(tmp_path: Path, pendula: Pendula) -> N
 
     assert "missing does not exist" in missing.err
     assert "file is a file" in file.err
-    assert "There is no journal" in empty.err
+    assert empty.err == f"pendula: There is no journal in {tmp_path / 'empty'} (journal_missing)\n"
     for ended in (missing, file, empty):
         assert (ended.code, ended.out) == (3, "")
         assert ended.err.endswith("(journal_missing)\n")
     assert not (tmp_path / "missing").exists()
+
+
+class Meanwhile:
+    """A server that prunes its journal as soon as somebody has read so many of its files, some times over."""
+
+    def __init__(self, directory: Path, after_reads: int, times: int) -> None:
+        self._directory = directory
+        self._after_reads = after_reads
+        self._reads_left = after_reads
+        self.times_left = times
+
+    def reading(self) -> Callable[[RealDisk, str], bytes]:
+        read = RealDisk.read
+
+        def pruned(disk: RealDisk, name: str) -> bytes:
+            self._reads_left -= 1
+            if self._reads_left < 0 and self.times_left:
+                self.times_left -= 1
+                self._reads_left = self._after_reads
+                (self._directory / name).unlink()
+            return read(disk, name)
+
+        return pruned
+
+
+@pytest.fixture
+def long_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A segment for every few records, each with a snapshot."""
+    engine(monkeypatch, "Counter")
+    record(tmp_path / "journal", range(40), snapshot_every=1, segment_bytes=800)
+    return tmp_path / "journal"
+
+
+def pruned_meanwhile(monkeypatch: pytest.MonkeyPatch, directory: Path, after_reads: int, times: int = 1) -> Meanwhile:
+    server = Meanwhile(directory, after_reads, times)
+    monkeypatch.setattr(RealDisk, "read", server.reading())
+    return server
+
+
+@pytest.mark.parametrize("while_it_is", ["listed", "opened", "replayed", "digested"])
+def test_a_journal_that_is_pruned_meanwhile_is_read_again(
+    while_it_is: str, long_journal: Path, monkeypatch: pytest.MonkeyPatch, pendula: Pendula
+) -> None:
+    segments = len(contents(long_journal))
+    first_of = {"listed": 0, "opened": 1, "replayed": segments + 1, "digested": 2 * segments + 1}
+    server = pruned_meanwhile(monkeypatch, long_journal, first_of[while_it_is])
+
+    ended = pendula("replay", long_journal, "--json")
+
+    assert (ended.code, ended.err) == (0, "")
+    assert server.times_left == 0
+    assert document(ended)["verified"] is True
+    assert document(ended)["first_n"] > 0
+
+
+def test_a_journal_that_is_pruned_again_and_again_is_a_broken_world(
+    long_journal: Path, monkeypatch: pytest.MonkeyPatch, pendula: Pendula
+) -> None:
+    pruned_meanwhile(monkeypatch, long_journal, after_reads=0, times=1000)
+
+    ended = pendula("replay", long_journal)
+
+    assert ended == Finished(
+        3,
+        "",
+        f"pendula: {long_journal} loses segments faster than they can be read; replay a copy of it, or stop the server"
+        " that writes it (world_broken)\n",
+    )
+    assert contents(long_journal), "it gave up early enough"
 
 
 def test_long_values_are_cut_for_people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pendula: Pendula) -> None:

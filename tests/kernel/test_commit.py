@@ -62,19 +62,29 @@ def test_a_failing_item_fails_alone() -> None:
     commit.close()
 
 
-def test_a_failing_flush_fails_all_it_should_have_covered_but_not_those_who_only_asked() -> None:
+def test_after_a_failing_flush_nobody_hears_of_what_is_not_durable_not_even_by_asking() -> None:
     def broken() -> None:
         raise OSError("the disk is gone")
 
     commit: GroupCommit[int, int] = GroupCommit(lambda n: n, broken)
 
-    async def scene() -> int:
+    async def scene() -> None:
         with pytest.raises(OSError, match="the disk is gone"):
             await commit.submit(1)
-        return await commit.ask(lambda: 42)
+        with pytest.raises(OSError, match="the disk is gone"):
+            await commit.ask(lambda: 42)
 
-    assert asyncio.run(scene()) == 42
+    asyncio.run(scene())
     commit.close()
+
+
+def test_who_only_asks_needs_no_flush() -> None:
+    flushes: list[int] = []
+    commit: GroupCommit[int, int] = GroupCommit(lambda n: n, lambda: flushes.append(1))
+
+    assert asyncio.run(commit.ask(lambda: 42)) == 42
+    commit.close()
+    assert flushes == []
 
 
 def test_too_many_waiters_are_refused_and_the_others_live() -> None:

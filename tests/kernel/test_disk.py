@@ -102,3 +102,20 @@ def test_a_short_write_is_carried_on(tmp_path: Path, monkeypatch: pytest.MonkeyP
     disk.append("x", b"0123456789")
 
     assert disk.read("x") == b"0123456789"
+
+
+def test_the_real_disk_syncs_what_it_says_it_syncs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[str] = []
+
+    def note(handle: int) -> None:
+        synced.append(Path(f"/proc/self/fd/{handle}").readlink().name)
+
+    monkeypatch.setattr(os, "fdatasync", note)
+    monkeypatch.setattr(os, "fsync", note)
+    disk = RealDisk(tmp_path / "new" / "data")
+    disk.create("x")
+    disk.append("x", b"1")
+    disk.sync("x")
+    disk.sync_dir()
+
+    assert synced == [tmp_path.name, "new", "x", "data"]

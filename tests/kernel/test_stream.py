@@ -157,3 +157,17 @@ def test_no_reader_misses_or_repeats_an_event_unless_a_gap_says_so(steps: list[i
 
     assert len(heard) == published
     assert all(total in (-1, place) for place, total in enumerate(heard, 1))
+
+
+def test_a_reader_whose_records_are_pruned_under_it_goes_on_after_a_gap() -> None:
+    driver = with_adds(new_driver(FaultyDisk(), {"segment_bytes": 500}, snapshot_every=5, buffer_events=2), 40)
+    stream = driver.subscribe("0.0")
+    assert ids(stream, 1) == ["2.0"]
+
+    driver.journal.prune(keep_bytes=0)
+    items = [item for _ in range(100) for item in stream.take(3)]
+
+    gaps = [item for item in items if isinstance(item, Gap)]
+    assert len(gaps) == 1
+    newest = max(record.n for record in driver.journal.read() if record.kind == "input")
+    assert [item.id for item in items if isinstance(item, Published)][-1] == f"{newest}.0"

@@ -53,6 +53,26 @@ async def test_a_wrong_method_has_the_one_form_and_says_which_are_right(client: 
     assert response.headers["allow"] == "POST"
 
 
+async def test_head_is_answered_wherever_get_is(settings: Settings) -> None:
+    async with running(settings) as app, client_of(app) as client:
+        engine = {name: f"{BASE}/{name}" for name in ("state", "journal")}.values()
+        for path in ("/", "/healthz", "/readyz", "/openapi.json", "/api/v1/rooms", "/api/v1/session", *engine):
+            got = await client.get(path)
+            head = await client.head(path)
+
+            assert head.status_code == got.status_code == 200, path
+            assert head.content == b"", path
+            for name in ("content-type", "content-length"):
+                assert head.headers[name] == got.headers[name], path
+        counted = (await client.get("/metrics")).text
+        assert 'pendula_requests_total{method="HEAD",route="/healthz",status="200"} 1.0' in counted
+
+
+async def test_head_of_what_is_not_read_is_refused_like_get(client: httpx.AsyncClient) -> None:
+    assert (await client.head("/nowhere")).status_code == 404
+    assert (await client.head(f"{BASE}/commands")).status_code == 405
+
+
 async def test_a_path_with_a_slash_too_many_is_not_found(client: httpx.AsyncClient) -> None:
     assert (await client.get("/healthz/")).status_code == 404
 

@@ -1,6 +1,7 @@
 """What a request passes before anything answers it: every gate lets the good through and names what it refuses."""
 
 import asyncio
+import io
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -11,7 +12,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from pendula.server import gates
 from pendula.server.app import gated
-from pendula.server.errors import BodyTooLarge, HostNotAllowed, SlowRequest, TooManyRequests
+from pendula.server.errors import BodyTooLarge, HostNotAllowed, InvalidHead, SlowRequest, TooManyRequests
 from pendula.server.gates import HostGate, RequestsGate, SizeGate, host_allowed, split_host
 from pendula.server.house import House
 from pendula.server.settings import Settings
@@ -56,6 +57,12 @@ async def test_loopback_with_our_port_is_our_host(client: httpx.AsyncClient, hos
         "127.0.0.1:8765@evil.example",
         "127.0.0.1:8765 evil.example",
         "[::1",
+        "[::1:8765",
+        "::1]:8765",
+        "127.0.0.1]:8765",
+        "[127.0.0.1]:8765",
+        "[[::1]]:8765",
+        "[]:8765",
         "::1",
         "127.0.0.1:+8765",
         "127.0.0.1:\xb2",
@@ -229,7 +236,7 @@ async def test_a_body_that_stops_arriving_is_given_up(settings: Settings, monkey
     monkeypatch.setattr(gate, "_seconds", 0)
 
     with pytest.raises(SlowRequest):
-        await gate({"type": "http", "headers": []}, receive, _never_send)
+        await gate({"type": "http", "method": "POST", "headers": []}, receive, _never_send)
 
 
 async def test_a_body_larger_than_its_limit_raises_in_whoever_reads_it() -> None:
@@ -240,7 +247,24 @@ async def test_a_body_larger_than_its_limit_raises_in_whoever_reads_it() -> None
         return {"type": "http.request", "body": b"xx", "more_body": False}
 
     with pytest.raises(BodyTooLarge):
-        await SizeGate(app, Settings(limits={"body_bytes": 1}))({"type": "http", "headers": []}, receive, _never_send)
+        await SizeGate(app, Settings(limits={"body_bytes": 1}))(
+            {"type": "http", "method": "POST", "headers": []}, receive, _never_send
+        )
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS"])
+@pytest.mark.parametrize("declared", [{"content-length": "5"}, {"transfer-encoding": "chunked"}])
+async def test_a_call_that_only_reads_has_no_body(settings: Settings, method: str, declared: dict[str, str]) -> None:
+    headers = [(name.encode(), value.encode()) for name, value in declared.items()]
+
+    with pytest.raises(InvalidHead):
+        await SizeGate(_never, settings)(
+            {"type": "http", "method": method, "headers": headers}, _never_receive, _never_send
+        )
+
+
+async def test_a_body_declared_empty_is_none(client: httpx.AsyncClient) -> None:
+    assert (await client.get("/api/v1/rooms", headers={"content-length": "0"})).status_code == 200
 
 
 # Requests
@@ -312,6 +336,23 @@ async def test_behind_a_proxy_nobody_is_local(settings: Settings) -> None:
         assert (await client.get("/api/v1/rooms", headers={"x-forwarded-for": "127.0.0.1"})).status_code == 401
 
 
+@pytest.mark.parametrize("header", ["X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP", "Forwarded", "Via"])
+async def test_behind_a_proxy_that_was_not_declared_nobody_is_local(client: httpx.AsyncClient, header: str) -> None:
+    for path in ("/api/v1/rooms", "/api/v1/session", f"{BASE}/stream"):
+        response = await client.get(path, headers={header: "127.0.0.1"})
+
+        assert (response.status_code, code_of(response)) == (401, "not_identified")
+        assert "--behind-proxy" in response.json()["error"]["message"]
+
+
+async def test_a_proxy_that_was_not_declared_hands_tokens_on(settings: Settings) -> None:
+    _, secret = TokenStore(settings.data).new("shift", "operator")
+    async with running(settings) as app, client_of(app) as client:
+        headers = {"authorization": f"Bearer {secret}", "via": "1.1 proxy"}
+
+        assert (await client.get("/api/v1/rooms", headers=headers)).status_code == 200
+
+
 async def test_with_a_token_configured_nobody_is_let_in_without_one(settings: Settings) -> None:
     TokenStore(settings.data).new("guest", "viewer")
     async with running(settings) as app, client_of(app) as client:
@@ -363,6 +404,38 @@ async def test_tokens_that_cannot_be_read_let_nobody_in(settings: Settings, tmp_
         response = await client.get("/api/v1/rooms", headers={"authorization": f"Bearer {secret}"})
 
         assert (response.status_code, code_of(response)) == (503, "tokens_unreadable")
+        assert str(tmp_path) not in response.text
+        assert response.json()["error"]["details"] == {"file": "tokens.json"}
+
+
+@pytest.mark.parametrize("offered", [{}, {"authorization": "Bearer x"}, {"cookie": "pendula_session=x"}])
+async def test_tokens_that_cannot_be_read_leave_health_and_the_page(
+    settings: Settings, tmp_path: Any, offered: dict[str, str]
+) -> None:
+    TokenStore(settings.data).new("shift", "admin")
+    async with running(settings) as app, client_of(app) as client:
+        (tmp_path / "data" / "tokens.json").write_text("{")
+
+        for path, status in [("/", 200), ("/healthz", 200), ("/openapi.json", 200), ("/readyz", 503)]:
+            assert (await client.get(path, headers=offered)).status_code == status, path
+        checks = (await client.get("/readyz", headers=offered)).json()["checks"]
+        assert [check["name"] for check in checks if not check["ok"]] == ["tokens"]
+
+
+async def test_where_a_file_lies_is_in_the_log_and_nowhere_else(
+    settings: Settings, tmp_path: Any, quiet_logs: io.StringIO
+) -> None:
+    TokenStore(settings.data).new("shift", "admin")
+    async with running(settings) as app, client_of(app) as client:
+        (tmp_path / "data" / "tokens.json").write_text("{")
+        answers = [
+            await client.get("/api/v1/rooms"),
+            await client.get("/readyz"),
+            await client.post("/api/v1/session", json={"token": "x"}),
+        ]
+
+    assert not [answer.text for answer in answers if str(tmp_path) in answer.text]
+    assert str(tmp_path / "data" / "tokens.json") in quiet_logs.getvalue()
 
 
 async def test_a_browser_trades_its_token_for_a_cookie(settings: Settings) -> None:
@@ -392,6 +465,27 @@ async def test_an_old_cookie_opens_nothing_after_the_session_ended(settings: Set
         client.cookies.clear()
 
         assert (await client.get("/api/v1/rooms", headers=stolen)).status_code == 401
+
+
+@pytest.mark.parametrize("odd", ['prefs={"a": 1}', "a b=c", "=", "ä=1", 'x="unclosed', "pendula_sessio=n"])
+async def test_odd_cookies_of_other_programs_do_not_hide_ours(settings: Settings, odd: str) -> None:
+    _, secret = TokenStore(settings.data).new("page", "viewer")
+    async with running(settings) as app, client_of(app) as client:
+        await client.post("/api/v1/session", json={"token": secret})
+        ours = f"pendula_session={client.cookies['pendula_session']}"
+        client.cookies.clear()
+
+        for header in (f"{odd}; {ours}", f"{ours}; {odd}"):
+            response = await client.get("/api/v1/rooms", headers=[(b"cookie", header.encode("latin-1"))])
+
+            assert response.status_code == 200, header
+
+
+async def test_the_cookie_of_a_session_that_is_over_is_as_good_as_none(client: httpx.AsyncClient) -> None:
+    stale = {"cookie": "pendula_session=of-yesterday"}
+
+    assert (await client.get("/api/v1/session", headers=stale)).json()["name"] == "local"
+    assert (await client.get("/healthz", headers=stale)).status_code == 200
 
 
 async def test_the_cookie_is_secure_under_tls_as_the_proxy_says(settings: Settings) -> None:

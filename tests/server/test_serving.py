@@ -1,5 +1,6 @@
 """Starting and stopping: what is wrong is said before anything is served, and nothing acknowledged is lost."""
 
+import asyncio
 import os
 import signal
 import socket
@@ -13,12 +14,13 @@ import httpx
 import msgspec
 import pytest
 
+from pendula.server import logs
 from pendula.server.datadir import DataDirectory
 from pendula.server.errors import DataLocked, DataUnusable, HostUnusable, PortTaken, TlsUnusable, UnsafeBinding
 from pendula.server.serving import address, bind, check_binding, check_tls, serve
 from pendula.server.settings import Settings
 from pendula.server.tokens import TokenStore
-from tests.server.living import BASE, until
+from tests.server.living import BASE, TALLY, LiveServer, until
 
 PROGRAM = """
 import sys
@@ -27,6 +29,12 @@ from pendula.server.settings import Settings
 from tests.server.living import TALLY
 serve(Settings(port=0, data=sys.argv[1]), [TALLY], on_ready=lambda address: print(address, flush=True))
 """
+
+
+@pytest.fixture(autouse=True)
+def logs_of_the_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that starts here leaves the logs where the other tests look for them."""
+    monkeypatch.setattr(logs, "configure", lambda *_: None)
 
 
 @contextmanager
@@ -53,15 +61,24 @@ def test_a_kill_loses_no_acknowledged_command(tmp_path: Path) -> None:
             client.post(f"{BASE}/commands", json={"type": "add", "amount": amount}).json()["n"] for amount in range(10)
         ]
         server.kill()
-    with process(tmp_path) as (server, client):
+    with LiveServer(Settings(port=0, data=str(tmp_path))) as revived, revived.client() as client:
         records = client.get(f"{BASE}/journal", params={"limit": 1000}).json()["records"]
         total = client.get(f"{BASE}/state").json()["state"]["total"]
 
         assert [record["n"] for record in records if record["kind"] == "input"] == acknowledged
         assert total == sum(range(10))
-        server.send_signal(signal.SIGTERM)
 
-        assert server.wait(20) == 0
+
+def test_a_signal_to_stop_is_a_wish_and_no_error(tmp_path: Path) -> None:
+    raised_again: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: raised_again.append(number))
+    try:
+        serve(Settings(port=0, data=str(tmp_path)), [TALLY], on_ready=lambda _: signal.raise_signal(signal.SIGTERM))
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+    assert raised_again == []
+    DataDirectory.lock(tmp_path).close()
 
 
 def test_a_second_server_on_one_data_directory_refuses_to_start(tmp_path: Path) -> None:
@@ -100,6 +117,23 @@ def test_a_failed_start_leaves_the_data_directory_free(tmp_path: Path) -> None:
         serve(Settings(port=other.getsockname()[1], data=str(tmp_path)))
 
     DataDirectory.lock(tmp_path).close()
+
+
+def test_no_answer_waits_for_the_acknowledgement_of_its_head() -> None:
+    async def nodelay() -> int:
+        sent_at_once: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+        class Caller(asyncio.Protocol):
+            def connection_made(self, transport: asyncio.BaseTransport) -> None:
+                accepted = transport.get_extra_info("socket")
+                sent_at_once.set_result(accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+
+        with bind(Settings(port=0)) as listening:
+            async with await asyncio.get_running_loop().create_server(Caller, sock=listening):
+                with socket.create_connection(listening.getsockname()):
+                    return await sent_at_once
+
+    assert asyncio.run(nodelay())
 
 
 def test_an_address_that_is_not_ours_is_refused() -> None:

@@ -1,12 +1,15 @@
 """Settings come from flags, environment, file and defaults, in this order; what cannot be used is named."""
 
+import re
 from pathlib import Path
 
 import pytest
 
+import pendula
 from pendula.kernel import limits
+from pendula.kernel.limits import Limit
 from pendula.server.errors import InvalidSettings
-from pendula.server.settings import LogFormat, Settings, is_loopback, load
+from pendula.server.settings import BY_NAME, LogFormat, Settings, is_loopback, load
 
 
 def test_defaults_serve_this_machine_only() -> None:
@@ -33,15 +36,35 @@ def test_the_file_may_be_named_by_the_environment(tmp_path: Path) -> None:
     assert load({}, {"PENDULA_CONFIG": str(config)}).demo
 
 
-def test_every_limit_can_be_set_by_name(tmp_path: Path) -> None:
+SETTABLE = [limit for limit in limits.ALL if f"limits.{limit.name}" in BY_NAME]
+
+
+def test_limits_are_set_by_name(tmp_path: Path) -> None:
     config = tmp_path / "pendula.toml"
-    config.write_text("[limits]\n" + "".join(f"{limit.name} = 77\n" for limit in limits.ALL))
+    config.write_text("[limits]\n" + "".join(f"{limit.name} = 77\n" for limit in SETTABLE))
 
     settings = load({"config": str(config)}, {"PENDULA_LIMITS_STREAMS": "5"})
 
     assert settings.allowed(limits.STREAMS) == 5
-    assert all(settings.allowed(limit) == 77 for limit in limits.ALL if limit is not limits.STREAMS)
+    assert all(settings.allowed(limit) == 77 for limit in SETTABLE if limit is not limits.STREAMS)
     assert Settings().allowed(limits.BODY_BYTES) == limits.BODY_BYTES.default
+
+
+def test_what_can_be_set_is_what_the_server_reads() -> None:
+    """A number that is taken and never asked for would be a promise to nobody."""
+    constants = {name: limit for name, limit in vars(limits).items() if isinstance(limit, Limit)}
+    source = "".join(file.read_text(encoding="utf-8") for file in Path(pendula.__file__).parent.rglob("*.py"))
+    asked = {
+        constants[name].name for name in re.findall(r"\.allowed\((?:limits\.)?([A-Z_]+)\)", source) if name in constants
+    }
+
+    assert asked == {limit.name for limit in SETTABLE}
+
+
+@pytest.mark.parametrize("name", ["document_bytes", "record_bytes"])
+def test_a_bound_of_a_format_is_no_setting(name: str) -> None:
+    with pytest.raises(InvalidSettings, match=f"limits.{name}"):
+        load({f"limits.{name}": 1}, {})
 
 
 def test_all_faults_are_named_at_once_with_source_and_what_is_allowed(tmp_path: Path) -> None:

@@ -7,10 +7,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+import h11
 import httpx
+import msgspec
 import pytest
 
+from pendula.server.protocol import LARGEST_HEAD, StrictConnection
 from pendula.server.settings import Settings
+from tests.server.certificate import CERTIFICATE, KEY
 from tests.server.living import BASE, LiveServer, until
 
 ADD = {"type": "add", "amount": 1}
@@ -42,34 +46,59 @@ def assert_refused(given: tuple[int, dict[str, str], bytes], status: int, code: 
     assert given[1]["x-request-id"]
 
 
-def test_a_head_that_never_ends_is_answered_and_closed(hasty: LiveServer) -> None:
-    with hasty.connect() as connection:
-        connection.sendall(b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\nx-slow: ")
-
-        assert_refused(answer(connection), 408, "slow_request")
-
-
-def test_a_connection_that_says_nothing_is_closed(hasty: LiveServer) -> None:
-    with hasty.connect() as connection:
-        assert_refused(answer(connection), 408, "slow_request")
-
-
-def test_the_second_head_on_a_connection_may_not_be_slow_either(hasty: LiveServer) -> None:
-    with hasty.connect() as connection:
-        connection.sendall(head(hasty, "GET", "/healthz"))
-        first = connection.recv(65536)
-        connection.sendall(b"GET /healthz HTTP/1.1\r\n")
-
-        assert first.startswith(b"HTTP/1.1 200")
-        assert_refused(answer(connection), 408, "slow_request")
+@pytest.fixture(scope="module")
+def waiting(hasty: LiveServer) -> Iterator[dict[str, socket.socket]]:
+    """Callers who keep the server waiting in different ways, all at the same time."""
+    lines = ("content-type: application/json", "content-length: 100")
+    begun = {
+        "nothing": b"",
+        "half a head": b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\nx-slow: ",
+        "half a second head": head(hasty, "GET", "/healthz"),
+        "half a body": head(hasty, "POST", f"{BASE}/commands", *lines) + b"{",
+    }
+    with ExitStack() as stack:
+        callers = {name: stack.enter_context(hasty.connect()) for name in begun}
+        for name, text in begun.items():
+            callers[name].sendall(text)
+        assert callers["half a second head"].recv(65536).startswith(b"HTTP/1.1 200")
+        callers["half a second head"].sendall(b"GET /healthz HTTP/1.1\r\n")
+        yield callers
 
 
-def test_a_body_that_never_comes_is_given_up(hasty: LiveServer) -> None:
-    with hasty.connect() as connection:
-        lines = ("content-type: application/json", "content-length: 100")
-        connection.sendall(head(hasty, "POST", f"{BASE}/commands", *lines) + b"{")
+def test_a_connection_that_says_nothing_is_closed(waiting: dict[str, socket.socket]) -> None:
+    assert_refused(answer(waiting["nothing"]), 408, "slow_request")
 
-        assert_refused(answer(connection), 408, "slow_request")
+
+def test_a_head_that_never_ends_is_answered_and_closed(waiting: dict[str, socket.socket]) -> None:
+    assert_refused(answer(waiting["half a head"]), 408, "slow_request")
+
+
+def test_the_second_head_on_a_connection_may_not_be_slow_either(waiting: dict[str, socket.socket]) -> None:
+    assert_refused(answer(waiting["half a second head"]), 408, "slow_request")
+
+
+def test_a_body_that_never_comes_is_given_up(waiting: dict[str, socket.socket]) -> None:
+    assert_refused(answer(waiting["half a body"]), 408, "slow_request")
+
+
+def test_a_stream_with_a_body_that_never_comes_is_refused_at_once(live: LiveServer, quiet_logs: io.StringIO) -> None:
+    before = len(quiet_logs.getvalue())
+    with live.connect() as connection:
+        connection.sendall(head(live, "GET", f"{BASE}/stream", "content-length: 5"))
+
+        assert_refused(answer(connection), 400, "invalid_http")
+    assert "Traceback" not in quiet_logs.getvalue()[before:]
+
+
+def test_the_head_of_a_stream_is_its_end(live: LiveServer) -> None:
+    with live.connect() as connection, live.client() as client:
+        connection.sendall(head(live, "HEAD", f"{BASE}/stream", "connection: close"))
+
+        status, headers, body = answer(connection)
+
+        assert (status, body) == (200, b"")
+        assert headers["content-type"].startswith("text/event-stream")
+        until(lambda: b"pendula_streams_open 0.0" in client.get("/metrics").content)
 
 
 def test_slow_callers_do_not_hold_up_the_others(hasty: LiveServer) -> None:
@@ -99,6 +128,7 @@ def test_a_body_that_outgrows_the_limit_is_refused_while_it_comes(hasty: LiveSer
         b"GET / HTTP/1.1\r\n\r\n",
         b"GET / HTTP/1.1\r\nhost: a\r\nhost: b\r\n\r\n",
         b"GET / HTTP/1.1\r\nhost: a\r\nx: " + b"y" * 40_000,
+        b"GET / HTTP/1.1\r\nhost: a\r\nx: " + b"y" * 40_000 + b"\r\n\r\n",
         b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: -1\r\n\r\n",
         b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n",
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
@@ -109,6 +139,34 @@ def test_what_is_no_http_is_refused_in_the_one_form(live: LiveServer, text: byte
         connection.sendall(text)
 
         assert_refused(answer(connection), 400, "invalid_http")
+
+
+def test_a_request_with_two_lengths_is_refused_and_nothing_after_it_is_read(live: LiveServer) -> None:
+    lines = ("content-type: application/json", "content-length: 30", "transfer-encoding: chunked")
+    smuggled = head(live, "GET", "/healthz")
+    with live.connect() as connection:
+        connection.sendall(head(live, "POST", "/api/v1/session", *lines) + b"0\r\n\r\n" + smuggled)
+
+        given = answer(connection)
+
+    assert_refused(given, 400, "invalid_http")
+    assert given[1]["connection"] == "close"
+    assert "Content-Length and Transfer-Encoding" in json.loads(given[2])["error"]["message"]
+
+
+@pytest.mark.parametrize(("size", "passes"), [(LARGEST_HEAD, True), (LARGEST_HEAD + 1, False), (100_000, False)])
+def test_a_complete_head_is_bounded_too_and_its_body_does_not_count(size: int, passes: bool) -> None:
+    frame = b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 50000\r\nx:%b\r\n\r\n"
+    whole = frame % (b" " * (size - len(frame % b"")))
+    connection = StrictConnection()
+    connection.receive_data(whole + b"b" * 50_000)
+
+    if passes:
+        assert isinstance(connection.next_event(), h11.Request)
+        assert isinstance(connection.next_event(), h11.Data)
+    else:
+        with pytest.raises(h11.RemoteProtocolError, match=f"The head has {size} bytes"):
+            connection.next_event()
 
 
 @pytest.mark.parametrize(
@@ -147,11 +205,16 @@ def test_an_upgrade_is_not_taken(live: LiveServer) -> None:
         assert answer(connection)[0] == 404
 
 
-def test_forwarded_headers_of_a_stranger_are_ignored(live: LiveServer) -> None:
+def test_forwarded_headers_of_a_stranger_are_not_believed_and_nobody_is_local_with_them(live: LiveServer) -> None:
     with live.client() as client:
-        headers = {"x-forwarded-for": "8.8.8.8", "x-forwarded-proto": "https", "x-forwarded-host": "evil.example"}
+        for name, value in [
+            ("x-forwarded-for", "127.0.0.1"),
+            ("x-forwarded-proto", "https"),
+            ("x-forwarded-host", "evil.example"),
+        ]:
+            response = client.get("/api/v1/session", headers={name: value})
 
-        assert client.get("/api/v1/session", headers=headers).json()["name"] == "local"
+            assert (response.status_code, response.json()["error"]["code"]) == (401, "not_identified")
 
 
 def test_the_257th_stream_is_refused_while_the_others_live(tmp_path: Path) -> None:
@@ -205,6 +268,56 @@ def test_a_connection_too_many_is_refused(tmp_path: Path) -> None:
         last = stack.enter_context(server.connect())
 
         assert_refused(answer(last), 503, "too_many_requests")
+
+
+def encrypted(folder: Path, **limits: int) -> LiveServer:
+    """A server that speaks TLS."""
+    (folder / "cert.pem").write_text(CERTIFICATE)
+    (folder / "key.pem").write_text(KEY)
+    plain = Settings(port=0, data=str(folder / "data"), limits=limits)
+    return LiveServer(
+        msgspec.structs.replace(plain, tls_cert=str(folder / "cert.pem"), tls_key=str(folder / "key.pem"))
+    )
+
+
+def test_tls_serves_requests_and_streams_until_it_is_stopped(tmp_path: Path) -> None:
+    with encrypted(tmp_path) as server, server.client() as reader, reader.stream("GET", f"{BASE}/stream") as stream:
+        with server.client() as client:
+            assert client.post(f"{BASE}/commands", json=ADD).status_code == 200
+        server.tell_to_stop()
+
+        assert b'"by":1' in stream.read()
+
+
+def test_a_handshake_that_never_comes_is_given_up(tmp_path: Path) -> None:
+    with encrypted(tmp_path, header_seconds=1) as server, server.connect() as connection:
+        assert rest(connection) == b""
+
+
+def test_connections_that_only_shake_hands_are_counted(tmp_path: Path) -> None:
+    with encrypted(tmp_path, header_seconds=1000, streams=1, requests=1) as server, ExitStack() as stack:
+        silent = [stack.enter_context(server.connect()) for _ in range(4)]
+
+        assert rest(stack.enter_context(server.connect())) == b""
+        for connection in silent:
+            connection.close()
+        until(lambda: healthy(server))
+
+
+def healthy(server: LiveServer) -> bool:
+    try:
+        with server.client() as client:
+            return client.get("/healthz").status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+def test_what_is_no_tls_leaves_the_others_alone(tmp_path: Path) -> None:
+    with encrypted(tmp_path) as server, server.connect() as connection:
+        connection.sendall(b"GET /healthz HTTP/1.1\r\n\r\n")
+
+        assert not rest(connection).startswith(b"HTTP")
+        assert healthy(server)
 
 
 def test_keep_alive_serves_many_requests_on_one_connection(live: LiveServer) -> None:

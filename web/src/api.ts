@@ -171,6 +171,11 @@ export class Api {
     return this.#call("GET", `${engine.base}/journal?start=${start}&limit=${limit}`, undefined, signal);
   }
 
+  /** What only the engines of one room tell, at a path below their address. */
+  read<T>(engine: EngineAddress, path: string, signal?: AbortSignal): Promise<T> {
+    return this.#call("GET", `${engine.base}/${path}`, undefined, signal);
+  }
+
   command(engine: EngineAddress, command: Json): Promise<CommandResult> {
     return this.#call("POST", `${engine.base}/commands`, command);
   }

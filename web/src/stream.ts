@@ -1,13 +1,14 @@
 /** One event stream that stays up: it reconnects with growing pauses and resumes after the last event it saw.
  *
  * The browser's own reconnecting is not used: it hides how long the stream has been gone, and gives up for good on any
- * answer that is not 200.
+ * answer that is not 200. Nor does it say what that answer was: after a refusal the address is asked once more by an
+ * ordinary call, because an event that the journal does not know must not be asked for for ever.
  */
 
 import { signal } from "@preact/signals";
 import type { ReadonlySignal } from "@preact/signals";
 
-import { parseJson } from "./json";
+import { isObject, parseJson } from "./json";
 import type { JsonObject } from "./json";
 
 export type Connection =
@@ -37,12 +38,15 @@ export interface StreamOptions {
   /** Called when a connection could not be opened: the reason is not visible here, an ordinary call will tell it. */
   readonly onRefused: () => void;
   readonly open?: (address: string) => Source;
+  /** The code with which the server refuses the address; `null` when it does not refuse, or does not answer. */
+  readonly refusal?: (address: string) => Promise<string | null>;
   /** A number in [0, 1) that spreads the retries of many pages. */
   readonly spread?: () => number;
 }
 
 export const FIRST_PAUSE_MS = 1_000;
 export const LONGEST_PAUSE_MS = 30_000;
+const UNKNOWN_EVENT = "unknown_event_id";
 
 /** How long to wait before the retry that follows `failures` failures in a row: doubling, bounded, spread by a quarter. */
 export function pauseMs(failures: number, spread: number): number {
@@ -59,6 +63,7 @@ export class EventStream {
   #failures = 0;
   #lostSince: number | null = null;
   #everOpen = false;
+  #closed = false;
 
   constructor(options: StreamOptions) {
     this.#options = options;
@@ -76,6 +81,7 @@ export class EventStream {
   }
 
   close(): void {
+    this.#closed = true;
     this.#stopTimer();
     this.#source?.close();
     this.#source = null;
@@ -127,12 +133,39 @@ export class EventStream {
     const pause = pauseMs(this.#failures, (this.#options.spread ?? Math.random)());
     this.#connection.value = { kind: "lost", since: this.#lostSince, retryAt: Date.now() + pause };
     this.#timer = setTimeout(() => this.#connect(), pause);
-    if (!wasOpen) this.#options.onRefused();
+    if (wasOpen) return;
+    if (this.#after !== null) void this.#askWhy(this.#after);
+    this.#options.onRefused();
+  }
+
+  /** The journal may be another one by now, which never had the event: what was missed is told, then begin with now. */
+  async #askWhy(after: string): Promise<void> {
+    const code = await (this.#options.refusal ?? refusalAt)(this.#options.address(after));
+    if (code !== UNKNOWN_EVENT || this.#after !== after || this.#connection.value.kind !== "lost" || this.#closed) return;
+    this.#after = null;
+    this.#options.onGap({ missed: null, after, next: null });
   }
 
   #stopTimer(): void {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
+  }
+}
+
+async function refusalAt(address: string): Promise<string | null> {
+  const call = new AbortController();
+  try {
+    const response = await fetch(address, { credentials: "same-origin", cache: "no-store", signal: call.signal });
+    if (response.ok) return null;
+    const body = parseJson(await response.text());
+    const error = isObject(body) ? body["error"] : undefined;
+    return isObject(error) && typeof error["code"] === "string" ? error["code"] : null;
+  } catch {
+    // No answer, or one that is not the server's: nothing is known, and the retries go on as they are.
+    return null;
+  } finally {
+    // An answer that is a stream never ends by itself.
+    call.abort();
   }
 }
 

@@ -10,6 +10,7 @@ beforeEach(() => {
 
 afterEach(() => {
   vi.useRealTimers();
+  vi.unstubAllGlobals();
 });
 
 function opened(options: Partial<StreamOptions> = {}) {
@@ -136,6 +137,70 @@ test("a starting point refused from the first is given up", () => {
   vi.advanceTimersByTime(1000);
 
   expect(sources.opened.map((source) => source.address)).toEqual(["/stream?after=5.0", "/stream"]);
+});
+
+/** A stream that was live until event 41.2, and whose next connection is refused with `code`. */
+async function refusedWith(code: string | null) {
+  const refusal = vi.fn((_address: string) => Promise.resolve(code));
+  const followed = opened({ refusal });
+  followed.sources.newest.say("open");
+  followed.sources.newest.say("event", "{}", "41.2");
+  followed.sources.newest.say("error");
+  vi.advanceTimersByTime(1000);
+  followed.sources.newest.say("error");
+  await Promise.resolve();
+  return { ...followed, refusal };
+}
+
+test("an event that the journal does not know is forgotten, and the gap is told", async () => {
+  const { sources, onGap, refusal } = await refusedWith("unknown_event_id");
+
+  vi.advanceTimersByTime(2000);
+
+  expect(refusal).toHaveBeenCalledExactlyOnceWith("/stream?after=41.2");
+  expect(onGap).toHaveBeenCalledExactlyOnceWith({ missed: null, after: "41.2", next: null });
+  expect(sources.newest.address).toBe("/stream");
+});
+
+test.each(["engine_unavailable", "not_identified", null])("after a refusal with %s nothing is forgotten", async (code) => {
+  const { sources, onGap } = await refusedWith(code);
+
+  vi.advanceTimersByTime(2000);
+
+  expect(onGap).not.toHaveBeenCalled();
+  expect(sources.newest.address).toBe("/stream?after=41.2");
+});
+
+test("a connection that was open and broke is not asked about", () => {
+  const refusal = vi.fn((_address: string) => Promise.resolve(null));
+  const { sources } = opened({ refusal });
+  sources.newest.say("open");
+  sources.newest.say("event", "{}", "41.2");
+
+  sources.newest.say("error");
+
+  expect(refusal).not.toHaveBeenCalled();
+});
+
+test.each([
+  [new Response('{"error":{"code":"unknown_event_id"}}', { status: 422 }), "/stream"],
+  [new Response('{"error":{"code":"busy"}}', { status: 503 }), "/stream?after=41.2"],
+  [new Response("nonsense", { status: 502 }), "/stream?after=41.2"],
+  [new Response(": open\n\n"), "/stream?after=41.2"],
+])("the code of a refusal is read from an ordinary answer", async (response, next) => {
+  const fetched = vi.fn((_address: string, _init: RequestInit) => Promise.resolve(response));
+  vi.stubGlobal("fetch", fetched);
+  const { sources } = opened();
+  sources.newest.say("open");
+  sources.newest.say("event", "{}", "41.2");
+  sources.newest.say("error");
+  vi.advanceTimersByTime(1000);
+
+  sources.newest.say("error");
+  await vi.advanceTimersByTimeAsync(2000);
+
+  expect(sources.newest.address).toBe(next);
+  expect(fetched.mock.calls[0]?.[1].signal?.aborted).toBe(true);
 });
 
 test("a closed stream stays closed", () => {

@@ -5,12 +5,17 @@
     locks, resources    who may begin; what is used up
     admission, requests, setting, asking
                         what comes in: checked one by one, with a code for everything that is wrong
+    plans, ranks        verbs made ready for a world; the order within a minute
     engine              the one state machine: submit, request, advance
-    events, logs, visibility
+    interrupting        who may break off whom
+    events, telling, logs, visibility
                         what comes out, and who gets to know it
     saving              state at any moment, carry from day to day
     explain             why an action has not started
     running, live       whole epochs in one go; a game loop
+    loading, checking, schema
+                        a file in, all its faults, its form
+    gantt               a run as a picture
 
 Public names:
 """

@@ -10,7 +10,10 @@ from msgspec import Struct
 
 from pendula.actions.duration import effective_minutes, is_factor, noise, product
 from pendula.actions.model import MINUTES_MOST, ActionDef, Code, Effort, Instance, Modifier, Options
+from pendula.actions.resources import AMOUNT_RULE, is_amount, plain
 from pendula.actions.skills import BadSkill, Level, Skills
+from pendula.kernel.canonical import encode
+from pendula.kernel.errors import NotCanonical
 from pendula.kernel.limits import Limit
 
 INSTANCES = Limit("actions_instances", 1_000_000, "instances", "LimitExceeded", "The epoch has too many instances")
@@ -20,6 +23,9 @@ RESOURCES_EACH = Limit("actions_resources_each", 32, "resources", "LimitExceeded
 FOLLOW_UPS = Limit("actions_follow_ups", 1000, "follow-ups", "LimitExceeded", "One minute has too many follow-ups")
 
 FIELDS = frozenset(Instance.__struct_fields__)
+
+
+ONE = Decimal(1)
 
 
 class Fault(Struct, frozen=True):
@@ -38,19 +44,35 @@ class Verb(Struct, frozen=True):
     skill: str
 
 
-def read_instance(raw: object) -> tuple[Instance, dict[str, Any] | None] | Fault:
+def read_instance(raw: object, needs_time: bool = True) -> tuple[Instance, dict[str, Any] | None] | Fault:
     """The instance and the fields nobody knows, or what is wrong with it."""
-    if type(raw) is Instance:
-        return raw, None
     try:
+        encode(raw)  # what has no canonical form could not be journalled
         instance = msgspec.convert(raw, Instance)
+    except NotCanonical as fault:
+        return Fault(Code.INVALID_ACTION, fault.message)
     except msgspec.ValidationError as fault:
         return Fault(Code.INVALID_ACTION, f"{fault}")
-    if instance.submitted_at is None and instance.t is None:
+    if needs_time and instance.submitted_at is None and instance.t is None:
         return Fault(Code.INVALID_ACTION, "Object missing required field `submitted_at`")
     if not isinstance(raw, dict) or FIELDS.issuperset(raw):
         return instance, None
     return instance, {name: value for name, value in raw.items() if name not in FIELDS}
+
+
+def field_of(raw: object, name: str) -> str | None:
+    """A text member of what may be an instance, if it has one that can be written down."""
+    found = raw.get(name) if isinstance(raw, dict) else getattr(raw, name, None)
+    return found if isinstance(found, str) and is_text(found) else None
+
+
+def id_of(raw: object) -> str | None:
+    return field_of(raw, "id")
+
+
+def is_text(value: str) -> bool:
+    """Whether a string can be written down: lone surrogates cannot."""
+    return value.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in value)
 
 
 def read_verb(name: str, raw: object) -> Verb | Fault:
@@ -62,8 +84,10 @@ def read_verb(name: str, raw: object) -> Verb | Fault:
     if definition.base_duration_min <= 0:
         minutes = definition.base_duration_min
         return Fault(Code.INVALID_DURATION, f"base_duration_min of {name} is {minutes}; allowed is 1 or more")
-    if any(not need.amount.is_finite() or need.amount < 0 for need in definition.resources):
-        return Fault(Code.INVALID_ACTION, f"The definition of {name}: an amount of a resource is below 0")
+    if not all(is_amount(need.amount) for need in definition.resources):
+        return Fault(Code.INVALID_ACTION, f"The definition of {name}: an amount of a resource is {AMOUNT_RULE}")
+    needs = tuple(msgspec.structs.replace(need, amount=plain(need.amount)) for need in definition.resources)
+    definition = msgspec.structs.replace(definition, resources=needs)
     return Verb(name, definition, tuple(sorted(set(definition.locks))), definition.skill or name)
 
 
@@ -86,40 +110,42 @@ class Timing(Struct, frozen=True):
 
 
 class Durations:
-    """Durations of instances in one world; those that depend on verb and actor alone are computed once."""
+    """Durations of instances in one world."""
 
     def __init__(self, skills: Skills, modifiers: tuple[Modifier, ...], options: Options) -> None:
         self._skills = skills
         self._modifiers = modifiers
         self._options = options
-        self._plain: dict[tuple[str, str], Timing | Fault] = {}
+        # Where this holds a duration depends on verb and actor alone, and may be remembered.
+        self.is_plain = not modifiers and options.noise_seed is None and not options.ask_modifiers
+
+        self.skilled = skills.actors
+
+    def plain(self, verb: Verb, actor: str | None) -> Timing | Fault:
+        """The duration where nothing but the verb and the skill of the actor matters."""
+        return self._timing(verb, actor, [], ONE)
 
     def timing(
         self, verb: Verb, instance: Instance, minute: int, epoch: int, asked: Mapping[str, Decimal]
     ) -> Timing | Fault:
         """Base, effort, skill and the modifiers that apply to a submission of this minute."""
-        if not self._modifiers and not asked and self._options.noise_seed is None:
-            key = (verb.name, instance.actor)
-            found = self._plain.get(key)
-            if found is None:
-                found = self._plain[key] = self._timing(verb, instance, {}, None)
-            return found
-        applied = {one.name: one.factor for one in self._modifiers if _applies(one, instance, minute)}
-        return self._timing(verb, instance, {**applied, **asked}, epoch)
+        applied = [(one.name, one.factor) for one in self._modifiers if _applies(one, instance, minute)]
+        seed = self._options.noise_seed
+        wobble = ONE if seed is None else noise(seed, epoch, instance.id)
+        return self._timing(verb, instance.actor, [*applied, *asked.items()], wobble)
 
     def _timing(
-        self, verb: Verb, instance: Instance, applied: Mapping[str, Decimal], epoch: int | None
+        self, verb: Verb, actor: str | None, applied: list[tuple[str, Decimal]], wobble: Decimal
     ) -> Timing | Fault:
-        level = self._skills.level(instance.actor, verb.skill)
-        if isinstance(level, BadSkill):
-            return Fault(level.code, level.message)
-        for name, value in applied.items():
+        for name, value in applied:
             if not is_factor(value):
                 return Fault(Code.INVALID_DURATION, f"The modifier {name} is {value}; allowed is above 0 up to 10")
-        factor = product(applied.values())
+        level = self._skills.level(actor, verb.skill)
+        if isinstance(level, BadSkill):
+            return Fault(level.code, level.message)
+        factor = product(value for _, value in applied)
         meta = _meta(level, applied, factor)
-        if self._options.noise_seed is not None and epoch is not None:
-            wobble = noise(self._options.noise_seed, epoch, instance.id)
+        if wobble is not ONE:
             factor = product((factor, wobble))
             meta["noise"] = wobble
         definition = verb.definition
@@ -129,12 +155,12 @@ class Durations:
         return Timing(minutes, meta or None)
 
 
-def _meta(level: Level, applied: Mapping[str, Decimal], factor: Decimal) -> dict[str, Any]:
+def _meta(level: Level, applied: list[tuple[str, Decimal]], factor: Decimal) -> dict[str, Any]:
     meta: dict[str, Any] = {}
     if level.overridden:
         meta["skill_override"] = level.level
     if applied:
-        meta["modifiers"] = {"names": sorted(applied), "f_mod": factor}
+        meta["modifiers"] = {"names": sorted(name for name, _ in applied), "f_mod": factor}
     return meta
 
 

@@ -1,14 +1,22 @@
-"""What user code is asked while a world goes on: modifiers at admission, what follows at the end of an action.
+"""What user code is asked at an admission: named factors on its duration.
 
 Answers are kept in the journal; a replay never asks.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from decimal import Decimal
 
 from pendula.actions.model import Instance, Options
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Outside
+
+
+class NoAnswers:
+    """The outside of a world that has no user code behind it: nothing applies, nothing follows."""
+
+    def ask(self, name: str, question: Json) -> Json:  # noqa: ARG002 - whatever is asked
+        return None
+
 
 NO_FACTOR = Decimal("NaN")
 NONE: Mapping[str, Decimal] = {}
@@ -23,19 +31,6 @@ def asked_modifiers(outside: Outside, options: Options, instance: Instance, minu
     if not isinstance(answer, Mapping):
         return NONE
     return {name: _factor(value) for name, value in sorted(answer.items())}
-
-
-def asked_follow_ups(outside: Outside, instance: Instance, outcome: Json) -> Sequence[Json]:
-    """`follow_up`: a list of further instances; anything else is taken as none."""
-    question: Json = {
-        "action_id": instance.id,
-        "actor": instance.actor,
-        "verb": instance.verb,
-        "process": instance.process,
-        "outcome": outcome,
-    }
-    answer = outside.ask("follow_up", question)
-    return answer if isinstance(answer, list) else ()
 
 
 def _factor(value: Json) -> Decimal:

@@ -12,20 +12,20 @@ from pendula.actions.model import Code
 from pendula.kernel.canonical import Json
 
 
-class Submit(Struct, frozen=True, tag="submit"):
+class Submit(Struct, frozen=True, tag="submit", forbid_unknown_fields=True):
     """Instances to be validated one by one; a bad one is rejected and disturbs nobody."""
 
     actions: tuple[Any, ...]
 
 
-class Request(Struct, frozen=True, tag="request"):
+class Request(Struct, frozen=True, tag="request", forbid_unknown_fields=True):
     """Interrupts, cancellations and resumptions, each `{at | t, …}`; a malformed one is a diagnostic."""
 
     interrupts: tuple[Json, ...] = ()
     commands: tuple[Json, ...] = ()
 
 
-class Advance(Struct, frozen=True, tag="advance"):
+class Advance(Struct, frozen=True, tag="advance", forbid_unknown_fields=True):
     """Let everything happen up to minute `to` of the run. At the end of an epoch only ends happen; the rest of that
     minute belongs to the next epoch."""
 

@@ -8,6 +8,7 @@ With a journal everything is durable before it is told, and user code (hooks, mo
 on replay: its answers stand in the journal.
 """
 
+import logging
 from collections.abc import Callable, Generator, Iterable, Mapping
 from time import sleep as sleep_seconds
 from typing import Any, TypeAlias
@@ -15,7 +16,19 @@ from typing import Any, TypeAlias
 import msgspec
 
 from pendula.actions.engine import World
-from pendula.actions.events import Advance, Command, Diagnostic, Event, Rejection, Request, Submit
+from pendula.actions.events import (
+    Advance,
+    Command,
+    Diagnostic,
+    End,
+    Event,
+    Interrupted,
+    Rejection,
+    Request,
+    Start,
+    Submit,
+    VisibilityChange,
+)
 from pendula.actions.model import Instance
 from pendula.kernel.bodies import Nobody, Recorder
 from pendula.kernel.canonical import Json
@@ -30,6 +43,15 @@ Step: TypeAlias = Instance | Mapping[str, Json]
 Process: TypeAlias = Generator[Step, Mapping[str, Json], None]
 Hook: TypeAlias = Callable[[Mapping[str, Json]], Iterable[Step]]
 Modifiers: TypeAlias = Callable[[Mapping[str, Json]], Mapping[str, Json]]
+
+
+OBSERVED: dict[type, str] = {
+    Start: "on_action_start",
+    End: "on_action_end",
+    Interrupted: "on_interrupt",
+    VisibilityChange: "on_visibility_change",
+}
+log = logging.getLogger(__name__)
 
 
 class Refused(InputRefused):
@@ -53,6 +75,8 @@ class LiveWorld:
         options |= {"follow_ups": True} if hook else {}
         options |= {"ask_modifiers": True} if modifiers else {}
         self._voice = _Voice(hook, modifiers)
+        self._observers: list[object] = []
+        self.trouble: list[Exception] = []  # of observers
         self.config: dict[str, Json] = {**config, "options": options}
         self._driver: Driver[Command, Event] | None = None
         engine = World.create(self.config)
@@ -100,8 +124,7 @@ class LiveWorld:
         events: list[Event] = []
         while self.minute < latest and not any(map(found, events)):
             due = self.engine.next_due()
-            # At the end of an epoch the second half of a minute needs a step beyond it.
-            to = latest if due is None else max(due, self.minute + (due == self.minute == self.engine.boundary))
+            to = latest if due is None else due
             events += self.advance_to(min(to, latest))
             if due is not None and due > latest:
                 break
@@ -132,6 +155,11 @@ class LiveWorld:
         if first is not None:
             self._apply(Submit((first,)))
         return key
+
+    def observe(self, observer: object) -> None:
+        """Call its `on_action_start`, `on_action_end`, `on_interrupt` and `on_visibility_change`, as far as it has
+        them, with each event in order. What goes wrong there is logged and kept in `trouble`; it disturbs nothing."""
+        self._observers.append(observer)
 
     def why(self, action_id: str) -> Reason:
         return self.engine.why({"action": action_id})
@@ -165,7 +193,20 @@ class LiveWorld:
             outcome = ticket.outcome
         if outcome.refusal is not None:
             raise Refused(outcome.refusal.message, reason=outcome.refusal.code)
+        for observer in self._observers:
+            self._show(observer, outcome.events)
         return outcome
+
+    def _show(self, observer: object, events: Iterable[Event]) -> None:
+        for event in events:
+            method = getattr(observer, OBSERVED.get(type(event), ""), None)
+            if method is None:
+                continue
+            try:
+                method(event)
+            except Exception as trouble:
+                log.exception("an observer failed")
+                self.trouble.append(trouble)
 
 
 class _Voice:

@@ -10,6 +10,8 @@ from enum import IntEnum
 from heapq import heappop, heappush
 from typing import Any
 
+from msgspec import Struct
+
 from pendula.actions.model import ActionDef, Instance
 
 # Queue keys are one integer: the rank of a preempting action above the admission number.
@@ -24,45 +26,45 @@ class Stage(IntEnum):
     OVER = 4
 
 
-class Action:
+# Looking a member up in its class costs as much as the comparison it is for.
+WAITING = Stage.WAITING
+
+
+class Action(Struct, eq=False):
     """An admitted instance and where it stands. Times are minutes of the run."""
 
-    __slots__ = (
-        "admission",
-        "definition",
-        "ending",
-        "instance",
-        "joined",
-        "key",
-        "locks",
-        "meta",
-        "minutes",
-        "priority",
-        "remaining",
-        "seen",
-        "segment",
-        "stage",
-        "t_end",
-    )
+    instance: Instance
+    plan: Any  # the Plan of its verb; not named here, because plans are made of locks
+    admission: int
+    key: int  # its place in every queue
+    minutes: int
+    remaining: int
+    locks: "tuple[Lock, ...]"
+    joined: int
+    stage: Stage = WAITING
+    segment: int = 0
+    t_end: int = 0
+    ending: int = -1  # the handle of its end in the queue of events, while it runs
+    seen: bool = False  # by the player character
+    meta: dict[str, Any] | None = None  # facts for the first start
 
-    def __init__(
-        self, instance: Instance, definition: ActionDef, admission: int, minutes: int, locks: "tuple[Lock, ...]"
-    ) -> None:
-        self.instance = instance
-        self.definition = definition
-        self.admission = admission
-        self.minutes = minutes
-        self.remaining = minutes
-        self.locks = locks
-        self.priority = definition.priority if instance.priority is None else instance.priority
-        self.key = admission - KEY_OF_RANK * self.priority if definition.preempts else admission
-        self.stage = Stage.WAITING
-        self.segment = 0
-        self.seen = False  # by the player character
-        self.joined = 0
-        self.t_end = 0
-        self.ending = -1  # the handle of its end in the queue of events, while it runs
-        self.meta: dict[str, Any] | None = None  # facts for the first start
+    @property
+    def definition(self) -> ActionDef:
+        found: ActionDef = self.plan.definition
+        return found
+
+    @property
+    def priority(self) -> int:
+        return priority_of(self.instance, self.plan.definition)
+
+
+def priority_of(instance: Instance, definition: ActionDef) -> int:
+    return definition.priority if instance.priority is None else instance.priority
+
+
+def key_of(instance: Instance, definition: ActionDef, admission: int) -> int:
+    """First come first; preempting ones before all others, the most important first."""
+    return admission - KEY_OF_RANK * priority_of(instance, definition) if definition.preempts else admission
 
 
 class Lock:
@@ -80,14 +82,14 @@ class Lock:
         queue = self.queue
         while queue:
             action = queue[0][1]
-            if action.stage is Stage.WAITING:
+            if action.stage is WAITING:
                 return action
             heappop(queue)
         return None
 
     def waiting(self) -> list[Action]:
         """Everybody in the queue, in its order."""
-        return [action for _, action in sorted(self.queue, key=lambda entry: entry[0]) if action.stage is Stage.WAITING]
+        return [action for _, action in sorted(self.queue, key=lambda entry: entry[0]) if action.stage is WAITING]
 
 
 class LockTable:
@@ -117,7 +119,7 @@ class LockTable:
 
 def join(action: Action, minute: int) -> None:
     """Stand in all queues at once."""
-    action.stage = Stage.WAITING
+    action.stage = WAITING
     action.joined = minute
     for lock in action.locks:
         heappush(lock.queue, (action.key, action))
@@ -125,23 +127,17 @@ def join(action: Action, minute: int) -> None:
 
 def can_start(action: Action) -> bool:
     """Whether every lock is free and the action is first in every queue."""
-    return all(lock.holder is None and lock.first() is action for lock in action.locks)
+    for lock in action.locks:
+        if lock.holder is not None:
+            return False
+        # Mostly the first entry is alive; only then it may be looked at without asking for it.
+        if lock.queue[0][1] is not action and lock.first() is not action:
+            return False
+    return True
 
 
 def is_first_everywhere(action: Action) -> bool:
     return all(lock.first() is action for lock in action.locks)
-
-
-def take(action: Action) -> None:
-    """Leave all queues and hold all locks; only for one that can start."""
-    for lock in action.locks:
-        heappop(lock.queue)
-        lock.holder = action
-
-
-def release(action: Action) -> None:
-    for lock in action.locks:
-        lock.holder = None
 
 
 def holders(action: Action) -> list[Action]:

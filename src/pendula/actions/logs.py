@@ -6,9 +6,16 @@ the present chunk, with copies of what it reveals.
 
 from collections.abc import Iterable
 
-from pendula.actions.events import WORLD_EVENTS, EpochBegan, Event, VisibilityChange, WorldEvent
+import msgspec
+
+from pendula.actions.events import WORLD_EVENTS, End, EpochBegan, Event, Start, VisibilityChange, WorldEvent
 from pendula.kernel.canonical import encode
 from pendula.kernel.disk import Disk
+
+# segment, d, t_end, waited, admission: with more, the first start has something to tell of its making.
+ORDINARY_START = 5
+
+_encode = msgspec.json.Encoder(order="sorted").encode
 
 CHANNELS = ("world", "pc", "sys", "ally")
 
@@ -45,7 +52,7 @@ class Logs:
     def _take(self, event: WorldEvent) -> None:
         if self.first_seq is None:
             self.first_seq = event.seq
-        line = encode(event)
+        line = _line(event)
         self.world.append(line)
         if event.pc:
             copies = self._revealed(event) if isinstance(event, VisibilityChange) else []
@@ -56,6 +63,16 @@ class Logs:
         first = self.first_seq or 0
         places = [seq - first for seq in event.meta["reveals"]]
         return [self.world[place] for place in places if 0 <= place < len(self.world)]
+
+
+def _line(event: WorldEvent) -> bytes:
+    """The canonical bytes of an event. What an ordinary start or end holds needs no checking: texts and integers."""
+    if type(event) is End or (type(event) is Start and len(event.meta) == ORDINARY_START):
+        try:
+            return _encode(event)
+        except (TypeError, ValueError, OverflowError):
+            pass  # a lone surrogate in an id, an integer too long: the careful way says where
+    return encode(event)
 
 
 def audio_name(epoch: int, slot: int, channel: str) -> str:

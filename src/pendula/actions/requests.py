@@ -78,9 +78,14 @@ def _command(raw: Json, setting: Setting) -> Wish | Fault:
 
 def _minute(form: InterruptForm | CommandForm, setting: Setting) -> int | str:
     """The minute of a request, or what is wrong with its time."""
-    if form.t is not None and form.at is None:
-        return form.t if form.t >= 0 else f"t is {form.t}; allowed is 0 or more"
-    if form.at is None or form.t is not None:
+    if (form.t is None) == (form.at is None):
         return "Exactly one of `at` and `t` says when"
-    found = setting.minute_of(form.at)
-    return found.message if isinstance(found, Fault) else found[0]
+    minute = form.t
+    if minute is None:
+        found = setting.minute_of(form.at)
+        if isinstance(found, Fault):
+            return found.message
+        minute = found[0]
+    if not 0 <= minute <= setting.latest:
+        return f"minute {minute} is outside of the run; allowed is 0 to {setting.latest}"
+    return minute

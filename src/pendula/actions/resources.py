@@ -15,6 +15,24 @@ from pendula.actions.model import Need
 EXACT = Context(prec=200, traps=[Inexact, Rounded])
 ZERO = Decimal(0)
 
+# So that sums stay within the digits above, however many are added.
+DIGITS_MOST = 50
+AMOUNT_RULE = f"not a number from 0 with at most {DIGITS_MOST} digits"
+
+
+def is_amount(value: Decimal) -> bool:
+    """Whether a number can be reckoned with as an amount."""
+    if not value.is_finite() or value < 0:
+        return False
+    digits, exponent = value.as_tuple()[1:]
+    return isinstance(exponent, int) and -DIGITS_MOST <= exponent <= DIGITS_MOST and len(digits) <= DIGITS_MOST
+
+
+def plain(value: Decimal) -> Decimal:
+    """The same number as canonical bytes give it back, so that it reads the same after a restore."""
+    text = format(value, "f")
+    return Decimal((text.rstrip("0").rstrip(".") if "." in text else text) or "0")
+
 
 class Stock(Struct):
     """One resource."""

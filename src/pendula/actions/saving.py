@@ -4,24 +4,27 @@ Ends, holds and whose turn it is are not stored: they follow from the actions. A
 epoch with all minutes counted from the start of the next, and a digest over it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
 
-from pendula.actions.locks import Action, Stage
-from pendula.actions.model import ActionDef, Instance, KnowledgeItem
+from pendula.actions.admission import INSTANCES
+from pendula.actions.locks import Action, Stage, key_of
+from pendula.actions.model import MINUTES_MOST, ActionDef, Instance, KnowledgeItem
+from pendula.actions.ranks import FOLLOWING, LATE, SUBMITTED
 from pendula.actions.requests import Wish
 from pendula.actions.resources import Stock
 from pendula.actions.setting import InvalidCarryOver
-from pendula.kernel.canonical import Json, decode, digest, encode
-from pendula.kernel.errors import InputRefused
+from pendula.kernel.canonical import Json, Reader, decode, digest, encode
+from pendula.kernel.errors import InputRefused, NotCanonical
 
 if TYPE_CHECKING:
     from pendula.actions.engine import World
 
 FORMAT = 1
+WAITING_RANKS = (LATE, SUBMITTED, FOLLOWING)
 
 
 class SavedAction(Struct, array_like=True):
@@ -45,8 +48,7 @@ class SavedWorld(Struct):
     epoch: int
     next_admission: int
     next_event: int
-    admitted_in_epoch: int
-    follow_ups: tuple[int, int]
+    full_at: int
     used_ids: list[str]
     reported: list[str]
     extras: dict[str, Any]
@@ -65,13 +67,17 @@ def save(world: "World") -> bytes:
 
 def _saved(world: "World", shift: int = 0) -> SavedWorld:
     """The world with every minute counted from `shift`."""
-    definitions: dict[int, int] = {}
+    places: dict[int, int] = {}
     listed: list[ActionDef] = []
     actions: list[SavedAction] = []
     for action in sorted(world.actions.values(), key=lambda one: one.admission):
-        place = definitions.setdefault(id(action.definition), len(listed))
-        if place == len(listed):
-            listed.append(action.definition)
+        definition = action.definition
+        place = places.get(id(definition))
+        if place is None:
+            # Equal definitions are one, whatever objects they are: else a restored world would save other bytes.
+            if definition not in listed:
+                listed.append(definition)
+            place = places[id(definition)] = listed.index(definition)
         actions.append(_saved_action(action, place, shift))
     submitted: list[tuple[int, int, Instance]] = []
     wishes: list[Wish] = []
@@ -85,14 +91,16 @@ def _saved(world: "World", shift: int = 0) -> SavedWorld:
         world.epoch if not shift else 0,
         world.next_admission,
         world.next_event,
-        world.admitted_in_epoch if not shift else 0,
-        (world.follow_ups[0] - shift, world.follow_ups[1]),
+        world.full_at if not shift else world.next_admission + INSTANCES.default,
         sorted(world.used_ids),
         sorted(world.reported),
         world.extras,
         sorted(world.locks.by_name),
         world.resources.stocks,
-        [item for _, item in sorted(world.knowledge.items())],
+        [
+            msgspec.structs.replace(item, freshness=item.freshness - shift)
+            for _, item in sorted(world.knowledge.items())
+        ],
         listed,
         actions,
         submitted,
@@ -116,24 +124,51 @@ def _saved_action(action: Action, definition: int, shift: int) -> SavedAction:
     )
 
 
+_read_world: Reader[SavedWorld] = Reader(SavedWorld)
+
+
 def restore(world: "World", state: bytes) -> None:
     """Put a fresh world where the saved one was; `InputRefused` for what is no such state, before it is used."""
     try:
-        saved = msgspec.json.decode(state, type=SavedWorld)
+        saved = _read_world(state)
     except (msgspec.DecodeError, UnicodeDecodeError) as trouble:
         raise InputRefused(f"This is no state of a world: {trouble}") from None
     _put(world, saved)
 
 
+def _contradictions(world: "World", saved: SavedWorld) -> Iterator[str]:
+    """What cannot be true of any world, however it came about."""
+    horizon, latest = world.setting.horizon, world.setting.latest
+    if not saved.epoch * horizon <= saved.minute <= min((saved.epoch + 1) * horizon, latest):
+        yield "its minute lies outside of its epoch"
+    numbers = [one.admission for one in saved.actions]
+    if len(set(numbers)) < len(numbers) or any(not 0 <= number < saved.next_admission for number in numbers):
+        yield "admission numbers are given twice, or not yet"
+    if len({one.instance.id for one in saved.actions}) < len(numbers):
+        yield "an action is there twice"
+    for one in saved.actions:
+        if not 0 <= one.definition < len(saved.definitions) or one.stage not in tuple(Stage)[:-1]:
+            yield f"{one.instance.id} has no definition or no stage"
+        elif one.stage == Stage.RUNNING and not saved.minute < one.t_end <= latest + MINUTES_MOST:
+            yield f"{one.instance.id} runs and should have ended, or never ends"
+        elif one.stage == Stage.HELD and not saved.minute <= one.joined <= latest + MINUTES_MOST:
+            yield f"{one.instance.id} is held without an end"
+    if any(rank not in WAITING_RANKS or minute < saved.minute for minute, rank, _ in saved.submitted):
+        yield "something was submitted for the past, or as nobody submits"
+    if any(wish.minute < saved.minute for wish in saved.wishes):
+        yield "something is asked for in the past"
+
+
 def _put(world: "World", saved: SavedWorld) -> None:
+    for contradiction in _contradictions(world, saved):
+        raise InputRefused(f"This is no state of a world: {contradiction}")
     world.minute = saved.minute
     world.epoch = saved.epoch
     world.epoch_start = saved.epoch * world.setting.horizon
     world.boundary = world.epoch_start + world.setting.horizon
     world.next_admission = saved.next_admission
     world.next_event = saved.next_event
-    world.admitted_in_epoch = saved.admitted_in_epoch
-    world.follow_ups = saved.follow_ups
+    world.full_at = saved.full_at
     world.used_ids = set(saved.used_ids)
     world.reported = set(saved.reported)
     world.extras = saved.extras
@@ -143,22 +178,35 @@ def _put(world: "World", saved: SavedWorld) -> None:
     for one in saved.actions:
         _put_action(world, one, saved)
     for minute, rank, instance in saved.submitted:
-        world.queue.push(minute, rank, instance)
+        world.put_submitted(minute, rank, instance)
     for wish in saved.wishes:
         world.put_wish(wish)
-    world.wake_whoever_is_first()
+    if world.minute == world.boundary:
+        world.wake_whoever_is_first()
     if broken := list(world.broken()):
         raise InputRefused(f"This is no state of a world: {', '.join(broken)}", broken=broken)
 
 
 def _put_action(world: "World", one: SavedAction, saved: SavedWorld) -> None:
-    if not 0 <= one.definition < len(saved.definitions) or one.stage not in tuple(Stage)[:-1]:
-        raise InputRefused("This is no state of a world: an action has no definition or no stage")
     locks = world.locks.of(one.locks)
-    action = Action(one.instance, saved.definitions[one.definition], one.admission, one.minutes, locks)
-    action.remaining, action.segment, action.stage = one.remaining, one.segment, Stage(one.stage)
-    action.joined, action.t_end, action.meta = one.joined, one.t_end, one.meta
-    world.put_action(action)
+    plan = world.plans.of_definition(one.instance.verb, saved.definitions[one.definition], locks)
+    key = key_of(one.instance, plan.definition, one.admission)
+    world.put_action(
+        Action(
+            one.instance,
+            plan,
+            one.admission,
+            key,
+            one.minutes,
+            one.remaining,
+            locks,
+            one.joined,
+            Stage(one.stage),
+            one.segment,
+            one.t_end,
+            meta=one.meta,
+        )
+    )
 
 
 def carry_of(world: "World") -> dict[str, Json]:
@@ -169,7 +217,8 @@ def carry_of(world: "World") -> dict[str, Json]:
         "format": FORMAT,
         "epoch": world.setting.first_epoch + world.epoch + 1,
         "start_at": world.setting.display(shift),
-        "running": [_record(action, shift) for _, action in sorted(world.running.items())],
+        "minutes": world.setting.horizon,
+        "running": [_record(action, shift) for action in world.running()],
         "state": decode(encode(_saved(world, shift))),
     }
     return {**body, "digest": digest(body)}
@@ -195,8 +244,14 @@ def take_up(world: "World", carry: Json) -> None:
     if not isinstance(carry, Mapping) or carry.get("format") != FORMAT:
         raise InvalidCarryOver(f"The carry is not of format {FORMAT}")
     body = {name: value for name, value in carry.items() if name != "digest"}
-    if digest(body) != carry.get("digest"):
+    try:
+        found = digest(body)
+    except NotCanonical as fault:
+        raise InvalidCarryOver(f"The carry holds what no carry can hold: {fault.message}") from None
+    if found != carry.get("digest"):
         raise InvalidCarryOver("The carry was changed: its digest does not hold")
+    if carry.get("minutes") != world.setting.horizon:
+        raise InvalidCarryOver(f"The carry is of epochs of {carry.get('minutes')} minutes, not {world.setting.horizon}")
     expected = (world.setting.first_epoch, world.setting.display(0))
     if (carry.get("epoch"), carry.get("start_at")) != expected:
         raise InvalidCarryOver(
@@ -207,3 +262,6 @@ def take_up(world: "World", carry: Json) -> None:
         restore(world, encode(carry.get("state")))
     except InputRefused as fault:
         raise InvalidCarryOver(fault.message) from None
+    if world.minute != 0:
+        raise InvalidCarryOver(f"The carry begins at minute {world.minute} of its epoch, not at 0")
+    world.wake_whoever_is_first()

@@ -8,13 +8,16 @@ import msgspec
 
 from pendula.actions.admission import Durations, Fault, Verb, read_verb
 from pendula.actions.model import Code, EpochFrame, Instance, KnowledgeItem, Modifier, Options
-from pendula.actions.resources import ResourceTable
+from pendula.actions.resources import AMOUNT_RULE, ResourceTable, is_amount, plain
 from pendula.actions.skills import Skills
 from pendula.actions.visibility import Circle, sees
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Refusal
 from pendula.kernel.errors import InputRefused
-from pendula.kernel.time import Instant, MixedTimes, format_iso, minutes_between_ceil, parse_iso, plus_minutes
+from pendula.kernel.time import MINUTE, Instant, MixedTimes, format_iso, minutes_between_ceil, parse_iso, plus_minutes
+
+# Nothing is planned beyond it: what takes long or waits long still ends within the years that can be written.
+LAST_DAY = parse_iso("9000-01-01T00:00:00Z")
 
 FIELDS = (
     "epoch",
@@ -60,6 +63,7 @@ class Setting:
         self.verbs: dict[str, Verb | Fault] = {
             name: read_verb(name, raw) for name, raw in _object(config, "action_defs").items()
         }
+        self.has_preempting = any(isinstance(verb, Verb) and verb.definition.preempts for verb in self.verbs.values())
         modifiers = tuple(self._in_minutes(one) for one in self._modifiers(config))
         skills = Skills(_object(config, "skills"), _object(config, "skill_weights"))
         self.durations = Durations(skills, modifiers, self.options)
@@ -68,8 +72,13 @@ class Setting:
         self._items: tuple[KnowledgeItem, ...] = _read(
             _object(config, "world_state"), "knowledge", tuple[KnowledgeItem, ...], ()
         )
-        if any(not amount.is_finite() or amount < 0 for amount in self._amounts.values()):
-            raise InvalidSetting("An amount of a resource is below 0", path="$.resources")
+        for name, amount in self._amounts.items():
+            if not is_amount(amount):
+                raise InvalidSetting(f"{name} is {AMOUNT_RULE}", path=f"$.resources.{name}")
+        self._amounts = {name: plain(amount) for name, amount in self._amounts.items()}
+        _check_share(self.options.confidence_threshold, "$.options.confidence_threshold")
+        for number, item in enumerate(self._items):
+            _check_share(item.confidence, f"$.world_state.knowledge[{number}].confidence")
 
     @classmethod
     def read(cls, config: Json) -> "Setting":
@@ -88,40 +97,53 @@ class Setting:
         """The ISO time of a minute."""
         return format_iso(plus_minutes(self.start, minute))
 
+    def micros_of(self, minute: int) -> int:
+        return self.start.micros + minute * MINUTE
+
     def submitted(self, instance: Instance) -> tuple[int, int] | Fault:
         """The minute from which an instance may start (a started minute counts), and its true time in microseconds."""
-        if instance.t is not None:
-            return instance.t, self.start.micros + instance.t * 60_000_000
-        return self.minute_of(instance.submitted_at)
+        if instance.t is None:
+            return self.minute_of(instance.submitted_at)
+        if abs(instance.t) > self.latest:
+            return Fault(Code.INVALID_TIMESTAMP, f"t is {instance.t}; allowed is {-self.latest} to {self.latest}")
+        return instance.t, self.micros_of(instance.t)
 
     def minute_of(self, text: object) -> tuple[int, int] | Fault:
         try:
             instant = parse_iso(text)
-            return minutes_between_ceil(self.start, instant), instant.micros
+            minute = minutes_between_ceil(self.start, instant)
         except InputRefused as fault:
             return Fault(Code.INVALID_TIMESTAMP, fault.message)
+        if minute > self.latest:
+            return Fault(
+                Code.INVALID_TIMESTAMP, f"{text} is too far away; the last minute is {self.display(self.latest)}"
+            )
+        return minute, instant.micros
 
     def shows(self, instance: Instance) -> bool:
         """Whether the player character sees the events of an instance."""
         return self.circle.pc is not None and sees(instance, self.circle.pc, self.circle)
 
-    def no_way_back(self, now: int, to: int) -> Refusal:
-        return Refusal(
-            "time_goes_forward", f"It is minute {now}; time does not go back to {to}.", {"now": now, "to": to}
-        )
+    def no_such_time(self, now: int, to: int) -> Refusal:
+        if to > now:
+            message = f"Minute {to} is too far away; the last is {self.latest}."
+            return Refusal("too_far_away", message, {"to": to, "latest": self.latest})
+        message = f"It is minute {now}; time does not go back to {to}."
+        return Refusal("time_goes_forward", message, {"now": now, "to": to})
 
     def _frame(self, config: Mapping[str, Any]) -> EpochFrame:
         try:
             frame = msgspec.convert(config.get("epoch"), EpochFrame)
             self.start: Instant = parse_iso(frame.start_at)
+            self.latest = (LAST_DAY.micros - self.start.micros) // MINUTE
             lasting = parse_iso(frame.end_at) - self.start
         except (msgspec.ValidationError, MixedTimes) as fault:
             raise InvalidEpoch(f"The epoch: {fault}", path="$.epoch") from None
         except InputRefused as fault:
             raise InvalidEpoch(f"The epoch: {fault.message}", path="$.epoch") from None
-        if lasting != self.horizon * 60_000_000:
+        if lasting != self.horizon * MINUTE:
             raise InvalidEpoch(
-                f"The epoch lasts {lasting // 60_000_000} minutes; "
+                f"The epoch lasts {lasting // MINUTE} minutes; "
                 f"{self.options.slots} slots of {self.slot_minutes} minutes are {self.horizon}",
                 path="$.epoch.end_at",
             )
@@ -160,7 +182,13 @@ def _read(config: Mapping[str, Any], name: str, kind: Any, absent: Any) -> Any:
     value = config.get(name)
     if value is None:
         value = absent
+    path = f"$.world_state.{name}" if name in ("modifiers", "knowledge") else f"$.{name}"
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as fault:
-        raise InvalidSetting(f"{name}: {fault}", path=f"$.{name}") from None
+        raise InvalidSetting(f"{name}: {fault}", path=path) from None
+
+
+def _check_share(value: Decimal, path: str) -> None:
+    if not value.is_finite() or not 0 <= value <= 1:
+        raise InvalidSetting(f"{value} is no number from 0 to 1", path=path)

@@ -26,7 +26,7 @@ class SkillRule(Struct, frozen=True):
 class Matrix(Struct, frozen=True):
     """How somebody behaves, each dimension from -1 to 1, and levels that are set by hand."""
 
-    matrix: dict[str, Decimal]
+    matrix: dict[str, Decimal] = {}
     override: dict[str, int] = {}
 
 
@@ -54,15 +54,15 @@ class Skills:
     """The skills of all actors, as the file gives them."""
 
     def __init__(self, actors: dict[str, Any], rules: dict[str, Any]) -> None:
-        self._actors = actors
+        self.actors = actors
         self._rules = rules
 
-    def level(self, actor: str, skill: str) -> Level | BadSkill:
+    def level(self, actor: str | None, skill: str) -> Level | BadSkill:
         """The level that counts; `ORDINARY` where nothing is said."""
-        given = self._actors.get(actor)
-        if given is None:
+        given = None if actor is None else self.actors.get(actor)
+        if actor is None or given is None:
             return Level(ORDINARY)
-        if isinstance(given, dict) and isinstance(given.get("matrix"), dict):
+        if isinstance(given, dict) and not {"matrix", "override"}.isdisjoint(given):
             return self._from_matrix(actor, skill, given)
         if not isinstance(given, dict):
             return BadSkill(Code.INVALID_SKILL_LEVEL, f"The skills of {actor} are no object")
@@ -74,7 +74,7 @@ class Skills:
         except msgspec.ValidationError as fault:
             return BadSkill(Code.INVALID_MATRIX, f"The matrix of {actor}: {fault}")
         for dimension, value in sorted(behaviour.matrix.items()):
-            if not -1 <= value <= 1:
+            if not value.is_finite() or not -1 <= value <= 1:
                 return BadSkill(Code.INVALID_MATRIX, f"{dimension} of {actor} is {value}; allowed is -1 to 1")
         if skill in behaviour.override:
             checked = _checked(behaviour.override[skill], actor, skill)
@@ -85,6 +85,8 @@ class Skills:
             rule = msgspec.convert(self._rules[skill], SkillRule)
         except msgspec.ValidationError as fault:
             return BadSkill(Code.INVALID_MATRIX, f"The weights of {skill}: {fault}")
+        if not all(weight.is_finite() for weight in (rule.base, *rule.weights.values())):
+            return BadSkill(Code.INVALID_MATRIX, f"The weights of {skill}: one is no finite number")
         return Level(derived(rule, behaviour.matrix))
 
 

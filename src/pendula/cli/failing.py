@@ -7,7 +7,8 @@
     130  interrupted
     141  the reader of our output went away
 
-Knows neither typer nor rich: it also has to say that they are missing. `PENDULA_DEBUG=1` adds the traceback.
+A stream that was closed before we began takes whatever is said, and the exit code stays what it is. Knows neither typer
+nor rich: it also has to say that they are missing. `PENDULA_DEBUG=1` adds the traceback.
 """
 
 import os
@@ -62,6 +63,7 @@ def wants_json(arguments: Sequence[str]) -> bool:
 
 def ending(arguments: Sequence[str], work: Callable[[], int]) -> int:
     """The exit code of `work`; whatever stops it is told on stderr and becomes the exit code."""
+    _open_closed_streams()
     try:
         code = work()
         sys.stdout.flush()
@@ -71,6 +73,11 @@ def ending(arguments: Sequence[str], work: Callable[[], int]) -> int:
     except BrokenPipeError:
         _drain(sys.stdout)
         return READER_GONE
+    except SystemExit as leaving:
+        # Rich, which draws the help, makes an exit with 1 of a reader who goes away.
+        if isinstance(leaving.__context__, BrokenPipeError):
+            return READER_GONE
+        raise
     except Exception as error:
         failure = understood(error)
         if failure is not error:
@@ -108,6 +115,13 @@ def report(error: PendulaError, as_json: bool) -> None:
     else:
         sys.stderr.write("\n".join(_lines(error)) + "\n")
     sys.stderr.flush()
+
+
+def _open_closed_streams() -> None:
+    """Put nowhere in the place of closed streams, lest the next file we open get their numbers and what others say."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
 
 
 def _drain(stream: TextIO) -> None:

@@ -29,9 +29,12 @@ class UnknownRoom(InputRefused):
     code = "unknown_room"
 
 
-GROUPS: Mapping[str, Group] = {}
+GROUPS: Mapping[str, Group] = {
+    "actions": Group("pendula.cli.commands.actions:actions", "Actions of actors: run a file, check it, ask why."),
+}
 
 ENGINES: Mapping[str, str] = {
+    "actions": "pendula.actions.engine:World",
     "tally": "pendula.testing.tally:Tally",
 }
 

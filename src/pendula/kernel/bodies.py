@@ -6,14 +6,13 @@ snapshot  {"decisions", "state"}
 """
 
 from collections.abc import Iterable, Sequence
-from decimal import Decimal
 from hashlib import sha256
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
 
-from pendula.kernel.canonical import Json, decode, encode
+from pendula.kernel.canonical import Json, Reader, decode, encode
 from pendula.kernel.engine import Engine, Outcome
 from pendula.kernel.errors import PendulaError
 
@@ -37,9 +36,12 @@ class Meta(Struct, frozen=True):
 
 
 class InputBody(Struct, frozen=True):
-    answers: tuple[Answer, ...]
+    answers: Raw
     command: Raw
     meta: Meta
+
+    def stored_answers(self) -> tuple[Answer, ...]:
+        return _read_answers(self.answers)
 
 
 class OutcomeBody(Struct, frozen=True):
@@ -99,33 +101,27 @@ def recorded_outcome(body: OutcomeBody) -> Json:
     }
 
 
-def input_body(command: bytes, answers: Sequence[Answer], meta: Meta) -> bytes:
-    return b'{"answers":%b,"command":%b,"meta":%b}' % (
-        b"[]" if not answers else encode(list(answers)),
-        command,
-        encode(meta),
-    )
+def input_body(command: bytes, answers: Sequence[Answer], meta: bytes) -> bytes:
+    return b'{"answers":%b,"command":%b,"meta":%b}' % (encode(list(answers)) if answers else b"[]", command, meta)
 
 
 def snapshot_body(decisions: int, state: bytes) -> bytes:
     return b'{"decisions":%d,"state":%b}' % (decisions, state)
 
 
-# Numbers without a type of their own come back exact: a float would give other canonical bytes.
-read_input = msgspec.json.Decoder(InputBody, float_hook=Decimal).decode
+read_input = msgspec.json.Decoder(InputBody).decode
 read_outcome = msgspec.json.Decoder(OutcomeBody).decode
 read_snapshot = msgspec.json.Decoder(SnapshotBody).decode
 
 
-class CommandReader(Generic[C]):
-    """Decodes the commands of one kind of engine."""
+_read_answers: Reader[tuple[Answer, ...]] = Reader(tuple[Answer, ...])
+
+
+class CommandReader(Reader[C]):
+    """Decodes the commands of one kind of engine; raises `msgspec.DecodeError` for what is none."""
 
     def __init__(self, engine: type[Engine[C, Any]]) -> None:
-        self._decode = msgspec.json.Decoder(engine.commands, float_hook=Decimal).decode
-
-    def __call__(self, data: bytes | Raw) -> C:
-        """Raises `msgspec.ValidationError` for what is no command of this engine."""
-        return self._decode(data)  # type: ignore[no-any-return]
+        super().__init__(engine.commands)
 
 
 class AnswersDiffer(PendulaError):
@@ -155,10 +151,12 @@ class Recorder:
         self.answers: list[Answer] = []
 
     def ask(self, name: str, question: Json) -> Json:
-        # Through bytes and back, so that the engine sees live exactly what it will see on replay.
-        answer = decode(encode(self._real.ask(name, question)))
-        self.answers.append(Answer(name, question, answer))
-        return answer
+        # Through bytes and back, so that the engine sees live exactly what it will see on replay; and in copies of
+        # its own, so that nothing it does to an answer changes what is kept.
+        asked = encode(question)
+        said = encode(self._real.ask(name, question))
+        self.answers.append(Answer(name, decode(asked), decode(said)))
+        return decode(said)
 
 
 class Recorded:

@@ -13,7 +13,7 @@ from hashlib import sha256
 from json.encoder import encode_basestring
 from re import compile as regex
 from types import NoneType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 else:
     # msgspec takes no recursive alias as the type of a field, and no union of str and Decimal.
     Json = Any
+
+T = TypeVar("T")
 
 # Where a value lies: its parent's place and the key or index in it. Turned into text only when something is wrong.
 Place: TypeAlias = tuple[Any, str | int] | None
@@ -72,6 +74,27 @@ def decode(data: bytes) -> Json:
         # Integers beyond the interpreter's limit of digits end up here; anything else is refused.
         return _decode_carefully(data, str(error))
     return value
+
+
+class Reader(Generic[T]):
+    """Decodes canonical bytes into a type, exactly: also integers that are longer than msgspec reads."""
+
+    def __init__(self, kind: Any) -> None:
+        self._kind = kind
+        self._decode = msgspec.json.Decoder(kind, float_hook=Decimal).decode
+
+    def __call__(self, data: bytes | msgspec.Raw) -> T:
+        """Raises `msgspec.DecodeError` for what is not of the type."""
+        try:
+            return self._decode(data)  # type: ignore[no-any-return]
+        except (ValueError, OverflowError) as trouble:
+            # A DecodeError is a ValueError too; an integer that is too long shows as either.
+            try:
+                return msgspec.convert(decode(bytes(data)), self._kind)  # type: ignore[no-any-return]
+            except (NotCanonical, msgspec.ValidationError):
+                if isinstance(trouble, msgspec.DecodeError):
+                    raise trouble from None
+                raise msgspec.DecodeError(str(trouble)) from None
 
 
 def digest(value: object) -> str:

@@ -49,6 +49,7 @@ class GroupCommit(Generic[T, R]):
         self._name = name
         self._queue: SimpleQueue[_Work | None] = SimpleQueue()
         self._closed = False
+        self._failure: Exception | None = None  # of a flush; there is no other after it
         self._closing = threading.Lock()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
@@ -98,15 +99,18 @@ class GroupCommit(Generic[T, R]):
         open_ = True
         while open_:
             batch, open_ = self._gather()
-            for work in batch:
-                work.run()
-            commands = [work for work in batch if work.do is not None]  # who only asked needs no flush
+            if self._failure is None:
+                for work in batch:
+                    work.run()
             try:
-                if commands:
+                if self._failure is None and any(work.do is not None for work in batch):
                     self._flush()
             except Exception as trouble:
-                for work in commands:
-                    work.error = work.error or trouble
+                self._failure = trouble
+            if self._failure is not None:
+                # Nobody hears of what is not durable, not even by asking: after a failed flush all of it is in doubt.
+                for work in batch:
+                    work.error = work.error or self._failure
             _acknowledge(batch)
 
     def _gather(self) -> tuple[list["_Work"], bool]:
@@ -140,6 +144,8 @@ class _Work:
             self.result = self.item() if self.do is None else self.do(self.item)
         except Exception as error:
             self.error = error
+        except BaseException as end:  # user code that wants to end the program ends only its own command
+            self.error = WorldBroken(f"A command ended with {end!r}")
 
     def tell(self) -> None:
         # A waiter that was cancelled meanwhile is not told; what it asked for has happened all the same.

@@ -23,7 +23,8 @@ from pendula.kernel.bodies import (
 )
 from pendula.kernel.canonical import encode
 from pendula.kernel.engine import Engine, Outcome, Outside
-from pendula.kernel.errors import InputRefused, WorldBroken
+from pendula.kernel.errors import InputRefused, LimitExceeded, WorldBroken
+from pendula.kernel.frames import fits
 from pendula.kernel.journal import Journal, JournalBroken
 from pendula.kernel.limits import JOURNAL_BYTES, SNAPSHOT_EVERY, STREAM_BUFFER_EVENTS
 from pendula.kernel.replay import Factory, check_decisions, engine_from_snapshot, first_engine, follow, newest_engine
@@ -33,6 +34,8 @@ __all__ = ["DiskLow", "Driver", "EngineDefect", "Gap", "JournalFull", "Published
 
 C = TypeVar("C")
 E = TypeVar("E")
+
+NOTE_BYTES = 4096  # of a text in a note
 
 
 class DiskLow(WorldBroken):
@@ -107,6 +110,8 @@ class Driver(Generic[C, E]):
         self._journal_bytes = journal_bytes
         self._since_snapshot = 0
         self._bytes_at_snapshot = journal.total_bytes
+        self._room_made_at = -1
+        self._closed = False
         self._pending: deque[Ticket[E]] = deque()
         self._lock = threading.RLock()
         self._log: EventLog[E] = EventLog(journal, type(engine).events, buffer_events)
@@ -116,27 +121,45 @@ class Driver(Generic[C, E]):
         """The engine as the journal left it: newest snapshot, then every input after it, outcomes compared."""
         kind = factory(journal.header)
         check_decisions(journal.header, kind)
-        engine, start = newest_engine(journal, kind)
+        engine, since_snapshot, lost = _caught_up(journal, kind)
         driver = cls(engine, journal, **options)
-        driver._catch_up(start)
+        driver._since_snapshot = since_snapshot
+        for n, outcome in lost:
+            # The crash took the outcome of an input that is there: it is computed again, and written now.
+            journal.append("outcome", engine.now(), outcome.body(n))
+        if lost:
+            journal.flush()
         return driver
 
     def submit(self, command: C, by: str, request_id: str | None = None) -> Ticket[E]:
-        """Apply a command in memory and buffer its records; raises `WorldBroken` when nothing more is taken."""
+        """Apply a command in memory and buffer its records; raises `WorldBroken` when nothing more is taken.
+
+        `InputRefused` (what cannot be written down, or is too large to be) and `EngineDefect` leave no trace.
+        """
         with self._lock:
             self._refuse_if_not_well()
             encoded_command = encode(command)
+            meta = encode(Meta(by, self._clock() if self._clock else None, request_id))
             recorder = Recorder(self._outside)
             self.engine.outside = recorder
             try:
                 outcome = self.engine.apply(command)
                 encoded = outcome_bytes(outcome)
+                now, n = self.engine.now(), self.journal.next_n
+                bodies = (input_body(encoded_command, recorder.answers, meta), encoded.body(n))
+                for body in bodies:
+                    fits(body)
+            except LimitExceeded:
+                self._rebuild()
+                raise
             except Exception as defect:
-                raise self._rebuild_after(defect, encoded_command) from defect
-            meta = Meta(by, self._clock() if self._clock else None, request_id)
-            now = self.engine.now()
-            n = self.journal.append("input", now, input_body(encoded_command, recorder.answers, meta))
-            self.journal.append("outcome", now, encoded.body(n))
+                self._rebuild()
+                self._note({"command": encoded_command[:NOTE_BYTES].decode(errors="replace"), "defect": repr(defect)})
+                raise EngineDefect(
+                    f"The engine failed on a command: {defect!r}. The command left no trace", defect=repr(defect)
+                ) from defect
+            self.journal.append("input", now, bodies[0])
+            self.journal.append("outcome", now, bodies[1])
             ticket = Ticket(n, outcome, encoded)
             self._pending.append(ticket)
             self.commands += 1
@@ -194,25 +217,42 @@ class Driver(Generic[C, E]):
         return engine
 
     def close(self) -> None:
-        """A clean stop: snapshot, flush, close the journal."""
+        """A clean stop: snapshot, flush, close the journal. A second call does nothing."""
         with self._lock:
-            if self.broken is None:
-                if self._since_snapshot:
-                    self._snapshot()
-                self.flush()
-            self.journal.close()
+            if self._closed:
+                return
+            self._closed = True
+            try:
+                if self.broken is None:
+                    if self._since_snapshot:
+                        self._snapshot()
+                    self.flush()
+            finally:
+                self.journal.close()
 
     def _refuse_if_not_well(self) -> None:
         if self.broken is not None:
             raise self.broken
         if self.journal.disk_low:
             raise DiskLow("The disk is nearly full; no new input is taken until there is room")
-        if self.journal.total_bytes > self._journal_bytes:
+        if self.journal.total_bytes > self._journal_bytes and not self._make_room():
             raise JournalFull(
                 f"The journal has {self.journal.total_bytes} bytes, allowed are {self._journal_bytes}",
                 value=self.journal.total_bytes,
                 allowed=self._journal_bytes,
             )
+
+    def _make_room(self) -> bool:
+        """Two snapshots in a new segment make everything before them prunable; tried once for what was written."""
+        if self._room_made_at == self.journal.durable_n:
+            return False
+        self.journal.rotate()
+        for _ in range(2):
+            self._snapshot()
+        self.flush()
+        self.journal.prune(self._journal_bytes // 2)
+        self._room_made_at = self.journal.durable_n
+        return self.journal.total_bytes <= self._journal_bytes
 
     def _snapshot_is_due(self) -> bool:
         # By bytes too: pruning needs two snapshots well within the journal's limit.
@@ -220,47 +260,54 @@ class Driver(Generic[C, E]):
         return self._since_snapshot >= self._snapshot_every or grown > self._journal_bytes // 8
 
     def _snapshot(self) -> None:
+        """Never fails: without a snapshot the inputs are still there, and recovery takes longer."""
         self._since_snapshot = 0
-        self.journal.append("snapshot", self.engine.now(), snapshot_body(self.engine.decisions, self.engine.state()))
+        size = 0
+        try:
+            body = snapshot_body(self.engine.decisions, self.engine.state())
+            fits(body)
+            self.journal.append("snapshot", self.engine.now(), body)
+            size = len(body)
+        except JournalBroken:
+            raise
+        except Exception as trouble:
+            self._note({"snapshot": repr(trouble)})
         if self.journal.total_bytes > self._journal_bytes // 2:
             self.journal.prune(self._journal_bytes // 2)
-        self._bytes_at_snapshot = self.journal.total_bytes
+        # With its own size, which is not flushed yet: a large state must not make the next snapshot due at once.
+        self._bytes_at_snapshot = self.journal.total_bytes + size
 
-    def _catch_up(self, start: int) -> None:
-        """Apply what the journal holds after the snapshot; write the outcomes that the crash took."""
-        computed: dict[int, OutcomeBytes] = {}
-        for record, step in follow(self.engine, self.journal, start):
-            if step is not None:
-                if step.outcome is None:
-                    raise ReplayDiffers(f"Record {step.n} cannot be applied again: {step.defect}", n=step.n)
-                computed[step.n] = step.outcome
-                self._since_snapshot += 1
-            elif record.kind == "outcome":
-                recorded = read_outcome(record.body)
-                again = computed.pop(recorded.of, None)
-                if again is not None and again.digest() != recorded.digest:
-                    raise ReplayDiffers(
-                        f"Record {recorded.of} has another outcome than the journal holds; `pendula replay` shows it",
-                        n=recorded.of,
-                    )
-        for n, outcome in sorted(computed.items()):
-            self.journal.append("outcome", self.engine.now(), outcome.body(n))
-        if computed:
-            self.journal.flush()
-
-    def _rebuild_after(self, defect: Exception, command: bytes) -> EngineDefect:
-        """Throw the engine away, whatever state it is in, and build it from the journal again."""
-        self.journal.append("note", 0, encode({"command": command.decode(), "defect": repr(defect)}))
+    def _rebuild(self) -> None:
+        """Throw the engine away, whatever state it is in, and build it from the journal again, outcomes compared."""
         self.flush()
-        answer = EngineDefect(
-            f"The engine failed on a command: {defect!r}. The command left no trace", defect=repr(defect)
-        )
         try:
-            engine, start = newest_engine(self.journal, type(self.engine))
-            for _ in follow(engine, self.journal, start):
-                pass
+            self.engine = _caught_up(self.journal, type(self.engine))[0]
         except Exception as trouble:
             self.broken = WorldBroken(f"The engine failed and could not be built again: {trouble!r}")
             raise self.broken from trouble
-        self.engine = engine
-        return answer
+
+    def _note(self, facts: dict[str, str]) -> None:
+        cut = {name: text[:NOTE_BYTES] for name, text in facts.items()}
+        self.journal.append("note", self.engine.now(), encode(cut))
+
+
+def _caught_up(journal: Journal, kind: type[Engine[C, E]]) -> tuple[Engine[C, E], int, list[tuple[int, OutcomeBytes]]]:
+    """The engine after all that the journal holds, the inputs since its snapshot, and the outcomes that are lost."""
+    engine, start = newest_engine(journal, kind)
+    computed: dict[int, OutcomeBytes] = {}
+    inputs = 0
+    for record, step in follow(engine, journal, start):
+        if step is not None:
+            if step.outcome is None:
+                raise ReplayDiffers(f"Record {step.n} cannot be applied again: {step.defect}", n=step.n)
+            computed[step.n] = step.outcome
+            inputs += 1
+        elif record.kind == "outcome":
+            recorded = read_outcome(record.body)
+            again = computed.pop(recorded.of, None)
+            if again is not None and again.digest() != recorded.digest:
+                raise ReplayDiffers(
+                    f"Record {recorded.of} has another outcome than the journal holds; `pendula replay` shows it",
+                    n=recorded.of,
+                )
+    return engine, inputs, sorted(computed.items())

@@ -9,7 +9,6 @@ segment holds its header, every further one a record. Golden bytes are in the te
 import re
 import struct
 from collections.abc import Iterator
-from decimal import Decimal
 from hashlib import sha256
 from typing import Literal, NamedTuple
 from zlib import crc32
@@ -17,7 +16,7 @@ from zlib import crc32
 import msgspec
 from msgspec import Raw, Struct
 
-from pendula.kernel.canonical import Json, encode
+from pendula.kernel.canonical import Json, Reader, encode
 from pendula.kernel.errors import WorldBroken
 from pendula.kernel.limits import RECORD_BYTES
 
@@ -69,8 +68,16 @@ class Frame(NamedTuple):
 
 
 _read_record = msgspec.json.Decoder(Record).decode
-# Decimals in a configuration must come back exact: a float would give other canonical bytes.
-_read_header = msgspec.json.Decoder(Header, float_hook=Decimal).decode
+_read_header: Reader[Header] = Reader(Header)
+
+
+# What a record has beside its body: braces, names, kind, number and time.
+RECORD_OVERHEAD = 128
+
+
+def fits(body: bytes) -> None:
+    """Raise `LimitExceeded` for the body of a record that would be too large."""
+    RECORD_BYTES.check(len(body) + RECORD_OVERHEAD)
 
 
 def record_body(n: int, t: int, kind: str, body: bytes) -> bytes:

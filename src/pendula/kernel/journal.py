@@ -35,7 +35,17 @@ from pendula.kernel.frames import (
 )
 from pendula.kernel.limits import MIN_FREE_BYTES, SEGMENT_BYTES
 
-__all__ = ["FileJournal", "Header", "Journal", "JournalBroken", "JournalExists", "JournalMissing", "Kind", "Record"]
+__all__ = [
+    "FileJournal",
+    "Header",
+    "Journal",
+    "JournalBroken",
+    "JournalExists",
+    "JournalMissing",
+    "Kind",
+    "Record",
+    "RecordsPruned",
+]
 
 SUFFIX = ".journal"
 
@@ -52,6 +62,12 @@ class JournalMissing(WorldBroken):
 
 class JournalExists(InputRefused):
     code = "journal_exists"
+
+
+class RecordsPruned(InputRefused):
+    """The records that were to be read were pruned meanwhile; begin again at `first_n`."""
+
+    code = "records_pruned"
 
 
 class Journal(Protocol):
@@ -75,6 +91,10 @@ class Journal(Protocol):
         """(n, t) ascending: the index of the time slider."""
         ...
 
+    def rotate(self) -> None:
+        """Let the next flush begin a new segment."""
+        ...
+
     def prune(self, keep_bytes: int) -> int:
         """Remove whole segments before the newest snapshot but one; returns how many."""
         ...
@@ -83,6 +103,11 @@ class Journal(Protocol):
 
     @property
     def first_n(self) -> int: ...
+
+    @property
+    def next_n(self) -> int:
+        """The number that the next record gets."""
+        ...
 
     @property
     def durable_n(self) -> int:
@@ -145,6 +170,7 @@ class FileJournal:
         self._appending = threading.Lock()
         self._flushing = threading.Lock()
         self._disk_low = False
+        self._segment_is_full = False
 
     @classmethod
     def create(
@@ -204,6 +230,10 @@ class FileJournal:
         return self._segments[0].first_n
 
     @property
+    def next_n(self) -> int:
+        return self._next_n
+
+    @property
     def durable_n(self) -> int:
         return self._durable_n
 
@@ -256,7 +286,15 @@ class FileJournal:
         for segment in segments[first:]:
             if segment.first_n > last:
                 return
-            data = self._disk.read(segment.name)
+            try:
+                data = self._disk.read(segment.name)
+            except FileNotFoundError:
+                if segment in self._segments:
+                    raise
+                raise RecordsPruned(
+                    f"Records from {segment.first_n} on were pruned; the journal begins with {self.first_n}",
+                    first_n=self.first_n,
+                ) from None
             _, offset = read_header(data, segment.name)
             for _, record in records(data, offset, segment.chain, segment.first_n, segment.name):
                 if record.n > last:
@@ -274,15 +312,15 @@ class FileJournal:
                 return 0
             needed = self._snapshots[-2][0]
             while self.total_bytes > keep_bytes and len(self._segments) > 1 and self._segments[1].first_n <= needed:
+                gone, self._segments = self._segments[0], self._segments[1:]
+                self._snapshots = [entry for entry in self._snapshots if entry[0] >= self.first_n]
                 try:
-                    self._disk.remove(self._segments[0].name)
+                    self._disk.remove(gone.name)
                     # One by one: a later segment must never be gone while an earlier one is still there.
                     self._disk.sync_dir()
                 except OSError as trouble:
                     self._break(trouble)
-                del self._segments[0]
                 removed += 1
-            self._snapshots = [entry for entry in self._snapshots if entry[0] >= self.first_n]
         return removed
 
     def close(self) -> None:
@@ -292,8 +330,13 @@ class FileJournal:
             self._broken = "it was closed"
         self._disk.close()
 
+    def rotate(self) -> None:
+        """Let the next flush begin a new segment, so that what is before it can be pruned."""
+        self._segment_is_full = True
+
     def _write(self, frames: list[bytes], chain_before: bytes) -> None:
-        if self._segments[-1].size >= self._segment_bytes:
+        if self._segment_is_full or self._segments[-1].size >= self._segment_bytes:
+            self._segment_is_full = False
             self._begin_segment(self._durable_n + 1, chain_before)
         segment = self._segments[-1]
         data = b"".join(frames)

@@ -49,6 +49,10 @@ class EventQueue(Protocol[T]):
         """The event that `pop` would give."""
         ...
 
+    def first_time(self) -> int | None:
+        """The time of that event."""
+        ...
+
     def cancel(self, handle: int) -> bool:
         """Take an event out, wherever it stands; False if it is not there (any more)."""
         ...
@@ -100,6 +104,10 @@ class HeapQueue(Generic[T]):
             taken.append(self.pop())
             following = self.peek()
         return taken
+
+    def first_time(self) -> int | None:
+        entry = self.peek()
+        return None if entry is None else entry[0]
 
     def peek(self) -> Entry[T] | None:
         heap = self._heap
@@ -185,14 +193,28 @@ class BucketQueue(Generic[T]):
                 return entry
 
     def pop_instant(self) -> list[Entry[T]]:
-        if self.peek() is None:
-            return []
-        rest = self._opened[self._at :]
-        taken = [entry for entry in rest if entry[2] in self._living]
-        self._living.difference_update([entry[2] for entry in taken])
-        self._dead -= len(rest) - len(taken)
+        if self._dead:
+            self.peek()  # past the cancelled ones, so that the opened instant has a living one
+        if self._at == len(self._opened):
+            if not self._times:
+                return []
+            self._open()
+        rest = self._opened[self._at :] if self._at else self._opened
         self._opened, self._at = [], 0
-        return taken
+        if self._dead:
+            taken = [entry for entry in rest if entry[2] in self._living]
+            self._dead -= len(rest) - len(taken)
+            rest = taken
+        self._living.difference_update([entry[2] for entry in rest])
+        return rest
+
+    def first_time(self) -> int | None:
+        if self._dead:
+            entry = self.peek()
+            return None if entry is None else entry[0]
+        if self._at < len(self._opened):
+            return self._now
+        return self._times[0] if self._times else None
 
     def peek(self) -> Entry[T] | None:
         while self._living:

@@ -156,7 +156,7 @@ def follow(engine: Engine[C, E], journal: Journal, start: int) -> Iterator[tuple
 def _again(engine: Engine[C, E], record: Record, read_command: CommandReader[C]) -> Step:
     body = read_input(record.body)
     command = decode(bytes(body.command))
-    answers = Recorded(body.answers)
+    answers = Recorded(body.stored_answers())
     engine.outside = answers
     try:
         outcome = outcome_bytes(engine.apply(read_command(body.command)))

@@ -9,7 +9,6 @@ import re
 import threading
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from decimal import Decimal
 from itertools import islice
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -17,8 +16,9 @@ import msgspec
 from msgspec import Struct
 
 from pendula.kernel.bodies import read_outcome
+from pendula.kernel.canonical import Reader
 from pendula.kernel.errors import InputRefused
-from pendula.kernel.journal import Journal
+from pendula.kernel.journal import Journal, RecordsPruned
 
 E = TypeVar("E")
 
@@ -60,7 +60,7 @@ class EventLog(Generic[E]):
 
     def __init__(self, journal: Journal, events: Any, capacity: int) -> None:
         self._journal = journal
-        self._decode = msgspec.json.Decoder(events, float_hook=Decimal).decode
+        self._decode: Reader[E] = Reader(events)
         self._capacity = capacity
         self._ring: list[Published[E]] = []
         self._end = 0
@@ -98,8 +98,13 @@ class EventLog(Generic[E]):
                     f"Event {after} is unknown: the newest events are of record {self._published_n}", id=after
                 )
             if self._ring and seen >= self._key(self._base):
-                return Stream(self, self._position_after(seen), None)
-            return Stream(self, self._base, self._from_journal(seen, self._start_of_ring()))
+                return Stream(self, self._position_after(seen), None, after)
+            return Stream(self, self._base, self._from_journal(seen, self._start_of_ring()), after)
+
+    def again(self, last: str | None) -> Iterator[Item[E]]:
+        """The journal once more, after what a reader has seen."""
+        with self._lock:
+            return self._from_journal((-1, 0) if last is None else _parse(last), self._start_of_ring())
 
     def resume(self, last: str | None, cursor: int) -> tuple[Iterator[Item[E]] | None, int]:
         """Where a reader of the journal goes on that has come to its end: in the ring, or in the journal again."""
@@ -156,16 +161,23 @@ class EventLog(Generic[E]):
 class Stream(Generic[E]):
     """One reader's place. `take` never waits; `driver.on_publish` says when it is worth asking again."""
 
-    def __init__(self, log: EventLog[E], cursor: int, backlog: Iterator[Item[E]] | None) -> None:
+    def __init__(
+        self, log: EventLog[E], cursor: int, backlog: Iterator[Item[E]] | None, last: str | None = None
+    ) -> None:
         self._log = log
         self._cursor = cursor
         self._backlog = backlog
-        self._last: str | None = None
+        self._last = last
 
     def take(self, most: int) -> list[Item[E]]:
         """Up to `most` further events, in order, with a `Gap` wherever some were missed."""
         while self._backlog is not None:
-            items = list(islice(self._backlog, most))
+            try:
+                items = list(islice(self._backlog, most))
+            except RecordsPruned:
+                # What was to be read is gone meanwhile: the journal begins later now, and says so with a gap.
+                self._backlog = self._log.again(self._last)
+                continue
             if items:
                 return self._remember(items)
             # The buffer may have moved on while the journal was read: then the journal goes on a little longer.

@@ -15,7 +15,7 @@ from starlette.responses import Response, StreamingResponse
 
 from pendula.kernel import canonical
 from pendula.kernel.driver import Driver
-from pendula.kernel.engine import Engine, Reason
+from pendula.kernel.engine import Engine, Outcome, Reason
 from pendula.kernel.limits import MIB
 from pendula.server import views
 from pendula.server.access import InHouse, Operator, RequestId, Viewer, slot_of
@@ -56,7 +56,7 @@ def _reading(router: APIRouter, room: RoomSpec) -> None:
         host = house.host(room.name, engine)
         if at is None:
             return json_response(await host.ask(_state_now))
-        return json_response(await _past(lambda: _state(host.driver.engine_at(at), at)))
+        return json_response(await in_the_past(lambda: _state(host.driver.engine_at(at), at)))
 
     @router.get("/journal", responses=answers(views.JournalView), operation_id=f"{room.name}_journal")
     async def journal(
@@ -68,7 +68,7 @@ def _reading(router: APIRouter, room: RoomSpec) -> None:
     ) -> Response:
         """Records from `start` on, and which there are."""
         driver = house.host(room.name, engine).driver
-        return json_response(await _past(lambda: _records(driver, start, limit)))
+        return json_response(await in_the_past(lambda: _records(driver, start, limit)))
 
 
 def _commanding(router: APIRouter, room: RoomSpec) -> None:
@@ -84,12 +84,7 @@ def _commanding(router: APIRouter, room: RoomSpec) -> None:
         """Apply a command. The answer comes when it is durable; a refused wish is 409 with its reason."""
         host = house.host(room.name, engine)
         wish = await read_body(request, room.engine.commands)
-        n, outcome = await host.submit(wish, caller.name, request_id)
-        if outcome.refusal is not None:
-            refusal = outcome.refusal
-            return json_response(error_body(refusal.code, refusal.message, refusal.details), 409)
-        events = [Raw(canonical.encode(event)) for event in outcome.events]
-        return json_response(_encode(views.CommandResult(n, events, Raw(canonical.encode(outcome.answer)))))
+        return command_response(*await host.submit(wish, caller.name, request_id))
 
     @router.post(
         "/why",
@@ -120,14 +115,24 @@ def _streaming(router: APIRouter, room: RoomSpec) -> None:
         last_event_id: LastEventId = None,
     ) -> Response:
         """Events as they become durable: from now on, or after the event `after` or `Last-Event-ID`."""
-        reader = Reader(house.host(room.name, engine), house.streams, caller, house.sessions.good)
+        host = house.host(room.name, engine)
+        reader = Reader(host, house.streams, caller, lambda who: not host.closed and house.sessions.good(who))
         # A browser that reconnects repeats the address it began with; the header says how far it came since.
         response = await reader.open(last_event_id or after)
         slot_of(request).release()
         return response
 
 
-async def _past(read: Callable[[], bytes]) -> bytes:
+def command_response(n: int, outcome: Outcome[Any]) -> Response:
+    """What a command did; a refused wish is 409 with its reason."""
+    if outcome.refusal is not None:
+        refusal = outcome.refusal
+        return json_response(error_body(refusal.code, refusal.message, refusal.details), 409)
+    events = [Raw(canonical.encode(event)) for event in outcome.events]
+    return json_response(encode_view(views.CommandResult(n, events, Raw(canonical.encode(outcome.answer)))))
+
+
+async def in_the_past(read: Callable[[], bytes]) -> bytes:
     """What `read` finds in the journal, off the loop; once more if a segment was pruned under its eyes."""
     try:
         return await asyncio.to_thread(read)
@@ -142,7 +147,7 @@ def _state_now(driver: Driver[Any, Any]) -> bytes:
 
 def _state(engine: Engine[Any, Any], n: int) -> bytes:
     view = views.StateView(n, engine.now(), Raw(engine.state()), engine.next_due(), list(engine.broken()))
-    return _encode(view)
+    return encode_view(view)
 
 
 def _records(driver: Driver[Any, Any], start: int, limit: int) -> bytes:
@@ -157,8 +162,8 @@ def _records(driver: Driver[Any, Any], start: int, limit: int) -> bytes:
         found.append(views.RecordView(record.n, record.t, record.kind, Raw(body)))
         if len(found) == limit:
             break
-    return _encode(views.JournalView(found, journal.first_n, journal.durable_n, list(journal.snapshots())))
+    return encode_view(views.JournalView(found, journal.first_n, journal.durable_n, list(journal.snapshots())))
 
 
 # Parts that are canonical bytes already are put in as they are; only the frame around them is written here.
-_encode = msgspec.json.Encoder(order="sorted", decimal_format="number").encode
+encode_view = msgspec.json.Encoder(order="sorted", decimal_format="number").encode

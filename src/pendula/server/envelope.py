@@ -13,7 +13,7 @@ import structlog
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pendula.kernel.errors import PendulaError
+from pendula.kernel.errors import PendulaError, WorldBroken
 from pendula.server.errors import error_response, internal_error_response
 from pendula.server.gates import principal_of
 from pendula.server.metrics import Metrics
@@ -73,12 +73,40 @@ class Exchange:
         await self._send(message)
 
 
+class HeadAnswered:
+    """HEAD is answered wherever GET is, with the same head and no body; of a stream, with its end."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "HEAD":
+            await self.app(scope, receive, send)
+            return
+        # A copy: whoever writes the answer on the wire has to know that HEAD was asked.
+        asked = {**scope, "method": "GET"}
+        complete = False
+
+        async def send_head(message: Message) -> None:
+            nonlocal complete
+            if message["type"] == "http.response.start":
+                await send(message)
+            elif not complete:
+                complete = True
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+        try:
+            await self.app(asked, receive, send_head)
+        finally:
+            scope["route"] = asked.get("route")
+
+
 class Envelope:
     """The outermost layer of the application; `gated` is the application behind its gates."""
 
     def __init__(self, app: ASGIApp, gated: Callable[[ASGIApp], ASGIApp], metrics: Metrics) -> None:
         self.app = app
-        self._gated = gated(app)
+        self._gated = gated(HeadAnswered(app))
         self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -107,6 +135,9 @@ class Envelope:
             if exchange.status is not None:
                 # Half an answer is out; closing the connection is the only honest end.
                 raise
+            if isinstance(error, WorldBroken):
+                # The caller is not told where files lie; whoever has to repair them reads it here.
+                log.warning("world_broken", code=error.code, problem=error.message)
             await error_response(error)(scope, exchange.receive, exchange.send)
         except Exception:
             log.exception("internal_error", method=scope["method"], path=scope["path"])

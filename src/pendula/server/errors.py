@@ -8,6 +8,7 @@ WorldBroken
 """
 
 from collections.abc import Mapping
+from pathlib import PurePath
 from typing import Any, ClassVar
 
 from starlette.responses import Response
@@ -181,7 +182,8 @@ def error_response(error: PendulaError) -> Response:
             headers["retry-after"] = str(seconds)
         case Busy() | EngineUnavailable():
             headers["retry-after"] = str(RETRY_AFTER_SECONDS)
-    return json_response(error_body(error.code, error.message, error.details), status, headers)
+    message, details = _without_places(error)
+    return json_response(error_body(error.code, message, details), status, headers)
 
 
 def internal_error_response() -> Response:
@@ -193,6 +195,14 @@ def internal_error_response() -> Response:
 def json_response(body: bytes, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """Bytes that are JSON already; they are sent as they are, so that every number stays exact."""
     return Response(body, status, headers, media_type="application/json")
+
+
+def _without_places(error: PendulaError) -> tuple[str, Mapping[str, Any]]:
+    """Sentence and facts; where a file lies on this machine is for its log, callers hear the file's name."""
+    file = PurePath(str(error.details.get("file", "")))
+    if not file.is_absolute():
+        return error.message, error.details
+    return error.message.replace(str(file), file.name), {**error.details, "file": file.name}
 
 
 def _writable(value: Any) -> Any:

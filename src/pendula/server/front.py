@@ -9,7 +9,7 @@ from pendula.server import views
 from pendula.server.access import InHouse, Viewer
 from pendula.server.bodies import read_body
 from pendula.server.errors import NotIdentified, json_response
-from pendula.server.gates import principal_of
+from pendula.server.gates import nobody_known, principal_of
 from pendula.server.house import House
 from pendula.server.identity import Principal
 from pendula.server.openapi import PUBLIC_ERRORS, READ_ERRORS, WRITE_ERRORS, Responses, answers, refusals, takes
@@ -17,12 +17,11 @@ from pendula.server.page import INDEX, Page
 from pendula.server.sessions import SESSION_SECONDS, cookie_value, set_cookie
 
 router = APIRouter()
-READ = ["GET", "HEAD"]
 
 
-@router.api_route("/", methods=READ, include_in_schema=False)
-@router.api_route("/favicon.svg", methods=READ, include_in_schema=False)
-@router.api_route("/assets/{name:path}", methods=READ, include_in_schema=False)
+@router.get("/", include_in_schema=False)
+@router.get("/favicon.svg", include_in_schema=False)
+@router.get("/assets/{name:path}", include_in_schema=False)
 async def page(request: Request) -> Response:
     """The control room."""
     files: Page = request.app.state.page
@@ -68,7 +67,7 @@ async def session(request: Request, house: InHouse) -> Response:
     """Who the caller is."""
     principal = principal_of(request.scope)
     if principal is None:
-        raise NotIdentified("Nobody is known by this request; post a token to begin a session")
+        raise nobody_known(request.scope, house.settings)
     return json_response(_session(house, principal))
 
 

@@ -6,16 +6,19 @@ the one error form. Cheap questions come first; nobody's token is looked at befo
 
 import asyncio
 import ipaddress
+import re
 from typing import Any
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from pendula.kernel.errors import WorldBroken
 from pendula.kernel.limits import BODY_BYTES, HEADER_SECONDS, REQUESTS
 from pendula.server.errors import (
     BodyTooLarge,
     ForeignOrigin,
     HostNotAllowed,
+    InvalidHead,
     NotIdentified,
     SlowRequest,
     TooManyRequests,
@@ -34,6 +37,11 @@ PUBLIC = frozenset({"/", "/favicon.svg", HEALTH, "/readyz", "/openapi.json", "/a
 PUBLIC_FOLDER = "/assets/"
 # A body may take as long as a head, and a second more for each of these: slower than any line in use, too fast to idle.
 SLOWEST_BYTES_PER_SECOND = 64 * 1024
+# What proxies add on the way; only they know who was at its beginning.
+PROXY_HEADERS = frozenset({"forwarded", "via", "x-real-ip"})
+PROXY_PREFIX = "x-forwarded-"
+
+_HOST = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*)\]|(?P<name>[^:\[\]]+))(?::(?P<port>[0-9]{1,5}))?")
 
 
 class HostGate:
@@ -73,18 +81,11 @@ def host_allowed(host: str, scheme: str, own_port: int | None, settings: Setting
 
 def split_host(host: str) -> tuple[str | None, int | None]:
     """Name and port of `name`, `name:80`, `[::1]:80`; no name when it is none of these."""
-    name, bracket, rest = host.partition("]")
-    if bracket:
-        name = name.removeprefix("[")
-    else:
-        name, colon, digits = host.partition(":")
-        rest = colon + digits
-    if not rest:
-        return name.lower() or None, None
-    digits = rest.removeprefix(":")
-    if not rest.startswith(":") or not (digits.isascii() and digits.isdigit() and len(digits) <= 5):
+    match = _HOST.fullmatch(host)
+    if match is None:
         return None, None
-    return name.lower() or None, int(digits)
+    name = match["six"] or match["name"]
+    return name.lower(), None if match["port"] is None else int(match["port"])
 
 
 def _is_own_address(name: str, bound: str) -> bool:
@@ -146,7 +147,7 @@ class ContentTypeGate:
 
 
 class SizeGate:
-    """A body is at most `body_bytes` long, declared or not, and keeps arriving."""
+    """A body is at most `body_bytes` long, declared or not, and keeps arriving; a call that only reads has none."""
 
     name = "size"
 
@@ -156,7 +157,11 @@ class SizeGate:
         self._seconds = settings.allowed(HEADER_SECONDS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        declared = Headers(scope=scope).get("content-length", "0")
+        headers = Headers(scope=scope)
+        declared = headers.get("content-length", "0")
+        if scope["method"] in READING and ("transfer-encoding" in headers or declared.strip("0")):
+            # Nobody reads it: a stream would wait for it beside its events, and end when it does not come.
+            raise InvalidHead(f"{scope['method']} comes with a body; allowed is none")
         if declared.isascii() and declared.isdigit():
             self._check(int(declared[:20]))
         await self.app(scope, self._bounded(receive), send)
@@ -235,8 +240,8 @@ class RequestsGate:
 class IdentityGate:
     """Who asks: a bearer token, the cookie of a session, or, while no token is configured, this machine.
 
-    Whoever offers something wrong is refused, even where nothing was needed; nobody gets past without a name, except
-    to what is public.
+    A wrong Authorization header is refused, even where none was needed. A cookie whose session is over is as good as
+    none: browsers send it by themselves. Nobody gets past without a name, except to what is public.
     """
 
     name = "identity"
@@ -248,9 +253,16 @@ class IdentityGate:
         self._sessions = sessions
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        principal = self._recognise(scope)
-        if principal is None and not is_public(scope["path"]):
-            raise NotIdentified("Nobody is known by this request; allowed are a bearer token or a session")
+        public = is_public(scope["path"])
+        try:
+            principal = self._recognise(scope)
+        except WorldBroken:
+            # Tokens that cannot be read let nobody in; health and the page still say so.
+            if not public:
+                raise
+            principal = None
+        if principal is None and not public:
+            raise nobody_known(scope, self._settings)
         scope.setdefault("state", {})["principal"] = principal
         await self.app(scope, receive, send)
 
@@ -273,9 +285,28 @@ class IdentityGate:
         return Principal(record.name, record.role, Via.TOKEN, record.expires_at)
 
     def _is_local(self, scope: Scope) -> bool:
-        # Behind a proxy every caller comes from the proxy's address.
+        # Behind a proxy every caller comes from the proxy's address, whether we were told of it or not.
         client = scope.get("client")
-        return client is not None and not self._settings.behind_proxy and is_loopback(client[0])
+        told = self._settings.behind_proxy or proxy_header(scope) is not None
+        return client is not None and not told and is_loopback(client[0])
+
+
+def proxy_header(scope: Scope) -> str | None:
+    """The first header that shows that the request came through a proxy."""
+    names = Headers(scope=scope).keys()
+    return next((name for name in names if name in PROXY_HEADERS or name.startswith(PROXY_PREFIX)), None)
+
+
+def nobody_known(scope: Scope, settings: Settings) -> NotIdentified:
+    """The refusal of a caller without a name, which says how to get one."""
+    header = proxy_header(scope)
+    if settings.behind_proxy or header is None:
+        return NotIdentified("Nobody is known by this request; allowed are a bearer token or a session")
+    return NotIdentified(
+        f"The request came through a proxy, as its header {header[:64]!r} shows, so it is not known to come from this "
+        "machine; allowed are a bearer token or a session, and a proxy is declared with --behind-proxy",
+        header=header[:64],
+    )
 
 
 def is_public(path: str) -> bool:

@@ -70,6 +70,7 @@ class EngineHost:
         self._listeners: set[asyncio.Event] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._told = False
+        self.closed = False
         metrics.waiting.labels(*self._labels).set_function(lambda: self._commit.waiting if self._commit else 0)
         metrics.engines_broken.labels(*self._labels).set_function(lambda: int(self.state is State.BROKEN))
 
@@ -144,6 +145,14 @@ class EngineHost:
             except PendulaError as error:
                 # Whatever was acknowledged is durable; what is lost is the snapshot that would have saved time.
                 log.error("engine_not_closed", room=self.room, engine=self.name, problem=error.message)
+
+    async def retire(self) -> None:
+        """Close while the others go on: streams end, and nothing is counted for this engine any more."""
+        self.closed = True
+        self.wake()
+        await self.close()
+        for counted in (self._metrics.waiting, self._metrics.engines_broken):
+            counted.remove(*self._labels)
 
     @property
     def failure(self) -> PendulaError | None:

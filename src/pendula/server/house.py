@@ -7,21 +7,24 @@ and one that cannot be opened is a red line in readiness, not the end of the oth
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import structlog
 
 import pendula
 from pendula.kernel.canonical import Json
 from pendula.kernel.disk import Disk
-from pendula.kernel.engine import Reason
+from pendula.kernel.engine import Outcome, Reason
 from pendula.kernel.errors import PendulaError, WorldBroken
-from pendula.kernel.limits import JOURNAL_BYTES
+from pendula.kernel.limits import JOURNAL_BYTES, MIN_FREE_BYTES
 from pendula.kernel.wallclock import WallClock
+from pendula.server import founding
 from pendula.server.datadir import NAME, DataDirectory
-from pendula.server.errors import NotFound
+from pendula.server.errors import HttpRefused, NotFound
+from pendula.server.founding import Beginning
 from pendula.server.hosting import EngineHost, real_disk
 from pendula.server.metrics import Metrics
-from pendula.server.rooms import Demo, RoomSpec
+from pendula.server.rooms import ENGINES, Demo, RoomSpec
 from pendula.server.sessions import Sessions
 from pendula.server.settings import Settings
 from pendula.server.streams import StreamLedger
@@ -32,6 +35,16 @@ DEMO_CALLER = "demo"
 MakeDisk = Callable[[Path], Callable[[], Disk]]
 
 log = structlog.get_logger("pendula.server")
+
+
+class EngineExists(HttpRefused):
+    code = "engine_exists"
+    status = 409
+
+
+class TooManyEngines(HttpRefused):
+    code = "too_many_engines"
+    status = 409
 
 
 class House:
@@ -55,6 +68,7 @@ class House:
         self._disk = disk
         self._hosts: dict[str, dict[str, EngineHost]] = {room.name: {} for room in self.rooms}
         self._tasks: list[asyncio.Task[None]] = []
+        self._changing = asyncio.Lock()
         assert all(NAME.fullmatch(room.name) for room in self.rooms)
 
     async def open(self) -> None:
@@ -64,13 +78,20 @@ class House:
         self.tokens.list()
         self._tasks.append(asyncio.create_task(_watch(self.clock)))
         for room in self.rooms:
+            founding.sweep(self._data.journal(room.name, room.name).parent)
             wanted = self._wanted(room, self._data)
             for name, config in wanted:
-                # The limit is the room's: its engines share it evenly, so that none can starve another.
-                share = self.settings.allowed(JOURNAL_BYTES) // len(wanted)
-                host = EngineHost(room, name, self.settings, self.metrics, self.clock, share)
-                self._hosts[room.name][name] = host
+                host = self._add(room, name, len(wanted))
                 self._tasks.append(asyncio.create_task(self._start(room, host, config)))
+
+    def _add(self, room: RoomSpec, name: str, engines: int) -> EngineHost:
+        # The limit is the room's: its engines share it evenly, so that none can starve another. Where more may come
+        # any time, each has the share it would have if all were there.
+        sharing = self.settings.allowed(ENGINES) if room.grows else engines
+        share = self.settings.allowed(JOURNAL_BYTES) // sharing
+        host = EngineHost(room, name, self.settings, self.metrics, self.clock, share)
+        self._hosts[room.name][name] = host
+        return host
 
     async def _start(self, room: RoomSpec, host: EngineHost, config: Json) -> None:
         assert self._data is not None
@@ -92,6 +113,7 @@ class House:
     async def close(self) -> None:
         """Flush and close every journal, then let the data directory go."""
         self.stop_streams()
+        await self._changing.acquire()
         await self.opened()
         for task in self._tasks:
             task.cancel()
@@ -113,6 +135,64 @@ class House:
                 f"The room {room} has no engine {engine!r}", room=room, engine=engine, known=sorted(self._hosts[room])
             )
         return found
+
+    async def found(self, room: RoomSpec, name: str, beginning: Beginning) -> list[Outcome[Any]]:
+        """Make an engine and serve it; returns what its first commands did.
+
+        Raises `EngineExists`, `TooManyEngines`, or what the engine refuses of its configuration.
+        """
+        async with self._changing:
+            known, most = self.known(room.name), self.settings.allowed(ENGINES)
+            if name in known:
+                raise EngineExists(f"The room {room.name} has {name!r} already", room=room.name, engine=name)
+            if len(known) >= most:
+                raise TooManyEngines(
+                    f"The room {room.name} has {len(known)} engines, which is all that may be",
+                    limit=ENGINES.name,
+                    allowed=most,
+                )
+            place = self._place(room.name, name)
+            outcomes = await asyncio.to_thread(
+                founding.found, room, self._disk, place, beginning, self.settings.allowed(MIN_FREE_BYTES)
+            )
+            await self._start(room, self._add(room, name, 1), None)
+            return outcomes
+
+    async def shut(self, room: RoomSpec, name: str) -> None:
+        """Close an engine; its journal stays, and `reopen` or the next start of the server opens it again."""
+        async with self._changing:
+            await self._shut(self.host(room.name, name))
+
+    async def reopen(self, room: RoomSpec, name: str) -> None:
+        """Open an engine that was shut; one that is open stays as it is. Raises `NotFound`."""
+        async with self._changing:
+            if name in self._hosts[room.name]:
+                return
+            if name not in self.known(room.name):
+                self.host(room.name, name)
+            await self._start(room, self._add(room, name, 1), None)
+
+    async def remove(self, room: RoomSpec, name: str) -> None:
+        """Close an engine, open or shut, and remove all it ever wrote. Raises `NotFound`."""
+        async with self._changing:
+            if name not in self.known(room.name) or name in self._hosts[room.name]:
+                await self._shut(self.host(room.name, name))
+            await asyncio.to_thread(founding.remove, self._place(room.name, name))
+
+    def known(self, room: str) -> list[str]:
+        """The engines of a room, open or shut, sorted."""
+        assert self._data is not None
+        return sorted({*self._hosts[room], *self._data.engines(room)})
+
+    async def _shut(self, host: EngineHost) -> None:
+        while host.state is State.STARTING:
+            await asyncio.sleep(0.005)
+        del self._hosts[host.room][host.name]
+        await host.retire()
+
+    def _place(self, room: str, name: str) -> Path:
+        assert self._data is not None
+        return self._data.journal(room, name)
 
     def readiness(self) -> Readiness:
         found = {"tokens": self._tokens_failure()}
@@ -160,7 +240,7 @@ async def _watch(clock: WallClock) -> None:
 
 async def _feed(host: EngineHost, demo: Demo) -> None:
     """Keep the living example alive until the engine breaks or the server stops."""
-    while host.failure is None:
+    while host.failure is None and not host.closed:
         try:
             command = await host.ask(lambda driver: demo.next_command(driver.engine, driver.commands))
             await host.submit(command, DEMO_CALLER, None)

@@ -85,7 +85,10 @@ def document(app: FastAPI, rooms: Iterable[RoomSpec]) -> dict[str, Any]:
 
 
 def _components(rooms: Iterable[RoomSpec]) -> dict[str, Any]:
-    _, shapes = msgspec.json.schema_components(VIEWS, ref_template=REF)
+    rooms = tuple(rooms)
+    _, shapes = msgspec.json.schema_components(
+        (*VIEWS, *(view for room in rooms for view in room.views)), ref_template=REF
+    )
     for room in rooms:
         # Two rooms may have a command of the same name; the room's name before it tells them apart.
         prefix = command_name(room.name)

@@ -1,7 +1,7 @@
 """HTTP on one connection, with patience that ends: a head that does not arrive in time is answered with 408.
 
-What goes wrong before there is a request (a head that is no HTTP, too slow, one connection too many) is answered in the
-same error form as everything else.
+What goes wrong before there is a request (a head that is no HTTP, too long, too slow or with two lengths for its body,
+one connection too many) is answered in the same error form as everything else, and the connection is closed.
 """
 
 import asyncio
@@ -16,15 +16,53 @@ from pendula.kernel.limits import HEADER_SECONDS, REQUESTS, STREAMS
 from pendula.server.errors import HttpRefused, InvalidHead, SlowRequest, TooManyRequests, error_body
 from pendula.server.settings import Settings
 
+LARGEST_HEAD = 32 * 1024
+
+
+class StrictConnection(h11.Connection):
+    """H11's reader, which by itself bounds only heads that are not complete yet, and believes one of two lengths.
+
+    To a proxy before us a request with both may end elsewhere: what follows would be smuggled past it.
+    """
+
+    def __init__(self, most: int = LARGEST_HEAD) -> None:
+        super().__init__(h11.SERVER, most)
+        self._most = most
+        self.fault: str | None = None
+
+    def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
+        if self.their_state is not h11.IDLE:
+            return super().next_event()
+        before = self._buffered()
+        event = super().next_event()
+        if isinstance(event, h11.Request):
+            self._check(event, before - self._buffered())
+        return event
+
+    def _buffered(self) -> int:
+        return len(self.trailing_data[0])
+
+    def _check(self, request: h11.Request, size: int) -> None:
+        names = {name for name, _ in request.headers}
+        if size > self._most:
+            self.fault = f"The head has {size} bytes; allowed are {self._most}"
+        elif {b"content-length", b"transfer-encoding"} <= names:
+            self.fault = "The head has Content-Length and Transfer-Encoding; allowed is one of them"
+        if self.fault is not None:
+            raise h11.RemoteProtocolError(self.fault)
+
 
 class PatientProtocol(H11Protocol):
     """Uvicorn's protocol, which by itself would wait for a head for ever."""
+
+    conn: StrictConnection
 
     header_seconds: ClassVar[int] = HEADER_SECONDS.default
     most_connections: ClassVar[int] = 2 * (REQUESTS.default + STREAMS.default)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.conn = StrictConnection()
         self._head_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -51,7 +89,7 @@ class PatientProtocol(H11Protocol):
         self._stop_waiting()
 
     def send_400_response(self, msg: str) -> None:
-        self._refuse(InvalidHead(f"This is no HTTP request: {msg}"))
+        self._refuse(InvalidHead(self.conn.fault or f"This is no HTTP request: {msg}"))
 
     def _between_requests(self) -> bool:
         return self.cycle is None or self.cycle.response_complete

@@ -9,7 +9,10 @@ from msgspec import Struct
 
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Engine, Outside
+from pendula.kernel.limits import Limit
 from pendula.server.settings import Settings
+
+ENGINES = Limit("engines", 64, "engines", "too_many_engines", "The room has too many engines")
 
 
 class Demo(Struct, frozen=True):
@@ -22,7 +25,11 @@ class Demo(Struct, frozen=True):
 
 
 class RoomSpec(Struct, frozen=True):
-    """One room. `engines` are made, with their configurations, where they do not exist yet; `outside` answers them."""
+    """One room. `engines` are made, with their configurations, where they do not exist yet; `outside` answers them.
+
+    A room that `grows` gets engines by its own routes while the server runs, up to the limit `engines`; `views` are the
+    shapes of the bodies that its routes take and give.
+    """
 
     name: str
     title: str
@@ -32,9 +39,11 @@ class RoomSpec(Struct, frozen=True):
     demo: Demo | None = None
     outside: Outside | None = None
     routers: tuple[APIRouter, ...] = ()
+    views: tuple[type, ...] = ()
+    grows: bool = False
 
 
-ROOMS: Mapping[str, str] = {}
+ROOMS: Mapping[str, str] = {"actions": "pendula.server.actions:ROOM"}
 # Shown while there is nothing better to show.
 DEMO_ROOMS: Mapping[str, str] = {"tally": "pendula.server.tally:ROOM"}
 

@@ -3,6 +3,7 @@
 Everything that can be wrong is found before the first request is taken, and said in one sentence.
 """
 
+import asyncio
 import errno
 import resource
 import signal
@@ -15,6 +16,7 @@ import structlog
 import uvicorn
 from fastapi import FastAPI
 
+from pendula.kernel.limits import HEADER_SECONDS
 from pendula.server import logs
 from pendula.server.app import create_app
 from pendula.server.datadir import DataDirectory
@@ -28,29 +30,99 @@ from pendula.server.tokens import TokenStore
 # Streams end at once when told to; this is for the requests that are being answered.
 GRACE_SECONDS = 10
 KEEP_ALIVE_SECONDS = 15
-LARGEST_HEAD = 32 * 1024
 # Journals, directories, the page, libraries.
 FILES_BESIDES = 256
+# Where the system has no descriptor to spare, those who knock wait for one.
+PAUSE_SECONDS = 1
 
 log = structlog.get_logger("pendula.server")
+
+
+class TlsDoor:
+    """Takes TLS connections in; while they shake hands they count like all others, and have as long as for a head.
+
+    Behind asyncio's own server they would wait for a minute, and be counted only when they are through. One too many is
+    closed without a word, because there is no way yet to say one.
+    """
+
+    def __init__(self, server: "Server", listening: socket.socket, context: ssl.SSLContext) -> None:
+        self._server = server
+        self._listening = listening
+        self._context = context
+        self._seconds = server.settings.allowed(HEADER_SECONDS)
+        self._most = most_connections(server.settings)
+        self._greeting: set[asyncio.Task[None]] = set()
+        self._taking = asyncio.get_running_loop().create_task(self._take())
+
+    async def close(self) -> None:
+        """Nobody comes in any more; whoever is inside stays."""
+        tasks = (self._taking, *self._greeting)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _take(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._listening.setblocking(False)
+        while True:
+            try:
+                connection, _ = await loop.sock_accept(self._listening)
+            except OSError as error:
+                log.warning("not_accepted", problem=error.strerror)
+                await asyncio.sleep(PAUSE_SECONDS)
+                continue
+            if len(self._greeting) + len(self._server.server_state.connections) >= self._most:
+                connection.close()
+                continue
+            task = loop.create_task(self._greet(connection))
+            self._greeting.add(task)
+            task.add_done_callback(self._greeting.discard)
+
+    async def _greet(self, connection: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.connect_accepted_socket(
+                self._server.protocol,
+                connection,
+                ssl=self._context,
+                ssl_handshake_timeout=self._seconds,
+                ssl_shutdown_timeout=self._seconds,
+            )
+        except OSError as error:
+            log.debug("no_handshake", problem=str(error))
 
 
 class Server(uvicorn.Server):
     """Uvicorn that ends event streams before it waits for connections, and treats a signal as a wish, not an error."""
 
-    def __init__(self, config: uvicorn.Config, house: House, on_ready: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, settings: Settings, house: House, on_ready: Callable[[], None]) -> None:
         super().__init__(config)
+        self.settings = settings
         self._house = house
         self._on_ready = on_ready
+        self._doors: list[TlsDoor] = []
+
+    def protocol(self) -> asyncio.Protocol:
+        """What speaks HTTP on one more connection."""
+        made: asyncio.Protocol = self.config.http_protocol_class(  # type: ignore[call-arg]
+            config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+        )
+        return made
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
+        context = self.config.ssl
+        listening = sockets or []
+        # With TLS uvicorn itself gets no socket to listen on.
+        await super().startup(listening if context is None else [])
+        if context is not None:
+            self._doors = [TlsDoor(self, one, context) for one in listening]
         if self.started:
             self._on_ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         log.info("stopping")
         self._house.stop_streams()
+        await asyncio.gather(*(door.close() for door in self._doors))
         await super().shutdown(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
@@ -97,11 +169,10 @@ def server_for(app: FastAPI, settings: Settings, on_ready: Callable[[], None] = 
         server_header=False,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=GRACE_SECONDS,
-        h11_max_incomplete_event_size=LARGEST_HEAD,
         ssl_certfile=settings.tls_cert,
         ssl_keyfile=settings.tls_key,
     )
-    return Server(config, app.state.house, on_ready)
+    return Server(config, settings, app.state.house, on_ready)
 
 
 def check_binding(settings: Settings, tokens: TokenStore) -> None:
@@ -150,7 +221,9 @@ def bind(settings: Settings) -> socket.socket:
         family, _, _, _, place = found[0]
     except OSError as error:
         raise HostUnusable(f"There is no address {settings.host}: {error.strerror}", host=settings.host) from None
-    listening = socket.socket(family, socket.SOCK_STREAM)
+    # Said in full: asyncio sends at once (TCP_NODELAY) only on sockets that are TCP by name. On others every answer but
+    # the first on a connection waits 40 ms, until the caller's system has acknowledged its head.
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(place)

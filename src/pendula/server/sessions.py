@@ -7,7 +7,8 @@ restart ends them all; the page asks for the token again.
 import secrets
 from collections.abc import Callable
 from hashlib import sha256
-from http.cookies import CookieError, SimpleCookie
+
+from starlette.requests import cookie_parser
 
 from pendula.server.identity import Principal, Via
 from pendula.server.tokens import TokenRecord, TokenStore, wall_seconds
@@ -60,15 +61,12 @@ class Sessions:
 
 
 def cookie_value(header: str | None) -> str | None:
-    """Our cookie out of a Cookie header, or None."""
-    if header is None:
-        return None
-    jar: SimpleCookie = SimpleCookie()
-    try:
-        jar.load(header)
-    except CookieError:
-        return None
-    return jar[COOKIE].value if COOKIE in jar else None
+    """Our cookie out of a Cookie header, or None.
+
+    Read as browsers write it: every port of this machine shares its cookies, and the standard library's reader drops
+    the whole header at the first one it finds odd.
+    """
+    return None if header is None else cookie_parser(header).get(COOKIE)
 
 
 def set_cookie(value: str, seconds: int, secure: bool) -> str:

@@ -237,6 +237,10 @@ def _allowed_host(value: object) -> str:
     return shown if match["port"] is None else f"{shown}:{_whole(match['port'], 1, 65535)}"
 
 
+# Bounds of the formats themselves, the same in every program that writes them; for bodies there is `body_bytes`.
+FIXED = frozenset({limits.DOCUMENT_BYTES.name, limits.RECORD_BYTES.name})
+
+
 def _limit_setting(limit: Limit) -> Setting:
     least = 0 if limit is limits.MIN_FREE_BYTES else 1
     allowed = f"a whole number of {limit.unit} from {least}; the default is {limit.default}"
@@ -254,6 +258,6 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("demo", _flag, "true or false"),
     Setting("log_format", lambda value: LogFormat(_text(value)), "console or json"),
     Setting("log_level", lambda value: LogLevel(_text(value)), "debug, info, warning or error"),
-    *(_limit_setting(limit) for limit in limits.ALL),
+    *(_limit_setting(limit) for limit in limits.ALL if limit.name not in FIXED),
 )
 BY_NAME: dict[str, Setting] = {setting.name: setting for setting in SETTINGS}

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct
 
-from pendula.kernel.bodies import Answer, Nobody, Recorded, Recorder, outcome_bytes
+from pendula.kernel.bodies import Answer, CommandReader, Nobody, Recorded, Recorder, outcome_bytes
 from pendula.kernel.canonical import Json, decode, digest, encode
 from pendula.kernel.driver import Driver
 from pendula.kernel.engine import Engine, Outside, Reason
@@ -143,6 +143,17 @@ def commands_survive_their_bytes(case: Case) -> None:
         assert encode(again) == encode(command), f"{command} came back as {again}"
 
 
+def a_misspelt_member_of_a_command_is_refused(case: Case) -> None:
+    read_command = CommandReader[Any](case.engine)
+    for command in case.commands:
+        written = encode(command)
+        try:
+            read_command(written[:-1] + b',"zz":1}')
+        except msgspec.DecodeError:
+            continue
+        raise AssertionError(f"{command} was read although it has a member nobody knows")
+
+
 def a_journal_replays_without_the_outside(case: Case) -> None:
     driver = _driven(case, snapshot_every=3)
     report = replay(driver.journal, lambda _: case.engine)
@@ -170,6 +181,7 @@ LAWS: tuple[Callable[[Case], None], ...] = (
     a_refused_command_changes_nothing,
     a_question_changes_nothing,
     commands_survive_their_bytes,
+    a_misspelt_member_of_a_command_is_refused,
     a_state_is_canonical_json,
     a_bad_state_is_refused,
     a_restored_engine_goes_on_as_the_old_one,

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from pendula.kernel.bodies import Nobody
-from pendula.kernel.canonical import Json, encode
+from pendula.kernel.canonical import Json, Reader, encode
 from pendula.kernel.engine import Outcome, Outside, Reason, Refusal
 from pendula.kernel.errors import InputRefused, WrongUsage
 from pendula.kernel.rng import Pcg32, stream
@@ -19,32 +19,32 @@ from pendula.kernel.rng import Pcg32, stream
 STREAM = 0x54414C59  # "TALY": the name of the tally's own stream of random numbers
 
 
-class Add(Struct, frozen=True, tag="add"):
+class Add(Struct, frozen=True, tag="add", forbid_unknown_fields=True):
     """Raise the total by `amount`: at once, or when time reaches `at`."""
 
     amount: int
     at: int | None = None
 
 
-class Take(Struct, frozen=True, tag="take"):
+class Take(Struct, frozen=True, tag="take", forbid_unknown_fields=True):
     """Lower the total by `amount`; refused when there is not so much."""
 
     amount: int
 
 
-class Draw(Struct, frozen=True, tag="draw"):
+class Draw(Struct, frozen=True, tag="draw", forbid_unknown_fields=True):
     """Raise the total by a seeded number from 0 to `below` - 1."""
 
     below: int
 
 
-class Ask(Struct, frozen=True, tag="ask"):
+class Ask(Struct, frozen=True, tag="ask", forbid_unknown_fields=True):
     """Raise the total by what the outside answers to the question `how_much`."""
 
     topic: str
 
 
-class Advance(Struct, frozen=True, tag="advance"):
+class Advance(Struct, frozen=True, tag="advance", forbid_unknown_fields=True):
     to: int
 
 
@@ -78,6 +78,9 @@ class State(Struct):
     due: list[Due]
 
 
+read_state: Reader[State] = Reader(State)
+
+
 class Tally:
     """Counts what is added and taken; satisfies `pendula.kernel.engine.Engine`."""
 
@@ -104,7 +107,7 @@ class Tally:
     def from_state(cls, config: Json, state: bytes) -> Self:
         cls.create(config)  # a bad configuration is refused here too
         try:
-            engine = cls(msgspec.json.decode(state, type=State))
+            engine = cls(read_state(state))
         except (msgspec.DecodeError, WrongUsage) as trouble:
             raise InputRefused(f"This is no state of a tally: {trouble}") from None
         if broken := list(engine.broken()):

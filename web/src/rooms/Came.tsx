@@ -75,7 +75,7 @@ function factsOf(row: CameRow): string {
   return row.kind === "event" ? membersInOneLine(withoutType(row.body)) : "";
 }
 
-function gapSentence({ gap: { missed, after, next } }: CameRow & { readonly kind: "gap" }): string {
+export function gapSentence({ gap: { missed, after, next } }: CameRow & { readonly kind: "gap" }): string {
   const what =
     missed === null
       ? "An unknown number of events was"

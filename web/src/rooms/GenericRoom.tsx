@@ -56,7 +56,7 @@ export function GenericRoom({ room, engine, at }: RoomPageProps) {
   );
 }
 
-function PastBanner({ at, onLive }: { readonly at: number; readonly onLive: () => void }) {
+export function PastBanner({ at, onLive }: { readonly at: number; readonly onLive: () => void }) {
   return (
     <div class="past-banner" role="status" data-testid="past-banner">
       <p>
@@ -91,14 +91,14 @@ function Readouts({ view, summary }: ReadoutsProps) {
   );
 }
 
-interface ReadoutProps {
+export interface ReadoutProps {
   readonly name: string;
   readonly value: string;
   readonly unit?: string;
   readonly alarm?: boolean;
 }
 
-function Readout({ name, value, unit = "", alarm = false }: ReadoutProps) {
+export function Readout({ name, value, unit = "", alarm = false }: ReadoutProps) {
   return (
     <div class="readout" data-alarm={alarm} data-testid={`readout-${name.replace(" ", "-")}`}>
       <dt>{name}</dt>

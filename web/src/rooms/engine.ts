@@ -11,7 +11,7 @@ import type { Api, ApiError, EngineAddress, JournalRecord, StateView } from "../
 import { isList, isObject, writeJson } from "../json";
 import type { JsonObject } from "../json";
 import { EventStream } from "../stream";
-import type { Gap, Source } from "../stream";
+import type { Gap, Source as EventSource } from "../stream";
 
 export const MOST_ROWS = 500;
 const BACKFILL_RECORDS = 400;
@@ -29,6 +29,9 @@ export interface Extent {
   readonly first: number;
   readonly snapshots: readonly (readonly [number, number])[];
 }
+
+/** Where the state and the journal of an engine are read: a room may tell its state in a form of its own. */
+export type Source = Pick<Api, "state" | "journal">;
 
 /** The record number of an event id `n.k`. */
 export function recordOf(id: string): number {
@@ -50,8 +53,8 @@ export class LiveEngine {
   /** The newest command in the journal as JSON text: the best example of what this engine takes. */
   readonly lastCommand = signal<string | null>(null);
 
-  readonly #api: Api;
-  readonly #open: ((address: string) => Source) | undefined;
+  readonly #api: Source;
+  readonly #open: ((address: string) => EventSource) | undefined;
   #waiting: CameRow[] = [];
   #arrived = 0;
   #highest = -1;
@@ -61,7 +64,7 @@ export class LiveEngine {
   #stateDue = Infinity;
   #extentDue = 0;
 
-  constructor(api: Api, address: EngineAddress, open?: (address: string) => Source) {
+  constructor(api: Source, address: EngineAddress, open?: (address: string) => EventSource) {
     this.#api = api;
     this.address = address;
     this.#open = open;

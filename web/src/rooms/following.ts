@@ -8,12 +8,13 @@ import { EngineAddress, asApiError } from "../api";
 import type { ApiError } from "../api";
 import { api, openStream } from "../server";
 import { LiveEngine } from "./engine";
+import type { Source } from "./engine";
 
 const SETTLE_MS = 120;
 
 /** The engine followed as long as the page stands; its stream is what the connection badge speaks of. */
-export function useLiveEngine(room: string, engine: string): LiveEngine {
-  const live = useMemo(() => new LiveEngine(api, new EngineAddress(room, engine)), [room, engine]);
+export function useLiveEngine(room: string, engine: string, source: Source = api): LiveEngine {
+  const live = useMemo(() => new LiveEngine(source, new EngineAddress(room, engine)), [room, engine]);
   const stream = live.stream.value;
   useEffect(() => {
     void live.start();

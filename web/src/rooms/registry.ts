@@ -4,6 +4,7 @@ import type { ComponentType } from "preact";
 
 import type { Room } from "../api";
 import { GenericRoom } from "./GenericRoom";
+import { ActionsRoom } from "./actions/ActionsRoom";
 
 export interface RoomPageProps {
   readonly room: Room;
@@ -12,7 +13,7 @@ export interface RoomPageProps {
   readonly at: number | null;
 }
 
-const PAGES: Readonly<Record<string, ComponentType<RoomPageProps>>> = {};
+const PAGES: Readonly<Record<string, ComponentType<RoomPageProps>>> = { actions: ActionsRoom };
 
 export function pageOf(room: string): ComponentType<RoomPageProps> {
   return Object.hasOwn(PAGES, room) ? (PAGES[room] ?? GenericRoom) : GenericRoom;

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pendula.cli.output import JsonFlag, Output, example, facts
-from pendula.kernel.errors import InputRefused
+from pendula.kernel.errors import InputRefused, WorldBroken
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 # A state may have megabytes; `--json` gives all of it.
 SHOWN_CHARACTERS = 2000
+# A running server may prune the segment that is about to be read; what is left begins later and is read from there.
+ATTEMPTS = 5
 
 
 class ReplayDiffers(InputRefused):
@@ -43,11 +45,33 @@ def replay(
 
     Nothing is changed, a torn tail is left where it is. The first difference is shown and the exit code is 1.
     """
+    out = Output(json)
+    document = _replayed_while_there(journal, upto, force, out)
+    difference: Difference | None = document["first_difference"]
+    out.result(document, lambda: _drawn(document, difference))
+    if difference is not None:
+        raise ReplayDiffers(f"Record {difference.n} differs at {difference.path}", n=difference.n, path=difference.path)
+
+
+def _replayed_while_there(directory: Path, upto: int | None, force: bool, out: Output) -> dict[str, Any]:
+    """The report, from the beginning again when a segment is pruned on the way."""
+    for _ in range(ATTEMPTS):
+        try:
+            return _replayed(directory, upto, force, out)
+        except FileNotFoundError:
+            continue
+    raise WorldBroken(
+        f"{directory} loses segments faster than they can be read; replay a copy of it, or stop the server that"
+        " writes it",
+        path=str(directory),
+    )
+
+
+def _replayed(directory: Path, upto: int | None, force: bool, out: Output) -> dict[str, Any]:
     from pendula.cli.rooms import engine_of
     from pendula.kernel import replay as kernel
 
-    out = Output(json)
-    opened = _opened(journal)
+    opened = _opened(directory)
     try:
         last = opened.durable_n if upto is None else min(upto, opened.durable_n)
         with out.progress("replay", last - opened.first_n + 1) as advance:
@@ -58,12 +82,9 @@ def replay(
                 force=force,
                 progress=lambda n: advance(n - opened.first_n + 1),
             )
-        document = _document(opened, last, report)
+        return _document(opened, last, report)
     finally:
         opened.close()
-    out.result(document, lambda: _drawn(document, report.first_difference))
-    if (difference := report.first_difference) is not None:
-        raise ReplayDiffers(f"Record {difference.n} differs at {difference.path}", n=difference.n, path=difference.path)
 
 
 def _opened(directory: Path) -> "FileJournal":
@@ -76,6 +97,9 @@ def _opened(directory: Path) -> "FileJournal":
     disk = RealDisk(directory, make=False)
     try:
         return FileJournal.open(disk, read_only=True)
+    except JournalMissing:
+        disk.close()
+        raise JournalMissing(f"There is no journal in {directory}", path=str(directory)) from None
     except BaseException:
         disk.close()
         raise

@@ -1,0 +1,15 @@
+"""A run as one picture: a panel an epoch, a lane for each actor and each lock; an SVG that needs nothing else.
+
+    spans       what is shown: stretches and moments, read off the result of a run
+    rows        which row of its lane an action goes to; where names have room
+    marks       shapes, colours and texts as SVG
+    panel       one epoch: axis, lanes, what stands in them
+    picture     title, legend and panels below each other
+
+The same result gives the same bytes. Colours follow the reader's light or dark scheme; every bar and mark has a
+tooltip; names are shortened where there is no room for them, and left out before they get in each other's way.
+"""
+
+from pendula.actions.gantt.picture import gantt_svg
+
+__all__ = ["gantt_svg"]

@@ -1,0 +1,212 @@
+"""What a picture shows of a run: stretches of time and moments, in minutes of the run, read off its result."""
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from pendula.actions.admission import Verb, read_verb
+from pendula.actions.events import End, Interrupted, Start, VisibilityChange, WorldEvent
+from pendula.actions.locks import Stage
+from pendula.actions.running import RunResult
+from pendula.actions.saving import SavedWorld
+from pendula.kernel.time import Instant, minutes_between_ceil, parse_iso
+
+Whose: TypeAlias = tuple[str, str, str]  # action, actor, verb
+
+
+class Kind(StrEnum):
+    RUN = "run"
+    WAIT = "wait"  # in the queues of its locks
+    ASIDE = "aside"  # interrupted: held for a while, or until somebody resumes it
+
+
+class Span(Struct, frozen=True):
+    """A stretch of one action. `begun` and `over` say whether its true ends lie inside the run."""
+
+    kind: Kind
+    action_id: str
+    actor: str
+    verb: str
+    since: int
+    until: int
+    begun: bool = True
+    over: bool = True
+    note: str = ""
+
+
+class Mark(Struct, frozen=True):
+    """A moment: an interrupt, something that came to light, something that did not happen."""
+
+    kind: str
+    action_id: str
+    actor: str
+    minute: int
+    label: str
+    note: str
+    bright: bool = True
+
+
+class History(Struct, frozen=True):
+    """All of a run that is drawn."""
+
+    start: Instant
+    minutes: int  # of an epoch
+    first_epoch: int
+    epochs: int
+    spans: tuple[Span, ...]
+    marks: tuple[Mark, ...]
+    locks: Mapping[str, tuple[str, ...]]  # of each verb
+    counts: Mapping[str, int]
+
+
+class _Open(Struct):
+    """An action on its way."""
+
+    since: int | None  # of the segment that runs
+    begun: bool
+    interrupted: int | None = None
+    note: str = ""
+
+
+def history_of(result: RunResult, action_defs: Mapping[str, Any]) -> History:
+    """The run as spans and marks; `action_defs` tells which locks a verb needs."""
+    start, end = parse_iso(result.epochs[0].header.start_at), parse_iso(result.epochs[0].end_at)
+    minutes = minutes_between_ceil(start, end)
+    reader = _Reader(result, minutes)
+    verbs = {name: read_verb(name, raw) for name, raw in action_defs.items()}
+    locks = {name: verb.locks for name, verb in verbs.items() if isinstance(verb, Verb)}
+    return History(
+        start,
+        minutes,
+        result.epochs[0].header.epoch,
+        len(result.epochs),
+        tuple(sorted(reader.spans, key=_order)),
+        tuple(reader.marks),
+        locks,
+        reader.counts,
+    )
+
+
+class _Reader:
+    """Goes through the events once; what is still open at the end is completed from the carry."""
+
+    def __init__(self, result: RunResult, minutes: int) -> None:
+        self.spans: list[Span] = []
+        self.marks: list[Mark] = []
+        self.counts = dict.fromkeys(("started", "ended", "interrupted", "revealed", "rejected", "carried"), 0)
+        self._open: dict[str, _Open] = {}
+        self._end = minutes * len(result.epochs)
+        for one in result.epochs[0].header.carried_in:
+            self._open[one["action_id"]] = _Open(0, begun=False)
+        for number, epoch in enumerate(result.epochs):
+            for event in epoch.events:
+                self._take(event, number * minutes + event.t)
+            for turned_away in epoch.rejections:
+                self.counts["rejected"] += 1
+                at = number * minutes + turned_away.t
+                self._refused(turned_away.action_id, at, turned_away.code, turned_away.message)
+            for told in epoch.diagnostics:
+                self._refused(told.action_id, number * minutes + told.t, told.code, told.message)
+        self._close(msgspec.convert(result.carry["state"], SavedWorld))
+
+    def _take(self, event: WorldEvent, minute: int) -> None:
+        match event:
+            case Start():
+                self._start(event, minute)
+            case End():
+                self.counts["ended"] += 1
+                self._run_is_over(event, minute, "done")
+                del self._open[event.action_id]
+            case Interrupted():
+                self._interrupt(event, minute)
+            case VisibilityChange(meta=meta):
+                self.counts["revealed"] += 1
+                note = f"{meta['knowledge']} comes to light: {meta['from_scope']} → {meta['to_scope']}"
+                note += "" if event.pc else " (not for the player character)"
+                mark = Mark("light", event.action_id, event.actor, minute, meta["knowledge"], note, event.pc)
+                self.marks.append(mark)
+
+    def _start(self, event: Start, minute: int) -> None:
+        meta = event.meta
+        if meta["segment"] == 0:
+            self.counts["started"] += 1
+        before = self._open.get(event.action_id)
+        joined = minute - meta["waited"]
+        self._aside(before, _whose(event), joined)
+        self._wait(_whose(event), joined, minute)
+        part = f", part {meta['segment'] + 1}" if meta["segment"] else ""
+        self._open[event.action_id] = _Open(minute, True, note=f"{meta['d']} min{part}")
+
+    def _interrupt(self, event: Interrupted, minute: int) -> None:
+        self.counts["interrupted"] += 1
+        meta = event.meta
+        self._run_is_over(event, minute, f"interrupted by {meta['by']}, {meta['d_rem']} min left")
+        resume = {"auto": "goes on by itself", "manual": "until somebody resumes it", "drop": "not taken up again"}
+        note = f"interrupted by {meta['by']}: {meta['d_rem']} min left, {resume[str(meta['resume'])]}"
+        self.marks.append(Mark("bolt", event.action_id, event.actor, minute, str(meta["by"]), note))
+        if meta["resume"] == "drop":
+            del self._open[event.action_id]
+        else:
+            self._open[event.action_id].interrupted = minute
+
+    def _run_is_over(self, event: End | Interrupted, minute: int, how: str) -> None:
+        running = self._open[event.action_id]
+        note = ", ".join(filter(None, (running.note, how)))
+        self._add(Kind.RUN, _whose(event), running.since or 0, minute, begun=running.begun, note=note)
+        running.since = None
+
+    def _refused(self, action_id: str | None, minute: int, code: str, message: str) -> None:
+        self.marks.append(Mark("cross", action_id or "?", "", minute, f"{action_id or '?'}: {code}", message))
+
+    def _close(self, saved: SavedWorld) -> None:
+        """What goes on after the last epoch."""
+        for one in saved.actions:
+            whose = (one.instance.id, one.instance.actor, one.instance.verb)
+            known = self._open.get(one.instance.id)
+            match Stage(one.stage):
+                case Stage.RUNNING:
+                    since, begun = (known.since or 0, known.begun) if known else (0, False)
+                    note = f"{one.t_end} min to go in the next epoch"
+                    self._add(Kind.RUN, whose, since, self._end, begun=begun, over=False, note=note)
+                    self.counts["carried"] += 1
+                case Stage.WAITING:
+                    joined = self._end + one.joined
+                    self._aside(known, whose, joined)
+                    self._wait(whose, joined, self._end, over=False)
+                case _:
+                    self._aside(known, whose, self._end, over=False)
+
+    def _aside(self, known: _Open | None, whose: Whose, until: int, *, over: bool = True) -> None:
+        if known is not None and known.interrupted is not None:
+            self._add(Kind.ASIDE, whose, known.interrupted, until, over=over, note="put aside")
+
+    def _wait(self, whose: Whose, joined: int, until: int, *, over: bool = True) -> None:
+        note = f"{until - joined} min"
+        self._add(Kind.WAIT, whose, max(joined, 0), until, begun=joined >= 0, over=over, note=note)
+
+    def _add(
+        self, kind: Kind, whose: Whose, since: int, until: int, *, begun: bool = True, over: bool = True, note: str
+    ) -> None:
+        if since < until:
+            self.spans.append(Span(kind, *whose, since, until, begun, over, note))
+
+
+def _whose(event: WorldEvent) -> Whose:
+    return event.action_id, event.actor, event.verb
+
+
+def _order(span: Span) -> tuple[int, int, str, str]:
+    return span.since, span.until, span.action_id, span.kind
+
+
+def holders(spans: Iterable[Span], locks: Mapping[str, tuple[str, ...]]) -> dict[str, list[Span]]:
+    """Who has each lock when, and who waits for it."""
+    found: dict[str, list[Span]] = {}
+    for span in spans:
+        if span.kind is not Kind.ASIDE:
+            for lock in locks.get(span.verb, ()):
+                found.setdefault(lock, []).append(span)
+    return found

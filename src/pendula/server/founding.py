@@ -1,0 +1,110 @@
+"""Engines made and removed while the server runs: each is there whole, or not at all, whatever the crash.
+
+A new engine is written beside its place, with the commands it begins with, and then put there in one step; one that is
+removed leaves its place in one step. What a crash leaves over is swept away at the next start.
+"""
+
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from pendula.kernel.canonical import Json
+from pendula.kernel.disk import Disk
+from pendula.kernel.driver import Driver
+from pendula.kernel.engine import Outcome
+from pendula.kernel.errors import WorldBroken
+from pendula.kernel.journal import FileJournal
+from pendula.server.rooms import RoomSpec
+
+# Names of engines have no dot: nothing with these endings is ever taken for one.
+DRAFT, REMOVED = ".draft", ".removed"
+
+
+class Beginning(Struct, frozen=True):
+    """What an engine begins with: its configuration and first commands; who wanted that, and when by the wall clock."""
+
+    config: Json
+    commands: Sequence[object]
+    by: str
+    request_id: str | None
+    at: str
+
+
+def found(
+    room: RoomSpec,
+    disk: Callable[[Path], Callable[[], Disk]],
+    place: Path,
+    beginning: Beginning,
+    min_free_bytes: int,
+) -> list[Outcome[Any]]:
+    """Make the journal of a new engine at `place`; returns what its first commands did.
+
+    Raises what the engine refuses of the configuration, before anything is written, and `WorldBroken`.
+    """
+    engine = room.engine.create(beginning.config)
+    draft = place.with_name(place.name + DRAFT)
+    try:
+        _erase(draft)
+        journal = FileJournal.create(
+            disk(draft)(),
+            room=room.engine.room,
+            decisions=room.engine.decisions,
+            time_unit=room.engine.time_unit,
+            config=beginning.config,
+            min_free_bytes=min_free_bytes,
+        )
+        driver = Driver(engine, journal, outside=room.outside, clock=lambda: beginning.at)
+        outcomes = _begin(driver, beginning)
+        draft.rename(place)
+        _sync(place.parent)
+    except OSError as trouble:
+        raise WorldBroken(f"The engine cannot be written down: {trouble.strerror}") from trouble
+    finally:
+        _erase(draft)
+    return outcomes
+
+
+def _begin(driver: Driver[Any, Any], beginning: Beginning) -> list[Outcome[Any]]:
+    try:
+        tickets = [driver.submit(command, beginning.by, beginning.request_id) for command in beginning.commands]
+    finally:
+        driver.close()
+    return [ticket.outcome for ticket in tickets]
+
+
+def remove(place: Path) -> None:
+    """Take an engine that is closed away, with all it ever wrote; raises `WorldBroken`."""
+    gone = place.with_name(place.name + REMOVED)
+    try:
+        _erase(gone)
+        if place.is_dir():
+            place.rename(gone)
+            _sync(place.parent)
+            _erase(gone)
+    except OSError as trouble:
+        raise WorldBroken(f"The engine cannot be removed: {trouble.strerror}") from trouble
+
+
+def sweep(folder: Path) -> None:
+    """Remove what interrupted makings and removals left in the folder of a room."""
+    if folder.is_dir():
+        for entry in sorted(folder.iterdir()):
+            if entry.name.endswith((DRAFT, REMOVED)):
+                _erase(entry)
+
+
+def _erase(path: Path) -> None:
+    if path.exists():
+        shutil.rmtree(path)
+
+
+def _sync(directory: Path) -> None:
+    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,342 @@
+"""What a world says over HTTP: how it stands at a moment and why, its events, its logs.
+
+Everything here is read from the engine or its journal and said plainly, so that no page has to know the engine's rules.
+"""
+
+from collections.abc import Collection, Iterator
+from decimal import Decimal
+from heapq import nsmallest
+from itertools import islice
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Raw, Struct
+
+from pendula.actions.admission import Verb
+from pendula.actions.engine import World
+from pendula.actions.events import WORLD_EVENTS, Event
+from pendula.actions.locks import Action, Lock, Stage
+from pendula.actions.logs import Logs
+from pendula.actions.model import Instance
+from pendula.actions.requests import Wish
+from pendula.kernel.bodies import read_outcome
+from pendula.kernel.driver import Driver
+from pendula.kernel.engine import Reason
+from pendula.kernel.journal import Journal
+from pendula.kernel.replay import first_engine
+from pendula.kernel.stream import UnknownEventId
+from pendula.server.errors import NotFound
+from pendula.server.views import GapView
+
+MOST_ACTIONS = 500
+MOST_EXPLAINED = 50  # each looks through the queues it stands in
+MOST_COMING = 50
+MOST_LOCKS = 200
+MOST_QUEUED = 20
+
+AnyDriver = Driver[Any, Any]
+EventId = tuple[int, int]
+Amount = Annotated[Any, Meta(extra_json_schema={"type": "number"})]
+
+
+class EpochView(Struct, frozen=True):
+    """The present epoch; `starts` and `ends` are minutes of the run."""
+
+    index: int
+    start_at: str
+    end_at: str
+    starts: int
+    ends: int
+    slot: int
+    slots: int
+    slot_minutes: int
+
+
+class ActionView(Struct, frozen=True):
+    """One action that is not over. Running: from `since` to `until`. Waiting: since when; held: until when."""
+
+    id: str
+    actor: str
+    verb: str
+    stage: str
+    segment: int
+    admission: int
+    priority: int
+    remaining: int
+    locks: list[str]
+    pc: bool
+    since: int | None
+    until: int | None
+    why: Reason | None
+
+
+class ComingView(Struct, frozen=True):
+    """A submission or a request that was made for later."""
+
+    kind: str
+    action_id: str
+    actor: str | None
+    verb: str | None
+    t: int
+    at: str
+
+
+class LockView(Struct, frozen=True):
+    """One lock; `queue` names the first of the `waiting`."""
+
+    name: str
+    held_by: str | None
+    until: int | None
+    queue: list[str]
+    waiting: int
+
+
+class ResourceView(Struct, frozen=True):
+    name: str
+    available: Amount
+    reserved: Amount
+    consumed: Amount
+    produced: Amount
+
+
+class WorldNow(Struct, frozen=True):
+    """A world after record `n`. Times are minutes of the run; `at` is the time of day of the world."""
+
+    n: int
+    t: int
+    at: str
+    start_at: str
+    next_due: int | None
+    broken: list[str]
+    epoch: EpochView
+    pc: str | None
+    counts: dict[str, int]
+    actions: list[ActionView]
+    coming: list[ComingView]
+    locks: list[LockView]
+    resources: list[ResourceView]
+    locks_of: dict[str, list[str]]
+
+
+class EventView(Struct, frozen=True):
+    id: str
+    event: Raw
+
+
+class EventsView(Struct, frozen=True):
+    """Events in their order. `next` is the id to go on after; `gap` tells what was pruned before them."""
+
+    events: list[EventView]
+    next: str | None
+    more: bool
+    gap: GapView | None
+
+
+class _Mark(Struct, frozen=True):
+    """As much of an event as decides whether it is asked for."""
+
+    type: str
+    pc: bool = False
+    seq: int = -1
+
+
+_split = msgspec.json.Decoder(list[Raw]).decode
+_mark = msgspec.json.Decoder(_Mark).decode
+_WORLD_TYPES = frozenset(str(kind.__struct_config__.tag) for kind in WORLD_EVENTS)
+
+
+def now_of(world: World, n: int) -> WorldNow:
+    """Where everything stands."""
+    setting = world.setting
+    actions = sorted(world.actions.values(), key=_admission)
+    queued = _queued(world)
+    counts = {stage.name.lower(): 0 for stage in Stage if stage is not Stage.OVER}
+    for action in actions:
+        counts[action.stage.name.lower()] += 1
+    explained = {action.admission for action in islice(filter(_stands_still, actions), MOST_EXPLAINED)}
+    shown = nsmallest(MOST_ACTIONS, actions, key=lambda action: (action.admission not in explained, action.admission))
+    return WorldNow(
+        n,
+        world.minute,
+        setting.display(world.minute),
+        setting.display(0),
+        world.next_due(),
+        list(world.broken()),
+        _epoch(world),
+        setting.circle.pc,
+        counts | {"coming": len(queued), "locks": len(world.locks.by_name)},
+        [_action(world, action, action.admission in explained) for action in sorted(shown, key=_admission)],
+        [
+            _coming(world, minute, item)
+            for minute, _, _, item in nsmallest(MOST_COMING, queued, key=lambda entry: entry[:3])
+        ],
+        _locks(world),
+        [
+            ResourceView(name, stock.available, stock.reserved, stock.consumed, stock.produced)
+            for name, stock in sorted(world.resources.stocks.items())
+        ],
+        {name: list(verb.locks) for name, verb in setting.verbs.items() if isinstance(verb, Verb)},
+    )
+
+
+def _admission(action: Action) -> int:
+    return action.admission
+
+
+def _stands_still(action: Action) -> bool:
+    return action.stage is not Stage.RUNNING
+
+
+def _epoch(world: World) -> EpochView:
+    setting, options = world.setting, world.setting.options
+    return EpochView(
+        setting.first_epoch + world.epoch,
+        setting.display(world.epoch_start),
+        setting.display(world.boundary),
+        world.epoch_start,
+        world.boundary,
+        min((world.minute - world.epoch_start) // options.slot_minutes, setting.last_slot),
+        options.slots,
+        options.slot_minutes,
+    )
+
+
+def _action(world: World, action: Action, explained: bool) -> ActionView:
+    since, until = _times(action)
+    return ActionView(
+        action.instance.id,
+        action.instance.actor,
+        action.instance.verb,
+        action.stage.name.lower(),
+        action.segment,
+        action.admission,
+        action.priority,
+        action.t_end - world.minute if action.stage is Stage.RUNNING else action.remaining,
+        [lock.name for lock in action.locks],
+        action.seen,
+        since,
+        until,
+        world.why({"action": action.instance.id}) if explained else None,
+    )
+
+
+def _times(action: Action) -> tuple[int | None, int | None]:
+    match action.stage:
+        case Stage.RUNNING:
+            return action.t_end - action.remaining, action.t_end
+        case Stage.WAITING:
+            return action.joined, None
+        case Stage.HELD:
+            return None, action.joined
+        case _:
+            return None, None
+
+
+def _queued(world: World) -> list[tuple[int, int, int, Instance | Wish]]:
+    return [entry for entry in world.queue if isinstance(entry[3], Instance | Wish)]
+
+
+def _coming(world: World, minute: int, item: Instance | Wish) -> ComingView:
+    at = world.setting.display(minute)
+    if isinstance(item, Instance):
+        return ComingView("submit", item.id, item.actor, item.verb, minute, at)
+    return ComingView(item.kind, item.target, None, None, minute, at)
+
+
+def _locks(world: World) -> list[LockView]:
+    """Those that somebody holds or waits for before those that are free."""
+    found = nsmallest(MOST_LOCKS, world.locks.by_name.values(), key=lambda lock: (_is_free(lock), lock.name))
+    return [_lock(lock) for lock in sorted(found, key=lambda lock: lock.name)]
+
+
+def _is_free(lock: Lock) -> bool:
+    return lock.holder is None and lock.first() is None
+
+
+def _lock(lock: Lock) -> LockView:
+    waiting = lock.waiting()
+    holder = lock.holder
+    return LockView(
+        lock.name,
+        holder.instance.id if holder else None,
+        holder.t_end if holder else None,
+        [action.instance.id for action in waiting[:MOST_QUEUED]],
+        len(waiting),
+    )
+
+
+def events_of(
+    driver: AnyDriver, after: EventId | None, upto: int | None, types: Collection[str], pc: bool, limit: int
+) -> EventsView:
+    """Up to `limit` events after an id and of records up to `upto`; raises `UnknownEventId` for an id still to come."""
+    journal = driver.journal
+    if after is not None and after[0] > journal.durable_n:
+        raise UnknownEventId(f"Event {_id(after)} is unknown: the newest record is {journal.durable_n}", id=_id(after))
+    begin = after or (-1, 0)
+    first = journal.first_n
+    gap = None if begin[0] >= first or first == 0 else GapView(None, after and _id(after), f"{first}.0")
+    found: list[EventView] = []
+    last = after
+    more = False
+    for place, raw in _events(journal, max(begin[0], first)):
+        if upto is not None and place[0] > upto:
+            break
+        if place <= begin:
+            continue
+        mark = _mark(raw)
+        if (types and mark.type not in types) or (pc and not mark.pc):
+            continue
+        if len(found) == limit:
+            more = True
+            break
+        found.append(EventView(_id(place), raw))
+        last = place
+    return EventsView(found, last and _id(last), more, gap)
+
+
+def world_log(driver: AnyDriver, after: int, limit: int) -> bytes:
+    """The lines of the world log after the event with number `after`: JSON lines, as far back as the journal goes."""
+    lines = (
+        bytes(raw)
+        for _, raw in _events(driver.journal, driver.journal.first_n)
+        if (mark := _mark(raw)).type in _WORLD_TYPES and mark.seq > after
+    )
+    return b"".join(line + b"\n" for line in islice(lines, limit))
+
+
+def pc_log(driver: AnyDriver, epoch: int | None) -> bytes:
+    """One chunk of the player's log, the newest unless an epoch is named: its header, then one line an event.
+
+    Raises `NotFound` for an epoch that has not begun, or of which the journal no longer has the beginning.
+    """
+    world, start = first_engine(driver.journal, type(driver.engine))
+    assert isinstance(world, World)
+    logs = Logs(world.header())
+    decode = msgspec.json.Decoder(Event, float_hook=Decimal).decode
+    logs.feed(decode(raw) for _, raw in _events(driver.journal, start))
+    # A journal without its beginning begins in the middle of a chunk.
+    whole = logs.first_epoch + (start > 0)
+    last = logs.first_epoch + len(logs.chunks) - 1
+    wanted = last if epoch is None else epoch
+    if not whole <= wanted <= last:
+        raise NotFound(f"There is no chunk of epoch {wanted}; there are {whole} to {last}", first=whole, last=last)
+    return b"".join(line + b"\n" for line in logs.chunks[wanted - logs.first_epoch])
+
+
+def _events(journal: Journal, start: int) -> Iterator[tuple[EventId, Raw]]:
+    """The events of the outcomes from record `start` on, each with its id."""
+    for record in journal.read(start):
+        if record.kind == "outcome":
+            body = read_outcome(record.body)
+            for k, raw in enumerate(_split(body.events)):
+                yield (body.of, k), raw
+
+
+def event_id(text: str) -> EventId:
+    """The place that an id `n.k` names."""
+    n, k = text.split(".")
+    return int(n), int(k)
+
+
+def _id(place: EventId) -> str:
+    return f"{place[0]}.{place[1]}"

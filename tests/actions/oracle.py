@@ -1,0 +1,386 @@
+"""A second, slow scheduler of actions, written from the requirements alone: it looks at every minute and every action.
+
+It shares nothing with the engine it judges. Linear scans, plain dictionaries, `Fraction` for everything that is not a
+whole minute. It understands well-formed documents; how bad ones are refused is tested by example.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from fractions import Fraction
+from typing import Any
+
+from tests.actions.arithmetic import ceiling, level_from, minutes_taken
+
+RANK = {"end": 0, "interrupt": 1, "visibility_change": 2, "start": 3}
+LATE, GIVEN, FOLLOWING = 0, 1, 2
+
+
+@dataclass
+class Doing:
+    """An admitted instance. `state`: waiting, running, held, suspended or over."""
+
+    instance: dict[str, Any]
+    verb: dict[str, Any]
+    seq: int
+    duration: int
+    locks: list[str]
+    priority: int
+    late: bool = False
+    state: str = "waiting"
+    segment: int = 0
+    rest: int = 0
+    joined: int = 0
+    ends: int = -1
+
+    @property
+    def id(self) -> str:
+        return str(self.instance["id"])
+
+    @property
+    def key(self) -> tuple[int, int]:
+        return (-self.priority if self.verb.get("preempts") else 0, self.seq)
+
+
+@dataclass
+class Day:
+    """What one epoch gave."""
+
+    index: int
+    carried_in: list[tuple[str, int]] = field(default_factory=list)
+    events: list[dict[str, Any]] = field(default_factory=list)
+    rejections: list[tuple[str, str]] = field(default_factory=list)
+    diagnostics: list[tuple[int, str, str]] = field(default_factory=list)
+    deferred: list[str] = field(default_factory=list)
+    locks: dict[str, tuple[str | None, list[str]]] = field(default_factory=dict)
+    available: dict[str, Fraction] = field(default_factory=dict)
+    reserved: dict[str, Fraction] = field(default_factory=dict)
+
+
+class Oracle:
+    """Run a document; `days` has the result. `follow` says what a hook answers at the end of an action."""
+
+    def __init__(
+        self, document: Mapping[str, Any], follow: Mapping[str, Sequence[Mapping[str, Any]]] | None = None
+    ) -> None:
+        self.document = document
+        self.follow = follow or {}
+        self.options: Mapping[str, Any] = document.get("options") or {}
+        self.horizon: int = self.options.get("slots", 24) * self.options.get("slot_minutes", 60)
+        self.start = datetime.fromisoformat(document["epoch"]["start_at"])
+        self.defs: Mapping[str, Any] = document["action_defs"]
+        self.pending: list[tuple[int, int, Fraction, int, dict[str, Any]]] = []
+        self.used: set[str] = set()
+        self.doings: list[Doing] = []
+        self.known_locks: set[str] = set()
+        self.available = {name: Fraction(str(amount)) for name, amount in (document.get("resources") or {}).items()}
+        self.reserved: dict[str, Fraction] = {}
+        self.scopes: dict[str, str] = {}
+        self.seen_by: dict[str, set[str]] = {}
+        self.sources: dict[str, str] = {}
+        self.emitted = 0
+        self.next_seq = 0
+        self.index = 0
+        self.minute: list[tuple[int, int, int, dict[str, Any]]] = []
+        self.days = [Day(document["epoch"]["index"])]
+        self.epoch_start = 0
+        self._read_everything()
+        self._run(document.get("epochs") or 1)
+
+    # Input
+
+    def minutes(self, text: str) -> Fraction:
+        passed = datetime.fromisoformat(text) - self.start
+        return Fraction(passed.days * 86_400_000_000 + passed.seconds * 1_000_000 + passed.microseconds, 60_000_000)
+
+    def _read_everything(self) -> None:
+        for instance in self.document["actions_submitted"]:
+            self._read(instance, GIVEN, 0)
+        self.wishes: list[tuple[int, int, str, dict[str, Any]]] = []
+        for kind, forms in (("interrupt", self.document.get("interrupts")), ("command", self.document.get("commands"))):
+            for form in forms or ():
+                when = form["t"] if "t" in form else ceiling(self.minutes(form["at"]))
+                self.wishes.append((when, len(self.wishes), kind, dict(form)))
+
+    def _read(self, instance: Mapping[str, Any], kind: int, now: int) -> None:
+        if instance["id"] in self.used:
+            self.days[-1].rejections.append((instance["id"], "DuplicateActionId"))
+            return
+        self.used.add(instance["id"])
+        true = Fraction(instance["t"]) if "t" in instance else self.minutes(instance["submitted_at"])
+        minute = ceiling(true)
+        if true < now:
+            kind, minute = LATE, now
+        self.index += 1
+        self.pending.append((minute, kind, true if kind == LATE else Fraction(0), self.index, dict(instance)))
+
+    # Time
+
+    def _run(self, epochs: int) -> None:
+        for number in range(epochs):
+            first = number * self.horizon
+            if number:
+                self.days.append(Day(self.days[0].index + number))
+            self.epoch_start = first
+            self.days[-1].carried_in = [(one.id, one.ends - first) for one in self.doings if one.state == "running"]
+            for minute in range(first, first + self.horizon + 1):
+                if minute > first or number == 0:
+                    self._ends(minute)
+                if minute < first + self.horizon:
+                    self._interrupts(minute)
+                    self._admissions(minute)
+                    self._starts(minute)
+                self._tell(minute)
+            self._close(first + self.horizon)
+
+    def _close(self, boundary: int) -> None:
+        day = self.days[-1]
+        day.deferred = [one["id"] for minute, _, _, _, one in sorted(self.pending, key=order) if minute >= boundary]
+        for name in sorted(self.known_locks):
+            held = [one.id for one in self.doings if one.state == "running" and name in one.locks]
+            assert len(held) <= 1, f"{name} is held by {held}"
+            day.locks[name] = (held[0] if held else None, [one.id for one in self._queue(name)])
+        day.available, day.reserved = dict(self.available), dict(self.reserved)
+
+    def _queue(self, lock: str) -> list[Doing]:
+        waiting = [one for one in self.doings if one.state == "waiting" and lock in one.locks]
+        return sorted(waiting, key=lambda one: one.key)
+
+    def _ends(self, minute: int) -> None:
+        for one in self.doings:
+            if one.state == "running" and one.ends == minute:
+                one.state = "over"
+                self._finish(one)
+                self._note("end", one, minute, {"segment": one.segment})
+                if one.verb.get("may_trigger_event"):
+                    for item in one.instance.get("knowledge", ()):
+                        self._reveal(one, {"id": item} if isinstance(item, str) else item, minute)
+                    for step in self.follow.get(one.id, ()):
+                        self._read({"t": minute, **step} if "submitted_at" not in step else step, FOLLOWING, minute)
+
+    def _interrupts(self, minute: int) -> None:
+        for one in self.doings:
+            if one.state == "held" and one.joined == minute:
+                one.state = "waiting"
+        now = [wish for wish in self.wishes if wish[0] == minute]
+        targets = {one.id: one for one in self.doings}
+
+        def place(wish: tuple[int, int, str, dict[str, Any]]) -> tuple[int, int]:
+            target = targets.get(str(wish[3].get("target") or wish[3].get("cancel") or wish[3].get("resume")))
+            # Whoever is over has lost its place among the targets: it stands with the unknown, at the end.
+            there = target is not None and target.state != "over"
+            return (target.seq if there and target else self.next_seq, wish[1])
+
+        for _, _, kind, form in sorted(now, key=place):
+            if kind == "interrupt":
+                self._external(targets.get(form["target"]), form, minute)
+            elif "cancel" in form:
+                self._cancel(targets.get(form["cancel"]), form["cancel"], minute)
+            else:
+                self._resume(targets.get(form["resume"]), form["resume"], minute)
+
+    def _external(self, one: Doing | None, form: dict[str, Any], minute: int) -> None:
+        if one is not None and one.state == "running" and yields(one, form["priority"]):
+            self._interrupt(one, minute, form.get("source", "outside"), form.get("hold_min", 0), resume_of(one))
+        else:
+            self._diagnose(minute, "interrupt_ignored", form["target"])
+
+    def _cancel(self, one: Doing | None, target: str, minute: int) -> None:
+        if one is None or one.state == "over":
+            self._diagnose(minute, "NotCancellable", target)
+        elif one.state == "running":
+            self._interrupt(one, minute, "cancel", 0, "drop")
+        else:
+            one.state = "over"
+            self._return(one)
+
+    def _resume(self, one: Doing | None, target: str, minute: int) -> None:
+        if one is None or one.state != "suspended":
+            self._diagnose(minute, "NotResumable", target)
+        else:
+            one.state, one.joined = "waiting", minute
+
+    def _interrupt(self, one: Doing, minute: int, by: str, hold: int, resume: str) -> None:
+        one.rest = one.ends - minute
+        self._note("interrupt", one, minute, {"segment": one.segment, "d_rem": one.rest, "by": by, "resume": resume})
+        one.segment += 1
+        one.state = {"auto": "held" if hold else "waiting", "manual": "suspended", "drop": "over"}[resume]
+        one.joined = minute + hold
+        if resume == "drop":
+            self._return(one)
+
+    def _admissions(self, minute: int) -> None:
+        now = sorted((entry for entry in self.pending if entry[0] == minute), key=order)
+        self.pending = [entry for entry in self.pending if entry[0] != minute]
+        for _, kind, _, _, instance in now:
+            self._admit(instance, minute, kind == LATE)
+
+    def _admit(self, instance: dict[str, Any], minute: int, late: bool) -> None:
+        verb = self.defs.get(instance["verb"])
+        if verb is None:
+            return self._reject(instance, "UnknownVerb")
+        factors = [Fraction(str(one["factor"])) for one in self._modifiers(instance, minute)]
+        if any(not 0 < factor <= 10 for factor in factors):
+            return self._reject(instance, "InvalidDuration")
+        level = self._level(instance["actor"], verb.get("skill") or instance["verb"])
+        duration = minutes_taken(verb["base_duration_min"], verb["effort"], level, factors)
+        if duration > 525_600:
+            return self._reject(instance, "InvalidDuration")
+        locks = set(verb.get("locks", ()))
+        strict = self.options.get("strict_locks")
+        if strict is not None and locks - set(strict):
+            return self._reject(instance, "UnknownLock")
+        if not self._reserve(verb):
+            return self._reject(instance, "InsufficientResources")
+        if self.options.get("actor_exclusive"):
+            locks.add(f"actor:{instance['actor']}")
+        priority = instance.get("priority", verb.get("priority", 0))
+        one = Doing(instance, verb, self.next_seq, duration, sorted(locks), priority, late)
+        one.rest, one.joined = duration, minute
+        self.next_seq += 1
+        self.doings.append(one)
+        self.known_locks |= locks
+        if verb.get("preempts"):
+            self._preempt(one, minute)
+        return None
+
+    def _preempt(self, one: Doing, minute: int) -> None:
+        running = [other for other in self.doings if other.state == "running"]
+        holders = [other for other in running if set(other.locks) & set(one.locks)]
+        first = all(self._queue(lock)[0] is one for lock in one.locks)
+        if not first or not all(yields(holder, one.priority) for holder in holders):
+            if holders:
+                self._diagnose(minute, "preempt_refused", one.id)
+            return
+        named = one.verb.get("interrupts", ())
+        for other in running:
+            if other in holders or ((named == "*" or other.instance["verb"] in named) and yields(other, one.priority)):
+                self._interrupt(other, minute, one.id, 0, resume_of(other))
+            elif named == "*" or other.instance["verb"] in named:
+                self._diagnose(minute, "interrupt_ignored", other.id)
+
+    def _starts(self, minute: int) -> None:
+        for one in sorted((one for one in self.doings if one.state == "waiting"), key=lambda one: one.key):
+            taken = {lock for other in self.doings if other.state == "running" for lock in other.locks}
+            free = not taken & set(one.locks)
+            if free and all(self._queue(lock)[0] is one for lock in one.locks):
+                one.state, one.ends = "running", minute + one.rest
+                meta = {"segment": one.segment, "d": one.rest, "t_end": one.ends - self.epoch_start}
+                late = {"late": True} if one.late and one.segment == 0 else {}
+                self._note("start", one, minute, {**meta, "waited": minute - one.joined, **late})
+            elif one.verb.get("wait") == "fail" and one.segment == 0:
+                one.state = "over"
+                self._return(one)
+                self._reject(one.instance, "CannotAcquireLock")
+
+    # What an action takes
+
+    def _modifiers(self, instance: dict[str, Any], minute: int) -> list[Mapping[str, Any]]:
+        found = []
+        for one in (self.document.get("world_state") or {}).get("modifiers", ()):
+            since, until = (self._bound(one.get(name)) for name in ("from", "to"))
+            in_time = (since is None or since <= minute) and (until is None or minute < until)
+            verb = "verbs" not in one or instance["verb"] in one["verbs"]
+            if in_time and verb and ("actors" not in one or instance["actor"] in one["actors"]):
+                found.append(one)
+        return found
+
+    def _bound(self, given: int | str | None) -> Fraction | None:
+        return None if given is None else self.minutes(given) if isinstance(given, str) else Fraction(given)
+
+    def _level(self, actor: str, skill: str) -> int:
+        given = (self.document.get("skills") or {}).get(actor)
+        if given is None:
+            return 1
+        if "matrix" not in given:
+            return int(given.get(skill, 1))
+        if skill in given.get("override", {}):
+            return int(given["override"][skill])
+        rule = (self.document.get("skill_weights") or {}).get(skill)
+        return 1 if rule is None else level_from(rule, given["matrix"])
+
+    def _reserve(self, verb: dict[str, Any]) -> bool:
+        needed: dict[str, Fraction] = {}
+        for need in verb.get("resources", ()):
+            if not need.get("produce"):
+                needed[need["name"]] = needed.get(need["name"], Fraction(0)) + Fraction(str(need["amount"]))
+        if any(amount > self.available.get(name, 0) for name, amount in needed.items()):
+            return False
+        for name, amount in needed.items():
+            self.available[name] = self.available.get(name, Fraction(0)) - amount
+            self.reserved[name] = self.reserved.get(name, Fraction(0)) + amount
+        return True
+
+    def _finish(self, one: Doing) -> None:
+        for need in one.verb.get("resources", ()):
+            name, amount = need["name"], Fraction(str(need["amount"]))
+            if not need.get("produce"):
+                self.reserved[name] -= amount
+            if need.get("produce") or need.get("refund"):
+                self.available[name] = self.available.get(name, Fraction(0)) + amount
+
+    def _return(self, one: Doing) -> None:
+        for need in one.verb.get("resources", ()):
+            if not need.get("produce"):
+                self.reserved[need["name"]] -= Fraction(str(need["amount"]))
+                self.available[need["name"]] += Fraction(str(need["amount"]))
+
+    # Output
+
+    def _reveal(self, one: Doing, item: Mapping[str, Any], minute: int) -> None:
+        name, scope = item["id"], item.get("to_scope", "pc")
+        before = self.scopes.get(name, "private")
+        self.scopes[name] = scope
+        self.sources.setdefault(name, one.instance["actor"])
+        listed = self.seen_by.setdefault(name, set())
+        listed |= set(item.get("visibility_to", ()))
+        pc = self.options.get("pc")
+        known = scope != "redacted" and (
+            scope in ("public", "pc", "allies_only") or pc in listed or self.sources[name] == pc
+        )
+        meta = {"knowledge": name, "from_scope": before, "to_scope": scope, "reveals": list(item.get("reveals", ()))}
+        self._note("visibility_change", one, minute, meta, pc is not None and (known or one.instance["actor"] == pc))
+
+    def _note(self, kind: str, one: Doing, minute: int, meta: dict[str, Any], pc: bool | None = None) -> None:
+        event = {
+            "type": kind,
+            "action_id": one.id,
+            "t": minute - self.epoch_start,
+            "meta": {**meta, "admission": one.seq},
+            "pc": self._seen(one.instance) if pc is None else pc,
+        }
+        self.minute.append((RANK[kind], one.seq, len(self.minute), event))
+
+    def _seen(self, instance: Mapping[str, Any]) -> bool:
+        pc = self.options.get("pc")
+        shown = instance.get("visibility") or {}
+        scope = shown.get("scope", "private")
+        if pc is None or instance["actor"] == pc:
+            return pc is not None
+        return scope != "redacted" and (
+            scope in ("public", "pc", "allies_only") or pc in shown.get("visibility_to", ())
+        )
+
+    def _tell(self, minute: int) -> None:
+        for _, _, _, event in sorted(self.minute, key=lambda entry: entry[:3]):
+            self.days[-1].events.append({"seq": self.emitted, **event})
+            self.emitted += 1
+        self.minute = []
+
+    def _reject(self, instance: Mapping[str, Any], code: str) -> None:
+        self.days[-1].rejections.append((instance["id"], code))
+
+    def _diagnose(self, minute: int, code: str, target: str) -> None:
+        self.days[-1].diagnostics.append((minute - self.epoch_start, code, target))
+
+
+def order(entry: tuple[int, int, Fraction, int, dict[str, Any]]) -> tuple[int, int, Fraction, int]:
+    return entry[:4]
+
+
+def yields(one: Doing, priority: int) -> bool:
+    return bool(one.verb["interruptible"]) and priority > one.priority
+
+
+def resume_of(one: Doing) -> str:
+    return str(one.verb.get("resume", "auto"))

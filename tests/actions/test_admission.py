@@ -1,0 +1,327 @@
+"""What comes in: every instance checked on its own, with the code of the first thing that is wrong."""
+
+from typing import Any
+
+import pytest
+
+from pendula.actions import Instance
+from tests.actions.worlds import (
+    NEXT_EPOCH,
+    codes,
+    day,
+    does,
+    lasting,
+    lines,
+    of,
+    outcome,
+    said,
+)
+
+WALK = {"walk": lasting(10), "haul": lasting(10, "cart")}
+GOOD = does("good", 7, "walk")
+STILL_GOING = said("7 start good, 17 end good")
+
+
+def nested(depth: int) -> Any:
+    value: Any = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.req("ACT-DATA-2", "ACT-DATA-5")
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"id": "A", "verb": "walk", "submitted_at": "2025-07-01T00:00:00"},
+        {"id": "A", "actor": "ann", "submitted_at": "2025-07-01T00:00:00"},
+        {"id": "A", "actor": "ann", "verb": "walk"},
+        {"actor": "ann", "verb": "walk", "submitted_at": "2025-07-01T00:00:00"},
+        does("A", 0, "walk", priority="high"),
+        does("A", 0, "walk", priority=1001),
+        does("A", 0, "walk", priority=-1),
+        does("A", 0, "walk", priority=True),
+        does("A", 0, "walk", knowledge="msg"),
+        does("A", 0, "walk", knowledge=[5]),
+        does("A", 0, "walk", knowledge=[{"to_scope": "pc"}]),
+        does("A", 0, "walk", knowledge=[{"id": "k", "to_scope": "everybody"}]),
+        does("A", 0, "walk", visibility={"scope": "everybody"}),
+        does("A", 0, "walk", visibility="public"),
+        {**does("A", 0, "walk"), "actor": 5},
+        {**does("A", 0, "walk"), "actor": ""},
+        {**does("A", 0, "walk"), "t": "0"},
+        {**does("A", 0, "walk"), "t": 1.5},
+        {**does("A", 0, "walk"), "id": 5},
+        {**does("A", 0, "walk"), "id": ""},
+        None,
+        "A",
+        5,
+        [],
+        {},
+    ],
+)
+def test_a_missing_or_mistyped_field_rejects_that_instance_alone(bad: Any) -> None:
+    result = day(WALK, bad, GOOD)
+
+    (rejection,) = result.rejections
+    assert rejection.code == "InvalidAction"
+    assert rejection.message
+    assert lines(result) == STILL_GOING
+
+
+@pytest.mark.req("ACT-DATA-5")
+def test_params_may_be_any_json_value_and_come_through() -> None:
+    values: tuple[Any, ...] = (None, True, 5, "text", [1, [2]], {"a": {"b": []}})
+    for params in values:
+        assert not day(WALK, {**GOOD, "params": params}).rejections
+
+
+@pytest.mark.req("ACT-DATA-5")
+@pytest.mark.parametrize(
+    "params",
+    [0.5, {"deep": [0.5]}, b"bytes", {1, 2}, {1: "key"}, "\ud800", nested(5000)],
+    ids=lambda value: str(type(value)),
+)
+def test_params_that_are_no_json_reject_that_instance_alone(params: Any) -> None:
+    result = outcome({"walk": lasting(2000)}, {**does("A", 5, "walk"), "params": params}, does("B", 6, "walk"))
+
+    assert codes(result.epochs[0]) == {"A": "InvalidAction"}
+    assert lines(result.epochs[0]) == ["6 start B"]
+    assert [one["action_id"] for one in result.as_json()["carry"]["running"]] == ["B"]
+
+
+@pytest.mark.req("ACT-DATA-5")
+def test_an_instance_made_by_hand_is_checked_like_any_other() -> None:
+    result = day(WALK, Instance("B", "ann", "walk"), Instance("good", "ann", "walk", t=7))
+
+    assert codes(result) == {"B": "InvalidAction"}
+    assert lines(result) == STILL_GOING
+
+
+@pytest.mark.req("ACT-DATA-5")
+def test_an_id_counts_as_used_from_its_first_occurrence_also_if_that_was_rejected() -> None:
+    result = day(
+        WALK,
+        does("A", 0, "fly"),
+        does("A", 1, "walk"),
+        {"id": "B"},
+        does("B", 1, "walk"),
+        does("C", "nonsense", "walk"),
+        does("C", 1, "walk"),
+        GOOD,
+        GOOD,
+    )
+
+    assert [(one.action_id, str(one.code)) for one in result.rejections] == [
+        ("A", "DuplicateActionId"),
+        ("B", "InvalidAction"),
+        ("B", "DuplicateActionId"),
+        ("C", "InvalidTimestamp"),
+        ("C", "DuplicateActionId"),
+        ("good", "DuplicateActionId"),
+        ("A", "UnknownVerb"),
+    ]
+    assert lines(result) == STILL_GOING
+
+
+@pytest.mark.req("ACT-DATA-5", "ACT-CARRY-2")
+def test_ids_stay_used_in_the_epochs_after() -> None:
+    first = outcome(WALK, does("ended", 0, "walk"), does("deferred", 1500, "walk"), does("bad", 0, "fly"))
+
+    second = day(
+        WALK,
+        *(does(name, 5, "walk") for name in ("ended", "deferred", "bad", "new")),
+        epoch=NEXT_EPOCH,
+        carry=first.carry,
+    )
+
+    assert codes(second) == dict.fromkeys(("ended", "deferred", "bad"), "DuplicateActionId")
+    assert lines(second) == said("5 start new, 15 end new, 60 start deferred, 70 end deferred")
+
+
+@pytest.mark.req("ACT-DATA-5")
+@pytest.mark.parametrize(
+    "when", ["", "soon", "2025-13-01T00:00:00", "2025-07-01", "2025-07-01T08:00:00Z", "٢٠٢٥-٠٧-٠١T٠٠:٠٠:٠٠"]
+)
+def test_a_time_that_cannot_be_read_rejects(when: str) -> None:
+    result = day(WALK, does("A", when, "walk"), GOOD)
+
+    assert codes(result) == {"A": "InvalidTimestamp"}
+    assert lines(result) == STILL_GOING
+
+
+@pytest.mark.req("ACT-DATA-5")
+def test_a_verb_nobody_defined_rejects() -> None:
+    assert codes(day(WALK, does("A", 0, "fly"), GOOD)) == {"A": "UnknownVerb"}
+
+
+@pytest.mark.req("ACT-DATA-1", "ACT-DATA-5")
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"base_duration_min": 0}, "InvalidDuration"),
+        ({"base_duration_min": -5}, "InvalidDuration"),
+        ({"base_duration_min": "10"}, "InvalidDuration"),
+        ({"base_duration_min": 1.5}, "InvalidDuration"),
+        ({"base_duration_min": True}, "InvalidDuration"),
+        ({"base_duration_min": None}, "InvalidDuration"),
+        ({"base_duration_min": 525_601}, "InvalidDuration"),
+        ({"base_duration_min": 10**30}, "InvalidDuration"),
+        ({"effort": "extreme"}, "InvalidEffort"),
+        ({"effort": 3}, "InvalidEffort"),
+        ({"effort": ["low"]}, "InvalidEffort"),
+        ({"interruptible": "yes"}, "InvalidAction"),
+        ({"locks": "cart"}, "InvalidAction"),
+        ({"locks": [5]}, "InvalidAction"),
+        ({"priority": 1001}, "InvalidAction"),
+        ({"wait": "never"}, "InvalidAction"),
+        ({"resume": "later"}, "InvalidAction"),
+        ({"interrupts": "all"}, "InvalidAction"),
+        ({"resources": [{"name": "parts"}]}, "InvalidAction"),
+        ({"resources": [{"name": "parts", "amount": -1}]}, "InvalidAction"),
+        ({"resources": [{"name": "parts", "amount": "NaN"}]}, "InvalidAction"),
+    ],
+)
+def test_a_bad_definition_rejects_its_own_instances_alone(change: dict[str, Any], code: str) -> None:
+    result = day({**WALK, "bad": lasting(10, **change)}, does("A", 0, "bad"), GOOD)
+
+    assert codes(result) == {"A": code}
+    assert lines(result) == STILL_GOING
+
+
+@pytest.mark.req("ACT-DATA-1")
+def test_what_a_definition_leaves_out_has_its_default() -> None:
+    plain = {"base_duration_min": 10, "effort": "medium", "interruptible": True}
+
+    result = day(
+        {"plain": plain, "loud": lasting(1, preempts=True, priority=1, interrupts=["plain"])},
+        does("A", 0, "plain", knowledge=["k"]),
+        does("B", 0, "plain"),
+        does("C", 5, "loud"),
+    )
+
+    assert lines(result) == said(
+        "0 start A, 0 start B, 5 interrupt A, 5 interrupt B, 5 start A, 5 start B, 5 start C, 6 end C,"
+        "10 end A, 10 end B"
+    )
+
+
+@pytest.mark.req("ACT-DATA-1")
+def test_a_definition_that_is_no_object_rejects_its_instances() -> None:
+    result = day({**WALK, "bad": 5}, does("A", 0, "bad"), GOOD)
+
+    assert codes(result) == {"A": "InvalidAction"}
+
+
+@pytest.mark.req("ACT-DATA-5")
+@pytest.mark.parametrize("level", [4, -1, "2", 1.0, True, None])
+def test_a_level_outside_0_to_3_rejects(level: Any) -> None:
+    result = day(WALK, does("A", 0, "haul"), GOOD, skills={"ann": {"haul": level}})
+
+    assert codes(result) == {"A": "InvalidSkillLevel"}
+    assert lines(result) == STILL_GOING
+
+
+@pytest.mark.req("ACT-DATA-5")
+def test_the_longest_action_takes_a_year() -> None:
+    defs = {"year": lasting(525_600), "more": lasting(477_819, effort="high")}
+
+    result = day(defs, does("A", 0, "year"), does("B", 0, "more"))
+
+    assert codes(result) == {"B": "InvalidDuration"}
+
+
+@pytest.mark.req("ACT-DATA-5", "ACT-LOCK-1")
+def test_a_closed_list_of_locks_refuses_others() -> None:
+    defs = {**WALK, "fly": lasting(10, "cart", "balloon")}
+
+    result = day(defs, does("A", 0, "fly"), does("B", 0, "haul"), GOOD, options={"strict_locks": ["cart"]})
+
+    assert codes(result) == {"A": "UnknownLock"}
+    assert "balloon" in result.rejections[0].message
+
+
+@pytest.mark.req("ACT-DATA-5")
+def test_with_a_closed_list_actors_may_still_be_exclusive() -> None:
+    result = day(WALK, GOOD, options={"strict_locks": [], "actor_exclusive": True})
+
+    assert lines(result) == STILL_GOING
+
+
+EVERYTHING_WRONG: dict[str, dict[str, Any]] = {
+    "InvalidDuration": {"world_state": {"modifiers": [{"name": "m", "factor": 11}]}},
+    "InvalidSkillLevel": {"skills": {"ann": {"bad": 9}}},
+    "UnknownLock": {"options": {"strict_locks": []}},
+    "InsufficientResources": {"resources": {}},
+}
+
+
+@pytest.mark.req("ACT-DATA-5")
+@pytest.mark.parametrize("right", range(len(EVERYTHING_WRONG) + 1))
+def test_of_several_faults_the_first_in_the_order_of_checking_wins(right: int) -> None:
+    wrong = list(EVERYTHING_WRONG.items())[right:]
+    settings: dict[str, Any] = {"resources": {"parts": 9}}
+    for _, setting in wrong:
+        settings |= setting
+    many = [f"lock {n}" for n in range(65)]
+
+    result = day(
+        {"bad": lasting(10, *many, resources=[{"name": "parts", "amount": 1}])}, does("A", 0, "bad"), **settings
+    )
+
+    assert codes(result) == {"A": wrong[0][0] if wrong else "LimitExceeded"}
+
+
+@pytest.mark.req("ACT-LOCK-6", "ACT-DATA-5")
+def test_who_does_not_wait_is_turned_away_and_gives_everything_back() -> None:
+    defs = {
+        "haul": lasting(10, "cart"),
+        "dash": lasting(5, "cart", wait="fail", resources=[{"name": "parts", "amount": 1}]),
+    }
+
+    result = day(defs, does("H", 0, "haul"), does("A", 5, "dash"), does("B", 10, "dash"), resources={"parts": 1})
+
+    assert codes(result) == {"A": "CannotAcquireLock"}
+    assert lines(result) == said("0 start H, 10 end H, 10 start B, 15 end B")
+    assert of(result, "start", "B").meta["admission"] == 2
+
+
+@pytest.mark.req("ACT-LOCK-6", "ACT-EVT-1")
+def test_who_gives_up_makes_room_for_later_ones_of_the_same_minute() -> None:
+    defs = {"x": lasting(20, "x"), "dash": lasting(5, "x", "y", wait="fail"), "y": lasting(5, "y")}
+
+    result = day(defs, does("X", 0, "x"), does("D", 3, "dash"), does("Y", 3, "y"))
+
+    assert codes(result) == {"D": "CannotAcquireLock"}
+    assert of(result, "start", "Y").t == 3
+
+
+@pytest.mark.req("ACT-DATA-6")
+def test_admission_numbers_count_the_admitted_through_the_whole_run() -> None:
+    result = outcome(
+        WALK, does("C", 1500, "walk"), does("A", 3, "walk"), does("bad", 1, "fly"), does("B", 3, "walk"), epochs=2
+    )
+
+    numbers = {event.action_id: event.meta["admission"] for epoch in result.epochs for event in epoch.events}
+    assert numbers == {"A": 0, "B": 1, "C": 2}
+
+
+@pytest.mark.req("ACT-DATA-7")
+def test_unknown_fields_are_kept_and_reported_once() -> None:
+    result = day(WALK, does("A", 0, "walk", mood="glad"), does("B", 0, "walk", mood="sad", hat=True), GOOD)
+
+    assert of(result, "start", "A").meta["extra"] == {"mood": "glad"}
+    assert of(result, "start", "B").meta["extra"] == {"mood": "sad", "hat": True}
+    assert "extra" not in of(result, "start", "good").meta
+    assert [(one.code, one.action_id) for one in result.diagnostics] == [
+        ("unknown_fields", "A"),
+        ("unknown_fields", "B"),
+    ]
+
+
+@pytest.mark.req("ACT-DATA-7")
+def test_unknown_fields_that_are_no_json_reject_that_instance_alone() -> None:
+    result = day(WALK, does("A", 0, "walk", mood=0.5), GOOD)
+
+    assert codes(result) == {"A": "InvalidAction"}
+    assert lines(result) == STILL_GOING

@@ -1,0 +1,388 @@
+"""Interrupts, preemption, cancelling, resuming; and who may hold what meanwhile."""
+
+import pytest
+
+from tests.actions.worlds import codes, complaints, day, does, lasting, lines, of, outcome, said
+
+SOFT = lasting(30, "hall", interruptible=True)
+
+
+def alarm(t: int, target: str, priority: int = 9, **more: object) -> dict[str, object]:
+    return {"t": t, "target": target, "priority": priority, **more}
+
+
+@pytest.mark.req("ACT-INT-2")
+@pytest.mark.parametrize(("priority", "broken_off"), [(3, False), (4, False), (5, True)])
+def test_only_a_strictly_higher_priority_interrupts(priority: int, broken_off: bool) -> None:
+    result = day({"x": {**SOFT, "priority": 1}}, does("A", 0, "x", priority=4), interrupts=[alarm(5, "A", priority)])
+
+    assert ("5 interrupt A" in lines(result)) is broken_off
+    assert complaints(result) == ([] if broken_off else [(5, "interrupt_ignored", "A")])
+
+
+@pytest.mark.req("ACT-INT-2", "ACT-INT-7")
+def test_what_is_not_interruptible_has_one_segment() -> None:
+    result = day({"x": lasting(30)}, does("A", 0, "x"), interrupts=[alarm(t, "A", 1000) for t in range(30)])
+
+    assert lines(result) == said("0 start A, 30 end A")
+    assert len(complaints(result)) == 30
+
+
+@pytest.mark.req("ACT-INT-3")
+def test_an_end_of_the_same_minute_comes_before_the_interrupt() -> None:
+    result = day({"x": SOFT}, does("A", 0, "x"), interrupts=[alarm(30, "A")])
+
+    assert lines(result) == said("0 start A, 30 end A")
+    assert complaints(result) == [(30, "interrupt_ignored", "A")]
+
+
+@pytest.mark.req("ACT-INT-3", "ACT-RES-3")
+def test_an_interrupted_action_keeps_its_reservation_and_frees_its_locks() -> None:
+    defs = {"x": {**SOFT, "resources": [{"name": "parts", "amount": 1}], "resume": "manual"}, "y": lasting(5, "hall")}
+
+    result = day(defs, does("A", 0, "x"), does("B", 1, "y"), interrupts=[alarm(10, "A")], resources={"parts": 1})
+
+    assert lines(result) == said("0 start A, 10 interrupt A, 10 start B, 15 end B")
+    assert result.resources == {"parts": {"available": 0, "reserved": 1}}
+
+
+@pytest.mark.req("ACT-EVT-1")
+def test_an_action_is_interrupted_once_a_minute() -> None:
+    result = day({"x": SOFT}, does("A", 0, "x"), interrupts=[alarm(10, "A", 1), alarm(10, "A", 9, hold_min=50)])
+
+    assert lines(result) == said("0 start A, 10 interrupt A, 10 start A, 30 end A")
+    assert complaints(result) == [(10, "interrupt_ignored", "A")]
+
+
+@pytest.mark.req("ACT-EVT-1")
+def test_requests_of_a_minute_go_by_the_admission_of_their_targets() -> None:
+    defs = {"x": {**SOFT, "locks": []}}
+
+    result = day(
+        defs, does("A", 0, "x"), does("B", 0, "x"), interrupts=[alarm(5, "B"), alarm(5, "nobody"), alarm(5, "A", 0)]
+    )
+
+    assert complaints(result) == [(5, "interrupt_ignored", "A"), (5, "interrupt_ignored", "nobody")]
+
+
+@pytest.mark.req("ACT-INT-4")
+def test_during_a_hold_it_is_in_no_queue_and_blocks_nobody() -> None:
+    defs = {"x": SOFT, "y": lasting(20, "hall")}
+
+    result = day(defs, does("A", 0, "x"), does("B", 12, "y"), interrupts=[alarm(10, "A", hold_min=5)])
+
+    assert lines(result) == said("0 start A, 10 interrupt A, 12 start B, 32 end B, 32 start A, 52 end A")
+    assert of(result, "start", "A", 1).meta["waited"] == 17
+
+
+@pytest.mark.req("ACT-INT-4")
+def test_resumed_goes_before_later_arrivals() -> None:
+    defs = {"x": SOFT, "y": lasting(20, "hall")}
+
+    result = day(defs, does("A", 0, "x"), does("B", 1, "y"), interrupts=[alarm(10, "A")])
+
+    assert lines(result) == said("0 start A, 10 interrupt A, 10 start A, 30 end A, 30 start B, 50 end B")
+
+
+@pytest.mark.req("ACT-INT-5")
+def test_manual_resumption_waits_to_be_asked() -> None:
+    defs = {"x": {**SOFT, "resume": "manual"}, "y": lasting(20, "hall")}
+
+    result = day(
+        defs,
+        does("A", 0, "x"),
+        does("B", 40, "y"),
+        interrupts=[alarm(10, "A", hold_min=3)],
+        commands=[{"t": 5, "resume": "A"}, {"t": 50, "resume": "A"}, {"t": 51, "resume": "A"}],
+    )
+
+    assert lines(result) == said("0 start A, 10 interrupt A, 40 start B, 60 end B, 60 start A, 80 end A")
+    assert of(result, "start", "A", 1).meta["waited"] == 10
+    assert complaints(result) == [(5, "NotResumable", "A"), (51, "NotResumable", "A")]
+
+
+@pytest.mark.req("ACT-INT-5", "ACT-RES-3")
+def test_a_dropped_action_is_over_and_gives_everything_back() -> None:
+    defs = {"x": {**SOFT, "resume": "drop", "resources": [{"name": "parts", "amount": 2}]}}
+
+    result = day(
+        defs,
+        does("A", 0, "x"),
+        interrupts=[alarm(10, "A")],
+        commands=[{"t": 11, "resume": "A"}, {"t": 11, "cancel": "A"}],
+        resources={"parts": 2},
+    )
+
+    assert lines(result) == said("0 start A, 10 interrupt A")
+    assert of(result, "interrupt", "A").meta["resume"] == "drop"
+    assert result.resources == {"parts": {"available": 2, "reserved": 0}}
+    assert complaints(result) == [(11, "NotResumable", "A"), (11, "NotCancellable", "A")]
+
+
+@pytest.mark.req("ACT-INT-6", "ACT-EVT-1")
+def test_of_two_preempting_admissions_the_first_interrupts_and_the_stronger_starts() -> None:
+    defs = {
+        "x": SOFT,
+        "weak": lasting(5, "hall", preempts=True, priority=2),
+        "strong": lasting(5, "hall", preempts=True, priority=7),
+    }
+
+    result = day(defs, does("A", 0, "x"), does("W", 10, "weak"), does("S", 10, "strong"))
+
+    assert of(result, "interrupt", "A").meta["by"] == "W"
+    assert lines(result) == said(
+        "0 start A, 10 interrupt A, 10 start S, 15 end S, 15 start W, 20 end W, 20 start A, 40 end A"
+    )
+
+
+@pytest.mark.req("ACT-INT-6")
+def test_whoever_is_not_first_in_its_queues_interrupts_nobody() -> None:
+    defs = {
+        "x": {**SOFT, "priority": 3},
+        "fixed": lasting(40, "bay"),
+        "strong": lasting(5, "hall", "bay", preempts=True, priority=7),
+        "weak": lasting(5, "hall", preempts=True, priority=5),
+    }
+
+    result = day(defs, does("A", 0, "x"), does("F", 0, "fixed"), does("S", 5, "strong"), does("W", 6, "weak"))
+
+    assert complaints(result) == [(5, "preempt_refused", "S"), (6, "preempt_refused", "W")]
+    assert lines(result) == said("0 start A, 0 start F, 30 end A, 40 end F, 40 start S, 45 end S, 45 start W, 50 end W")
+
+
+@pytest.mark.req("ACT-INT-1")
+def test_who_waits_preempts_only_when_it_is_admitted() -> None:
+    defs = {
+        "hard": lasting(10, "hall"),
+        "x": SOFT,
+        "loud": lasting(5, "hall", "bay", preempts=True, priority=9, interruptible=True),
+        "bay": lasting(20, "bay", interruptible=False),
+    }
+
+    result = day(defs, does("B", 0, "bay"), does("A", 0, "x"), does("L", 5, "loud"))
+
+    assert lines(result) == said("0 start B, 0 start A, 20 end B, 30 end A, 30 start L, 35 end L")
+
+
+@pytest.mark.req("ACT-INT-6")
+@pytest.mark.parametrize("named", ["*", ["soft", "firm"]])
+def test_listed_verbs_are_interrupted_wherever_they_run(named: object) -> None:
+    defs = {
+        "soft": lasting(30, "garden", interruptible=True),
+        "firm": lasting(30, "cellar"),
+        "proud": lasting(30, "attic", interruptible=True, priority=9),
+        "radio": lasting(5, "radio", preempts=True, priority=9, interrupts=named),
+    }
+
+    result = day(defs, does("F", 0, "firm"), does("S", 0, "soft"), does("P", 0, "proud"), does("R", 10, "radio"))
+
+    assert of(result, "interrupt", "S").meta["by"] == "R"
+    assert of(result, "start", "R").t == 10
+    refusing = ["F", "P"] if named == "*" else ["F"]
+    assert complaints(result) == [(10, "interrupt_ignored", name) for name in refusing]
+
+
+@pytest.mark.req("ACT-INT-6")
+def test_with_an_empty_list_only_holders_of_its_locks_are_concerned() -> None:
+    defs = {"soft": lasting(30, "garden", interruptible=True), "radio": lasting(5, preempts=True, priority=9)}
+
+    result = day(defs, does("S", 0, "soft"), does("R", 10, "radio"))
+
+    assert lines(result) == said("0 start S, 10 start R, 15 end R, 30 end S")
+
+
+@pytest.mark.req("ACT-INT-6")
+def test_where_a_holder_refuses_the_listed_are_left_alone_too() -> None:
+    defs = {
+        "firm": lasting(30, "radio"),
+        "soft": lasting(30, "garden", interruptible=True),
+        "radio": lasting(5, "radio", preempts=True, priority=9, interrupts="*"),
+    }
+
+    result = day(defs, does("F", 0, "firm"), does("S", 0, "soft"), does("R", 10, "radio"))
+
+    assert "interrupt" not in " ".join(lines(result))
+    assert complaints(result) == [(10, "preempt_refused", "R")]
+
+
+@pytest.mark.req("ACT-INT-7")
+def test_waiting_held_finished_and_unknown_actions_are_not_interrupted() -> None:
+    defs = {"x": SOFT}
+
+    result = day(
+        defs,
+        does("A", 0, "x"),
+        does("B", 1, "x"),
+        interrupts=[alarm(5, "B"), alarm(10, "A", hold_min=20), alarm(15, "A"), alarm(100, "A"), alarm(3, "C")],
+    )
+
+    assert complaints(result) == [
+        (3, "interrupt_ignored", "C"),
+        (5, "interrupt_ignored", "B"),
+        (15, "interrupt_ignored", "A"),
+        (100, "interrupt_ignored", "A"),
+    ]
+
+
+# Cancelling
+
+
+@pytest.mark.req("ACT-LOCK-8")
+def test_a_cancelled_waiter_makes_room() -> None:
+    defs = {"x": SOFT, "both": lasting(5, "hall", "bay"), "bay": lasting(5, "bay")}
+
+    result = day(defs, does("A", 0, "x"), does("B", 1, "both"), does("C", 2, "bay"), commands=[{"t": 7, "cancel": "B"}])
+
+    assert lines(result) == said("0 start A, 7 start C, 12 end C, 30 end A")
+
+
+@pytest.mark.req("ACT-LOCK-8", "ACT-RES-3")
+def test_a_cancelled_runner_is_dropped_though_it_cannot_be_interrupted() -> None:
+    defs = {"x": lasting(30, "hall", resources=[{"name": "parts", "amount": 1}])}
+
+    result = day(
+        defs, does("A", 0, "x"), does("B", 10, "x"), commands=[{"t": 10, "cancel": "A"}], resources={"parts": 1}
+    )
+
+    assert lines(result) == said("0 start A, 10 interrupt A, 10 start B, 40 end B")
+    assert of(result, "interrupt", "A").meta["resume"] == "drop"
+
+
+@pytest.mark.req("ACT-LOCK-8")
+def test_a_cancelled_action_stays_away_though_its_hold_ends() -> None:
+    result = day(
+        {"x": SOFT}, does("A", 0, "x"), interrupts=[alarm(5, "A", hold_min=10)], commands=[{"t": 8, "cancel": "A"}]
+    )
+
+    assert lines(result) == said("0 start A, 5 interrupt A")
+    assert complaints(result) == []
+
+
+@pytest.mark.req("ACT-LOCK-8")
+def test_a_hold_that_ends_in_the_minute_of_the_cancelling_does_not_bring_it_back() -> None:
+    result = day(
+        {"x": SOFT}, does("A", 0, "x"), interrupts=[alarm(5, "A", hold_min=3)], commands=[{"t": 8, "cancel": "A"}]
+    )
+
+    assert lines(result) == said("0 start A, 5 interrupt A")
+
+
+@pytest.mark.req("ACT-LOCK-8")
+def test_a_suspended_action_can_be_cancelled() -> None:
+    defs = {"x": {**SOFT, "resume": "manual", "resources": [{"name": "parts", "amount": 1}]}}
+
+    result = day(
+        defs,
+        does("A", 0, "x"),
+        interrupts=[alarm(5, "A")],
+        commands=[{"t": 8, "cancel": "A"}, {"t": 9, "resume": "A"}],
+        resources={"parts": 1},
+    )
+
+    assert lines(result) == said("0 start A, 5 interrupt A")
+    assert complaints(result) == [(9, "NotResumable", "A")]
+    assert result.resources == {"parts": {"available": 1, "reserved": 0}}
+
+
+@pytest.mark.req("ACT-LOCK-8")
+@pytest.mark.parametrize("stage", ["running", "waiting"])
+def test_who_was_cancelled_in_this_minute_cannot_be_cancelled_again(stage: str) -> None:
+    target = "A" if stage == "running" else "B"
+
+    result = day(
+        {"x": SOFT},
+        does("A", 0, "x"),
+        does("B", 0, "x"),
+        commands=[{"t": 5, "cancel": target}, {"t": 5, "cancel": target}],
+    )
+
+    assert complaints(result) == [(5, "NotCancellable", target)]
+
+
+@pytest.mark.req("ACT-LOCK-8")
+def test_who_was_dropped_in_this_minute_cannot_be_cancelled() -> None:
+    defs = {"x": {**SOFT, "resume": "drop", "resources": [{"name": "parts", "amount": 1}]}}
+
+    result = day(
+        defs, does("A", 0, "x"), interrupts=[alarm(5, "A")], commands=[{"t": 5, "cancel": "A"}], resources={"parts": 1}
+    )
+
+    assert complaints(result) == [(5, "NotCancellable", "A")]
+    assert result.resources == {"parts": {"available": 1, "reserved": 0}}
+
+
+@pytest.mark.req("ACT-LOCK-7")
+def test_an_exclusive_actor_does_one_thing_at_a_time() -> None:
+    defs = {"x": lasting(10), "y": lasting(5)}
+    actions = (does("A", 0, "x"), does("B", 1, "y"), does("C", 2, "y", actor="bob"))
+
+    free, exclusive = (day(defs, *actions, options={"actor_exclusive": choice}) for choice in (False, True))
+
+    assert lines(free) == said("0 start A, 1 start B, 2 start C, 6 end B, 7 end C, 10 end A")
+    assert lines(exclusive) == said("0 start A, 2 start C, 7 end C, 10 end A, 10 start B, 15 end B")
+    assert "actor:ann" in exclusive.locks
+
+
+@pytest.mark.req("ACT-LOCK-1")
+def test_locks_named_twice_are_one_and_come_in_the_order_of_code_points() -> None:
+    defs = {"x": lasting(5, "é", "z", "Z", "a", "z"), "y": lasting(5, "z")}
+
+    result = outcome(defs, does("A", 1438, "x"), does("B", 1438, "y"))
+
+    (running,) = result.as_json()["carry"]["running"]
+    assert running["locks"] == ["Z", "a", "z", "é"]
+    assert result.epochs[0].locks["z"] == {"held_by": "A", "queue": ["B"]}
+
+
+@pytest.mark.req("ACT-LOCK-6")
+def test_a_resumed_segment_waits_though_its_verb_does_not() -> None:
+    defs = {
+        "dash": lasting(10, "hall", wait="fail", interruptible=True),
+        "loud": lasting(5, "hall", preempts=True, priority=5),
+    }
+
+    result = day(defs, does("D", 0, "dash"), does("L", 4, "loud"))
+
+    assert codes(result) == {}
+    assert lines(result) == said("0 start D, 4 interrupt D, 4 start L, 9 end L, 9 start D, 15 end D")
+
+
+@pytest.mark.req("ACT-EVT-4")
+def test_interrupts_and_starts_due_at_the_very_end_come_first_in_the_next_epoch() -> None:
+    defs = {"x": lasting(100, "hall", interruptible=True), "y": lasting(5)}
+
+    first, second = outcome(
+        defs, does("A", 1400, "x"), does("B", 1440, "y"), interrupts=[alarm(1440, "A")], epochs=2
+    ).epochs
+
+    assert lines(first) == ["1400 start A"]
+    assert lines(second) == said("0 interrupt A, 0 start A, 0 start B, 5 end B, 60 end A")
+    assert second.as_json()["carried_in"] == [{"action_id": "A", "remaining": 60}]
+
+
+@pytest.mark.req("ACT-RES-1", "ACT-RES-3")
+def test_what_is_produced_is_there_at_the_end() -> None:
+    defs = {
+        "bake": lasting(
+            10, resources=[{"name": "flour", "amount": "0.3"}, {"name": "bread", "amount": 2, "produce": True}]
+        ),
+        "eat": lasting(1, resources=[{"name": "bread", "amount": 2}]),
+    }
+
+    result = day(defs, does("B", 0, "bake"), does("E", 9, "eat"), does("F", 10, "eat"), resources={"flour": "0.3"})
+
+    assert codes(result) == {"E": "InsufficientResources"}
+    assert lines(result) == said("0 start B, 10 end B, 10 start F, 11 end F")
+    assert {name: row["available"] for name, row in result.resources.items()} == {"bread": 0, "flour": 0}
+
+
+@pytest.mark.req("ACT-RES-2")
+def test_where_one_thing_is_short_nothing_is_reserved() -> None:
+    needs = [{"name": "wood", "amount": 1}, {"name": "nails", "amount": 5}, {"name": "nails", "amount": 5}]
+
+    result = day({"x": lasting(5, resources=needs)}, does("A", 0, "x"), resources={"wood": 1, "nails": 9})
+
+    assert codes(result) == {"A": "InsufficientResources"}
+    assert "nails" in result.rejections[0].message
+    assert "wood" not in result.rejections[0].message
+    assert {name: row["available"] for name, row in result.resources.items()} == {"wood": 1, "nails": 9}

@@ -1,0 +1,176 @@
+"""How much is too much, and how the cost grows."""
+
+from typing import Any
+
+import pytest
+
+from pendula.actions import Advance, LiveWorld, Rejection, Submit, World, admission, engine, locks, plans
+from pendula.actions.events import WORLD_EVENTS
+from pendula.kernel.limits import Limit
+from tests.actions.worlds import EPOCH, codes, day, does, lasting, line, lines, outcome
+
+
+def lines_of(events: Any) -> list[str]:
+    return [line(event) for event in events if isinstance(event, WORLD_EVENTS)]
+
+
+@pytest.fixture
+def limited(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Set a limit of the room to a small number, wherever it is used."""
+
+    def small(name: str, most: int) -> None:
+        old: Limit = getattr(admission, name)
+        new = Limit(old.name, most, old.unit, old.code, old.sentence)
+        for module in (admission, engine, plans):
+            if hasattr(module, name):
+                monkeypatch.setattr(module, name, new)
+
+    return small
+
+
+@pytest.mark.req("ACT-PERF-3")
+def test_the_limits_of_the_room() -> None:
+    assert [
+        limit.default
+        for limit in (
+            admission.INSTANCES,
+            admission.LOCKS,
+            admission.LOCKS_EACH,
+            admission.RESOURCES_EACH,
+            admission.FOLLOW_UPS,
+        )
+    ] == [1_000_000, 65_536, 64, 32, 1000]
+
+
+@pytest.mark.req("ACT-PERF-3")
+def test_an_epoch_takes_so_many_instances_and_the_next_as_many_again(limited: Any) -> None:
+    limited("INSTANCES", 3)
+    defs = {"x": lasting(5, resources=[{"name": "parts", "amount": 1}])}
+
+    first, second = outcome(
+        defs,
+        *(does(f"A{n}", n, "x") for n in range(5)),
+        does("bad", 0, "fly"),
+        *(does(f"B{n}", 1500 + n, "x") for n in range(3)),
+        epochs=2,
+        resources={"parts": 9},
+    ).epochs
+
+    assert codes(first) == {"bad": "UnknownVerb", "A3": "LimitExceeded", "A4": "LimitExceeded"}
+    assert first.resources["parts"]["reserved"] == 0
+    assert codes(second) == {}
+
+
+@pytest.mark.req("ACT-PERF-3")
+def test_a_lock_too_many_is_refused_and_the_others_go_on(limited: Any) -> None:
+    limited("LOCKS", 2)
+    defs = {**{f"v{n}": lasting(5, f"l{n}") for n in range(4)}, "free": lasting(5)}
+
+    result = day(defs, *(does(f"A{n}", 0, f"v{n}") for n in range(4)), does("B", 50, "v0"), does("C", 60, "free"))
+
+    assert codes(result) == {"A2": "LimitExceeded", "A3": "LimitExceeded"}
+    assert sorted(result.locks) == ["l0", "l1"]
+
+
+@pytest.mark.req("ACT-PERF-3")
+def test_an_instance_has_at_most_64_locks_and_32_resources() -> None:
+    defs = {
+        "most": lasting(
+            5, *(f"l{n}" for n in range(64)), resources=[{"name": f"r{n}", "amount": 0} for n in range(32)]
+        ),
+        "locks": lasting(5, *(f"l{n}" for n in range(65))),
+        "resources": lasting(5, resources=[{"name": f"r{n}", "amount": 0} for n in range(33)]),
+    }
+
+    result = day(defs, does("A", 0, "most"), does("B", 10, "locks"), does("C", 10, "resources"))
+
+    assert codes(result) == {"B": "LimitExceeded", "C": "LimitExceeded"}
+    assert lines(result) == ["0 start A", "5 end A"]
+
+
+@pytest.mark.req("ACT-PERF-3")
+def test_a_hook_that_answers_with_ever_more_is_stopped(limited: Any) -> None:
+    limited("INSTANCES", 100)
+
+    def hook(question: Any) -> list[dict[str, Any]]:
+        name = question["action_id"]
+        return [{"id": f"{name}{n}", "actor": "ann", "verb": "tell"} for n in range(2)]
+
+    world = LiveWorld(
+        {"epoch": EPOCH, "action_defs": {"tell": lasting(1, may_trigger_event=True), "nap": lasting(30)}}, hook=hook
+    )
+    world.submit(does("A", 0, "tell"), does("B", 0, "nap"))
+    events = world.advance_to(30)
+
+    rejected = [event for event in events if isinstance(event, Rejection)]
+    assert {str(event.code) for event in rejected} == {"LimitExceeded"}
+    assert len(rejected) <= 100
+    assert lines_of(events)[-1] == "30 end B"
+
+
+@pytest.mark.req("ACT-PERF-3")
+def test_a_process_that_never_learns_is_stopped_in_its_minute() -> None:
+    def stubborn() -> Any:
+        while True:
+            yield {"actor": "ann", "verb": "fly"}
+
+    world = LiveWorld({"epoch": EPOCH, "action_defs": {"nap": lasting(30)}})
+    world.submit(does("B", 0, "nap"))
+    world.run(stubborn())
+    events = world.advance_to(30)
+
+    rejected = [event for event in events if isinstance(event, Rejection)]
+    assert len(rejected) <= 1002
+    assert str(rejected[-1].code) == "LimitExceeded"
+    assert [event for event in events if getattr(event, "action_id", None) == "B"]
+
+
+@pytest.mark.req("ACT-PERF-1")
+def test_starts_are_looked_at_in_proportion_to_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = 0
+    real = locks.can_start
+
+    def counted(action: Any) -> bool:
+        nonlocal looked
+        looked += 1
+        return real(action)
+
+    monkeypatch.setattr(locks, "can_start", counted)
+    costs = []
+    for size in (200, 400, 800):
+        looked = 0
+        # Everybody waits for the same two locks, the worst case for whoever looks at all waiters.
+        day(
+            {"x": lasting(1, "a", "b"), "y": lasting(1, "a")}, *(does(f"A{n}", n % 7, "xy"[n % 2]) for n in range(size))
+        )
+        costs.append(looked / size)
+
+    assert max(costs) <= 4
+    assert costs[-1] <= costs[0] * 1.1
+
+
+@pytest.mark.req("ACT-PERF-1")
+@pytest.mark.parametrize("queue", ["heap", "buckets"])
+def test_nothing_is_kept_of_what_is_over(queue: str) -> None:
+    world = World.create(
+        {"epoch": EPOCH, "action_defs": {"x": lasting(2, "a", interruptible=True)}, "options": {"queue": queue}}
+    )
+    world.apply(Submit(tuple(does(f"A{n}", n, "x") for n in range(500))))
+    world.apply(Advance(1440))
+
+    assert len(world.queue) == 0
+    assert not world.actions
+    assert not any(lock.waiting() for lock in world.locks.by_name.values())
+    assert not any(len(lock.queue) > 1 for lock in world.locks.by_name.values())
+
+
+@pytest.mark.req("ACT-PERF-1")
+def test_rejected_instances_leave_nothing_but_their_ids() -> None:
+    config = {"epoch": EPOCH, "action_defs": {}}
+    world, other = World.create(config), World.create(config)
+    world.apply(Submit(tuple(does(f"A{n}", 0, "fly", note="x" * 100) for n in range(10))))
+    other.apply(Submit(tuple(does(f"A{n}", 0, "fly") for n in range(10))))
+    for one in (world, other):
+        one.apply(Advance(10))
+
+    assert len(world.state()) <= len(other.state()) + 20

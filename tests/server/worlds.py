@@ -1,0 +1,57 @@
+"""A small world to test the server with: how it is made, asked and read."""
+
+import copy
+from typing import Any
+
+import httpx
+import msgspec
+
+from pendula.server.actions import ROOM
+
+BASE = "/api/v1/actions"
+HOUSE = f"{BASE}/house"
+
+# One workshop, two mechanics: the second waits until the first is done at 08:50.
+DOCUMENT: dict[str, Any] = {
+    "epoch": {"index": 0, "start_at": "2025-07-01T00:00:00", "end_at": "2025-07-02T00:00:00"},
+    "action_defs": {
+        "repair": {
+            "base_duration_min": 50,
+            "effort": "medium",
+            "interruptible": True,
+            "locks": ["workshop"],
+            "resources": [{"name": "parts", "amount": 1}],
+        },
+        "write": {"base_duration_min": 60, "effort": "medium", "interruptible": True, "resume": "manual"},
+        "watch": {"base_duration_min": 480, "effort": "medium", "interruptible": False, "may_trigger_event": True},
+    },
+    "resources": {"parts": 3},
+    "options": {"pc": "ann"},
+    "actions_submitted": [
+        {"id": "A1", "actor": "ann", "verb": "repair", "submitted_at": "2025-07-01T08:00:00"},
+        {"id": "A2", "actor": "bob", "verb": "repair", "submitted_at": "2025-07-01T08:05:00"},
+        {"id": "A3", "actor": "bob", "verb": "fly", "submitted_at": "2025-07-01T08:10:00"},
+    ],
+}
+# The room without its living example: time goes on only when a test says so.
+STILL = msgspec.structs.replace(ROOM, demo=None)
+
+
+async def make(client: httpx.AsyncClient, name: str = "house", **changes: Any) -> httpx.Response:
+    return await client.post(BASE, params={"name": name}, json={**copy.deepcopy(DOCUMENT), **changes})
+
+
+async def ask(client: httpx.AsyncClient, what: str, **body: Any) -> Any:
+    response = await client.post(f"{HOUSE}/{what}", json=body)
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+async def told(client: httpx.AsyncClient, what: str, **query: Any) -> Any:
+    response = await client.get(f"{HOUSE}/{what}", params=query)
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+def gist(events: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    return [(event["type"], event["action_id"], event["t"]) for event in events]

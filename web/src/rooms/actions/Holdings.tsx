@@ -1,0 +1,103 @@
+/** What actions need: locks with their holders and queues, resources with what is left of them. */
+
+import { DataTable } from "../../components/DataTable";
+import type { Column } from "../../components/DataTable";
+import { inOneLine } from "../../json";
+import { Clock, isOfActor } from "./world";
+import type { Lock, Resource, WorldNow } from "./world";
+
+interface HoldingsProps {
+  readonly now: WorldNow;
+  readonly clock: Clock;
+  readonly onChoose: (action: string) => void;
+}
+
+export function Holdings({ now, clock, onChoose }: HoldingsProps) {
+  // That an actor does one thing at a time is worth a line only where something waits for it.
+  const locks = now.locks.filter(({ name, waiting }) => !isOfActor(name) || waiting > 0);
+  return (
+    <div class="holdings">
+      <section class="panel" aria-labelledby="locks" data-testid="panel-locks">
+        <h2 id="locks">Locks</h2>
+        <DataTable
+          caption="Locks, who holds them and who waits"
+          columns={lockColumns(clock, onChoose)}
+          rows={locks}
+          rowKey={({ name }) => name}
+          empty="No action has needed a lock yet."
+          testId="locks"
+        />
+      </section>
+      <section class="panel" aria-labelledby="resources" data-testid="panel-resources">
+        <h2 id="resources">Resources</h2>
+        <DataTable
+          caption="Resources"
+          columns={RESOURCES}
+          rows={now.resources}
+          rowKey={({ name }) => name}
+          empty="This world has no resources."
+          testId="resources"
+        />
+      </section>
+    </div>
+  );
+}
+
+function lockColumns(clock: Clock, onChoose: (action: string) => void): Column<Lock>[] {
+  const link = (action: string) => (
+    <button type="button" class="link-button" onClick={() => onChoose(action)}>
+      {action}
+    </button>
+  );
+  return [
+    { key: "name", title: "lock", by: ({ name }) => name, cell: ({ name }) => name },
+    {
+      key: "held",
+      title: "held by",
+      by: ({ held_by }) => held_by,
+      cell: ({ held_by, until }) =>
+        held_by === null ? (
+          <span class="quiet">free</span>
+        ) : (
+          <>
+            {link(held_by)}
+            <span class="below">until {until === null ? "?" : clock.time(until)}</span>
+          </>
+        ),
+    },
+    {
+      key: "queue",
+      title: "queue",
+      wide: true,
+      by: ({ waiting }) => waiting,
+      cell: ({ queue, waiting }) =>
+        waiting === 0 ? (
+          <span class="quiet">nobody</span>
+        ) : (
+          <ol class="queue">
+            {queue.map((action) => (
+              <li key={action}>{link(action)}</li>
+            ))}
+            {waiting > queue.length && <li class="quiet">and {waiting - queue.length} more</li>}
+          </ol>
+        ),
+    },
+  ];
+}
+
+const AMOUNTS = { available: "left", reserved: "reserved", consumed: "used", produced: "made" } as const;
+
+const RESOURCES: readonly Column<Resource>[] = [
+  { key: "name", title: "resource", by: ({ name }) => name, cell: ({ name }) => name },
+  ...(["available", "reserved", "consumed", "produced"] as const).map((key) => ({
+    key,
+    title: AMOUNTS[key],
+    numeric: true,
+    by: (row: Resource) => row[key],
+    cell: (row: Resource) => <Amount value={row[key]} faint={key !== "available" && Number(row[key]) === 0} />,
+  })),
+];
+
+function Amount({ value, faint }: { readonly value: number | bigint; readonly faint: boolean }) {
+  return <span class={faint ? "quiet" : ""}>{inOneLine(value)}</span>;
+}

@@ -1,0 +1,256 @@
+/** What is happening, drawn: lanes for actors and locks, bars for what runs, stripes for what waits, the line of now.
+ *
+ * Mouse and arrow keys choose an action; what is chosen is told in words below. The same is there as a table.
+ */
+
+import { useSignal } from "@preact/signals";
+import { useEffect, useId, useLayoutEffect, useMemo, useRef } from "preact/hooks";
+
+import { DataTable } from "../../components/DataTable";
+import type { Column } from "../../components/DataTable";
+import { theme } from "../../theme";
+import type { Bar, BarKind } from "./bars";
+import { barAt, idOf, layoutOf, placeOf, rangeAround, step } from "./lanes";
+import type { Found, Layout, Place } from "./lanes";
+import { paint, paletteOf } from "./paint";
+import { Clock, span, words } from "./world";
+import type { WorldNow } from "./world";
+
+const HOURS = [6, 12, 24] as const;
+const ARROWS = ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "Home", "End"];
+
+interface TimelineProps {
+  readonly bars: readonly Bar[];
+  readonly now: WorldNow;
+  readonly live: boolean;
+  readonly chosen: string | null;
+  readonly onChoose: (action: string | null) => void;
+}
+
+export function Timeline({ bars, now, live, chosen, onChoose }: TimelineProps) {
+  const frame = useRef<HTMLDivElement>(null);
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const width = useSignal(0);
+  const hours = useSignal<number>(innerWidth < 640 ? 6 : 12);
+  const selected = useSignal<Found | null>(null);
+  const pointed = useSignal<Bar | null>(null);
+  const dark = useSystemTheme();
+  const id = useId();
+  const clock = useMemo(() => new Clock(now.start_at), [now.start_at]);
+  const range = rangeAround(now.t, hours.value);
+  const layout = useMemo(
+    () => layoutOf(bars, now, range, width.value),
+    [bars, now, hours.value, width.value],
+  );
+  const told = byAction(layout, chosen);
+  const shown = pointed.value ?? current(layout, selected.value, chosen)?.bar ?? told;
+  // An action that has left the picture dims nothing in it.
+  const outlined = pointed.value?.action ?? told?.action ?? null;
+
+  useEffect(() => {
+    if (frame.current === null) return;
+    const observer = new ResizeObserver(([entry]) => (width.value = Math.floor(entry?.contentRect.width ?? 0)));
+    observer.observe(frame.current);
+    return () => observer.disconnect();
+  }, []);
+
+  useLayoutEffect(() => {
+    const context = fittingContext(canvas.current, layout);
+    if (context === null || frame.current === null) return;
+    const { epoch, pc, t } = now;
+    paint(context, { layout, clock, epoch, now: t, live, pc, chosen: outlined }, paletteOf(frame.current));
+  }, [layout, clock, live, outlined, theme.value, dark.value]);
+
+  const choose = (lane: string, bar: Bar) => {
+    selected.value = { lane, bar };
+    onChoose(bar.action);
+  };
+  const onKey = (event: KeyboardEvent) => {
+    if (event.key === "Escape") {
+      selected.value = null;
+      onChoose(null);
+    }
+    if (!ARROWS.includes(event.key)) return;
+    event.preventDefault();
+    const next = step(layout, current(layout, selected.value, chosen)?.place ?? null, event.key);
+    const lane = next && layout.lanes[next.lane];
+    const bar = next && lane?.bars[next.bar];
+    if (lane && bar) choose(idOf(lane), bar);
+  };
+
+  return (
+    <section class="panel timeline" aria-labelledby={`${id}title`} data-testid="panel-timeline">
+      <div class="panel-head">
+        <h2 id={`${id}title`}>{live ? "What is happening" : "What was happening"}</h2>
+        <div class="segmented" role="group" aria-label="Hours shown">
+          {HOURS.map((count) => (
+            <button
+              key={count}
+              type="button"
+              aria-pressed={hours.value === count}
+              onClick={() => (hours.value = count)}
+              data-testid={`hours-${count}`}
+            >
+              {count} h
+            </button>
+          ))}
+        </div>
+      </div>
+      <div
+        ref={frame}
+        class="timeline-frame"
+        tabIndex={0}
+        role="group"
+        aria-label="Timeline of actors and locks. Arrow keys choose an action, Escape lets go. A table follows."
+        aria-describedby={`${id}told`}
+        onKeyDown={onKey}
+        data-testid="timeline"
+      >
+        <canvas
+          ref={canvas}
+          aria-hidden="true"
+          onPointerMove={(event) => (pointed.value = under(layout, event)?.bar ?? null)}
+          onPointerLeave={() => (pointed.value = null)}
+          onClick={(event) => {
+            const found = under(layout, event);
+            if (found === null) onChoose(null);
+            else choose(found.lane, found.bar);
+          }}
+        />
+      </div>
+      <p class="timeline-told" id={`${id}told`} aria-live="polite" data-testid="timeline-told">
+        {shown === null ? <Legend /> : sentenceOf(shown, clock, now.t)}
+      </p>
+      <details class="fold">
+        <summary>The same as a table</summary>
+        <DataTable
+          caption="What the timeline shows"
+          columns={columns(clock)}
+          rows={layout.lanes.filter(({ kind }) => kind === "actor").flatMap((lane) => lane.bars)}
+          rowKey={(bar) => bar.key}
+          empty="Nothing happens in these hours."
+          testId="timeline-table"
+        />
+      </details>
+    </section>
+  );
+}
+
+function Legend() {
+  return (
+    <span class="legend">
+      {(
+        [
+          ["running", "runs"],
+          ["done", "done"],
+          ["waiting", "waits"],
+          ["held", "held or put aside"],
+          ["interrupted", "interrupted"],
+          ["coming", "submitted for later"],
+          ["pc", "the player character learned of it"],
+        ] as const
+      ).map(([kind, word]) => (
+        <span key={kind} class="legend-item">
+          <span class="swatch" data-kind={kind} aria-hidden="true" />
+          {word}
+        </span>
+      ))}
+    </span>
+  );
+}
+
+const DOING: Readonly<Record<BarKind, string>> = {
+  done: "done",
+  interrupted: "interrupted",
+  running: "runs",
+  waited: "waited",
+  waiting: "waits",
+  held: "held",
+  suspended: "put aside",
+};
+
+/** A bar in words. */
+export function sentenceOf(bar: Bar, clock: Clock, now: number): string {
+  const { action, actor, verb, kind, from, to, by, locks } = bar;
+  const who = `${action}: ${actor}, ${words(verb)}`;
+  const part = bar.segment > 0 ? `, part ${bar.segment + 1}` : "";
+  const needs = locks.length > 0 ? ` Locks: ${locks.join(", ")}.` : "";
+  const reason = by === null ? "" : ` by ${by}`;
+  switch (kind) {
+    case "running": {
+      const left = span(Math.max(0, to - now));
+      return `${who}${part}. Runs since ${clock.moment(from)}, until ${clock.time(to)} (${left} left).${needs}`;
+    }
+    case "done":
+      return `${who}${part}. ${clock.moment(from)} to ${clock.time(to)}, done in ${span(to - from)}.${needs}`;
+    case "interrupted":
+      return `${who}${part}. ${clock.moment(from)} to ${clock.time(to)}, then interrupted${reason}.${needs}`;
+    case "waited":
+      return `${who}${part}. Waited ${span(to - from)}, from ${clock.moment(from)} to ${clock.time(to)}.${needs}`;
+    case "waiting":
+      return `${who}${part}. Waits since ${clock.moment(from)}, for ${span(to - from)} now.${needs}`;
+    case "held":
+      return `${who}${part}. Interrupted${reason}, held from ${clock.moment(from)} to ${clock.time(to)}.`;
+    case "suspended":
+      return `${who}${part}. Interrupted${reason} at ${clock.moment(from)}, put aside until somebody resumes it.`;
+  }
+}
+
+function columns(clock: Clock): Column<Bar>[] {
+  return [
+    { key: "actor", title: "actor", by: ({ actor }) => actor, cell: ({ actor }) => actor },
+    { key: "action", title: "action", by: ({ action }) => action, cell: ({ action }) => <code>{action}</code> },
+    { key: "verb", title: "verb", by: ({ verb }) => verb, cell: ({ verb }) => words(verb) },
+    { key: "from", title: "from", by: ({ from }) => from, cell: ({ from }) => clock.moment(from) },
+    { key: "to", title: "to", by: ({ to }) => to, cell: ({ to }) => clock.moment(to) },
+    { key: "kind", title: "how", by: ({ kind }) => kind, cell: ({ kind }) => DOING[kind] },
+    { key: "locks", title: "locks", wide: true, cell: ({ locks }) => locks.join(", ") },
+  ];
+}
+
+/** Where the selection lies now; a bar that became another (a wait that ended) is followed by its action. */
+function current(
+  layout: Layout,
+  selected: Found | null,
+  chosen: string | null,
+): { readonly place: Place; readonly bar: Bar } | null {
+  if (selected === null || selected.bar.action !== chosen) return null;
+  const place =
+    placeOf(layout, selected.lane, ({ key }) => key === selected.bar.key) ??
+    placeOf(layout, selected.lane, ({ action }) => action === selected.bar.action);
+  const bar = place && layout.lanes[place.lane]?.bars[place.bar];
+  return place && bar ? { place, bar } : null;
+}
+
+function byAction(layout: Layout, action: string | null): Bar | null {
+  return layout.lanes.flatMap(({ bars }) => bars).findLast((bar) => bar.action === action) ?? null;
+}
+
+function under(layout: Layout, event: MouseEvent): Found | null {
+  return barAt(layout, event.offsetX, event.offsetY);
+}
+
+/** The canvas in the size of its layout, sharp on every screen; `null` where there is nothing to draw on. */
+function fittingContext(canvas: HTMLCanvasElement | null, { width, height }: Layout): CanvasRenderingContext2D | null {
+  const context = width > 0 ? (canvas?.getContext("2d") ?? null) : null;
+  if (canvas === null || context === null) return null;
+  const ratio = devicePixelRatio;
+  canvas.width = Math.round(width * ratio);
+  canvas.height = Math.round(height * ratio);
+  canvas.style.width = `${width}px`;
+  canvas.style.height = `${height}px`;
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  return context;
+}
+
+/** Whether the system is dark, as it changes: the colours on a canvas do not follow by themselves. */
+function useSystemTheme() {
+  const query = useMemo(() => matchMedia("(prefers-color-scheme: dark)"), []);
+  const dark = useSignal(query.matches);
+  useEffect(() => {
+    const follow = () => (dark.value = query.matches);
+    query.addEventListener("change", follow);
+    return () => query.removeEventListener("change", follow);
+  }, [query]);
+  return dark;
+}

@@ -1,0 +1,121 @@
+/** What waits, and why: each with the sentence of its reason, which opens into the whole chain. */
+
+import { useSignal } from "@preact/signals";
+
+import { asApiError } from "../../api";
+import type { ApiError, EngineAddress, Reason } from "../../api";
+import { DataTable } from "../../components/DataTable";
+import type { Column } from "../../components/DataTable";
+import { ErrorNote } from "../../components/ErrorNote";
+import { ReasonChain } from "../../components/ReasonChain";
+import { api } from "../../server";
+import { integer } from "../../wording";
+import { Clock, span, words } from "./world";
+import type { Action, WorldNow } from "./world";
+
+interface WaitingProps {
+  readonly now: WorldNow;
+  readonly clock: Clock;
+  readonly address: EngineAddress;
+  readonly live: boolean;
+  readonly chosen: string | null;
+  readonly onChoose: (action: string) => void;
+}
+
+const STAGES = { waiting: "waits", held: "held", suspended: "put aside", running: "runs" } as const;
+
+export function Waiting(props: WaitingProps) {
+  const { now, live, chosen } = props;
+  const rows = now.actions.filter(({ stage }) => stage !== "running");
+  const count = ["waiting", "held", "suspended"].reduce((sum, stage) => sum + (now.counts[stage] ?? 0), 0);
+  return (
+    <section class="panel" aria-labelledby="waiting" data-testid="panel-waiting">
+      <h2 id="waiting">
+        {live ? "What waits, and why" : "What waited, and why"} <span class="count">{integer(count)}</span>
+      </h2>
+      <DataTable
+        caption="Actions that wait"
+        columns={columns(props)}
+        rows={rows}
+        rowKey={({ id }) => id}
+        current={({ id }) => id === chosen}
+        empty="Nobody waits for anything."
+        testId="waiting"
+      />
+    </section>
+  );
+}
+
+function columns({ now, clock, address, live, onChoose }: WaitingProps): Column<Action>[] {
+  return [
+    {
+      key: "action",
+      title: "action",
+      by: ({ id }) => id,
+      cell: ({ id, actor, verb }) => (
+        <>
+          <button type="button" class="link-button" title="Show it on the timeline" onClick={() => onChoose(id)}>
+            {id}
+          </button>
+          <span class="below">
+            {actor}, {words(verb)}
+          </span>
+        </>
+      ),
+    },
+    {
+      key: "since",
+      title: "since",
+      by: ({ since, until }) => since ?? until,
+      cell: (action) => (
+        <>
+          <code class="code-badge" data-stage={action.stage}>
+            {STAGES[action.stage]}
+          </code>
+          <span class="below">{timesOf(action, now, clock)}</span>
+        </>
+      ),
+    },
+    {
+      key: "why",
+      title: "why",
+      wide: true,
+      cell: ({ id, why }) =>
+        why === null ? <AskWhy action={id} address={address} live={live} /> : <Why reason={why} />,
+    },
+  ];
+}
+
+function timesOf({ since, until, remaining }: Action, now: WorldNow, clock: Clock): string {
+  if (since !== null) return `${clock.time(since)}, ${span(now.t - since)}`;
+  return until !== null ? `until ${clock.time(until)}` : `${span(remaining)} left`;
+}
+
+function Why({ reason }: { readonly reason: Reason }) {
+  return (
+    <details class="why" data-testid="why">
+      <summary>{reason.sentence}</summary>
+      <ReasonChain reason={reason} />
+    </details>
+  );
+}
+
+/** Where very many wait, the reasons of the later ones are fetched one by one. */
+function AskWhy({ action, address, live }: { readonly action: string } & Pick<WaitingProps, "address" | "live">) {
+  const reason = useSignal<Reason | null>(null);
+  const error = useSignal<ApiError | null>(null);
+  const ask = async () => {
+    try {
+      reason.value = await api.why(address, { action });
+    } catch (thrown) {
+      error.value = asApiError(thrown);
+    }
+  };
+  if (error.value !== null) return <ErrorNote error={error.value} />;
+  if (reason.value !== null) return <Why reason={reason.value} />;
+  return (
+    <button type="button" class="button button-quiet" disabled={!live} onClick={() => void ask()}>
+      Ask why
+    </button>
+  );
+}
