@@ -219,14 +219,23 @@ def test_a_reveal_carries_copies_of_what_it_reveals() -> None:
 
 
 @pytest.mark.req("ACT-LOG-1", "ACT-LOG-2")
-def test_logs_are_written_as_lines() -> None:
-    _, logs = lived(does("A", 0, "tell", actor="pia"))
+def test_logs_are_written_as_the_events_come_and_a_closed_chunk_is_never_opened_again() -> None:
     disk = FaultyDisk()
+    world = World.create({"epoch": EPOCH, "action_defs": DEFS, "options": {"pc": "pia"}})
+    logs = Logs(world.header(), disk)
+    world.apply(Submit((does("A", 0, "tell", actor="pia"), does("B", 1500, "tell", actor="pia"))))
+    for minute, lines in ((5, 1), (20, 2), (1505, 3)):
+        logs.feed(world.apply(Advance(minute)).events)
 
-    logs.write(disk)
+        left = disk.after_crash(minute)
+        assert left.read("world_log.jsonl") == b"".join(line + b"\n" for line in logs.world)
+        assert len(logs.world) == lines
 
-    assert disk.read("world_log.jsonl") == b"".join(line + b"\n" for line in logs.world)
-    assert disk.read("pc_log_epoch00.jsonl").count(b"\n") == 3
+    assert left.read("pc_log_epoch00.jsonl").count(b"\n") == 3
+    assert left.read("pc_log_epoch01.jsonl").count(b"\n") == 2
+    assert [call.name for call in disk.calls].index("pc_log_epoch01.jsonl") > max(
+        place for place, call in enumerate(disk.calls) if call.name == "pc_log_epoch00.jsonl"
+    )
 
 
 @pytest.mark.req("ACT-LOG-4")

@@ -63,6 +63,16 @@ SPACES = [
 HUGE = ["[" * 300, '{"a":' * 200, "9" * 5000]
 SCRAPS = [*(scrap.encode() for scrap in [*MARKS, *SPACES, *HUGE]), b"\xff", b"\xc3"]
 
+REPEATED = [
+    *(scrap.encode() for scrap in [*MARKS, *SPACES]),
+    b"\x01",
+    b"\x7f",
+    b"\x85",
+    b"\xff",
+    b"\xc3",
+    b"\xed\xa0\x80",
+]
+
 
 def hostile(seed: int) -> bytes:
     """Random bytes, or a sound document with a few changes."""
@@ -121,6 +131,12 @@ def check(data: bytes) -> None:
 def test_a_thousand_hostile_inputs_give_a_value_or_a_refusal(block: int) -> None:
     for seed in range(block * 100, block * 100 + 100):
         check(hostile(seed))
+
+
+@pytest.mark.parametrize("before", [b"", b"a: ", b'["', b"[", b"--- 1\n...\n"])
+@pytest.mark.parametrize("scrap", REPEATED, ids=repr)
+def test_one_thing_thirty_thousand_times_gives_a_value_or_a_refusal(before: bytes, scrap: bytes) -> None:
+    check(before + scrap * 30_000)
 
 
 @pytest.mark.long

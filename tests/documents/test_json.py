@@ -1,10 +1,12 @@
 """JSON: exact values, and every fault of a text with its place."""
 
+import json
 from decimal import Decimal
+from typing import NoReturn
 
 import pytest
 
-from pendula.documents import DocumentLimits, DocumentRefused, read_bytes
+from pendula.documents import DocumentLimits, DocumentRefused, json_fast, read_bytes
 from pendula.documents.json_fast import NotClean, read_clean
 from pendula.kernel.limits import DOCUMENT_NODES
 from tests.documents.seen import carefully, faults, places, value
@@ -201,6 +203,29 @@ def test_a_clean_text_takes_the_fast_road_and_a_suspect_one_does_not() -> None:
     for suspect in ('{"a":1,"a":1}', "[NaN]", '"\\ud800"', "[" * 65 + "]" * 65, "1e999999", "", "[1,]", "\ufeff1"):
         with pytest.raises(NotClean):
             read_clean(suspect, limits)
+
+
+@pytest.mark.parametrize(
+    "text", ["[1,2,3,4]", "[[],[],[],[]]", "[{},{},{},{}]", '{"a":[{"b":1}],"c":0}', "[[[[[]]]]]", "[[ [ [[1]]]]]"]
+)
+def test_too_many_values_are_never_built_by_the_fast_road(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(_: DocumentLimits) -> NoReturn:
+        raise AssertionError("the parser was started")
+
+    monkeypatch.setattr(json_fast, "_decoder", never)
+
+    with pytest.raises(NotClean):
+        read_clean(text, DocumentLimits(nodes=4))
+    assert places(text, limits=DocumentLimits(nodes=4))[0][0] == DOCUMENT_NODES.code
+
+
+@pytest.mark.parametrize("text", ["[1,2,3]", "[[],{},0]", '{"a":[{"b":1}]}', "[[[[]]]]", '["[]","{}",0]'])
+def test_just_as_many_values_as_allowed_take_the_fast_road(text: str) -> None:
+    assert read_clean(text, DocumentLimits(nodes=4)) == json.loads(text)
+
+
+def test_commas_inside_strings_make_no_value() -> None:
+    assert value('["a,b,c,[{"]', limits=DocumentLimits(nodes=2)) == ["a,b,c,[{"]
 
 
 def test_what_the_fast_road_cannot_decide_is_read_by_the_careful_one() -> None:

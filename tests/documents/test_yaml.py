@@ -5,8 +5,9 @@ from decimal import Decimal
 import pytest
 import yaml
 
-from pendula.documents import DocumentLimits, yaml_text
-from pendula.kernel.limits import DOCUMENT_NODES
+from pendula.documents import DocumentLimits, DocumentRefused, read_bytes, yaml_text
+from pendula.documents.faults import MOST_COUNTED
+from pendula.kernel.limits import DOCUMENT_BYTES, DOCUMENT_NODES
 from tests.documents.seen import YAML, faults, places, value
 
 
@@ -133,6 +134,57 @@ def test_aliases_that_blow_up_are_refused(parser: str) -> None:
     assert fault.code == DOCUMENT_NODES.code
 
 
+HALF = "x" * 50
+
+
+@pytest.mark.parametrize(
+    ("anchored", "length"),
+    [
+        (HALF, 50),
+        (f"'{HALF}'", 50),
+        (f"[{HALF}, {HALF}]", 100),
+        (f"{{{HALF}: 1}}", 51),
+        (f"[&y {HALF}, *y]", 100),
+        (f"{{&y {HALF}: *y}}", 100),
+        ("é" * 30, 60),
+    ],
+)
+def test_the_text_behind_an_alias_counts_as_often_as_it_is_used(anchored: str, length: int, parser: str) -> None:
+    text = f"a: &x {anchored}\nb: [*x, *x,\n *x]\n"
+    written_out = len("ab") + 4 * length
+
+    assert value(text, YAML, DocumentLimits(size=written_out)) is not None
+    assert places(text, YAML, DocumentLimits(size=written_out - 1)) == [(DOCUMENT_BYTES.code, "$.b[2]", 3, 2)]
+
+
+def test_a_long_text_with_many_aliases_is_refused(parser: str) -> None:
+    text = f"a: &x {'x' * 1_000_000}\nb: [{', '.join(['*x'] * 300)}]\n"
+
+    [fault] = faults(text, YAML)
+
+    # The text itself and 67 aliases are more than 64 MiB.
+    assert (fault.code, fault.path) == (DOCUMENT_BYTES.code, "$.b[66]")
+
+
+@pytest.mark.parametrize("before", ["", "\n", "# why\n \t\n\r\n", "--- 1\n...\n# why\n", "--- 1\n... # end\n\n"])
+@pytest.mark.parametrize("directive", ["%TAG !x! tag:x,2025:", "%YAML 1.1", "%YAML 9.9", "%ODD", "%"])
+def test_directives_are_refused_before_the_parser_sees_them(before: str, directive: str, parser: str) -> None:
+    lines = before.count("\n")
+
+    assert places(f"{before}{directive}\n--- 1\n", YAML) == [("yaml_directive", "$", lines + 1, 1)]
+
+
+@pytest.mark.parametrize("text", ["a\n%b", "'a\n%b'", "'a %b'"])
+def test_a_per_cent_inside_a_text_is_no_directive(text: str, parser: str) -> None:
+    assert value(text, YAML) == "a %b"
+
+
+def test_directives_right_behind_a_document_are_refused_too(parser: str) -> None:
+    [fault] = faults("--- '1'\n%TAG !x! tag:x:\n--- 2\n", YAML)
+
+    assert (fault.code, fault.line, fault.column) == ("yaml_directive", 2, 1)
+
+
 @pytest.mark.parametrize("opening", ["[", "{a: ", "- ", "? ", "a: {"])
 def test_a_hundred_thousand_levels_are_refused(opening: str, parser: str) -> None:
     assert {fault.code for fault in faults(opening * 100_000, YAML)} <= {
@@ -165,6 +217,20 @@ def test_control_characters_are_all_refused_with_their_places(parser: str) -> No
         ("control_character", "$", 2, 5),
         ("control_character", "$", 2, 6),
     ]
+
+
+def test_control_characters_without_end_are_not_even_counted(parser: str) -> None:
+    with pytest.raises(DocumentRefused, match="and at least 10000 more faults") as refused:
+        read_bytes(b"a: " + b"\x01" * 20_000, YAML)
+
+    assert len(refused.value.faults) == 100
+
+
+def test_a_break_of_the_syntax_may_be_the_fault_that_is_one_too_many(parser: str) -> None:
+    text = "[" + "*x, " * (100 + MOST_COUNTED - 1) + "}"
+
+    with pytest.raises(DocumentRefused, match="and at least 10000 more faults"):
+        read_bytes(text.encode(), YAML)
 
 
 def test_invalid_utf8_and_byte_order_marks_are_refused(parser: str) -> None:

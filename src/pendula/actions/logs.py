@@ -17,37 +17,60 @@ ORDINARY_START = 5
 
 _encode = msgspec.json.Encoder(order="sorted").encode
 
+WORLD_LOG = "world_log.jsonl"
 CHANNELS = ("world", "pc", "sys", "ally")
 
 
 class Logs:
-    """Both logs of a run as JSON lines; `feed` events in the order they came."""
+    """Both logs of a run as JSON lines; `feed` events in the order they came.
 
-    def __init__(self, header: EpochBegan) -> None:
+    With a disk they are written as they come: `world_log.jsonl` and one `pc_log_epochNN.jsonl` for each chunk. What
+    `feed` was given is durable when it returns; a closed chunk is never opened again.
+    """
+
+    def __init__(self, header: EpochBegan, disk: Disk | None = None) -> None:
         self.world: list[bytes] = []
         self.first_seq: int | None = None
         self.chunks: list[list[bytes]] = []
+        self.first_epoch = header.epoch
+        self._disk = disk
+        self._written = (0, 0)  # lines of the world log, lines of the present chunk
+        if disk is not None:
+            disk.create(WORLD_LOG)
         self._begin(header)
+        self._write()
 
     def feed(self, events: Iterable[Event]) -> None:
         for event in events:
             if isinstance(event, EpochBegan):
+                self._write()
                 self._begin(event)
             elif isinstance(event, WORLD_EVENTS):
                 self._take(event)
+        self._write()
 
-    def write(self, disk: Disk) -> None:
-        """`world_log.jsonl` and one `pc_log_epochNN.jsonl` for each chunk."""
-        _write(disk, "world_log.jsonl", self.world)
-        for number, chunk in enumerate(self.chunks):
-            _write(disk, f"pc_log_epoch{self.first_epoch + number:02d}.jsonl", chunk)
+    def _write(self) -> None:
+        """Append what is new, the world log first: whatever the player knows of is in it."""
+        if self._disk is None:
+            return
+        world, chunk = self._written
+        for name, new in ((WORLD_LOG, self.world[world:]), (self._chunk_name(), self.chunks[-1][chunk:])):
+            if new:
+                self._disk.append(name, b"".join(line + b"\n" for line in new))
+                self._disk.sync(name)
+        self._written = (len(self.world), len(self.chunks[-1]))
+
+    def _chunk_name(self) -> str:
+        return f"pc_log_epoch{self.first_epoch + len(self.chunks) - 1:02d}.jsonl"
 
     def _begin(self, header: EpochBegan) -> None:
-        if not self.chunks:
-            self.first_epoch = header.epoch
         seen = [{key: one[key] for key in ("action_id", "remaining")} for one in header.carried_in if one["pc"]]
         line = encode({"epoch": header.epoch, "start_at": header.start_at, "carried_in": seen})
         self.chunks.append([line])
+        self._written = (self._written[0], 0)
+        if self._disk is not None:
+            self._disk.create(self._chunk_name())
+            self._disk.sync_dir()
 
     def _take(self, event: WorldEvent) -> None:
         if self.first_seq is None:
@@ -80,10 +103,3 @@ def audio_name(epoch: int, slot: int, channel: str) -> str:
     if channel not in CHANNELS:
         raise ValueError(f"{channel!r} is no channel; allowed are {', '.join(CHANNELS)}")
     return f"epoch{epoch:02d}_slot{slot:02d}_{channel}.ogg"
-
-
-def _write(disk: Disk, name: str, lines: list[bytes]) -> None:
-    disk.create(name)
-    disk.append(name, b"".join(line + b"\n" for line in lines))
-    disk.sync(name)
-    disk.sync_dir()

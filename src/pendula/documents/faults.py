@@ -41,6 +41,7 @@ CODES: dict[str, str] = {
     "key_not_text": "The name of a YAML member is no plain text",
     "unknown_alias": "A YAML alias without anchor",
     "recursive_alias": "A YAML alias inside the value it stands for",
+    "yaml_directive": "A YAML directive",
     "several_documents": "More than one YAML document in a file",
     "missing_field": "A required member is missing",
     "unknown_field": "A member that is not known here",

@@ -23,7 +23,7 @@ class NotClean(Exception):
 
 def read_clean(text: str, limits: DocumentLimits) -> Json:
     """The value of a text without any fault; raises `NotClean` otherwise, and in rare cases where it cannot tell."""
-    if not _surrogates_paired(text):
+    if _most_values(text) > limits.nodes or not _surrogates_paired(text):
         raise NotClean
     try:
         value: Json = _decoder(limits).decode(text)
@@ -65,6 +65,15 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_constant(_: str) -> NoReturn:
     raise NotClean
+
+
+def _most_values(text: str) -> int:
+    """How many values a sound text has at most: the parser takes gigabytes for what is then found too many.
+
+    One, one more a comma, one more a container that is not empty; strings with such characters add to it.
+    """
+    openings = text.count("[") + text.count("{")
+    return 1 + text.count(",") + openings - text.count("[]") - text.count("{}")
 
 
 def _surrogates_paired(text: str) -> bool:

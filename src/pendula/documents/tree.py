@@ -38,11 +38,14 @@ class Hopeless(Exception):
 class Branch:
     """A container that is still open."""
 
-    __slots__ = ("container", "height", "key", "key_at", "names", "nodes_before", "wanted")
+    __slots__ = ("container", "height", "key", "key_at", "length_before", "names", "nodes_before", "wanted")
 
-    def __init__(self, container: dict[str, Any] | list[Any], nodes_before: int, wanted: Wanted | None) -> None:
+    def __init__(
+        self, container: dict[str, Any] | list[Any], nodes_before: int, length_before: int, wanted: Wanted | None
+    ) -> None:
         self.container = container
         self.nodes_before = nodes_before
+        self.length_before = length_before
         self.wanted = wanted
         self.height = 1
         # The member whose value comes next; None drops the value, because its name cannot be used.
@@ -60,6 +63,9 @@ class Tree:
         self.lines = lines
         self.root: Json = None
         self.nodes = 0
+        # Bytes of the scalars and names, those behind aliases as often as they are used; a scanner of a form without
+        # aliases leaves it at nought.
+        self.length = 0
         self.stack: list[Branch] = []
         self._wanted = wanted
 
@@ -128,7 +134,7 @@ class Tree:
         if len(self.stack) >= self.limits.depth:
             self._passed(DOCUMENT_DEPTH, self.limits.depth, offset)
         wanted = self._note(offset) if self._wanted is not None else None
-        self.stack.append(Branch(container, self.nodes - 1, wanted))
+        self.stack.append(Branch(container, self.nodes - 1, self.length, wanted))
 
     def close(self) -> Branch:
         branch = self.stack.pop()
@@ -169,7 +175,9 @@ class Tree:
         self.nodes += nodes
         if self.nodes > self.limits.nodes:
             self._passed(DOCUMENT_NODES, self.limits.nodes, offset)
+        if self.length > self.limits.size:
+            self._passed(DOCUMENT_BYTES, self.limits.size, offset, " when its aliases are written out")
 
-    def _passed(self, limit: Limit, most: int, offset: int) -> None:
-        self.fault(limit.code, offset, limit.sentence.lower(), allowed=(f"{most} {limit.unit}",))
+    def _passed(self, limit: Limit, most: int, offset: int, how: str = "") -> None:
+        self.fault(limit.code, offset, limit.sentence.lower() + how, allowed=(f"{most} {limit.unit}",))
         raise Hopeless

@@ -1,8 +1,9 @@
 """YAML as a plainer way to write JSON: the same values, no types guessed, nothing executed.
 
 Of the plain words only `true`, `false` and `null` are special, and numbers only where JSON would see one; `yes`,
-`12:30`, `012`, `~` and timestamps are text. Member names are always text. Aliases count as often as they are used.
-Reading follows the parser's events and stops at the depth limit, so that nesting never reaches the C stack.
+`12:30`, `012`, `~` and timestamps are text. Member names are always text. Aliases count as often as they are used, and
+so does the length of what they stand for. Directives are refused before the parser sees them. Reading follows the
+parser's events and stops at the depth limit, so that nesting never reaches the C stack.
 """
 
 from contextlib import closing
@@ -14,6 +15,7 @@ from yaml.events import (
     AliasEvent,
     CollectionEndEvent,
     CollectionStartEvent,
+    DocumentEndEvent,
     DocumentStartEvent,
     Event,
     MappingStartEvent,
@@ -30,6 +32,8 @@ from pendula.kernel.limits import INTEGER_DIGITS
 # The characters PyYAML takes; anything else is named with its place before the parser sees it.
 _UNPRINTABLE = regex("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _SURROGATE = regex("[\ud800-\udfff]")
+# What may stand before a directive: the end of the document before it, blank lines and comments.
+_BEFORE_DIRECTIVE = regex(r"(?:(?:\.\.\.)?[ \t]*(?:#[^\r\n\x85\u2028\u2029]*)?[\r\n\x85\u2028\u2029])*")
 _SURROGATE_DIGITS = regex("[dD][89a-fA-F]")
 HALF_A_CHARACTER = "half a character has no escape in YAML; write the character itself"
 _LITERALS: dict[str, Json] = {"true": True, "false": False, "null": None, "": None}
@@ -41,13 +45,18 @@ LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 def scan(text: str, tree: Tree) -> None:
     """Reads the whole text into `tree`, noting all faults there up to the first break of YAML's own syntax."""
+    try:
+        _scan(text, tree)
+    except Hopeless:
+        assert tree.faults, "giving up needs a reason"
+
+
+def _scan(text: str, tree: Tree) -> None:
     if _UNPRINTABLE.search(text):
         _note_unprintable(text, tree)
         return
     try:
-        _Reader(tree).run(text)
-    except Hopeless:
-        assert tree.faults, "giving up needs a reason"
+        _Reader(text, tree).run()
     except yaml.MarkedYAMLError as error:
         _note_syntax(error, text, tree)
     except (yaml.YAMLError, ValueError, OverflowError) as error:
@@ -78,16 +87,18 @@ def _offset(event: Event) -> int:
 class Anchored:
     """A value with a name; while it is still open, an alias to it would contain itself."""
 
-    __slots__ = ("height", "nodes", "value")
+    __slots__ = ("height", "length", "nodes", "value")
 
-    def __init__(self, value: Json, nodes: int, height: int) -> None:
+    def __init__(self, value: Json, length: int, nodes: int = 1, height: int = 0) -> None:
         self.value = value
+        self.length = length
         self.nodes = nodes
         self.height = height
 
 
 class _Reader:
-    def __init__(self, tree: Tree) -> None:
+    def __init__(self, text: str, tree: Tree) -> None:
+        self.text = text
         self.tree = tree
         self.anchors: dict[str, Anchored | None] = {}
         self.open_anchors: list[str | None] = []
@@ -96,8 +107,9 @@ class _Reader:
         self.passing_over = 0
         self.documents = 0
 
-    def run(self, text: str) -> None:
-        with closing(yaml.parse(text, Loader=LOADER)) as events:
+    def run(self) -> None:
+        self._refuse_directives(0)
+        with closing(yaml.parse(self.text, Loader=LOADER)) as events:
             for event in events:
                 if self.passing_over:
                     self._pass_over(event)
@@ -107,6 +119,17 @@ class _Reader:
                     self._close()
                 elif isinstance(event, DocumentStartEvent):
                     self._document(event)
+                elif isinstance(event, DocumentEndEvent):
+                    self._refuse_directives(_offset(event))
+
+    def _refuse_directives(self, start: int) -> None:
+        """Looks where the parser goes next; there alone it takes directives, in a time quadratic in their number."""
+        before = _BEFORE_DIRECTIVE.match(self.text, start)
+        assert before is not None, "nothing at all matches too"
+        if self.text.startswith("%", before.end()):
+            message = "directives are not read; leave the line out"
+            self.tree.fault("yaml_directive", before.end(), message, path=())
+            raise Hopeless
 
     def _document(self, event: DocumentStartEvent) -> None:
         self.documents += 1
@@ -148,9 +171,10 @@ class _Reader:
             self.tree.fault("key_not_text", offset, "the name of a member must be plain text")
             self.passing_over = int(isinstance(event, CollectionStartEvent))
             return
+        before = self.tree.length
         name = self._text(event, self.tree.container_path())
         if event.anchor is not None:
-            self.anchors[event.anchor] = Anchored(name, 1, 0)
+            self.anchors[event.anchor] = Anchored(name, self.tree.length - before)
         self.tree.key(name, offset)
         if name == "<<" and not event.style:
             message = "merge keys are not read; write the members out, or quote the name"
@@ -161,10 +185,11 @@ class _Reader:
         if isinstance(event, AliasEvent):
             self._alias(str(event.anchor), offset)
         elif isinstance(event, ScalarEvent):
+            before = self.tree.length
             value = self._scalar(event)
             self.tree.leaf(value, offset)
             if event.anchor is not None:
-                self.anchors[event.anchor] = Anchored(value, 1, 0)
+                self.anchors[event.anchor] = Anchored(value, self.tree.length - before)
         else:
             self._open(event)
 
@@ -181,12 +206,14 @@ class _Reader:
         self.names_next.pop()
         anchor = self.open_anchors.pop()
         if anchor is not None:
+            length = self.tree.length - branch.length_before
             nodes = self.tree.nodes - branch.nodes_before
-            self.anchors[anchor] = Anchored(branch.container, nodes, branch.height)
+            self.anchors[anchor] = Anchored(branch.container, length, nodes, branch.height)
 
     def _alias(self, name: str, offset: int) -> None:
         anchored = self.anchors.get(name)
         if anchored is not None:
+            self.tree.length += anchored.length
             self.tree.leaf(anchored.value, offset, nodes=anchored.nodes, height=anchored.height)
             return
         if name in self.anchors:
@@ -213,6 +240,10 @@ class _Reader:
 
     def _text(self, event: ScalarEvent, path: tuple[str | int, ...] | None) -> str:
         text: str = event.value
-        if not text.isascii() and _SURROGATE.search(text):
+        if text.isascii():
+            self.tree.length += len(text)
+            return text
+        self.tree.length += len(text.encode(errors="surrogatepass"))
+        if _SURROGATE.search(text):
             self.tree.fault("lone_surrogate", _offset(event), HALF_A_CHARACTER, path=path)
         return text

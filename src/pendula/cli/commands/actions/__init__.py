@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pendula.cli.output import JsonFlag, Output, example
-from pendula.kernel.canonical import Json
 from pendula.kernel.errors import InputRefused, WrongUsage
 
 if TYPE_CHECKING:
@@ -106,7 +105,6 @@ def why(
 
     document = accept(read_file(file))
     world = World.create(config_of(document))
-    world.outside = Silence()
     minute = _minute(world, at, document.get("epochs") or 1)
     submitted = tuple(document["actions_submitted"] or ())
     world.apply(Submit(submitted))
@@ -119,22 +117,14 @@ def why(
     Output(json).result({"at": when, "reason": reason, "t": minute}, lambda: _tables().reasoned(when, reason))
 
 
-class Silence:
-    """The outside of a file: it brings no hooks, so nothing follows and nothing is modified."""
-
-    def ask(self, _name: str, _question: Json) -> Json:
-        return []
-
-
 @contextmanager
 def _road(world: "World", config: Mapping[str, Any], journal: Path | None, logs: Path | None) -> "Iterator[Road]":
     """The way into the world: straight, or through a journal; logs hear everything that comes out."""
     from pendula.actions.logs import Logs
 
     folder = _empty_folder(logs) if logs is not None else None
-    kept = Logs(world.header())
+    kept = Logs(world.header(), folder) if folder is not None else None
     driver = _driver(world, config, journal) if journal is not None else None
-    world.outside = Silence()
 
     def apply(command: Any) -> Any:
         if driver is None:
@@ -143,14 +133,12 @@ def _road(world: "World", config: Mapping[str, Any], journal: Path | None, logs:
             ticket = driver.submit(command, by="cli")
             driver.flush()
             outcome = ticket.outcome
-        if folder is not None:
+        if kept is not None:
             kept.feed(outcome.events)
         return outcome
 
     try:
         yield apply
-        if folder is not None:
-            kept.write(folder)
     finally:
         if driver is not None:
             driver.close()
@@ -159,6 +147,7 @@ def _road(world: "World", config: Mapping[str, Any], journal: Path | None, logs:
 
 
 def _driver(world: "World", config: Mapping[str, Any], directory: Path) -> "Driver[Any, Any]":
+    from pendula.actions.asking import NoAnswers
     from pendula.actions.engine import World
     from pendula.kernel.disk import RealDisk
     from pendula.kernel.driver import Driver
@@ -172,7 +161,7 @@ def _driver(world: "World", config: Mapping[str, Any], directory: Path) -> "Driv
     except BaseException:
         disk.close()
         raise
-    return Driver(world, kept, outside=Silence())
+    return Driver(world, kept, outside=NoAnswers())
 
 
 def _empty_folder(directory: Path) -> "RealDisk":
