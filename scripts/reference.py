@@ -257,7 +257,7 @@ def _examples(epilog: str | None) -> list[str]:
 
 
 def settings() -> str:
-    from pendula.server.settings import SETTINGS, Settings
+    from pendula.server.settings import FIXED, SETTINGS, Settings
 
     flags = _serve_flags()
     rows = []
@@ -269,7 +269,8 @@ def settings() -> str:
         rows.append((code(setting.name), code(setting.variable), code(flag), _default(default), setting.allowed))
     parts = list(table(("setting", "variable", "flag", "default", "allowed"), rows))
     parts += [
-        "Each [limit](limits.md) is a setting too: `limits.NAME`, `PENDULA_LIMITS_NAME`.",
+        "Each [limit](limits.md) is a setting too, `limits.NAME` or `PENDULA_LIMITS_NAME`, except those that belong to a "
+        f"form: {', '.join(map(code, sorted(FIXED)))}.",
         "",
         "`PENDULA_CONFIG`, or the flag `--config`, names the TOML file:",
         "",

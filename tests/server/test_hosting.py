@@ -76,8 +76,12 @@ async def test_a_nearly_full_disk_refuses_commands_before_it_is_full(settings: S
         assert (await client.get(f"{BASE}/state")).json()["state"]["total"] == 1
 
 
+# A command, and no room for the two snapshots that would make it prunable.
+FULL_BYTES = 500
+
+
 async def test_a_full_journal_refuses_commands(settings: Settings) -> None:
-    given = msgspec.structs.replace(settings, limits={"journal_bytes": 2000})
+    given = msgspec.structs.replace(settings, limits={"journal_bytes": FULL_BYTES})
     async with running(given) as app, client_of(app) as client:
         answers = [await add(client) for _ in range(20)]
 
@@ -86,12 +90,12 @@ async def test_a_full_journal_refuses_commands(settings: Settings) -> None:
 
 
 async def test_the_engines_of_a_room_share_its_journal_bytes(settings: Settings) -> None:
-    given = msgspec.structs.replace(settings, limits={"journal_bytes": 4000})
+    given = msgspec.structs.replace(settings, limits={"journal_bytes": 2 * FULL_BYTES})
     async with running(given, [TWO]) as app, client_of(app) as client:
         answers = [await add(client) for _ in range(20)]
         allowed = answers[-1].json()["error"]["details"]["allowed"]
 
-        assert (code_of(answers[-1]), allowed) == ("journal_full", 2000)
+        assert (code_of(answers[-1]), allowed) == ("journal_full", FULL_BYTES)
         assert (await add(client, "other")).status_code == 200
 
 

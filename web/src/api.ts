@@ -1,6 +1,6 @@
 /** The typed road to the server: every answer is a value of a known shape, every failure an `ApiError`.
  *
- * Nothing else in the page calls `fetch`. Event streams are opened by `stream.ts` with the addresses made here.
+ * Nothing else in the page calls `fetch`, except `stream.ts` to learn why a stream was refused. Event streams are opened by `stream.ts` with the addresses made here.
  */
 
 import { isObject, parseJson, writeJson } from "./json";

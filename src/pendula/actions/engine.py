@@ -528,17 +528,16 @@ class World(Telling):
 
     def _follow(self, raw: object, outcome: dict[str, Json], minute: int) -> None:
         """Ask what follows; of an answer that cannot be taken the process hears at once, and may answer again."""
-        asking = [(raw, outcome)]
+        faults = self._ask_what_follows(raw, outcome, minute)
         for _ in range(FOLLOW_UPS.default):
-            if not asking:
+            if not faults:
                 return
-            asker, outcome = asking.pop()
-            for further, fault in self._ask_what_follows(asker, outcome, minute):
-                self.reject(id_of(further), fault)
-                if field_of(further, "process") is not None:
-                    asking.append((further, {"rejected": fault.code, "t": minute}))
-        for asker, _ in asking:
-            self.reject(id_of(asker), TOO_DEEP)
+            further, fault = faults.pop()
+            self.reject(id_of(further), fault)
+            if field_of(further, "process") is not None:
+                faults += self._ask_what_follows(further, {"rejected": fault.code, "t": minute}, minute)
+        for further, _ in faults:
+            self.reject(id_of(further), TOO_DEEP)
 
     def _ask_what_follows(self, asker: object, outcome: dict[str, Json], minute: int) -> list[tuple[object, Fault]]:
         """Take what follows; returns what could not be taken."""

@@ -16,6 +16,7 @@ from starlette.responses import Response, StreamingResponse
 from pendula.kernel import canonical
 from pendula.kernel.driver import Driver
 from pendula.kernel.engine import Engine, Outcome, Reason
+from pendula.kernel.journal import RecordsPruned
 from pendula.kernel.limits import MIB
 from pendula.server import views
 from pendula.server.access import InHouse, Operator, RequestId, Viewer, slot_of
@@ -136,7 +137,7 @@ async def in_the_past(read: Callable[[], bytes]) -> bytes:
     """What `read` finds in the journal, off the loop; once more if a segment was pruned under its eyes."""
     try:
         return await asyncio.to_thread(read)
-    except FileNotFoundError:
+    except (FileNotFoundError, RecordsPruned):
         return await asyncio.to_thread(read)
 
 

@@ -16,7 +16,7 @@ from pendula.kernel.canonical import Json
 from pendula.kernel.disk import Disk
 from pendula.kernel.engine import Outcome, Reason
 from pendula.kernel.errors import PendulaError, WorldBroken
-from pendula.kernel.limits import JOURNAL_BYTES, MIN_FREE_BYTES
+from pendula.kernel.limits import ENGINES, JOURNAL_BYTES, MIN_FREE_BYTES
 from pendula.kernel.wallclock import WallClock
 from pendula.server import founding
 from pendula.server.datadir import NAME, DataDirectory
@@ -24,7 +24,7 @@ from pendula.server.errors import HttpRefused, NotFound
 from pendula.server.founding import Beginning
 from pendula.server.hosting import EngineHost, real_disk
 from pendula.server.metrics import Metrics
-from pendula.server.rooms import ENGINES, Demo, RoomSpec
+from pendula.server.rooms import Demo, RoomSpec
 from pendula.server.sessions import Sessions
 from pendula.server.settings import Settings
 from pendula.server.streams import StreamLedger
@@ -247,6 +247,9 @@ async def _feed(host: EngineHost, demo: Demo) -> None:
         except WorldBroken as error:
             # Busy, or a full disk: it may pass, and readiness says so meanwhile.
             log.warning("demo_waits", room=host.room, engine=host.name, code=error.code, problem=error.message)
+        except Exception:
+            # A mistake of ours: the example stands still for a moment, not for good and not in silence.
+            log.exception("demo_failed", room=host.room, engine=host.name)
         await asyncio.sleep(demo.pause_seconds)
 
 

@@ -9,10 +9,7 @@ from msgspec import Struct
 
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Engine, Outside
-from pendula.kernel.limits import Limit
 from pendula.server.settings import Settings
-
-ENGINES = Limit("engines", 64, "engines", "too_many_engines", "The room has too many engines")
 
 
 class Demo(Struct, frozen=True):
