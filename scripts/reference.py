@@ -269,8 +269,8 @@ def settings() -> str:
         rows.append((code(setting.name), code(setting.variable), code(flag), _default(default), setting.allowed))
     parts = list(table(("setting", "variable", "flag", "default", "allowed"), rows))
     parts += [
-        "Each [limit](limits.md) is a setting too, `limits.NAME` or `PENDULA_LIMITS_NAME`, except those that belong to a "
-        f"form: {', '.join(map(code, sorted(FIXED)))}.",
+        "Each [limit](limits.md) is a setting too, `limits.NAME` or `PENDULA_LIMITS_NAME`,",
+        f"except those that belong to a form: {', '.join(map(code, sorted(FIXED)))}.",
         "",
         "`PENDULA_CONFIG`, or the flag `--config`, names the TOML file:",
         "",

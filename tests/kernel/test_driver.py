@@ -424,6 +424,7 @@ def test_what_comes_during_a_flush_is_neither_acknowledged_nor_readable_by_it() 
     flushing.start()
     disk.entered.wait(10)
     late = driver.submit(Add(1), by="late")
+    assert list(driver.journal.read()) == [], "what is written is not durable yet"
     disk.let.set()
     flushing.join()
 
