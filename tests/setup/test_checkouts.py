@@ -60,6 +60,7 @@ def test_a_checkout_is_set_up_once_and_again_only_when_something_changed(small_c
     assert begun(third) == ["venv-project"]
 
 
+@pytest.mark.long
 def test_a_package_that_cannot_be_had_stops_set_up_with_one_paragraph(small_checkout: Path) -> None:
     environ = without_uv(CLEAN) | {"PYTHON": BASE_PYTHON, "PIP_NO_INDEX": "1"}
     environ.pop("PIP_FIND_LINKS", None)

@@ -88,6 +88,7 @@ def test_without_the_page_neither_it_nor_the_browser_runs(checkout: Path) -> Non
     assert ended.stdout.splitlines()[-2:] == ["NOT RUN: page (no Node)", "NOT RUN: browser (the page is not built)"]
 
 
+@pytest.mark.long
 def test_long_cases_are_left_out_unless_asked_for(checkout: Path) -> None:
     write(checkout, "kernel", LONG)
 

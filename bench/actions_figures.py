@@ -1,0 +1,151 @@
+"""Further figures of `actions`, mostly ours beside ours: features, memory, empty epochs, saving, growth."""
+
+from collections.abc import Callable
+from decimal import Decimal
+from statistics import median
+
+from bench import actions_loads as loads
+from bench import actions_ours as ours
+from bench.actions_loads import DAY, Closed, Open
+from bench.actions_rounds import Rounds, cpu_seconds, paused_collector, peak_bytes
+from pendula.actions import Advance, World
+from pendula.actions.events import WORLD_EVENTS
+from pendula.cli.bench import Progress, Row, Target, compared
+
+AT_MOST_ALL = Target("<=", Decimal(1))
+FEATURES = Target("<=", Decimal("1.5"))
+GROWTH = Target("<=", Decimal("1.3"))
+
+ALLOWED_BYTES = 200
+EPOCHS = 10_000
+SAVED = 10_000
+SAVED_EVENTS = 30_000
+FEW, MANY, MANY_QUICK = 10_000, 1_000_000, 100_000
+
+
+def rows(quick: bool, progress: Progress) -> list[Row]:
+    actions = loads.SUBMISSIONS // 5 if quick else loads.SUBMISSIONS
+    rounds = 3 if quick else 7
+    plain = loads.opened(actions)
+    progress("every feature in use")
+    found = [_features(plain, loads.everything(actions), rounds)]
+    progress("memory")
+    found += _memory(plain, loads.closed(each=actions // loads.ACTORS))
+    progress("empty epochs")
+    found.append(_empty_epochs(plain, rounds))
+    progress("saving and restoring")
+    found.append(_saving(plain, rounds))
+    progress("growth")
+    found.append(_growth(MANY_QUICK if quick else MANY, 2 if quick else 3))
+    return found
+
+
+def _features(plain: Open, full: Open, rounds: int) -> Row:
+    measured = Rounds({"full": lambda: ours.events(full), "plain": lambda: ours.events(plain)}, rounds)
+    counts = {"full": _world_events(full), "plain": _world_events(plain)}
+    return compared(
+        "every feature in use, an event",
+        measured.seconds("full") / counts["full"] * 1e6,
+        measured.seconds("plain") / counts["plain"] * 1e6,
+        "us",
+        against="plain open load",
+        ratio=measured.share("full", "plain") * counts["plain"] / counts["full"],
+        target=FEATURES,
+        fairness="a tenth of the actions preempts, half need resources, a third bring something to light; "
+        "a preempted action has more events, and their cost is shared by more",
+    )
+
+
+def _memory(opened: Open, closed: Closed) -> list[Row]:
+    """The peak while the schedule alone is made; what the load itself takes is there before."""
+    from bench import actions_simpy as simpy_side
+
+    fairness = "peak of traced memory without any list of events; the instances are there before, on both sides"
+    mine, theirs = _bytes_each(opened, ours.schedule), _bytes_each(opened, simpy_side.schedule)
+    closed_mine, closed_theirs = _bytes_each(closed, ours.schedule), _bytes_each(closed, simpy_side.schedule)
+    unit = "bytes an action"
+    return [
+        compared("open: memory", mine, theirs, unit, against="SimPy", target=AT_MOST_ALL, fairness=fairness),
+        compared("closed: memory", closed_mine, ALLOWED_BYTES, unit, against="allowed", target=AT_MOST_ALL),
+        compared(
+            "closed: memory beside SimPy",
+            closed_mine,
+            closed_theirs,
+            unit,
+            against="SimPy",
+            fairness="ours remembers every id that was ever used; SimPy has no ids",
+        ),
+    ]
+
+
+def _bytes_each(load: Closed | Open, schedule: Callable[[Closed | Open], None]) -> float:
+    return peak_bytes(lambda: schedule(load)) / load.actions
+
+
+def _empty_epochs(plain: Open, rounds: int) -> Row:
+    config = {**plain.config, "action_defs": {}}
+
+    def empty() -> None:
+        World.create(config).apply(Advance(EPOCHS * DAY))
+
+    measured = Rounds({"empty": empty, "events": lambda: ours.events(plain)}, rounds)
+    share = EPOCHS / _world_events(plain)
+    return compared(
+        "10 000 empty epochs",
+        measured.seconds("empty") * 1e3,
+        measured.seconds("events") * share * 1e3,
+        "ms",
+        against="10 000 events",
+        ratio=measured.share("empty", "events") / share,
+        target=AT_MOST_ALL,
+    )
+
+
+def _saving(plain: Open, rounds: int) -> Row:
+    crowd = loads.crowd(SAVED)
+    world = ours.prepared(crowd, recording=True)
+    world.apply(Advance(0))
+    state = world.state()
+    assert len(world.actions) == SAVED
+    assert World.from_state(crowd.config, state).state() == state, "what was restored is something else"
+
+    def save_and_restore() -> None:
+        World.from_state(crowd.config, world.state())
+
+    measured = Rounds({"saving": save_and_restore, "events": lambda: ours.events(plain)}, rounds)
+    share = SAVED_EVENTS / _world_events(plain)
+    return compared(
+        "save and restore 10 000 actions",
+        measured.seconds("saving") * 1e3,
+        measured.seconds("events") * share * 1e3,
+        "ms",
+        against="30 000 events",
+        ratio=measured.share("saving", "events") / share,
+        target=AT_MOST_ALL,
+    )
+
+
+def _growth(many: int, rounds: int) -> Row:
+    """What an event costs when there are many; making the world is not counted, which would burden the few."""
+    few, large = loads.opened(FEW), loads.opened(many)
+    with paused_collector():
+        turns = [(_event_us(large), _event_us(few)) for _ in range(rounds)]
+    return compared(
+        f"one of {many:_} actions, an event".replace("_", " "),
+        median(one for one, _ in turns),
+        median(other for _, other in turns),
+        "us",
+        against="one of 10 000",
+        ratio=median(one / other for one, other in turns),
+        target=GROWTH,
+        fairness="the cycle collector pauses, as batch runs may let it",
+    )
+
+
+def _event_us(load: Open) -> float:
+    world = ours.created(load, recording=False)
+    return cpu_seconds(lambda: ours.lived_through(world, load)) / (2 * load.actions) * 1e6
+
+
+def _world_events(load: Open) -> int:
+    return sum(isinstance(event, WORLD_EVENTS) for event in ours.events(load))
