@@ -5,8 +5,8 @@ the start of the run; epochs are a way of counting them, so that k epochs in a r
 minute of an epoch only ends happen; everything else of that minute is the first minute of the next.
 """
 
+from bisect import insort
 from collections.abc import Iterable
-from heapq import heapify, heappop, heappush
 from operator import attrgetter
 from typing import Any, ClassVar, Self
 
@@ -48,11 +48,37 @@ class World(Telling):
     commands: ClassVar[Any] = Command
     events: ClassVar[Any] = Event
 
+    __slots__ = (
+        "_candidates",
+        "_following",
+        "_has_hook",
+        "_has_pc",
+        "_in_order",
+        "_is_exclusive",
+        "_plan_of",
+        "_skilled",
+        "_started",
+        "actions",
+        "boundary",
+        "extras",
+        "full_at",
+        "knowledge",
+        "locks",
+        "next_admission",
+        "outside",
+        "plans",
+        "queue",
+        "reported",
+        "resources",
+        "used_ids",
+    )
+
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting)
         self.outside: Outside = NoAnswers()
         self.locks = locks.LockTable()
         self.plans = Plans(setting, self.locks)
+        self._plan_of = self.plans.get
         self.resources = setting.resources()
         self.knowledge: dict[str, KnowledgeItem] = setting.knowledge()
         self.actions: dict[str, Action] = {}
@@ -311,8 +337,7 @@ class World(Telling):
         if self._interrupts or self._reveals:
             self.tell_of_changes(minute)
         if self._started:
-            if self.recording:
-                self.tell_of_starts(self._started, minute)
+            self.tell_of_starts(self._started, minute)
             self._started.clear()
 
     def _begin_epoch(self) -> None:
@@ -325,21 +350,26 @@ class World(Telling):
     def header(self) -> EpochBegan:
         """What the chunk of the present epoch begins with: who runs on from before."""
         start = self.epoch_start
-        carried = tuple(
-            {"action_id": action.instance.id, "remaining": action.t_end - start, "pc": action.seen}
-            for action in self.running()
-        )
+        carried: tuple[dict[str, Any], ...] = ()
+        if self.actions:
+            carried = tuple(
+                {"action_id": action.instance.id, "remaining": action.t_end - start, "pc": action.seen}
+                for action in self.running()
+            )
         return EpochBegan(self.setting.first_epoch + self.epoch, self.setting.display(start), carried)
 
     # What happens to an action
 
     def _admit(self, instance: Instance, minute: int, late: bool) -> None:
-        plan = self.plans.get(instance.verb) or self.plans.make(instance.verb)
+        plan = self._plan_of(instance.verb) or self.plans.make(instance.verb)
         timing: Timing | None = plan.ordinary
         if timing is None or instance.actor in self._skilled or self.next_admission >= self.full_at:
             timing = self._checked(plan, instance, minute)
             if timing is None:
                 return
+        elif plan.needs and (shortages := self.resources.reserve(plan.needs)):
+            self._turn_away(instance, _shortage(shortages), minute)
+            return
         own_locks = plan.locks
         if self._is_exclusive:
             own_locks = self.locks.of((*plan.verb.locks, f"actor:{instance.actor}"))
@@ -355,7 +385,7 @@ class World(Telling):
         self.actions[instance.id] = action
         if self._in_order:
             for lock in own_locks:
-                if lock.holder is not None or (lock.queue and lock.first() is not None):
+                if lock.holder is not None or ((lock.line or lock.ahead) and lock.first() is not None):
                     break
             else:
                 for lock in own_locks:
@@ -363,12 +393,14 @@ class World(Telling):
                 action.stage = RUNNING
                 action.t_end = t_end = minute + minutes
                 action.ending = self.queue.push(t_end, admission, action)
-                self._started.append(action)
+                if self.recording:
+                    self._started.append(action)
                 return
             if not plan.fails:
                 # Somebody is before it who has not had its turn: its own comes when that one ends, not in this minute.
+                entry = (admission, action)
                 for lock in own_locks:
-                    heappush(lock.queue, (admission, action))
+                    lock.line.append(entry)
                 return
         self.join(action, minute)
         if plan.preempts:
@@ -401,9 +433,10 @@ class World(Telling):
     def _timing(self, plan: Plan, instance: Instance, minute: int) -> Timing | Fault:
         durations = self.setting.durations
         if durations.is_plain:
-            timing = plan.minutes.get(instance.actor)
+            actor = instance.actor if instance.actor in self._skilled else None
+            timing = plan.minutes.get(actor)
             if timing is None:
-                timing = plan.minutes[instance.actor] = durations.plain(plan.verb, instance.actor)
+                timing = plan.minutes[actor] = durations.plain(plan.verb, actor)
             return timing
         asked = asked_modifiers(self.outside, self.setting.options, instance, minute)
         return durations.timing(plan.verb, instance, minute, self.setting.first_epoch + self.epoch, asked)
@@ -417,9 +450,9 @@ class World(Telling):
         return meta or None
 
     def join(self, action: Action, minute: int) -> None:
-        """Stand in the queues; the turn may come in this very minute."""
-        locks.join(action, minute)
-        self._candidates.append((action.key, action))
+        """Stand in the queues; the turn may come in this very minute, or when those before it are gone."""
+        if locks.join(action, minute) or action.plan.fails:
+            self._candidates.append((action.key, action))
 
     def hold(self, action: Action, until: int) -> None:
         action.stage = Stage.HELD
@@ -436,29 +469,34 @@ class World(Telling):
         """One pass in queue order over everybody whose turn it may be."""
         candidates, self._candidates = self._candidates, []
         if len(candidates) > 1:
-            heapify(candidates)
-        push, started = self.queue.push, self._started
-        while candidates:
-            action = heappop(candidates)[1]
+            candidates.sort()
+        push, started, recording = self.queue.push, self._started, self.recording
+        for _, action in candidates:
             if action.stage is not WAITING:
                 continue
             if can_start(action):
                 for lock in action.locks:
-                    heappop(lock.queue)
                     lock.holder = action
+                    if lock.ahead:
+                        lock.leave(action)
+                    else:
+                        lock.line.popleft()
                 action.stage = RUNNING
                 action.t_end = t_end = minute + action.remaining
                 action.ending = push(t_end, action.admission, action)
-                started.append(action)
+                if recording:
+                    started.append(action)
             elif action.plan.fails and action.segment == 0:
                 self._give_up(action, minute, candidates)
 
     def _give_up(self, action: Action, minute: int, candidates: list[tuple[int, Action]]) -> None:
         taken = ", ".join(lock.name for lock in action.locks if lock.holder is not None or lock.first() is not action)
         self.leave(action)
+        # Their turn comes after this one, whatever their keys: the list is being gone through.
+        place = candidates.index((action.key, action)) + 1
         for lock in action.locks:
             if (first := lock.first()) is not None:
-                heappush(candidates, (first.key, first))
+                insort(candidates, (first.key, first), place)
         fault = Fault(Code.CANNOT_ACQUIRE_LOCK, f"{action.instance.id} does not wait, and {taken} cannot be had now")
         self._turn_away(action.instance, fault, minute)
 
@@ -473,13 +511,11 @@ class World(Telling):
         action.stage = OVER
         for lock in action.locks:
             lock.holder = None
-            queue = lock.queue
-            if queue:
-                first = queue[0]
-                if first[1].stage is WAITING:
-                    self._candidates.append(first)
-                else:
-                    self.give_turn((lock,))
+            line = lock.line
+            if lock.ahead or (line and line[0][1].stage is not WAITING):
+                self.give_turn((lock,))
+            elif line:
+                self._candidates.append(line[0])
         if plan.needs:
             self.resources.finish(plan.needs)
         del self.actions[instance.id]

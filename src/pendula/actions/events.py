@@ -1,7 +1,8 @@
 """What goes into a world and what comes out: commands and events, as they stand in journals and streams.
 
 Every event of the world says when it was (`t` of an `epoch`, the ISO time `at`, the `slot`), whose it is, and by `pc`
-whether the player character learned of it at that moment.
+whether the player character learned of it at that moment. Events of the world are kept by the hundred thousand and hold
+plain data, never one another: the cycle collector does not look at them (`gc=False`).
 """
 
 from typing import Any, TypeAlias
@@ -35,7 +36,7 @@ class Advance(Struct, frozen=True, tag="advance", forbid_unknown_fields=True):
 Command: TypeAlias = Submit | Request | Advance
 
 
-class Start(Struct, frozen=True, tag="start"):
+class Start(Struct, frozen=True, gc=False, tag="start"):
     """A segment begins. `meta`: segment, d, t_end, waited, admission; more at the first start of an instance."""
 
     seq: int
@@ -50,7 +51,7 @@ class Start(Struct, frozen=True, tag="start"):
     meta: dict[str, Any]
 
 
-class End(Struct, frozen=True, tag="end"):
+class End(Struct, frozen=True, gc=False, tag="end"):
     """An instance is done. `meta`: segment, admission."""
 
     seq: int
@@ -65,7 +66,7 @@ class End(Struct, frozen=True, tag="end"):
     meta: dict[str, Any]
 
 
-class Interrupted(Struct, frozen=True, tag="interrupt"):
+class Interrupted(Struct, frozen=True, gc=False, tag="interrupt"):
     """A segment was broken off. `meta`: segment, d_rem, by, resume, admission."""
 
     seq: int
@@ -80,7 +81,7 @@ class Interrupted(Struct, frozen=True, tag="interrupt"):
     meta: dict[str, Any]
 
 
-class VisibilityChange(Struct, frozen=True, tag="visibility_change"):
+class VisibilityChange(Struct, frozen=True, gc=False, tag="visibility_change"):
     """Something came to light. `meta`: knowledge, from_scope, to_scope, visibility_to, reveals, admission."""
 
     seq: int

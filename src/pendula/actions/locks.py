@@ -5,10 +5,11 @@ queue. All queues have the same order, (rank, admission number), so the smallest
 nobody waits in a circle, and nobody holds one lock while waiting for another.
 """
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from heapq import heappop, heappush
-from typing import Any
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 
@@ -16,6 +17,9 @@ from pendula.actions.model import ActionDef, Instance
 
 # Queue keys are one integer: the rank of a preempting action above the admission number.
 KEY_OF_RANK = 1 << 48
+
+# The key and the action: keys are unique, so that comparing two entries never reaches the actions.
+Entry: TypeAlias = "tuple[int, Action]"
 
 
 class Stage(IntEnum):
@@ -68,28 +72,42 @@ def key_of(instance: Instance, definition: ActionDef, admission: int) -> int:
 
 
 class Lock:
-    """One exclusive lock: who holds it, and who waits, first come first."""
+    """One exclusive lock: who holds it, and who waits, first come first.
 
-    __slots__ = ("holder", "name", "queue")
+    Nearly everybody comes with a greater key than all before: they stand in `line`. `ahead` is a heap of those who come
+    later and go before, preempting and resumed ones.
+    """
+
+    __slots__ = ("ahead", "holder", "line", "name")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.holder: Action | None = None
-        self.queue: list[tuple[int, Action]] = []
+        self.line: deque[Entry] = deque()
+        self.ahead: list[Entry] = []
 
     def first(self) -> Action | None:
         """Who is first in the queue; those who left it are forgotten here, not searched for when they leave."""
-        queue = self.queue
-        while queue:
-            action = queue[0][1]
-            if action.stage is WAITING:
-                return action
-            heappop(queue)
-        return None
+        line, ahead = self.line, self.ahead
+        while line and line[0][1].stage is not WAITING:
+            line.popleft()
+        while ahead and ahead[0][1].stage is not WAITING:
+            heappop(ahead)
+        if ahead and not (line and line[0][0] < ahead[0][0]):
+            return ahead[0][1]
+        return line[0][1] if line else None
+
+    def leave(self, action: Action) -> None:
+        """Who is first leaves the queue."""
+        line = self.line
+        if line and line[0][1] is action:
+            line.popleft()
+        else:
+            heappop(self.ahead)
 
     def waiting(self) -> list[Action]:
         """Everybody in the queue, in its order."""
-        return [action for _, action in sorted(self.queue, key=lambda entry: entry[0]) if action.stage is WAITING]
+        return [action for _, action in sorted([*self.line, *self.ahead]) if action.stage is WAITING]
 
 
 class LockTable:
@@ -117,12 +135,21 @@ class LockTable:
         }
 
 
-def join(action: Action, minute: int) -> None:
-    """Stand in all queues at once."""
+def join(action: Action, minute: int) -> bool:
+    """Stand in all queues at once; tells whether all locks are free, so that its turn may have come."""
     action.stage = WAITING
     action.joined = minute
+    entry = (action.key, action)
+    are_free = True
     for lock in action.locks:
-        heappush(lock.queue, (action.key, action))
+        line = lock.line
+        if line and entry[0] < line[-1][0]:
+            heappush(lock.ahead, entry)
+        else:
+            line.append(entry)
+        if lock.holder is not None:
+            are_free = False
+    return are_free
 
 
 def can_start(action: Action) -> bool:
@@ -130,8 +157,8 @@ def can_start(action: Action) -> bool:
     for lock in action.locks:
         if lock.holder is not None:
             return False
-        # Mostly the first entry is alive; only then it may be looked at without asking for it.
-        if lock.queue[0][1] is not action and lock.first() is not action:
+        # Mostly nobody left or pushed in; only then the head of the line may be taken for the first of the queue.
+        if (lock.ahead or lock.line[0][1] is not action) and lock.first() is not action:
             return False
     return True
 

@@ -30,7 +30,6 @@ class Logs:
 
     def __init__(self, header: EpochBegan, disk: Disk | None = None) -> None:
         self.world: list[bytes] = []
-        self.first_seq: int | None = None
         self.chunks: list[list[bytes]] = []
         self.first_epoch = header.epoch
         self._disk = disk
@@ -41,12 +40,16 @@ class Logs:
         self._write()
 
     def feed(self, events: Iterable[Event]) -> None:
+        keep = self.world.append
         for event in events:
-            if isinstance(event, EpochBegan):
+            if isinstance(event, WORLD_EVENTS):
+                line = _line(event)
+                keep(line)
+                if event.pc:
+                    self._show(event, line)
+            elif isinstance(event, EpochBegan):
                 self._write()
                 self._begin(event)
-            elif isinstance(event, WORLD_EVENTS):
-                self._take(event)
         self._write()
 
     def _write(self) -> None:
@@ -72,18 +75,14 @@ class Logs:
             self._disk.create(self._chunk_name())
             self._disk.sync_dir()
 
-    def _take(self, event: WorldEvent) -> None:
-        if self.first_seq is None:
-            self.first_seq = event.seq
-        line = _line(event)
-        self.world.append(line)
-        if event.pc:
-            copies = self._revealed(event) if isinstance(event, VisibilityChange) else []
-            self.chunks[-1].append(line[:-1] + b',"revealed":[%b]}' % b",".join(copies) if copies else line)
+    def _show(self, event: WorldEvent, line: bytes) -> None:
+        copies = self._revealed(event) if isinstance(event, VisibilityChange) else []
+        self.chunks[-1].append(line[:-1] + b',"revealed":[%b]}' % b",".join(copies) if copies else line)
 
     def _revealed(self, event: VisibilityChange) -> list[bytes]:
         """Copies of the events that a record reveals, as far as this run has them."""
-        first = self.first_seq or 0
+        # The event is the last in the log, which has every number up to it without a gap.
+        first = event.seq - len(self.world) + 1
         places = [seq - first for seq in event.meta["reveals"]]
         return [self.world[place] for place in places if 0 <= place < len(self.world)]
 

@@ -126,8 +126,11 @@ class Visibility(Struct, frozen=True):
     visibility_to: tuple[str, ...] = ()
 
 
-class Instance(Struct, frozen=True):
-    """One submission: who wants to do what, from when on. `t` (minutes of the run) may stand for `submitted_at`."""
+class Instance(Struct, frozen=True, gc=False):
+    """One submission: who wants to do what, from when on. `t` (minutes of the run) may stand for `submitted_at`.
+
+    There may be a million of them and none holds another, so the cycle collector does not look at them (`gc=False`).
+    """
 
     id: Name
     actor: Name

@@ -34,9 +34,9 @@ class Plan:
         self.preempts = definition.preempts
         self.fails = definition.wait is Wait.FAIL
         self.triggers = definition.may_trigger_event
-        # Where it is given, nothing is to be checked and actors of whose skills nothing is said take this long.
+        # Where it is given, only resources are to be checked and actors of whose skills nothing is said take this long.
         self.ordinary: Timing | None = None
-        self.minutes: dict[str, Timing | Fault] = {}  # of the others, where nothing else matters
+        self.minutes: dict[str | None, Timing | Fault] = {}  # of the others, where nothing else matters
         # Faults, in the order of checking: of the definition, of its locks, of its limits.
         self.fault: Fault | None = None
         self.unknown_lock: Fault | None = None
@@ -71,7 +71,7 @@ class Plans:
         if unknown:
             plan.unknown_lock = Fault(Code.UNKNOWN_LOCK, f"{', '.join(unknown)}: not in the list of locks")
         plan.limit = limit
-        if self._setting.durations.is_plain and not (unknown or limit or plan.needs):
+        if self._setting.durations.is_plain and not (unknown or limit):
             timing = self._setting.durations.plain(verb, None)
             plan.ordinary = None if isinstance(timing, Fault) else timing
         return plan

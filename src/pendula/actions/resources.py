@@ -67,9 +67,11 @@ class ResourceTable:
 
     def reserve(self, needs: Iterable[Need]) -> list[Shortage]:
         """Reserve everything, or nothing and say what is short."""
-        wanted = list(_sums(need for need in needs if not need.produce))
+        wanted = _sums(needs)
         short = [
-            Shortage(name, amount, self._available(name)) for name, amount in wanted if amount > self._available(name)
+            Shortage(name, amount, available)
+            for name, amount in wanted
+            if amount > (available := self._available(name))
         ]
         if not short:
             for name, amount in wanted:
@@ -116,12 +118,15 @@ class ResourceTable:
         return stock.available if stock else ZERO
 
     def _stock(self, name: str) -> Stock:
-        return self.stocks.setdefault(name, Stock(ZERO))
+        return self.stocks.get(name) or self.stocks.setdefault(name, Stock(ZERO))
 
 
-def _sums(needs: Iterable[Need]) -> Iterator[tuple[str, Decimal]]:
-    """The same resource named twice is needed twice."""
+def _sums(needs: Iterable[Need]) -> list[tuple[str, Decimal]]:
+    """What is needed of each resource; one named twice is needed twice."""
+    wanted = [(need.name, need.amount) for need in needs if not need.produce]
+    if len(wanted) < 2:
+        return wanted
     sums: dict[str, Decimal] = {}
-    for need in needs:
-        sums[need.name] = EXACT.add(sums.get(need.name, ZERO), need.amount)
-    yield from sums.items()
+    for name, amount in wanted:
+        sums[name] = EXACT.add(sums.get(name, ZERO), amount)
+    return list(sums.items())

@@ -13,6 +13,7 @@ from msgspec import Struct
 from pendula.actions.admission import INSTANCES
 from pendula.actions.locks import Action, Stage, key_of
 from pendula.actions.model import MINUTES_MOST, ActionDef, Instance, KnowledgeItem
+from pendula.actions.plans import Plan
 from pendula.actions.ranks import FOLLOWING, LATE, SUBMITTED
 from pendula.actions.requests import Wish
 from pendula.actions.resources import Stock
@@ -23,6 +24,8 @@ from pendula.kernel.errors import InputRefused, NotCanonical
 if TYPE_CHECKING:
     from pendula.actions.engine import World
 
+STAGES = tuple(Stage)
+RUNNING, HELD, OVER = Stage.RUNNING, Stage.HELD, Stage.OVER
 FORMAT = 1
 WAITING_RANKS = (LATE, SUBMITTED, FOLLOWING)
 
@@ -68,16 +71,14 @@ def save(world: "World") -> bytes:
 def _saved(world: "World", shift: int = 0) -> SavedWorld:
     """The world with every minute counted from `shift`."""
     places: dict[int, int] = {}
-    listed: list[ActionDef] = []
+    listed: dict[ActionDef, int] = {}
     actions: list[SavedAction] = []
     for action in sorted(world.actions.values(), key=lambda one: one.admission):
         definition = action.definition
         place = places.get(id(definition))
         if place is None:
             # Equal definitions are one, whatever objects they are: else a restored world would save other bytes.
-            if definition not in listed:
-                listed.append(definition)
-            place = places[id(definition)] = listed.index(definition)
+            place = places[id(definition)] = listed.setdefault(definition, len(listed))
         actions.append(_saved_action(action, place, shift))
     submitted: list[tuple[int, int, Instance]] = []
     wishes: list[Wish] = []
@@ -101,7 +102,7 @@ def _saved(world: "World", shift: int = 0) -> SavedWorld:
             msgspec.structs.replace(item, freshness=item.freshness - shift)
             for _, item in sorted(world.knowledge.items())
         ],
-        listed,
+        list(listed),
         actions,
         submitted,
         wishes,
@@ -119,7 +120,7 @@ def _saved_action(action: Action, definition: int, shift: int) -> SavedAction:
         int(action.stage),
         action.joined - shift,
         action.t_end - shift,
-        tuple(lock.name for lock in action.locks),
+        tuple([lock.name for lock in action.locks]),
         action.meta,
     )
 
@@ -147,11 +148,11 @@ def _contradictions(world: "World", saved: SavedWorld) -> Iterator[str]:
     if len({one.instance.id for one in saved.actions}) < len(numbers):
         yield "an action is there twice"
     for one in saved.actions:
-        if not 0 <= one.definition < len(saved.definitions) or one.stage not in tuple(Stage)[:-1]:
+        if not 0 <= one.definition < len(saved.definitions) or not 0 <= one.stage < OVER:
             yield f"{one.instance.id} has no definition or no stage"
-        elif one.stage == Stage.RUNNING and not saved.minute < one.t_end <= latest + MINUTES_MOST:
+        elif one.stage == RUNNING and not saved.minute < one.t_end <= latest + MINUTES_MOST:
             yield f"{one.instance.id} runs and should have ended, or never ends"
-        elif one.stage == Stage.HELD and not saved.minute <= one.joined <= latest + MINUTES_MOST:
+        elif one.stage == HELD and not saved.minute <= one.joined <= latest + MINUTES_MOST:
             yield f"{one.instance.id} is held without an end"
     if any(rank not in WAITING_RANKS or minute < saved.minute for minute, rank, _ in saved.submitted):
         yield "something was submitted for the past, or as nobody submits"
@@ -175,8 +176,14 @@ def _put(world: "World", saved: SavedWorld) -> None:
     world.resources.stocks = {**world.resources.stocks, **saved.resources}
     world.knowledge.update((item.id, item) for item in saved.knowledge)
     world.locks.of(saved.locks)
+    made: dict[tuple[str, int, tuple[str, ...]], Plan] = {}
     for one in saved.actions:
-        _put_action(world, one, saved)
+        kind = (one.instance.verb, one.definition, one.locks)
+        plan = made.get(kind)
+        if plan is None:
+            definition = saved.definitions[one.definition]
+            plan = made[kind] = world.plans.of_definition(one.instance.verb, definition, world.locks.of(one.locks))
+        world.put_action(_action(one, plan))
     for minute, rank, instance in saved.submitted:
         world.put_submitted(minute, rank, instance)
     for wish in saved.wishes:
@@ -187,25 +194,21 @@ def _put(world: "World", saved: SavedWorld) -> None:
         raise InputRefused(f"This is no state of a world: {', '.join(broken)}", broken=broken)
 
 
-def _put_action(world: "World", one: SavedAction, saved: SavedWorld) -> None:
-    locks = world.locks.of(one.locks)
-    plan = world.plans.of_definition(one.instance.verb, saved.definitions[one.definition], locks)
+def _action(one: SavedAction, plan: Plan) -> Action:
     key = key_of(one.instance, plan.definition, one.admission)
-    world.put_action(
-        Action(
-            one.instance,
-            plan,
-            one.admission,
-            key,
-            one.minutes,
-            one.remaining,
-            locks,
-            one.joined,
-            Stage(one.stage),
-            one.segment,
-            one.t_end,
-            meta=one.meta,
-        )
+    return Action(
+        one.instance,
+        plan,
+        one.admission,
+        key,
+        one.minutes,
+        one.remaining,
+        plan.locks,
+        one.joined,
+        STAGES[one.stage],
+        one.segment,
+        one.t_end,
+        meta=one.meta,
     )
 
 

@@ -1,6 +1,7 @@
 """What a world is given: its first epoch, its definitions, its people, its options. Read once, never changed."""
 
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -14,7 +15,7 @@ from pendula.actions.visibility import Circle, sees
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Refusal
 from pendula.kernel.errors import InputRefused
-from pendula.kernel.time import MINUTE, Instant, MixedTimes, format_iso, minutes_between_ceil, parse_iso, plus_minutes
+from pendula.kernel.time import MINUTE, Instant, MixedTimes, format_iso, minutes_between_ceil, parse_iso
 
 # Nothing is planned beyond it: what takes long or waits long still ends within the years that can be written.
 LAST_DAY = parse_iso("9000-01-01T00:00:00Z")
@@ -60,6 +61,12 @@ class Setting:
         self.horizon = self.options.slots * self.options.slot_minutes
         frame = self._frame(config)
         self.first_epoch = frame.index
+        # Times of one hour differ in two digits: the calendar is asked once an hour.
+        shown = format_iso(self.start)
+        self._civil_start = datetime.fromisoformat(shown).replace(tzinfo=None)
+        self._offset = shown.removeprefix(self._civil_start.isoformat())
+        self._minute_of_hour = self._civil_start.minute
+        self._hour = (-(1 << 62), "", "")
         self.verbs: dict[str, Verb | Fault] = {
             name: read_verb(name, raw) for name, raw in _object(config, "action_defs").items()
         }
@@ -95,7 +102,11 @@ class Setting:
 
     def display(self, minute: int) -> str:
         """The ISO time of a minute."""
-        return format_iso(plus_minutes(self.start, minute))
+        hour, rest = divmod(self._minute_of_hour + minute, 60)
+        if hour != self._hour[0]:
+            text = (self._civil_start + timedelta(minutes=minute)).isoformat()
+            self._hour = (hour, text[:14], text[16:] + self._offset)
+        return f"{self._hour[1]}{rest:02}{self._hour[2]}"
 
     def micros_of(self, minute: int) -> int:
         return self.start.micros + minute * MINUTE

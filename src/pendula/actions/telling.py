@@ -16,6 +16,20 @@ Noted = tuple[int, int, Action, dict[str, Any], bool]
 class Telling:
     """The part of a world that speaks. Interrupts and reveals are noted while a minute goes on and told in order."""
 
+    __slots__ = (
+        "_interrupts",
+        "_place",
+        "_placed",
+        "_reveals",
+        "epoch",
+        "epoch_start",
+        "minute",
+        "next_event",
+        "recording",
+        "setting",
+        "told",
+    )
+
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
         self.recording = True  # without, nothing but rejections and diagnostics is told
@@ -55,7 +69,8 @@ class Telling:
     def tell_of_changes(self, minute: int) -> None:
         """Interrupts, then what came to light, each by admission and as it came."""
         for noted, kind in ((self._interrupts, Interrupted), (self._reveals, VisibilityChange)):
-            noted.sort(key=lambda one: one[:2])
+            if len(noted) > 1:
+                noted.sort(key=lambda one: one[:2])
             if self.recording:
                 for _, _, action, meta, pc in noted:
                     t, at, epoch, slot = self._place if self._placed == minute else self._find_place(minute)

@@ -44,7 +44,9 @@ def revealed(item: KnowledgeItem | None, reveal: Reveal, actor: str, minute: int
     """The item after it was brought to light; an unknown one begins its life here."""
     if item is None:
         item = KnowledgeItem(id=reveal.id, source=actor, freshness=minute)
-    seen_by = tuple(sorted({*item.visibility_to, *reveal.visibility_to}))
+    seen_by = item.visibility_to + reveal.visibility_to
+    if len(seen_by) > 1:
+        seen_by = tuple(sorted(set(seen_by)))
     return msgspec.structs.replace(item, scope=reveal.to_scope, visibility_to=seen_by)
 
 

@@ -205,7 +205,10 @@ class BucketQueue(Generic[T]):
             taken = [entry for entry in rest if entry[2] in self._living]
             self._dead -= len(rest) - len(taken)
             rest = taken
-        self._living.difference_update([entry[2] for entry in rest])
+        if len(rest) == 1:
+            self._living.remove(rest[0][2])
+        else:
+            self._living.difference_update([entry[2] for entry in rest])
         return rest
 
     def first_time(self) -> int | None:
