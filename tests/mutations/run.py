@@ -68,17 +68,24 @@ def copy_tree(target: Path) -> None:
             shutil.copy(source, target / name)
 
 
+def judge(mistake: Mistake) -> str:
+    with tempfile.TemporaryDirectory(prefix="pendula-mutation-") as place:
+        tree = Path(place)
+        copy_tree(tree)
+        try:
+            plant(mistake, tree)
+            return "red" if is_noticed(mistake, tree) else "GREEN"
+        except ValueError as trouble:
+            return f"BROKEN ({trouble})"
+
+
 def main(words: list[str]) -> int:
     mistakes = [m for m in read_mistakes((HERE / "mutations.toml").read_text()) if all(w in m.name for w in words)]
     unnoticed = 0
     for mistake in mistakes:
-        with tempfile.TemporaryDirectory(prefix="pendula-mutation-") as place:
-            tree = Path(place)
-            copy_tree(tree)
-            plant(mistake, tree)
-            noticed = is_noticed(mistake, tree)
-        unnoticed += not noticed
-        sys.stdout.write(f"{'red   ' if noticed else 'GREEN '} {mistake.name}: {mistake.law}\n")
+        verdict = judge(mistake)
+        unnoticed += verdict != "red"
+        sys.stdout.write(f"{verdict:6} {mistake.name}: {mistake.law}\n")
         sys.stdout.flush()
     sys.stdout.write(f"{len(mistakes) - unnoticed} passed, {unnoticed} failed\n")
     return 1 if unnoticed or not mistakes else 0
