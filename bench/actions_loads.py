@@ -18,7 +18,7 @@ BUSY = 0.2
 START_AT = "2025-07-01T00:00:00"
 
 ACTORS, ACTIONS_EACH, CLOSED_LOCKS = 1000, 100, 50
-SUBMISSIONS, OPEN_LOCKS = 100_000, 500
+SUBMISSIONS, OPEN_LOCKS = 100_000, 50
 
 
 class Verb(Struct, frozen=True):
@@ -63,11 +63,11 @@ def closed(actors: int = ACTORS, each: int = ACTIONS_EACH, seed: int = 1) -> Clo
     return Closed(_config(verbs), CLOSED_LOCKS, verbs, plans)
 
 
-def opened(submissions: int = SUBMISSIONS, seed: int = 2) -> Open:
+def opened(submissions: int = SUBMISSIONS, seed: int = 2, locks: int = OPEN_LOCKS) -> Open:
     """None to three locks an action; submissions come at the rate at which the locks are busy, not beyond it."""
     draw = Random(seed)
-    verbs = _verbs(draw, OPEN_LOCKS)
-    return Open(_config(verbs), OPEN_LOCKS, verbs, _submissions(draw, list(verbs), submissions))
+    verbs = _verbs(draw, locks)
+    return Open(_config(verbs), locks, verbs, _submissions(draw, list(verbs), submissions, locks))
 
 
 def everything(submissions: int = SUBMISSIONS, seed: int = 2) -> Open:
@@ -117,10 +117,10 @@ def _verbs(draw: Random, locks: int) -> dict[str, Verb]:
     return verbs
 
 
-def _submissions(draw: Random, names: list[str], count: int) -> tuple[Instance, ...]:
+def _submissions(draw: Random, names: list[str], count: int, locks: int) -> tuple[Instance, ...]:
     # An action takes 15.5 minutes of 1.5 locks on average. As nobody may overtake, locks that are busy for more than a
     # quarter of the time would mean queues that grow for ever.
-    minutes = count * 15.5 * 1.5 / (OPEN_LOCKS * BUSY)
+    minutes = count * 15.5 * 1.5 / (locks * BUSY)
     times = sorted(draw.randrange(max(1, int(minutes))) for _ in range(count))
     actors = _actors(ACTORS)
     return tuple(Instance(f"a-{n}", draw.choice(actors), draw.choice(names), t=t) for n, t in enumerate(times))

@@ -176,11 +176,18 @@ class World(Telling):
         late: list[tuple[int, Instance]] = []
         taken = 0
         now, push, latest = self.minute, self.queue.push, self.setting.latest
+        used = self.used_ids
         for raw in raws:
-            instance = self._read(raw, True)
-            if isinstance(instance, Fault):
-                self._turn_away(raw, instance, now)
-                continue
+            if type(raw) is Instance and raw.params is None and raw.t is not None and raw.id not in used:
+                # Made by hand and as it should be: nothing to read.
+                used.add(raw.id)
+                instance = raw
+            else:
+                read = self._read(raw, True)
+                if isinstance(read, Fault):
+                    self._turn_away(raw, read, now)
+                    continue
+                instance = read
             minute = instance.t
             if minute is None or not now <= minute <= latest:
                 when = self.setting.submitted(instance)

@@ -195,12 +195,17 @@ class BucketQueue(Generic[T]):
     def pop_instant(self) -> list[Entry[T]]:
         if self._dead:
             self.peek()  # past the cancelled ones, so that the opened instant has a living one
-        if self._at == len(self._opened):
+        if self._at < len(self._opened):
+            rest = self._opened[self._at :]
+            self._opened, self._at = [], 0
+        else:
+            # Taken out as it is opened: nothing of it stays behind.
             if not self._times:
                 return []
-            self._open()
-        rest = self._opened[self._at :] if self._at else self._opened
-        self._opened, self._at = [], 0
+            self._now = now = heappop(self._times)
+            rest = self._buckets.pop(now)
+            if len(rest) > 1:
+                rest.sort()
         if self._dead:
             taken = [entry for entry in rest if entry[2] in self._living]
             self._dead -= len(rest) - len(taken)
