@@ -30,8 +30,8 @@ FAIRNESS = {
     "that journals record, and checks ids and limits; the more ends share a minute, the more we are ahead",
     "open": "none to three of 50 locks an action, two submissions in five minutes, so that the locks keep up: most "
     "minutes have one event, and there we are least ahead; SimPy awaits several locks with AllOf and one alone, and "
-    "begins one process an action before the first minute, as ours is given all submissions; ours also checks ids, limits and "
-    "definitions",
+    "begins one process an action before the first minute, as ours is given all submissions; ours also checks ids, "
+    "limits and definitions",
     "open, 500 locks": "ten times as busy a world, for comparison; printed, not judged",
 }
 
