@@ -4,7 +4,18 @@ from typing import Any
 
 import pytest
 
-from pendula.actions import Advance, LiveWorld, Rejection, Submit, World, admission, engine, locks, plans
+from pendula.actions import (
+    Advance,
+    InvalidSetting,
+    LiveWorld,
+    Rejection,
+    Submit,
+    World,
+    admission,
+    engine,
+    locks,
+    plans,
+)
 from pendula.actions.events import WORLD_EVENTS
 from pendula.kernel.limits import Limit
 from tests.actions.worlds import EPOCH, codes, day, does, lasting, line, lines, outcome
@@ -174,3 +185,21 @@ def test_rejected_instances_leave_nothing_but_their_ids() -> None:
         one.apply(Advance(10))
 
     assert len(world.state()) <= len(other.state()) + 20
+
+
+@pytest.mark.req("ACT-PERF-3")
+def test_limits_are_options_of_a_run() -> None:
+    actions = [does(f"A{n}", n, "x") for n in range(5)]
+
+    few = day({"x": lasting(1)}, *actions, options={"limits": {"instances": 3}})
+    narrow = day({"x": lasting(1, "a", "b")}, *actions, options={"limits": {"locks_each": 1}})
+
+    assert [(one.action_id, str(one.code)) for one in few.rejections] == [
+        ("A3", "LimitExceeded"),
+        ("A4", "LimitExceeded"),
+    ]
+    assert {str(one.code) for one in narrow.rejections} == {"LimitExceeded"}
+    with pytest.raises(InvalidSetting):
+        day({"x": lasting(1)}, *actions, options={"limits": {"instances": 0}})
+    with pytest.raises(InvalidSetting):
+        day({"x": lasting(1)}, *actions, options={"limits": {"instancess": 3}})

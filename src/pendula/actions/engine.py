@@ -31,9 +31,6 @@ from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Outcome, Outside, Reason
 from pendula.kernel.queue import BucketQueue, EventQueue, HeapQueue
 
-TOO_MANY = Fault(Code.LIMIT_EXCEEDED, f"{FOLLOW_UPS.sentence}: more than {FOLLOW_UPS.default} in one answer")
-TOO_DEEP = Fault(Code.LIMIT_EXCEEDED, f"{FOLLOW_UPS.sentence}: more than {FOLLOW_UPS.default}, one upon another")
-
 # Looking a member up in its class costs as much as the comparison it is for.
 WAITING, RUNNING, OVER = Stage.WAITING, Stage.RUNNING, Stage.OVER
 by_admission = attrgetter("admission")
@@ -87,7 +84,7 @@ class World(Telling):
         self.minute = 0
         self.boundary: int = setting.horizon
         self.next_admission = 0
-        self.full_at = INSTANCES.default  # no more admissions than this in the present epoch
+        self.full_at = setting.allowed(INSTANCES)  # no more admissions than this in the present epoch
         self.extras: dict[str, dict[str, Json]] = {}
         self.reported: set[str] = set()
         # Without preempting verbs admissions come in the order of the queues: who can start may start at once.
@@ -334,9 +331,9 @@ class World(Telling):
             following, self._following = self._following, []
             depth += 1
             for instance in following:
-                if depth > FOLLOW_UPS.default:
+                if depth > self.setting.allowed(FOLLOW_UPS):
                     self.extras.pop(instance.id, None)
-                    self.reject(instance.id, TOO_DEEP)
+                    self.reject(instance.id, self._too_many("one upon another"))
                 else:
                     admit(instance, minute, False)
             if self._candidates:
@@ -351,7 +348,7 @@ class World(Telling):
         self.epoch += 1
         self.epoch_start = self.boundary
         self.boundary += self.setting.horizon
-        self.full_at = self.next_admission + INSTANCES.default
+        self.full_at = self.next_admission + self.setting.allowed(INSTANCES)
         self.told.append(self.header())
 
     def header(self) -> EpochBegan:
@@ -434,7 +431,7 @@ class World(Telling):
         if plan.limit is None and self.next_admission < self.full_at:
             return None
         self.resources.give_back(plan.needs)
-        full = f"{INSTANCES.sentence}: more than {INSTANCES.default}"
+        full = f"{INSTANCES.sentence}: more than {self.setting.allowed(INSTANCES)}"
         return plan.limit or Fault(Code.LIMIT_EXCEEDED, full)
 
     def _timing(self, plan: Plan, instance: Instance, minute: int) -> Timing | Fault:
@@ -572,7 +569,7 @@ class World(Telling):
     def _follow(self, raw: object, outcome: dict[str, Json], minute: int) -> None:
         """Ask what follows; of an answer that cannot be taken the process hears at once, and may answer again."""
         faults = self._ask_what_follows(raw, outcome, minute)
-        for _ in range(FOLLOW_UPS.default):
+        for _ in range(self.setting.allowed(FOLLOW_UPS)):
             if not faults:
                 return
             further, fault = faults.pop()
@@ -580,7 +577,7 @@ class World(Telling):
             if field_of(further, "process") is not None:
                 faults += self._ask_what_follows(further, {"rejected": fault.code, "t": minute}, minute)
         for further, _ in faults:
-            self.reject(id_of(further), TOO_DEEP)
+            self.reject(id_of(further), self._too_many("one upon another"))
 
     def _ask_what_follows(self, asker: object, outcome: dict[str, Json], minute: int) -> list[tuple[object, Fault]]:
         """Take what follows; returns what could not be taken."""
@@ -606,11 +603,18 @@ class World(Telling):
                 self.used_ids.add(raw.id)
                 self._following.append(raw)
                 continue
-            further = TOO_MANY if number >= FOLLOW_UPS.default else self._read(raw, False)
+            if number < self.setting.allowed(FOLLOW_UPS):
+                further = self._read(raw, False)
+            else:
+                further = self._too_many("in one answer")
             fault = further if isinstance(further, Fault) else self._queue_follow_up(further, minute)
             if fault is not None:
                 faults.append((raw, fault))
         return faults
+
+    def _too_many(self, how: str) -> Fault:
+        most = self.setting.allowed(FOLLOW_UPS)
+        return Fault(Code.LIMIT_EXCEEDED, f"{FOLLOW_UPS.sentence}: more than {most}, {how}")
 
     def _queue_follow_up(self, instance: Instance, minute: int) -> Fault | None:
         if instance.t is None and instance.submitted_at is None:

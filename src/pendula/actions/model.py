@@ -179,6 +179,19 @@ class EpochFrame(Struct, frozen=True):
     end_at: str
 
 
+Bound = Annotated[int, Meta(ge=1)] | None
+
+
+class Bounds(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Other limits than the usual ones; None is the usual one (see `admission`)."""
+
+    instances: Bound = None
+    locks: Bound = None
+    locks_each: Bound = None
+    resources_each: Bound = None
+    follow_ups: Bound = None
+
+
 class Options(Struct, frozen=True, kw_only=True):
     """Constants of a run. `pc` is the player character, `allies` its party."""
 
@@ -193,3 +206,4 @@ class Options(Struct, frozen=True, kw_only=True):
     follow_ups: bool = False
     ask_modifiers: bool = False
     queue: Literal["buckets", "heap"] = "buckets"
+    limits: Bounds = Bounds()

@@ -63,9 +63,10 @@ class Plans:
     def _plan(self, verb: Verb) -> Plan:
         allowed = self._setting.options.strict_locks
         unknown = [] if allowed is None else sorted(set(verb.locks).difference(allowed))
-        limit = _passed(LOCKS_EACH, len(verb.locks)) or _passed(RESOURCES_EACH, len(verb.definition.resources))
+        limit = self._passed(LOCKS_EACH, len(verb.locks))
+        limit = limit or self._passed(RESOURCES_EACH, len(verb.definition.resources))
         new = sum(name not in self._locks.by_name for name in verb.locks)
-        limit = limit or _passed(LOCKS, len(self._locks.by_name) + new)
+        limit = limit or self._passed(LOCKS, len(self._locks.by_name) + new)
         # A verb that cannot be used makes no locks.
         plan = Plan(verb, () if unknown or limit else self._locks.of(verb.locks))
         if unknown:
@@ -75,6 +76,12 @@ class Plans:
             timing = self._setting.durations.plain(verb, None)
             plan.ordinary = None if isinstance(timing, Fault) else timing
         return plan
+
+    def _passed(self, limit: Limit, value: int) -> Fault | None:
+        allowed = self._setting.allowed(limit)
+        if value <= allowed:
+            return None
+        return Fault(Code.LIMIT_EXCEEDED, f"{limit.sentence}: {value}, allowed are {allowed}")
 
     def of_definition(self, name: str, definition: ActionDef, locks: tuple[Lock, ...]) -> Plan:
         """The plan of an action that was saved with what its verb meant then."""
@@ -93,9 +100,3 @@ def _refusing(name: str, fault: Fault) -> Plan:
     plan = Plan(_verb(name, nothing), ())
     plan.fault = fault
     return plan
-
-
-def _passed(limit: Limit, value: int) -> Fault | None:
-    if value <= limit.default:
-        return None
-    return Fault(Code.LIMIT_EXCEEDED, f"{limit.sentence}: {value}, allowed are {limit.default}")

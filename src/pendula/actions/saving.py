@@ -92,7 +92,7 @@ def _saved(world: "World", shift: int = 0) -> SavedWorld:
         world.epoch if not shift else 0,
         world.next_admission,
         world.next_event,
-        world.full_at if not shift else world.next_admission + INSTANCES.default,
+        world.full_at if not shift else world.next_admission + world.setting.allowed(INSTANCES),
         sorted(world.used_ids),
         sorted(world.reported),
         world.extras,

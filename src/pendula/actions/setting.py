@@ -15,6 +15,7 @@ from pendula.actions.visibility import Circle, sees
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Refusal
 from pendula.kernel.errors import InputRefused
+from pendula.kernel.limits import Limit
 from pendula.kernel.time import MINUTE, Instant, MixedTimes, format_iso, minutes_between_ceil, parse_iso
 
 # Nothing is planned beyond it: what takes long or waits long still ends within the years that can be written.
@@ -130,6 +131,11 @@ class Setting:
                 Code.INVALID_TIMESTAMP, f"{text} is too far away; the last minute is {self.display(self.latest)}"
             )
         return minute, instant.micros
+
+    def allowed(self, limit: Limit) -> int:
+        """How much is allowed here: the number of the options, else the usual one."""
+        own: int | None = getattr(self.options.limits, limit.name.removeprefix("actions_"))
+        return limit.default if own is None else own
 
     def shows(self, instance: Instance) -> bool:
         """Whether the player character sees the events of an instance."""
