@@ -36,64 +36,35 @@ class Advance(Struct, frozen=True, tag="advance", forbid_unknown_fields=True):
 Command: TypeAlias = Submit | Request | Advance
 
 
-class Start(Struct, frozen=True, gc=False, tag="start"):
+class Happening(Struct, frozen=True, gc=False):
+    """What every event of the world says; which it is, and what `meta` holds, is for its kind to say."""
+
+    seq: int
+    action_id: str
+    t: int
+    at: str
+    epoch: int
+    slot: int
+    actor: str
+    verb: str
+    pc: bool
+    meta: dict[str, Any]
+
+
+class Start(Happening, frozen=True, gc=False, tag="start"):
     """A segment begins. `meta`: segment, d, t_end, waited, admission; more at the first start of an instance."""
 
-    seq: int
-    action_id: str
-    t: int
-    at: str
-    epoch: int
-    slot: int
-    actor: str
-    verb: str
-    pc: bool
-    meta: dict[str, Any]
 
-
-class End(Struct, frozen=True, gc=False, tag="end"):
+class End(Happening, frozen=True, gc=False, tag="end"):
     """An instance is done. `meta`: segment, admission."""
 
-    seq: int
-    action_id: str
-    t: int
-    at: str
-    epoch: int
-    slot: int
-    actor: str
-    verb: str
-    pc: bool
-    meta: dict[str, Any]
 
-
-class Interrupted(Struct, frozen=True, gc=False, tag="interrupt"):
+class Interrupted(Happening, frozen=True, gc=False, tag="interrupt"):
     """A segment was broken off. `meta`: segment, d_rem, by, resume, admission."""
 
-    seq: int
-    action_id: str
-    t: int
-    at: str
-    epoch: int
-    slot: int
-    actor: str
-    verb: str
-    pc: bool
-    meta: dict[str, Any]
 
-
-class VisibilityChange(Struct, frozen=True, gc=False, tag="visibility_change"):
+class VisibilityChange(Happening, frozen=True, gc=False, tag="visibility_change"):
     """Something came to light. `meta`: knowledge, from_scope, to_scope, visibility_to, reveals, admission."""
-
-    seq: int
-    action_id: str
-    t: int
-    at: str
-    epoch: int
-    slot: int
-    actor: str
-    verb: str
-    pc: bool
-    meta: dict[str, Any]
 
 
 class Rejection(Struct, frozen=True, tag="rejection"):
