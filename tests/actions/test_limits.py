@@ -6,6 +6,7 @@ import pytest
 
 from pendula.actions import (
     Advance,
+    Instance,
     InvalidSetting,
     LiveWorld,
     Rejection,
@@ -203,3 +204,20 @@ def test_limits_are_options_of_a_run() -> None:
         day({"x": lasting(1)}, *actions, options={"limits": {"instances": 0}})
     with pytest.raises(InvalidSetting):
         day({"x": lasting(1)}, *actions, options={"limits": {"instancess": 3}})
+
+
+@pytest.mark.req("ACT-PERF-3")
+def test_instances_made_by_hand_are_counted_and_checked_in_an_answer_too() -> None:
+    class Generous:
+        def ask(self, name: str, question: Any) -> Any:
+            no_json: Any = 0.5
+            return [Instance(f"F{n}", "ann", "nap", params=no_json if n == 0 else None) for n in range(1500)]
+
+    world = World.create({"epoch": EPOCH, "action_defs": {"nap": lasting(30)}})
+    world.outside = Generous()
+    world.apply(Submit((Instance("A", "ann", "nap", t=0, process="p"),)))
+    rejected = [event for event in world.apply(Advance(31)).events if isinstance(event, Rejection)]
+
+    assert len(rejected) == 501
+    assert {str(one.code) for one in rejected} == {"InvalidAction", "LimitExceeded"}
+    assert len(world.actions) == 999

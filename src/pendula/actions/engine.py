@@ -597,16 +597,21 @@ class World(Telling):
         faults: list[tuple[object, Fault]] = []
         if not isinstance(answer, list):  # anything else is taken as nothing
             return faults
+        most, used = self.setting.allowed(FOLLOW_UPS), self.used_ids
         for number, raw in enumerate(answer):
-            if type(raw) is Instance and raw.t is None and raw.submitted_at is None and raw.id not in self.used_ids:
-                # One that names no time is for now.
-                self.used_ids.add(raw.id)
+            if (
+                type(raw) is Instance
+                and raw.params is None
+                and raw.t is None
+                and raw.submitted_at is None
+                and number < most
+                and raw.id not in used
+            ):
+                # Made by hand and as it should be; one that names no time is for now.
+                used.add(raw.id)
                 self._following.append(raw)
                 continue
-            if number < self.setting.allowed(FOLLOW_UPS):
-                further = self._read(raw, False)
-            else:
-                further = self._too_many("in one answer")
+            further = self._read(raw, False) if number < most else self._too_many("in one answer")
             fault = further if isinstance(further, Fault) else self._queue_follow_up(further, minute)
             if fault is not None:
                 faults.append((raw, fault))
