@@ -52,6 +52,7 @@ class World(Telling):
         "_has_pc",
         "_in_order",
         "_is_exclusive",
+        "_most_following",
         "_plan_of",
         "_skilled",
         "_started",
@@ -90,6 +91,7 @@ class World(Telling):
         # Without preempting verbs admissions come in the order of the queues: who can start may start at once.
         self._in_order = not setting.has_preempting
         self._has_hook = setting.options.follow_ups
+        self._most_following = setting.allowed(FOLLOW_UPS)
         self._is_exclusive = setting.options.actor_exclusive
         self._has_pc = setting.circle.pc is not None
         self._skilled = setting.durations.skilled
@@ -331,7 +333,7 @@ class World(Telling):
             following, self._following = self._following, []
             depth += 1
             for instance in following:
-                if depth > self.setting.allowed(FOLLOW_UPS):
+                if depth > self._most_following:
                     self.extras.pop(instance.id, None)
                     self.reject(instance.id, self._too_many("one upon another"))
                 else:
@@ -569,7 +571,7 @@ class World(Telling):
     def _follow(self, raw: object, outcome: dict[str, Json], minute: int) -> None:
         """Ask what follows; of an answer that cannot be taken the process hears at once, and may answer again."""
         faults = self._ask_what_follows(raw, outcome, minute)
-        for _ in range(self.setting.allowed(FOLLOW_UPS)):
+        for _ in range(self._most_following):
             if not faults:
                 return
             further, fault = faults.pop()
@@ -597,7 +599,7 @@ class World(Telling):
         faults: list[tuple[object, Fault]] = []
         if not isinstance(answer, list):  # anything else is taken as nothing
             return faults
-        most, used = self.setting.allowed(FOLLOW_UPS), self.used_ids
+        most, used = self._most_following, self.used_ids
         for number, raw in enumerate(answer):
             if (
                 type(raw) is Instance
@@ -618,7 +620,7 @@ class World(Telling):
         return faults
 
     def _too_many(self, how: str) -> Fault:
-        most = self.setting.allowed(FOLLOW_UPS)
+        most = self._most_following
         return Fault(Code.LIMIT_EXCEEDED, f"{FOLLOW_UPS.sentence}: more than {most}, {how}")
 
     def _queue_follow_up(self, instance: Instance, minute: int) -> Fault | None:
