@@ -1,0 +1,189 @@
+"""What goes into a player and what comes out of it: commands, items as they are handed out, events."""
+
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from pendula.kernel.canonical import Json
+from pendula.playback.model import Settings
+
+DWELL_MS = 10_000
+
+
+class Contents(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a player knows of a channel's records: how many there are, and which edition."""
+
+    id: str
+    count: int
+    generation: int = 0
+
+
+class Config(Struct, frozen=True, forbid_unknown_fields=True):
+    """A player as it is made; `seed` from 0 to 2^64 - 1."""
+
+    seed: int
+    channels: tuple[Contents, ...] = ()
+    settings: Settings = Settings()
+    dwell_ms: int = DWELL_MS
+
+
+class Command(Struct, frozen=True, forbid_unknown_fields=True):
+    """What all commands share: a member nobody knows is refused."""
+
+
+class Next(Command, frozen=True, tag="next"):
+    """Show the next item now."""
+
+
+class Prev(Command, frozen=True, tag="prev"):
+    """Show the item before, as far as the history goes."""
+
+
+class Take(Command, frozen=True, tag="take"):
+    """Show `n` items in a row, the last one from now on; for devices that keep time themselves."""
+
+    n: int
+
+
+class Insert(Command, frozen=True, tag="insert"):
+    """A new artwork. `storage_key` and `payload` are base64, of 16 and 32 bytes."""
+
+    id: int | None = None
+    ts: int = 0
+    kind: int = 0
+    format: int = 0
+    flags: int = 0
+    dwell_ms: int = 0
+    modified_ts: int = 0
+    storage_key: str | None = None
+    payload: str | None = None
+
+
+class Follow(Command, frozen=True, tag="follow"):
+    channel: Contents
+
+
+class Unfollow(Command, frozen=True, tag="unfollow"):
+    channel: str
+
+
+class Refresh(Command, frozen=True, tag="refresh"):
+    """The records of a channel were read again; counts are for proportional exposure."""
+
+    channel: Contents
+    total_count: int | None = None
+    recent_count: int | None = None
+
+
+class Configure(Command, frozen=True, tag="configure"):
+    """Change settings: each member that is given replaces that member. `dwell_ms` alone resets nothing."""
+
+    settings: dict[str, Json] = {}
+    dwell_ms: int | None = None
+
+
+class Reset(Command, frozen=True, tag="reset"):
+    reason: str
+
+
+class Update(Command, frozen=True, tag="update"):
+    """Several changes and one reset; one that cannot be made spoils them all."""
+
+    changes: tuple["Follow | Unfollow | Refresh | Configure | Reset", ...]
+
+
+class Ban(Command, frozen=True, tag="ban"):
+    """Show this item no more until its channel is refreshed; without a number, the one that is on."""
+
+    ordinal: int | None = None
+
+
+class Pause(Command, frozen=True, tag="pause"):
+    pass
+
+
+class Resume(Command, frozen=True, tag="resume"):
+    pass
+
+
+class Advance(Command, frozen=True, tag="advance"):
+    """Let time go on; at most 10 000 pictures change, then time stands there."""
+
+    to: int
+
+
+Change: TypeAlias = Follow | Unfollow | Refresh | Configure | Reset
+Commands: TypeAlias = Next | Prev | Take | Insert | Change | Update | Ban | Pause | Resume | Advance
+
+
+class View(Struct, frozen=True):
+    """An item as it is handed out. `dwell_ms` is how long it stays, `at` its place in the channel."""
+
+    id: int
+    channel: str | None
+    origin: str
+    epoch_id: int
+    ordinal: int
+    ts: int
+    kind: int
+    format: int
+    flags: int
+    dwell_ms: int
+    storage_key: str
+    payload: str
+    at: int | None
+
+
+class Shown(Struct, frozen=True, tag="shown"):
+    """From now on this is on. `cause` is next, prev, take or time; `ends_at` is null while the player is paused."""
+
+    item: View
+    started_at: int
+    ends_at: int | None
+    cause: str
+
+
+class Blank(Struct, frozen=True, tag="blank"):
+    """There was nothing to show."""
+
+    at: int
+
+
+class EpochBegan(Struct, frozen=True, tag="epoch_began"):
+    """A material change: the stream begins anew."""
+
+    epoch_id: int
+    reason: str | None
+    weights: dict[str, int]
+    at: int
+
+
+class Inserted(Struct, frozen=True, tag="inserted"):
+    id: int | None
+    result: str
+    at: int
+
+
+class Banned(Struct, frozen=True, tag="banned"):
+    item: View
+    at: int
+
+
+class Paused(Struct, frozen=True, tag="paused"):
+    at: int
+
+
+class Resumed(Struct, frozen=True, tag="resumed"):
+    at: int
+
+
+class Diagnosed(Struct, frozen=True, tag="diagnosed"):
+    """Something went wrong and stopped nothing."""
+
+    code: str
+    sentence: str
+    facts: dict[str, Json]
+    at: int
+
+
+Event: TypeAlias = Shown | Blank | EpochBegan | Inserted | Banned | Paused | Resumed | Diagnosed

@@ -1,0 +1,103 @@
+"""Why an item came up: which step chose it, with the weights, credits, pool and draws at that moment."""
+
+from pendula.kernel.canonical import Json
+from pendula.kernel.engine import Reason
+from pendula.playback import nae
+from pendula.playback.model import WSUM, Item, Levels, Origin, PickMode, Trace
+from pendula.playback.programme import Programme
+
+
+def why(programme: Programme, item: Item) -> Reason:
+    """The reason of an item of the present epoch; of an earlier one only how it came up."""
+    trace = item.trace or Trace(nae.EMPTY)
+    facts: dict[str, Json] = {"id": item.id, "ordinal": item.ordinal, "epoch_id": item.epoch_id}
+    if item.epoch_id != programme.epoch_id:
+        sentence = f"Item {item.ordinal} is of epoch {item.epoch_id}; the weights of that epoch are gone."
+        return Reason("earlier_epoch", sentence, {**facts, "origin": item.origin.value})
+    drawn = _new_artwork_step(programme, trace)
+    match item.origin:
+        case Origin.NAE:
+            return Reason("new_artwork", f"A new artwork was due: {_chosen(trace)}.", facts, drawn)
+        case Origin.NAE_FALLBACK:
+            sentence = "The new artwork that was due was just on, so the channels gave an item instead."
+            return Reason("new_artwork_was_just_on", sentence, facts, (*drawn, *_base(programme, item, trace)))
+        case Origin.BASE:
+            sentence = f"It was the turn of channel {item.channel!r}, and this was its next record."
+            return Reason("turn_of_channel", sentence, facts, (*drawn, *_base(programme, item, trace)))
+
+
+def by_ordinal(programme: Programme, ordinal: int) -> Item | None:
+    """The item of the present epoch with this number, as long as history or lookahead hold it."""
+    for item in (*programme.history, *programme.lookahead):
+        if (item.epoch_id, item.ordinal) == (programme.epoch_id, ordinal):
+            return item
+    return None
+
+
+def _new_artwork_step(programme: Programme, trace: Trace) -> tuple[Reason, ...]:
+    settings = programme.snapshot.settings.nae
+    if trace.nae_draw is None:
+        why_not = "New artwork events are off." if not settings.enabled else "No new artwork was waiting."
+        return (Reason("no_new_artwork", f"{why_not} Nothing was drawn.", {"pool": []}),)
+    chance = nae.probability(trace.pool)
+    hit = nae.triggers(trace.nae_draw, trace.pool)
+    verb = "is" if hit else "is not"
+    sentence = f"The draw {trace.nae_draw} {verb} below {chance}/64 of 2^32."
+    facts: dict[str, Json] = {"draw": trace.nae_draw, "probability_64": chance, "pool": _pool(trace.pool)}
+    return (Reason("new_artwork_drawn" if hit else "new_artwork_not_drawn", sentence, facts),)
+
+
+def _chosen(trace: Trace) -> str:
+    entry = nae.choose(trace.pool)[0]
+    return f"{entry.id} had the highest priority, and of equals it was inserted first"
+
+
+def _base(programme: Programme, item: Item, trace: Trace) -> tuple[Reason, ...]:
+    return (_turn(programme, item, trace), _record(programme, item, trace))
+
+
+def _turn(programme: Programme, item: Item, trace: Trace) -> Reason:
+    generator = programme.generator
+    names = generator.names
+    passed = [names[index] for index in trace.unreadable]
+    if item.step is None:
+        sentence = f"No step met a readable channel, so the first one that is readable gave the item: {item.channel!r}."
+        return Reason("first_readable", sentence, {"unreadable": passed})
+    before = generator.round.credits_at(item.step - 1)
+    earned = [credit + weight for credit, weight in zip(before, generator.weights, strict=True)]
+    assert item.channel_index is not None
+    facts: dict[str, Json] = {
+        "step": item.step,
+        "weights": dict(zip(names, generator.weights, strict=True)),
+        "credits_before": dict(zip(names, before, strict=True)),
+        "credits_at_choice": dict(zip(names, earned, strict=True)),
+        "credit_after": earned[item.channel_index] - WSUM,
+        "unreadable": passed,
+    }
+    sentence = (
+        f"In step {item.step} channel {item.channel!r} had the largest credit, {earned[item.channel_index]}; "
+        "of equals the first in the order of following is taken."
+    )
+    return Reason("largest_credit", sentence, facts)
+
+
+def _record(programme: Programme, item: Item, trace: Trace) -> Reason:
+    pick = programme.snapshot.settings.pick
+    facts: dict[str, Json] = {
+        "at": item.at,
+        "skipped": list(trace.skipped),
+        "damaged": list(trace.bad),
+        "drawn": list(trace.picked),
+    }
+    tail = f", after {len(trace.skipped)} that had just been on" if trace.skipped else ""
+    if pick.mode is PickMode.RECENCY:
+        return Reason("next_by_age", f"The cursor came to record {item.at}{tail}.", facts)
+    return Reason("drawn_by_lot", f"Record {item.at} was drawn among the newest {pick.r}{tail}.", facts)
+
+
+def _pool(pool: Levels) -> list[Json]:
+    return [
+        {"id": entry.id, "number": entry.number, "priority_64": priority}
+        for priority, level in zip(nae.PRIORITIES, pool, strict=True)
+        for entry in level
+    ]

@@ -1,0 +1,239 @@
+"""The nouns of the room: records, items, settings, traces, diagnostics, errors. Nothing here acts."""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from enum import StrEnum
+from struct import Struct as Layout
+from typing import Any
+
+from msgspec import Struct
+
+from pendula.kernel.canonical import Json
+from pendula.kernel.errors import InputRefused, LimitExceeded, WrongUsage
+
+CHANNELS_MOST = 64
+RECORDS_MOST = 8192
+RECORDS_LEAST = 8
+RECORDS_DEFAULT = 1024
+RECORD_BYTES = 80
+PAYLOAD_BYTES = 32
+KEY_BYTES = 16
+WSUM = 65536
+MASK_64 = (1 << 64) - 1
+
+LAYOUT = Layout("<QqBBHII16s32sI")
+
+
+class InvalidWeight(InputRefused):
+    """Facts: `channel`, `value`."""
+
+    code = "invalid_weight"
+
+
+class InvalidParameter(InputRefused):
+    """Facts: `parameter`, `value`, `allowed`."""
+
+    code = "invalid_parameter"
+
+
+class InvalidCount(WrongUsage, ValueError):
+    """Facts: `n`."""
+
+    code = "invalid_count"
+
+
+class TooManyChannels(LimitExceeded):
+    code = "too_many_channels"
+
+
+class UnknownChannel(InputRefused):
+    """Facts: `channel`, `followed`."""
+
+    code = "unknown_channel"
+
+
+class ChannelTaken(InputRefused):
+    """A channel of this id is followed already. Facts: `channel`."""
+
+    code = "channel_taken"
+
+
+class InvalidRecord(InputRefused):
+    """Facts: `field`, `value`, `allowed`."""
+
+    code = "invalid_record"
+
+
+class Mode(StrEnum):
+    """Equal, manual or proportional exposure."""
+
+    EQE = "EqE"
+    MAE = "MaE"
+    PRE = "PrE"
+
+
+class PickMode(StrEnum):
+    """From the newest to the oldest and round again; or any of the newest `r`."""
+
+    RECENCY = "recency"
+    RANDOM = "random"
+
+
+class Origin(StrEnum):
+    """Who chose an item: the channels in turn, a new artwork, or the channels because the new artwork was just on."""
+
+    BASE = "base"
+    NAE = "nae"
+    NAE_FALLBACK = "nae_fallback"
+
+
+class InsertResult(StrEnum):
+    """What became of a new artwork."""
+
+    INSERTED = "INSERTED"
+    MERGED = "MERGED"
+    DISABLED = "DISABLED"
+    REJECTED = "REJECTED"
+
+
+class Exposure(Struct, frozen=True, forbid_unknown_fields=True):
+    """The mode and its numbers, by channel id; a channel nobody mentions has 0."""
+
+    mode: Mode = Mode.EQE
+    manual_weights: Mapping[str, Decimal] = {}
+    total_count: Mapping[str, int] = {}
+    recent_count: Mapping[str, int] = {}
+    alpha: Decimal = Decimal("0.35")
+    p_min: Decimal = Decimal("0.02")
+    p_max: Decimal = Decimal("0.4")
+
+
+class Pick(Struct, frozen=True, forbid_unknown_fields=True):
+    """How a channel gives its next record; `r` is for random picks."""
+
+    mode: PickMode = PickMode.RECENCY
+    r: int = 64
+
+
+class Nae(Struct, frozen=True, forbid_unknown_fields=True):
+    """New artwork events: whether they are taken, and how many are kept."""
+
+    enabled: bool = True
+    cap: int = 32
+
+
+class Settings(Struct, frozen=True, forbid_unknown_fields=True):
+    """All that can be set; to change any of it is a material change."""
+
+    exposure: Exposure = Exposure()
+    pick: Pick = Pick()
+    history: int = 32
+    lookahead: int = 32
+    nae: Nae = Nae()
+    preserve_history: bool = False
+
+
+class Record(Struct, frozen=True):
+    """One artwork, as a channel lists it. Times are Unix seconds; `dwell_ms` 0 means the player's default."""
+
+    id: int
+    ts: int
+    kind: int = 0
+    format: int = 0
+    flags: int = 0
+    dwell_ms: int = 0
+    modified_ts: int = 0
+    storage_key: bytes = bytes(KEY_BYTES)
+    payload: bytes = bytes(PAYLOAD_BYTES)
+
+
+class Entry(Struct, frozen=True, order=True, gc=False):
+    """A new artwork in the pool. `number` stands for the time of its insertion and never ties."""
+
+    number: int
+    id: int
+    raw: bytes
+
+
+# The pool: entries at 32, 16, 8, 4 and 2 sixty-fourths, each level in order of insertion.
+Levels = tuple[tuple[Entry, ...], ...]
+
+
+class Trace(Struct, frozen=True, gc=False):
+    """What a step saw and drew: the number drawn against the pool, the pool before, what was drawn and passed over."""
+
+    pool: Levels
+    nae_draw: int | None = None
+    picked: tuple[int, ...] = ()  # places drawn by a random pick, the last accepted
+    skipped: tuple[int, ...] = ()  # places passed over because they held the id shown before
+    bad: tuple[int, ...] = ()  # places whose record is damaged
+    unreadable: tuple[int, ...] = ()  # channels that were picked and could not be read
+
+
+class Item(Struct, frozen=True, gc=False):
+    """What a player shows: the record and how it came up.
+
+    `at` is the record's place in its channel (0 is the newest), `step` the round-robin step that chose the channel.
+    """
+
+    id: int
+    raw: bytes
+    channel: str | None
+    channel_index: int | None
+    at: int | None
+    origin: Origin
+    epoch_id: int
+    ordinal: int
+    step: int | None
+    trace: Trace | None = None
+
+    @property
+    def ts(self) -> int:
+        return int.from_bytes(self.raw[8:16], "little", signed=True)
+
+    @property
+    def kind(self) -> int:
+        return self.raw[16]
+
+    @property
+    def format(self) -> int:
+        return self.raw[17]
+
+    @property
+    def flags(self) -> int:
+        return int.from_bytes(self.raw[18:20], "little")
+
+    @property
+    def dwell_ms(self) -> int:
+        return int.from_bytes(self.raw[20:24], "little")
+
+    @property
+    def modified_ts(self) -> int:
+        return int.from_bytes(self.raw[24:28], "little")
+
+    @property
+    def storage_key(self) -> bytes:
+        return self.raw[28:44]
+
+    @property
+    def payload(self) -> bytes:
+        return self.raw[44:76]
+
+
+class Diagnostic(Struct, frozen=True):
+    """Something a player should know of, and that stopped nothing."""
+
+    code: str
+    sentence: str
+    facts: dict[str, Any] = {}
+
+
+def item_json(item: Item) -> dict[str, Json]:
+    """The public form of an item."""
+    return {
+        "id": item.id,
+        "channel": item.channel,
+        "origin": item.origin.value,
+        "epoch_id": item.epoch_id,
+        "ordinal": item.ordinal,
+    }

@@ -1,0 +1,70 @@
+"""New artwork events: a small pool that interrupts the channels now and then, less and less for the same artwork.
+
+The pool is a value: five levels (32, 16, 8, 4, 2 sixty-fourths), each a tuple of entries in order of insertion. Every
+change gives a new pool; who keeps an old one keeps what was then.
+"""
+
+from bisect import bisect_left
+
+from pendula.playback.model import Entry, InsertResult, Levels
+
+PRIORITIES = (32, 16, 8, 4, 2)
+EMPTY: Levels = ((), (), (), (), ())
+CERTAIN = 64
+DRAW_SHIFT = 26  # a draw has 32 bits, a probability is in 64ths
+
+
+def probability(pool: Levels) -> int:
+    """The chance of an interruption, in 64ths."""
+    first, second, third, fourth, fifth = map(len, pool)
+    return min(CERTAIN, 32 * first + 16 * second + 8 * third + 4 * fourth + 2 * fifth)
+
+
+def triggers(draw: int, pool: Levels) -> bool:
+    return draw < probability(pool) << DRAW_SHIFT
+
+
+def size(pool: Levels) -> int:
+    return sum(map(len, pool))
+
+
+def insert(pool: Levels, entry: Entry, cap: int) -> tuple[Levels, InsertResult, Entry | None]:
+    """The pool with `entry` at the top priority, what that was, and whom it drove out."""
+    for place, level in enumerate(pool):
+        for index, there in enumerate(level):
+            if there.id == entry.id:
+                merged = Entry(there.number, entry.id, entry.raw)
+                return _moved(pool, place, index, 0, merged), InsertResult.MERGED, None
+    grown = ((*pool[0], entry), *pool[1:])
+    if size(grown) <= cap:
+        return grown, InsertResult.INSERTED, None
+    # The lowest priority goes; of equals the oldest. The new one has the top priority and the largest number.
+    place = max(place for place, level in enumerate(grown) if level)
+    return _without(grown, place, 0), InsertResult.INSERTED, grown[place][0]
+
+
+def choose(pool: Levels) -> tuple[Entry, Levels, bool]:
+    """The entry with the highest priority (of equals the oldest), the pool after its decay, and whether it is gone."""
+    place = next(place for place, level in enumerate(pool) if level)
+    entry = pool[place][0]
+    if place + 1 == len(PRIORITIES):
+        return entry, _without(pool, place, 0), True
+    return entry, _moved(pool, place, 0, place + 1, entry), False
+
+
+def without(pool: Levels, id: int) -> Levels:
+    """The pool without the entry of this id, if there is one."""
+    return tuple(tuple(entry for entry in level if entry.id != id) for level in pool)
+
+
+def _moved(pool: Levels, place: int, index: int, target: int, entry: Entry) -> Levels:
+    levels = list(_without(pool, place, index))
+    level = levels[target]
+    at = bisect_left(level, entry)
+    levels[target] = (*level[:at], entry, *level[at:])
+    return tuple(levels)
+
+
+def _without(pool: Levels, place: int, index: int) -> Levels:
+    level = pool[place]
+    return (*pool[:place], level[:index] + level[index + 1 :], *pool[place + 1 :])

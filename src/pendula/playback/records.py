@@ -1,0 +1,205 @@
+"""Records as bytes: 80 each, checksummed, newest first, 51 to a block of 4096 (102 to 8192), none across two blocks."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from struct import Struct as Layout
+from typing import Any, Protocol, runtime_checkable
+from zlib import crc32
+
+from pendula.playback.model import (
+    KEY_BYTES,
+    LAYOUT,
+    PAYLOAD_BYTES,
+    RECORD_BYTES,
+    InvalidRecord,
+    Record,
+)
+
+BLOCK_BYTES = 4096
+BLOCK_SIZES = (4096, 8192)
+
+# Place, id and bytes of a record; the id is None when the record is damaged, the place too when nothing can be read.
+Row = tuple[int | None, int | None, bytes]
+UNREADABLE: Row = (None, None, b"")
+
+_UNSIGNED = {"id": 64, "kind": 8, "format": 8, "flags": 16, "dwell_ms": 32, "modified_ts": 32}
+
+
+@runtime_checkable
+class Shelf(Protocol):
+    """The records of one channel, newest first, as the generator reaches them. Never raises; never changes.
+
+    `generation` tells one set of contents from another.
+    """
+
+    @property
+    def count(self) -> int: ...
+
+    @property
+    def generation(self) -> int: ...
+
+    def run(self, at: int) -> Iterable[Row]:
+        """Records from place `at` on, as far as is at hand; at least one row."""
+        ...
+
+    def record(self, at: int) -> Row: ...
+
+
+def pack(record: Record) -> bytes:
+    """The 80 bytes; raises `InvalidRecord` for what does not fit into its field."""
+    for name, bits in _UNSIGNED.items():
+        _check_integer(name, getattr(record, name), 0, (1 << bits) - 1)
+    _check_integer("ts", record.ts, -(1 << 63), (1 << 63) - 1)
+    for name, size in (("storage_key", KEY_BYTES), ("payload", PAYLOAD_BYTES)):
+        value = getattr(record, name)
+        if not isinstance(value, bytes) or len(value) != size:
+            found = f"{len(value)} bytes" if isinstance(value, bytes) else f"{value!r}"
+            raise InvalidRecord(f"{name} is {found}; allowed are {size} bytes", field=name, value=found, allowed=size)
+    bare = LAYOUT.pack(
+        record.id,
+        record.ts,
+        record.kind,
+        record.format,
+        record.flags,
+        record.dwell_ms,
+        record.modified_ts,
+        record.storage_key,
+        record.payload,
+        0,
+    )[:-4]
+    return bare + crc32(bare).to_bytes(4, "little")
+
+
+def unpack(raw: bytes) -> Record:
+    """Back again; raises `InvalidRecord` for another size or a wrong checksum."""
+    if not sound(raw):
+        raise InvalidRecord(
+            f"These {len(raw)} bytes are no record: {RECORD_BYTES} with a right checksum are one", field="raw"
+        )
+    return Record(*LAYOUT.unpack(raw)[:-1])
+
+
+def sound(raw: bytes) -> bool:
+    return len(raw) == RECORD_BYTES and crc32(raw[:76]) == int.from_bytes(raw[76:], "little")
+
+
+def newest_first(raws: Iterable[bytes]) -> list[bytes]:
+    """In the order of a cache: later times first, of equal times the larger id."""
+    return sorted(raws, key=_time_and_id, reverse=True)
+
+
+def _time_and_id(raw: bytes) -> tuple[int, int]:
+    return int.from_bytes(raw[8:16], "little", signed=True), int.from_bytes(raw[:8], "little")
+
+
+def _check_integer(name: str, value: Any, least: int, most: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise InvalidRecord(
+            f"{name} is {value!r}; allowed are integers from {least} to {most}",
+            field=name,
+            value=repr(value),
+            allowed=[least, most],
+        )
+
+
+def blocks_of(raws: Sequence[bytes], block_bytes: int = BLOCK_BYTES) -> list[bytes]:
+    """The data blocks that hold these records."""
+    per_block = block_bytes // RECORD_BYTES
+    return [
+        b"".join(raws[first : first + per_block]).ljust(block_bytes, b"\0") for first in range(0, len(raws), per_block)
+    ]
+
+
+@lru_cache(maxsize=256)
+def _ids_layout(count: int) -> Layout:
+    return Layout("<" + "Q72x" * count)
+
+
+@lru_cache(maxsize=256)
+def _sums_layout(count: int) -> Layout:
+    return Layout("<" + "76sI" * count)
+
+
+_SLICES = tuple(slice(first * RECORD_BYTES, (first + 1) * RECORD_BYTES) for first in range(max(BLOCK_SIZES) // 80))
+
+
+def damaged(block: bytes, count: int) -> tuple[int, ...]:
+    """The places, within the first `count` of a block, whose checksum is wrong."""
+    parts = _sums_layout(count).unpack_from(block)
+    found = tuple(map(crc32, parts[::2]))
+    if found == parts[1::2]:
+        return ()
+    return tuple(place for place, (left, right) in enumerate(zip(found, parts[1::2], strict=True)) if left != right)
+
+
+def rows(block: bytes, first: int, count: int, base: int, bad: Sequence[int]) -> Iterator[Row]:
+    """The records `first` .. `count` - 1 of a block whose record 0 has the place `base`."""
+    ids: Sequence[int | None] = _ids_layout(count).unpack_from(block)
+    if bad:
+        ids = [None if place in bad else id for place, id in enumerate(ids)]
+    return zip(
+        range(base + first, base + count), ids[first:], map(block.__getitem__, _SLICES[first:count]), strict=False
+    )
+
+
+class MemoryShelf:
+    """Records held in memory, in the same blocks as on disk."""
+
+    __slots__ = ("_blocks", "count", "generation")
+
+    def __init__(self, records: Iterable[Record | bytes]) -> None:
+        raws = [record if isinstance(record, bytes) else pack(record) for record in records]
+        for raw in raws:
+            if not sound(raw):
+                raise InvalidRecord(f"These {len(raw)} bytes are no record", field="raw")
+        seen: set[bytes] = set()
+        for raw in raws:
+            if raw[:8] in seen:
+                id = int.from_bytes(raw[:8], "little")
+                raise InvalidRecord(
+                    f"The id {id} is there twice; ids are unique within a channel", field="id", value=id
+                )
+            seen.add(raw[:8])
+        ordered = newest_first(raws)
+        self.count = len(ordered)
+        self._blocks = blocks_of(ordered)
+        self.generation = crc32(b"".join(self._blocks))
+
+    def run(self, at: int) -> Iterable[Row]:
+        number, first = divmod(at, 51)
+        base = number * 51
+        return rows(self._blocks[number], first, min(51, self.count - base), base, ())
+
+    def record(self, at: int) -> Row:
+        number, place = divmod(at, 51)
+        raw = self._blocks[number][_SLICES[place]]
+        return at, int.from_bytes(raw[:8], "little"), raw
+
+
+class MaskedShelf:
+    """A shelf without some of its records: those whose media are gone, or that nobody wants to see again."""
+
+    __slots__ = ("_gone", "_shelf", "count", "generation")
+
+    def __init__(self, shelf: Shelf, gone: Sequence[int]) -> None:
+        self._shelf = shelf
+        self._gone = tuple(sorted(gone))
+        self.count = shelf.count - len(self._gone)
+        self.generation = shelf.generation
+
+    def run(self, at: int) -> Iterable[Row]:
+        return (self.record(at),)
+
+    def record(self, at: int) -> Row:
+        real = unmasked(at, self._gone)
+        place, id, raw = self._shelf.record(real)
+        return (None if place is None else at), id, raw
+
+
+def unmasked(at: int, gone: Sequence[int]) -> int:
+    """The place on the shelf of the record that is number `at` among those that are not gone; `gone` is sorted."""
+    for place in gone:
+        if place > at:
+            break
+        at += 1
+    return at

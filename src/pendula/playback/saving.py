@@ -1,0 +1,337 @@
+"""The complete state of a programme as plain JSON values, and back; without the records on the shelves.
+
+A restored programme goes on with exactly the same items, and explains those it still holds as before.
+"""
+
+from base64 import b64decode, b64encode
+from binascii import Error as Base64Error
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from pendula.kernel.canonical import Json
+from pendula.kernel.errors import InputRefused
+from pendula.kernel.rng import Pcg32
+from pendula.playback import nae
+from pendula.playback.generator import Channel, Counts
+from pendula.playback.model import MASK_64, WSUM, Entry, Item, Levels, Origin, Settings, Trace
+from pendula.playback.programme import Programme, Snapshot, checked
+from pendula.playback.records import Shelf, sound
+from pendula.playback.swrr import RoundRobin
+
+READABLE, OUT_BEFORE, OUT_NOW = 0, 1, 2
+
+
+class InvalidState(InputRefused):
+    """What was handed in is no state of a programme. Facts: `broken`."""
+
+    code = "invalid_state"
+
+
+class OtherContents(InputRefused):
+    """A channel holds other records than when the state was saved. Facts: `channel`."""
+
+    code = "other_contents"
+
+
+class ChannelState(Struct, frozen=True, forbid_unknown_fields=True):
+    id: str
+    count: int
+    generation: int
+    out: int
+    cursor: int
+    credit: int
+    gone: tuple[int, ...] = ()
+
+
+class PoolRow(Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
+    priority: int
+    number: int
+    id: int
+    raw: str = ""
+
+
+class TraceRow(Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
+    """`pool` is None where it follows from the item before."""
+
+    nae_draw: int | None
+    picked: tuple[int, ...]
+    skipped: tuple[int, ...]
+    bad: tuple[int, ...]
+    unreadable: tuple[int, ...]
+    pool: tuple[PoolRow, ...] | None
+
+
+class ItemRow(Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
+    """`channel` is written out only for an item of an earlier epoch."""
+
+    raw: str
+    channel: str | None
+    channel_index: int | None
+    at: int | None
+    origin: Origin
+    epoch_id: int
+    ordinal: int
+    step: int | None
+    trace: TraceRow | None
+
+
+class State(Struct, frozen=True, forbid_unknown_fields=True):
+    seed: int
+    epoch_id: int
+    settings: Settings
+    channels: tuple[ChannelState, ...]
+    anchor: int
+    taken: int
+    nae_draws: int
+    pick_draws: int
+    pool: tuple[PoolRow, ...]
+    number: int
+    last_id: int | None
+    ordinal: int
+    history: tuple[ItemRow, ...]
+    lookahead: tuple[ItemRow, ...]
+    behind: int
+    counts: Counts
+    batches: int
+    resets: int
+    last_reset: str | None
+    told: int
+
+
+def save(programme: Programme) -> dict[str, Json]:
+    """Everything but the records, at most 64 KiB of JSON with ids of ordinary length."""
+    generator = programme.generator
+    anchor = _anchor(programme)
+    credits = generator.round.credits_at(anchor)
+    channels = tuple(
+        ChannelState(
+            channel.id,
+            channel.shelf.count,
+            channel.shelf.generation,
+            _out(programme, index),
+            generator.cursors[index],
+            credits[index],
+            channel.gone,
+        )
+        for index, channel in enumerate(programme.snapshot.channels)
+    )
+    rows = list(_item_rows((*programme.history, *programme.lookahead), programme.epoch_id))
+    state = State(
+        seed=programme.seed,
+        epoch_id=programme.epoch_id,
+        settings=programme.snapshot.settings,
+        channels=channels,
+        anchor=anchor,
+        taken=generator.round.taken,
+        nae_draws=generator.nae_draws.state,
+        pick_draws=generator.pick_draws.state,
+        pool=tuple(_pool_rows(generator.pool, with_raw=True)),
+        number=generator.number,
+        last_id=generator.last_id,
+        ordinal=generator.ordinal,
+        history=tuple(rows[: len(programme.history)]),
+        lookahead=tuple(rows[len(programme.history) :]),
+        behind=programme.behind,
+        counts=generator.fold(),
+        batches=programme.batches,
+        resets=programme.resets,
+        last_reset=programme.last_reset,
+        told=programme.told,
+    )
+    plain: dict[str, Json] = msgspec.to_builtins(state)
+    return plain
+
+
+def load(state: Json, shelf_of: Callable[[ChannelState], Shelf]) -> Programme:
+    """The programme that gave `state`; raises `InvalidState` and `OtherContents` before anything exists."""
+    try:
+        saved = msgspec.convert(state, State)
+        programme = _restored(saved, shelf_of)
+    except (msgspec.ValidationError, AssertionError, IndexError, Base64Error, UnicodeError) as trouble:
+        raise InvalidState(f"This is no state of a programme: {trouble}") from None
+    if broken := [*_mismatched(saved, programme), *broken_invariants(programme)]:
+        raise InvalidState(f"This is no state of a programme: {', '.join(broken)}", broken=broken)
+    return programme
+
+
+def _restored(saved: State, shelf_of: Callable[[ChannelState], Shelf]) -> Programme:
+    programme = Programme((), checked(saved.settings), seed=saved.seed)
+    channels = tuple(Channel(row.id, _same_shelf(row, shelf_of(row)), row.gone) for row in saved.channels)
+    programme.snapshot = Snapshot(channels, programme.snapshot.settings)
+    programme.epoch_id = saved.epoch_id
+    programme._unreadable = tuple(row.id for row in saved.channels if row.out == OUT_BEFORE)
+    programme._begin(saved.counts)
+    programme.diagnostics.clear()
+    generator = programme.generator
+    generator.round = RoundRobin(generator.weights, saved.anchor, [row.credit for row in saved.channels])
+    generator.round.taken = saved.taken
+    generator.cursors = [row.cursor for row in saved.channels]
+    generator.rewalk()
+    for index, row in enumerate(saved.channels):
+        if row.out == OUT_NOW:
+            generator.unreadable[index] = True
+            generator.readable -= 1
+    generator.nae_draws = Pcg32(saved.nae_draws & MASK_64, generator.nae_draws.increment)
+    generator.pick_draws = Pcg32(saved.pick_draws & MASK_64, generator.pick_draws.increment)
+    generator.pool = _levels(saved.pool)
+    generator.number, generator.last_id, generator.ordinal = saved.number, saved.last_id, saved.ordinal
+    items = list(_items((*saved.history, *saved.lookahead), generator.names))
+    programme.history.extend(items[: len(saved.history)])
+    programme.lookahead.extend(items[len(saved.history) :])
+    programme.behind, programme.batches, programme.resets = saved.behind, saved.batches, saved.resets
+    programme.last_reset, programme.told = saved.last_reset, saved.told
+    return programme
+
+
+def _same_shelf(row: ChannelState, shelf: Shelf) -> Shelf:
+    if (shelf.count, shelf.generation) != (row.count, row.generation):
+        raise OtherContents(f"Channel {row.id!r} holds other records than when the state was saved", channel=row.id)
+    return shelf
+
+
+def _mismatched(saved: State, programme: Programme) -> Iterator[str]:
+    if len(saved.channels) > 64 or len({row.id for row in saved.channels}) != len(saved.channels):
+        yield "channels_are_at_most_64_with_ids_of_their_own"
+    if not 0 <= saved.nae_draws <= MASK_64 or not 0 <= saved.pick_draws <= MASK_64:
+        yield "generators_have_64_bits"
+    if any(row.out not in (READABLE, OUT_BEFORE, OUT_NOW) for row in saved.channels):
+        yield "channels_are_readable_or_out"
+    if not 0 <= saved.anchor <= saved.taken or not 0 <= saved.epoch_id <= MASK_64:
+        yield "numbers_are_in_range"
+    if _anchor(programme) != saved.anchor:
+        yield "the_anchor_lies_before_the_oldest_item"
+
+
+def broken_invariants(programme: Programme) -> Iterator[str]:
+    """The laws of a programme that do not hold, by name."""
+    generator, settings = programme.generator, programme.snapshot.settings
+    credits = generator.round.credits_at(generator.round.anchor)
+    taken, weights = generator.round.anchor, generator.weights
+    if sum(weights) not in (0, WSUM):
+        yield "weights_sum_to_65536"
+    if sum(credits) != 0 or any((taken * w - c) % WSUM for w, c in zip(weights, credits, strict=True)):
+        yield "credits_are_steps_times_weights_less_picks"
+    for at, shelf in zip(generator.cursors, generator.shelves, strict=True):
+        if not 0 <= at < max(1, shelf.count):
+            yield "cursors_lie_within_their_channels"
+    if nae.size(generator.pool) > settings.nae.cap:
+        yield "the_pool_holds_at_most_its_cap"
+    if len(programme.history) > settings.history or len(programme.lookahead) > 2 * settings.lookahead - 1:
+        yield "buffers_hold_at_most_what_was_set"
+    if not 0 <= programme.behind <= max(0, len(programme.history) - 1):
+        yield "one_goes_back_within_the_history"
+    now = [item.ordinal for item in (*programme.history, *programme.lookahead) if item.epoch_id == programme.epoch_id]
+    if now and now != list(range(now[0], generator.ordinal + 1)):
+        yield "ordinals_have_no_gap"
+
+
+def _anchor(programme: Programme) -> int:
+    """The step before the oldest item that is still held, so that its credits can be told after a restore."""
+    for item in (*programme.history, *programme.lookahead):
+        if item.epoch_id == programme.epoch_id and item.step is not None:
+            return item.step - 1 - len(item.trace.unreadable if item.trace else ())
+    return programme.generator.round.taken
+
+
+def _out(programme: Programme, index: int) -> int:
+    if not programme.generator.unreadable[index]:
+        return READABLE
+    return OUT_BEFORE if programme.generator.names[index] in programme._unreadable else OUT_NOW
+
+
+def _pool_rows(pool: Levels, *, with_raw: bool) -> Iterator[PoolRow]:
+    for priority, level in zip(nae.PRIORITIES, pool, strict=True):
+        for entry in level:
+            yield PoolRow(priority, entry.number, entry.id, _text(entry.raw) if with_raw else "")
+
+
+def _levels(rows: Iterable[PoolRow]) -> Levels:
+    levels: dict[int, list[Entry]] = {priority: [] for priority in nae.PRIORITIES}
+    for row in rows:
+        assert row.priority in levels, f"{row.priority} is no priority"
+        raw = b64decode(row.raw, validate=True)
+        assert not raw or sound(raw), "a record of the pool is damaged"
+        levels[row.priority].append(Entry(row.number, row.id, raw))
+    return tuple(tuple(sorted(level)) for level in levels.values())
+
+
+def _item_rows(items: Iterable[Item], epoch_id: int) -> Iterator[ItemRow]:
+    before: Item | None = None
+    for item in items:
+        trace = item.trace
+        row = None
+        if trace is not None:
+            pool = None if _follows(before, item) else tuple(_pool_rows(trace.pool, with_raw=False))
+            row = TraceRow(trace.nae_draw, trace.picked, trace.skipped, trace.bad, trace.unreadable, pool)
+        yield ItemRow(
+            _text(item.raw),
+            item.channel if item.epoch_id != epoch_id else None,
+            item.channel_index,
+            item.at,
+            item.origin,
+            item.epoch_id,
+            item.ordinal,
+            item.step,
+            row,
+        )
+        before = item
+
+
+def _items(rows: Iterable[ItemRow], names: tuple[str, ...]) -> Iterator[Item]:
+    before: Item | None = None
+    for row in rows:
+        raw = b64decode(row.raw, validate=True)
+        assert sound(raw), "a record of an item is damaged"
+        name = row.channel
+        if name is None and row.channel_index is not None:
+            name = names[row.channel_index]
+        trace = None
+        if row.trace is not None:
+            there = row.trace
+            pool = _after(before) if there.pool is None else _levels(there.pool)
+            trace = Trace(pool, there.nae_draw, there.picked, there.skipped, there.bad, there.unreadable)
+        id = int.from_bytes(raw[:8], "little")
+        facts = (row.channel_index, row.at, row.origin, row.epoch_id, row.ordinal, row.step, trace)
+        before = Item(id, raw, name, *facts)
+        yield before
+
+
+def _follows(before: Item | None, item: Item) -> bool:
+    """Whether the pool an item saw is what the item before it left."""
+    assert item.trace is not None
+    return _bare(_after(before)) == _bare(item.trace.pool)
+
+
+def _after(item: Item | None) -> Levels:
+    """The pool after an item, without what was inserted since."""
+    if item is None or item.trace is None:
+        return nae.EMPTY
+    trace = item.trace
+    if trace.nae_draw is None or not nae.triggers(trace.nae_draw, trace.pool):
+        return trace.pool
+    return nae.choose(trace.pool)[1]
+
+
+def _bare(pool: Levels) -> list[list[tuple[int, int]]]:
+    return [[(entry.number, entry.id) for entry in level] for level in pool]
+
+
+def _text(raw: bytes) -> str:
+    return b64encode(raw).decode()
+
+
+def shelves_by_id(channels: Iterable[Channel]) -> Callable[[ChannelState], Shelf]:
+    """Gives a saved channel its shelf; raises `OtherContents` for a channel nobody handed in."""
+    shelves = {channel.id: channel.shelf for channel in channels}
+
+    def shelf_of(row: ChannelState) -> Any:
+        if row.id not in shelves:
+            raise OtherContents(
+                f"The state follows channel {row.id!r}, and its records were not handed in", channel=row.id
+            )
+        return shelves[row.id]
+
+    return shelf_of

@@ -1,0 +1,159 @@
+"""The scheduler for programs: a programme behind one lock, safe for any number of threads."""
+
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from secrets import randbits
+from typing import Self
+
+from pendula.kernel.canonical import Json
+from pendula.kernel.engine import Reason
+from pendula.playback import explain, saving
+from pendula.playback.generator import Channel
+from pendula.playback.model import (
+    Diagnostic,
+    Exposure,
+    InsertResult,
+    Item,
+    Nae,
+    Pick,
+    Record,
+    Settings,
+)
+from pendula.playback.programme import DEFAULTS, Programme
+from pendula.playback.records import MemoryShelf, Shelf
+
+
+class Scheduler:
+    """Decides what comes next out of up to 64 channels; every call is one step that others see whole or not at all.
+
+    Without a seed one is taken from the operating system, and `stats()` shows it.
+    """
+
+    def __init__(
+        self, channels: Sequence[Channel] = (), settings: Settings = DEFAULTS, *, seed: int | None = None
+    ) -> None:
+        self._lock = threading.RLock()
+        self._programme = Programme(channels, settings, seed=randbits(64) if seed is None else seed)
+
+    @classmethod
+    def from_state(cls, state: Json, channels: Iterable[Channel] = ()) -> Self:
+        """The scheduler that gave `state`; `channels` bring the records, which must be the same."""
+        scheduler = cls.__new__(cls)
+        scheduler._lock = threading.RLock()
+        scheduler._programme = saving.load(state, saving.shelves_by_id(channels))
+        return scheduler
+
+    def state_dict(self) -> dict[str, Json]:
+        """The complete state but for the records, as plain JSON values."""
+        with self._lock:
+            return saving.save(self._programme)
+
+    @property
+    def epoch_id(self) -> int:
+        return self._programme.epoch_id
+
+    @property
+    def settings(self) -> Settings:
+        return self._programme.snapshot.settings
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """The followed channels, in order."""
+        return tuple(channel.id for channel in self._programme.snapshot.channels)
+
+    def next(self) -> Item | None:
+        with self._lock:
+            return self._programme.next()
+
+    def prev(self) -> Item | None:
+        with self._lock:
+            return self._programme.prev()
+
+    def peek(self, n: int) -> list[Item]:
+        with self._lock:
+            return self._programme.peek(n)
+
+    def take(self, n: int) -> list[Item]:
+        """What `n` calls of `next` give, made together; shorter when there is nothing more."""
+        with self._lock:
+            return self._programme.take(n)
+
+    def now(self) -> Item | None:
+        """The item that `next` or `prev` gave last."""
+        with self._lock:
+            return self._programme.now()
+
+    def nae_insert(self, record: Record | bytes) -> InsertResult:
+        with self._lock:
+            return self._programme.nae_insert(record)
+
+    def reset(self, reason: str) -> None:
+        with self._lock:
+            self._programme.reset(reason)
+
+    def follow(self, channel: str, records: Shelf | Iterable[Record]) -> None:
+        """Follow a channel with the records of a shelf, or these records kept in memory."""
+        shelf = _shelf(records)
+        with self._lock:
+            self._programme.follow(channel, shelf)
+
+    def unfollow(self, channel: str) -> None:
+        with self._lock:
+            self._programme.unfollow(channel)
+
+    def refresh(self, channel: str, records: Shelf | Iterable[Record]) -> None:
+        """Other contents for a channel; the same contents change nothing."""
+        shelf = _shelf(records)
+        with self._lock:
+            self._programme.refresh(channel, shelf)
+
+    def ban(self, item: Item) -> None:
+        """Do not show this again until its channel is refreshed."""
+        with self._lock:
+            self._programme.ban(item)
+
+    def configure(
+        self,
+        *,
+        exposure: Exposure | None = None,
+        pick: Pick | None = None,
+        history: int | None = None,
+        lookahead: int | None = None,
+        nae: Nae | None = None,
+        preserve_history: bool | None = None,
+    ) -> None:
+        """Change settings; what is left out stays, what is the same already resets nothing."""
+        with self._lock:
+            self._programme.configure(
+                exposure=exposure,
+                pick=pick,
+                history=history,
+                lookahead=lookahead,
+                nae=nae,
+                preserve_history=preserve_history,
+            )
+
+    @contextmanager
+    def update(self) -> Iterator[None]:
+        """Group changes into one reset; after an exception nothing has changed. Others wait until it is done."""
+        with self._lock, self._programme.update():
+            yield
+
+    def stats(self) -> dict[str, Json]:
+        with self._lock:
+            return self._programme.stats()
+
+    def diagnostics(self) -> list[Diagnostic]:
+        """The last 64 things a player should know of."""
+        with self._lock:
+            return list(self._programme.diagnostics)
+
+    def why(self, item: Item) -> Reason:
+        """Which step chose the item, with the weights, credits, pool and draws at that moment."""
+        with self._lock:
+            return explain.why(self._programme, item)
+
+
+def _shelf(records: Shelf | Iterable[Record]) -> Shelf:
+    return records if isinstance(records, Shelf) else MemoryShelf(records)

@@ -1,0 +1,75 @@
+"""Smooth weighted round robin: who is next, so that everybody gets its share and nobody waits in a lump.
+
+Each step every channel earns its weight, the richest is picked and pays the sum. The sequence repeats after
+65536 / gcd(weights) steps, so it is written down as it is computed, one byte a pick, and then only read.
+"""
+
+from collections.abc import Sequence
+from math import gcd
+
+from pendula.playback.model import WSUM
+
+
+def step(credits: list[int], weights: Sequence[int], total: int = WSUM) -> int:
+    """One step by definition; changes `credits` and returns the index that was picked, the lowest on ties."""
+    best, richest = -1, 0
+    for index, weight in enumerate(weights):
+        credit = credits[index] = credits[index] + weight
+        # Before a pick the credits sum to the total, so the richest has more than 0: no weight of 0 is ever picked.
+        if credit > richest:
+            best, richest = index, credit
+    credits[best] -= total
+    return best
+
+
+class RoundRobin:
+    """The sequence of one epoch; `taken` counts the steps.
+
+    The table begins at step `anchor`, where the credits were `start`: a restored sequence goes on from there and
+    never computes what came before.
+    """
+
+    __slots__ = ("_credits", "anchor", "period", "start", "table", "taken", "weights")
+
+    def __init__(self, weights: Sequence[int], anchor: int = 0, start: Sequence[int] | None = None) -> None:
+        self.weights = tuple(weights)
+        self.period = WSUM // gcd(*self.weights) if any(self.weights) else 1
+        self.anchor = anchor
+        self.start = tuple(start) if start is not None else (0,) * len(self.weights)
+        self.taken = anchor
+        self.table = bytearray()
+        self._credits = list(self.start)
+
+    def next(self) -> int:
+        """Take one step."""
+        place = (self.taken - self.anchor) % self.period
+        if place >= len(self.table):
+            self._build(place + 1)
+        self.taken += 1
+        return self.table[place]
+
+    def ahead(self, count: int) -> bytes:
+        """The next `count` picks, without taking them."""
+        place = (self.taken - self.anchor) % self.period
+        end = place + count
+        self._build(min(self.period, end))
+        table = self.table
+        if end <= self.period:
+            return bytes(table[place:end])
+        whole, rest = divmod(end - self.period, self.period)
+        return bytes(table[place:] + table * whole + table[:rest])
+
+    def credits_at(self, taken: int) -> list[int]:
+        """The credits after `taken` steps, from the anchor to the present: each step earns W, each pick costs 65536."""
+        assert self.anchor <= taken <= self.taken
+        steps = (taken - self.anchor) % self.period
+        self._build(steps)
+        return [
+            first + steps * weight - WSUM * self.table.count(index, 0, steps)
+            for index, (first, weight) in enumerate(zip(self.start, self.weights, strict=True))
+        ]
+
+    def _build(self, upto: int) -> None:
+        credits, weights, table = self._credits, self.weights, self.table
+        for _ in range(upto - len(table)):
+            table.append(step(credits, weights))

@@ -1,0 +1,107 @@
+"""The player satisfies what every engine must: the same bytes twice, restored, replayed, after any crash."""
+
+from base64 import b64encode
+from collections.abc import Sequence
+
+import pytest
+
+from pendula.kernel.canonical import Json
+from pendula.playback.engine import Player
+from pendula.playback.events import (
+    Advance,
+    Ban,
+    Commands,
+    Configure,
+    Contents,
+    Follow,
+    Insert,
+    Next,
+    Pause,
+    Prev,
+    Refresh,
+    Reset,
+    Resume,
+    Take,
+    Unfollow,
+    Update,
+)
+from pendula.playback.model import Record
+from pendula.playback.records import MemoryShelf
+from pendula.testing import engine_contract
+from tests.playback.shelves import listed
+
+QUESTIONS: Sequence[Json] = ({"ordinal": 1}, {"ordinal": 3}, {"ordinal": 99}, {"now": True}, {"nonsense": 1})
+
+
+class Library:
+    """The records of channels by name; `gone` cannot be read, and one record of `torn` is damaged."""
+
+    def __init__(self) -> None:
+        self.shelves = {
+            "a": MemoryShelf(listed(range(1, 9))),
+            "b": MemoryShelf([Record(id, 5, dwell_ms=700) for id in (2, 12, 13)]),
+            "torn": MemoryShelf(listed((21, 22, 23))),
+            "gone": MemoryShelf(listed((31, 32))),
+        }
+
+    def ask(self, name: str, question: Json) -> Json:
+        assert name == "record"
+        assert isinstance(question, dict)
+        channel, at = question["channel"], question["at"]
+        assert isinstance(channel, str)
+        assert isinstance(at, int)
+        if channel == "gone":
+            return None
+        raw = self.shelves[channel].record(at)[2]
+        if channel == "torn" and at == 1:
+            raw = raw[:40] + b"?" + raw[41:]
+        return b64encode(raw).decode()
+
+
+CONFIG: Json = {
+    "seed": 1,
+    "channels": [{"id": "a", "count": 8}, {"id": "b", "count": 3, "generation": 7}],
+    "settings": {"history": 4, "lookahead": 3},
+    "dwell_ms": 1000,
+}
+COMMANDS: Sequence[Commands] = (
+    Insert(id=900, ts=1),
+    Next(),
+    Next(),
+    Prev(),
+    Prev(),
+    Next(),
+    Advance(2500),
+    Insert(id=901, ts=1, payload="AAAA"),
+    Insert(id=902),
+    Take(9),
+    Pause(),
+    Advance(9000),
+    Next(),
+    Resume(),
+    Advance(12_000),
+    Configure({"pick": {"mode": "random", "r": 4}}),
+    Configure({"pick": {"mode": "nonsense"}}),
+    Configure(dwell_ms=500),
+    Take(5),
+    Update((Follow(Contents("torn", 3)), Follow(Contents("gone", 2)), Configure({"pick": {"mode": "recency"}}))),
+    Take(12),
+    Ban(),
+    Advance(20_000),
+    Refresh(Contents("gone", 0, 2), total_count=5, recent_count=1),
+    Unfollow("nobody"),
+    Unfollow("a"),
+    Advance(19_000),
+    Update((Unfollow("b"), Unfollow("torn"), Unfollow("gone"))),
+    Advance(40_000),
+    Insert(id=903),
+    Advance(60_000),
+    Reset("enough"),
+    Advance(60_001),
+)
+
+
+@pytest.mark.req("PLAY-LOOK-7")
+@pytest.mark.req("PLAY-API-7")
+def test_the_player_satisfies_the_contract() -> None:
+    engine_contract(Player, CONFIG, COMMANDS, QUESTIONS, Library())
