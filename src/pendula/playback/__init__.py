@@ -1,4 +1,4 @@
-"""What a display shows next, out of up to 64 channels: everybody's share exact, nothing twice in a row, new things soon.
+"""What a display shows next, out of up to 64 channels: each one's share exact, nothing twice in a row, new things soon.
 
     model               records, items, settings, diagnostics
     exposure, swrr      how much each channel gets; whose turn it is
