@@ -26,8 +26,8 @@ from pendula.kernel.limits import ALL, Limit
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs/reference"
-# Calls whose first argument is the code of a refusal or a reason.
-REFUSING = frozenset({"Refusal", "Reason", "_refused"})
+# Calls whose first argument is the code of a refusal, a reason or a diagnostic.
+REFUSING = frozenset({"Refusal", "Reason", "Diagnostic", "_refused", "_tell"})
 
 
 class Unexplained(Exception):
@@ -131,7 +131,9 @@ def refusal_codes() -> dict[str, str]:
             found |= {str(choice): module.__name__ for choice in choices}
         for node in ast.walk(ast.parse(inspect.getsource(module))):
             match node:
-                case ast.Call(func=ast.Name(id=name), args=[ast.Constant(value=str(refusal)), *_]) if name in REFUSING:
+                case ast.Call(
+                    func=ast.Name(id=name) | ast.Attribute(attr=name), args=[ast.Constant(value=str(refusal)), *_]
+                ) if name in REFUSING:
                     found.setdefault(refusal, module.__name__)
     return found
 

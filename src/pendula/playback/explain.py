@@ -40,11 +40,10 @@ def _new_artwork_step(programme: Programme, trace: Trace) -> tuple[Reason, ...]:
         why_not = "New artwork events are off." if not settings.enabled else "No new artwork was waiting."
         return (Reason("no_new_artwork", f"{why_not} Nothing was drawn.", {"pool": []}),)
     chance = nae.probability(trace.pool)
-    hit = nae.triggers(trace.nae_draw, trace.pool)
-    verb = "is" if hit else "is not"
-    sentence = f"The draw {trace.nae_draw} {verb} below {chance}/64 of 2^32."
     facts: dict[str, Json] = {"draw": trace.nae_draw, "probability_64": chance, "pool": _pool(trace.pool)}
-    return (Reason("new_artwork_drawn" if hit else "new_artwork_not_drawn", sentence, facts),)
+    if nae.triggers(trace.nae_draw, trace.pool):
+        return (Reason("new_artwork_drawn", f"The draw {trace.nae_draw} is below {chance}/64 of 2^32.", facts),)
+    return (Reason("new_artwork_not_drawn", f"The draw {trace.nae_draw} is not below {chance}/64 of 2^32.", facts),)
 
 
 def _chosen(trace: Trace) -> str:
