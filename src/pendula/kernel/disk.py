@@ -53,7 +53,9 @@ def replace(disk: Disk, name: str, data: bytes) -> None:
     """Write a whole file so that after a crash either the old or the new contents are there."""
     draft = f"{name}.tmp"
     if draft in disk.list():
+        # Durably, or a crash could bring the stale draft back under the name of the new file.
         disk.remove(draft)
+        disk.sync_dir()
     disk.create(draft)
     disk.append(draft, data)
     disk.sync(draft)

@@ -10,6 +10,10 @@
     scheduler           the library: a programme behind a lock
     events, engine      the player: a programme that keeps time, for journals and the server
     settings            settings changed in part
+    layout, cache, repair
+                        channels on disk: the form of a file, reading and writing it, mending it
+    refresh, refresher, folder
+                        new records merged in, by and by; a folder of media as a source
 
 Public names:
 """

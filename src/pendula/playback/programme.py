@@ -85,12 +85,14 @@ class Programme:
         self.last_reset: str | None = None
         self.diagnostics: deque[Diagnostic] = deque(maxlen=DIAGNOSTICS_KEPT)
         self.told = 0
+        self._read_before = {"reads": 0, "hits": 0}  # by shelves that were replaced since
         self._unreadable: tuple[str, ...] = ()
         self._fresh: tuple[str, ...] = ()  # channels with new contents in the present transaction
         self._forced: str | None = None
         self._draft: Snapshot | None = Snapshot(settings=checked(settings))
         for channel in channels:
             self.follow(channel.id, channel.shelf)
+        self._draft = msgspec.structs.replace(self._draft, channels=tuple(channels))
         self.snapshot, self._draft = self._draft, None
         self._fresh = ()
         self._begin(Counts())
@@ -294,7 +296,8 @@ class Programme:
         return list(dict.fromkeys((*self.generator.names, *sorted(self.generator.counts.channels))))
 
     def _shelves(self, name: str) -> int:
-        return sum(getattr(channel.shelf, name, 0) for channel in self.snapshot.channels)
+        present = sum(getattr(channel.shelf, name, 0) for channel in self.snapshot.channels)
+        return self._read_before[name] + present
 
     # Inside
 
@@ -345,6 +348,11 @@ class Programme:
         followed = [channel.id for channel in snapshot.channels]
         self._unreadable = tuple(name for name in self._out() if name in followed and name not in self._fresh)
         counts = self.generator.fold()
+        kept = {id(channel.shelf) for channel in snapshot.channels}
+        for channel in self.snapshot.channels:
+            if id(channel.shelf) not in kept:
+                for name in self._read_before:
+                    self._read_before[name] += getattr(channel.shelf, name, 0)
         self.snapshot = snapshot
         self.epoch_id = (self.epoch_id + 1) & MASK_64
         self.resets += 1

@@ -1,0 +1,68 @@
+"""Cache files for the tests, made by hand with struct and zlib: their bytes share no code with what they judge."""
+
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
+from struct import pack
+from zlib import crc32
+
+from pendula.playback.cache import CacheShelf, open_cache
+
+
+def raw(id: int, ts: int, *, modified: int = 0, payload: bytes = b"") -> bytes:
+    """The 80 bytes of a record."""
+    bare = pack("<QqBBHII16s32s", id, ts, 1, 2, 3, 4, modified, b"key", payload)
+    return bare + pack("<I", crc32(bare))
+
+
+def raws(count: int, first_id: int = 1) -> list[bytes]:
+    """Records with ids counting up, the first the newest."""
+    return [raw(first_id + place, 1_000_000 - place) for place in range(count)]
+
+
+def header(
+    channel: str,
+    count: int,
+    *,
+    magic: bytes = b"PCH1",
+    version: int = 1,
+    record_bytes: int = 80,
+    block_bytes: int = 4096,
+    k: int = 1024,
+    zero: int = 0,
+    generation: int = 1,
+) -> bytes:
+    """The first 68 bytes of a file, with a right checksum whatever they say."""
+    hashed = sha256(channel.encode()).digest()
+    bare = pack("<4sHHIIIIQ32s", magic, version, record_bytes, block_bytes, k, count, zero, generation, hashed)
+    return bare + pack("<I", crc32(bare))
+
+
+def cache_file(
+    channel: str, records: Sequence[bytes], *, block_bytes: int = 4096, k: int = 1024, generation: int = 1
+) -> bytes:
+    """A whole file of these records, in this order."""
+    per_block = {4096: 51, 8192: 102}[block_bytes]
+    blocks = [header(channel, len(records), block_bytes=block_bytes, k=k, generation=generation)]
+    blocks += [b"".join(records[first : first + per_block]) for first in range(0, len(records), per_block)]
+    return b"".join(block.ljust(block_bytes, b"\0") for block in blocks)
+
+
+def flipped(data: bytes, byte: int, bit: int = 0) -> bytes:
+    """The same with one bit changed."""
+    return data[:byte] + bytes((data[byte] ^ 1 << bit,)) + data[byte + 1 :]
+
+
+def put(path: Path, data: bytes) -> Path:
+    path.write_bytes(data)
+    return path
+
+
+def opened(path: Path, channel: str = "a", *, blocks: int = 2) -> CacheShelf:
+    shelf = open_cache(path, channel, blocks=blocks)
+    assert isinstance(shelf, CacheShelf), shelf
+    return shelf
+
+
+def shelf_of(folder: Path, records: list[bytes], channel: str = "a", *, blocks: int = 2) -> CacheShelf:
+    return opened(put(folder / f"{channel}.pch", cache_file(channel, records)), channel, blocks=blocks)
