@@ -264,9 +264,9 @@ def settings() -> str:
     flags = _serve_flags()
     rows = []
     for setting in SETTINGS:
-        if "." in setting.name:
+        if setting.name.startswith("limits."):
             continue
-        default = getattr(Settings(), setting.name)
+        default = getattr(Settings(), setting.name.replace(".", "_"))
         flag = flags.get(setting.variable.removeprefix("PENDULA_").lower(), "")
         rows.append((code(setting.name), code(setting.variable), code(flag), _default(default), setting.allowed))
     parts = list(table(("setting", "variable", "flag", "default", "allowed"), rows))

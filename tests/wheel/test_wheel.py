@@ -80,7 +80,7 @@ def test_the_bare_package_works_with_what_it_declares_and_names_the_extra_it_lac
     python = environment(tmp_path / "bare", wheel, frozenset())
     code = (
         "import pendula.kernel.driver, pendula.kernel.replay, pendula.kernel.rng, pendula.documents, pendula.testing\n"
-        "import pendula.actions\n"
+        "import pendula.actions, pendula.playback\n"
         "from pendula.testing.tally import Tally\n"
         "print(Tally.create({'seed': 1}).now())\n"
     )
@@ -105,7 +105,7 @@ def test_with_all_extras_the_server_starts_from_the_wheel_and_shows_the_page(tmp
         address = json.loads(line)["address"]
         assert '<div id="app"' in httpx.get(f"{address}/").text
         rooms = {room["name"]: room["state"] for room in httpx.get(f"{address}/api/v1/rooms").json()["rooms"]}
-        assert rooms == {"actions": "ready", "tally": "ready"}
+        assert rooms == {"actions": "ready", "playback": "ready", "tally": "ready"}
     finally:
         server.send_signal(signal.SIGTERM)
         server.communicate(timeout=20)

@@ -31,10 +31,14 @@ class UnknownRoom(InputRefused):
 
 GROUPS: Mapping[str, Group] = {
     "actions": Group("pendula.cli.commands.actions:actions", "Actions of actors: run a file, check it, ask why."),
+    "playback": Group(
+        "pendula.cli.commands.playback:playback", "What a display shows next: run a file, play folders, ask why."
+    ),
 }
 
 ENGINES: Mapping[str, str] = {
     "actions": "pendula.actions.engine:World",
+    "playback": "pendula.playback.engine:Player",
     "tally": "pendula.testing.tally:Tally",
 }
 

@@ -14,6 +14,10 @@
                         channels on disk: the form of a file, reading and writing it, mending it
     refresh, refresher, folder
                         new records merged in, by and by; a folder of media as a source
+    mqtt                new artwork heard of over MQTT
+    loading, schema, opening, running, recording, reasons
+                        a file in, all its faults, its form; its channels; its calls, and why an item came
+    gallery, showing    folders as channels; a player on a terminal
 
 Public names:
 """

@@ -48,7 +48,7 @@ from pendula.playback.events import (
     View,
 )
 from pendula.playback.generator import Channel
-from pendula.playback.model import KEY_BYTES, MASK_64, PAYLOAD_BYTES, Diagnostic, Item, Record, item_json
+from pendula.playback.model import KEY_BYTES, MASK_64, PAYLOAD_BYTES, Diagnostic, Item, Record, item_json, unfit
 from pendula.playback.programme import Programme
 from pendula.playback.records import UNREADABLE, Row, sound
 from pendula.playback.saving import ChannelState, broken_invariants, load, save
@@ -162,20 +162,21 @@ class Player:
 
     def why(self, question: Json) -> Reason:
         """Why an item came up: `{"ordinal": n}` of the present epoch, or `{"now": true}`."""
+        epoch_id = self.programme.epoch_id
         match question:
             case {"ordinal": int(ordinal)}:
                 pass
             case {"now": True} if self.screen.item is not None:
-                ordinal = self.screen.item.ordinal
+                ordinal, epoch_id = self.screen.item.ordinal, self.screen.item.epoch_id
             case {"now": True}:
                 return Reason("blank", "Nothing is on.", {"playing": not self.paused})
             case _:
                 sentence = 'A player answers {"ordinal": n} and {"now": true}.'
                 return Reason("unknown_question", sentence, {"asked": question})
-        item = explain.by_ordinal(self.programme, ordinal)
+        item = explain.by_ordinal(self.programme, ordinal, epoch_id)
         if item is None:
-            sentence = f"Item {ordinal} of epoch {self.programme.epoch_id} is neither in the history nor made yet."
-            return Reason("unknown_item", sentence, {"ordinal": ordinal, "epoch_id": self.programme.epoch_id})
+            sentence = f"Item {ordinal} of epoch {epoch_id} is neither in the history nor made yet."
+            return Reason("unknown_item", sentence, {"ordinal": ordinal, "epoch_id": epoch_id})
         return explain.why(self.programme, item)
 
     def broken(self) -> Iterable[str]:
@@ -200,7 +201,7 @@ class Player:
 
     def peek(self, n: int) -> list[View]:
         """Up to `n` items that are generated already."""
-        return [self._view(item) for item in self.programme.peek(n)]
+        return [self.view(item) for item in self.programme.peek(n)]
 
     # Inside
 
@@ -234,7 +235,7 @@ class Player:
             changed = self.screen.item is not None
             self.screen = self._on_screen(None, left)
             return ((Blank(self._now),) if changed else ()), None
-        view = self._view(item)
+        view = self.view(item)
         self.screen = self._on_screen(view, view.dwell_ms)
         return (Shown(view, self._now, self.screen.ends_at, cause),), msgspec.to_builtins(view)
 
@@ -289,22 +290,24 @@ class Player:
         """The numbers a refresh brought along, for proportional exposure."""
         exposure = self.programme.drafted.exposure
         changed = exposure
-        if total is not None:
+        # A count of 0 is what a channel nobody mentions has: writing it down would be no change and still a reset.
+        if total is not None and total != exposure.total_count.get(channel, 0):
             changed = msgspec.structs.replace(changed, total_count={**exposure.total_count, channel: total})
-        if recent is not None:
+        if recent is not None and recent != exposure.recent_count.get(channel, 0):
             changed = msgspec.structs.replace(changed, recent_count={**exposure.recent_count, channel: recent})
         self.programme.configure(exposure=changed)
 
     def _ban(self, ordinal: int | None) -> tuple[tuple[Event, ...], Json]:
-        wanted = ordinal if ordinal is not None or self.screen.item is None else self.screen.item.ordinal
+        wanted, on = ordinal, self.screen.item
+        if ordinal is None and on is not None and on.epoch_id == self.programme.epoch_id:
+            wanted = on.ordinal
         item = None if wanted is None else explain.by_ordinal(self.programme, wanted)
         if item is None:
             raise InputRefused(
                 f"No item {wanted} of this epoch is held; only such an item can be banned", ordinal=wanted
             )
         self.programme.ban(item)
-        banned = (Banned(self._view(item), self._now),)
-        on = self.screen.item
+        banned = (Banned(self.view(item), self._now),)
         if on is None or on.id != item.id:
             return banned, {"epoch_id": self.programme.epoch_id}
         events, _ = self._show(self.programme.next(), "next")
@@ -371,7 +374,8 @@ class Player:
         told: list[Diagnostic] = list(self.programme.diagnostics)[-fresh:] if fresh else []
         return tuple(Diagnosed(one.code, one.sentence, one.facts, self._now) for one in told)
 
-    def _view(self, item: Item) -> View:
+    def view(self, item: Item) -> View:
+        """An item as it is handed out."""
         return View(
             item.id,
             item.channel,
@@ -395,7 +399,7 @@ def _contents(row: ChannelState) -> Contents:
 
 def _dwell(value: int) -> int:
     if not 1 <= value <= DWELL_MOST:
-        raise InputRefused(f"dwell_ms is {value}; allowed is 1 to {DWELL_MOST}", parameter="dwell_ms", value=value)
+        raise unfit("dwell_ms", value, f"an integer from 1 to {DWELL_MOST}")
     return value
 
 

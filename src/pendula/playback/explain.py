@@ -26,10 +26,11 @@ def why(programme: Programme, item: Item) -> Reason:
             return Reason("turn_of_channel", sentence, facts, (*drawn, *_base(programme, item, trace)))
 
 
-def by_ordinal(programme: Programme, ordinal: int) -> Item | None:
-    """The item of the present epoch with this number, as long as history or lookahead hold it."""
+def by_ordinal(programme: Programme, ordinal: int, epoch_id: int | None = None) -> Item | None:
+    """The item of this number, of the present epoch unless said, as long as history or lookahead hold it."""
+    epoch = programme.epoch_id if epoch_id is None else epoch_id
     for item in (*programme.history, *programme.lookahead):
-        if (item.epoch_id, item.ordinal) == (programme.epoch_id, ordinal):
+        if (item.epoch_id, item.ordinal) == (epoch, ordinal):
             return item
     return None
 

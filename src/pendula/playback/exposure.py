@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import msgspec
 
-from pendula.playback.model import WSUM, Exposure, InvalidParameter, InvalidWeight, Mode
+from pendula.playback.model import WSUM, Exposure, InvalidWeight, Mode, said, unfit
 
 ZERO, ONE = Fraction(0), Fraction(1)
 DIGITS_MOST = 30  # of a weight or fraction, before and after the point
@@ -19,14 +19,14 @@ def checked(exposure: Exposure) -> Exposure:
     for field, counts in (("total_count", exposure.total_count), ("recent_count", exposure.recent_count)):
         for name, count in counts.items():
             if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= COUNT_MOST:
-                raise _unfit(f"{field}.{name}", count, "an integer from 0 to 2^63 - 1")
+                raise unfit(f"{field}.{name}", count, "an integer from 0 to 2^63 - 1")
     alpha, least, most = (_fraction(name, getattr(exposure, name)) for name in ("alpha", "p_min", "p_max"))
     if not 0 <= alpha <= 1:
-        raise _unfit("alpha", alpha, "a number from 0 to 1")
+        raise unfit("alpha", alpha, "a number from 0 to 1")
     if not 0 < least <= 1:
-        raise _unfit("p_min", least, "a number above 0, at most p_max")
+        raise unfit("p_min", least, "a number above 0, at most p_max")
     if not least <= most <= 1:
-        raise _unfit("p_max", most, "a number from p_min to 1")
+        raise unfit("p_max", most, "a number from p_min to 1")
     return msgspec.structs.replace(
         exposure, mode=_mode(exposure.mode), manual_weights=weights, alpha=alpha, p_min=least, p_max=most
     )
@@ -36,16 +36,16 @@ def _mode(value: object) -> Mode:
     try:
         return Mode(value)  # type: ignore[arg-type]
     except ValueError:
-        raise _unfit("mode", value, "EqE, MaE or PrE") from None
+        raise unfit("mode", value, "EqE, MaE or PrE") from None
 
 
 def _weight(name: str, value: object) -> Decimal:
     number = exact(value)
     if number is None:
         raise InvalidWeight(
-            f"The weight of channel {name!r} is {value!r}; allowed are finite numbers of at most {DIGITS_MOST} digits",
+            f"The weight of channel {name!r} is {said(value)}; allowed are finite numbers of {DIGITS_MOST} digits",
             channel=name,
-            value=repr(value),
+            value=said(value),
         )
     return number
 
@@ -53,7 +53,7 @@ def _weight(name: str, value: object) -> Decimal:
 def _fraction(name: str, value: object) -> Decimal:
     number = exact(value)
     if number is None:
-        raise _unfit(name, value, f"a finite number of at most {DIGITS_MOST} digits")
+        raise unfit(name, value, f"a finite number of at most {DIGITS_MOST} digits")
     return number
 
 
@@ -61,24 +61,29 @@ def exact(value: object) -> Decimal | None:
     """A number by its decimal text, so that 0.1 is a tenth; None for what is none, not finite or far too long."""
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal | str):
         return None
+    if isinstance(value, int) and value.bit_length() > 4 * DIGITS_MOST:
+        return None
     try:
         number = Decimal(str(value)) if not isinstance(value, Decimal) else value
     except InvalidOperation:
         return None
     if not number.is_finite():
         return None
-    _, digits, exponent = number.as_tuple()
+    sign, digits, exponent = number.as_tuple()
     assert isinstance(exponent, int)
     if len(digits) + max(exponent, 0) > DIGITS_MOST or -exponent > DIGITS_MOST:
         return None
-    # One form for one number, so that 0.50 is no change after 0.5.
-    return number.normalize() if number else Decimal(0)
+    return _plain(sign, digits, exponent)
 
 
-def _unfit(parameter: str, value: object, allowed: str) -> InvalidParameter:
-    return InvalidParameter(
-        f"{parameter} is {value}; allowed is {allowed}", parameter=parameter, value=str(value), allowed=allowed
-    )
+def _plain(sign: int, digits: tuple[int, ...], exponent: int) -> Decimal:
+    """One form for one number, so that 0.50 is no change after 0.5; whatever precision the caller's context has."""
+    kept = len(digits)
+    while kept > 1 and digits[kept - 1] == 0:
+        kept -= 1
+    if digits[:kept] == (0,):
+        return Decimal(0)
+    return Decimal((sign, digits[:kept], exponent + len(digits) - kept))
 
 
 def shares(exposure: Exposure, active: Sequence[str]) -> tuple[list[Fraction], bool]:

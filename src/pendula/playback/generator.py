@@ -114,17 +114,22 @@ class Generator:
     def generate(self, steps: int, batch: int) -> tuple[list[Item], int]:
         """The items of `steps` steps, a multiple of `batch`, and how many were taken.
 
-        When the last readable channel fails, the rest of that batch is the end of it.
+        Without a readable channel the batch that was begun is the last: the next one has to be asked for.
         """
         items: list[Item] = []
         left = steps
+        last = False
         recency = self.settings.pick.mode is PickMode.RECENCY
         while left:
             if not self.readable:
                 if not any(self.pool):
                     return items, steps - left
-                steps -= left - left % batch
-                left %= batch
+                if not last:
+                    last = True
+                    rest = batch if left == steps else left % batch
+                    steps -= left - rest
+                    left = rest
+                    continue
             made = 0
             if recency and self.readable and self.readable == len(self.active) and not any(self.pool):
                 asked = min(left, CHUNK)

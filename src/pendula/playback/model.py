@@ -22,6 +22,23 @@ WSUM = 65536
 MASK_64 = (1 << 64) - 1
 
 LAYOUT = Layout("<QqBBHII16s32sI")
+SAID_BITS, SAID_MOST = 256, 120
+
+
+def said(value: object) -> str:
+    """A value in an error: short, and without the digits of an endless number."""
+    if isinstance(value, int) and value.bit_length() > SAID_BITS:
+        return f"an integer of {value.bit_length()} bits"
+    text = str(value) if isinstance(value, int | float | Decimal) else repr(value)
+    return text if len(text) <= SAID_MOST else text[:SAID_MOST] + "…"
+
+
+def unfit(parameter: str, value: object, allowed: str) -> "InvalidParameter":
+    """The refusal of a setting that is out of its range."""
+    shown = said(value)
+    return InvalidParameter(
+        f"{parameter} is {shown}; allowed is {allowed}", parameter=parameter, value=shown, allowed=allowed
+    )
 
 
 class InvalidWeight(InputRefused):

@@ -23,7 +23,6 @@ from pendula.playback.model import (
     Exposure,
     InsertResult,
     InvalidCount,
-    InvalidParameter,
     InvalidRecord,
     Item,
     Nae,
@@ -33,6 +32,8 @@ from pendula.playback.model import (
     Settings,
     TooManyChannels,
     UnknownChannel,
+    said,
+    unfit,
 )
 from pendula.playback.records import Shelf, pack, sound, unmasked
 
@@ -68,12 +69,7 @@ class Programme:
 
     def __init__(self, channels: Sequence[Channel] = (), settings: Settings = DEFAULTS, *, seed: int) -> None:
         if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= MASK_64:
-            raise InvalidParameter(
-                f"The seed is {seed!r}; allowed are integers from 0 to 2^64 - 1",
-                parameter="seed",
-                value=str(seed),
-                allowed="0..2^64-1",
-            )
+            raise unfit("seed", seed, "an integer from 0 to 2^64 - 1")
         self.seed = seed
         self.epoch_id = 0
         self.snapshot = Snapshot()
@@ -155,12 +151,7 @@ class Programme:
     def follow(self, channel: str, shelf: Shelf) -> None:
         """Follow one more channel; it comes last in the order. Raises `TooManyChannels`, `ChannelTaken`."""
         if not isinstance(channel, str) or not 1 <= len(channel) <= NAME_MOST:
-            raise InvalidParameter(
-                f"A channel's id is {channel!r}; allowed are 1 to {NAME_MOST} characters",
-                parameter="channel",
-                value=str(channel),
-                allowed=f"1 to {NAME_MOST} characters",
-            )
+            raise unfit("channel", channel, f"an id of 1 to {NAME_MOST} characters")
         with self._changing() as draft:
             if len(draft.channels) >= CHANNELS_MOST:
                 raise TooManyChannels(
@@ -210,7 +201,9 @@ class Programme:
         with self._changing() as draft:
             index = _index(draft, item.channel)
             channel = draft.channels[index]
-            gone = tuple(sorted({*channel.gone, unmasked(item.at, channel.gone)}))
+            # The item's place counts what was visible when its epoch began, not what this transaction bans besides.
+            place = unmasked(item.at, self.snapshot.channels[_index(self.snapshot, item.channel)].gone)
+            gone = tuple(sorted({*channel.gone, place}))
             self._set_channel(draft, index, msgspec.structs.replace(channel, gone=gone))
 
     def configure(
@@ -322,9 +315,11 @@ class Programme:
             return items
         # The channels failed under way, in the last batch that was made: single calls would have asked for it when
         # `least` - 1 items were left, and every call after that asks again.
-        certain = min(n, len(self.lookahead), max(0, there + (batches - 1) * least - (least - 1)) + 1) if batches else 0
-        items = [self.lookahead.popleft() for _ in range(certain)]
+        sure = min(n, max(0, there + (batches - 1) * least - (least - 1)) + 1) if batches else 0
+        items = [self.lookahead.popleft() for _ in range(min(sure, len(self.lookahead)))]
         self._commit(items)
+        if len(items) < sure:
+            return items  # the call that asked for that batch found nothing
         while len(items) < n and (item := self._emit()) is not None:
             items.append(item)
         return items
@@ -406,10 +401,10 @@ def checked(settings: Settings) -> Settings:
     }
     for name, (value, least, most) in spans.items():
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise _unfit(name, value, f"an integer from {least} to {most}")
+            raise unfit(name, value, f"an integer from {least} to {most}")
     for name, flag in (("nae.enabled", settings.nae.enabled), ("preserve_history", settings.preserve_history)):
         if not isinstance(flag, bool):
-            raise _unfit(name, flag, "true or false")
+            raise unfit(name, flag, "true or false")
     mode = _known_mode(settings.pick.mode)
     pick = msgspec.structs.replace(settings.pick, mode=mode)
     return msgspec.structs.replace(settings, exposure=exposure.checked(settings.exposure), pick=pick)
@@ -419,13 +414,7 @@ def _known_mode(value: str) -> PickMode:
     try:
         return PickMode(value)
     except ValueError:
-        raise _unfit("pick.mode", value, "recency or random") from None
-
-
-def _unfit(name: str, value: object, allowed: str) -> InvalidParameter:
-    return InvalidParameter(
-        f"{name} is {value!r}; allowed is {allowed}", parameter=name, value=str(value), allowed=allowed
-    )
+        raise unfit("pick.mode", value, "recency or random") from None
 
 
 def _index(snapshot: Snapshot, channel: str) -> int:
@@ -442,5 +431,5 @@ def _index(snapshot: Snapshot, channel: str) -> int:
 
 def _count(n: int) -> int:
     if isinstance(n, bool) or not isinstance(n, int) or n < 0:
-        raise InvalidCount(f"A number of items is an integer from 0, not {n!r}", n=repr(n))
+        raise InvalidCount(f"A number of items is an integer from 0, not {said(n)}", n=said(n))
     return n

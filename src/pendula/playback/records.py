@@ -14,6 +14,7 @@ from pendula.playback.model import (
     RECORD_BYTES,
     InvalidRecord,
     Record,
+    said,
 )
 
 BLOCK_BYTES = 4096
@@ -54,7 +55,7 @@ def pack(record: Record) -> bytes:
     for name, size in (("storage_key", KEY_BYTES), ("payload", PAYLOAD_BYTES)):
         value = getattr(record, name)
         if not isinstance(value, bytes) or len(value) != size:
-            found = f"{len(value)} bytes" if isinstance(value, bytes) else f"{value!r}"
+            found = f"{len(value)} bytes" if isinstance(value, bytes) else said(value)
             raise InvalidRecord(f"{name} is {found}; allowed are {size} bytes", field=name, value=found, allowed=size)
     bare = LAYOUT.pack(
         record.id,
@@ -96,9 +97,9 @@ def _time_and_id(raw: bytes) -> tuple[int, int]:
 def _check_integer(name: str, value: Any, least: int, most: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise InvalidRecord(
-            f"{name} is {value!r}; allowed are integers from {least} to {most}",
+            f"{name} is {said(value)}; allowed are integers from {least} to {most}",
             field=name,
-            value=repr(value),
+            value=said(value),
             allowed=[least, most],
         )
 

@@ -150,9 +150,10 @@ def load(state: Json, shelf_of: Callable[[ChannelState], Shelf]) -> Programme:
     try:
         saved = msgspec.convert(state, State)
         programme = _restored(saved, shelf_of)
-    except (msgspec.ValidationError, AssertionError, IndexError, Base64Error, UnicodeError) as trouble:
+        broken = [*_mismatched(saved, programme)] or [*broken_invariants(programme)]
+    except (msgspec.ValidationError, AssertionError, IndexError, Base64Error, ValueError) as trouble:
         raise InvalidState(f"This is no state of a programme: {trouble}") from None
-    if broken := [*_mismatched(saved, programme), *broken_invariants(programme)]:
+    if broken:
         raise InvalidState(f"This is no state of a programme: {', '.join(broken)}", broken=broken)
     return programme
 
@@ -199,8 +200,14 @@ def _mismatched(saved: State, programme: Programme) -> Iterator[str]:
         yield "generators_have_64_bits"
     if any(row.out not in (READABLE, OUT_BEFORE, OUT_NOW) for row in saved.channels):
         yield "channels_are_readable_or_out"
+    numbers = (saved.taken, saved.ordinal, saved.number, saved.batches, saved.resets, saved.told)
     if not 0 <= saved.anchor <= saved.taken or not 0 <= saved.epoch_id <= MASK_64:
         yield "numbers_are_in_range"
+    if any(not 0 <= number < 1 << 62 for number in numbers):
+        yield "counts_are_in_range"
+    for index, row in enumerate(saved.channels):
+        if row.out == OUT_NOW and index not in programme.generator.active:
+            yield "only_a_channel_that_takes_part_can_fail"
     if _anchor(programme) != saved.anchor:
         yield "the_anchor_lies_before_the_oldest_item"
 
@@ -212,8 +219,13 @@ def broken_invariants(programme: Programme) -> Iterator[str]:
     taken, weights = generator.round.anchor, generator.weights
     if sum(weights) not in (0, WSUM):
         yield "weights_sum_to_65536"
-    if sum(credits) != 0 or any((taken * w - c) % WSUM for w, c in zip(weights, credits, strict=True)):
+    if sum(credits) != 0 or not all(_possible(c, w, taken) for c, w in zip(credits, weights, strict=True)):
         yield "credits_are_steps_times_weights_less_picks"
+    held = (*programme.history, *programme.lookahead)
+    if not all(_drawn(item) for item in held):
+        yield "new_artwork_was_drawn"
+    if not all(_placed(item, programme) for item in held):
+        yield "items_of_channels_have_a_place_there"
     for at, shelf in zip(generator.cursors, generator.shelves, strict=True):
         if not 0 <= at < max(1, shelf.count):
             yield "cursors_lie_within_their_channels"
@@ -226,6 +238,39 @@ def broken_invariants(programme: Programme) -> Iterator[str]:
     now = [item.ordinal for item in (*programme.history, *programme.lookahead) if item.epoch_id == programme.epoch_id]
     if now and now != list(range(now[0], generator.ordinal + 1)):
         yield "ordinals_have_no_gap"
+
+
+def _possible(credit: int, weight: int, taken: int) -> bool:
+    """Whether a channel of this weight can have this credit after so many steps."""
+    picks, rest = divmod(taken * weight - credit, WSUM)
+    return rest == 0 and 0 <= picks <= taken and (weight > 0 or picks == 0)
+
+
+def _placed(item: Item, programme: Programme) -> bool:
+    """Whether an item names the channel, place and step it came from, or is a new artwork and names none."""
+    if item.origin is Origin.NAE:
+        return item.channel_index is None and item.at is None and item.step is None
+    if item.channel_index is None or item.at is None or item.at < 0:
+        return False
+    if item.epoch_id != programme.epoch_id:
+        return True
+    generator = programme.generator
+    names = len(generator.names)
+    unreadable = item.trace.unreadable if item.trace is not None else ()
+    return (
+        0 <= item.channel_index < names
+        and item.at < generator.shelves[item.channel_index].count
+        and all(0 <= index < names for index in unreadable)
+        and (item.step is None or 1 <= item.step <= generator.round.taken)
+    )
+
+
+def _drawn(item: Item) -> bool:
+    """Whether an item that a new artwork brought up can have come up so."""
+    if item.origin is Origin.BASE:
+        return True
+    trace = item.trace
+    return trace is not None and trace.nae_draw is not None and nae.triggers(trace.nae_draw, trace.pool)
 
 
 def _anchor(programme: Programme) -> int:

@@ -5,14 +5,14 @@ from collections.abc import Mapping
 import msgspec
 
 from pendula.kernel.canonical import Json
-from pendula.playback.model import InvalidParameter, Settings
+from pendula.playback.model import InvalidParameter, Settings, unfit
 from pendula.playback.programme import checked
 
 
 def merged(settings: Settings, changes: Json) -> Settings:
     """The settings with these changes in them; raises `InvalidParameter` and `InvalidWeight`."""
     if not isinstance(changes, Mapping):
-        raise _unfit("settings", changes, "an object of settings")
+        raise unfit("settings", changes, "an object of settings")
     whole: dict[str, Json] = msgspec.to_builtins(settings)
     for name, value in changes.items():
         there = whole.get(name)
@@ -26,9 +26,3 @@ def merged(settings: Settings, changes: Json) -> Settings:
         raise InvalidParameter(
             f"The settings cannot be so: {trouble}", parameter="settings", value=str(trouble)
         ) from None
-
-
-def _unfit(name: str, value: object, allowed: str) -> InvalidParameter:
-    return InvalidParameter(
-        f"{name} is {value!r}; allowed is {allowed}", parameter=name, value=str(value), allowed=allowed
-    )

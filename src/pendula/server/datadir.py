@@ -3,6 +3,7 @@
 DATA/lock                       held while a server runs
 DATA/tokens.json                access tokens, as digests
 DATA/rooms/ROOM/ENGINE/         the journal of one engine
+DATA/stores/ROOM/               what a room keeps beside its engines
 """
 
 import fcntl
@@ -51,6 +52,11 @@ class DataDirectory:
         assert NAME.fullmatch(room), room
         assert NAME.fullmatch(engine), engine
         return self.path / "rooms" / room / engine
+
+    def store(self, room: str) -> Path:
+        """Where a room keeps what its engines share."""
+        assert NAME.fullmatch(room), room
+        return self.path / "stores" / room
 
     def engines(self, room: str) -> list[str]:
         """The engines of a room that have a journal here, sorted."""

@@ -15,7 +15,7 @@ from msgspec import Struct
 from pendula.kernel.canonical import Json
 from pendula.kernel.disk import Disk
 from pendula.kernel.driver import Driver
-from pendula.kernel.engine import Outcome
+from pendula.kernel.engine import Outcome, Outside
 from pendula.kernel.errors import WorldBroken
 from pendula.kernel.journal import FileJournal
 from pendula.server.rooms import RoomSpec
@@ -39,6 +39,7 @@ def found(
     disk: Callable[[Path], Callable[[], Disk]],
     place: Path,
     beginning: Beginning,
+    outside: Outside | None,
     min_free_bytes: int,
 ) -> list[Outcome[Any]]:
     """Make the journal of a new engine at `place`; returns what its first commands did.
@@ -57,7 +58,7 @@ def found(
             config=beginning.config,
             min_free_bytes=min_free_bytes,
         )
-        driver = Driver(engine, journal, outside=room.outside, clock=lambda: beginning.at)
+        driver = Driver(engine, journal, outside=outside, clock=lambda: beginning.at)
         outcomes = _begin(driver, beginning)
         draft.rename(place)
         _sync(place.parent)

@@ -16,7 +16,7 @@ from pendula.kernel.canonical import Json
 from pendula.kernel.commit import GroupCommit
 from pendula.kernel.disk import Disk, RealDisk
 from pendula.kernel.driver import DiskLow, Driver, Stream, Ticket
-from pendula.kernel.engine import Outcome, Reason
+from pendula.kernel.engine import Outcome, Outside, Reason
 from pendula.kernel.errors import PendulaError, WorldBroken
 from pendula.kernel.journal import FileJournal
 from pendula.kernel.limits import (
@@ -30,9 +30,12 @@ from pendula.kernel.time import format_utc
 from pendula.kernel.wallclock import WallClock
 from pendula.server.errors import EngineUnavailable, WrongJournal
 from pendula.server.metrics import Metrics
+from pendula.server.pace import Pace
 from pendula.server.rooms import RoomSpec
 from pendula.server.settings import Settings
 from pendula.server.views import EngineView, State
+
+CLOCK_CALLER = "clock"
 
 A = TypeVar("A")
 AnyDriver = Driver[Any, Any]
@@ -41,9 +44,9 @@ log = structlog.get_logger("pendula.server")
 
 
 class Call(Struct, frozen=True):
-    """One command on its way to the engine."""
+    """One command on its way to the engine; None lets time go on to what is due."""
 
-    command: object
+    command: object | None
     by: str
     request_id: str | None
 
@@ -52,19 +55,27 @@ class EngineHost:
     """One engine of one room. Opened and closed by the house; everything else may be called while it is open."""
 
     def __init__(
-        self, spec: RoomSpec, name: str, settings: Settings, metrics: Metrics, clock: WallClock, journal_bytes: int
+        self,
+        spec: RoomSpec,
+        name: str,
+        settings: Settings,
+        metrics: Metrics,
+        clock: WallClock,
+        journal_bytes: int,
+        outside: Outside | None = None,
     ) -> None:
         self.room = spec.name
         self.name = name
         self.kind = spec.engine
-        self._outside = spec.outside
+        self.pace = Pace(spec.advance, spec.engine.time_unit) if spec.advance else None
+        self._outside = outside or spec.outside
         self._clock = clock
         self._settings = settings
         self._labels = (spec.name, name)
         self._journal_bytes = journal_bytes
         self._metrics = metrics
         self._driver: AnyDriver | None = None
-        self._commit: GroupCommit[Call, Ticket[Any]] | None = None
+        self._commit: GroupCommit[Call, Ticket[Any] | None] | None = None
         self._failure: PendulaError | None = None
         self._now = 0
         self._listeners: set[asyncio.Event] = set()
@@ -86,6 +97,8 @@ class EngineHost:
         else:
             driver.on_publish(self._published)
             self._now = driver.engine.now()
+            if self.pace is not None:
+                self.pace.begin(driver.engine)
             limit = self._settings.allowed(WAITING_COMMANDS)
             self._commit = GroupCommit(self._submit, self._flush, limit, f"{self.room}/{self.name}")
             self._driver = driver
@@ -150,6 +163,8 @@ class EngineHost:
         """Close while the others go on: streams end, and nothing is counted for this engine any more."""
         self.closed = True
         self.wake()
+        if self.pace is not None:
+            self.pace.end()
         await self.close()
         for counted in (self._metrics.waiting, self._metrics.engines_broken):
             counted.remove(*self._labels)
@@ -189,10 +204,15 @@ class EngineHost:
     async def submit(self, command: object, by: str, request_id: str | None) -> tuple[int, Outcome[Any]]:
         """Apply a command; returns when it is durable. Raises `Busy` and whatever broke the engine."""
         ticket = await self._thread().submit(Call(command, by, request_id))
+        assert ticket is not None
         outcome = ticket.outcome
         result = "done" if outcome.refusal is None else "refused"
         self._metrics.commands.labels(*self._labels, result).inc()
         return ticket.n, outcome
+
+    async def advance(self) -> None:
+        """Let time go on if something is due; raises what broke the engine."""
+        await self._thread().submit(Call(None, CLOCK_CALLER, None))
 
     async def ask(self, question: Callable[[AnyDriver], A]) -> A:
         """Read-only work while nothing changes; the answer comes when all that it saw is durable."""
@@ -220,7 +240,7 @@ class EngineHost:
     def gap_told(self) -> None:
         self._metrics.gaps.labels(*self._labels).inc()
 
-    def _thread(self) -> GroupCommit[Call, Ticket[Any]]:
+    def _thread(self) -> GroupCommit[Call, Ticket[Any] | None]:
         if self._commit is None:
             raise self._unavailable()
         return self._commit
@@ -229,8 +249,20 @@ class EngineHost:
         why = self._failure.message if self._failure else "it is starting"
         return EngineUnavailable(f"The engine {self.room}/{self.name} is not there: {why}", engine=self.name)
 
-    def _submit(self, call: Call) -> Ticket[Any]:
-        return self.driver.submit(call.command, call.by, call.request_id)
+    def _submit(self, call: Call) -> Ticket[Any] | None:
+        if self.pace is None:
+            return self.driver.submit(call.command, call.by, call.request_id)
+        try:
+            ticket = None
+            # Whatever is asked for happens now, not when something was last due.
+            step = self.pace.step(self.driver.engine, only_if_due=call.command is None)
+            if step is not None:
+                ticket = self.driver.submit(step, CLOCK_CALLER, None)
+            if call.command is not None:
+                ticket = self.driver.submit(call.command, call.by, call.request_id)
+            return ticket
+        finally:
+            self.pace.follow(self.driver.engine)
 
     def _flush(self) -> None:
         self.driver.flush()

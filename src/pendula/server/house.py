@@ -14,7 +14,7 @@ import structlog
 import pendula
 from pendula.kernel.canonical import Json
 from pendula.kernel.disk import Disk
-from pendula.kernel.engine import Outcome, Reason
+from pendula.kernel.engine import Outcome, Outside, Reason
 from pendula.kernel.errors import PendulaError, WorldBroken
 from pendula.kernel.limits import ENGINES, JOURNAL_BYTES, MIN_FREE_BYTES
 from pendula.kernel.wallclock import WallClock
@@ -24,7 +24,8 @@ from pendula.server.errors import HttpRefused, NotFound
 from pendula.server.founding import Beginning
 from pendula.server.hosting import EngineHost, real_disk
 from pendula.server.metrics import Metrics
-from pendula.server.rooms import Demo, RoomSpec
+from pendula.server.pace import Pace
+from pendula.server.rooms import Demo, RoomSpec, Store
 from pendula.server.sessions import Sessions
 from pendula.server.settings import Settings
 from pendula.server.streams import StreamLedger
@@ -32,6 +33,7 @@ from pendula.server.tokens import TokenStore
 from pendula.server.views import Check, Readiness, RoomList, RoomView, State
 
 DEMO_CALLER = "demo"
+STANDS_SECONDS = 1
 MakeDisk = Callable[[Path], Callable[[], Disk]]
 
 log = structlog.get_logger("pendula.server")
@@ -66,6 +68,7 @@ class House:
         self.streams = StreamLedger(settings, self.metrics)
         self._data = data
         self._disk = disk
+        self._stores: dict[str, Store] = {}
         self._hosts: dict[str, dict[str, EngineHost]] = {room.name: {} for room in self.rooms}
         self._tasks: list[asyncio.Task[None]] = []
         self._changing = asyncio.Lock()
@@ -78,6 +81,8 @@ class House:
         self.tokens.list()
         self._tasks.append(asyncio.create_task(_watch(self.clock)))
         for room in self.rooms:
+            if room.store is not None:
+                self._stores[room.name] = room.store(self, self._data.store(room.name))
             founding.sweep(self._data.journal(room.name, room.name).parent)
             wanted = self._wanted(room, self._data)
             for name, config in wanted:
@@ -89,15 +94,29 @@ class House:
         # any time, each has the share it would have if all were there.
         sharing = self.settings.allowed(ENGINES) if room.grows else engines
         share = self.settings.allowed(JOURNAL_BYTES) // sharing
-        host = EngineHost(room, name, self.settings, self.metrics, self.clock, share)
+        host = EngineHost(room, name, self.settings, self.metrics, self.clock, share, self._outside(room))
         self._hosts[room.name][name] = host
         return host
 
     async def _start(self, room: RoomSpec, host: EngineHost, config: Json) -> None:
         assert self._data is not None
         await host.open(self._disk(self._data.journal(room.name, host.name)), config)
-        if host.state is State.READY and self.settings.demo and room.demo and room.demo.engine == host.name:
+        if host.state is not State.READY:
+            return
+        if room.name in self._stores:
+            await self._stores[room.name].engine_opened(host)
+        if host.pace is not None:
+            self._tasks.append(asyncio.create_task(_keep_time(host, host.pace)))
+        if self.settings.demo and room.demo and room.demo.engine == host.name:
             self._tasks.append(asyncio.create_task(_feed(host, room.demo)))
+
+    def _outside(self, room: RoomSpec) -> Outside | None:
+        store = self._stores.get(room.name)
+        return room.outside if store is None else store.outside
+
+    def store(self, room: str) -> Store:
+        """What a room keeps beside its engines."""
+        return self._stores[room]
 
     async def opened(self) -> None:
         """Wait until no engine is starting any more."""
@@ -119,6 +138,7 @@ class House:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await asyncio.gather(*(host.close() for host in self.hosts()))
+        await asyncio.gather(*(store.close() for store in self._stores.values()))
         if self._data is not None:
             self._data.close()
         log.info("stopped")
@@ -153,7 +173,13 @@ class House:
                 )
             place = self._place(room.name, name)
             outcomes = await asyncio.to_thread(
-                founding.found, room, self._disk, place, beginning, self.settings.allowed(MIN_FREE_BYTES)
+                founding.found,
+                room,
+                self._disk,
+                place,
+                beginning,
+                self._outside(room),
+                self.settings.allowed(MIN_FREE_BYTES),
             )
             await self._start(room, self._add(room, name, 1), None)
             return outcomes
@@ -236,6 +262,18 @@ async def _watch(clock: WallClock) -> None:
         jump = clock.check()
         if jump is not None:
             log.warning("clock_jumped", by_us=jump.by_us)
+
+
+async def _keep_time(host: EngineHost, pace: Pace) -> None:
+    """Let time go on whenever something is due, until the engine breaks or is closed; meanwhile nothing is written."""
+    while host.failure is None and await pace.due():
+        try:
+            await host.advance()
+        except WorldBroken as error:
+            # What cannot be written down has not happened: time stands still until it can be.
+            log.warning("time_stands", room=host.room, engine=host.name, code=error.code, problem=error.message)
+            await asyncio.sleep(STANDS_SECONDS)
+            pace.begin(host.driver.engine)
 
 
 async def _feed(host: EngineHost, demo: Demo) -> None:

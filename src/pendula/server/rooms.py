@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
 from fastapi import APIRouter
 from msgspec import Struct
@@ -10,6 +11,10 @@ from msgspec import Struct
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Engine, Outside
 from pendula.server.settings import Settings
+
+if TYPE_CHECKING:
+    from pendula.server.hosting import EngineHost
+    from pendula.server.house import House
 
 
 class Demo(Struct, frozen=True):
@@ -21,11 +26,27 @@ class Demo(Struct, frozen=True):
     pause_seconds: int = 1
 
 
+class Store(Protocol):
+    """What a room keeps beside its engines, one for each server: opened before them, closed after them."""
+
+    @property
+    def outside(self) -> Outside:
+        """Who answers the engines of the room."""
+        ...
+
+    async def engine_opened(self, host: "EngineHost") -> None:
+        """Told of each engine that was opened, before its time goes on."""
+        ...
+
+    async def close(self) -> None: ...
+
+
 class RoomSpec(Struct, frozen=True):
     """One room. `engines` are made, with their configurations, where they do not exist yet; `outside` answers them.
 
     A room that `grows` gets engines by its own routes while the server runs, up to the limit `engines`; `views` are the
-    shapes of the bodies that its routes take and give.
+    shapes of the bodies that its routes take and give. A room with a `store` keeps something in a directory of its own,
+    and the store answers its engines. For a room that keeps time, `advance` makes the command that lets it go on.
     """
 
     name: str
@@ -38,9 +59,11 @@ class RoomSpec(Struct, frozen=True):
     routers: tuple[APIRouter, ...] = ()
     views: tuple[type, ...] = ()
     grows: bool = False
+    store: Callable[["House", Path], Store] | None = None
+    advance: Callable[[int], object] | None = None
 
 
-ROOMS: Mapping[str, str] = {"actions": "pendula.server.actions:ROOM"}
+ROOMS: Mapping[str, str] = {"actions": "pendula.server.actions:ROOM", "playback": "pendula.server.playback:ROOM"}
 # Shown while there is nothing better to show.
 DEMO_ROOMS: Mapping[str, str] = {"tally": "pendula.server.tally:ROOM"}
 

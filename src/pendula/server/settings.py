@@ -22,6 +22,8 @@ PREFIX = "PENDULA_"
 # Variables with our prefix that are no settings: the name of the file, and what speaks to the program and the tests.
 OTHER_VARIABLES = frozenset({"PENDULA_CONFIG", "PENDULA_DEBUG", "PENDULA_LONG", "PENDULA_STRICT"})
 
+# Channels are files by these names, which never begin with a hyphen.
+CHANNEL = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 _HOST_NAME = re.compile(r"(?!-)[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63})*\.?\Z")
 _ALLOWED_HOST = re.compile(r"(?P<name>\[[0-9A-Fa-f:.]+\]|[^:\[\]]+)(?::(?P<port>[0-9]{1,5}))?\Z")
 
@@ -41,7 +43,10 @@ class LogLevel(StrEnum):
 
 
 class Settings(Struct, frozen=True):
-    """Everything the server is told; `limits` holds only the numbers that differ from their defaults."""
+    """Everything the server is told; `limits` holds only the numbers that differ from their defaults.
+
+    `playback_folders` are folders of media files by the name of the channel that each becomes.
+    """
 
     host: str = "127.0.0.1"
     port: int = 8765
@@ -54,6 +59,7 @@ class Settings(Struct, frozen=True):
     log_format: LogFormat = LogFormat.CONSOLE
     log_level: LogLevel = LogLevel.INFO
     limits: dict[str, int] = {}
+    playback_folders: dict[str, str] = {}
 
     def allowed(self, limit: Limit) -> int:
         """The number in force for `limit`."""
@@ -132,7 +138,8 @@ def _refusal(faults: list[Fault]) -> InvalidSettings:
 
 def _settled(values: Mapping[str, Any]) -> Settings:
     numbers = {name.removeprefix("limits."): value for name, value in values.items() if name.startswith("limits.")}
-    return Settings(**{name: value for name, value in values.items() if "." not in name}, limits=numbers)
+    others = {name.replace(".", "_"): value for name, value in values.items() if not name.startswith("limits.")}
+    return Settings(**others, limits=numbers)
 
 
 def _file(config: str, faults: list[Fault]) -> dict[str, object]:
@@ -237,6 +244,15 @@ def _allowed_host(value: object) -> str:
     return shown if match["port"] is None else f"{shown}:{_whole(match['port'], 1, 65535)}"
 
 
+def _folders(value: object) -> dict[str, str]:
+    if isinstance(value, str):
+        pairs = [part.partition("=") for part in value.split(",") if part.strip()]
+        value = {name.strip(): path.strip() for name, _, path in pairs}
+    if not isinstance(value, dict) or not all(isinstance(name, str) and CHANNEL.fullmatch(name) for name in value):
+        raise ValueError
+    return {name: _text(path) for name, path in value.items()}
+
+
 # Bounds of the formats themselves, the same in every program that writes them; for bodies there is `body_bytes`.
 FIXED = frozenset({limits.DOCUMENT_BYTES.name, limits.RECORD_BYTES.name})
 
@@ -257,6 +273,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("behind_proxy", _flag, "true or false"),
     Setting("demo", _flag, "true or false"),
     Setting("log_format", lambda value: LogFormat(_text(value)), "console or json"),
+    Setting("playback.folders", _folders, "folders of media files by the name of their channel, [a-z0-9-]{1,64}"),
     Setting("log_level", lambda value: LogLevel(_text(value)), "debug, info, warning or error"),
     *(_limit_setting(limit) for limit in limits.ALL if limit.name not in FIXED),
 )

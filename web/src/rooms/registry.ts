@@ -5,6 +5,7 @@ import type { ComponentType } from "preact";
 import type { Room } from "../api";
 import { GenericRoom } from "./GenericRoom";
 import { ActionsRoom } from "./actions/ActionsRoom";
+import { PlaybackRoom } from "./playback/PlaybackRoom";
 
 export interface RoomPageProps {
   readonly room: Room;
@@ -13,7 +14,10 @@ export interface RoomPageProps {
   readonly at: number | null;
 }
 
-const PAGES: Readonly<Record<string, ComponentType<RoomPageProps>>> = { actions: ActionsRoom };
+const PAGES: Readonly<Record<string, ComponentType<RoomPageProps>>> = {
+  actions: ActionsRoom,
+  playback: PlaybackRoom,
+};
 
 export function pageOf(room: string): ComponentType<RoomPageProps> {
   return Object.hasOwn(PAGES, room) ? (PAGES[room] ?? GenericRoom) : GenericRoom;

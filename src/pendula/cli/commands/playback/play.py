@@ -1,0 +1,183 @@
+"""`pendula playback play`: folders of media as channels, played on this terminal."""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pendula.cli.output import JsonFlag, Output, example
+from pendula.kernel.errors import WrongUsage
+from pendula.playback.events import DWELL_MS
+from pendula.playback.model import MASK_64, Mode, PickMode
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from pendula.playback.gallery import Galleries
+    from pendula.playback.model import Exposure
+    from pendula.playback.showing import Showing
+
+DAY_MS = 86_400_000
+DRAW_EVERY_MS = 200
+
+
+def register(room: typer.Typer) -> None:
+    shown = example(
+        "pendula playback play pictures/sea pictures/hills",
+        "pendula playback play sea hills --weight sea=3 --weight hills=1 --fast --count 24 --json",
+    )
+    room.command("play", epilog=shown)(play)
+
+
+def play(
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR…", help="Folders of media; each is a channel.")],
+    mode: Annotated[
+        Mode | None,
+        typer.Option(help="Who gets how much: all the same, by --weight, or by size.", show_default="EqE"),
+    ] = None,
+    weight: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=W", help="The weight of a channel; may be repeated.")
+    ] = None,
+    dwell_ms: Annotated[
+        int, typer.Option(metavar="N", min=1, max=DAY_MS, help="How long a picture stays, in milliseconds.")
+    ] = DWELL_MS,
+    pick: Annotated[PickMode, typer.Option(help="From the newest on, or by lot.")] = PickMode.RECENCY,
+    seed: Annotated[
+        int | None,
+        typer.Option(metavar="S", min=0, max=MASK_64, help="Where chance begins.", show_default="by chance"),
+    ] = None,
+    count: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Stop after N pictures.", show_default="never")
+    ] = None,
+    fast: Annotated[bool, typer.Option("--fast", help="Do not wait: time jumps. Needs --count.")] = False,
+    cache: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Keep cache files there.", show_default="in memory")
+    ] = None,
+    rescan_s: Annotated[
+        int, typer.Option(metavar="N", min=1, max=86_400, help="Seconds between two looks for new files.")
+    ] = 30,
+    json: JsonFlag = False,
+) -> None:
+    """Play folders of pictures, videos and sounds as a device would: fairly, never the same twice in a row.
+
+    Keys: n next, p previous, space pause, b ban until the folder changes, q quit. The document of --json says at the
+    end what was shown when, and how much each channel got.
+    """
+    from pendula.playback.gallery import Galleries
+
+    if fast and count is None:
+        raise WrongUsage("--fast does not wait, so it would never end; say with --count how many pictures")
+    out = Output(json)
+    galleries = Galleries(folders, cache)
+    exposure = _exposure(mode, weight or (), [gallery.id for gallery in galleries])
+    for told in galleries.open():
+        out.note(f"pendula: {told.sentence} {told.facts.get('file', '')}".rstrip())
+    showing = _showing(galleries, exposure, pick, seed, dwell_ms, count, remember_all=json or count is not None)
+    if fast:
+        _fast(showing)
+    else:
+        _live(showing, rescan_s * 1000, out)
+    out.result(showing.as_json(), lambda: _drawn(showing))
+
+
+def _showing(
+    galleries: "Galleries",
+    exposure: "Exposure",
+    pick: PickMode,
+    seed: int | None,
+    dwell_ms: int,
+    count: int | None,
+    *,
+    remember_all: bool,
+) -> "Showing":
+    from secrets import randbits
+
+    from pendula.playback.model import Pick, Settings
+    from pendula.playback.showing import REMEMBERED, Showing
+
+    # One can go back to what was on before a file was added or banned.
+    settings = Settings(exposure, Pick(pick), preserve_history=True)
+    return Showing(
+        galleries,
+        settings,
+        seed=randbits(64) if seed is None else seed,
+        dwell_ms=dwell_ms,
+        count=count,
+        remember=None if remember_all else REMEMBERED,
+    )
+
+
+def _fast(showing: "Showing") -> None:
+    from pendula.playback.showing import VirtualPace, play
+
+    play(showing, VirtualPace())
+
+
+def _live(showing: "Showing", look_every_ms: int, out: Output) -> None:
+    from pendula.cli.commands.playback.terminal import LivePace, keys
+    from pendula.playback.showing import play
+
+    with keys() as keyboard, _eyes(showing, out) as draw:
+        try:
+            play(
+                showing,
+                LivePace(keyboard),
+                look_every_ms=look_every_ms,
+                draw=draw,
+                draw_every_ms=None if draw is None else DRAW_EVERY_MS,
+            )
+        except KeyboardInterrupt:
+            showing.end(showing.player.now())
+
+
+@contextmanager
+def _eyes(showing: "Showing", out: Output) -> "Iterator[Callable[[Showing], None] | None]":
+    """How a player is seen, on stderr: a screen that is drawn for people, a line a picture for a log."""
+    from pendula.cli.commands.playback import screen
+
+    if not sys.stderr.isatty():
+        showing.on_shown = lambda showing: out.note(screen.line(showing))
+        yield None
+        return
+    from rich.console import Console
+    from rich.live import Live
+
+    with Live(console=Console(stderr=True, highlight=False), auto_refresh=False, transient=True) as live:
+        yield lambda showing: live.update(screen.picture(showing), refresh=True)
+
+
+def _exposure(mode: Mode | None, weights: Sequence[str], names: Sequence[str]) -> "Exposure":
+    """The settings of exposure; weights alone mean that it goes by them."""
+    from pendula.playback.model import Exposure
+
+    by_name = dict(_weight(text, names) for text in weights)
+    if by_name and mode not in (None, Mode.MAE):
+        raise WrongUsage(f"--weight is for --mode {Mode.MAE.value}, not {mode}", mode=str(mode))
+    return Exposure(mode or (Mode.MAE if by_name else Mode.EQE), by_name)
+
+
+def _weight(text: str, names: Sequence[str]) -> tuple[str, Decimal]:
+    from pendula.documents.faults import suggestion
+    from pendula.playback.exposure import exact
+
+    name, _, number = text.rpartition("=")
+    if name not in names:
+        known = ", ".join(names)
+        raise WrongUsage(f"--weight {text}: no channel is called {name!r}{suggestion(name, names)}; there are {known}")
+    try:
+        weight = exact(Decimal(number))
+    except InvalidOperation:
+        weight = None
+    if weight is None:
+        raise WrongUsage(f"--weight {text}: {number!r} is no number of at most 30 digits")
+    return name, weight
+
+
+def _drawn(showing: "Showing") -> "RenderableType":
+    from pendula.cli.commands.playback import tables
+
+    return tables.played(showing)

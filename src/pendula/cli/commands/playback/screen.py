@@ -1,0 +1,64 @@
+"""The screen of a player, as text: what is on and for how long yet, what comes, and who gets how much."""
+
+from pathlib import PurePath
+
+from rich.console import Group, RenderableType
+from rich.panel import Panel
+from rich.text import Text
+
+from pendula.cli.commands.playback.tables import clock, exposed, printable
+from pendula.playback.events import View
+from pendula.playback.showing import Showing
+
+COMING = 5
+KEYS = "n next   p previous   space pause   b ban   q quit"
+BAR = 40
+
+
+def picture(showing: Showing) -> RenderableType:
+    """What a device would show, and below it what only a terminal does."""
+    parts: list[RenderableType] = [Panel(_on(showing), padding=(1, 2), width=72)]
+    if coming := showing.coming(COMING):
+        parts.append(Text("next: " + " · ".join(_name(showing, view) for view in coming), style="dim"))
+    shares = showing.exposure()
+    parts += [Text(""), exposed({name: (share.weight, share.shown) for name, share in shares.items()})]
+    if showing.said is not None:
+        parts.append(Text(printable(showing.said), style="yellow"))
+    parts.append(Text(KEYS, style="dim"))
+    return Group(*parts)
+
+
+def line(showing: Showing) -> str:
+    """What is on, in one line, for a log."""
+    view = showing.player.screen.item
+    if view is None:
+        return f"{clock(showing.player.now())}  (nothing)"
+    at = clock(showing.player.screen.started_at)
+    return f"{at}  {printable(showing.name_of(view))}  ({printable(view.channel or 'new')}, {view.dwell_ms} ms)"
+
+
+def _on(showing: Showing) -> RenderableType:
+    screen = showing.player.screen
+    view = screen.item
+    if view is None:
+        return Text("Nothing to show. New files are noticed.", style="dim")
+    left = _left(showing)
+    where = f"{printable(view.channel or 'new artwork')}, {view.origin}, item {view.ordinal} of epoch {view.epoch_id}"
+    state = "paused" if showing.player.paused else f"{clock(left)} left"
+    filled = BAR * (view.dwell_ms - left) // view.dwell_ms
+    return Group(
+        Text(_name(showing, view), style="bold"),
+        Text(where),
+        Text(f"{'━' * filled}{'─' * (BAR - filled)} {state}"),
+    )
+
+
+def _left(showing: Showing) -> int:
+    screen = showing.player.screen
+    if screen.ends_at is not None:
+        return screen.ends_at - showing.player.now()
+    return screen.left_ms or 0
+
+
+def _name(showing: Showing, view: View) -> str:
+    return printable(PurePath(showing.name_of(view)).name)

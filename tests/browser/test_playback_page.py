@@ -1,0 +1,104 @@
+"""The page of a player in a real browser: the frame of the demo, alive, and a hall where nothing moves by itself."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Serve, Watched
+
+HALL = {"name": "hall", "seed": 1, "channels": ["a", "b"], "dwell_ms": 3_600_000}
+
+
+@pytest.fixture(scope="module")
+def demo(serve: Serve) -> str:
+    return serve("--demo")
+
+
+def opened(watched: Watched, demo: str, player: str = "frame") -> Page:
+    page = watched.page
+    page.goto(f"{demo}/#/rooms/playback/{player}")
+    expect(page.get_by_test_id("connection")).to_have_attribute("data-state", "live")
+    expect(page.get_by_test_id("screen").locator("figure svg")).to_be_visible()
+    return page
+
+
+@pytest.fixture
+def hall(demo: str, watched: Watched) -> Page:
+    """The page of a player that shows record 1 of channel a until somebody says otherwise."""
+    api = f"{demo}/api/v1/playback"
+    ask = watched.page.request
+    if ask.get(f"{api}/hall/now").status == 404:
+        for channel, first in (("a", 1), ("b", 11)):
+            records = [{"id": first + place, "ts": 100 - place} for place in range(3)]
+            assert ask.put(f"{api}/channels/{channel}", data={"records": records}).ok
+        assert ask.post(api, data=HALL).status == 201
+    else:
+        assert ask.post(f"{api}/hall/reset", data={"reason": "the next test"}).ok
+        assert ask.post(f"{api}/hall/next", headers={"content-type": "application/json"}).ok
+    return opened(watched, demo, "hall")
+
+
+def test_the_frame_plays_before_the_eyes(demo: str, watched: Watched) -> None:
+    page = opened(watched, demo)
+    before = page.get_by_test_id("on-id").inner_text()
+
+    expect(page.get_by_test_id("on-id")).not_to_have_text(before)
+
+    expect(page.get_by_test_id("title")).to_have_text("Playback")
+    expect(page.get_by_test_id("before").locator("button").first).to_contain_text(before)
+    expect(page.get_by_test_id("coming").locator("svg").first).to_be_visible()
+    expect(page.get_by_test_id("exposure").locator("li")).to_have_count(3)
+    assert page.get_by_test_id("dwell").locator("progress").evaluate("p => p.value") <= 1
+    page.set_viewport_size({"width": 360, "height": 740})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    assert watched.errors == []
+
+
+def test_the_buttons_move_the_player(hall: Page, watched: Watched) -> None:
+    on = hall.get_by_test_id("on-id")
+    expect(on).to_have_text("1")
+
+    hall.get_by_test_id("do-next").click()
+    expect(on).to_have_text("11")
+    hall.get_by_test_id("do-prev").click()
+    expect(on).to_have_text("1")
+    hall.get_by_test_id("do-pause").click()
+    expect(hall.get_by_test_id("dwell")).to_contain_text("paused")
+    hall.get_by_test_id("do-resume").click()
+    expect(hall.get_by_test_id("do-pause")).to_be_visible()
+    hall.get_by_test_id("do-insert").click()
+    expect(hall.get_by_test_id("pool").locator("tbody tr")).to_have_count(1)
+    expect(hall.get_by_test_id("pool")).to_contain_text("50.0 %")
+    hall.get_by_test_id("do-ban").click()
+    expect(on).not_to_have_text("1")
+    expect(hall.get_by_test_id("exposure")).to_contain_text("1 banned")
+    assert watched.errors == []
+
+
+def test_an_item_that_is_clicked_explains_itself(hall: Page, watched: Watched) -> None:
+    reasons = hall.get_by_test_id("panel-why-item").get_by_test_id("reason")
+    expect(reasons.first).to_have_attribute("data-code", "turn_of_channel")
+
+    hall.get_by_test_id("coming").locator("button").first.click()
+
+    expect(hall.get_by_test_id("panel-why-item")).to_contain_text("Why item 2 of b")
+    expect(reasons.nth(2)).to_have_attribute("data-code", "largest_credit")
+    expect(reasons.nth(2)).to_contain_text("a 32768, b 32768")
+    hall.get_by_test_id("why-now").click()
+    expect(hall.get_by_test_id("panel-why-item")).to_contain_text("Why item 1 of a")
+    assert watched.errors == []
+
+
+def test_the_slider_shows_the_past_of_the_player(hall: Page, watched: Watched) -> None:
+    hall.get_by_test_id("do-next").click()
+    expect(hall.get_by_test_id("time-slider-input")).to_be_enabled()
+
+    hall.get_by_test_id("time-slider-input").focus()
+    hall.keyboard.press("Home")
+
+    expect(hall.get_by_test_id("past-banner")).to_be_visible()
+    expect(hall.get_by_test_id("screen")).to_contain_text("What was on")
+    expect(hall.get_by_test_id("on-id")).to_have_text("1")
+    expect(hall.get_by_test_id("do-next")).to_be_disabled()
+    hall.get_by_test_id("back-to-live").click()
+    expect(hall.get_by_test_id("do-next")).to_be_enabled()
+    assert watched.errors == []

@@ -1,0 +1,368 @@
+"""A second scheduler, plain and slow, written from the requirement document alone.
+
+It imports nothing of the package it checks: its own numbers, fractions, round robin, pool and picks. Every step keeps
+what it saw, so that explanations can be checked as well.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from fractions import Fraction
+
+from tests.playback.arithmetic import TWO_64, integers, round_robin, stream
+
+
+class Fault(Enum):
+    """What may lie in the place of a record: one with a wrong checksum, or nothing that can be read."""
+
+    DAMAGED = 1
+    UNREADABLE = 2
+
+
+@dataclass(frozen=True)
+class Artwork:
+    id: int
+    ts: int
+    kind: int = 0
+    format: int = 0
+    flags: int = 0
+    dwell_ms: int = 0
+    storage_key: bytes = bytes(16)
+    payload: bytes = bytes(32)
+
+
+Slot = Artwork | Fault
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """The settings."""
+
+    mode: str = "EqE"
+    manual: Mapping[str, Fraction] = field(default_factory=dict)
+    total: Mapping[str, int] = field(default_factory=dict)
+    recent: Mapping[str, int] = field(default_factory=dict)
+    alpha: Fraction = Fraction(7, 20)
+    p_min: Fraction = Fraction(1, 50)
+    p_max: Fraction = Fraction(2, 5)
+    pick: str = "recency"
+    r: int = 64
+    history: int = 32
+    lookahead: int = 32
+    nae: bool = True
+    cap: int = 32
+    preserve: bool = False
+
+
+@dataclass(frozen=True)
+class Followed:
+    """A channel: its records, newest first, and the places that are banned."""
+
+    name: str
+    slots: tuple[Slot, ...]
+    gone: frozenset[int] = frozenset()
+
+    def visible(self) -> list[tuple[int, Slot]]:
+        return [(place, slot) for place, slot in enumerate(self.slots) if place not in self.gone]
+
+
+@dataclass
+class Seen:
+    """What the generator saw while it made an item."""
+
+    pool: list[tuple[int, int, int]]  # id, number, priority in 64ths; highest priority first, then the oldest
+    weights: list[int]
+    draw: int | None = None
+    step: int | None = None
+    credits: list[int] = field(default_factory=list)  # before the step that chose the channel
+    drawn: list[int] = field(default_factory=list)
+    skipped: list[int] = field(default_factory=list)
+    damaged: list[int] = field(default_factory=list)
+    unreadable: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Shown:
+    work: Artwork
+    channel: str | None
+    channel_index: int | None
+    at: int | None
+    place: int | None  # in the channel with the banned records counted
+    origin: str
+    epoch: int
+    ordinal: int
+    seen: Seen
+
+
+@dataclass
+class Pooled:
+    work: Artwork
+    priority: int
+    number: int
+
+
+def exposure(wishes: Wishes, names: Sequence[str]) -> list[Fraction]:
+    """The weight of each active channel."""
+    n = len(names)
+    equal = [Fraction(1, n) for _ in names]
+    if wishes.mode == "EqE":
+        return equal
+    if wishes.mode == "MaE":
+        wanted = [max(Fraction(0), wishes.manual.get(name, Fraction(0))) for name in names]
+        return [part / sum(wanted) for part in wanted] if sum(wanted) else equal
+    total, recent = ([counts.get(name, 0) for name in names] for counts in (wishes.total, wishes.recent))
+    clamped = []
+    for t, r in zip(total, recent, strict=True):
+        p_total = Fraction(t, sum(total)) if sum(total) else Fraction(0)
+        p_recent = Fraction(r, sum(recent)) if sum(recent) else Fraction(0)
+        p_raw = (1 - wishes.alpha) * p_total + wishes.alpha * p_recent
+        clamped.append(min(max(p_raw, wishes.p_min), wishes.p_max))
+    return [part / sum(clamped) for part in clamped]
+
+
+class Oracle:
+    def __init__(self, channels: Sequence[Followed], wishes: Wishes, seed: int) -> None:
+        self.seed, self.epoch = seed, 0
+        self.channels, self.wishes = list(channels), wishes
+        self.history: list[Shown] = []
+        self.behind = 0
+        self.out: set[str] = set()
+        self.tally: dict[str, int] = {}
+        self.per_channel: dict[str, int] = {}
+        self._draft: tuple[list[Followed], Wishes] | None = None
+        self._forced = False
+        self._chances: set[str] = set()
+        self._begin()
+
+    def _begin(self) -> None:
+        self.shelves = [channel.visible() for channel in self.channels]
+        self.active = [
+            index for index, shelf in enumerate(self.shelves) if shelf and self.channels[index].name not in self.out
+        ]
+        self.weights = [0] * len(self.channels)
+        weights = integers(exposure(self.wishes, [self.channels[index].name for index in self.active]))
+        for index, weight in zip(self.active, weights, strict=True):
+            self.weights[index] = weight
+        self.credits = [0] * len(self.channels)
+        self.cursors = [0] * len(self.channels)
+        self.lookahead: list[Shown] = []
+        self.pool: list[Pooled] = []
+        self.inserted = self.ordinal = self.steps = 0
+        self.last_id: int | None = None
+        self.nae_stream = stream(self.seed, self.epoch, 0x4E414500)
+        self.pick_stream = stream(self.seed, self.epoch, 0x5049434B)
+
+    def count(self, what: str) -> None:
+        self.tally[what] = self.tally.get(what, 0) + 1
+
+    # What a player asks for
+
+    def next(self) -> Shown | None:
+        if self.behind:
+            self.behind -= 1
+            return self.history[-1 - self.behind]
+        if len(self.lookahead) < self.wishes.lookahead:
+            self._batch()
+        if not self.lookahead:
+            return None
+        item = self.lookahead.pop(0)
+        self.history.append(item)
+        del self.history[: -self.wishes.history]
+        return item
+
+    def prev(self) -> Shown | None:
+        if self.behind + 1 >= len(self.history):
+            return None
+        self.behind += 1
+        return self.history[-1 - self.behind]
+
+    def peek(self, n: int) -> list[Shown]:
+        return self.lookahead[:n]
+
+    def take(self, n: int) -> list[Shown]:
+        taken: list[Shown] = []
+        while len(taken) < n and (item := self.next()) is not None:
+            taken.append(item)
+        return taken
+
+    def nae_insert(self, work: Artwork | None) -> str:
+        """None stands for a record that is none."""
+        if not self.wishes.nae:
+            return "DISABLED"
+        if work is None:
+            return "REJECTED"
+        for entry in self.pool:
+            if entry.work.id == work.id:
+                entry.work, entry.priority = work, 32
+                self.count("merges")
+                return "MERGED"
+        self.pool.append(Pooled(work, 32, self.inserted))
+        self.inserted += 1
+        self.count("inserts")
+        if len(self.pool) > self.wishes.cap:
+            self.pool.remove(min(self.pool, key=lambda entry: (entry.priority, entry.number)))
+            self.count("evictions")
+        return "INSERTED"
+
+    # What changes the snapshot
+
+    @contextmanager
+    def update(self) -> Iterator[None]:
+        if self._draft is not None:
+            yield
+            return
+        self._draft, self._forced, self._chances = (list(self.channels), self.wishes), False, set()
+        try:
+            yield
+            channels, wishes = self._draft
+            if self._forced or channels != self.channels or wishes != self.wishes:
+                self._reset(channels, wishes)
+        finally:
+            self._draft = None
+
+    def _reset(self, channels: list[Followed], wishes: Wishes) -> None:
+        self.out = {name for name in self.out if any(c.name == name for c in channels)} - self._chances
+        self.channels, self.wishes = channels, wishes
+        self.epoch = (self.epoch + 1) % TWO_64
+        self.history = self.history[-wishes.history :] if wishes.preserve else []
+        self.behind = min(self.behind, max(0, len(self.history) - 1))
+        self.count("resets")
+        self._begin()
+
+    def reset(self) -> None:
+        with self.update():
+            self._forced = True
+
+    def configure(self, wishes: Wishes) -> None:
+        with self.update():
+            assert self._draft is not None
+            self._draft = (self._draft[0], wishes)
+
+    def follow(self, name: str, slots: tuple[Slot, ...]) -> None:
+        with self.update():
+            assert self._draft is not None
+            self._draft[0].append(Followed(name, slots))
+            self._chances.add(name)
+
+    def unfollow(self, name: str) -> None:
+        with self.update():
+            assert self._draft is not None
+            self._draft[0][:] = [channel for channel in self._draft[0] if channel.name != name]
+
+    def refresh(self, name: str, slots: tuple[Slot, ...]) -> None:
+        with self.update():
+            assert self._draft is not None
+            channels = self._draft[0]
+            index = [channel.name for channel in channels].index(name)
+            if name in self.out:
+                self._forced = True
+            elif channels[index].slots == slots:
+                return
+            channels[index] = Followed(name, slots)
+            self._chances.add(name)
+
+    def ban(self, item: Shown) -> None:
+        if item.place is None:
+            self.pool = [entry for entry in self.pool if entry.work.id != item.work.id]
+            return
+        with self.update():
+            assert self._draft is not None
+            channels = self._draft[0]
+            index = [channel.name for channel in channels].index(item.channel or "")
+            channels[index] = replace(channels[index], gone=channels[index].gone | {item.place})
+
+    # How items are made
+
+    def _readable(self) -> list[int]:
+        return [index for index in self.active if self.channels[index].name not in self.out]
+
+    def _batch(self) -> None:
+        if self._readable() or self.pool:
+            self.count("batches")
+        for _ in range(self.wishes.lookahead):
+            item = self._generate()
+            if item is not None:
+                self.lookahead.append(item)
+                self.last_id = item.work.id
+                self.count(item.origin)
+                if item.channel is not None:
+                    self.per_channel[item.channel] = self.per_channel.get(item.channel, 0) + 1
+
+    def _numbered(self, work: Artwork, where: tuple[int, int] | None, origin: str, seen: Seen) -> Shown:
+        self.ordinal += 1
+        if where is None:
+            return Shown(work, None, None, None, None, origin, self.epoch, self.ordinal, seen)
+        index, at = where
+        place, name = self.shelves[index][at][0], self.channels[index].name
+        return Shown(work, name, index, at, place, origin, self.epoch, self.ordinal, seen)
+
+    def _generate(self) -> Shown | None:
+        ranked = sorted(self.pool, key=lambda entry: (-entry.priority, entry.number))
+        seen = Seen([(entry.work.id, entry.number, entry.priority) for entry in ranked], self.weights)
+        if not ranked:
+            return self._base("base", seen)
+        draw = seen.draw = self.nae_stream.draw()
+        chance = min(64, sum(entry.priority for entry in ranked))
+        if draw >= chance * 2**26:
+            return self._base("base", seen)
+        chosen = ranked[0]
+        chosen.priority //= 2
+        if chosen.priority < 2:
+            self.pool.remove(chosen)
+            self.count("expiries")
+        if chosen.work.id == self.last_id:
+            item = self._base("nae_fallback", seen)
+            if item is not None:
+                return item
+        return self._numbered(chosen.work, None, "nae", Seen(seen.pool, seen.weights, draw))
+
+    def _base(self, origin: str, seen: Seen) -> Shown | None:
+        for _ in range(1 + len(self.channels)):
+            if not self._readable():
+                return None
+            seen.credits = list(self.credits)
+            index = round_robin(self.credits, self.weights)
+            self.steps += 1
+            seen.step = self.steps
+            item = self._pick(index, origin, seen)
+            if item is not None:
+                return item
+            seen.unreadable.append(index)
+        seen.step, seen.credits = None, []
+        for index in self.active:
+            item = self._pick(index, origin, seen)
+            if item is not None:
+                return item
+        return None
+
+    def _pick(self, index: int, origin: str, seen: Seen) -> Shown | None:
+        name, shelf = self.channels[index].name, self.shelves[index]
+        if name in self.out:
+            return None
+        random = self.wishes.pick == "random"
+        span = min(self.wishes.r, len(shelf)) if random else len(shelf)
+        patience = 0 if span == 1 else 5 if random else 2
+        seen.drawn, seen.skipped, seen.damaged = [], [], []
+        while True:
+            at = self.pick_stream.below(span) if random else self.cursors[index]
+            slot = shelf[at][1]
+            if slot is Fault.UNREADABLE:
+                self.out.add(name)
+                return None
+            if not random:
+                self.cursors[index] = (at + 1) % len(shelf)
+            seen.drawn += [at] if random and span > 1 else []
+            if slot is Fault.DAMAGED:
+                seen.damaged.append(at)
+                if len(seen.damaged) == 3:
+                    self.out.add(name)
+                    return None
+                continue
+            assert isinstance(slot, Artwork)
+            if slot.id == self.last_id and len(seen.skipped) < patience:
+                seen.skipped.append(at)
+                continue
+            if slot.id == self.last_id:
+                self.count("repeats")
+            return self._numbered(slot, (index, at), origin, seen)

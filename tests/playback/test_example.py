@@ -1,0 +1,197 @@
+"""The frame: it uses everything, comes out the same for ever, and satisfies the schema of the file."""
+
+import copy
+import subprocess
+import sys
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+
+from pendula.documents import DocumentRefused, from_value, read_file
+from pendula.kernel.canonical import digest, encode
+from pendula.playback.example import PAINTERS, channels, frame, new_picture, records, title_in
+from pendula.playback.loading import NAMES, NaeInsert, read_spec
+from pendula.playback.records import MemoryShelf
+from pendula.playback.running import RunResult, name_of, run_document
+from pendula.playback.schema import file_schema
+
+ROOT = Path(__file__).parents[2]
+
+# Whoever changes the frame changes this line; whoever changes the scheduler must not have to.
+FRAME_DIGEST = "40fc0a23e8e88b5012a00c87029eeac4dcb1c4b9aba262aa1d452330251ca84d"
+
+
+@pytest.fixture(scope="module")
+def result() -> RunResult:
+    return run_document(frame())
+
+
+@pytest.mark.req("PLAY-LOOK-7")
+def test_the_frame_comes_out_the_same_for_ever(result: RunResult) -> None:
+    assert digest({"items": result.items, "calls": result.calls}) == FRAME_DIGEST
+
+
+def test_the_records_of_the_file_are_those_that_the_example_makes() -> None:
+    spec = read_spec(frame())
+
+    assert [(one.id, list(one.records or ())) for one in spec.channels] == [
+        (painter.channel, records(painter)) for painter in PAINTERS
+    ]
+    assert spec.calls is not None
+    assert [call.record for call in spec.calls if isinstance(call, NaeInsert)] == [new_picture(1, 1), new_picture(2, 2)]
+    assert [one.shelf.generation for one in channels()] == [
+        MemoryShelf(one.records or ()).generation for one in spec.channels
+    ]
+
+
+def test_every_picture_has_an_id_and_a_title_of_its_own() -> None:
+    made = [record for painter in PAINTERS for record in records(painter)]
+
+    assert len({record.id for record in made}) == len(made) == 23
+    assert len({title_in(record.payload) for record in made}) == len(made)
+    assert all(record.dwell_ms >= 5000 for record in made)
+    for painter in PAINTERS:
+        times = [record.ts for record in records(painter)]
+        assert times == sorted(times, reverse=True)
+
+
+def test_the_frame_shows_everything_there_is(result: RunResult) -> None:
+    spec = read_spec(frame())
+    items: list[Any] = result.items
+
+    assert spec.calls is not None
+    assert {name_of(call) for call in spec.calls} == set(NAMES)
+    assert {item["origin"] for item in items} >= {"base", "nae"}
+    assert {item["channel"] for item in items} == {"sea", "hills", "town", None}
+    assert {item["epoch_id"] for item in items} == {0, 1, 2}
+
+
+def test_there_is_one_copy_of_the_frame() -> None:
+    assert read_file(ROOT / "src/pendula/playback/example/frame.yaml").value == frame().value
+    names = sorted(path.name for path in (ROOT / "examples/frame").iterdir() if path.name != "__pycache__")
+    assert names == ["README.md", "evening.py", "pictures.py"]
+
+
+def script(name: str, *arguments: object) -> str:
+    command = [sys.executable, str(ROOT / "examples/frame" / name), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, check=True, timeout=60).stdout.decode()
+
+
+def test_the_scripts_paint_and_tell(tmp_path: Path) -> None:
+    painted = script("pictures.py", tmp_path)
+    told = script("evening.py")
+
+    assert painted.count("pictures\n") == 3
+    newest = max((tmp_path / "sea").iterdir(), key=lambda path: path.stat().st_mtime_ns)
+    assert newest.stem.replace("-", " ") == title_in(records(PAINTERS[0])[0].payload).lower()
+    assert len(list(tmp_path.rglob("*.svg"))) == 23
+    assert "new    New, no. 1\n" in told
+    assert "It was the turn of channel" in told
+
+
+def plain(value: Any) -> Any:
+    """As a reader of JSON without exact numbers sees it."""
+    match value:
+        case dict():
+            return {name: plain(one) for name, one in value.items()}
+        case list():
+            return [plain(one) for one in value]
+        case Decimal():
+            return float(value)
+        case _:
+            return value
+
+
+@pytest.fixture(scope="module")
+def schema() -> jsonschema_rs.Validator:
+    return jsonschema_rs.validator_for(file_schema())
+
+
+def test_the_schema_is_a_schema_and_plain_json() -> None:
+    jsonschema_rs.meta.validate(file_schema())
+
+    assert encode(file_schema())
+    assert file_schema() == file_schema()
+
+
+def test_the_frame_satisfies_the_schema(schema: jsonschema_rs.Validator) -> None:
+    assert [error.message for error in schema.iter_errors(plain(frame().value))] == []
+
+
+CHANNEL = ("channels", 0)
+RECORD = (*CHANNEL, "records", 0)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("channels",), None),
+        (("seed",), -1),
+        (("seed",), 2**64),
+        (("histroy",), 5),
+        (("history",), 0),
+        (("lookahead",), 1025),
+        (("nae", "cap"), 65),
+        (("nae", "enabled"), "yes"),
+        (("pick", "mode"), "newest"),
+        (("pick", "r"), 8193),
+        (("exposure", "mode"), "eqe"),
+        (("exposure", "alpha"), 2),
+        (("exposure", "p_min"), 0),
+        (("exposure", "manual_weights", "sea"), "much"),
+        (("exposure", "total_count"), {"sea": -1}),
+        ((*CHANNEL, "id"), ""),
+        ((*CHANNEL, "cache"), "sea.pch"),
+        ((*RECORD, "id"), -1),
+        ((*RECORD, "kind"), 256),
+        ((*RECORD, "payload"), "AAAA"),
+        ((*RECORD, "colour"), "red"),
+        (("calls", 0), "nxt"),
+        (("calls", 0), {"next": -1}),
+        (("calls", 0), {"next": 1, "prev": 1}),
+        (("calls", 0), {}),
+        (("calls", 0), {"set": {"nae": {"cap": 0}}}),
+        (("calls", 0), {"nae_insert": {"colour": "red"}}),
+        (("calls", 0), {"reset": 5}),
+        (("preserve_history",), 1),
+    ],
+)
+def test_schema_and_run_refuse_the_same(
+    path: tuple[str | int, ...], value: Any, schema: jsonschema_rs.Validator
+) -> None:
+    given: Any = copy.deepcopy(frame().value)
+    inner = given
+    for step in path[:-1]:
+        inner = inner[step]
+    inner[path[-1]] = value
+
+    assert not schema.is_valid(plain(given))
+    with pytest.raises(DocumentRefused):
+        read_spec(from_value(given))
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("seed",), None),
+        (("calls",), None),
+        (("calls", 0), {"next": None}),
+        (("calls", 0), {"nae_insert": {}}),
+        (("calls", 0), {"nae_insert": {"id": -1, "payload": 5}}),
+        (("calls", 0), {"set": {}}),
+        ((*RECORD, "id"), 2**64 - 1),
+        (("exposure",), {}),
+    ],
+)
+def test_schema_and_run_take_the_same(path: tuple[str | int, ...], value: Any, schema: jsonschema_rs.Validator) -> None:
+    given: Any = copy.deepcopy(frame().value)
+    inner = given
+    for step in path[:-1]:
+        inner = inner[step]
+    inner[path[-1]] = value
+
+    assert [error.message for error in schema.iter_errors(plain(given))] == []
+    read_spec(from_value(given))

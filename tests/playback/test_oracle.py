@@ -1,0 +1,49 @@
+"""The room's core against a second, plain scheduler: thousands of random histories, compared after every call."""
+
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.playback.histories import Duet, play
+
+HISTORIES, MANY_HISTORIES = 1000, 10_000
+CALLS_MOST = 32
+
+
+def play_numbered(number: int) -> None:
+    random = Random(number)
+    duet = Duet.drawn(random)
+    try:
+        play(duet, random, CALLS_MOST)
+    except BaseException as trouble:
+        trouble.add_note(f"history {number}, after the calls: {'; '.join(duet.calls)}")
+        raise
+
+
+@pytest.mark.req("PLAY-LOOK-3")
+@pytest.mark.req("PLAY-LOOK-4")
+@pytest.mark.req("PLAY-LOOK-5")
+@pytest.mark.req("PLAY-LOOK-6")
+@pytest.mark.req("PLAY-LOOK-7")
+@pytest.mark.req("PLAY-SWRR-6")
+@pytest.mark.req("PLAY-CACHE-9")
+@pytest.mark.req("PLAY-API-3")
+@pytest.mark.req("PLAY-API-7")
+@pytest.mark.req("PLAY-API-8")
+@pytest.mark.parametrize("first", range(0, HISTORIES, HISTORIES // 4))
+def test_seeded_histories_come_out_as_the_plain_scheduler_says(first: int) -> None:
+    for number in range(first, first + HISTORIES // 4):
+        play_numbered(number)
+
+
+@pytest.mark.long
+def test_many_more_seeded_histories_come_out_as_the_plain_scheduler_says() -> None:
+    for number in range(HISTORIES, HISTORIES + MANY_HISTORIES):
+        play_numbered(number)
+
+
+@given(st.randoms(use_true_random=False))
+def test_any_history_comes_out_as_the_plain_scheduler_says(random: Random) -> None:
+    play(Duet.drawn(random), random, 12)

@@ -1,0 +1,489 @@
+"""The player before folders: dwell, keys, bans and new files in virtual time; and real keys on a terminal."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from pendula.cli.commands.playback import screen, tables
+from pendula.cli.commands.playback.terminal import LivePace
+from pendula.kernel.errors import WrongUsage
+from pendula.playback.folder import record_of
+from pendula.playback.gallery import Galleries, names
+from pendula.playback.model import Exposure, Mode, Settings
+from pendula.playback.opening import ChannelUnreachable
+from pendula.playback.showing import Key, Showing, VirtualPace, play
+from tests.playback.program import media, pendula
+
+SETTINGS = Settings(lookahead=4, preserve_history=True)
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> list[Path]:
+    return [
+        media(tmp_path / "sea", "s1.jpg", "s2.jpg", "s3.jpg"),
+        media(tmp_path / "hills", "h1.png", "h2.png"),
+    ]
+
+
+def before(folders: list[Path], *, count: int | None = None, settings: Settings = SETTINGS) -> Showing:
+    galleries = Galleries(folders)
+    galleries.open()
+    return Showing(galleries, settings, seed=1, dwell_ms=1000, count=count)
+
+
+def seen(showing: Showing) -> list[tuple[str, int, int]]:
+    return [(Path(one.path or "?").name, one.started_ms, one.ended_ms) for one in showing.appearances]
+
+
+def shown(showing: Showing) -> list[str]:
+    return [name for name, _, _ in seen(showing)]
+
+
+def test_pictures_follow_each_other_by_their_dwell(folders: list[Path]) -> None:
+    showing = before(folders, count=4)
+
+    play(showing, VirtualPace())
+
+    assert seen(showing) == [
+        ("s1.jpg", 0, 1000),
+        ("h1.png", 1000, 2000),
+        ("s2.jpg", 2000, 3000),
+        ("h2.png", 3000, 4000),
+    ]
+    assert {name: (share.shown, share.ms) for name, share in showing.exposure().items()} == {
+        "sea": (2, 2000),
+        "hills": (2, 2000),
+    }
+
+
+@pytest.mark.parametrize("late_ms", [137, 2700])
+def test_a_late_clock_moves_no_picture_and_passes_over_none(late_ms: int, folders: list[Path]) -> None:
+    class Late(VirtualPace):
+        def wait(self, until: int | None) -> str | None:
+            return super().wait(None if until is None else until + late_ms)
+
+    showing = before(folders, count=3)
+    told: list[str] = []
+    showing.on_shown = lambda showing: told.append(screen.line(showing).split("/")[-1])
+
+    play(showing, Late())
+
+    assert seen(showing) == [("s1.jpg", 0, 1000), ("h1.png", 1000, 2000), ("s2.jpg", 2000, 3000)]
+    assert told == ["s1.jpg  (sea, 1000 ms)", "h1.png  (hills, 1000 ms)", "s2.jpg  (sea, 1000 ms)"]
+
+
+def test_keys_go_on_and_back(folders: list[Path]) -> None:
+    showing = before(folders)
+
+    play(showing, VirtualPace([(300, Key.NEXT), (400, Key.PREV), (500, Key.NEXT), (1600, Key.QUIT)]))
+
+    assert seen(showing) == [
+        ("s1.jpg", 0, 300),
+        ("h1.png", 300, 400),
+        ("s1.jpg", 400, 500),
+        ("h1.png", 500, 1500),
+        ("s2.jpg", 1500, 1600),
+    ]
+
+
+def test_before_the_first_picture_there_is_nothing(folders: list[Path]) -> None:
+    showing = before(folders)
+
+    play(showing, VirtualPace([(300, Key.PREV), (400, "x"), (500, Key.PREV), (600, Key.QUIT)]))
+
+    assert seen(showing) == [("s1.jpg", 0, 600)]
+    showing.press(Key.PREV)
+    assert showing.said == "There is nothing before this."
+
+
+def test_a_pause_keeps_the_picture_and_the_time_it_has_left(folders: list[Path]) -> None:
+    showing = before(folders, count=2)
+
+    play(showing, VirtualPace([(400, Key.PAUSE), (9000, Key.PAUSE)]))
+
+    assert seen(showing) == [("s1.jpg", 0, 9600), ("h1.png", 9600, 10_600)]
+
+
+def test_a_banned_picture_does_not_come_again(folders: list[Path]) -> None:
+    showing = before(folders, count=12)
+
+    play(showing, VirtualPace([(500, Key.BAN)]))
+
+    assert seen(showing)[0] == ("s1.jpg", 0, 500)
+    assert "s1.jpg" not in shown(showing)[1:]
+    assert {"s2.jpg", "s3.jpg", "h1.png", "h2.png"} == set(shown(showing)[1:])
+
+
+def test_a_ban_ends_when_the_folder_changes(folders: list[Path]) -> None:
+    showing = before(folders)
+    showing.begin()
+    showing.press(Key.BAN)
+    showing.look_again()
+    assert "s1.jpg" not in coming(showing, 12)
+
+    media(folders[0], "s0.jpg")
+    showing.look_again()
+
+    assert {"s0.jpg", "s1.jpg"} <= set(coming(showing, 12))
+
+
+def coming(showing: Showing, n: int) -> list[str]:
+    """The next `n` pictures, by time alone."""
+    already = len(showing.appearances)
+    for _ in range(n + 1):
+        showing.advance(showing.due or 0)
+    return shown(showing)[already + 1 :]
+
+
+def test_what_is_on_from_before_a_change_is_not_taken_for_another(folders: list[Path]) -> None:
+    showing = before(folders)
+    showing.begin()
+    showing.advance(2500)
+    media(folders[1], "h0.png")
+    showing.look_again()
+
+    showing.press(Key.BAN)
+
+    assert showing.said is not None
+    assert "from before the last change" in showing.said
+    assert showing.player.programme.snapshot.channels[0].gone == ()
+
+
+def test_new_files_are_noticed_and_shown(folders: list[Path]) -> None:
+    showing = before(folders, count=9)
+
+    class Meanwhile(VirtualPace):
+        def wait(self, until: int | None) -> str | None:
+            if until == 2500:
+                media(folders[0], "s0.jpg")
+            return super().wait(until)
+
+    play(showing, Meanwhile(), look_every_ms=2500)
+
+    assert "s0.jpg" not in shown(showing)[:3]
+    assert shown(showing)[3] == "s0.jpg"
+    assert showing.player.programme.epoch_id == 1
+
+
+def test_a_look_that_finds_nothing_new_changes_nothing(folders: list[Path]) -> None:
+    plain, looking = before(folders, count=9), before(folders, count=9)
+
+    play(plain, VirtualPace())
+    play(looking, VirtualPace(), look_every_ms=300)
+
+    assert seen(looking) == seen(plain)
+
+
+def test_a_folder_that_goes_away_keeps_what_was_known(folders: list[Path]) -> None:
+    showing = before(folders)
+    showing.begin()
+    for file in folders[0].iterdir():
+        file.unlink()
+    folders[0].rmdir()
+
+    showing.look_again()
+
+    assert showing.said is not None
+    assert "cannot be read" in showing.said
+    assert showing.exposure()["sea"].weight == 32768
+
+
+def test_empty_folders_wait_for_their_first_file(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    showing = before([tmp_path / "empty"], count=1)
+    play(showing, VirtualPace())
+    assert (seen(showing), showing.over) == ([], True)
+
+    class Later(VirtualPace):
+        def wait(self, until: int | None) -> str | None:
+            media(tmp_path / "empty", "first.gif")
+            return super().wait(until)
+
+    waiting = before([tmp_path / "empty"], count=1)
+    play(waiting, Later(), look_every_ms=700)
+
+    assert seen(waiting) == [("first.gif", 700, 1700)]
+
+
+def test_the_count_ends_it_also_by_keys(folders: list[Path]) -> None:
+    for key in (Key.NEXT, Key.BAN):
+        showing = before(folders, count=2)
+        play(showing, VirtualPace([(100, Key.NEXT), (300, key)]))
+        assert seen(showing) == [("s1.jpg", 0, 100), ("h1.png", 100, 300)]
+
+
+def test_a_player_that_runs_on_remembers_only_so_much(folders: list[Path]) -> None:
+    galleries = Galleries(folders)
+    galleries.open()
+    showing = Showing(galleries, SETTINGS, seed=1, dwell_ms=1, count=50, remember=5)
+
+    play(showing, VirtualPace())
+
+    assert [one.started_ms for one in showing.appearances] == [45, 46, 47, 48, 49]
+    assert sum(share.shown for share in showing.exposure().values()) == 50
+
+
+def test_the_size_of_folders_counts_and_grows(tmp_path: Path) -> None:
+    folders = [media(tmp_path / "a", "1.jpg"), media(tmp_path / "b", "1.jpg", "2.jpg", "3.jpg")]
+    showing = before(folders, settings=Settings(Exposure(Mode.PRE)))
+    assert [share.weight for share in showing.exposure().values()] == [18933, 46603]
+
+    media(folders[0], "2.jpg", "3.jpg")
+    showing.look_again()
+
+    assert [share.weight for share in showing.exposure().values()] == [32768, 32768]
+
+
+def test_folders_with_one_name_are_told_apart_by_their_paths(tmp_path: Path) -> None:
+    left, right = media(tmp_path / "x/sea"), media(tmp_path / "y/sea")
+
+    assert names([left, right, tmp_path]) == [str(left), str(right), tmp_path.name]
+    with pytest.raises(WrongUsage, match="twice"):
+        Galleries([left, left])
+    with pytest.raises(WrongUsage, match="65 folders"):
+        Galleries([tmp_path / str(number) for number in range(65)])
+
+
+def test_every_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ChannelUnreachable) as refused:
+        Galleries([tmp_path / "one", media(tmp_path / "two"), tmp_path / "three"]).open()
+
+    assert [one["channel"] for one in refused.value.channels] == ["one", "three"]
+
+
+def test_cache_files_are_kept_and_grow_with_their_folder(folders: list[Path], tmp_path: Path) -> None:
+    def one_run() -> list[str]:
+        galleries = Galleries(folders, tmp_path / "cache")
+        galleries.open()
+        showing = Showing(galleries, SETTINGS, seed=1, dwell_ms=1000, count=4)
+        play(showing, VirtualPace(), look_every_ms=1500)
+        return shown(showing)
+
+    assert one_run() == ["s1.jpg", "h1.png", "s2.jpg", "h2.png"]
+    files = {path.name: path.read_bytes() for path in (tmp_path / "cache").iterdir()}
+    assert len(files) == 2
+    assert one_run() == ["s1.jpg", "h1.png", "s2.jpg", "h2.png"]
+    assert {path.name: path.read_bytes() for path in (tmp_path / "cache").iterdir()} == files
+    media(folders[0], "s0.jpg")
+    assert one_run() == ["s0.jpg", "h1.png", "s1.jpg", "h2.png"]
+
+
+def test_new_files_are_noticed_through_a_cache_as_well(folders: list[Path], tmp_path: Path) -> None:
+    galleries = Galleries(folders, tmp_path / "cache")
+    galleries.open()
+    showing = Showing(galleries, SETTINGS, seed=1, dwell_ms=1000)
+    showing.begin()
+    media(folders[0], "s0.jpg")
+    (folders[0] / "s1.jpg").unlink()
+
+    showing.look_again()
+
+    assert set(coming(showing, 8)) == {"s0.jpg", "s2.jpg", "s3.jpg", "h1.png", "h2.png"}
+
+
+def drawn(renderable: Any) -> str:
+    console = Console(width=250, record=True, file=open(os.devnull, "w"))  # noqa: SIM115, PTH123
+    with console.file:
+        console.print(renderable)
+    return console.export_text()
+
+
+def test_the_screen_shows_what_is_on_what_comes_and_who_gets_how_much(folders: list[Path]) -> None:
+    showing = before(folders)
+    assert "Nothing to show" in drawn(screen.picture(showing))
+    assert screen.line(showing) == "0:00.0  (nothing)"
+    showing.begin()
+    showing.advance(1250)
+
+    said = drawn(screen.picture(showing))
+
+    assert "h1.png" in said
+    assert "hills, base, item 2 of epoch 0" in said
+    assert "0:00.7 left" in said
+    assert "next: s2.jpg · h2.png · s3.jpg" in said
+    assert "50.0 %" in said
+    assert "q quit" in said
+    assert screen.line(showing) == f"0:01.0  {folders[1] / 'h1.png'}  (hills, 1000 ms)"
+    showing.press(Key.PAUSE)
+    showing.press(Key.PREV)
+    showing.press(Key.PREV)
+    paused = drawn(screen.picture(showing))
+    assert "paused" in paused
+    assert "There is nothing before this." in paused
+
+
+def test_names_of_files_cannot_command_the_terminal(tmp_path: Path) -> None:
+    showing = before([media(tmp_path / "x", "\x1b[2J[red].jpg")], count=1)
+    showing.begin()
+
+    said = drawn(screen.picture(showing))
+    showing.advance(5000)
+
+    assert "\x1b" not in said
+    assert r"\x1b[2J[red].jpg" in said
+    assert r"\x1b[2J[red].jpg" in drawn(tables.played(showing))
+
+
+@pytest.mark.parametrize(("ms", "text"), [(0, "0:00.0"), (999, "0:00.9"), (61_500, "1:01.5"), (3_600_000, "1:00:00.0")])
+def test_time_is_told_in_minutes_and_seconds(ms: int, text: str) -> None:
+    assert tables.clock(ms) == text
+
+
+@contextmanager
+def terminal() -> Iterator[tuple[int, int]]:
+    """Whoever types, and the keyboard."""
+    typing, keyboard = os.openpty()
+    try:
+        yield typing, keyboard
+    finally:
+        os.close(typing)
+        os.close(keyboard)
+
+
+def test_keys_are_read_as_they_are_pressed() -> None:
+    read, write = os.pipe()
+    clock = iter(range(1000))
+    pace = LivePace(read, steady_ms=lambda: next(clock))
+    slept: list[float] = []
+    pace._sleep = slept.append
+
+    os.write(write, b"N")
+    assert pace.wait(None) == "n"
+    os.write(write, b"\x1b[C")
+    assert pace.wait(None) == Key.NEXT
+    os.write(write, b"\x1b[D")
+    assert pace.wait(10_000) == Key.PREV
+    os.write(write, b" \xff")
+    assert pace.wait(None) == Key.PAUSE
+    assert pace.wait(None) not in tuple(Key)
+    assert pace.wait(0) is None
+    os.close(write)
+    assert pace.wait(1_000_000) is None
+    os.close(read)
+
+    assert len(slept) == 1
+    assert pace.wait(None) == Key.QUIT
+
+
+def test_without_a_keyboard_it_sleeps_until_it_is_time() -> None:
+    now = [5000]
+    slept: list[float] = []
+    pace = LivePace(steady_ms=lambda: now[0], sleep=slept.append)
+
+    now[0] = 5400
+    assert (pace.now(), pace.wait(1000), pace.wait(100)) == (400, None, None)
+
+    assert slept == [0.6, 0]
+
+
+def test_a_terminal_is_played_key_by_key_and_left_as_it_was(folders: list[Path]) -> None:
+    import termios
+
+    with terminal() as (typing, keyboard):
+        attributes = termios.tcgetattr(keyboard)
+        os.write(typing, b"nq")
+        ended = subprocess.run(
+            [sys.executable, "-m", "pendula", "playback", "play", *folders, "--json"],
+            stdin=keyboard,
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+        after = termios.tcgetattr(keyboard)
+
+    assert ended.returncode == 0, ended.stderr
+    assert [one.split(b'"', 1)[0].rsplit(b"/")[-1] for one in ended.stdout.split(b'"path":"')[1:]] == [
+        b"s1.jpg",
+        b"h1.png",
+    ]
+    assert after == attributes
+
+
+def test_fast_is_the_same_without_waiting(folders: list[Path]) -> None:
+    ended = pendula("play", *folders, "--fast", "--count", "3", "--json", "--dwell-ms", "2000")
+
+    first = record_of("s1.jpg", 0)
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.said["shown"][0] == {
+        "channel": "sea",
+        "ended_ms": 2000,
+        "id": first.id,
+        "path": str(folders[0] / "s1.jpg"),
+        "started_ms": 0,
+    }
+    assert [one["started_ms"] for one in ended.said["shown"]] == [0, 2000, 4000]
+    assert ended.said["exposure"] == {
+        "sea": {"ms": 4000, "shown": 2, "weight": 32768},
+        "hills": {"ms": 2000, "shown": 1, "weight": 32768},
+    }
+
+
+def test_a_live_player_tells_a_log_what_is_on(folders: list[Path]) -> None:
+    ended = pendula("play", *folders, "--count", "2", "--dwell-ms", "1")
+
+    assert ended.code == 0
+    assert [line.split("  ")[1] for line in ended.err.splitlines()] == [
+        str(folders[0] / "s1.jpg"),
+        str(folders[1] / "h1.png"),
+    ]
+    assert "2 pictures of 2 channels in 0:00.0" in ended.out
+
+
+def test_weights_decide_who_is_on_how_often(folders: list[Path], tmp_path: Path) -> None:
+    arguments = ("--fast", "--count", "8", "--json", "--weight", "sea=3", "--weight", "hills=1")
+
+    said = pendula("play", *folders, *arguments, "--cache", tmp_path / "cache").said
+
+    assert said == pendula("play", *folders, *arguments, "--mode", "MaE").said
+    assert {name: share["shown"] for name, share in said["exposure"].items()} == {"sea": 6, "hills": 2}
+
+
+def test_chance_begins_with_the_seed(folders: list[Path]) -> None:
+    def run(seed: int) -> list[int]:
+        arguments = ("--fast", "--count", "12", "--json", "--pick", "random", "--seed", seed)
+        return [one["id"] for one in pendula("play", *folders, *arguments).said["shown"]]
+
+    assert run(1) == run(1)
+    assert run(1) != run(2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--fast",), "--count"),
+        (("--weight", "see=3"), "did you mean sea?"),
+        (("--weight", "sea"), "no channel"),
+        (("--weight", "sea=lots"), "no number"),
+        (("--weight", "sea=NaN"), "no number"),
+        (("--weight", "sea=1", "--mode", "EqE"), "--weight is for"),
+        (("--mode", "none"), "--mode"),
+        (("--pick", "none"), "--pick"),
+        (("--count", "0"), "--count"),
+        (("--dwell-ms", "0"), "--dwell-ms"),
+        (("--dwell-ms", "86400001"), "--dwell-ms"),
+        (("--seed", "-1"), "--seed"),
+        (("--seed", str(2**64)), "--seed"),
+    ],
+)
+def test_wrong_usage_of_play_is_exit_2(arguments: tuple[str, ...], said: str, folders: list[Path]) -> None:
+    ended = pendula("play", *folders, *arguments)
+
+    assert (ended.code, ended.out) == (2, "")
+    assert said in ended.err
+
+
+def test_a_folder_that_is_not_there_is_exit_1_and_a_cache_that_cannot_be_written_exit_3(
+    folders: list[Path], tmp_path: Path
+) -> None:
+    missing = pendula("play", tmp_path / "none", "--fast", "--count", "1", "--json")
+    unwritable = pendula("play", *folders, "--fast", "--count", "1", "--cache", folders[0] / "s1.jpg", "--json")
+
+    assert (missing.code, missing.error["code"]) == (1, "channel_unreachable")
+    assert (unwritable.code, unwritable.error["code"]) == (3, "cache_unreachable")

@@ -1,0 +1,168 @@
+"""A saved programme goes on as if nothing had happened, whatever the hash seed; and its state stays small."""
+
+import json
+import os
+import subprocess
+import sys
+from hashlib import sha256
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pendula.playback.generator import Channel
+from pendula.playback.model import Exposure, Mode, Nae, Pick, PickMode, Record, Settings
+from pendula.playback.records import MemoryShelf
+from pendula.playback.scheduler import Scheduler
+from tests.playback.histories import Duet, public
+from tests.playback.oracle import Artwork, Fault, Slot
+from tests.playback.shelves import ids, listed
+from tests.playback.worlds import RoughShelf, settings, shelf, some_slots, some_wishes
+
+ROOT = Path(__file__).resolve().parents[2]
+STATE_MOST = 64 * 1024
+
+
+def lived(random: Random) -> tuple[Scheduler, list[Channel]]:
+    """A scheduler after a short life, and its channels."""
+    channels = [Channel(name, shelf(some_slots(random))) for name in "abc"[: random.randrange(4)]]
+    scheduler = Scheduler(channels, settings(some_wishes(random)), seed=random.randrange(2**64))
+    for _ in range(random.randrange(25)):
+        match random.randrange(6):
+            case 0:
+                scheduler.nae_insert(Record(random.randrange(12), 0))
+            case 1:
+                scheduler.prev()
+            case 2 if random.randrange(3) == 0 and (item := scheduler.now()) and item.epoch_id == scheduler.epoch_id:
+                scheduler.ban(item)
+            case _:
+                scheduler.take(random.randrange(6))
+    return scheduler, channels
+
+
+def continued(scheduler: Scheduler) -> list[object]:
+    """What comes of the same calls from here on, down to the state."""
+    scheduler.nae_insert(Record(950, 7))
+    seen: list[object] = [public(item) for item in (scheduler.prev(), scheduler.now(), *scheduler.take(70))]
+    scheduler.reset("on")
+    seen += [public(item) for item in (*scheduler.take(20), scheduler.prev())]
+    # Diagnostics tell what happened before; they decide nothing and are not kept.
+    return [*seen, {**scheduler.stats(), "diagnostics": None}, scheduler.state_dict()]
+
+
+@pytest.mark.req("PLAY-API-7")
+@given(st.integers(0, 2**32))
+def test_a_restored_scheduler_goes_on_exactly_as_the_saved_one(number: int) -> None:
+    scheduler, channels = lived(Random(number))
+    text = json.dumps(scheduler.state_dict())
+
+    restored = Scheduler.from_state(json.loads(text), channels)
+
+    assert json.dumps(restored.state_dict()) == text
+    assert continued(restored) == continued(scheduler)
+
+
+@pytest.mark.req("PLAY-API-7")
+def test_it_can_be_restored_after_every_single_call() -> None:
+    rough: list[Slot] = [Artwork(31, 3), Fault.DAMAGED, Artwork(32, 2), Fault.UNREADABLE]
+    channels = [ids("a", 1, 2, 3), ids("b", 3), Channel("c", RoughShelf(rough))]
+    saved = whole = Scheduler(channels, Settings(pick=Pick(PickMode.RANDOM, 3), lookahead=3), seed=4)
+    saved = Scheduler.from_state(whole.state_dict(), channels)
+    for call in range(120):
+        for scheduler in (whole, saved):
+            if call % 4 == 0:
+                scheduler.nae_insert(Record(900 + call % 3, call))
+        assert public(saved.next()) == public(whole.next())
+        saved = Scheduler.from_state(saved.state_dict(), channels)
+        assert saved.state_dict() == whole.state_dict()
+
+
+def crowd(named: str, records: int = 60) -> list[Channel]:
+    return [
+        Channel(named.format(number), MemoryShelf(listed(range(number * 1000, number * 1000 + records))))
+        for number in range(64)
+    ]
+
+
+def as_json(scheduler: Scheduler) -> int:
+    return len(json.dumps(scheduler.state_dict(), ensure_ascii=False, separators=(",", ":")).encode())
+
+
+@pytest.mark.req("PLAY-API-7")
+@pytest.mark.parametrize("pick", [Pick(), Pick(PickMode.RANDOM, 8192)])
+@pytest.mark.parametrize("mode", Mode)
+def test_a_state_is_at_most_64_kib(pick: Pick, mode: Mode) -> None:
+    channels = crowd("https://example.org/channels/{:03}")
+    huge = {channel.id: 2**62 + number for number, channel in enumerate(channels)}
+    exposure = Exposure(mode, {}, huge, huge) if mode is Mode.PRE else Exposure(mode)
+    scheduler = Scheduler(channels, Settings(exposure, pick, nae=Nae(cap=32), preserve_history=True), seed=2**64 - 1)
+    largest = 0
+    scheduler.take(100_000)
+    for call in range(150):
+        for number in range(32):
+            scheduler.nae_insert(Record(2**64 - 1 - number - 40 * (call % 7), 2**62))
+        scheduler.take(1 + call % 5)
+        if call % 50 == 30:
+            scheduler.reset("now and then")
+        largest = max(largest, as_json(scheduler))
+    assert 16 * 1024 < largest <= STATE_MOST
+
+
+@pytest.mark.req("PLAY-API-7")
+def test_a_state_with_many_bans_is_at_most_64_kib() -> None:
+    scheduler = Scheduler(crowd("{}", 40), Settings(preserve_history=True), seed=1)
+    for _ in range(300):
+        scheduler.take(3)
+        if (item := scheduler.now()) is not None and item.channel is not None:
+            scheduler.ban(item)
+    scheduler.take(40)
+
+    assert as_json(scheduler) <= STATE_MOST
+
+
+def digest_of_histories() -> str:
+    """One digest over many histories: items, states, statistics, diagnostics."""
+    seen: list[object] = []
+    for number in range(60):
+        random = Random(number)
+        scheduler, _ = lived(random)
+        seen.append(scheduler.state_dict())
+        seen.append(scheduler.stats())
+        seen.append([(diagnostic.code, dict(diagnostic.facts)) for diagnostic in scheduler.diagnostics()])
+        with scheduler.update():
+            for name in ("x", "y", "z"):
+                scheduler.follow(name, listed(range(3)))
+            scheduler.configure(exposure=Exposure(Mode.MAE, {}, {}, {}))
+        seen.append([repr(public(item)) for item in scheduler.take(40)])
+        seen += [scheduler.stats(), scheduler.state_dict()]
+    # As it is written: the order of members counts too.
+    return sha256(json.dumps(seen).encode()).hexdigest()
+
+
+@pytest.mark.req("PLAY-LOOK-7")
+def test_hash_seeds_change_nothing() -> None:
+    program = "from tests.playback.test_restoring import digest_of_histories as d; print(d(), hash('a channel'))"
+    places = [str(ROOT), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]
+    found = []
+    for seed in ("0", "1", "4294967295"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(reversed(places))}
+        done = subprocess.run(
+            [sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+        )
+        found.append(done.stdout.split())
+
+    assert len({digest for digest, _ in found}) == 1
+    assert len({hashed for _, hashed in found}) == 3
+    assert found[0][0] == digest_of_histories()
+
+
+@pytest.mark.req("PLAY-API-7")
+def test_a_history_can_be_saved_and_restored_at_any_call() -> None:
+    random = Random(1)
+    duet = Duet.drawn(random)
+    for _ in range(5):
+        duet.restore()
+        duet.compare(whole=True)
+    assert duet.calls == ["restore"] * 5

@@ -1,0 +1,315 @@
+"""Whole files: goldens through calls, channels from records, caches and folders, the same run with a journal."""
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pendula.documents import Document, Format, from_value, read_bytes
+from pendula.kernel.canonical import encode
+from pendula.kernel.disk import RealDisk
+from pendula.kernel.errors import WrongUsage
+from pendula.kernel.journal import FileJournal
+from pendula.kernel.replay import replay
+from pendula.playback.cache import write_cache
+from pendula.playback.engine import Player
+from pendula.playback.loading import ChannelSpec, read_spec
+from pendula.playback.model import Record
+from pendula.playback.opening import ChannelUnreachable, opened
+from pendula.playback.reasons import UnknownItem, reason_in
+from pendula.playback.recording import Recording, Tape
+from pendula.playback.records import pack
+from pendula.playback.running import RunResult, calls_of, programme_of, run_calls, run_document
+from tests.playback.program import HIST, NAE_E, PICK_D, media
+
+A: Any = {"id": "a", "records": [{"id": 1, "ts": 2}, {"id": 2, "ts": 1}]}
+
+
+def document(text: str) -> Document:
+    return read_bytes(text.encode(), Format.YAML, "file")
+
+
+def ids(items: Any) -> list[int | None]:
+    return [None if item is None else item["id"] for item in items]
+
+
+def kept(folder: Path, channel: str, *numbers: int) -> Path:
+    """A cache file with these records, the first the newest."""
+    disk = RealDisk(folder)
+    write_cache(disk, f"{channel}.pch", channel, [pack(Record(id, -at)) for at, id in enumerate(numbers)])
+    disk.close()
+    return folder / f"{channel}.pch"
+
+
+@pytest.mark.req("PLAY-NAE-8")
+@pytest.mark.req("PLAY-FILE-3")
+def test_golden_nae_e_end_to_end() -> None:
+    result = run_document(document(NAE_E))
+
+    nae = [item["id"] if item["origin"] == "base" else -item["id"] for item in _items(result)]
+    assert nae == [
+        *(-900, 1, 11, 2, -901, -900, -901, 12, -900, 3, -901, 13),
+        *(4, 11, -900, 1, 12, 2, 13, 3, 11, 4, -901, 12),
+    ]
+    assert {item["channel"] for item in _items(result)} == {"a", "b", None}
+    assert all((item["channel"] is None) == (item["origin"] == "nae") for item in _items(result))
+    assert [item["ordinal"] for item in _items(result)] == list(range(1, 25))
+
+
+@pytest.mark.req("PLAY-PICK-2")
+def test_golden_pick_d() -> None:
+    result = run_document(document(PICK_D), count=24)
+
+    expected = "4 2 11 3 2 3 13 3 2 3 12 4 2 1 11 3 2 4 11 3 4 3 13 2"
+    assert ids(result.items) == [int(id) for id in expected.split()]
+
+
+@pytest.mark.req("PLAY-HIST-2")
+@pytest.mark.req("PLAY-HIST-3")
+def test_golden_hist_through_calls() -> None:
+    first, back, on = [call["items"] for call in _calls(run_document(document(HIST)))]
+
+    assert ids(first)[-4:] == [302, 103, 203, 303]
+    assert ids(back) == [203, 103, 302, None, None]
+    assert ids(on) == [103, 203, 303, 104, 204]
+
+
+@pytest.mark.req("PLAY-FILE-3")
+def test_every_call_has_its_name_and_what_it_gave() -> None:
+    calls: list[Any] = [
+        "next",
+        {"prev": 1},
+        {"peek": 2},
+        {"nae_insert": {"id": 9, "ts": 0}},
+        {"reset": "now"},
+        {"set": {}},
+    ]
+    more: list[Any] = [
+        {"set": {"history": 5}},
+        {"nae_insert": {}},
+        {"set": {"nae": {"enabled": False}}},
+        {"nae_insert": {}},
+    ]
+
+    result = run_document(from_value({"seed": 1, "channels": [A], "calls": calls + more}))
+
+    assert [call["call"] for call in _calls(result)] == [
+        *("next", "prev", "peek", "nae_insert", "reset", "set", "set", "nae_insert", "set", "nae_insert")
+    ]
+    assert ids(_calls(result)[1]["items"]) == [None]
+    assert ids(_calls(result)[2]["items"]) == [2, 1]
+    assert [call["result"] for call in _calls(result)[3:]] == [
+        *("INSERTED", {"epoch_id": 1}, {"epoch_id": 1}, {"epoch_id": 2}, "REJECTED", {"epoch_id": 3}, "DISABLED")
+    ]
+    assert sorted(result.as_json()) == ["calls", "items", "stats"]
+
+
+@pytest.mark.req("PLAY-LOOK-5")
+def test_without_anything_to_show_every_next_is_none() -> None:
+    result = run_document(from_value({"seed": 1, "channels": []}), count=3)
+
+    assert result.calls == [{"call": "next", "items": [None, None, None]}]
+    assert result.items == []
+
+
+@pytest.mark.req("PLAY-LOOK-5")
+def test_none_stands_in_the_call_and_not_among_the_items() -> None:
+    # The first of two artworks comes up for certain; then chance decides, and a step without luck gives nothing.
+    calls: list[Any] = [
+        {"nae_insert": {"id": 8, "ts": 0}},
+        {"nae_insert": {"id": 9, "ts": 0}},
+        {"next": 12},
+        {"next": 2},
+    ]
+
+    result = run_document(from_value({"seed": 1, "channels": [], "lookahead": 1, "calls": calls}))
+
+    given = ids(_calls(result)[2]["items"])
+    assert len(given) == 12
+    assert None in given[: given.index(next(id for id in reversed(given) if id is not None))]
+    assert ids(result.items) == [id for id in given + ids(_calls(result)[3]["items"]) if id is not None]
+
+
+@pytest.mark.req("PLAY-FILE-2")
+def test_count_and_calls_exclude_each_other() -> None:
+    with pytest.raises(WrongUsage, match="calls of its own"):
+        run_document(document(NAE_E), count=3)
+    for count in (None, -1, 10_000_001):
+        with pytest.raises(WrongUsage, match="--count"):
+            run_document(document(PICK_D), count=count)
+
+
+def test_a_run_is_made_in_handfuls_that_nobody_notices(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = run_document(document(PICK_D), count=100)
+    told: list[int] = []
+    monkeypatch.setattr("pendula.playback.running.STEP", 7)
+
+    spec = read_spec(document(PICK_D))
+    handful = run_calls(calls_of(spec, 100), programme_of(spec, Path()), told.append)
+
+    assert handful == whole
+    assert told == [*range(7, 100, 7), 100]
+
+
+@pytest.mark.req("PLAY-RNG-5")
+def test_a_file_without_a_seed_tells_the_one_it_got() -> None:
+    seeds = {run_document(from_value({"channels": [A]}), count=1).stats["global_seed"] for _ in range(4)}
+
+    assert len(seeds) > 1
+
+
+def test_channels_come_from_records_caches_and_folders(tmp_path: Path) -> None:
+    kept(tmp_path, "b", 11, 12)
+    media(tmp_path / "pictures", "new.jpg", "old.png")
+    channels: list[Any] = [A, {"id": "b", "cache": "b.pch"}, {"id": "c", "folder": "pictures"}]
+
+    result = run_document(from_value({"seed": 1, "channels": channels}), tmp_path, 6)
+
+    assert [item["channel"] for item in _items(result)] == ["a", "b", "c"] * 2
+    assert ids(result.items)[:2] == [1, 11]
+    assert result.stats["block_reads"] == 1
+
+
+@pytest.mark.req("PLAY-CACHE-9")
+def test_a_corrupt_cache_is_set_aside_and_the_others_play_on(tmp_path: Path) -> None:
+    path = kept(tmp_path, "b", 11, 12)
+    path.write_bytes(b"XXXX" + path.read_bytes()[4:])
+    channels: list[Any] = [A, {"id": "b", "cache": str(path)}]
+
+    result = run_document(from_value({"seed": 1, "channels": channels}), count=4)
+
+    diagnostics: Any = result.stats["diagnostics"]
+    assert ids(result.items) == [1, 2, 1, 2]
+    assert result.stats["weights"] == {"a": 65536, "b": 0}
+    assert [(one["code"], one["facts"]["channel"]) for one in diagnostics] == [("CorruptCache", "b")]
+    assert [one.name for one in tmp_path.iterdir()] == ["b.pch.bad"]
+
+
+def test_everything_that_is_not_there_is_refused_at_once_and_nothing_is_touched(tmp_path: Path) -> None:
+    corrupt = kept(tmp_path, "b", 11)
+    corrupt.write_bytes(b"?")
+    specs = [
+        ChannelSpec("b", cache="b.pch"),
+        ChannelSpec("gone", cache="gone.pch"),
+        ChannelSpec("folder", cache="."),
+        ChannelSpec("far", folder="far"),
+        ChannelSpec("file", folder="b.pch"),
+        ChannelSpec("zero", cache="a\0b"),
+        ChannelSpec("zero too", folder="a\0b"),
+    ]
+
+    with pytest.raises(ChannelUnreachable) as refused:
+        opened(specs, tmp_path)
+
+    assert [one["channel"] for one in refused.value.channels] == [spec.id for spec in specs[1:]]
+    assert refused.value.channels[0]["path"] == str(tmp_path / "gone.pch")
+    assert "channel 'gone'" in refused.value.message
+    assert corrupt.read_bytes() == b"?"
+
+
+@pytest.mark.req("PLAY-EXP-4")
+def test_folders_bring_their_size_for_proportional_exposure(tmp_path: Path) -> None:
+    media(tmp_path / "large", *(f"{number}.jpg" for number in range(9)))
+    media(tmp_path / "small", "1.jpg")
+    channels: list[Any] = [{"id": "l", "folder": "large"}, {"id": "s", "folder": "small"}]
+    exposure: dict[str, Any] = {"mode": "PrE", "p_max": 1}
+
+    def weights(exposure: Any, *calls: Any) -> Any:
+        file = {"seed": 1, "channels": channels, "exposure": exposure, "calls": [*calls]}
+        return run_document(from_value(file), tmp_path).stats["weights"]
+
+    assert weights(exposure) == {"l": 58982, "s": 6554}
+    assert weights({**exposure, "total_count": {"l": 1}}) == {"l": 32768, "s": 32768}
+    assert weights({**exposure, "mode": "EqE"}, {"set": {"exposure": {"mode": "PrE"}}}) == {"l": 58982, "s": 6554}
+
+
+def test_what_a_folder_leaves_out_is_told_with_its_channel(tmp_path: Path) -> None:
+    media(tmp_path, "a.jpg")
+    (tmp_path / "b.jpg").symlink_to(tmp_path / "nowhere.jpg")
+
+    channels, told = opened([ChannelSpec("c", folder=".")], tmp_path)
+
+    assert channels[0].shelf.count == 1
+    assert [(one.facts["channel"], one.facts["file"]) for one in told] == [("c", "b.jpg")]
+
+
+@pytest.mark.req("PLAY-LOOK-7")
+@pytest.mark.parametrize("text", [NAE_E, HIST, PICK_D.replace("seed: 1\n", "seed: 1\ncalls: [{next: 200}]\n")])
+def test_a_journal_changes_nothing_and_is_verified_by_replay(text: str, tmp_path: Path) -> None:
+    spec = read_spec(document(text + "preserve_history: true\n"))
+
+    recorded(spec, tmp_path)
+
+
+@pytest.mark.req("PLAY-LOOK-7")
+def test_a_journal_of_caches_with_damage_folders_and_every_call(tmp_path: Path) -> None:
+    path = kept(tmp_path, "b", *range(100, 220))
+    data = bytearray(path.read_bytes())
+    for at in (3, 60, 61, 62):
+        data[4096 * (1 + at // 51) + at % 51 * 80] ^= 1
+    path.write_bytes(data)
+    media(tmp_path / "pictures", "1.jpg", "2.jpg")
+    calls: list[Any] = [
+        *({"next": 150}, {"prev": 40}, {"peek": 9}, "next", {"reset": "x"}, {"next": 70}, {"nae_insert": {"id": 1}}),
+        *({"nae_insert": {"id": 7, "ts": 1, "dwell_ms": 5}}, {"nae_insert": {"id": -7}}, {"set": {"lookahead": 3}}),
+        *({"set": {"pick": {"mode": "random"}, "exposure": {"mode": "PrE", "alpha": Decimal("0.25")}}}, {"next": 90}),
+    ]
+    channels: list[Any] = [A, {"id": "b", "cache": "b.pch"}, {"id": "c", "folder": "pictures"}]
+    spec = read_spec(from_value({"seed": 3, "channels": channels, "calls": calls}))
+
+    result = recorded(spec, tmp_path)
+
+    diagnostics: Any = result.stats["diagnostics"]
+    assert {one["code"] for one in diagnostics} == {"BadRecord", "UnreadableChannel"}
+
+
+def recorded(spec: Any, base: Path) -> RunResult:
+    """The run with a journal: the same bytes as without, and a replay that agrees."""
+    calls = calls_of(spec, None)
+    plain = run_calls(calls, programme_of(spec, base))
+    programme = programme_of(spec, base, Tape)
+    with Recording(programme, RealDisk(base / "journal")) as recording:
+        kept = run_calls(calls, programme, heard=recording.heard)
+    assert encode(kept.as_json()) == encode(plain.as_json())
+    report = replay(FileJournal.open(RealDisk(base / "journal")), lambda _: Player)
+    assert report.first_difference is None
+    assert report.commands > 0
+    return plain
+
+
+def test_a_player_that_gave_something_else_would_be_noticed(tmp_path: Path) -> None:
+    spec = read_spec(document(HIST))
+    programme = programme_of(spec, tmp_path, Tape)
+
+    with Recording(programme, RealDisk(tmp_path / "journal")) as recording:
+        programme.next()
+        with pytest.raises(AssertionError, match="the run gave"):
+            run_calls(calls_of(spec, None), programme, heard=recording.heard)
+
+
+@pytest.mark.parametrize(("epoch", "ordinal"), [(0, 1), (0, 9), (0, 24), (0, 32), (1, 2)])
+def test_an_item_is_explained_whenever_it_came(epoch: int, ordinal: int) -> None:
+    spec = read_spec(document(NAE_E + "  - reset: x\n  - next: 2\nhistory: 1\n"))
+
+    found = reason_in(programme_of(spec, Path()), calls_of(spec, None), epoch, ordinal)
+
+    assert (found.item.epoch_id, found.item.ordinal) == (epoch, ordinal)
+    assert found.reason.facts["id"] == found.item.id
+    assert found.reason.code == ("new_artwork" if found.item.channel is None else "turn_of_channel")
+
+
+@pytest.mark.parametrize(("epoch", "ordinal"), [(0, 0), (0, -1), (0, 33), (1, 1)])
+def test_an_item_that_never_came_is_unknown(epoch: int, ordinal: int) -> None:
+    spec = read_spec(document(NAE_E))
+
+    with pytest.raises(UnknownItem, match="32 of epoch 0"):
+        reason_in(programme_of(spec, Path()), calls_of(spec, None), epoch, ordinal)
+
+
+def _items(result: RunResult) -> list[Any]:
+    return list(result.items)
+
+
+def _calls(result: RunResult) -> list[Any]:
+    return list(result.calls)

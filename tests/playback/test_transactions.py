@@ -1,0 +1,295 @@
+"""Every material change is exactly one reset, a group of changes is one, and no change is none."""
+
+from collections.abc import Callable
+from decimal import Decimal
+
+import msgspec
+import pytest
+
+from pendula.playback import nae, saving
+from pendula.playback.generator import Channel
+from pendula.playback.model import (
+    Exposure,
+    InvalidParameter,
+    Mode,
+    Nae,
+    Pick,
+    PickMode,
+    Record,
+    Settings,
+    TooManyChannels,
+    UnknownChannel,
+)
+from pendula.playback.programme import NotShown, Programme
+from pendula.playback.records import MemoryShelf
+from tests.playback.oracle import Artwork, Fault, Slot
+from tests.playback.shelves import ids, listed, manual, shown
+from tests.playback.worlds import RoughShelf
+
+Change = Callable[[Programme], None]
+PAIR = (ids("a", *range(1, 9)), ids("b", 11, 12, 13))
+
+
+def exposed(**changes: object) -> Change:
+    return lambda programme: programme.configure(
+        exposure=msgspec.structs.replace(programme.snapshot.settings.exposure, **changes)
+    )
+
+
+def configured(**changes: object) -> Change:
+    return lambda programme: programme.configure(**changes)  # type: ignore[arg-type]
+
+
+SETTINGS: dict[str, Change] = {
+    "mode": exposed(mode=Mode.MAE),
+    "manual_weight": exposed(manual_weights={"a": Decimal(3), "b": Decimal(1)}),
+    "total_count": exposed(total_count={"a": 9}),
+    "recent_count": exposed(recent_count={"b": 9}),
+    "alpha": exposed(alpha=Decimal("0.5")),
+    "p_min": exposed(p_min=Decimal("0.01")),
+    "p_max": exposed(p_max=Decimal("0.5")),
+    "pick mode": configured(pick=Pick(PickMode.RANDOM)),
+    "r": configured(pick=Pick(r=7)),
+    "history": configured(history=31),
+    "lookahead": configured(lookahead=31),
+    "nae off": configured(nae=Nae(enabled=False)),
+    "cap": configured(nae=Nae(cap=31)),
+    "preserve_history": configured(preserve_history=True),
+}
+CONTENTS: dict[str, Change] = {
+    "more records": lambda programme: programme.refresh("a", MemoryShelf(listed(range(1, 10)))),
+    "as many other records": lambda programme: programme.refresh("a", MemoryShelf(listed(range(21, 29)))),
+    "another payload": lambda programme: programme.refresh(
+        "a", MemoryShelf([*listed(range(1, 8)), Record(8, 999_993, payload=b"\1" * 32)])
+    ),
+    "no records": lambda programme: programme.refresh("a", MemoryShelf([])),
+}
+ONCE: dict[str, Change] = {
+    "follow": lambda programme: programme.follow("c", MemoryShelf([])),
+    "unfollow": lambda programme: programme.unfollow("a"),
+    "ban": lambda programme: programme.ban(programme.history[-1]),
+}
+
+
+def running() -> Programme:
+    programme = Programme(PAIR, seed=1)
+    programme.nae_insert(Record(900, 0))
+    programme.take(40)
+    return programme
+
+
+def all_of(*tables: dict[str, Change]) -> list[object]:
+    return [pytest.param(change, id=name) for table in tables for name, change in table.items()]
+
+
+@pytest.mark.req("PLAY-SNAP-1")
+@pytest.mark.req("PLAY-SNAP-2")
+@pytest.mark.req("PLAY-API-3")
+@pytest.mark.parametrize("change", all_of(SETTINGS, CONTENTS, ONCE))
+def test_a_material_change_is_exactly_one_reset_and_a_reset_empties_all(change: Change) -> None:
+    programme = running()
+
+    change(programme)
+
+    generator = programme.generator
+    assert (programme.epoch_id, programme.resets) == (1, 1)
+    assert not programme.lookahead
+    assert generator.pool == nae.EMPTY
+    assert generator.last_id is None
+    assert not any(generator.round.credits_at(generator.round.taken))
+    assert not any(generator.cursors)
+    assert bool(programme.history) == programme.snapshot.settings.preserve_history
+    fresh = Programme(programme.snapshot.channels, programme.snapshot.settings, seed=1)
+    fresh.reset("the same epoch")
+    assert generator.nae_draws.state == fresh.generator.nae_draws.state
+    assert generator.pick_draws.state == fresh.generator.pick_draws.state
+
+
+@pytest.mark.req("PLAY-SNAP-2")
+@pytest.mark.parametrize("change", all_of(SETTINGS, CONTENTS))
+def test_what_is_so_already_is_no_change(change: Change) -> None:
+    programme = running()
+    change(programme)
+    programme.take(5)
+    before = saving.save(programme)
+
+    change(programme)
+
+    assert saving.save(programme) == before
+
+
+@pytest.mark.req("PLAY-SNAP-2")
+def test_a_number_in_another_spelling_is_no_change() -> None:
+    programme = Programme(PAIR, Settings(exposure=manual(a="0.5", b="30")), seed=1)
+
+    programme.configure(exposure=manual(a="0.50", b="3E1"))
+    programme.configure()
+
+    assert programme.epoch_id == 0
+
+
+@pytest.mark.req("PLAY-SNAP-4")
+def test_five_follows_and_another_mode_are_one_reset() -> None:
+    programme = running()
+
+    with programme.update():
+        for name in "vwxyz":
+            programme.follow(name, MemoryShelf(listed(range(5))))
+        programme.configure(exposure=Exposure(Mode.PRE))
+        assert programme.epoch_id == 0
+
+    assert (programme.epoch_id, programme.resets) == (1, 1)
+    assert programme.generator.names == ("a", "b", *"vwxyz")
+
+
+@pytest.mark.req("PLAY-SNAP-4")
+def test_a_transaction_within_another_belongs_to_it() -> None:
+    programme = running()
+
+    with programme.update():
+        with programme.update():
+            programme.unfollow("a")
+        programme.reset("asked for")
+        programme.configure(history=3)
+
+    assert programme.epoch_id == 1
+
+
+class Stopped(Exception):
+    pass
+
+
+@pytest.mark.req("PLAY-SNAP-4")
+def test_a_transaction_that_fails_leaves_everything_as_it_was() -> None:
+    programme = running()
+    before = saving.save(programme)
+
+    with pytest.raises(Stopped), programme.update():
+        programme.unfollow("a")
+        programme.follow("c", MemoryShelf([]))
+        programme.reset("asked for")
+        programme.configure(lookahead=2)
+        raise Stopped
+
+    assert saving.save(programme) == before
+    programme.configure(history=32)
+    assert saving.save(programme) == before
+
+
+@pytest.mark.req("PLAY-SNAP-4")
+def test_changes_that_cancel_out_are_no_reset() -> None:
+    programme = running()
+
+    with programme.update():
+        programme.follow("c", MemoryShelf([]))
+        programme.configure(history=3)
+        programme.unfollow("c")
+        programme.configure(history=32)
+
+    assert programme.epoch_id == 0
+
+
+@pytest.mark.req("PLAY-SNAP-4")
+def test_a_refused_change_within_a_transaction_is_left_out_of_it() -> None:
+    programme = running()
+
+    with programme.update():
+        with pytest.raises(InvalidParameter):
+            programme.configure(history=3, lookahead=0)
+        with pytest.raises(UnknownChannel):
+            programme.unfollow("nobody")
+        programme.configure(nae=Nae(cap=5))
+
+    assert programme.snapshot.settings == Settings(nae=Nae(cap=5))
+    assert programme.epoch_id == 1
+
+
+def test_several_bans_in_one_transaction_ban_the_records_that_were_shown() -> None:
+    programme = Programme((ids("a", *range(1, 9)),), seed=1)
+    first, second, _, fourth = programme.take(4)
+
+    with programme.update():
+        for item in (second, first, fourth):
+            programme.ban(item)
+
+    assert programme.epoch_id == 1
+    assert shown(programme.take(6)) == [3, 5, 6, 7, 8, 3]
+
+
+def test_a_ban_holds_until_the_channel_has_other_contents() -> None:
+    programme = Programme((ids("a", 1, 2, 3),), seed=1)
+    [first] = programme.take(1)
+    programme.ban(first)
+    [second] = programme.take(1)
+    programme.ban(second)
+    assert shown(programme.take(3)) == [3, 3, 3]
+    with pytest.raises(NotShown):
+        programme.ban(first)
+
+    programme.refresh("a", MemoryShelf(listed([1, 2, 4])))
+
+    assert shown(programme.take(3)) == [1, 2, 4]
+    assert programme.epoch_id == 3
+
+
+def test_a_banned_new_artwork_leaves_the_pool_without_a_reset() -> None:
+    programme = Programme(settings=Settings(lookahead=1), seed=1)
+    programme.nae_insert(Record(900, 0))
+    programme.nae_insert(Record(901, 0))
+    [item] = programme.take(1)
+
+    programme.ban(item)
+
+    assert [entry.id for level in programme.generator.pool for entry in level] == [901]
+    assert programme.epoch_id == 0
+
+
+@pytest.mark.req("PLAY-SNAP-5")
+def test_a_kept_history_reaches_into_earlier_epochs() -> None:
+    programme = Programme(PAIR, Settings(history=6, lookahead=2, preserve_history=True), seed=1)
+    programme.take(3)
+    programme.reset("one")
+    programme.take(2)
+
+    assert [(item.epoch_id, item.ordinal) for item in programme.history] == [(0, 1), (0, 2), (0, 3), (1, 1), (1, 2)]
+    back = [programme.prev() for _ in range(5)]
+    assert [item and item.epoch_id for item in back] == [1, 0, 0, 0, None]
+    programme.configure(history=2)
+    assert [(item.epoch_id, item.ordinal) for item in programme.history] == [(1, 1), (1, 2)]
+    assert programme.now() == programme.history[0]
+    programme.configure(preserve_history=False)
+    assert not programme.history
+    assert programme.prev() is None
+
+
+@pytest.mark.req("PLAY-SNAP-6")
+@pytest.mark.req("PLAY-CACHE-9")
+def test_an_unreadable_channel_stays_out_until_it_is_refreshed() -> None:
+    slots: list[Slot] = [Artwork(21, 0), Fault.DAMAGED, Fault.DAMAGED, Fault.DAMAGED]
+    programme = Programme((ids("a", 1, 2, 3), Channel("c", RoughShelf(slots))), Settings(lookahead=1), seed=1)
+    assert shown(programme.take(6)) == [1, 21, 2, 3, 1, 2]
+    assert programme.epoch_id == 0
+    assert [diagnostic.code for diagnostic in programme.diagnostics] == ["BadRecord"] * 3 + ["UnreadableChannel"]
+
+    programme.configure(history=3)
+    assert programme.generator.weights == [65536, 0]
+    programme.refresh("c", RoughShelf(slots))
+
+    assert programme.epoch_id == 2
+    assert programme.generator.weights == [32768, 32768]
+
+
+@pytest.mark.req("PLAY-CACHE-1")
+def test_the_65th_channel_is_refused_and_the_64_stay() -> None:
+    programme = Programme([ids(str(number), number) for number in range(64)], seed=1)
+    programme.take(3)
+    before = saving.save(programme)
+
+    with pytest.raises(TooManyChannels) as refused:
+        programme.follow("one more", MemoryShelf([]))
+
+    assert refused.value.code == "too_many_channels"
+    assert (refused.value.value, refused.value.allowed) == (65, 64)
+    assert saving.save(programme) == before
+    with pytest.raises(TooManyChannels):
+        Programme([ids(str(number), number) for number in range(65)], seed=1)

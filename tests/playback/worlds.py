@@ -1,0 +1,147 @@
+"""Random channels and settings, in the words of the package and of the second scheduler; shelves with faults."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+from hashlib import sha256
+from random import Random
+
+from pendula.playback.model import Exposure, Mode, Nae, Pick, PickMode, Record, Settings
+from pendula.playback.records import UNREADABLE, MemoryShelf, Row, Shelf, pack
+from tests.playback.oracle import Artwork, Fault, Slot, Wishes
+
+NAMES = tuple("abcdefgh")
+IDS = (*range(12), 2**64 - 1, 2**63)
+TIMES = (-(2**63), -1, 0, 1, 1, 1, 2, 2**33, 2**63 - 1)
+
+
+class RoughShelf:
+    """Records as they lie, damaged and unreadable ones among them; `run` gives `stride` rows at a time."""
+
+    def __init__(self, slots: Sequence[Slot], stride: int = 7) -> None:
+        self._slots, self._stride = tuple(slots), stride
+        self.count = len(self._slots)
+        self.generation = int.from_bytes(sha256(repr(self._slots).encode()).digest()[:7], "big")
+
+    def run(self, at: int) -> Iterable[Row]:
+        return [self.record(place) for place in range(at, min(self.count, at + self._stride))]
+
+    def record(self, at: int) -> Row:
+        slot = self._slots[at]
+        if slot is Fault.UNREADABLE:
+            return UNREADABLE
+        if slot is Fault.DAMAGED:
+            return at, None, b"\xff" * 80
+        assert isinstance(slot, Artwork)
+        return at, slot.id, packed(slot)
+
+
+@lru_cache(maxsize=4096)
+def packed(work: Artwork) -> bytes:
+    return pack(record(work))
+
+
+def record(work: Artwork) -> Record:
+    return Record(
+        work.id,
+        work.ts,
+        work.kind,
+        work.format,
+        work.flags,
+        work.dwell_ms,
+        0,
+        work.storage_key,
+        work.payload,
+    )
+
+
+def shelf(slots: Sequence[Slot]) -> Shelf:
+    works = [slot for slot in slots if isinstance(slot, Artwork)]
+    if len({work.id for work in works}) == len(slots):
+        return MemoryShelf(map(packed, works))
+    return RoughShelf(slots)
+
+
+def settings(wishes: Wishes) -> Settings:
+    """The same wishes in the words of the package."""
+    exposure = Exposure(
+        Mode(wishes.mode),
+        {name: decimal(weight) for name, weight in wishes.manual.items()},
+        dict(wishes.total),
+        dict(wishes.recent),
+        decimal(wishes.alpha),
+        decimal(wishes.p_min),
+        decimal(wishes.p_max),
+    )
+    return Settings(
+        exposure,
+        Pick(PickMode(wishes.pick), wishes.r),
+        wishes.history,
+        wishes.lookahead,
+        Nae(wishes.nae, wishes.cap),
+        wishes.preserve,
+    )
+
+
+def decimal(number: Fraction) -> Decimal:
+    return Decimal(number.numerator) / Decimal(number.denominator)
+
+
+def some_work(random: Random, ids: Sequence[int] = IDS) -> Artwork:
+    return Artwork(
+        random.choice(ids),
+        random.choice(TIMES),
+        random.randrange(256),
+        random.randrange(256),
+        random.randrange(2**16),
+        random.randrange(2**32),
+        bytes([random.randrange(256)]) * 16,
+        bytes([random.randrange(256)]) * 32,
+    )
+
+
+def some_slots(random: Random) -> tuple[Slot, ...]:
+    """The records of a channel: mostly few, with ids that other channels have too; one in three has faults."""
+    shape = random.randrange(12)
+    if shape == 0:
+        return ()
+    if shape == 1:
+        first = random.randrange(5)
+        return tuple(Artwork(id, 10_000 - id) for id in range(first, first + random.choice((51, 60, 110))))
+    works = {work.id: work for work in (some_work(random) for _ in range(random.choice((1, 1, 2, 2, 3, 4, 7))))}
+    slots: list[Slot] = [*sorted(works.values(), key=lambda work: (work.ts, work.id), reverse=True)]
+    if random.randrange(3) == 0:
+        for _ in range(random.choice((1, 1, 2, 3))):
+            # A record that is there again is a fault too, and the only way to more than one skip in a row.
+            fault: Slot = random.choice((Fault.DAMAGED, Fault.DAMAGED, Fault.UNREADABLE, slots[0], slots[0]))
+            slots.insert(random.randrange(len(slots) + 1), fault)
+    return tuple(slots)
+
+
+def some_wishes(random: Random) -> Wishes:
+    least = Fraction(random.choice((1, 2, 5, 20)), 100)
+    return Wishes(
+        mode=random.choice(("EqE", "MaE", "PrE")),
+        manual={name: Fraction(random.choice((0, 0, 1, 1, 2, 5, -3, 10**6, Fraction(1, 8)))) for name in NAMES},
+        total={name: random.choice((0, 1, 50, 9000)) for name in NAMES},
+        recent={name: random.choice((0, 0, 1, 30)) for name in NAMES},
+        alpha=Fraction(random.choice((0, 35, 50, 100)), 100),
+        p_min=least,
+        p_max=random.choice((least, Fraction(2, 5), Fraction(1))),
+        pick=random.choice(("recency", "random")),
+        r=random.choice((1, 2, 3, 64, 8192)),
+        history=random.choice((1, 2, 3, 5, 32, 200)),
+        lookahead=random.choice((1, 1, 2, 3, 4, 8, 32, 100)),
+        nae=random.randrange(6) > 0,
+        cap=random.choice((1, 2, 4, 32, 64)),
+        preserve=random.randrange(4) == 0,
+    )
+
+
+def changed(random: Random, wishes: Wishes) -> Wishes:
+    """The wishes with one thing changed, or none."""
+    other = some_wishes(random)
+    name = random.choice(tuple(wishes.__dataclass_fields__))
+    return wishes if name in ("p_min", "p_max") else replace(wishes, **{name: getattr(other, name)})

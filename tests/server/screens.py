@@ -1,0 +1,67 @@
+"""Players to test the server with: how channels are filled, a player is made, asked and read."""
+
+import asyncio
+from base64 import b64encode
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import httpx
+import msgspec
+
+from pendula.server.playback import ROOM
+
+BASE = "/api/v1/playback"
+HALL = f"{BASE}/hall"
+HOUR_MS = 3_600_000
+PAYLOAD = b64encode(bytes(range(32))).decode()
+# The room without its living example.
+STILL = msgspec.structs.replace(ROOM, demo=None)
+
+
+def records(*ids: int) -> list[dict[str, Any]]:
+    """Records in this order, the first the newest."""
+    return [{"id": id, "ts": 10_000 - place} for place, id in enumerate(ids)]
+
+
+async def fill(client: httpx.AsyncClient, channel: str, *ids: int, **more: Any) -> Any:
+    response = await client.put(f"{BASE}/channels/{channel}", json={"records": records(*ids), **more})
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+async def make(client: httpx.AsyncClient, name: str = "hall", **changes: Any) -> httpx.Response:
+    """A player whose items stay for an hour, so that a test alone moves it on."""
+    body = {"name": name, "seed": 1, "channels": ["a", "b"], "dwell_ms": HOUR_MS, **changes}
+    return await client.post(BASE, json=body)
+
+
+async def hang(client: httpx.AsyncClient, **changes: Any) -> None:
+    """Two channels, and a player that follows them."""
+    await fill(client, "a", 1, 2, 3, 4)
+    await fill(client, "b", 11, 12, 13)
+    made = await make(client, **changes)
+    assert made.status_code == 201, made.text
+
+
+async def ask(client: httpx.AsyncClient, what: str, player: str = "hall", **body: Any) -> Any:
+    response = await client.post(f"{BASE}/{player}/{what}", json=body)
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+async def told(client: httpx.AsyncClient, what: str, player: str = "hall", **query: Any) -> Any:
+    response = await client.get(f"{BASE}/{player}/{what}", params=query)
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+async def shown(client: httpx.AsyncClient, count: int, player: str = "hall") -> list[int]:
+    """The ids that so many calls of `next` give."""
+    return [(await ask(client, "next", player))["answer"]["id"] for _ in range(count)]
+
+
+async def eventually(holds: Callable[[], Awaitable[bool]]) -> None:
+    """Ask again until it holds; a test that would hang fails instead."""
+    async with asyncio.timeout(20):
+        while not await holds():
+            await asyncio.sleep(0.005)

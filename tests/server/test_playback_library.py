@@ -1,0 +1,334 @@
+"""Channels of the library: uploaded, merged, read by many players, refreshed under their eyes, found again."""
+
+import shutil
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+from fastapi import FastAPI
+
+from pendula.kernel.disk import RealDisk
+from pendula.kernel.journal import FileJournal
+from pendula.kernel.replay import replay
+from pendula.playback.engine import Player
+from pendula.playback.model import TooManyChannels
+from pendula.playback.refresh import Page
+from pendula.server import library as library_module
+from pendula.server.frame import CHANNELS, DEMO, next_command
+from pendula.server.library import Library
+from pendula.server.playback import ROOM
+from pendula.server.settings import Settings, load
+from tests.playback.shelves import listed
+from tests.server.living import JSON, client_of, code_of, house_of, running
+from tests.server.screens import BASE, HALL, PAYLOAD, STILL, ask, eventually, fill, hang, make, records, shown, told
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def app(settings: Settings) -> AsyncIterator[FastAPI]:
+    async with running(settings, [STILL]) as app:
+        yield app
+
+
+@pytest.fixture
+async def client(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
+    async with client_of(app) as client:
+        yield client
+
+
+async def channel(client: httpx.AsyncClient, name: str) -> Any:
+    return (await client.get(f"{BASE}/channels/{name}")).json()
+
+
+async def _found(client: httpx.AsyncClient, name: str) -> bool:
+    return (await client.get(f"{BASE}/channels/{name}")).status_code == 200
+
+
+async def _records(client: httpx.AsyncClient, count: int) -> bool:
+    return bool((await told(client, "now"))["exposure"][0]["records"] == count)
+
+
+async def _is_on(client: httpx.AsyncClient, player: str) -> bool:
+    return (await told(client, "now", player))["item"] is not None
+
+
+# Uploads
+
+
+@pytest.mark.req("PLAY-CACHE-8")
+async def test_an_upload_is_merged_by_id_and_the_same_again_changes_nothing(client: httpx.AsyncClient) -> None:
+    first = await fill(client, "a", 1, 2)
+    again = await fill(client, "a", 1, 2)
+    more = await fill(client, "a", 3)
+    all_of_it = await fill(client, "a", 3, complete=True)
+
+    assert [one["written"] for one in (first, again, more, all_of_it)] == [True, False, True, True]
+    assert [one["channel"]["records"] for one in (first, again, more, all_of_it)] == [2, 2, 3, 1]
+    generations = [one["channel"]["generation"] for one in (first, again, more, all_of_it)]
+    assert generations == [generations[0], generations[0], generations[0] + 1, generations[0] + 2]
+    assert [one["name"] for one in (await client.get(f"{BASE}/channels")).json()["channels"]] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("record", "field"),
+    [
+        ({"id": 2**64, "ts": 0}, "id"),
+        ({"id": 1, "ts": 2**63}, "ts"),
+        ({"id": 1, "ts": 0, "kind": 256}, "kind"),
+        ({"id": 1, "ts": 0, "payload": "AAAA"}, "payload"),
+        ({"id": 1, "ts": 0, "storage_key": "?"}, "storage_key"),
+    ],
+)
+async def test_a_record_that_cannot_be_is_refused_with_its_place(
+    client: httpx.AsyncClient, record: dict[str, Any], field: str
+) -> None:
+    response = await client.put(f"{BASE}/channels/a", json={"records": [*records(7), record]})
+
+    assert (response.status_code, code_of(response)) == (422, "invalid_record")
+    assert response.json()["error"]["details"] | {"place": 1, "field": field} == response.json()["error"]["details"]
+    assert (await client.get(f"{BASE}/channels")).json() == {"channels": []}
+
+
+async def test_channels_that_are_not_there_are_said_so(client: httpx.AsyncClient) -> None:
+    for call in (client.get(f"{BASE}/channels/x"), client.post(f"{BASE}/channels/x/refresh", headers=JSON)):
+        response = await call
+
+        assert (response.status_code, code_of(response)) == (404, "not_found")
+    named = await client.put(f"{BASE}/channels/-x", json={"records": []})
+    assert (named.status_code, code_of(named)) == (422, "invalid_request")
+
+
+# Players and editions
+
+
+async def test_two_players_share_a_channel_and_both_hear_of_its_refresh(
+    app: FastAPI, client: httpx.AsyncClient
+) -> None:
+    await hang(client, channels=["b"])
+    old = (await channel(client, "b"))["generation"]
+    await make(client, "porch", channels=["b", "a"])
+    await make(client, "attic", channels=["a"])
+    await shown(client, 4)
+
+    done = await fill(client, "b", 14, 11, 12)
+
+    assert done["told"] == ["hall", "porch"]
+    assert await shown(client, 4) == [14, 11, 12, 13]
+    assert await shown(client, 4, "porch") == [14, 1, 11, 2]
+    # Nobody uses the old edition any more.
+    library = house_of(app).store("playback").outside
+    assert library.ask("record", {"channel": "b", "generation": old, "at": 0}) is None
+    assert library.ask("record", {"channel": "b", "generation": old + 1, "at": 0}) is not None
+    assert (await fill(client, "b", 14))["told"] == ["hall", "porch"]  # one record that its source has in all, not four
+    assert (await fill(client, "b", 14))["told"] == []
+
+
+def test_a_running_epoch_reads_the_edition_it_began_with(tmp_path: Path) -> None:
+    library = Library(tmp_path)
+    library.put("a", Page(listed((1, 2)), 2))
+    old = library.contents("a")
+    library.put("a", Page(listed((3,)), 3))
+    new = library.contents("a")
+
+    def read(edition: int, at: int) -> Any:
+        return library.ask("record", {"channel": "a", "generation": edition, "at": at})
+
+    assert (old.count, new.count, new.generation) == (2, 3, old.generation + 1)
+    assert all(read(old.generation, at) for at in range(2))
+    assert [read(old.generation, 2), read(new.generation, 3), read(new.generation, -1), read(77, 0)] == [None] * 4
+    library.release("a")
+    assert read(old.generation, 0) is None
+    assert read(new.generation, 2) is not None
+    assert [library.ask("other", {"at": 0}), library.ask("record", "nonsense")] == [None, None]
+    library.close()
+    assert read(new.generation, 0) is None
+
+
+async def test_a_player_that_was_closed_hears_of_it_when_it_is_opened(client: httpx.AsyncClient) -> None:
+    await hang(client, channels=["b"])
+    await client.post(f"{HALL}/close", headers=JSON)
+
+    done = await fill(client, "b", 14, 15, complete=True)
+    await client.post(f"{HALL}/open", headers=JSON)
+
+    assert done["told"] == []
+    assert await shown(client, 3) == [14, 15, 14]
+
+
+async def test_a_removed_channel_is_empty_and_lives_again_with_an_upload(
+    app: FastAPI, client: httpx.AsyncClient
+) -> None:
+    await hang(client)
+    library = house_of(app).store("playback").outside
+    assert isinstance(library, Library)
+    library.remove("a")
+
+    told_again = await fill(client, "b", 16)
+    await client.post(f"{HALL}/close", headers=JSON)
+    await client.post(f"{HALL}/open", headers=JSON)
+    without = [one["channel"] for one in (await told(client, "now"))["exposure"] if one["weight"]]
+    await fill(client, "a", 9)
+
+    assert told_again["told"] == ["hall"]
+    assert without == ["b"]
+    assert 9 in await shown(client, 2)
+
+
+async def test_a_player_outlives_a_kill_and_its_journal_is_replayed_without_the_library(
+    settings: Settings, tmp_path: Path
+) -> None:
+    async with running(settings, [STILL]) as app, client_of(app) as client:
+        await hang(client, settings={"lookahead": 2, "pick": {"mode": "random", "r": 3}})
+        await ask(client, "nae", id=900, payload=PAYLOAD)
+        await shown(client, 5)
+        # What is on disk in the middle of everything is what a kill leaves.
+        killed = shutil.copytree(settings.data, tmp_path / "killed")
+        expected = await shown(client, 5)
+        before = await told(client, "now")
+
+    async with running(Settings(data=str(killed)), [STILL]) as app, client_of(app) as client:
+        assert await shown(client, 5) == expected
+        after = await told(client, "now")
+        assert after["t"] >= after["started_at"]
+        assert after["item"] == before["item"]
+    shutil.rmtree(killed / "stores")
+    report = replay(FileJournal.open(RealDisk(killed / "rooms" / "playback" / "hall")), lambda _: Player)
+    assert (report.first_difference, report.commands >= 12) == (None, True)
+
+
+async def test_a_refresh_that_a_kill_cut_short_is_told_at_the_next_start(settings: Settings) -> None:
+    async with running(settings, [STILL]) as app, client_of(app) as client:
+        await hang(client, channels=["b"])
+    library = Library(Path(settings.data) / "stores" / "playback")
+    library.put("b", Page(listed((21, 22)), 2, complete=True))
+    library.close()
+
+    async with running(settings, [STILL]) as app, client_of(app) as client:
+        assert await shown(client, 3) == [21, 22, 21]
+
+
+@pytest.mark.req("PLAY-CACHE-9")
+async def test_a_corrupt_cache_is_set_aside_and_told_and_the_others_play_on(settings: Settings) -> None:
+    async with running(settings, [STILL]) as app, client_of(app) as client:
+        await hang(client)
+    file = Path(settings.data) / "stores" / "playback" / "a.pch"
+    file.write_bytes(b"junk" + file.read_bytes()[4:])
+
+    async with running(settings, [STILL]) as app, client_of(app) as client:
+        (trouble,) = (await channel(client, "a"))["trouble"]
+        items = await shown(client, 3)
+        healed = await fill(client, "a", 5)
+
+        assert (trouble["code"], trouble["facts"]["set_aside"]) == ("CorruptCache", "a.pch.bad")
+        assert str(file.parent) not in str(trouble)
+        assert set(items) <= {11, 12, 13}
+        assert healed["told"] == ["hall"]
+        assert 5 in await shown(client, 2)
+
+
+@pytest.mark.parametrize("again", ["records", "edition"])
+async def test_a_channel_that_could_not_be_read_gets_another_chance(
+    client: httpx.AsyncClient, settings: Settings, again: str
+) -> None:
+    await hang(client, channels=[])
+    file = Path(settings.data) / "stores" / "playback" / "b.pch"
+    whole = file.read_bytes()
+    if again == "records":
+        with file.open("r+b") as damaged:
+            damaged.seek(4096)
+            damaged.write(bytes(4096))
+        await ask(client, "follow", channels=["b"])
+    else:
+        unknown = {"type": "follow", "channel": {"id": "b", "count": 2, "generation": 77}}
+        await client.post(f"{HALL}/commands", json=unknown)
+    blind = await ask(client, "next")
+    now = await told(client, "now")
+    file.write_bytes(whole)
+
+    answer = (await client.post(f"{BASE}/channels/b/refresh", headers=JSON)).json()
+
+    assert (blind["answer"], now["exposure"][0]["readable"]) == (None, False)
+    assert now["diagnostics"][-1]["code"] == "UnreadableChannel"
+    assert answer["told"] == ["hall"]
+    assert sorted(await shown(client, 3)) == [11, 12, 13]
+
+
+def test_the_library_keeps_no_more_channels_than_may_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library_module, "CHANNELS_KEPT", 1)
+    library = Library(tmp_path)
+    library.put("a", Page(listed((1,)), 1))
+
+    with pytest.raises(TooManyChannels, match="at most 1"):
+        library.put("b", Page(listed((1,)), 1))
+
+    library.put("a", Page(listed((2,)), 1))
+    assert library.names() == ["a"]
+    library.close()
+
+
+# Folders
+
+
+async def test_a_folder_of_the_settings_is_a_channel_that_nobody_can_overwrite(
+    settings: Settings, tmp_path: Path
+) -> None:
+    pictures = tmp_path / "pictures"
+    pictures.mkdir()
+    for name in ("one.jpg", "two.png", "notes.txt"):
+        (pictures / name).write_bytes(b"x")
+    config = tmp_path / "pendula.toml"
+    config.write_text(f'[playback]\nfolders = {{ holidays = "{pictures}" }}\n')
+    folders = load({"config": str(config)}, {}).playback_folders
+    async with (
+        running(msgspec.structs.replace(settings, playback_folders=folders), [STILL]) as app,
+        client_of(app) as client,
+    ):
+        await eventually(lambda: _found(client, "holidays"))
+        found = await channel(client, "holidays")
+        refused = await client.put(f"{BASE}/channels/holidays", json={"records": []})
+        await make(client, channels=["holidays"])
+        (pictures / "three.gif").write_bytes(b"x")
+        await client.post(f"{BASE}/channels/holidays/refresh", headers=JSON)
+        await eventually(lambda: _records(client, 3))
+
+        assert (found["records"], found["folder"], found["total_count"]) == (2, True, 2)
+        assert (refused.status_code, code_of(refused)) == (409, "channel_of_folder")
+        assert (await told(client, "now"))["settings"]["exposure"]["total_count"] == {"holidays": 3}
+
+
+def test_folders_are_named_by_the_file_or_the_environment() -> None:
+    found = load({}, {"PENDULA_PLAYBACK_FOLDERS": "garden=/a, sea=/b"}).playback_folders
+
+    assert found == {"garden": "/a", "sea": "/b"}
+
+
+# The living example
+
+
+async def test_the_frame_of_the_demo_plays_and_gets_new_artwork(settings: Settings) -> None:
+    async with running(msgspec.structs.replace(settings, demo=True), [ROOM]) as app, client_of(app) as client:
+        await eventually(lambda: _is_on(client, "frame"))
+        now = await told(client, "now", "frame")
+
+        assert [one["channel"] for one in now["exposure"]] == [one.name for one in CHANNELS]
+        assert [one["weight"] for one in now["exposure"]] == [32768, 21845, 10923]
+        assert (await told(client, "stats", "frame"))["nae"]["inserts"] == 1
+        assert now["diagnostics"] == []
+        assert (await client.get(f"{BASE}/channels")).json()["channels"][0]["trouble"] == []
+
+
+def test_new_artwork_of_the_demo_is_another_each_time_and_the_same_after_a_restart() -> None:
+    player = Player.create(DEMO.config)
+    first = next_command(player, 0)
+    player.apply(first)
+    second = next_command(player, 1)
+
+    restored = Player.from_state(DEMO.config, player.state())
+
+    assert (first.id, second.id) == (9000, 9001)
+    assert first.payload != second.payload
+    assert next_command(restored, 0) == second

@@ -1,0 +1,194 @@
+"""Time goes on by itself for an engine that keeps it: on time, never back, and nothing is written meanwhile."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from pendula.kernel.driver import DiskLow
+from pendula.playback.engine import Player
+from pendula.playback.events import Advance, Insert
+from pendula.server import house
+from pendula.server import pace as pace_module
+from pendula.server.pace import Pace
+from pendula.server.settings import Settings
+from tests.server.living import JSON, client_of, house_of, running
+from tests.server.screens import BASE, HALL, HOUR_MS, STILL, ask, eventually, fill, hang, make, told
+
+pytestmark = pytest.mark.anyio
+MS = 1_000_000
+
+
+@pytest.fixture
+async def app(settings: Settings) -> AsyncIterator[FastAPI]:
+    async with running(settings, [STILL]) as app:
+        yield app
+
+
+@pytest.fixture
+async def client(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
+    async with client_of(app) as client:
+        yield client
+
+
+class Clock:
+    """A steady clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.ns = 7_000 * MS
+
+    def __call__(self) -> int:
+        return self.ns
+
+
+async def _ordinal(client: httpx.AsyncClient, least: int) -> bool:
+    return bool((await told(client, "now"))["item"]["ordinal"] >= least)
+
+
+async def _clock(client: httpx.AsyncClient, least: int) -> bool:
+    return bool((await told(client, "now"))["clock"] >= least)
+
+
+async def inputs(client: httpx.AsyncClient) -> list[Any]:
+    found = (await told(client, "journal", limit=1000))["records"]
+    return [record["body"] for record in found if record["kind"] == "input"]
+
+
+async def test_the_clock_counts_on_from_the_engines_own_time() -> None:
+    clock, player = Clock(), Player.create({"seed": 1})
+    player.apply(Advance(5000))
+    pace = Pace(Advance, "ms", clock)
+
+    pace.begin(player)
+    clock.ns += 1500 * MS
+
+    assert pace.reading() == 6500
+    assert pace.step(player, only_if_due=False) == Advance(6500)
+    assert pace.step(player, only_if_due=True) is None
+
+
+async def test_what_is_due_is_told_and_what_is_known_is_not() -> None:
+    clock, player = Clock(), Player.create({"seed": 1})
+    pace = Pace(Advance, "ms", clock)
+    pace.begin(player)
+
+    assert pace.step(player, only_if_due=False) is None
+    player.apply(Insert(id=1))
+    pace.follow(player)
+
+    assert pace.step(player, only_if_due=True) == Advance(0)
+    assert await asyncio.wait_for(pace.due(), 10)
+
+
+async def test_time_that_somebody_moved_on_is_not_moved_back() -> None:
+    clock, player = Clock(), Player.create({"seed": 1})
+    pace = Pace(Advance, "ms", clock)
+    pace.begin(player)
+
+    player.apply(Advance(90_000))
+    pace.follow(player)
+    clock.ns += 10 * MS
+
+    assert pace.reading() == 90_010
+
+
+async def test_whoever_waits_for_time_hears_of_what_is_due_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pace_module, "LEAST_SECONDS", 0)
+    player = Player.create({"seed": 1})
+    pace = Pace(Advance, "ms")
+    pace.begin(player)
+    waiting = asyncio.create_task(pace.due())
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+    player.apply(Insert(id=1))
+    await asyncio.to_thread(pace.follow, player)
+
+    assert await asyncio.wait_for(waiting, 5)
+
+
+async def test_whoever_waits_for_time_is_let_go_at_the_end() -> None:
+    pace = Pace(Advance, "ms")
+    pace.begin(Player.create({"seed": 1}))
+    waiting = asyncio.create_task(pace.due())
+    await asyncio.sleep(0)
+
+    pace.end()
+
+    assert await asyncio.wait_for(waiting, 10) is False
+
+
+async def test_each_item_follows_the_other_without_a_call(client: httpx.AsyncClient) -> None:
+    await hang(client, dwell_ms=25)
+
+    await eventually(lambda: _ordinal(client, 4))
+
+    assert {body["meta"]["by"] for body in (await inputs(client))[1:]} == {"clock"}
+    assert {body["command"]["type"] for body in (await inputs(client))[1:]} == {"advance"}
+
+
+async def test_while_nothing_is_due_nothing_is_written(client: httpx.AsyncClient) -> None:
+    await hang(client, dwell_ms=25)
+    await ask(client, "pause")
+    before = await told(client, "journal")
+
+    # Several times as long as an item would have stayed.
+    await asyncio.sleep(0.1)
+
+    assert await told(client, "journal") == before
+
+
+async def test_a_command_happens_now_and_not_when_something_was_last_due(client: httpx.AsyncClient) -> None:
+    await hang(client)
+    await eventually(lambda: _clock(client, 20))
+
+    done = await ask(client, "next")
+
+    assert done["events"][-1]["started_at"] >= 20
+    assert done["events"][-1]["ends_at"] == done["events"][-1]["started_at"] + HOUR_MS
+    assert [body["command"]["type"] for body in (await inputs(client))[-2:]] == ["advance", "next"]
+
+
+class NoRoom:
+    """An engine that cannot write anything down: each call takes ten seconds and fails; after the second it is gone."""
+
+    room, name, failure = "playback", "hall", None
+
+    def __init__(self, player: Player, pace: Pace, clock: Clock) -> None:
+        self.engine, self.driver = player, self
+        self._pace, self._clock = pace, clock
+        self.told: list[int] = []
+
+    async def advance(self) -> None:
+        self.told.append(self._pace.reading())
+        self._clock.ns += 10_000 * MS
+        if len(self.told) == 2:
+            self._pace.end()
+        raise DiskLow("The disk is nearly full")
+
+
+async def test_time_stands_while_it_cannot_be_written_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(house, "STANDS_SECONDS", 0)
+    clock, player = Clock(), Player.create({"seed": 1})
+    player.apply(Insert(id=1))
+    pace = Pace(Advance, "ms", clock)
+    pace.begin(player)
+    host: Any = NoRoom(player, pace, clock)
+
+    await asyncio.wait_for(house._keep_time(host, pace), 10)
+
+    assert host.told == [0, 0]
+    assert pace.reading() == 0
+
+
+async def test_a_removed_player_needs_no_time(client: httpx.AsyncClient, app: FastAPI) -> None:
+    await fill(client, "a", 1, 2)
+    await make(client, channels=["a"], dwell_ms=20)
+
+    await client.post(f"{HALL}/close", headers=JSON)
+
+    assert [host.name for host in house_of(app).hosts()] == []
+    assert (await client.get(BASE)).json()["players"][0]["state"] == "closed"

@@ -1,0 +1,48 @@
+/** Items in a row, what comes or what was: each with its picture, to be asked why it came up. */
+
+import { integer } from "../../wording";
+import { Picture } from "./Picture";
+import { channelOf, keyOf, originOf } from "./player";
+import type { Item } from "./player";
+
+interface StripProps {
+  readonly name: string;
+  readonly title: string;
+  readonly items: readonly Item[];
+  readonly empty: string;
+  readonly chosen: string | null;
+  readonly onChoose: (item: Item) => void;
+}
+
+export function Strip({ name, title, items, empty, chosen, onChoose }: StripProps) {
+  return (
+    <section class="panel" aria-labelledby={`strip-${name}`} data-testid={`panel-${name}`}>
+      <h2 id={`strip-${name}`}>
+        {title} <span class="count">{integer(items.length)}</span>
+      </h2>
+      {items.length === 0 ? (
+        <p class="quiet">{empty}</p>
+      ) : (
+        <ol class="strip" data-testid={name} tabIndex={0} aria-label={title}>
+          {items.map((item) => (
+            <li key={keyOf(item)}>
+              <button
+                type="button"
+                class="thumb"
+                aria-pressed={keyOf(item) === chosen}
+                title={`${originOf(item)}: ask why`}
+                onClick={() => onChoose(item)}
+                data-origin={item.origin}
+                data-ordinal={item.ordinal}
+              >
+                <Picture payload={item.payload} id={item.id} />
+                <span class="thumb-channel">{channelOf(item)}</span>
+                <span class="thumb-id">{String(item.id)}</span>
+              </button>
+            </li>
+          ))}
+        </ol>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,64 @@
+/** Why an item came up: the step that chose it, with weights, credits, draws and the pool of that moment. */
+
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+
+import { asApiError } from "../../api";
+import type { ApiError, EngineAddress } from "../../api";
+import { ErrorNote } from "../../components/ErrorNote";
+import { ReasonChain } from "../../components/ReasonChain";
+import { api } from "../../server";
+import { integer } from "../../wording";
+import { channelOf, keyOf } from "./player";
+import type { Item, ItemWhy } from "./player";
+
+interface WhyItemProps {
+  readonly item: Item | null;
+  readonly address: EngineAddress;
+  /** The record looked at; `null` is live. */
+  readonly at: number | null;
+  /** Whether the item was chosen, or is what is on. */
+  readonly chosen: boolean;
+  readonly onBack: () => void;
+}
+
+export function WhyItem({ item, address, at, chosen, onBack }: WhyItemProps) {
+  const told = useSignal<ItemWhy | null>(null);
+  const error = useSignal<ApiError | null>(null);
+  const key = item === null ? null : keyOf(item);
+  useEffect(() => {
+    if (item === null) return;
+    const abort = new AbortController();
+    api.read<ItemWhy>(address, `items/${item.ordinal}${at === null ? "" : `?at=${at}`}`, abort.signal).then(
+      (answer) => {
+        if (abort.signal.aborted) return;
+        told.value = answer;
+        error.value = null;
+      },
+      (thrown: unknown) => {
+        if (!abort.signal.aborted) error.value = asApiError(thrown);
+      },
+    );
+    return () => abort.abort();
+  }, [key, at]);
+  const answer = told.value;
+  // Numbers begin anew with each epoch: an item of an earlier one has no reasons left.
+  const same = answer?.item !== null && answer?.item !== undefined && keyOf(answer.item) === key;
+  return (
+    <section class="panel" aria-labelledby="why-item" data-testid="panel-why-item">
+      <div class="why-head">
+        <h2 id="why-item">
+          Why {item === null ? "this item" : `item ${integer(item.ordinal)} of ${channelOf(item)}`}
+        </h2>
+        {chosen && (
+          <button type="button" class="button button-quiet" onClick={onBack} data-testid="why-now">
+            What is on
+          </button>
+        )}
+      </div>
+      {error.value !== null && <ErrorNote error={error.value} />}
+      {item === null && <p class="quiet">Nothing is on. Choose an item below.</p>}
+      {item !== null && answer !== null && (same || answer.item === null) && <ReasonChain reason={answer.why} />}
+    </section>
+  );
+}
