@@ -1,0 +1,185 @@
+"""The trail: every change with its before and after, each event chained to the one before it.
+
+An event's bytes are canonical JSON; its hash is sha256 of the hash before it and these bytes. Whoever changes, removes
+or adds an event in the middle breaks the chain.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from hashlib import sha256
+
+import msgspec
+from msgspec import Struct
+
+from pendula.jobs.model import Actor, Job, Priority
+from pendula.kernel.canonical import Json
+from pendula.kernel.time import format_utc
+
+GENESIS = bytes(32)
+JOB_EVENT = "scheduler_job"
+STATE_EVENT = "state_transition"
+
+# What an enqueue writes down: all that a job begins with.
+FIRST = (
+    "action",
+    "attempt",
+    "correlation_id",
+    "idempotency_key",
+    "max_attempts",
+    "object_id",
+    "object_type",
+    "priority",
+    "queue",
+    "run_at",
+    "scheduled_for",
+    "status",
+)
+TIMES = frozenset({"run_at", "scheduled_for", "lease_expires_at", "next_action_at"})
+
+
+class Event(Struct, frozen=True, gc=False):
+    """One event, its members in the order of canonical bytes."""
+
+    actor: Actor
+    after: Mapping[str, Json]
+    before: Mapping[str, Json] | None
+    correlation_id: str | None
+    event_type: str
+    evidence_refs: Sequence[str]
+    id: str
+    job_id: str | None
+    metadata: Mapping[str, Json]
+    object_id: str
+    object_type: str
+    reason: str
+    timestamp: str
+
+
+class Row(Struct, frozen=True, gc=False, array_like=True):
+    """An event as it lies in the store."""
+
+    n: int
+    event_type: str
+    object_type: str
+    object_id: str
+    job_seq: int | None
+    body: str
+    hash: bytes
+
+
+def event_id(n: int) -> str:
+    return f"aud_{n:012d}"
+
+
+def number_of(event: str) -> int | None:
+    """The number in an id of ours; None for the id of somebody else's event."""
+    digits = event.removeprefix("aud_")
+    return int(digits) if digits != event and len(digits) == 12 and digits.isascii() and digits.isdecimal() else None
+
+
+_encode = msgspec.json.Encoder(order="sorted").encode
+_time = lru_cache(maxsize=4096)(format_utc)
+
+
+def shown(job: Job, names: Iterable[str]) -> dict[str, Json]:
+    """The named fields of a job, as the trail writes them."""
+    found: dict[str, Json] = {}
+    for name in names:
+        value = getattr(job, name)
+        if name in TIMES and value is not None:
+            value = _time(value)
+        elif name == "priority":
+            value = Priority(value).word
+        found[name] = value
+    return found
+
+
+class Trail:
+    """Makes the rows of one transaction: numbers them and chains them on."""
+
+    __slots__ = ("_hash", "_n", "metadata", "rows")
+
+    def __init__(self, last_n: int, last_hash: bytes, metadata: Mapping[str, Json]) -> None:
+        self._n = last_n
+        self._hash = last_hash
+        self.metadata = metadata
+        self.rows: list[Row] = []
+
+    def mark(self) -> tuple[int, bytes, int]:
+        return self._n, self._hash, len(self.rows)
+
+    def back_to(self, mark: tuple[int, bytes, int]) -> None:
+        """Forget what was added since."""
+        self._n, self._hash, kept = mark
+        del self.rows[kept:]
+
+    @property
+    def next_id(self) -> str:
+        return event_id(self._n + 1)
+
+    def enqueued(self, job: Job, actor: Actor) -> str:
+        return self._add(JOB_EVENT, JOB_EVENT, job.job_id, job, None, shown(job, FIRST), "enqueued", actor, ())
+
+    def changed(self, before: Job, after: Job, names: Sequence[str], reason: str, actor: Actor) -> str:
+        """One change of a job: every named field, old and new."""
+        old, new = shown(before, names), shown(after, names)
+        return self._add(JOB_EVENT, JOB_EVENT, after.job_id, after, old, new, reason, actor, ())
+
+    def object_changed(
+        self, job: Job, old: Mapping[str, Json], new: Mapping[str, Json], reason: str, actor: Actor, refs: Sequence[str]
+    ) -> str:
+        return self._add(STATE_EVENT, job.object_type, job.object_id, job, old, new, reason, actor, refs)
+
+    def _add(
+        self,
+        event_type: str,
+        object_type: str,
+        object_id: str,
+        job: Job,
+        before: Mapping[str, Json] | None,
+        after: Mapping[str, Json],
+        reason: str,
+        actor: Actor,
+        refs: Sequence[str],
+    ) -> str:
+        self._n += 1
+        name = event_id(self._n)
+        event = Event(
+            actor,
+            after,
+            before,
+            job.correlation_id,
+            event_type,
+            (*refs, f"scheduler_job:{job.job_id}"),
+            name,
+            job.job_id,
+            self.metadata,
+            object_id,
+            object_type,
+            reason,
+            _time(job.updated_at),
+        )
+        body = _encode(event)
+        self._hash = sha256(self._hash + body).digest()
+        self.rows.append(Row(self._n, event_type, object_type, object_id, job.seq, body.decode(), self._hash))
+        return name
+
+
+class Broken(Struct, frozen=True):
+    """Where the trail is not what was written."""
+
+    n: int
+    problem: str
+
+
+def verify(rows: Iterable[Row]) -> Iterator[Broken]:
+    """What is wrong with the chain; the first broken link makes all after it suspect, so it is the last one told."""
+    last, hash = 0, GENESIS
+    for row in rows:
+        if row.n != last + 1:
+            yield Broken(row.n, f"event {last + 1} is missing")
+            return
+        if sha256(hash + row.body.encode()).digest() != row.hash:
+            yield Broken(row.n, "the event is not the one that was written")
+            return
+        last, hash = row.n, row.hash

@@ -1,0 +1,261 @@
+"""What becomes of a job: pure functions of the job, what is asked and the time; a change, or why not.
+
+No clock, no disk, no randomness. A store carries a change out in one transaction, or not at all.
+"""
+
+from hashlib import sha256
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from pendula.jobs.model import CUT, ERROR_MOST, SECOND, Actor, Code, Ended, Job, Policy, Refused, RetryBase, Status
+from pendula.jobs.requests import Ack, Enqueue, Fail, Proof
+from pendula.kernel.canonical import Json
+from pendula.kernel.time import format_utc
+
+BACKOFF_FIRST_SEC = 60
+BACKOFF_MOST_SEC = 3600
+ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+ID_DIGITS = 12
+
+
+class Done(Struct, frozen=True, gc=False):
+    """A job as it is to be, the fields that change, and the sentence for its trail.
+
+    `repeated` says that it was so already: nothing changes.
+    """
+
+    job: Job
+    touched: tuple[str, ...] = ()
+    reason: str = ""
+    repeated: bool = False
+
+
+DELIVERY = ("delivery_count", "lease_expires_at", "status", "worker_id")
+ENDED = ("lease_expires_at", "status", "worker_id")
+ACKED = ("audit_event_id", "lease_expires_at", "outcome", "status", "worker_id")
+TRIED = ("attempt", "last_error", "lease_expires_at", "run_at", "status", "worker_id")
+CANCELLED = ("last_error", "status")
+REQUEUED = ("attempt", "run_at", "status")
+
+
+def job_id(seq: int) -> str:
+    """The id of the job with this number: sorts as the numbers do."""
+    digits = []
+    for _ in range(ID_DIGITS):
+        seq, digit = divmod(seq, 32)
+        digits.append(ALPHABET[digit])
+    return "job_" + "".join(reversed(digits))
+
+
+def hashed(token: str) -> bytes:
+    """What is kept of a lease token."""
+    return sha256(token.encode(errors="surrogatepass")).digest()[:16]
+
+
+def derived_key(request: Enqueue, run_at: int) -> str:
+    return f"{request.object_id}:{request.action}:{format_utc(run_at)}"
+
+
+def new_job(request: Enqueue, seq: int, now: int) -> Job | Refused:
+    """A job out of a request whose key nobody holds."""
+    run_at = now if request.run_at is None else request.run_at
+    if run_at < now:
+        return past_run_at(run_at, now)
+    key = request.idempotency_key
+    return Job(
+        seq,
+        job_id(seq),
+        request.object_type,
+        request.object_id,
+        request.action,
+        run_at,
+        request.priority,
+        0,
+        request.max_attempts,
+        derived_key(request, run_at) if key is None else key,
+        "queued",
+        None,
+        now,
+        now,
+        run_at,
+        None,
+        None,
+        None,
+        0,
+        request.correlation_id,
+        None,
+        None,
+        request.queue,
+    )
+
+
+def past_run_at(run_at: int, now: int) -> Refused:
+    details: dict[str, Json] = {
+        "run_at": format_utc(run_at),
+        "now": format_utc(now),
+        "fields": [{"field": "run_at", "code": Code.RUN_AT_IN_PAST.value}],
+    }
+    return Refused(Code.RUN_AT_IN_PAST, "run_at must not be earlier than now", details)
+
+
+def duplicate(request: Enqueue, stored: Job) -> Job | Refused:
+    """The stored job where the request means the same work; a conflict where it does not."""
+    differs = [
+        name for name in ("object_type", "object_id", "action") if getattr(request, name) != getattr(stored, name)
+    ]
+    if request.run_at is not None and request.run_at != stored.scheduled_for:
+        differs.append("scheduled_for")
+    if not differs:
+        return stored
+    details: dict[str, Json] = {
+        "idempotency_key": stored.idempotency_key,
+        "job_id": stored.job_id,
+        "differs": differs,
+    }
+    return Refused(Code.IDEMPOTENCY_KEY_CONFLICT, "key is held by another job", details)
+
+
+def deliver(job: Job, worker: str, lease: bytes, now: int, lease_us: int) -> Done:
+    """A due job goes to a worker; the fence rises."""
+    given = replace(
+        job,
+        status="running",
+        worker_id=worker,
+        lease=lease,
+        lease_expires_at=now + lease_us,
+        delivery_count=job.delivery_count + 1,
+        updated_at=now,
+    )
+    return Done(given, DELIVERY, f"delivered to {worker}")
+
+
+def holding(job: Job, proof: Proof, now: int) -> Refused | None:
+    """Why the caller may not finish this delivery; None when it may."""
+    if job.status != Status.RUNNING:
+        return Refused(Code.JOB_NOT_RUNNING, f"the job is {job.status}", {"job_id": job.job_id, "status": job.status})
+    if proof.worker_id is not None and proof.worker_id != job.worker_id:
+        return _lost(job)
+    if proof.lease_token is None:
+        if job.expired:
+            message = "an earlier delivery of this job expired; its lease token is required"
+            return Refused(Code.LEASE_TOKEN_REQUIRED, message, {"job_id": job.job_id})
+    elif hashed(proof.lease_token) != job.lease:
+        return _lost(job)
+    assert job.lease_expires_at is not None
+    if job.lease_expires_at <= now:
+        details: dict[str, Json] = {
+            "job_id": job.job_id,
+            "lease_expires_at": format_utc(job.lease_expires_at),
+            "now": format_utc(now),
+        }
+        return Refused(Code.LEASE_EXPIRED, "the lease has expired", details)
+    return None
+
+
+def _lost(job: Job) -> Refused:
+    details: dict[str, Json] = {
+        "job_id": job.job_id,
+        "delivery_count": job.delivery_count,
+        "current_worker_id": job.worker_id,
+    }
+    return Refused(Code.LEASE_LOST, "another delivery holds this job", details)
+
+
+def repeats(job: Job, proof: Proof, ended: Ended) -> bool:
+    """Whether this very call was granted before: the reply got lost, and the caller asks again."""
+    if job.ended != ended:
+        return False
+    if proof.lease_token is not None:
+        return job.last_lease is not None and hashed(proof.lease_token) == job.last_lease
+    return job.delivery_count == 1 and job.status != Status.RUNNING
+
+
+def acked(job: Job, ack: Ack, now: int) -> Done:
+    return Done(_ended(job, Ended.ACK, now, status="succeeded", outcome=ack.outcome), ACKED, "succeeded")
+
+
+def failed(job: Job, fail: Fail, now: int, policy: Policy) -> Done:
+    """One attempt more; again later, or never again."""
+    attempt = job.attempt + 1
+    error = cut(fail.error)
+    if not fail.retryable:
+        after = _ended(job, Ended.FAIL, now, status="failed", attempt=attempt, last_error=error)
+        return Done(after, TRIED, f"failed for good: {error}")
+    delay = backoff_us(job.job_id, attempt, policy) if fail.retry_delay_us is None else fail.retry_delay_us
+    return _again(job, attempt, error, delay, now, policy, Ended.FAIL)
+
+
+def expired(job: Job, now: int, policy: Policy) -> Done:
+    """The lease ran out: a failed attempt, whose holder may still be alive."""
+    delay = policy.lease_expiry_retry_delay_sec * SECOND
+    error = f"lease_expired: {job.worker_id}"
+    done = _again(job, job.attempt + 1, error, delay, now, policy, Ended.EXPIRY)
+    return Done(replace(done.job, expired=1), TRIED, done.reason)
+
+
+def _again(job: Job, attempt: int, error: str, delay: int, now: int, policy: Policy, ended: Ended) -> Done:
+    if attempt >= job.max_attempts:
+        after = _ended(job, ended, now, status="dead_letter", attempt=attempt, last_error=error)
+        return Done(after, TRIED, f"no attempt is left: {error}")
+    run_at = job.run_at
+    if delay or ended is Ended.FAIL:
+        base = now if policy.retry_base is RetryBase.NOW else job.run_at
+        run_at = max(base + delay, now + min(delay, policy.min_retry_gap_sec * SECOND))
+    after = _ended(job, ended, now, status="queued", attempt=attempt, last_error=error, run_at=run_at)
+    return Done(after, TRIED, f"to be tried again: {error}")
+
+
+def released(job: Job, now: int) -> Done:
+    return Done(_ended(job, Ended.RELEASE, now, status="queued"), ENDED, "released")
+
+
+def renewed(job: Job, now: int, lease_us: int) -> Job:
+    """A later deadline, never an earlier one."""
+    assert job.lease_expires_at is not None
+    return replace(job, lease_expires_at=max(job.lease_expires_at, now + lease_us))
+
+
+def cancelled(job: Job, reason: str, now: int) -> Done | Refused:
+    error = cut(f"cancelled: {reason}")
+    if job.status == Status.FAILED and job.last_error == error:
+        return Done(job, repeated=True)
+    if job.status != Status.QUEUED:
+        return Refused(Code.JOB_NOT_QUEUED, f"the job is {job.status}", {"job_id": job.job_id, "status": job.status})
+    return Done(replace(job, status="failed", last_error=error, updated_at=now), CANCELLED, error)
+
+
+def requeued(job: Job, run_at: int | None, reason: str | None, actor: Actor, now: int) -> Done | Refused:
+    if job.status != Status.DEAD_LETTER:
+        details: dict[str, Json] = {"job_id": job.job_id, "status": job.status}
+        return Refused(Code.JOB_NOT_DEAD_LETTER, f"the job is {job.status}", details)
+    after = replace(job, status="queued", attempt=0, run_at=now if run_at is None else run_at, updated_at=now)
+    return Done(after, REQUEUED, f"requeued by {actor.id}" + (f": {reason}" if reason else ""))
+
+
+def backoff_us(job_id: str, attempt: int, policy: Policy) -> int:
+    """The pause before the next try where nobody says one: doubling, with a jitter that follows from the job."""
+    seconds = min(BACKOFF_FIRST_SEC << min(attempt - 1, 16), BACKOFF_MOST_SEC)
+    if not policy.retry_jitter:
+        return seconds * SECOND
+    h = int.from_bytes(sha256(f"{job_id}|{attempt}".encode()).digest()[:8], "big")
+    # 0.9 + 0.2 · h / 2^64 in integers, rounded down to whole microseconds.
+    return seconds * SECOND * (9 * (1 << 64) + 2 * h) // (10 << 64)
+
+
+def cut(text: str) -> str:
+    return text if len(text) <= ERROR_MOST else text[: ERROR_MOST - len(CUT)] + CUT
+
+
+def _ended(job: Job, ended: Ended, now: int, **fields: object) -> Job:
+    """The delivery is over: no holder, the token kept only to recognise a repetition."""
+    return replace(
+        job,
+        worker_id=None,
+        lease=None,
+        lease_expires_at=None,
+        last_lease=job.lease,
+        ended=ended.value,
+        updated_at=now,
+        **fields,
+    )

@@ -1,0 +1,182 @@
+"""Every call that only looks: one job, lists, the trail, objects, metrics. None takes the lock of the writers."""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from pendula.jobs.audit import number_of
+from pendula.jobs.calls import Answer, Reply, not_found
+from pendula.jobs.model import SECOND, Code, Policy, Priority, Refused, Status, job_json
+from pendula.jobs.requests import Body, Faults
+from pendula.jobs.store.protocol import AuditListing, Figures, Listing, Store
+from pendula.jobs.store.rows import seq_of
+from pendula.kernel.canonical import Json, decode
+from pendula.kernel.time import format_utc
+
+LIST_DEFAULT, LIST_MOST = 100, 1000
+WINDOW_DEFAULT, WINDOW_LEAST, WINDOW_MOST = 3600, 60, 604_800
+EVENT_TYPES = ("scheduler_job", "state_transition", "decision_gate", "rollback", "investigation", "policy_override")
+
+LIST = frozenset(["status", "object_type", "object_id", "action", "queue", "cursor", "limit"])
+AUDIT = frozenset(["object_type", "object_id", "job_id", "event_type", "after", "limit"])
+
+
+def show(store: Store, job_id: str) -> Answer:
+    job = store.read(lambda look: look.job(job_id))
+    return not_found(job_id) if job is None else Reply(200, {"job": job_json(job)})
+
+
+def listed(store: Store, policy: Policy, query: Mapping[str, Any]) -> Answer:
+    """Jobs, newest first; `next_cursor` is null on the last page."""
+    body = Body(query, LIST)
+    limit = body.integer("limit", 1, LIST_MOST, Code.INVALID_LIMIT) or LIST_DEFAULT
+    cursor = query.get("cursor")
+    before = seq_of(cursor) if isinstance(cursor, str) else None
+    if cursor is not None and before is None:
+        body.bad("cursor", allowed="the next_cursor of a reply")
+    words = policy.vocabulary
+    asked = Listing(
+        limit + 1,
+        before,
+        body.word("status", tuple(Status)),
+        body.word("object_type", words.object_types),
+        body.text("object_id", 200),
+        body.word("action", words.actions),
+        body.text("queue", 64),
+    )
+    if body.faults.found:
+        return body.faults.refusal()
+    found = store.read(lambda look: look.jobs(asked))
+    more = len(found) > limit
+    page = found[:limit]
+    cursor_after = page[-1].job_id if more else None
+    return Reply(200, {"jobs": [job_json(job) for job in page], "next_cursor": cursor_after})
+
+
+def history(store: Store, job_id: str) -> Answer:
+    """Every error a job had, oldest first, and its whole trail."""
+    seq = seq_of(job_id)
+
+    def look(reader: Any) -> tuple[bool, list[dict[str, Any]]]:
+        there = reader.job(job_id) is not None
+        return there, [_event(row.body) for row in reader.events(AuditListing(100_000, job_seq=seq))] if there else []
+
+    there, events = store.read(look)
+    if not there:
+        return not_found(job_id)
+    errors: list[Json] = [
+        {
+            "attempt": event["after"]["attempt"],
+            "worker_id": (event["before"] or {}).get("worker_id"),
+            "at": event["timestamp"],
+            "error": event["after"]["last_error"],
+        }
+        for event in events
+        if "attempt" in event["after"] and event["after"].get("last_error") and event["before"]
+    ]
+    return Reply(200, {"job_id": job_id, "errors": errors, "events": events})
+
+
+def trail(store: Store, policy: Policy, query: Mapping[str, Any]) -> Answer:
+    """Events in order; `next_cursor` goes into `after`."""
+    body = Body(query, AUDIT)
+    limit = body.integer("limit", 1, LIST_MOST, Code.INVALID_LIMIT) or LIST_DEFAULT
+    after = query.get("after")
+    number = 0 if after is None else number_of(after) if isinstance(after, str) else None
+    if number is None:
+        body.bad("after", allowed="the id of an event")
+    job_id = query.get("job_id")
+    seq = seq_of(job_id) if isinstance(job_id, str) else None
+    kinds = (*policy.vocabulary.object_types, "decision", "scheduler_job", "persona")
+    asked = AuditListing(
+        limit + 1,
+        number or 0,
+        body.word("object_type", kinds),
+        body.text("object_id", 200),
+        seq,
+        body.word("event_type", EVENT_TYPES),
+    )
+    if body.faults.found:
+        return body.faults.refusal()
+    if job_id is not None and seq is None:
+        return Reply(200, {"events": [], "next_cursor": None})
+    rows = store.read(lambda look: look.events(asked))
+    events: list[Json] = [_event(row.body) for row in rows[:limit]]
+    cursor = events[-1]["id"] if len(rows) > limit else None  # type: ignore[index,call-overload]
+    return Reply(200, {"events": events, "next_cursor": cursor})
+
+
+def shown_object(store: Store, object_type: str, object_id: str) -> Answer:
+    row = store.read(lambda look: look.object(object_type, object_id))
+    if row is None:
+        details: dict[str, Json] = {"object_type": object_type, "object_id": object_id}
+        return Refused(Code.OBJECT_NOT_FOUND, f"nothing is known of {object_type} {object_id}", details)
+    at = None if row.next_action_at is None else format_utc(row.next_action_at)
+    return Reply(
+        200,
+        {
+            "object_type": object_type,
+            "object_id": object_id,
+            "next_action_at": at,
+            "version": row.version,
+            "state": row.state,
+        },
+    )
+
+
+def window_of(query: Mapping[str, Any]) -> int | Refused:
+    """The window of the metrics, in seconds."""
+    body = Body(query, frozenset(["window_sec"]))
+    window = body.integer("window_sec", WINDOW_LEAST, WINDOW_MOST)
+    if body.faults.found:
+        return body.faults.refusal()
+    return WINDOW_DEFAULT if window is None else window
+
+
+def figures(store: Store, now: int, window_sec: int) -> Figures:
+    return store.read(lambda look: look.figures(now, now - window_sec * SECOND))
+
+
+def metrics(store: Store, now: int, window_sec: int) -> dict[str, Json]:
+    """The five metrics, and jobs per status."""
+    found = figures(store, now, window_sec)
+    ended = found.succeeded + found.failed + found.dead_letter
+    by_status: dict[str, int] = {status.value: 0 for status in Status}
+    for status, *_, n in found.counts:
+        by_status[status] += n
+    return {
+        "now": format_utc(now),
+        "window_sec": window_sec,
+        "jobs_due_count": found.due,
+        "jobs_lag_seconds": _ratio(now - found.first_due, SECOND) if found.first_due is not None else 0,
+        "job_success_rate": _ratio(found.succeeded, ended) if ended else None,
+        "job_retry_rate": _ratio(found.requeues, found.attempts) if found.attempts else None,
+        "dead_letter_count": by_status[Status.DEAD_LETTER],
+        "jobs": by_status,
+        "alerts_waiting": found.alerts_waiting,
+    }
+
+
+def labelled(found: Figures) -> list[tuple[dict[str, str], int]]:
+    """Jobs by status, type, action, priority and queue, as labels and numbers; never by object."""
+    names = ("status", "object_type", "action", "priority", "queue")
+    return [
+        (dict(zip(names, (status, kind, action, Priority(priority).word, queue), strict=True)), n)
+        for status, kind, action, priority, queue, n in found.counts
+    ]
+
+
+def faulty(field: str, code: Code) -> Refused:
+    faults = Faults()
+    faults.add(field, code)
+    return faults.refusal()
+
+
+def _event(body: str) -> dict[str, Any]:
+    event = decode(body.encode())
+    assert isinstance(event, dict)
+    return event
+
+
+def _ratio(part: int, whole: int) -> Decimal:
+    return (Decimal(part) / Decimal(whole)).quantize(Decimal("0.000000001")).normalize()

@@ -1,0 +1,263 @@
+"""The nouns of the room: jobs, their states, what they are about, settings, refusals. Nothing here acts.
+
+Times are integers, microseconds since 1970, UTC. Text is made at the border only.
+"""
+
+from enum import IntEnum, StrEnum
+from typing import ClassVar
+
+from msgspec import Struct
+
+from pendula.kernel.canonical import Json
+from pendula.kernel.errors import InputRefused, WorldBroken
+from pendula.kernel.time import format_utc
+
+SECOND = 1_000_000
+ERROR_MOST = 4096
+CUT = "…[truncated]"
+BATCH_MOST = 1000
+RETRY_DELAY_MOST_SEC = 2_592_000
+LEASE_MOST_SEC = 43_200
+
+
+class Status(StrEnum):
+    QUEUED = "queued"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    DEAD_LETTER = "dead_letter"
+
+
+TERMINAL = frozenset({Status.SUCCEEDED, Status.FAILED, Status.DEAD_LETTER})
+
+
+class Priority(IntEnum):
+    """The smaller goes first, so that the order of an index is the order of work."""
+
+    HIGH = 0
+    MEDIUM = 1
+    LOW = 2
+
+    @property
+    def word(self) -> str:
+        return self.name.lower()
+
+
+PRIORITIES = {priority.word: priority for priority in Priority}
+
+
+class Ended(StrEnum):
+    """How the last finished delivery ended."""
+
+    ACK = "ack"
+    FAIL = "fail"
+    RELEASE = "release"
+    EXPIRY = "expiry"
+
+
+class RetryBase(StrEnum):
+    RUN_AT = "run_at"
+    NOW = "now"
+
+
+class PullClock(StrEnum):
+    REQUEST = "request"
+    SERVER = "server"
+
+
+class PullOrder(StrEnum):
+    RUN_AT = "run_at"
+    WEIGHTED = "weighted"
+
+
+class AuditCheck(StrEnum):
+    LINK = "link"
+    STRICT = "strict"
+
+
+class Durability(StrEnum):
+    FULL = "full"
+    NORMAL = "normal"
+
+
+class Vocabulary(Struct, frozen=True):
+    """What jobs can be about; a settings file may add types and actions."""
+
+    object_types: tuple[str, ...] = ("memory", "experience", "cognition")
+    actions: tuple[str, ...] = ("verify", "revalidate", "decay", "archive", "reinstate-check")
+
+
+class Policy(Struct, frozen=True):
+    """Every parameter of the scheduler, with its default."""
+
+    vocabulary: Vocabulary = Vocabulary()
+    default_priority: Priority = Priority.MEDIUM
+    default_max_attempts: int = 3
+    pull_default_limit: int = 100
+    pull_max_limit: int = 1000
+    lease_sec: int = 60
+    lease_expiry_retry_delay_sec: int = 0
+    min_retry_gap_sec: int = 5
+    retry_jitter: bool = True
+    retry_base: RetryBase = RetryBase.RUN_AT
+    pull_clock: PullClock = PullClock.REQUEST
+    pull_order: PullOrder = PullOrder.RUN_AT
+    head_start_sec: tuple[int, int, int] = (300, 60, 0)  # of high, medium, low, where the order is weighted
+    audit_event_check: AuditCheck = AuditCheck.LINK
+    auto_followup: bool = True
+    one_running_per_object: bool = False
+    retention_days: int = 30
+    durability: Durability = Durability.FULL
+
+
+class Job(Struct, frozen=True, gc=False):
+    """One planned action on one object. `delivery_count` is the fence: one more with each delivery.
+
+    Tokens are kept as hashes. `expired` says that a delivery of this job ended by lease expiry: its holder may live on.
+    """
+
+    seq: int
+    job_id: str
+    object_type: str
+    object_id: str
+    action: str
+    run_at: int
+    priority: int
+    attempt: int
+    max_attempts: int
+    idempotency_key: str
+    status: str
+    last_error: str | None
+    created_at: int
+    updated_at: int
+    scheduled_for: int
+    worker_id: str | None
+    lease: bytes | None
+    lease_expires_at: int | None
+    delivery_count: int
+    correlation_id: str | None
+    audit_event_id: str | None
+    outcome: str | None
+    queue: str
+    last_lease: bytes | None = None
+    ended: str | None = None
+    expired: int = 0
+
+
+def job_json(job: Job, lease_token: str | None = None) -> dict[str, Json]:
+    """The public form; the token is shown only by the pull that grants it."""
+    return {
+        "job_id": job.job_id,
+        "object_type": job.object_type,
+        "object_id": job.object_id,
+        "action": job.action,
+        "run_at": format_utc(job.run_at),
+        "priority": Priority(job.priority).word,
+        "attempt": job.attempt,
+        "max_attempts": job.max_attempts,
+        "idempotency_key": job.idempotency_key,
+        "status": job.status,
+        "last_error": job.last_error,
+        "created_at": format_utc(job.created_at),
+        "updated_at": format_utc(job.updated_at),
+        "scheduled_for": format_utc(job.scheduled_for),
+        "worker_id": job.worker_id,
+        "lease_token": lease_token,
+        "lease_expires_at": None if job.lease_expires_at is None else format_utc(job.lease_expires_at),
+        "delivery_count": job.delivery_count,
+        "correlation_id": job.correlation_id,
+        "audit_event_id": job.audit_event_id,
+        "outcome": job.outcome,
+        "queue": job.queue,
+    }
+
+
+class Actor(Struct, frozen=True):
+    """Who did it: system, user, worker or service."""
+
+    type: str
+    id: str
+
+
+SYSTEM = Actor("system", "scheduler")
+
+
+class Code(StrEnum):
+    """Why a call is not granted; each has one HTTP status and never changes its meaning."""
+
+    JOB_NOT_FOUND = "job_not_found"
+    OBJECT_NOT_FOUND = "object_not_found"
+    IDEMPOTENCY_KEY_CONFLICT = "idempotency_key_conflict"
+    JOB_NOT_RUNNING = "job_not_running"
+    JOB_NOT_QUEUED = "job_not_queued"
+    JOB_NOT_DEAD_LETTER = "job_not_dead_letter"
+    LEASE_LOST = "lease_lost"
+    LEASE_EXPIRED = "lease_expired"
+    LEASE_TOKEN_REQUIRED = "lease_token_required"
+    VALIDATION_FAILED = "validation_failed"
+    MISSING_FIELD = "missing_field"
+    UNKNOWN_FIELD = "unknown_field"
+    INVALID_FIELD = "invalid_field"
+    INVALID_ENUM = "invalid_enum"
+    INVALID_TIMESTAMP = "invalid_timestamp"
+    NAIVE_TIMESTAMP = "naive_timestamp"
+    TIMESTAMP_OUT_OF_RANGE = "timestamp_out_of_range"
+    RUN_AT_IN_PAST = "run_at_in_past"
+    NOW_IN_FUTURE = "now_in_future"
+    NEXT_ACTION_AT_IN_PAST = "next_action_at_in_past"
+    INVALID_LIMIT = "invalid_limit"
+    INVALID_WORKER_ID = "invalid_worker_id"
+    INVALID_RESULT = "invalid_result"
+    AUDIT_EVENT_UNKNOWN = "audit_event_unknown"
+    BATCH_REJECTED = "batch_rejected"
+
+
+STATUS_OF = {
+    Code.JOB_NOT_FOUND: 404,
+    Code.OBJECT_NOT_FOUND: 404,
+    Code.IDEMPOTENCY_KEY_CONFLICT: 409,
+    Code.JOB_NOT_RUNNING: 409,
+    Code.JOB_NOT_QUEUED: 409,
+    Code.JOB_NOT_DEAD_LETTER: 409,
+    Code.LEASE_LOST: 409,
+    Code.LEASE_EXPIRED: 409,
+    Code.LEASE_TOKEN_REQUIRED: 409,
+}
+UNPROCESSABLE = 422
+
+
+class Refused(Struct, frozen=True):
+    """A call that is not granted, as a value; nothing changed."""
+
+    code: Code
+    message: str
+    details: dict[str, Json] = {}
+
+    @property
+    def status(self) -> int:
+        return STATUS_OF.get(self.code, UNPROCESSABLE)
+
+    def as_json(self) -> dict[str, Json]:
+        return {"code": self.code.value, "message": self.message, "details": self.details}
+
+
+class JobRefused(InputRefused):
+    """A call that is not granted, raised by the Python API; `code`, `status` and `details` are those of HTTP."""
+
+    code: ClassVar[str] = "job_refused"
+
+    def __init__(self, refused: Refused) -> None:
+        super().__init__(refused.message, **refused.details)
+        self.refused = refused
+        self.__dict__["code"] = refused.code.value
+
+    @property
+    def status(self) -> int:
+        return self.refused.status
+
+
+class StorageBusy(WorldBroken):
+    """Another writer held the file for too long; nothing was changed."""
+
+    code = "storage_busy"
+    status: ClassVar[int] = 503

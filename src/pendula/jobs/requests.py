@@ -1,0 +1,381 @@
+"""What is asked of the scheduler, read out of a body: a request, or every fault of the body at once."""
+
+from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from decimal import Decimal
+from re import compile as regex
+from typing import Any
+
+from msgspec import UNSET, Struct, UnsetType
+
+from pendula.jobs.model import LEASE_MOST_SEC, PRIORITIES, RETRY_DELAY_MOST_SEC, SECOND, Code, Policy, Refused
+from pendula.kernel.canonical import Json
+from pendula.kernel.errors import InputRefused
+from pendula.kernel.time import parse_utc
+
+OBJECT_ID_MOST = 200
+KEY_MOST = 512
+WORKER_ID = regex(r"[A-Za-z0-9._:@-]{1,128}")
+QUEUE = regex(r"[a-z0-9_-]{1,64}")
+WAIT_MOST_MS = 30_000
+ATTEMPTS_MOST = 100
+OUTCOME_MOST = 64
+REASON_MOST = 1000
+LIMIT_LIST_MOST = 1000
+
+_CONTROL = regex(r"[\x00-\x1f\x7f-\x9f]")
+
+ENQUEUE = frozenset(
+    [
+        "object_type",
+        "object_id",
+        "action",
+        "run_at",
+        "priority",
+        "max_attempts",
+        "idempotency_key",
+        "correlation_id",
+        "queue",
+    ]
+)
+PULL = frozenset(["now", "limit", "worker_id", "lease_sec", "object_types", "actions", "wait_ms", "queues"])
+ACK = frozenset(["result", "audit_event_id", "next_action_at", "next_action", "outcome", "worker_id", "lease_token"])
+FAIL = frozenset(["error", "retry_delay_sec", "retryable", "worker_id", "lease_token"])
+RENEW = frozenset(["worker_id", "lease_token", "lease_sec"])
+RELEASE = frozenset(["worker_id", "lease_token"])
+CANCEL = frozenset(("reason",))
+REQUEUE = frozenset(("run_at", "reason"))
+
+
+class Enqueue(Struct, frozen=True, gc=False):
+    """`run_at` is None where the job is due at once; `idempotency_key` where it follows from the rest."""
+
+    object_type: str
+    object_id: str
+    action: str
+    run_at: int | None
+    priority: int
+    max_attempts: int
+    idempotency_key: str | None
+    correlation_id: str | None
+    queue: str
+
+
+class Pull(Struct, frozen=True):
+    worker_id: str
+    limit: int
+    now: int | None = None
+    lease_us: int | None = None
+    object_types: tuple[str, ...] = ()
+    actions: tuple[str, ...] = ()
+    queues: tuple[str, ...] = ()
+    wait_ms: int = 0
+
+
+class Proof(Struct, frozen=True):
+    """Who says so: the worker and its token, as far as they are given."""
+
+    worker_id: str | None = None
+    lease_token: str | None = None
+
+
+class Ack(Struct, frozen=True):
+    """`next_action_at` unset leaves the object's time, None clears it."""
+
+    audit_event_id: str | None = None
+    next_action_at: int | UnsetType | None = UNSET
+    next_action: str | None = None
+    outcome: str | None = None
+
+
+class Fail(Struct, frozen=True):
+    error: str
+    retry_delay_us: int | None = None
+    retryable: bool = True
+
+
+class Renew(Struct, frozen=True):
+    lease_us: int | None = None
+
+
+class Requeue(Struct, frozen=True):
+    run_at: int | None = None
+    reason: str | None = None
+
+
+class Faults:
+    """What is wrong with one body, field by field."""
+
+    __slots__ = ("found",)
+
+    def __init__(self) -> None:
+        self.found: list[dict[str, Json]] = []
+
+    def add(self, field: str, code: Code, **facts: Json) -> None:
+        self.found.append({"field": field, "code": code.value, **facts})
+
+    def refusal(self, message: str | None = None, **details: Json) -> Refused:
+        """All of them; a single one gives the whole its code."""
+        only = self.found[0] if len(self.found) == 1 else None
+        code = Code(str(only["code"])) if only else Code.VALIDATION_FAILED
+        said = message or (
+            f"{only['field']}: {str(only['code']).replace('_', ' ')}"
+            if only
+            else f"{len(self.found)} fields are invalid"
+        )
+        return Refused(code, said, {**details, "fields": list(self.found)})
+
+
+class Body:
+    """One body and its faults; each question gives an answer or notes a fault and gives None."""
+
+    __slots__ = ("_given", "faults")
+
+    def __init__(self, given: Mapping[str, Any], known: AbstractSet[str]) -> None:
+        self._given = given
+        self.faults = Faults()
+        if not given.keys() <= known:
+            for name in given:
+                if name not in known:
+                    self.faults.add(name, Code.UNKNOWN_FIELD, allowed=sorted(known))
+
+    def has(self, name: str) -> bool:
+        return self._given.get(name) is not None
+
+    def is_null(self, name: str) -> bool:
+        return name in self._given and self._given[name] is None
+
+    def bad(self, name: str, code: Code = Code.INVALID_FIELD, **facts: Json) -> None:
+        self.faults.add(name, code, **facts)
+
+    def required(self, name: str) -> bool:
+        if name in self._given:
+            return True
+        self.faults.add(name, Code.MISSING_FIELD)
+        return False
+
+    def text(self, name: str, most: int, *, trimmed: bool = False) -> str | None:
+        value = self._given.get(name)
+        if value is None and name not in self._given:
+            return None
+        if (
+            not isinstance(value, str)
+            or not 1 <= len(value) <= most
+            or _CONTROL.search(value) is not None
+            or (trimmed and value != value.strip())
+        ):
+            self.bad(name, allowed=f"1 to {most} characters without control characters")
+            return None
+        return value
+
+    def word(self, name: str, allowed: Collection[str]) -> str | None:
+        value = self._given.get(name)
+        if value is None and name not in self._given:
+            return None
+        if not isinstance(value, str) or value not in allowed:
+            self.bad(name, Code.INVALID_ENUM, allowed=list(allowed))
+            return None
+        return value
+
+    def words(self, name: str, allowed: Collection[str]) -> tuple[str, ...]:
+        """A list of words, at least one; empty when it is not given."""
+        value = self._given.get(name)
+        if value is None:
+            return ()
+        if not isinstance(value, Sequence) or isinstance(value, str) or not value:
+            self.bad(name, allowed=list(allowed))
+            return ()
+        if any(not isinstance(word, str) or word not in allowed for word in value):
+            self.bad(name, Code.INVALID_ENUM, allowed=list(allowed))
+            return ()
+        return tuple(value)
+
+    def integer(self, name: str, least: int, most: int, code: Code = Code.INVALID_FIELD) -> int | None:
+        value = self._given.get(name)
+        if value is None:
+            return None
+        if type(value) is not int or not least <= value <= most:
+            self.bad(name, code, allowed=f"an integer from {least} to {most}")
+            return None
+        return value
+
+    def flag(self, name: str) -> bool | None:
+        value = self._given.get(name)
+        if value is None and name not in self._given:
+            return None
+        if not isinstance(value, bool):
+            self.bad(name, allowed="true or false")
+            return None
+        return value
+
+    def time(self, name: str) -> int | None:
+        value = self._given.get(name)
+        if value is None:
+            return None
+        try:
+            return parse_utc(value)
+        except InputRefused as wrong:
+            self.bad(name, Code(wrong.code))
+            return None
+
+    def seconds(self, name: str, most: int) -> int | None:
+        """A number of seconds, as whole microseconds."""
+        value = self._given.get(name)
+        if value is None and name not in self._given:
+            return None
+        if isinstance(value, float):
+            value = Decimal(str(value)) if value == value else None
+        if isinstance(value, bool) or not isinstance(value, int | Decimal) or not 0 <= value <= most:
+            self.bad(name, allowed=f"a number from 0 to {most}")
+            return None
+        return int(value * SECOND)
+
+
+def read_enqueue(given: Mapping[str, Any], policy: Policy) -> Enqueue | Faults:
+    body = Body(given, ENQUEUE)
+    words = policy.vocabulary
+    object_type = body.word("object_type", words.object_types) if body.required("object_type") else None
+    object_id = body.text("object_id", OBJECT_ID_MOST, trimmed=True) if body.required("object_id") else None
+    action = body.word("action", words.actions) if body.required("action") else None
+    run_at = body.time("run_at")
+    priority = body.word("priority", PRIORITIES) if body.has("priority") else None
+    attempts = body.integer("max_attempts", 1, ATTEMPTS_MOST)
+    key = body.text("idempotency_key", KEY_MOST) if body.has("idempotency_key") else None
+    correlation = body.text("correlation_id", OBJECT_ID_MOST) if body.has("correlation_id") else None
+    queue = _queue(body) if body.has("queue") else "default"
+    if body.faults.found or object_type is None or object_id is None or action is None or queue is None:
+        return body.faults
+    return Enqueue(
+        object_type,
+        object_id,
+        action,
+        run_at,
+        int(policy.default_priority if priority is None else PRIORITIES[priority]),
+        policy.default_max_attempts if attempts is None else attempts,
+        key,
+        correlation,
+        queue,
+    )
+
+
+def _queue(body: Body) -> str | None:
+    name = body.text("queue", 64)
+    if name is not None and QUEUE.fullmatch(name) is None:
+        body.bad("queue", allowed="1 to 64 of a-z, 0-9, _ and -")
+        return None
+    return name
+
+
+def read_pull(given: Mapping[str, Any], policy: Policy, now: int) -> Pull | Faults:
+    body = Body(given, PULL)
+    worker = given.get("worker_id")
+    if not isinstance(worker, str) or WORKER_ID.fullmatch(worker) is None:
+        body.bad("worker_id", Code.INVALID_WORKER_ID, allowed="1 to 128 of letters, digits and . _ : @ -")
+    limit = body.integer("limit", 1, policy.pull_max_limit, Code.INVALID_LIMIT)
+    asked = body.time("now")
+    if asked is not None and asked > now and policy.pull_clock == "server":
+        body.bad("now", Code.NOW_IN_FUTURE)
+    lease = body.integer("lease_sec", 1, LEASE_MOST_SEC)
+    types = body.words("object_types", policy.vocabulary.object_types)
+    actions = body.words("actions", policy.vocabulary.actions)
+    queues = _queues(body, given.get("queues"))
+    wait = body.integer("wait_ms", 0, WAIT_MOST_MS)
+    if body.faults.found:
+        return body.faults
+    return Pull(
+        str(worker),
+        policy.pull_default_limit if limit is None else limit,
+        asked,
+        None if lease is None else lease * SECOND,
+        types,
+        actions,
+        queues,
+        wait or 0,
+    )
+
+
+def _queues(body: Body, given: Any) -> tuple[str, ...]:
+    if given is None:
+        return ()
+    if (
+        not isinstance(given, list | tuple)
+        or not given
+        or any(not isinstance(name, str) or QUEUE.fullmatch(name) is None for name in given)
+        or len(set(given)) != len(given)
+    ):
+        body.bad("queues", allowed="a list of names of queues, each once")
+        return ()
+    return tuple(given)
+
+
+def read_proof(given: Mapping[str, Any]) -> Proof:
+    """What the call says of its holder; other kinds of values are faults of the body and prove nothing."""
+    worker, token = given.get("worker_id"), given.get("lease_token")
+    return Proof(worker if isinstance(worker, str) else None, token if isinstance(token, str) else None)
+
+
+def _check_proof(body: Body, *, required: bool) -> None:
+    for name, most in (("worker_id", 128), ("lease_token", 200)):
+        if body.has(name):
+            body.text(name, most)
+        elif required and body.required(name):
+            body.bad(name)
+
+
+def read_ack(given: Mapping[str, Any], policy: Policy, now: int) -> Ack | Faults:
+    body = Body(given, ACK)
+    if given.get("result") != "succeeded":
+        body.bad("result", Code.INVALID_RESULT, allowed=["succeeded"], hint="a failure is told with the call fail")
+    event = body.text("audit_event_id", OBJECT_ID_MOST) if body.has("audit_event_id") else None
+    next_at: int | UnsetType | None = body.time("next_action_at") if "next_action_at" in given else UNSET
+    if isinstance(next_at, int) and next_at < now:
+        body.bad("next_action_at", Code.NEXT_ACTION_AT_IN_PAST)
+    action = body.word("next_action", policy.vocabulary.actions) if body.has("next_action") else None
+    outcome = body.text("outcome", OUTCOME_MOST) if body.has("outcome") else None
+    _check_proof(body, required=False)
+    if body.faults.found:
+        return body.faults
+    return Ack(event, next_at, action, outcome)
+
+
+def read_fail(given: Mapping[str, Any]) -> Fail | Faults:
+    body = Body(given, FAIL)
+    error = given.get("error")
+    if "error" not in given:
+        body.required("error")
+    elif not isinstance(error, str) or not error.strip():
+        body.bad("error", allowed="a text of at least one character that is not blank")
+    delay = body.seconds("retry_delay_sec", RETRY_DELAY_MOST_SEC)
+    retryable = body.flag("retryable")
+    _check_proof(body, required=False)
+    if body.faults.found:
+        return body.faults
+    return Fail(str(error), delay, retryable is not False)
+
+
+def read_renew(given: Mapping[str, Any]) -> Renew | Faults:
+    body = Body(given, RENEW)
+    lease = body.integer("lease_sec", 1, LEASE_MOST_SEC)
+    _check_proof(body, required=True)
+    return body.faults if body.faults.found else Renew(None if lease is None else lease * SECOND)
+
+
+def read_release(given: Mapping[str, Any]) -> Faults | None:
+    body = Body(given, RELEASE)
+    _check_proof(body, required=True)
+    return body.faults if body.faults.found else None
+
+
+def read_cancel(given: Mapping[str, Any]) -> str | Faults:
+    body = Body(given, CANCEL)
+    reason = body.text("reason", REASON_MOST) if body.has("reason") else "no reason given"
+    return body.faults if body.faults.found or reason is None else reason
+
+
+def read_requeue(given: Mapping[str, Any], now: int) -> Requeue | Faults:
+    body = Body(given, REQUEUE)
+    run_at = body.time("run_at")
+    if run_at is not None and run_at < now:
+        body.bad("run_at", Code.RUN_AT_IN_PAST)
+    reason = body.text("reason", REASON_MOST) if body.has("reason") else None
+    return body.faults if body.faults.found else Requeue(run_at, reason)

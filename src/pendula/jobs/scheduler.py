@@ -1,0 +1,112 @@
+"""The Python API: the calls of HTTP as methods, with the same members, replies and errors."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from pendula.jobs import looking
+from pendula.jobs.calls import LOCAL, Answer, Caller, Calls, Reply
+from pendula.jobs.model import SECOND, Durability, JobRefused, Policy, Refused
+from pendula.jobs.store.sqlite import SqliteStore
+from pendula.kernel.canonical import Json
+from pendula.kernel.time import format_utc
+from pendula.kernel.wallclock import WallClock
+
+Members = Any  # what a body may hold; each call says which names it knows
+
+
+class Scheduler:
+    """Jobs of one store. What is refused is raised as `JobRefused`; nothing changed then.
+
+    Every method that changes something returns when the change is durable.
+    """
+
+    def __init__(self, calls: Calls, caller: Caller = LOCAL) -> None:
+        self.calls = calls
+        self.caller = caller
+
+    @classmethod
+    def open(cls, path: str | Path, policy: Policy | None = None) -> Self:
+        """The scheduler on an SQLite file, which is made and brought up to date if need be."""
+        chosen = policy or Policy()
+        store = SqliteStore(path, durability=Durability(chosen.durability))
+        return cls(Calls(store, chosen, WallClock().now))
+
+    def close(self) -> None:
+        self.calls.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def defer(
+        self, object_type: str, object_id: str, action: str, *, in_sec: int | None = None, **members: Members
+    ) -> dict[str, Any]:
+        """Enqueue in one line: now, or `in_sec` seconds from now. Returns the job."""
+        if in_sec is not None:
+            members["run_at"] = format_utc(self.calls.clock() + in_sec * SECOND)
+        given = {"object_type": object_type, "object_id": object_id, "action": action, **members}
+        job: dict[str, Any] = _granted(self.calls.enqueue(given, self.caller))["job"]
+        return job
+
+    def enqueue(self, **members: Members) -> dict[str, Any]:
+        return _granted(self.calls.enqueue(members, self.caller))
+
+    def enqueue_batch(self, jobs: Sequence[Mapping[str, Json]], *, atomic: bool = False) -> dict[str, Any]:
+        return _granted(self.calls.enqueue_batch({"jobs": list(jobs), "atomic": atomic}, self.caller))
+
+    def pull(self, **members: Members) -> dict[str, Any]:
+        return _granted(self.calls.pull(members, self.caller))
+
+    def ack(self, job_id: str, **members: Members) -> dict[str, Any]:
+        return _granted(self.calls.ack(job_id, members, self.caller))
+
+    def ack_batch(self, acks: Sequence[Mapping[str, Json]]) -> dict[str, Any]:
+        return _granted(self.calls.ack_batch({"acks": list(acks)}, self.caller))
+
+    def fail(self, job_id: str, **members: Members) -> dict[str, Any]:
+        return _granted(self.calls.fail(job_id, members, self.caller))
+
+    def renew(self, job_id: str, **members: Members) -> dict[str, Any]:
+        return _granted(self.calls.renew(job_id, members, self.caller))
+
+    def release(self, job_id: str, **members: Members) -> dict[str, Any]:
+        return _granted(self.calls.release(job_id, members, self.caller))
+
+    def cancel(self, job_id: str, **members: Members) -> dict[str, Any]:
+        return _granted(self.calls.cancel(job_id, members, self.caller))
+
+    def requeue(self, job_id: str, **members: Members) -> dict[str, Any]:
+        return _granted(self.calls.requeue(job_id, members, self.caller))
+
+    def show(self, job_id: str) -> dict[str, Any]:
+        return _granted(looking.show(self.calls.store, job_id))
+
+    def list(self, **query: Members) -> dict[str, Any]:
+        return _granted(looking.listed(self.calls.store, self.calls.policy, query))
+
+    def history(self, job_id: str) -> dict[str, Any]:
+        return _granted(looking.history(self.calls.store, job_id))
+
+    def audit(self, **query: Members) -> dict[str, Any]:
+        return _granted(looking.trail(self.calls.store, self.calls.policy, query))
+
+    def object(self, object_type: str, object_id: str) -> dict[str, Any]:
+        return _granted(looking.shown_object(self.calls.store, object_type, object_id))
+
+    def metrics(self, **query: Members) -> dict[str, Any]:
+        window = looking.window_of(query)
+        if isinstance(window, Refused):
+            raise JobRefused(window)
+        return looking.metrics(self.calls.store, self.calls.clock(), window)
+
+
+def _granted(answer: Answer) -> dict[str, Any]:
+    if isinstance(answer, Reply):
+        return answer.body
+    raise JobRefused(answer)

@@ -1,0 +1,151 @@
+"""What the scheduler needs of a store: one transaction at a time, in which jobs are found, changed and written down."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol, TypeVar
+
+from msgspec import Struct
+
+from pendula.jobs.audit import Row
+from pendula.jobs.model import Actor, Job
+from pendula.jobs.requests import Pull
+from pendula.kernel.canonical import Json
+
+T = TypeVar("T")
+Fields = Mapping[str, Json]
+
+
+class ObjectRow(Struct, frozen=True):
+    """What is known of an object."""
+
+    object_type: str
+    object_id: str
+    next_action_at: int | None
+    version: int
+    state: str | None
+
+
+class Effect(Struct, frozen=True):
+    """What was done for a key, once and for all."""
+
+    idempotency_key: str
+    job_seq: int
+    fence: int
+    result: Json
+    at: int
+
+
+class Listing(Struct, frozen=True):
+    """Which jobs to list, newest first, before the number `before`."""
+
+    limit: int
+    before: int | None = None
+    status: str | None = None
+    object_type: str | None = None
+    object_id: str | None = None
+    action: str | None = None
+    queue: str | None = None
+
+
+class AuditListing(Struct, frozen=True):
+    """Which events to read, oldest first, after the number `after`."""
+
+    limit: int
+    after: int = 0
+    object_type: str | None = None
+    object_id: str | None = None
+    job_seq: int | None = None
+    event_type: str | None = None
+
+
+class Figures(Struct, frozen=True):
+    """What metrics are made of. `counts` are jobs by status, type, action, priority and queue."""
+
+    due: int
+    first_due: int | None
+    counts: Sequence[tuple[str, str, str, int, str, int]]
+    succeeded: int
+    failed: int
+    dead_letter: int
+    attempts: int
+    requeues: int
+    alerts_waiting: int
+
+
+class Reader(Protocol):
+    """Looking without touching."""
+
+    def job(self, job_id: str) -> Job | None: ...
+
+    def jobs(self, listing: Listing) -> list[Job]: ...
+
+    def events(self, listing: AuditListing) -> list[Row]: ...
+
+    def object(self, object_type: str, object_id: str) -> ObjectRow | None: ...
+
+    def effect(self, key: str) -> Effect | None: ...
+
+    def figures(self, now: int, since: int) -> Figures: ...
+
+    def anything_to_pull(self, due_by: int, now: int) -> bool: ...
+
+    def anything_expired(self, now: int) -> bool: ...
+
+    def next_time(self) -> int | None:
+        """The earliest moment at which something may be to do: a job due, or a lease over."""
+        ...
+
+
+class Writer(Reader, Protocol):
+    """One caller's part of a transaction. Everything it does is done when it returns, or nothing is."""
+
+    def by_keys(self, keys: Sequence[str]) -> dict[str, Job]: ...
+
+    def used(self, key_hash: bytes) -> bool:
+        """Whether the key belonged to a job that was removed."""
+        ...
+
+    def any_used(self) -> bool: ...
+
+    def event_about(self, n: int, job: Job) -> bool: ...
+
+    def next_event_id(self) -> str: ...
+
+    def running_objects(self) -> set[tuple[str, str]]: ...
+
+    def next_seq(self) -> int: ...
+
+    def insert(self, jobs: Sequence[Job], actor: Actor) -> bool:
+        """Add jobs with their events; False, and nothing added, when a key among them is taken."""
+        ...
+
+    def change(self, before: Job, after: Job, touched: Sequence[str], reason: str, actor: Actor) -> Job:
+        """Replace a job and write its event; `{event}` in `audit_event_id` becomes the id of that event."""
+        ...
+
+    def touch(self, job: Job) -> None:
+        """Replace a job without an event: a renewal."""
+        ...
+
+    def due(self, pull: Pull, due_by: int, order: Callable[[Iterable[Job], int], list[Job]] | None) -> list[Job]: ...
+
+    def expired(self, now: int) -> list[Job]: ...
+
+    def put_object(self, row: ObjectRow) -> None: ...
+
+    def object_event(
+        self, job: Job, old: Mapping[str, Json], new: Mapping[str, Json], reason: str, actor: Actor
+    ) -> str: ...
+
+    def put_effect(self, effect: Effect) -> None: ...
+
+    def alert(self, alert_id: str, body: Json) -> None: ...
+
+
+class Store(Protocol):
+    def write(self, work: Callable[[Writer], T], *, metadata: Mapping[str, Json] | None = None) -> T:
+        """Do `work` in a transaction and return when it is durable. Raises `StorageBusy`, and what `work` raises."""
+        ...
+
+    def read(self, look: Callable[[Reader], T]) -> T: ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,400 @@
+"""The statements behind a store: every query written out, each answered by an index."""
+
+import sqlite3
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec.structs import astuple, replace
+
+from pendula.jobs.audit import GENESIS, Row, Trail
+from pendula.jobs.model import SECOND, Actor, Job, Status
+from pendula.jobs.requests import Pull
+from pendula.jobs.store.protocol import AuditListing, Effect, Figures, Listing, ObjectRow
+from pendula.kernel.canonical import Json, decode, encode
+
+COLUMNS = ", ".join(Job.__struct_fields__)
+_INSERT = f"INSERT INTO jobs ({COLUMNS}) VALUES ({', '.join('?' * len(Job.__struct_fields__))}) ON CONFLICT DO NOTHING"
+_CHANGING = (
+    "run_at", "attempt", "status", "last_error", "updated_at", "worker_id", "lease", "lease_expires_at",
+    "delivery_count", "audit_event_id", "outcome", "last_lease", "ended", "expired",
+)  # fmt: skip
+_UPDATE = f"UPDATE jobs SET {', '.join(f'{name} = ?' for name in _CHANGING)} WHERE seq = ?"
+_DUE = f"SELECT {COLUMNS} FROM jobs WHERE status = 'queued' AND run_at <= ?"
+_IN_ORDER = " ORDER BY run_at, priority, seq"
+_EVENT = "INSERT INTO audit (n, event_type, object_type, object_id, job_seq, body, hash) VALUES (?, ?, ?, ?, ?, ?, ?)"
+_COUNT = """INSERT INTO counts (status, object_type, action, priority, queue, n) VALUES (?, ?, ?, ?, ?, ?)
+    ON CONFLICT (status, object_type, action, priority, queue) DO UPDATE SET n = n + excluded.n"""
+_ENDED = """INSERT INTO ended (second, succeeded, failed, dead_letter, attempts, requeues) VALUES (?, ?, ?, ?, ?, ?)
+    ON CONFLICT (second) DO UPDATE SET succeeded = succeeded + excluded.succeeded, failed = failed + excluded.failed,
+    dead_letter = dead_letter + excluded.dead_letter, attempts = attempts + excluded.attempts,
+    requeues = requeues + excluded.requeues"""
+KEYS_AT_ONCE = 500
+
+EVENT = "{event}"  # stands for the id of the event that is being written
+
+
+class SqliteReader:
+    """Looks at the store within one transaction."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def job(self, job_id: str) -> Job | None:
+        seq = seq_of(job_id)
+        if seq is None:
+            return None
+        row = self._connection.execute(f"SELECT {COLUMNS} FROM jobs WHERE seq = ?", (seq,)).fetchone()
+        return None if row is None or row[1] != job_id else Job(*row)
+
+    def jobs(self, listing: Listing) -> list[Job]:
+        where, values = ["seq < ?"], [listing.before if listing.before is not None else 1 << 62]
+        for name in ("status", "object_type", "object_id", "action", "queue"):
+            value = getattr(listing, name)
+            if value is not None:
+                where.append(f"{name} = ?")
+                values.append(value)
+        query = f"SELECT {COLUMNS} FROM jobs WHERE {' AND '.join(where)} ORDER BY seq DESC LIMIT ?"
+        return [Job(*row) for row in self._connection.execute(query, (*values, listing.limit))]
+
+    def events(self, listing: AuditListing) -> list[Row]:
+        where, values = ["n > ?"], [listing.after]
+        for name in ("object_type", "object_id", "job_seq", "event_type"):
+            value = getattr(listing, name)
+            if value is not None:
+                where.append(f"{name} = ?")
+                values.append(value)
+        query = (
+            "SELECT n, event_type, object_type, object_id, job_seq, body, hash FROM audit "
+            f"WHERE {' AND '.join(where)} ORDER BY n LIMIT ?"
+        )
+        return [Row(*row) for row in self._connection.execute(query, (*values, listing.limit))]
+
+    def object(self, object_type: str, object_id: str) -> ObjectRow | None:
+        query = (
+            "SELECT object_type, object_id, next_action_at, version, state FROM objects "
+            "WHERE object_type = ? AND object_id = ?"
+        )
+        row = self._connection.execute(query, (object_type, object_id)).fetchone()
+        return None if row is None else ObjectRow(*row)
+
+    def effect(self, key: str) -> Effect | None:
+        query = "SELECT idempotency_key, job_seq, fence, result, at FROM effects WHERE idempotency_key = ?"
+        row = self._connection.execute(query, (key,)).fetchone()
+        return None if row is None else Effect(row[0], row[1], row[2], decode(row[3].encode()), row[4])
+
+    def anything_to_pull(self, due_by: int, now: int) -> bool:
+        query = (
+            "SELECT EXISTS (SELECT 1 FROM jobs WHERE status = 'queued' AND run_at <= ?) "
+            "OR EXISTS (SELECT 1 FROM jobs WHERE status = 'running' AND lease_expires_at <= ?)"
+        )
+        return bool(self._connection.execute(query, (due_by, now)).fetchone()[0])
+
+    def anything_expired(self, now: int) -> bool:
+        query = "SELECT EXISTS (SELECT 1 FROM jobs WHERE status = 'running' AND lease_expires_at <= ?)"
+        return bool(self._connection.execute(query, (now,)).fetchone()[0])
+
+    def next_time(self) -> int | None:
+        due = "SELECT run_at FROM jobs WHERE status = 'queued' ORDER BY run_at LIMIT 1"
+        lease = "SELECT lease_expires_at FROM jobs WHERE status = 'running' ORDER BY lease_expires_at LIMIT 1"
+        found = [row[0] for query in (due, lease) for row in self._connection.execute(query)]
+        return min(found, default=None)
+
+    def figures(self, now: int, since: int) -> Figures:
+        ask = self._connection.execute
+        due, first = ask(
+            "SELECT count(*), min(run_at) FROM jobs WHERE status = 'queued' AND run_at <= ?", (now,)
+        ).fetchone()
+        lost, first_lost = ask(
+            "SELECT count(*), min(run_at) FROM jobs WHERE status = 'running' AND lease_expires_at <= ?", (now,)
+        ).fetchone()
+        counts = [tuple(row) for row in ask("SELECT * FROM counts WHERE n <> 0")]
+        sums = ask(
+            "SELECT total(succeeded), total(failed), total(dead_letter), total(attempts), total(requeues) "
+            "FROM ended WHERE second > ?",
+            (since // SECOND,),
+        ).fetchone()
+        alerts = ask("SELECT count(*) FROM alerts WHERE delivered_at IS NULL").fetchone()[0]
+        firsts = [at for at in (first, first_lost) if at is not None]
+        succeeded, failed, dead, attempts, requeues = map(int, sums)
+        return Figures(
+            due + lost, min(firsts, default=None), counts, succeeded, failed, dead, attempts, requeues, alerts
+        )
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """Where a caller's part of the transaction begins."""
+
+    trail: tuple[int, bytes, int] | None
+    counts: dict[tuple[str, str, str, int, str], int]
+    ended: dict[int, list[int]]
+    wrote: bool
+    seq: int | None
+
+
+class SqliteWriter(SqliteReader):
+    """Everything one transaction does; events and counts are written at its end, all at once."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        super().__init__(connection)
+        self._trail: Trail | None = None
+        self._metadata: Mapping[str, Json] = {}
+        self._counts: dict[tuple[str, str, str, int, str], int] = {}
+        self._ended: dict[int, list[int]] = {}
+        self._seq: int | None = None
+        self._changed: list[tuple[Any, ...]] = []
+        self.wrote = False
+
+    # One caller's part
+
+    def mark(self, metadata: Mapping[str, Json]) -> Mark:
+        self._metadata = metadata
+        self._write_changes()
+        if self._trail is not None:
+            self._trail.metadata = metadata
+        trail = self._trail.mark() if self._trail is not None else None
+        ended = {second: list(numbers) for second, numbers in self._ended.items()}
+        return Mark(trail, dict(self._counts), ended, self.wrote, self._seq)
+
+    def undo(self, mark: Mark) -> None:
+        if mark.trail is None:
+            self._trail = None
+        elif self._trail is not None:
+            self._trail.back_to(mark.trail)
+        self._counts, self._ended, self.wrote, self._seq = mark.counts, mark.ended, mark.wrote, mark.seq
+        self._changed.clear()
+
+    def finish(self) -> None:
+        self._write_changes()
+        if self._trail is not None:
+            self._connection.executemany(_EVENT, map(astuple, self._trail.rows))
+        self._connection.executemany(_COUNT, [(*key, n) for key, n in self._counts.items() if n])
+        self._connection.executemany(_ENDED, [(second, *numbers) for second, numbers in self._ended.items()])
+
+    # Jobs
+
+    def by_keys(self, keys: Sequence[str]) -> dict[str, Job]:
+        self._write_changes()
+        found: dict[str, Job] = {}
+        for first in range(0, len(keys), KEYS_AT_ONCE):
+            some = keys[first : first + KEYS_AT_ONCE]
+            query = f"SELECT {COLUMNS} FROM jobs WHERE idempotency_key IN ({', '.join('?' * len(some))})"
+            for row in self._connection.execute(query, some):
+                job = Job(*row)
+                found[job.idempotency_key] = job
+        return found
+
+    def used(self, key_hash: bytes) -> bool:
+        query = "SELECT 1 FROM used_keys WHERE hash = ?"
+        return self._connection.execute(query, (key_hash,)).fetchone() is not None
+
+    def any_used(self) -> bool:
+        return bool(self._connection.execute("SELECT EXISTS (SELECT 1 FROM used_keys)").fetchone()[0])
+
+    def job(self, job_id: str) -> Job | None:
+        self._write_changes()
+        return super().job(job_id)
+
+    def event_about(self, n: int, job: Job) -> bool:
+        """Whether a stored event of this number is about the job or its object."""
+        query = "SELECT 1 FROM audit WHERE n = ? AND (job_seq = ? OR (object_type = ? AND object_id = ?))"
+        return self._connection.execute(query, (n, job.seq, job.object_type, job.object_id)).fetchone() is not None
+
+    def next_seq(self) -> int:
+        if self._seq is None:
+            row = self._connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'jobs'").fetchone()
+            self._seq = 0 if row is None else row[0]
+        self._seq += 1
+        return self._seq
+
+    def insert(self, jobs: Sequence[Job], actor: Actor) -> bool:
+        before = self._connection.total_changes
+        self._connection.execute("SAVEPOINT added")
+        self._connection.executemany(_INSERT, map(astuple, jobs))
+        fits = self._connection.total_changes - before == len(jobs)
+        if not fits:
+            self._connection.execute("ROLLBACK TO added")
+            self._seq = None
+        self._connection.execute("RELEASE added")
+        if not fits:
+            return False
+        self._seq = jobs[-1].seq if jobs else self._seq
+        self.wrote = True
+        trail = self._trailing()
+        for job in jobs:
+            trail.enqueued(job, actor)
+            self._count(job, 1)
+        return True
+
+    def change(self, before: Job, after: Job, touched: Sequence[str], reason: str, actor: Actor) -> Job:
+        self.wrote = True
+        trail = self._trailing()
+        if after.audit_event_id == EVENT:
+            after = replace(after, audit_event_id=trail.next_id)
+        trail.changed(before, after, touched, reason, actor)
+        self._changed.append(_changed_values(after))
+        if before.status != after.status:
+            self._count(before, -1)
+            self._count(after, 1)
+            if before.status == Status.RUNNING:
+                self._end(after, attempted=after.attempt != before.attempt)
+            elif after.status == Status.FAILED:
+                self._end(after, attempted=False)
+        return after
+
+    def touch(self, job: Job) -> None:
+        self.wrote = True
+        self._changed.append(_changed_values(job))
+
+    def due(self, pull: Pull, due_by: int, order: Callable[[Iterable[Job], int], list[Job]] | None) -> list[Job]:
+        self._write_changes()
+        if not pull.queues:
+            return self._due(pull, due_by, None, pull.limit, order)
+        found: list[Job] = []
+        for queue in pull.queues:
+            found += self._due(pull, due_by, queue, pull.limit - len(found), order)
+        return found
+
+    def _due(
+        self,
+        pull: Pull,
+        due_by: int,
+        queue: str | None,
+        limit: int,
+        order: Callable[[Iterable[Job], int], list[Job]] | None,
+    ) -> list[Job]:
+        if not limit:
+            return []
+        query, values = _DUE, [due_by]
+        values_any: list[Any] = list(values)
+        for name, words in (("object_type", pull.object_types), ("action", pull.actions)):
+            if words:
+                query += f" AND {name} IN ({', '.join('?' * len(words))})"
+                values_any += words
+        if queue is not None:
+            query += " AND queue = ?"
+            values_any.append(queue)
+        query += _IN_ORDER
+        if order is None:
+            rows = self._connection.execute(query + " LIMIT ?", (*values_any, limit))
+            return [Job(*row) for row in rows.fetchall()]
+        rows = self._connection.execute(query, values_any)
+        return order((Job(*row) for row in rows), limit)
+
+    def running_objects(self) -> set[tuple[str, str]]:
+        query = "SELECT object_type, object_id FROM jobs WHERE status = 'running'"
+        return {(row[0], row[1]) for row in self._connection.execute(query)}
+
+    def expired(self, now: int) -> list[Job]:
+        self._write_changes()
+        query = (
+            f"SELECT {COLUMNS} FROM jobs WHERE status = 'running' AND lease_expires_at <= ? "
+            "ORDER BY lease_expires_at, seq"
+        )
+        return [Job(*row) for row in self._connection.execute(query, (now,)).fetchall()]
+
+    # Objects, effects, alerts
+
+    def put_object(self, row: ObjectRow) -> None:
+        self.wrote = True
+        self._connection.execute(
+            "INSERT INTO objects (object_type, object_id, next_action_at, version, state) VALUES (?, ?, ?, ?, ?) "
+            "ON CONFLICT (object_type, object_id) DO UPDATE SET next_action_at = excluded.next_action_at, "
+            "version = excluded.version, state = excluded.state",
+            astuple(row),
+        )
+
+    def object_event(
+        self, job: Job, old: Mapping[str, Json], new: Mapping[str, Json], reason: str, actor: Actor
+    ) -> str:
+        self.wrote = True
+        return self._trailing().object_changed(job, old, new, reason, actor, ())
+
+    def put_effect(self, effect: Effect) -> None:
+        self.wrote = True
+        self._connection.execute(
+            "INSERT INTO effects (idempotency_key, job_seq, fence, result, at) VALUES (?, ?, ?, ?, ?)",
+            (effect.idempotency_key, effect.job_seq, effect.fence, encode(effect.result).decode(), effect.at),
+        )
+
+    def alert(self, alert_id: str, body: Json) -> None:
+        self.wrote = True
+        self._connection.execute(
+            "INSERT INTO alerts (alert_id, body) VALUES (?, ?) ON CONFLICT (alert_id) DO NOTHING",
+            (alert_id, encode(body).decode()),
+        )
+
+    def next_event_id(self) -> str:
+        return self._trailing().next_id
+
+    # Inside
+
+    def _trailing(self) -> Trail:
+        if self._trail is None:
+            row = self._connection.execute("SELECT n, hash FROM audit ORDER BY n DESC LIMIT 1").fetchone()
+            n, hash = (0, GENESIS) if row is None else row
+            self._trail = Trail(n, hash, self._metadata)
+        return self._trail
+
+    def _write_changes(self) -> None:
+        if self._changed:
+            self._connection.executemany(_UPDATE, self._changed)
+            self._changed.clear()
+
+    def _count(self, job: Job, by: int) -> None:
+        key = (job.status, job.object_type, job.action, job.priority, job.queue)
+        self._counts[key] = self._counts.get(key, 0) + by
+
+    def _end(self, job: Job, *, attempted: bool) -> None:
+        """One attempt, or one job, is over: what rates are made of."""
+        numbers = self._ended.setdefault(job.updated_at // SECOND, [0, 0, 0, 0, 0])
+        match job.status:
+            case Status.SUCCEEDED:
+                numbers[0] += 1
+                numbers[3] += 1
+            case Status.FAILED:
+                numbers[1] += 1
+                numbers[3] += attempted
+            case Status.DEAD_LETTER:
+                numbers[2] += 1
+                numbers[3] += 1
+            case Status.QUEUED if attempted:
+                numbers[3] += 1
+                numbers[4] += 1
+
+
+_DIGITS = {digit: value for value, digit in enumerate("0123456789ABCDEFGHJKMNPQRSTVWXYZ")}
+
+
+def seq_of(job_id: str) -> int | None:
+    """The number in an id of ours; None for what is none."""
+    digits = job_id.removeprefix("job_")
+    if len(digits) != 12 or len(job_id) != 16:
+        return None
+    seq = 0
+    for digit in digits:
+        value = _DIGITS.get(digit)
+        if value is None:
+            return None
+        seq = seq * 32 + value
+    return seq
+
+
+def _changed_values(job: Job) -> tuple[Any, ...]:
+    return (
+        job.run_at,
+        job.attempt,
+        job.status,
+        job.last_error,
+        job.updated_at,
+        job.worker_id,
+        job.lease,
+        job.lease_expires_at,
+        job.delivery_count,
+        job.audit_event_id,
+        job.outcome,
+        job.last_lease,
+        job.ended,
+        job.expired,
+        job.seq,
+    )

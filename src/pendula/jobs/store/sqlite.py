@@ -1,0 +1,283 @@
+"""Jobs in one SQLite file: write-ahead log, one writer at a time over all processes, one flush for many callers.
+
+Callers of `write` stand in line; whoever comes first does the work of all who stand there, in one transaction, and all
+return when it is durable. Each caller's part is a savepoint of its own: what fails is undone, the rest goes on.
+"""
+
+import sqlite3
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from pendula.jobs.model import Durability, StorageBusy
+from pendula.jobs.store.mounts import refuse_network
+from pendula.jobs.store.protocol import Reader, Writer
+from pendula.jobs.store.rows import SqliteReader, SqliteWriter
+from pendula.jobs.store.turnstile import Turnstile
+from pendula.kernel.canonical import Json
+from pendula.kernel.errors import WorldBroken
+
+T = TypeVar("T")
+
+BUSY_SECONDS = 5.0
+TOGETHER_MOST = 256  # callers served by one transaction
+NOTHING: Mapping[str, Json] = {}
+MIGRATIONS = "migrations"
+
+
+class StoreUnusable(WorldBroken):
+    """The file is no store of ours, or the disk does not let us use it."""
+
+    code = "store_unusable"
+
+
+class NewerStore(WorldBroken):
+    """The file was written by a later Pendula. Facts: `found`, `known`."""
+
+    code = "newer_store"
+
+
+class NotDurable(WorldBroken):
+    """The connection does not give the durability that was asked for. Facts: `synchronous`, `journal_mode`."""
+
+    code = "not_durable"
+
+
+class _Call(Generic[T]):
+    """One caller's work and what came of it."""
+
+    __slots__ = ("done", "error", "metadata", "result", "work")
+
+    def __init__(self, work: Callable[[Writer], T], metadata: Mapping[str, Json]) -> None:
+        self.work = work
+        self.metadata = metadata
+        self.done = False
+        self.result: T | None = None
+        self.error: BaseException | None = None
+
+
+class SqliteStore:
+    """One file; safe for threads and for any number of processes, not for forks of an open one."""
+
+    def __init__(
+        self, path: str | Path, *, durability: Durability = Durability.FULL, busy_seconds: float = BUSY_SECONDS
+    ) -> None:
+        self.path = Path(path)
+        self.durability = durability
+        self._busy = busy_seconds
+        refuse_network(self.path.parent)
+        try:
+            self._connection = self._connect()
+            self._turnstile = Turnstile(self.path)
+            self._migrate()
+        except sqlite3.Error as trouble:
+            raise StoreUnusable(
+                f"{self.path} cannot be used as a store of jobs: {trouble}", path=str(path)
+            ) from trouble
+        except OSError as trouble:
+            raise StoreUnusable(f"{self.path} cannot be opened: {trouble.strerror}", path=str(path)) from trouble
+        self._writing = threading.Lock()
+        self._line: deque[_Call[Any]] = deque()
+        self._readers: deque[sqlite3.Connection] = deque()
+        self._closed = False
+        self.commits = 0
+
+    def write(self, work: Callable[[Writer], T], *, metadata: Mapping[str, Json] | None = None) -> T:
+        call: _Call[T] = _Call(work, metadata or NOTHING)
+        self._line.append(call)
+        with self._writing:
+            if not call.done:
+                self._serve()
+        assert call.done
+        if call.error is not None:
+            raise call.error
+        return call.result  # type: ignore[return-value]
+
+    def read(self, look: Callable[[Reader], T]) -> T:
+        with self._reading() as connection:
+            connection.execute("BEGIN")
+            try:
+                return look(SqliteReader(connection))
+            finally:
+                connection.execute("COMMIT")
+
+    def data_version(self) -> int:
+        """Another number after another process has written."""
+        with self._reading() as connection:
+            number: int = connection.execute("PRAGMA data_version").fetchone()[0]
+            return number
+
+    def settings(self) -> dict[str, Json]:
+        """What the connection that commits says of itself."""
+        with self._writing:
+            synchronous = self._connection.execute("PRAGMA synchronous").fetchone()[0]
+            mode = self._connection.execute("PRAGMA journal_mode").fetchone()[0]
+        return {"synchronous": synchronous, "journal_mode": mode}
+
+    def check_durable(self) -> None:
+        """Raise `NotDurable` when a power cut could take what was acknowledged."""
+        settings = self.settings()
+        if self.durability is Durability.FULL and settings != {"synchronous": 2, "journal_mode": "wal"}:
+            raise NotDurable("The store does not give full durability", **settings)
+
+    def backup(self, target: str | Path, progress: Callable[[int, int], None] | None = None) -> None:
+        """A copy while others go on writing."""
+        with self._reading() as connection, sqlite3.connect(target) as copy:
+            connection.backup(
+                copy, pages=256, progress=lambda _, left, all: progress(all - left, all) if progress else None
+            )
+        copy.close()
+
+    def integrity(self) -> list[str]:
+        """What SQLite finds wrong with the file; nothing when it is sound."""
+        with self._reading() as connection:
+            found = [row[0] for row in connection.execute("PRAGMA integrity_check(20)")]
+        return [] if found == ["ok"] else found
+
+    def close(self) -> None:
+        with self._writing:
+            if self._closed:
+                return
+            self._closed = True
+            self._connection.close()
+            while self._readers:
+                self._readers.popleft().close()
+            self._turnstile.close()
+
+    # Inside
+
+    def _serve(self) -> None:
+        """Do the work of all who stand in line, ours among them; a trouble of the file is the trouble of all."""
+        calls = [self._line.popleft() for _ in range(min(len(self._line), TOGETHER_MOST))]
+        try:
+            self._transaction(calls)
+        except (WorldBroken, sqlite3.Error) as trouble:
+            if isinstance(trouble, sqlite3.Error):
+                broken = StoreUnusable(f"{self.path} cannot be written: {trouble}", path=str(self.path))
+                broken.__cause__ = trouble
+                trouble = broken
+            for call in calls:
+                call.error = trouble
+        for call in calls:
+            call.done = True
+
+    def _transaction(self, calls: list[_Call[Any]]) -> None:
+        if not self._turnstile.acquire(self._busy):
+            raise StorageBusy(
+                f"Another writer holds {self.path.name} for more than {self._busy:.0f} s; nothing was changed"
+            )
+        try:
+            self._begin()
+            try:
+                writer = SqliteWriter(self._connection)
+                for call in calls:
+                    self._one(call, writer, alone=len(calls) == 1)
+                writer.finish()
+                self._connection.execute("COMMIT" if writer.wrote else "ROLLBACK")
+                self.commits += writer.wrote
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    self._connection.execute("ROLLBACK")
+                raise
+        finally:
+            self._turnstile.release()
+
+    def _begin(self) -> None:
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as trouble:
+            if trouble.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
+                raise StorageBusy(f"A foreign program holds {self.path.name}; nothing was changed") from trouble
+            raise
+
+    def _one(self, call: _Call[Any], writer: SqliteWriter, *, alone: bool) -> None:
+        mark = writer.mark(call.metadata)
+        if not alone:
+            self._connection.execute("SAVEPOINT part")
+        try:
+            call.result = call.work(writer)
+        except sqlite3.Error:
+            raise
+        except BaseException as error:
+            call.error = error
+            if alone:
+                self._connection.execute("ROLLBACK")
+                self._connection.execute("BEGIN IMMEDIATE")
+            else:
+                self._connection.execute("ROLLBACK TO part")
+            writer.undo(mark)
+        if not alone:
+            self._connection.execute("RELEASE part")
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self.path, timeout=self._busy, isolation_level=None, check_same_thread=False, cached_statements=256
+        )
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(f"PRAGMA synchronous = {'FULL' if self.durability is Durability.FULL else 'NORMAL'}")
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA cache_size = -16384")
+        return connection
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        try:
+            connection = self._readers.popleft()
+        except IndexError:
+            connection = self._connect()
+        try:
+            yield connection
+        finally:
+            if self._closed:
+                connection.close()
+            else:
+                self._readers.append(connection)
+
+    def _migrate(self) -> None:
+        """Forward, step by step, each in a transaction of its own."""
+        steps = migrations()
+        if not self._turnstile.acquire(self._busy):
+            raise StorageBusy(f"Another writer holds {self.path.name}")
+        try:
+            while True:
+                self._connection.execute("BEGIN IMMEDIATE")
+                version: int = self._connection.execute("PRAGMA user_version").fetchone()[0]
+                if version > len(steps):
+                    self._connection.execute("ROLLBACK")
+                    raise NewerStore(
+                        f"{self.path.name} has version {version}; this Pendula knows {len(steps)}. Use a newer one",
+                        found=version,
+                        known=len(steps),
+                    )
+                if version == len(steps):
+                    self._connection.execute("ROLLBACK")
+                    return
+                for statement in statements(steps[version]):
+                    self._connection.execute(statement)
+                self._connection.execute(f"PRAGMA user_version = {version + 1}")
+                self._connection.execute("COMMIT")
+        finally:
+            self._turnstile.release()
+
+
+def migrations() -> list[str]:
+    """The numbered steps, in order."""
+    folder = files("pendula.jobs.store") / MIGRATIONS
+    names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
+    return [(folder / name).read_text(encoding="utf-8") for name in names]
+
+
+def statements(script: str) -> Iterator[str]:
+    """The statements of a script, one by one: `executescript` would end the transaction."""
+    statement = ""
+    for line in script.splitlines():
+        if not statement and (not line.strip() or line.lstrip().startswith("--")):
+            continue
+        statement += line + "\n"
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
