@@ -249,11 +249,8 @@ class JobRefused(InputRefused):
     def __init__(self, refused: Refused) -> None:
         super().__init__(refused.message, **refused.details)
         self.refused = refused
+        self.status = refused.status
         self.__dict__["code"] = refused.code.value
-
-    @property
-    def status(self) -> int:
-        return self.refused.status
 
 
 class StorageBusy(WorldBroken):
