@@ -344,6 +344,25 @@ def test_a_state_in_which_a_channel_failed_that_was_never_read_is_refused() -> N
 
 
 @pytest.mark.req("PLAY-API-7")
+def test_a_state_with_an_item_from_before_its_anchor_is_refused() -> None:
+    state, channels = state_and_channels(7)
+    stepped = [row for row in (*state["history"], *state["lookahead"]) if row[7] is not None]
+    assert state["anchor"] > 0
+    stepped[-1][7] = 1
+
+    with pytest.raises(saving.InvalidState):
+        Scheduler.from_state(state, channels)
+
+
+@pytest.mark.req("PLAY-API-7")
+def test_a_state_with_an_enormous_ordinal_is_refused_without_counting_up_to_it() -> None:
+    state, channels = state_and_channels(0)
+
+    with pytest.raises(saving.InvalidState):
+        Scheduler.from_state({**state, "ordinal": 2**61}, channels)
+
+
+@pytest.mark.req("PLAY-API-7")
 @pytest.mark.parametrize("state", [None, 3, "state", [], {}, {"seed": 1}, [1, 2], True])
 def test_what_is_no_state_at_all_is_refused(state: Any) -> None:
     with pytest.raises(saving.InvalidState):

@@ -63,6 +63,11 @@ def _turn(programme: Programme, item: Item, trace: Trace) -> Reason:
     if item.step is None:
         sentence = f"No step met a readable channel, so the first one that is readable gave the item: {item.channel!r}."
         return Reason("first_readable", sentence, {"unreadable": passed})
+    if item.step <= generator.round.anchor:
+        sentence = (
+            f"Step {item.step} chose channel {item.channel!r}; the credits of then are gone, since it was restored."
+        )
+        return Reason("credits_are_gone", sentence, {"step": item.step, "unreadable": passed})
     before = generator.round.credits_at(item.step - 1)
     earned = [credit + weight for credit, weight in zip(before, generator.weights, strict=True)]
     assert item.channel_index is not None

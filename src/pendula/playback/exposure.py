@@ -16,6 +16,8 @@ COUNT_MOST = (1 << 63) - 1
 def checked(exposure: Exposure) -> Exposure:
     """The same with every number exact; raises `InvalidWeight` and `InvalidParameter`."""
     weights = {name: _weight(name, value) for name, value in exposure.manual_weights.items()}
+    # 0 is what a channel nobody mentions has: to write it down is no change.
+    weights = {name: weight for name, weight in weights.items() if weight}
     for field, counts in (("total_count", exposure.total_count), ("recent_count", exposure.recent_count)):
         for name, count in counts.items():
             if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= COUNT_MOST:

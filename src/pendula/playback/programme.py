@@ -173,7 +173,7 @@ class Programme:
             self._draft = msgspec.structs.replace(draft, channels=left)
 
     def refresh(self, channel: str, shelf: Shelf) -> None:
-        """New contents for a channel: what was banned or unreadable gets another chance. No change, no reset."""
+        """New contents for a channel; what was banned or unreadable gets another chance. Equal contents change nothing."""
         with self._changing() as draft:
             index = _index(draft, channel)
             fresh = Channel(channel, shelf)

@@ -6,6 +6,7 @@ A restored programme goes on with exactly the same items, and explains those it 
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
 from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -236,7 +237,7 @@ def broken_invariants(programme: Programme) -> Iterator[str]:
     if not 0 <= programme.behind <= max(0, len(programme.history) - 1):
         yield "one_goes_back_within_the_history"
     now = [item.ordinal for item in (*programme.history, *programme.lookahead) if item.epoch_id == programme.epoch_id]
-    if now and now != list(range(now[0], generator.ordinal + 1)):
+    if now and (now[-1] != generator.ordinal or any(right - left != 1 for left, right in pairwise(now))):
         yield "ordinals_have_no_gap"
 
 
@@ -261,7 +262,7 @@ def _placed(item: Item, programme: Programme) -> bool:
         0 <= item.channel_index < names
         and item.at < generator.shelves[item.channel_index].count
         and all(0 <= index < names for index in unreadable)
-        and (item.step is None or 1 <= item.step <= generator.round.taken)
+        and (item.step is None or generator.round.anchor < item.step <= generator.round.taken)
     )
 
 
