@@ -11,6 +11,7 @@ from pendula.kernel.errors import WrongUsage
 
 _MASK_32 = (1 << 32) - 1
 _MASK_64 = (1 << 64) - 1
+_TWICE = (1 << 32) + 1
 _MULTIPLIER = 6364136223846793005
 _INVERSE = pow(_MULTIPLIER, -1, 1 << 64)
 _TICK_FACTOR = 1_000_003
@@ -82,9 +83,8 @@ class Pcg32:
 
 
 def _output(state: int) -> int:
-    shifted = ((state >> 18 ^ state) >> 27) & _MASK_32
-    rotation = state >> 59
-    return (shifted >> rotation | shifted << (32 - rotation)) & _MASK_32
+    # Twice side by side, the 32 bits rotate by a shift.
+    return ((state >> 18 ^ state) >> 27 & _MASK_32) * _TWICE >> (state >> 59) & _MASK_32
 
 
 def mix(value: int) -> int:

@@ -5,8 +5,6 @@ file: records come from shelves, and a shelf that fails costs its channel the ep
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import count, repeat
-from operator import eq
 
 from msgspec import Struct
 
@@ -22,8 +20,8 @@ PICK_STREAM = 0x5049434B
 SKIPS_MOST = 2
 RESAMPLES_MOST = 5
 BAD_MOST = 3
-CHUNK = 512  # items made in one go where nothing can come between
-CAREFUL = 8  # items made one by one after something came between
+BASE, NAE, NAE_FALLBACK = Origin  # in Python 3.11, to reach a member through its class costs as much as a call
+CHUNK = 512  # items made in one go
 
 
 class Channel(Struct, frozen=True):
@@ -78,17 +76,37 @@ class Generator:
         )
         self.readable = len(self.active)
         self.weights = self._weights()
+        self._recency = settings.pick.mode is PickMode.RECENCY
+        # Out of how many of its newest records a place is drawn; 0 where none is.
+        self._spans = [0 if self._recency else min(settings.pick.r, shelf.count) for shelf in self.shelves]
         self.round = RoundRobin(self.weights)
-        self.cursors = [0] * len(self.names)
+        self._shown: dict[int, int] = {}  # the last place a channel gave
         self.walks = [walk(shelf, 0) for shelf in self.shelves]
         self.nae_draws: Pcg32 = stream(seed, epoch_id, NAE_STREAM)
         self.pick_draws: Pcg32 = stream(seed, epoch_id, PICK_STREAM)
-        self.pool: Levels = nae.EMPTY
+        self.pool = nae.EMPTY
         self.number = 0
         self.last_id: int | None = None
         self.ordinal = 0
         self.counts = Counts()
-        self._picked = bytearray()  # channels of items not counted yet
+        self._counted = 0  # steps of the round that are in the counts
+
+    @property
+    def pool(self) -> Levels:
+        return self._pool
+
+    @pool.setter
+    def pool(self, pool: Levels) -> None:
+        # Every step asks for the chance, and few change it.
+        self._pool, self._chance = pool, nae.chance(pool)
+
+    @property
+    def cursors(self) -> list[int]:
+        """The place of each channel's next record."""
+        return [self._cursor(index) for index in range(len(self.names))]
+
+    def _cursor(self, index: int) -> int:
+        return (self._shown.get(index, -1) + 1) % max(1, self.shelves[index].count)
 
     def _weights(self) -> list[int]:
         parts, fell_back = shares(self.settings.exposure, [self.names[index] for index in self.active])
@@ -119,10 +137,9 @@ class Generator:
         items: list[Item] = []
         left = steps
         last = False
-        recency = self.settings.pick.mode is PickMode.RECENCY
         while left:
             if not self.readable:
-                if not any(self.pool):
+                if not self._chance:
                     return items, steps - left
                 if not last:
                     last = True
@@ -130,148 +147,142 @@ class Generator:
                     steps -= left - rest
                     left = rest
                     continue
-            made = 0
-            if recency and self.readable and self.readable == len(self.active) and not any(self.pool):
-                asked = min(left, CHUNK)
-                made = self._run(asked, items)
-                left -= made
-                if made == asked:
-                    continue
-            for _ in range(min(left, CAREFUL)):
+            if self._recency and self.readable and self.readable == len(self.active):
+                left -= self._run(min(left, CHUNK), items)
+            else:
                 left -= 1
-                item = self._step()
-                if item is not None:
-                    items.append(item)
-                if not self.readable:
-                    break
+                self._step(self.nae_draws.next() if self._chance else None, items)
         return items, steps
 
     def _run(self, asked: int, items: list[Item]) -> int:
-        """Up to `asked` plain items: no new artwork, every record readable, none like the one before; how many."""
-        picks = self.round.ahead(asked)
-        ats, ids, raws = zip(*map(next, map(self.walks.__getitem__, picks)), strict=True)
-        made = asked
-        if ids[0] == self.last_id or None in ids or any(map(eq, ids, ids[1:])):
-            previous = (self.last_id, *ids)
-            made = next(n for n, id in enumerate(ids) if id is None or id == previous[n])
-        for index, at in dict(zip(picks[:made], ats, strict=False)).items():
-            self.cursors[index] = (at + 1) % self.shelves[index].count
-        for index in set(picks[made:]):
-            self.walks[index] = walk(self.shelves[index], self.cursors[index])
-        if not made:
-            return 0
-        taken = picks[:made]
-        items.extend(
-            map(
-                Item,
-                ids,
-                raws,
-                map(self.names.__getitem__, taken),
-                taken,
-                ats,
-                repeat(Origin.BASE),
-                repeat(self.epoch_id),
-                count(self.ordinal + 1),
-                count(self.round.taken + 1),
-            )
-        )
-        self.last_id = ids[made - 1]
-        self.ordinal += made
-        self.round.taken += made
-        self._count(taken)
-        return made
+        """Up to `asked` steps while every channel is readable and its turn taken in order; how many.
 
-    def _step(self) -> Item | None:
-        """One step by definition: new artwork first, then the round."""
-        pool, draw, origin = self.pool, None, Origin.BASE
-        entry: Entry | None = None
-        if any(pool):
-            draw = self.nae_draws.next()
-            if nae.triggers(draw, pool):
-                entry, self.pool, gone = nae.choose(pool)
-                self.counts.expiries += gone
-                if entry.id != self.last_id:
-                    return self._new_artwork(entry, Trace(pool, draw))
-                origin = Origin.NAE_FALLBACK
-        item = self._base(origin, pool, draw)
-        if item is None and entry is not None:
-            return self._new_artwork(entry, Trace(pool, draw))
-        return item
+        Ends with the first item that is not plain: a record that is damaged, or an id that was just on.
+        """
+        names, walks, shown, draws = self.names, self.walks, self._shown, self.nae_draws
+        epoch_id, last_id, taken, before = self.epoch_id, self.last_id, self.round.taken, len(items)
+        picks = iter(self.round.ahead(asked))
+        plain, draw, trace = True, None, None
+        for ordinal in range(self.ordinal + 1, self.ordinal + 1 + asked):
+            if chance := self._chance:
+                draw = draws.next()
+                trace = Trace(self._pool, draw)
+                if draw < chance:
+                    entry, pool, gone = nae.choose(self._pool)
+                    if entry.id == last_id:
+                        plain = False
+                        break
+                    self.pool = pool
+                    self.counts.expiries += gone
+                    last_id = entry.id
+                    items.append(Item(last_id, entry.raw, None, None, None, NAE, epoch_id, ordinal, None, trace))
+                    draw, trace = None, None
+                    continue
+            index = next(picks)
+            at, id, raw = next(walks[index])
+            if at is None or id is None or id == last_id:
+                self._read_again(index)
+                plain = False
+                break
+            shown[index] = at
+            last_id = id
+            taken += 1
+            items.append(Item(id, raw, names[index], index, at, BASE, epoch_id, ordinal, taken, trace))
+        made = len(items) - before
+        self.counts.nae += made - (taken - self.round.taken)
+        self.last_id, self.ordinal, self.round.taken = last_id, self.ordinal + made, taken
+        if plain:
+            return made
+        self._step(draw, items)
+        return made + 1
 
-    def _new_artwork(self, entry: Entry, trace: Trace) -> Item:
+    def _step(self, draw: int | None, items: list[Item]) -> None:
+        """One step by definition, with the number drawn against the pool: new artwork first, then the round."""
+        trace = None if draw is None else Trace(self._pool, draw)
+        if draw is None or draw >= self._chance:
+            item = self._base(BASE, trace)
+        else:
+            entry, self.pool, gone = nae.choose(self._pool)
+            self.counts.expiries += gone
+            item = self._base(NAE_FALLBACK, trace) if entry.id == self.last_id else None
+            if item is None:
+                item = self._new_artwork(entry, trace)
+            else:
+                self.counts.nae_fallback += 1
+        if item is not None:
+            items.append(item)
+
+    def _new_artwork(self, entry: Entry, trace: Trace | None) -> Item:
         self.counts.nae += 1
         self.ordinal += 1
         self.last_id = entry.id
-        return Item(entry.id, entry.raw, None, None, None, Origin.NAE, self.epoch_id, self.ordinal, None, trace)
+        return Item(entry.id, entry.raw, None, None, None, NAE, self.epoch_id, self.ordinal, None, trace)
 
-    def _base(self, origin: Origin, pool: Levels, draw: int | None) -> Item | None:
+    def _base(self, origin: Origin, trace: Trace | None) -> Item | None:
         """The next item of the round. A step that meets an unreadable channel is spent; N more may be tried."""
-        unreadable: list[int] = []
-        for _ in range(len(self.names) + 1):
-            if not self.readable:
-                return None
+        unreadable: tuple[int, ...] = ()
+        while self.readable and len(unreadable) <= len(self.names):
             index = self.round.next()
-            if not self.unreadable[index] and (item := self._pick(index, origin, pool, draw, unreadable)) is not None:
-                return item
-            unreadable.append(index)
+            if not self.unreadable[index]:
+                item = self._pick(index, origin, self.round.taken, trace, unreadable)
+                if item is not None:
+                    return item
+            unreadable += (index,)
+            self._count(index, -1)  # the step was spent, and counts no item
         for index in self.active:
-            if not self.unreadable[index] and (item := self._pick(index, origin, pool, draw, unreadable)) is not None:
-                return item
+            if not self.unreadable[index]:
+                item = self._pick(index, origin, None, trace, unreadable)
+                if item is not None:
+                    self._count(index, 1)
+                    return item
         return None
 
     def _pick(
-        self, index: int, origin: Origin, pool: Levels, draw: int | None, unreadable: Sequence[int]
+        self, index: int, origin: Origin, step: int | None, trace: Trace | None, unreadable: tuple[int, ...]
     ) -> Item | None:
         """The channel's next record, or None when the channel proves unreadable."""
-        tries: list[int] = []
-        skipped: list[int] = []
-        bad: list[int] = []
-        allowed, draws = self._patience(index)
+        picked: tuple[int, ...] = ()
+        skipped: tuple[int, ...] = ()
+        bad: tuple[int, ...] = ()
         while True:
-            at, id, raw = self._look(index)
+            if self._recency:
+                at, id, raw = next(self.walks[index])
+            else:
+                at, id, raw = self._drawn(index)
             if at is None:
                 self._fail(index, bad)
                 return None
-            tries.append(at)
+            if self._recency:
+                self._shown[index] = at
+            elif self._spans[index] > 1:
+                picked += (at,)
             if id is None:
-                bad.append(at)
+                bad += (at,)
                 self._tell("BadRecord", "A record is damaged and is passed over.", channel=self.names[index], at=at)
                 if len(bad) == BAD_MOST:
                     self._fail(index, bad)
                     return None
-            elif id == self.last_id and len(skipped) < allowed:
-                skipped.append(at)
+            elif id == self.last_id and len(skipped) < self._patience(index):
+                skipped += (at,)
             else:
                 break
-        self.counts.repeats += id == self.last_id
-        self.counts.nae_fallback += origin is Origin.NAE_FALLBACK
+        if id == self.last_id:
+            self.counts.repeats += 1
         self.last_id = id
         self.ordinal += 1
-        self._count(bytes((index,)))
-        trace = None
-        if draw is not None or draws or skipped or bad or unreadable:
-            picked = tuple(tries) if draws else ()
-            trace = Trace(pool, draw, picked, tuple(skipped), tuple(bad), tuple(unreadable))
-        step = self.round.taken if len(unreadable) <= len(self.names) else None
+        if picked or skipped or bad or unreadable:
+            seen = trace or Trace(self._pool)
+            trace = Trace(seen.pool, seen.nae_draw, picked, skipped, bad, unreadable)
         return Item(id, raw, self.names[index], index, at, origin, self.epoch_id, self.ordinal, step, trace)
 
-    def _patience(self, index: int) -> tuple[int, bool]:
-        """How many records may be passed over because they were just on, and whether places are drawn."""
-        held = self.shelves[index].count
-        if self.settings.pick.mode is PickMode.RECENCY:
-            return (SKIPS_MOST if held > 1 else 0), False
-        span = min(self.settings.pick.r, held)
-        return (RESAMPLES_MOST if span > 1 else 0), span > 1
+    def _patience(self, index: int) -> int:
+        """How many records may be passed over because they were just on."""
+        if self._recency:
+            return SKIPS_MOST if self.shelves[index].count > 1 else 0
+        return RESAMPLES_MOST if self._spans[index] > 1 else 0
 
-    def _look(self, index: int) -> Row:
-        """The next record of a channel: under the cursor, which moves on; or at a place that is drawn."""
-        shelf = self.shelves[index]
-        if self.settings.pick.mode is PickMode.RECENCY:
-            row = next(self.walks[index])
-            if row[0] is not None:
-                self.cursors[index] = (row[0] + 1) % shelf.count
-            return row
-        return shelf.record(self.pick_draws.bounded(min(self.settings.pick.r, shelf.count)))
+    def _drawn(self, index: int) -> Row:
+        return self.shelves[index].record(self.pick_draws.bounded(self._spans[index]))
 
     def _fail(self, index: int, bad: Sequence[int]) -> None:
         """The channel gives nothing more in this epoch; its weight is 0 from the next on."""
@@ -284,22 +295,28 @@ class Generator:
             damaged=list(bad),
         )
 
-    def _count(self, picks: bytes) -> None:
-        self._picked += picks
-        if len(self._picked) >= 1 << 16:
-            self.fold()
+    def _count(self, index: int, items: int) -> None:
+        name = self.names[index]
+        self.counts.channels[name] = self.counts.channels.get(name, 0) + items
 
     def fold(self) -> Counts:
-        """The counts with every item in them."""
-        for index, name in enumerate(self.names):
-            if found := self._picked.count(index):
-                self.counts.channels[name] = self.counts.channels.get(name, 0) + found
-        self._picked.clear()
+        """The counts with every item in them: one item a step of the round, but for what was counted by itself."""
+        for index, picks in enumerate(self.round.picks_since(self._counted)):
+            if picks:
+                self._count(index, picks)
+        self._counted = self.round.taken
         return self.counts
 
-    def rewalk(self) -> None:
-        """Read on from the cursors; needed after they were set from outside."""
-        self.walks = [walk(shelf, at) for shelf, at in zip(self.shelves, self.cursors, strict=True)]
+    def resume(self, round: RoundRobin, cursors: Sequence[int]) -> None:
+        """Go on from there; the steps before are counted."""
+        self.round, self._counted = round, round.taken
+        self._shown = {index: at - 1 for index, at in enumerate(cursors)}
+        for index in range(len(cursors)):
+            self._read_again(index)
+
+    def _read_again(self, index: int) -> None:
+        """Begin once more at the channel's cursor."""
+        self.walks[index] = walk(self.shelves[index], self._cursor(index))
 
     def _tell(self, code: str, sentence: str, **facts: object) -> None:
         self.diagnostics.append(Diagnostic(code, sentence, facts))

@@ -16,12 +16,18 @@ DRAW_SHIFT = 26  # a draw has 32 bits, a probability is in 64ths
 
 def probability(pool: Levels) -> int:
     """The chance of an interruption, in 64ths."""
-    first, second, third, fourth, fifth = map(len, pool)
-    return min(CERTAIN, 32 * first + 16 * second + 8 * third + 4 * fourth + 2 * fifth)
+    first, second, third, fourth, fifth = pool
+    whole = 32 * len(first) + 16 * len(second) + 8 * len(third) + 4 * len(fourth) + 2 * len(fifth)
+    return whole if whole < CERTAIN else CERTAIN
+
+
+def chance(pool: Levels) -> int:
+    """A draw below this number is an interruption."""
+    return probability(pool) << DRAW_SHIFT
 
 
 def triggers(draw: int, pool: Levels) -> bool:
-    return draw < probability(pool) << DRAW_SHIFT
+    return draw < chance(pool)
 
 
 def size(pool: Levels) -> int:
@@ -33,8 +39,9 @@ def insert(pool: Levels, entry: Entry, cap: int) -> tuple[Levels, InsertResult, 
     for place, level in enumerate(pool):
         for index, there in enumerate(level):
             if there.id == entry.id:
-                merged = Entry(there.number, entry.id, entry.raw)
-                return _moved(pool, place, index, 0, merged), InsertResult.MERGED, None
+                top, *lower = _without(pool, place, index)
+                merged = _with(top, Entry(there.number, entry.id, entry.raw))
+                return (merged, *lower), InsertResult.MERGED, None
     grown = ((*pool[0], entry), *pool[1:])
     if size(grown) <= cap:
         return grown, InsertResult.INSERTED, None
@@ -45,11 +52,15 @@ def insert(pool: Levels, entry: Entry, cap: int) -> tuple[Levels, InsertResult, 
 
 def choose(pool: Levels) -> tuple[Entry, Levels, bool]:
     """The entry with the highest priority (of equals the oldest), the pool after its decay, and whether it is gone."""
-    place = next(place for place, level in enumerate(pool) if level)
-    entry = pool[place][0]
-    if place + 1 == len(PRIORITIES):
-        return entry, _without(pool, place, 0), True
-    return entry, _moved(pool, place, 0, place + 1, entry), False
+    place = 0
+    while not pool[place]:
+        place += 1
+    levels = list(pool)
+    entry, levels[place] = pool[place][0], pool[place][1:]
+    gone = place + 1 == len(PRIORITIES)
+    if not gone:
+        levels[place + 1] = _with(pool[place + 1], entry)
+    return entry, tuple(levels), gone
 
 
 def without(pool: Levels, id: int) -> Levels:
@@ -57,12 +68,9 @@ def without(pool: Levels, id: int) -> Levels:
     return tuple(tuple(entry for entry in level if entry.id != id) for level in pool)
 
 
-def _moved(pool: Levels, place: int, index: int, target: int, entry: Entry) -> Levels:
-    levels = list(_without(pool, place, index))
-    level = levels[target]
+def _with(level: tuple[Entry, ...], entry: Entry) -> tuple[Entry, ...]:
     at = bisect_left(level, entry)
-    levels[target] = (*level[:at], entry, *level[at:])
-    return tuple(levels)
+    return (*level[:at], entry, *level[at:])
 
 
 def _without(pool: Levels, place: int, index: int) -> Levels:

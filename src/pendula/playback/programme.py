@@ -173,7 +173,7 @@ class Programme:
             self._draft = msgspec.structs.replace(draft, channels=left)
 
     def refresh(self, channel: str, shelf: Shelf) -> None:
-        """New contents for a channel; what was banned or unreadable gets another chance. Equal contents change nothing."""
+        """New contents for a channel: what was banned or unreadable gets a new try. Equal contents change nothing."""
         with self._changing() as draft:
             index = _index(draft, channel)
             fresh = Channel(channel, shelf)
@@ -301,7 +301,7 @@ class Programme:
         if not self.lookahead:
             return None
         item = self.lookahead.popleft()
-        self._commit((item,))
+        self.history.append(item)
         return item
 
     def _emit_many(self, n: int) -> list[Item]:
@@ -311,13 +311,13 @@ class Programme:
         batches, made = self._fill(wanted * least) if wanted else (0, 0)
         if made == wanted * least:
             items = [self.lookahead.popleft() for _ in range(n)]
-            self._commit(items[-self.snapshot.settings.history :])
+            self.history.extend(items[-self.snapshot.settings.history :])
             return items
         # The channels failed under way, in the last batch that was made: single calls would have asked for it when
         # `least` - 1 items were left, and every call after that asks again.
         sure = min(n, max(0, there + (batches - 1) * least - (least - 1)) + 1) if batches else 0
         items = [self.lookahead.popleft() for _ in range(min(sure, len(self.lookahead)))]
-        self._commit(items)
+        self.history.extend(items)
         if len(items) < sure:
             return items  # the call that asked for that batch found nothing
         while len(items) < n and (item := self._emit()) is not None:
@@ -333,11 +333,6 @@ class Programme:
         self.lookahead.extend(items)
         self._collect()
         return batches, len(items)
-
-    def _commit(self, items: Sequence[Item]) -> None:
-        self.history.extend(items)
-        while len(self.history) > self.snapshot.settings.history:
-            self.history.popleft()
 
     def _reset(self, snapshot: Snapshot, reason: str) -> None:
         followed = [channel.id for channel in snapshot.channels]
@@ -355,13 +350,13 @@ class Programme:
         if not snapshot.settings.preserve_history:
             self.history.clear()
             self.behind = 0
-        self._commit(())
-        self.behind = min(self.behind, max(0, len(self.history) - 1))
         self.lookahead.clear()
         self._begin(counts)
+        self.behind = min(self.behind, max(0, len(self.history) - 1))
 
     def _begin(self, counts: Counts) -> None:
         snapshot = self.snapshot
+        self.history = deque(self.history, snapshot.settings.history)
         self.generator = Generator(snapshot.channels, snapshot.settings, self.seed, self.epoch_id, self._unreadable)
         self.generator.counts = counts
         self._collect()

@@ -19,6 +19,7 @@ from pendula.playback.model import (
 
 BLOCK_BYTES = 4096
 BLOCK_SIZES = (4096, 8192)
+RESIDUE = 0x2144DF1C  # the CRC-32 of anything followed by its own CRC-32, little-endian
 
 # Place, id and bytes of a record; the id is None when the record is damaged, the place too when nothing can be read.
 Row = tuple[int | None, int | None, bytes]
@@ -82,7 +83,7 @@ def unpack(raw: bytes) -> Record:
 
 
 def sound(raw: bytes) -> bool:
-    return len(raw) == RECORD_BYTES and crc32(raw[:76]) == int.from_bytes(raw[76:], "little")
+    return len(raw) == RECORD_BYTES and crc32(raw) == RESIDUE
 
 
 def newest_first(raws: Iterable[bytes]) -> list[bytes]:
@@ -118,8 +119,8 @@ def _ids_layout(count: int) -> Layout:
 
 
 @lru_cache(maxsize=256)
-def _sums_layout(count: int) -> Layout:
-    return Layout("<" + "76sI" * count)
+def _records_layout(count: int) -> Layout:
+    return Layout("<" + "80s" * count)
 
 
 _SLICES = tuple(slice(first * RECORD_BYTES, (first + 1) * RECORD_BYTES) for first in range(max(BLOCK_SIZES) // 80))
@@ -127,11 +128,10 @@ _SLICES = tuple(slice(first * RECORD_BYTES, (first + 1) * RECORD_BYTES) for firs
 
 def damaged(block: bytes, count: int) -> tuple[int, ...]:
     """The places, within the first `count` of a block, whose checksum is wrong."""
-    parts = _sums_layout(count).unpack_from(block)
-    found = tuple(map(crc32, parts[::2]))
-    if found == parts[1::2]:
+    found = list(map(crc32, _records_layout(count).unpack_from(block)))
+    if found.count(RESIDUE) == count:
         return ()
-    return tuple(place for place, (left, right) in enumerate(zip(found, parts[1::2], strict=True)) if left != right)
+    return tuple(place for place, sum in enumerate(found) if sum != RESIDUE)
 
 
 def rows(block: bytes, first: int, count: int, base: int, bad: Sequence[int]) -> Iterator[Row]:

@@ -106,14 +106,14 @@ def save(programme: Programme) -> dict[str, Json]:
     """Everything but the records, at most 64 KiB of JSON with ids of ordinary length."""
     generator = programme.generator
     anchor = _anchor(programme)
-    credits = generator.round.credits_at(anchor)
+    credits, cursors = generator.round.credits_at(anchor), generator.cursors
     channels = tuple(
         ChannelState(
             channel.id,
             channel.shelf.count,
             channel.shelf.generation,
             _out(programme, index),
-            generator.cursors[index],
+            cursors[index],
             credits[index],
             channel.gone,
         )
@@ -168,10 +168,9 @@ def _restored(saved: State, shelf_of: Callable[[ChannelState], Shelf]) -> Progra
     programme._begin(saved.counts)
     programme.diagnostics.clear()
     generator = programme.generator
-    generator.round = RoundRobin(generator.weights, saved.anchor, [row.credit for row in saved.channels])
-    generator.round.taken = saved.taken
-    generator.cursors = [row.cursor for row in saved.channels]
-    generator.rewalk()
+    round = RoundRobin(generator.weights, saved.anchor, [row.credit for row in saved.channels])
+    round.taken = saved.taken
+    generator.resume(round, [row.cursor for row in saved.channels])
     for index, row in enumerate(saved.channels):
         if row.out == OUT_NOW:
             generator.unreadable[index] = True
@@ -206,6 +205,10 @@ def _mismatched(saved: State, programme: Programme) -> Iterator[str]:
         yield "numbers_are_in_range"
     if any(not 0 <= number < 1 << 62 for number in numbers):
         yield "counts_are_in_range"
+    if any(not 0 <= row.cursor < max(1, row.count - len(row.gone)) for row in saved.channels):
+        yield "cursors_lie_within_their_channels"
+    if len(saved.history) > saved.settings.history:
+        yield "buffers_hold_at_most_what_was_set"
     for index, row in enumerate(saved.channels):
         if row.out == OUT_NOW and index not in programme.generator.active:
             yield "only_a_channel_that_takes_part_can_fail"
@@ -227,12 +230,9 @@ def broken_invariants(programme: Programme) -> Iterator[str]:
         yield "new_artwork_was_drawn"
     if not all(_placed(item, programme) for item in held):
         yield "items_of_channels_have_a_place_there"
-    for at, shelf in zip(generator.cursors, generator.shelves, strict=True):
-        if not 0 <= at < max(1, shelf.count):
-            yield "cursors_lie_within_their_channels"
     if nae.size(generator.pool) > settings.nae.cap:
         yield "the_pool_holds_at_most_its_cap"
-    if len(programme.history) > settings.history or len(programme.lookahead) > 2 * settings.lookahead - 1:
+    if len(programme.lookahead) > 2 * settings.lookahead - 1:
         yield "buffers_hold_at_most_what_was_set"
     if not 0 <= programme.behind <= max(0, len(programme.history) - 1):
         yield "one_goes_back_within_the_history"

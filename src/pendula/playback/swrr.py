@@ -69,6 +69,16 @@ class RoundRobin:
             for index, (first, weight) in enumerate(zip(self.start, self.weights, strict=True))
         ]
 
+    def picks_since(self, taken: int) -> list[int]:
+        """How often each channel was picked after the first `taken` steps."""
+        steps = self.taken - taken
+        return [
+            (before + steps * weight - now) // WSUM
+            for weight, before, now in zip(
+                self.weights, self.credits_at(taken), self.credits_at(self.taken), strict=True
+            )
+        ]
+
     def _build(self, upto: int) -> None:
         credits, weights, table = self._credits, self.weights, self.table
         for _ in range(upto - len(table)):
