@@ -718,6 +718,8 @@ async def test_stopping_a_listener_tells_what_had_ended_it() -> None:
         listener = MqttListener(scheduler(), broker.address, PREFIX, PLAYER, tell=tell)
         listener.start()
         await asyncio.to_thread(ended.wait, 60)
+        assert listener._thread is not None
+        await asyncio.to_thread(listener._thread.join, 60)
         with pytest.raises(RuntimeError, match="nobody wants to know"):
             await asyncio.to_thread(listener.stop)
 

@@ -79,7 +79,7 @@ async def test_the_seed_is_drawn_once_where_none_is_given(client: httpx.AsyncCli
         ({"settings": {"lookahead": 0}}, 422, "invalid_parameter"),
         ({"settings": {"exposure": {"manual_weights": {"a": "NaN"}}}}, 422, "invalid_weight"),
         ({"settings": {"lookahed": 3}}, 422, "document_refused"),
-        ({"dwell_ms": 0}, 422, "input_refused"),
+        ({"dwell_ms": 0}, 422, "invalid_parameter"),
     ],
 )
 async def test_a_player_that_cannot_be_is_refused_and_leaves_nothing(
@@ -220,7 +220,7 @@ async def test_what_is_banned_goes_at_once_and_comes_back_with_a_refresh(client:
     await fill(client, "b", 11, 12, 13, 14)
     after = await shown(client, 4)
 
-    assert [event["type"] for event in banned["events"]] == ["banned", "shown", "epoch_began"]
+    assert [event["type"] for event in banned["events"]] == ["banned", "epoch_began", "shown"]
     assert (await client.post(f"{HALL}/ban", json={"ordinal": 10**6})).status_code == 409
     assert 11 not in without
     assert sorted(after) == [11, 12, 13, 14]

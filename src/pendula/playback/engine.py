@@ -196,7 +196,9 @@ class Player:
             details = {name: value for name, value in refused.details.items() if name != "config"}
             return Outcome(refusal=Refusal(refused.code, refused.message, details))
         if self.programme.epoch_id != epoch:
-            events = (*events, self._epoch_began())
+            # Before what the new epoch shows.
+            at = next((n for n, event in enumerate(events) if isinstance(event, Shown | Blank)), len(events))
+            events = (*events[:at], self._epoch_began(), *events[at:])
         return Outcome((*events, *self._diagnosed()), answer)
 
     def peek(self, n: int) -> list[View]:

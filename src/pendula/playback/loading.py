@@ -145,7 +145,9 @@ def _channel(at: Cursor) -> ChannelSpec:
     given = [source for source in ("records", "cache", "folder") if source in it]
     if at.is_object and len(given) != 1:
         found = " and ".join(given) or "nothing"
-        at.refuse(f"a channel has one of records, cache and folder; here is {found}", allowed=given)
+        at.refuse(
+            f"a channel has one of records, cache and folder; here is {found}", allowed=("records", "cache", "folder")
+        )
     records = it["records"].list_of(_records(), max=RECORDS_MOST, default=None)
     cache = it["cache"].text(min=1, default=None)
     return ChannelSpec(name, records, cache, it["folder"].text(min=1, default=None))

@@ -262,14 +262,15 @@ class Refresher:
 
     def _carry_out(self, turn: Turn) -> None:
         try:
-            done = self._refresh(turn)
+            done, now_ms = self._refresh(turn)
         except Exception as trouble:
             # A source and a listener are anybody's code: whatever they raise costs this refresh, not the others.
-            self._end(turn, None, (_failure(turn.channel, trouble),))
+            self._end(turn, self._clock(), None, (_failure(turn.channel, trouble),))
         else:
-            self._end(turn, done, done.diagnostics)
+            self._end(turn, now_ms, done, done.diagnostics)
 
-    def _refresh(self, turn: Turn) -> Refreshed:
+    def _refresh(self, turn: Turn) -> tuple[Refreshed, int]:
+        """What came of it, and when; however long the listener takes to hear of it."""
         feed = turn.feed
         page = feed.source.fetch()
         disk = RealDisk(feed.path.parent)
@@ -281,18 +282,18 @@ class Refresher:
         if not isinstance(shelf, CacheShelf):
             raise CacheUnreachable(shelf.sentence, file=feed.path.name)
         with self._wakeup:
-            wanted = self._plan.holds(turn)
+            wanted, now_ms = self._plan.holds(turn), self._clock()
         if wanted:
             self._on_refreshed(turn.channel, shelf, page)
-        return done
+        return done, now_ms
 
-    def _end(self, turn: Turn, done: Refreshed | None, told: tuple[Diagnostic, ...]) -> None:
+    def _end(self, turn: Turn, now_ms: int, done: Refreshed | None, told: tuple[Diagnostic, ...]) -> None:
         with self._wakeup:
             self._told.extend(told)
             self._counts["refreshes"] += done is not None
             self._counts["writes"] += done is not None and done.written
             self._counts["failures"] += done is None
-            self._plan.end(turn, self._clock(), succeeded=done is not None)
+            self._plan.end(turn, now_ms, succeeded=done is not None)
             self._wakeup.notify_all()
 
 

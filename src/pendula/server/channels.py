@@ -112,10 +112,8 @@ async def upload(channel: ChannelName, request: Request, house: InHouse, _: Oper
     body = await read_body(request, Upload)
     records = [_record(form, place) for place, form in enumerate(body.records)]
     lending = lending_of(house)
-    held = {record.id for record in records}
-    total = body.total_count if body.total_count is not None else len(held)
-    page = Page(records, total, body.recent_count, body.complete)
-    done, told = await lending.put(channel, page, body.k)
+    page = Page(records, body.total_count or 0, body.recent_count, body.complete)
+    done, told = await lending.put(channel, page, body.k, counted=body.total_count is not None)
     return json_response(encode_view(ChannelChange(_view(lending, channel), done.written, told)))
 
 

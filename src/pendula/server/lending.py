@@ -80,11 +80,14 @@ class Lending:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self.library.close()
 
-    async def put(self, channel: str, page: Page, k: int) -> tuple[Refreshed, list[str]]:
-        """Merge records into a channel; what became of it, and which players heard of it. Raises `ChannelOfFolder`."""
+    async def put(self, channel: str, page: Page, k: int, *, counted: bool = True) -> tuple[Refreshed, list[str]]:
+        """Merge records into a channel; what became of it, and which players heard of it. Raises `ChannelOfFolder`.
+
+        Unless it is `counted`, the channel has as many records as it holds afterwards.
+        """
         self._refuse_folder(channel)
         async with self._changing:
-            done = await asyncio.to_thread(self.library.put, channel, page, k)
+            done = await asyncio.to_thread(self.library.put, channel, page, k, counted)
             return done, await self._tell(channel)
 
     async def remove(self, channel: str) -> list[str]:

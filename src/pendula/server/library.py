@@ -9,6 +9,7 @@ from base64 import b64encode
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from pendula.kernel.canonical import Json
 from pendula.kernel.disk import RealDisk
@@ -74,7 +75,7 @@ class Library:
         """Where the cache of a channel is, or would be."""
         return self._folder / f"{channel}{SUFFIX}"
 
-    def put(self, channel: str, page: Page, k: int = RECORDS_DEFAULT) -> Refreshed:
+    def put(self, channel: str, page: Page, k: int = RECORDS_DEFAULT, counted: bool = True) -> Refreshed:
         """Merge records into a channel, making it if need be; raises `TooManyChannels`, `CacheUnreachable`.
 
         Not for two callers at once; reading goes on meanwhile.
@@ -89,7 +90,7 @@ class Library:
         done = refresh_cache(self._disk, self.path(channel).name, channel, page, k=k)
         if done.written or channel not in self._held:
             self._open(channel)
-        self.tell_counts(channel, page)
+        self.tell_counts(channel, page if counted else replace(page, total_count=done.count))
         return done
 
     def adopt(self, channel: str, shelf: Shelf, page: Page) -> None:
