@@ -48,6 +48,26 @@ def test_the_standing_commands_are_there() -> None:
         ("actions", "run"),
         ("actions", "why"),
         ("bench",),
+        ("jobs", "ack"),
+        ("jobs", "audit", "verify"),
+        ("jobs", "backup"),
+        ("jobs", "cancel"),
+        ("jobs", "check"),
+        ("jobs", "enqueue"),
+        ("jobs", "fail"),
+        ("jobs", "free-key"),
+        ("jobs", "history"),
+        ("jobs", "init"),
+        ("jobs", "list"),
+        ("jobs", "pull"),
+        ("jobs", "release"),
+        ("jobs", "renew"),
+        ("jobs", "requeue"),
+        ("jobs", "retain"),
+        ("jobs", "serve"),
+        ("jobs", "show"),
+        ("jobs", "stats"),
+        ("jobs", "worker"),
         ("playback", "cache", "inspect"),
         ("playback", "cache", "repair"),
         ("playback", "cache", "verify"),
@@ -77,7 +97,7 @@ def test_examples_are_commands_that_exist(path: tuple[str, ...]) -> None:
     for example in examples(COMMANDS[path]):
         rest = shlex.split(example.split(" > ")[0])[1:]
         command: Any = get_command(build(rest[0]))
-        while hasattr(command, "commands"):
+        while hasattr(command, "commands") and not rest[0].startswith("-"):
             command, rest = command.commands[rest[0]], rest[1:]
         command.make_context("pendula", rest)
 
@@ -120,7 +140,11 @@ def test_a_command_loads_no_library_of_another(python: Callable[..., Finished]) 
     ("arguments", "said"),
     [
         (["nonsense"], "No such command 'nonsense'; see pendula --help"),
-        (["replay"], "Missing argument 'JOURNAL'; see pendula replay --help"),
+        (["replay"], "Missing argument 'JOURNAL', or --db for a store of jobs; see pendula replay --help"),
+        (
+            ["replay", "x", "--db", "sqlite:///y"],
+            "--db takes no JOURNAL, --upto or --force: a trail is followed to its end",
+        ),
         (["replay", "x", "--sideways"], "No such option: --sideways; see pendula replay --help"),
         (["token"], "Missing command; see pendula token --help"),
         (
@@ -141,7 +165,7 @@ def test_wrong_usage_with_json_is_one_object_on_stderr(pendula: Pendula) -> None
         "error": {
             "code": "wrong_usage",
             "details": {"command": "pendula replay"},
-            "message": "Missing argument 'JOURNAL'; see pendula replay --help",
+            "message": "Missing argument 'JOURNAL', or --db for a store of jobs; see pendula replay --help",
         }
     }
 

@@ -130,6 +130,7 @@ class Oracle:
         self.out: set[str] = set()
         self.tally: dict[str, int] = {}
         self.per_channel: dict[str, int] = {}
+        self._banned: set[tuple[str | None, int]] = set()
         self._draft: tuple[list[Followed], Wishes] | None = None
         self._forced = False
         self._chances: set[str] = set()
@@ -218,14 +219,21 @@ class Oracle:
             channels, wishes = self._draft
             if self._forced or channels != self.channels or wishes != self.wishes:
                 self._reset(channels, wishes)
+            else:
+                gone = {id for name, id in self._banned if name is None}
+                self.pool = [entry for entry in self.pool if entry.work.id not in gone]
+                self.lookahead = [item for item in self.lookahead if item.place is not None or item.work.id not in gone]
         finally:
-            self._draft = None
+            self._draft, self._banned = None, set()
 
     def _reset(self, channels: list[Followed], wishes: Wishes) -> None:
         self.out = {name for name in self.out if any(c.name == name for c in channels)} - self._chances
         self.channels, self.wishes = channels, wishes
+        followed = {channel.name for channel in channels}
+        self.per_channel = {name: count for name, count in self.per_channel.items() if name in followed}
         self.epoch = (self.epoch + 1) % TWO_64
-        self.history = self.history[-wishes.history :] if wishes.preserve else []
+        left = [old for old in self.history if (old.channel, old.work.id) not in self._banned]
+        self.history = left[-wishes.history :] if wishes.preserve else []
         self.behind = min(self.behind, max(0, len(self.history) - 1))
         self.count("resets")
         self._begin()
@@ -263,11 +271,11 @@ class Oracle:
             self._chances.add(name)
 
     def ban(self, item: Shown) -> None:
-        if item.place is None:
-            self.pool = [entry for entry in self.pool if entry.work.id != item.work.id]
-            return
         with self.update():
             assert self._draft is not None
+            self._banned.add((item.channel, item.work.id))
+            if item.place is None or item.channel in self._chances:
+                return
             channels = self._draft[0]
             index = [channel.name for channel in channels].index(item.channel or "")
             channels[index] = replace(channels[index], gone=channels[index].gone | {item.place})

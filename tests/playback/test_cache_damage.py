@@ -35,7 +35,8 @@ def changed(**fields: object) -> Callable[[bytes], bytes]:
 
 
 WRONG: dict[str, tuple[Callable[[bytes], bytes], str]] = {
-    "no bytes": (lambda data: b"", "bytes"),
+    "no bytes": (lambda data: b"", "begins with"),
+    "too short for anything": (lambda data: data[:3], "begins with"),
     "too short for a header": (lambda data: data[:67], "bytes"),
     "header block cut": (lambda data: data[:4000], "bytes"),
     "magic": (changed(magic=b"PCH2"), "begins with"),
@@ -47,7 +48,6 @@ WRONG: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "K too large": (changed(k=8193), "K is 8193"),
     "count above K": (changed(k=59), "more than K"),
     "zero": (changed(zero=1), "zero"),
-    "another channel": (changed(channel="b"), "another channel"),
     "checksum": (lambda data: flipped(data, 64), "checksum"),
     "generation without its checksum": (lambda data: flipped(data, 24), "checksum"),
     "rest of the header block": (lambda data: flipped(data, 4095), "not zero"),
@@ -71,7 +71,6 @@ def test_a_corrupt_file_is_told_of_set_aside_and_its_channel_has_nothing(tmp_pat
 
     found = open_or_set_aside(path, "a")
 
-    assert found.needs_refresh
     assert found.diagnostic is not None
     assert found.diagnostic.code == "CorruptCache"
     assert words in found.diagnostic.sentence
@@ -99,7 +98,7 @@ def test_a_sound_file_opens_without_a_word(tmp_path: Path) -> None:
     found = open_or_set_aside(put(tmp_path / NAME, cache_file("a", raws(60))), "a")
 
     assert isinstance(found.shelf, CacheShelf)
-    assert (found.diagnostic, found.needs_refresh) == (None, False)
+    assert found.diagnostic is None
     assert (tmp_path / NAME).exists()
 
 
@@ -126,14 +125,42 @@ def test_what_is_no_file_is_told_of_and_left_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("PLAY-API-5")
-def test_a_corrupt_file_with_a_name_that_cannot_be_moved_is_told_of_all_the_same(tmp_path: Path) -> None:
-    found = open_or_set_aside(put(tmp_path / "my cache.pch", b"?"), "a")
+@pytest.mark.parametrize("data", [b"?", cache_file("a", raws(1))])
+@pytest.mark.parametrize("name", ["my cache.pch", "See-\u00fc.pch", ".hidden.pch", "x" * 125])
+def test_a_file_whose_name_no_cache_can_have_is_not_opened(tmp_path: Path, name: str, data: bytes) -> None:
+    found = open_or_set_aside(put(tmp_path / name, data), "a")
 
     assert found.diagnostic is not None
-    assert found.diagnostic.code == "CorruptCache"
-    assert found.diagnostic.facts["set_aside"] is None
-    assert "could not be set aside" in found.diagnostic.sentence
+    assert found.diagnostic.code == "UnreadableCache"
+    assert "allowed are letters, digits" in found.diagnostic.sentence
     assert found.shelf.count == 0
+    assert (tmp_path / name).read_bytes() == data
+
+
+def test_a_corrupt_file_that_cannot_be_moved_is_told_of_all_the_same(tmp_path: Path) -> None:
+    put(tmp_path / NAME, b"?")
+    (tmp_path / f"{NAME}.bad").mkdir()
+
+    found = open_or_set_aside(tmp_path / NAME, "a")
+
+    assert found.diagnostic is not None
+    assert (found.diagnostic.code, found.diagnostic.facts["set_aside"]) == ("CorruptCache", None)
+    assert "could not be set aside" in found.diagnostic.sentence
+    assert str(tmp_path) not in found.diagnostic.sentence
+    assert found.shelf.count == 0
+
+
+def test_a_sound_file_of_another_channel_stays_where_it_is(tmp_path: Path) -> None:
+    data = cache_file("sea", raws(60))
+    path = put(tmp_path / NAME, data)
+
+    found = open_or_set_aside(path, "see")
+
+    assert found.diagnostic is not None
+    assert (found.diagnostic.code, found.diagnostic.facts["offset"]) == ("OtherChannel", 32)
+    assert found.shelf.count == 0
+    assert [entry.name for entry in tmp_path.iterdir()] == [NAME]
+    assert path.read_bytes() == data
 
 
 # Damage to records

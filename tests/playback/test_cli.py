@@ -17,6 +17,7 @@ from pendula.cli.failing import ending
 from pendula.documents import read_file
 from pendula.kernel.canonical import decode, encode
 from pendula.playback.running import run_document
+from tests.playback.caches import flipped
 from tests.playback.program import HIST, NAE_E, PICK_D, Finished, media, pendula, written
 
 FRAME = Path(__file__).parents[2] / "src/pendula/playback/example/frame.yaml"
@@ -104,15 +105,31 @@ def test_names_cannot_command_the_terminal(tmp_path: Path) -> None:
 
 @pytest.mark.req("PLAY-CACHE-9")
 def test_diagnostics_are_shown_and_stop_nothing(cache: Path) -> None:
-    cache.write_bytes(b"PCH2" + cache.read_bytes()[4:])
+    cache.write_bytes(flipped(cache.read_bytes(), 64))
     channels = "channels: [{id: sea, cache: sea.pch}, {id: b, records: [{id: 5, ts: 1}]}]\nseed: 1\n"
+    path = written(cache.parent / "file.yaml", channels)
+    assert pendula("why", path, "1").code == 0
+    assert cache.exists()  # whoever asks why only looks
 
-    ended = pendula("run", written(cache.parent / "file.yaml", channels), "--count", "2")
+    ended = pendula("run", path, "--count", "2")
 
     assert ended.code == 0
     assert "The cache cannot be used" in ended.out
     assert "CorruptCache" in ended.out
     assert cache.with_name("sea.pch.bad").exists()
+
+
+@pytest.mark.parametrize("command", ["run", "why"])
+@pytest.mark.parametrize("channel", ["{id: see, cache: sea.pch}", "{id: sea, cache: note.txt}"])
+def test_a_file_that_is_no_cache_of_the_channel_is_refused_and_stays(cache: Path, command: str, channel: str) -> None:
+    written(cache.parent / "note.txt", "milk, bread and a great many other things that somebody wants to buy today")
+    path = written(cache.parent / "file.yaml", f"channels: [{channel}]\n")
+    before = {one.name: one.read_bytes() for one in cache.parent.iterdir()}
+
+    ended = pendula(command, path, *(("--count", "1") if command == "run" else ("1",)), "--json")
+
+    assert (ended.code, ended.error["code"]) == (1, "channel_unreachable")
+    assert {one.name: one.read_bytes() for one in cache.parent.iterdir()} == before
 
 
 @pytest.mark.req("PLAY-FILE-4")
@@ -202,6 +219,15 @@ def test_wrong_usage_is_exit_2(nae_e: Path, tmp_path: Path) -> None:
 def test_a_place_that_cannot_be_written_is_exit_3(nae_e: Path) -> None:
     assert pendula("run", nae_e, "--journal", nae_e / "inside a file").code == 3
     assert pendula("cache", "verify", nae_e.parent / "none.pch").code == 3
+
+
+def test_a_journal_that_is_there_is_named_by_its_path(nae_e: Path, tmp_path: Path) -> None:
+    assert pendula("run", nae_e, "--journal", tmp_path / "j1").code == 0
+
+    again = pendula("run", nae_e, "--journal", tmp_path / "j1", "--json")
+
+    assert (again.code, again.error["code"]) == (1, "journal_exists")
+    assert again.error["message"] == f"There is a journal already: {tmp_path / 'j1'}"
 
 
 @pytest.mark.req("PLAY-LOOK-7")
@@ -301,11 +327,25 @@ def test_a_cache_that_cannot_be_is_exit_1(arguments: tuple[str, ...], records: s
 
 
 def test_a_name_that_no_cache_can_have_is_refused(cache: Path) -> None:
-    name = cache.parent / ".hidden"
+    records = cache.parent / "records.json"
+    for name in (cache.parent / ".hidden", cache.parent / "new" / "my sea.pch"):
+        ended = pendula("cache", "write", name, "--channel", "x", "--records", records, "--json")
 
-    ended = pendula("cache", "write", name, "--channel", "x", "--records", cache.parent / "records.json", "--json")
+        assert (ended.code, ended.error["code"]) == (1, "invalid_parameter")
+        assert not name.parent.joinpath("new").exists()
+    cache.rename(cache.with_name("my sea.pch"))
+    path = written(cache.parent / "file.yaml", "channels: [{id: sea, cache: my sea.pch}]\n")
+    opened = pendula("run", path, "--count", "1", "--json")
+    assert (opened.code, opened.error["code"]) == (1, "channel_unreachable")
+    assert "allowed are letters, digits" in opened.error["message"]
 
-    assert (ended.code, ended.error["code"]) == (1, "input_refused")
+
+def test_a_channel_without_a_name_is_refused(cache: Path) -> None:
+    before = cache.read_bytes()
+    for command in (("write", cache, "--records", cache.parent / "records.json"), ("repair", cache)):
+        ended = pendula("cache", *command, "--channel", "")
+
+        assert (ended.code, cache.read_bytes()) == (2, before)
 
 
 @pytest.mark.req("PLAY-CACHE-9")

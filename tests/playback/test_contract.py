@@ -105,3 +105,53 @@ COMMANDS: Sequence[Commands] = (
 @pytest.mark.req("PLAY-API-7")
 def test_the_player_satisfies_the_contract() -> None:
     engine_contract(Player, CONFIG, COMMANDS, QUESTIONS, Library())
+
+
+def test_a_blank_screen_wakes_when_a_channel_comes() -> None:
+    player = Player.create({"seed": 1, "dwell_ms": 60_000, "settings": {"lookahead": 1}})
+    player.outside = Library()
+    player.apply(Insert(id=900))
+    for _ in range(60):
+        player.apply(Next())
+        if player.screen.item is None:
+            break
+    # The artwork still waits, and its turn may come after a while.
+    assert any(player.programme.generator.pool)
+    assert player.next_due() == 60_000
+
+    player.apply(Follow(Contents("a", 8)))
+
+    assert player.next_due() == player.now()
+
+
+@pytest.mark.parametrize("to", [1 << 53, 10**30])
+def test_time_has_an_end(to: int) -> None:
+    player = Player.create(CONFIG)
+    before = player.state()
+
+    outcome = player.apply(Advance(to))
+
+    assert outcome.refusal is not None
+    assert outcome.refusal.code == "invalid_parameter"
+    assert player.state() == before
+
+
+def test_what_is_on_from_before_a_change_cannot_be_banned_and_says_so() -> None:
+    player = Player.create(CONFIG)
+    player.outside = Library()
+    player.apply(Next())
+    player.apply(Reset("asked for"))
+
+    outcome = player.apply(Ban())
+
+    assert outcome.refusal is not None
+    assert outcome.refusal.code == "not_shown"
+    assert "since the last change" in outcome.refusal.message
+
+
+def test_settings_given_in_part_keep_the_weights_of_other_channels() -> None:
+    player = Player.create(CONFIG)
+    player.apply(Configure({"exposure": {"mode": "MaE", "manual_weights": {"a": 3, "b": 1}}}))
+    player.apply(Configure({"exposure": {"manual_weights": {"b": 3}}}))
+
+    assert player.programme.generator.weights == [32768, 32768]

@@ -73,7 +73,7 @@ def test_every_member_of_a_file_is_read() -> None:
     assert read.channels[0].records == (Record(1, -5, 1, 2, 3, 4, 5, bytes(range(16)), bytes(range(32))),)
     exposure = read.settings.exposure
     assert exposure.mode is Mode.PRE
-    assert exposure.manual_weights == {"a": Decimal("0.1"), "b": Decimal(-2)}
+    assert exposure.manual_weights == {"a": Decimal("0.1")}  # less than 0 counts as 0, which everybody has
     assert (exposure.total_count, exposure.recent_count) == ({"a": 10, "c": 3}, {"b": 1})
     assert (exposure.alpha, exposure.p_min, exposure.p_max) == (Decimal("0.5"), Decimal("0.01"), Decimal(1))
     assert read.settings.pick == Pick(PickMode.RANDOM, 8192)
@@ -117,7 +117,7 @@ def test_a_set_changes_the_members_it_gives_on_top_of_those_before() -> None:
     assert first.settings.pick == second.settings.pick == Pick(PickMode.RANDOM, 5)
     assert first.settings.exposure == read.settings.exposure
     assert second.settings.exposure.mode is Mode.MAE
-    assert second.settings.exposure.manual_weights == {"b": 2}
+    assert second.settings.exposure.manual_weights == {"a": 3, "b": 2}
     assert second.settings.nae == Nae(False, 32)
 
 

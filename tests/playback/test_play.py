@@ -19,7 +19,9 @@ from pendula.playback.gallery import Galleries, names
 from pendula.playback.model import Exposure, Mode, Settings
 from pendula.playback.opening import ChannelUnreachable
 from pendula.playback.showing import Key, Showing, VirtualPace, play
+from tests.playback.oracle import Fault
 from tests.playback.program import media, pendula
+from tests.playback.worlds import RoughShelf
 
 SETTINGS = Settings(lookahead=4, preserve_history=True)
 
@@ -198,8 +200,10 @@ def test_a_folder_that_goes_away_keeps_what_was_known(folders: list[Path]) -> No
 def test_empty_folders_wait_for_their_first_file(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     showing = before([tmp_path / "empty"], count=1)
+    said: list[str] = []
+    showing.on_said = said.append
     play(showing, VirtualPace())
-    assert (seen(showing), showing.over) == ([], True)
+    assert (seen(showing), showing.over, said) == ([], True, ["Nothing to show yet."])
 
     class Later(VirtualPace):
         def wait(self, until: int | None) -> str | None:
@@ -210,6 +214,21 @@ def test_empty_folders_wait_for_their_first_file(tmp_path: Path) -> None:
     play(waiting, Later(), look_every_ms=700)
 
     assert seen(waiting) == [("first.gif", 700, 1700)]
+
+
+def test_what_the_player_diagnoses_is_said_once(folders: list[Path]) -> None:
+    showing = before(folders, count=4)
+    said: list[str] = []
+    showing.on_said = said.append
+    for gallery in showing.galleries:
+        if gallery.id == "sea":
+            gallery.shelf = RoughShelf([Fault.UNREADABLE] * gallery.shelf.count)
+
+    play(showing, VirtualPace())
+
+    assert said == ["sea: Its records cannot be read; it stays out until it is refreshed."]
+    assert showing.said == said[0]
+    assert "it stays out" in drawn(screen.picture(showing))
 
 
 def test_the_count_ends_it_also_by_keys(folders: list[Path]) -> None:
@@ -433,15 +452,23 @@ def test_a_live_player_tells_a_log_what_is_on(folders: list[Path]) -> None:
         str(folders[0] / "s1.jpg"),
         str(folders[1] / "h1.png"),
     ]
-    assert "2 pictures of 2 channels in 0:00.0" in ended.out
+    assert "2 pictures of 2 channels in 0:00.0, seed " in ended.out
+
+
+def test_a_log_is_told_that_there_is_nothing_to_show_yet(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+
+    ended = pendula("play", tmp_path / "empty", "--fast", "--count", "2")
+
+    assert (ended.code, ended.err) == (0, "pendula: Nothing to show yet.\n")
 
 
 def test_weights_decide_who_is_on_how_often(folders: list[Path], tmp_path: Path) -> None:
     arguments = ("--fast", "--count", "8", "--json", "--weight", "sea=3", "--weight", "hills=1")
 
-    said = pendula("play", *folders, *arguments, "--cache", tmp_path / "cache").said
+    said = pendula("play", *folders, *arguments, "--seed", "7", "--cache", tmp_path / "cache").said
 
-    assert said == pendula("play", *folders, *arguments, "--mode", "MaE").said
+    assert said == pendula("play", *folders, *arguments, "--seed", "7", "--mode", "MaE").said
     assert {name: share["shown"] for name, share in said["exposure"].items()} == {"sea": 6, "hills": 2}
 
 
@@ -452,6 +479,8 @@ def test_chance_begins_with_the_seed(folders: list[Path]) -> None:
 
     assert run(1) == run(1)
     assert run(1) != run(2)
+    by_chance = pendula("play", *folders, "--fast", "--count", "12", "--json", "--pick", "random").said
+    assert run(by_chance["seed"]) == [one["id"] for one in by_chance["shown"]]
 
 
 @pytest.mark.parametrize(

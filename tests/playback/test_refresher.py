@@ -8,9 +8,11 @@ from queue import Queue
 import msgspec
 import pytest
 
+from pendula.playback import refresher as refresher_module
 from pendula.playback.cache import open_or_set_aside
+from pendula.playback.folder import FolderSource
 from pendula.playback.generator import Channel
-from pendula.playback.model import ChannelTaken, Exposure, InvalidParameter, Mode, Settings, UnknownChannel
+from pendula.playback.model import ChannelTaken, Diagnostic, Exposure, InvalidParameter, Mode, Settings, UnknownChannel
 from pendula.playback.records import Shelf
 from pendula.playback.refresh import BackOff, Page, Source, SourceFailed
 from pendula.playback.refresher import Feed, Plan, Refresher
@@ -215,7 +217,6 @@ def test_a_corrupt_cache_comes_back_by_a_refresh(tmp_path: Path) -> None:
     scheduler = Scheduler([Channel("a", found.shelf)], seed=1)
     refresher = Refresher(playing(scheduler), seed=1, clock=Clock())
     refresher.add("a", Feed(Fixed(bare(5, 6)), path))
-    assert found.needs_refresh
     assert scheduler.next() is None
 
     refresher.request("a")
@@ -299,7 +300,29 @@ def test_a_listener_that_fails_costs_its_refresh_alone(tmp_path: Path) -> None:
     assert refresher.run_due() == 2
 
     assert refresher.stats()["failures"] == 1
-    assert refresher.diagnostics()[0].facts == {"channel": "a", "error": "unknown_channel"}
+    assert refresher.diagnostics()[0].facts == {"channel": "a", "error": "unknown_channel", "reason": None}
+
+
+def test_a_failure_is_told_to_whoever_wants_to_know_and_what_he_raises_stops_nobody(tmp_path: Path) -> None:
+    heard: list[tuple[str, str | None]] = []
+
+    def on_failed(channel: str, failure: Diagnostic) -> None:
+        heard.append((channel, failure.facts["reason"]))
+        raise RuntimeError("?")
+
+    refresher = Refresher(lambda *_: None, seed=1, clock=Clock(), on_failed=on_failed)
+    refresher.add("a", Feed(FolderSource(tmp_path / "none"), tmp_path / "a.pch"))
+    refresher.add("b", Feed(Fixed(SourceFailed("The server is away")), tmp_path / "b.pch"))
+    refresher.add("c", Feed(Fixed(bare(1)), tmp_path / "c.pch"))
+
+    assert refresher.run_due() == 3
+
+    assert heard == [("a", "No such file or directory"), ("b", None)]
+    assert refresher.stats() == {"refreshes": 1, "writes": 1, "failures": 2}
+    assert [one.facts["error"] for one in refresher.diagnostics()] == [
+        "source_failed",
+        "RuntimeError",
+    ] * 2
 
 
 def test_a_cache_that_cannot_be_written_is_a_failure(tmp_path: Path) -> None:
@@ -397,6 +420,21 @@ def test_a_stop_waits_for_what_is_under_way_and_a_removed_channel_is_not_told(
     assert not stopping.is_alive()
     assert told == ["b"]
     assert refresher.stats()["refreshes"] == 2
+
+
+def test_a_stop_does_not_wait_for_ever(tmp_path: Path, gates: Sequence[Gate], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(refresher_module, "STOP_SECONDS", 0.01)
+    refresher = Refresher(lambda *_: None, seed=1, clock=Clock(), wait=until_woken)
+    refresher.add("a", Feed(gates[0], tmp_path / "a.pch"))
+    refresher.start()
+    gates[0].asked.get(timeout=30)
+
+    stopping = threading.Thread(target=refresher.stop, daemon=True)
+    stopping.start()
+    stopping.join(30)
+
+    assert not stopping.is_alive()
+    assert refresher.stats()["refreshes"] == 0
 
 
 def test_a_listener_may_stop_the_refresher(tmp_path: Path) -> None:

@@ -293,3 +293,115 @@ def test_the_65th_channel_is_refused_and_the_64_stay() -> None:
     assert saving.save(programme) == before
     with pytest.raises(TooManyChannels):
         Programme([ids(str(number), number) for number in range(65)], seed=1)
+
+
+@pytest.mark.req("PLAY-SNAP-4")
+def test_a_ban_beside_new_contents_of_its_channel_hides_none_of_them() -> None:
+    programme = Programme((ids("a", 1, 2, 3),), seed=1)
+    third = programme.take(3)[2]
+
+    with programme.update():
+        programme.refresh("a", MemoryShelf(listed((5, 6))))
+        programme.ban(third)
+
+    assert shown(programme.take(4)) == [5, 6, 5, 6]
+
+
+def test_an_item_of_another_scheduler_cannot_be_banned() -> None:
+    mine, other = Programme((ids("a", 1),), seed=1), Programme((ids("a", *range(1, 9)),), seed=1)
+
+    with pytest.raises(NotShown):
+        mine.ban(other.take(4)[3])
+
+    assert shown(mine.take(2)) == [1, 1]
+
+
+@pytest.mark.req("PLAY-CACHE-11")
+def test_a_banned_new_artwork_comes_up_no_more_and_the_others_stay() -> None:
+    programme = Programme((ids("a", *range(1, 40)),), Settings(lookahead=16), seed=1)
+    for id in (900, 901):
+        programme.nae_insert(Record(id, 1))
+    first = programme.next()
+    assert first is not None
+    assert first.id == 900
+    assert 900 in shown(programme.peek(40))
+
+    programme.ban(first)
+
+    assert programme.epoch_id == 0
+    coming = shown(programme.take(200))
+    assert 900 not in coming
+    assert 901 in coming
+    assert not list(saving.broken_invariants(programme))
+    again = saving.load(saving.save(programme), saving.shelves_by_id(programme.snapshot.channels))
+    assert shown(again.take(50)) == shown(programme.take(50))
+
+
+@pytest.mark.req("PLAY-SNAP-4")
+def test_what_fails_within_a_transaction_is_undone_alone() -> None:
+    programme = Programme((ids("a", 1, 2, 3),), seed=1)
+    programme.nae_insert(Record(900, 1))
+    new = next(item for item in programme.take(40) if item.channel is None)
+    programme.nae_insert(Record(900, 1))
+    pool = programme.generator.pool
+
+    with programme.update():
+        programme.configure(history=5)
+        with pytest.raises(ZeroDivisionError), programme.update():
+            programme.follow("b", MemoryShelf(listed((7,))))
+            raise ZeroDivisionError
+    with pytest.raises(NotShown):
+        programme.ban(new)  # of the epoch before
+
+    assert [channel.id for channel in programme.snapshot.channels] == ["a"]
+    assert (programme.snapshot.settings.history, programme.epoch_id) == (5, 1)
+    assert pool != programme.generator.pool
+
+
+@pytest.mark.req("PLAY-SNAP-4")
+def test_an_aborted_ban_of_a_new_artwork_leaves_the_pool() -> None:
+    programme = Programme((ids("a", 1, 2, 3),), seed=1)
+    for id in (900, 901):
+        programme.nae_insert(Record(id, 1))
+    new = programme.next()
+    assert new is not None
+    before = saving.save(programme)
+
+    with pytest.raises(ZeroDivisionError), programme.update():
+        programme.ban(new)
+        raise ZeroDivisionError
+
+    assert saving.save(programme) == before
+
+
+@pytest.mark.req("PLAY-SNAP-2")
+@pytest.mark.parametrize("exposure", [Exposure(total_count={"a": 0}), Exposure(recent_count={"a": 0})])
+def test_a_count_of_nothing_is_what_a_channel_has_anyway(exposure: Exposure) -> None:
+    programme = Programme((ids("a", 1),), seed=1)
+
+    programme.configure(exposure=exposure)
+
+    assert programme.epoch_id == 0
+
+
+@pytest.mark.req("PLAY-SNAP-5")
+def test_a_banned_picture_is_not_gone_back_to() -> None:
+    programme = Programme((ids("a", 1, 2, 3),), Settings(preserve_history=True), seed=1)
+    items = programme.take(3)
+
+    programme.ban(items[2])
+
+    assert shown(programme.history) == [1, 2]
+
+
+def test_channels_nobody_follows_any_more_are_counted_together() -> None:
+    programme = Programme((ids("a", 1, 2),), Settings(lookahead=1), seed=1)
+    for number in range(20):
+        programme.follow(f"b{number}", MemoryShelf(listed((7, 8))))
+        programme.take(4)
+        programme.unfollow(f"b{number}")
+    counts = programme.stats()["generated"]
+
+    assert isinstance(counts, dict)
+    assert list(counts["channels"]) == ["a"]
+    assert counts["origins"]["base"] == 80

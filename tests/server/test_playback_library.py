@@ -1,5 +1,6 @@
 """Channels of the library: uploaded, merged, read by many players, refreshed under their eyes, found again."""
 
+import io
 import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -10,14 +11,17 @@ import msgspec
 import pytest
 from fastapi import FastAPI
 
+from pendula.kernel.commit import Busy
 from pendula.kernel.disk import RealDisk
 from pendula.kernel.journal import FileJournal
 from pendula.kernel.replay import replay
 from pendula.playback.engine import Player
 from pendula.playback.model import TooManyChannels
 from pendula.playback.refresh import Page
+from pendula.server import lending
 from pendula.server import library as library_module
 from pendula.server.frame import CHANNELS, DEMO, next_command
+from pendula.server.lending import Lending
 from pendula.server.library import Library
 from pendula.server.playback import ROOM
 from pendula.server.settings import Settings, load
@@ -44,8 +48,12 @@ async def channel(client: httpx.AsyncClient, name: str) -> Any:
     return (await client.get(f"{BASE}/channels/{name}")).json()
 
 
-async def _found(client: httpx.AsyncClient, name: str) -> bool:
-    return (await client.get(f"{BASE}/channels/{name}")).status_code == 200
+async def _holds(client: httpx.AsyncClient, name: str, count: int) -> bool:
+    return bool((await channel(client, name))["records"] == count)
+
+
+async def _troubled(client: httpx.AsyncClient, name: str) -> bool:
+    return bool((await channel(client, name))["trouble"])
 
 
 async def _records(client: httpx.AsyncClient, count: int) -> bool:
@@ -71,6 +79,15 @@ async def test_an_upload_is_merged_by_id_and_the_same_again_changes_nothing(clie
     generations = [one["channel"]["generation"] for one in (first, again, more, all_of_it)]
     assert generations == [generations[0], generations[0], generations[0] + 1, generations[0] + 2]
     assert [one["name"] for one in (await client.get(f"{BASE}/channels")).json()["channels"]] == ["a"]
+
+
+async def test_an_upload_keeps_as_many_records_as_the_channel_kept_before(client: httpx.AsyncClient) -> None:
+    many = await fill(client, "a", *range(1, 3001), k=8192)
+    more = await fill(client, "a", 9000)
+    fewer = await fill(client, "a", 9001, k=8)
+    first = await fill(client, "b", *range(1, 1100))
+
+    assert [one["channel"]["records"] for one in (many, more, fewer, first)] == [3000, 3001, 8, 1024]
 
 
 @pytest.mark.parametrize(
@@ -177,6 +194,86 @@ async def test_a_removed_channel_is_empty_and_lives_again_with_an_upload(
     assert 9 in await shown(client, 2)
 
 
+async def test_counts_outlive_a_restart_and_a_player_hears_of_those_it_missed(settings: Settings) -> None:
+    async with running(settings, [STILL]) as app, client_of(app) as client:
+        await fill(client, "a", 1, 2, total_count=500, recent_count=7)
+        await fill(client, "b", 11)
+        await make(client)
+        await make(client, "porch", channels=[])
+        await client.post(f"{HALL}/close", headers=JSON)
+        await fill(client, "b", 11, total_count=40)
+    async with running(settings, [STILL]) as app, client_of(app) as client:
+        one, other = await channel(client, "a"), await channel(client, "b")
+        again = await client.post(f"{BASE}/channels/a/refresh", headers=JSON)
+        await ask(client, "follow", "porch", channels=["a"])
+
+        assert (one["total_count"], one["recent_count"]) == (500, 7)
+        assert (other["total_count"], other["recent_count"]) == (40, 0)
+        assert again.json()["told"] == []
+        for player in ("hall", "porch"):
+            exposure = (await told(client, "now", player))["settings"]["exposure"]
+            assert (exposure["total_count"]["a"], exposure["recent_count"]["a"]) == (500, 7)
+        assert (await told(client, "now"))["settings"]["exposure"]["total_count"]["b"] == 40
+
+
+def test_counts_that_somebody_else_wrote_are_no_counts(tmp_path: Path) -> None:
+    library = Library(tmp_path)
+    library.put("a", Page(listed((1, 2)), 9))
+    library.close()
+    (tmp_path / "counts.json").write_bytes(b'{"a": 9}')
+
+    library = Library(tmp_path)
+
+    assert library.held("a").total_count == 2
+    library.close()
+
+
+async def test_a_player_that_was_busy_is_told_later(
+    app: FastAPI, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lending, "AGAIN_SECONDS", 0.01)
+    await hang(client, channels=["b"])
+    host = house_of(app).host("playback", "hall")
+    submit, busy = host.submit, [True, True]
+
+    async def sometimes(command: object, by: str, request_id: str | None) -> Any:
+        if by == lending.LIBRARIAN and busy:
+            busy.pop()
+            raise Busy("Too many wait")
+        return await submit(command, by, request_id)
+
+    monkeypatch.setattr(host, "submit", sometimes)
+
+    done = await fill(client, "b", 14)
+
+    assert done["told"] == []
+    await eventually(lambda: _records(client, 4))
+    assert busy == []
+
+
+async def test_the_editions_of_a_removed_channel_are_let_go_after_its_players_were_told(
+    app: FastAPI, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await hang(client)
+    store = house_of(app).store("playback")
+    assert isinstance(store, Lending)
+    edition = store.library.contents("a").generation
+    host = house_of(app).host("playback", "hall")
+    submit, meanwhile = host.submit, []
+
+    async def looking(command: object, by: str, request_id: str | None) -> Any:
+        meanwhile.append(store.library.ask("record", {"channel": "a", "generation": edition, "at": 0}))
+        return await submit(command, by, request_id)
+
+    monkeypatch.setattr(host, "submit", looking)
+
+    assert await store.remove("a") == ["hall"]
+
+    assert len(meanwhile) == 1
+    assert meanwhile[0] is not None
+    assert store.library.ask("record", {"channel": "a", "generation": edition, "at": 0}) is None
+
+
 async def test_a_player_outlives_a_kill_and_its_journal_is_replayed_without_the_library(
     settings: Settings, tmp_path: Path
 ) -> None:
@@ -227,6 +324,25 @@ async def test_a_corrupt_cache_is_set_aside_and_told_and_the_others_play_on(sett
         assert set(items) <= {11, 12, 13}
         assert healed["told"] == ["hall"]
         assert 5 in await shown(client, 2)
+
+
+async def test_a_channel_that_was_set_aside_is_still_there_after_the_next_start(settings: Settings) -> None:
+    async with running(settings, [STILL]) as app, client_of(app) as client:
+        await hang(client)
+    file = Path(settings.data) / "stores" / "playback" / "a.pch"
+    file.write_bytes(b"junk" + file.read_bytes()[4:])
+    async with running(settings, [STILL]):
+        pass
+
+    async with running(settings, [STILL]) as app, client_of(app) as client:
+        found = await channel(client, "a")
+        (trouble,) = found["trouble"]
+        store = house_of(app).store("playback")
+        assert isinstance(store, Lending)
+        await store.remove("a")
+
+        assert (found["records"], trouble["code"], trouble["facts"]["set_aside"]) == (0, "CorruptCache", "a.pch.bad")
+    assert Library(file.parent).names() == ["b"]
 
 
 @pytest.mark.parametrize("again", ["records", "edition"])
@@ -286,7 +402,7 @@ async def test_a_folder_of_the_settings_is_a_channel_that_nobody_can_overwrite(
         running(msgspec.structs.replace(settings, playback_folders=folders), [STILL]) as app,
         client_of(app) as client,
     ):
-        await eventually(lambda: _found(client, "holidays"))
+        await eventually(lambda: _holds(client, "holidays", 2))
         found = await channel(client, "holidays")
         refused = await client.put(f"{BASE}/channels/holidays", json={"records": []})
         await make(client, channels=["holidays"])
@@ -297,6 +413,65 @@ async def test_a_folder_of_the_settings_is_a_channel_that_nobody_can_overwrite(
         assert (found["records"], found["folder"], found["total_count"]) == (2, True, 2)
         assert (refused.status_code, code_of(refused)) == (409, "channel_of_folder")
         assert (await told(client, "now"))["settings"]["exposure"]["total_count"] == {"holidays": 3}
+
+
+async def test_a_folder_that_cannot_be_read_is_there_with_its_trouble_until_it_can(
+    settings: Settings, tmp_path: Path, quiet_logs: io.StringIO
+) -> None:
+    folders = {"holidays": str(tmp_path / "picturs"), "garden": str(tmp_path / "gardn")}
+    async with (
+        running(msgspec.structs.replace(settings, playback_folders=folders), [STILL]) as app,
+        client_of(app) as client,
+    ):
+        await eventually(lambda: _troubled(client, "garden"))
+        await eventually(lambda: _troubled(client, "holidays"))
+        found = await channel(client, "holidays")
+        await make(client, channels=["holidays"])
+        (tmp_path / "picturs").mkdir()
+        (tmp_path / "picturs" / "one.jpg").write_bytes(b"x")
+        store = house_of(app).store("playback")
+        assert isinstance(store, Lending)
+        # As if the time of waiting were over.
+        turn = store._refresher._plan._turns["holidays"]
+        turn.due_ms = 0
+        store._refresher.wake()
+        await eventually(lambda: _records(client, 1))
+        cured = await channel(client, "holidays")
+
+        (trouble,) = found["trouble"]
+        assert (found["records"], found["folder"], trouble["code"]) == (0, True, "RefreshFailed")
+        assert trouble["sentence"].endswith("is tried again later: No such file or directory.")
+        assert str(tmp_path) not in str(found)
+        assert (cured["records"], cured["trouble"]) == (1, [])
+        assert await _troubled(client, "garden")
+    logged = [line for line in quiet_logs.getvalue().splitlines() if "folder_not_read" in line]
+    for place in folders.values():
+        assert any(place in line for line in logged)
+
+
+@pytest.mark.req("PLAY-CACHE-9")
+async def test_a_folder_whose_cache_turns_out_damaged_is_looked_through_at_once(
+    settings: Settings, tmp_path: Path
+) -> None:
+    pictures = tmp_path / "pictures"
+    pictures.mkdir()
+    for name in ("one.jpg", "two.jpg", "three.jpg"):
+        (pictures / name).write_bytes(b"x")
+    async with (
+        running(msgspec.structs.replace(settings, playback_folders={"holidays": str(pictures)}), [STILL]) as app,
+        client_of(app) as client,
+    ):
+        await eventually(lambda: _holds(client, "holidays", 3))
+        before = (await channel(client, "holidays"))["generation"]
+        with (Path(settings.data) / "stores" / "playback" / "holidays.pch").open("r+b") as damaged:
+            damaged.seek(4096)
+            damaged.write(bytes(4096))
+        await make(client, channels=["holidays"])
+
+        await eventually(lambda: _is_on(client, "hall"))
+
+        assert (await channel(client, "holidays"))["generation"] == before + 1
+        assert len(set(await shown(client, 3))) == 3
 
 
 def test_folders_are_named_by_the_file_or_the_environment() -> None:

@@ -5,9 +5,10 @@ import { beforeEach, expect, test, vi } from "vitest";
 import { Screen } from "../src/rooms/playback/Screen";
 import { Pool, Shares } from "../src/rooms/playback/Shares";
 import { Strip } from "../src/rooms/playback/Strip";
+import { WhyItem } from "../src/rooms/playback/WhyItem";
 import { HEIGHT, WIDTH, bytesOf, captionOf, encoded, shapesOf } from "../src/rooms/playback/picture";
 import { channelOf, duration, keyOf, leftAt, originOf, percent, progressAt } from "../src/rooms/playback/player";
-import { session } from "../src/server";
+import { api, session } from "../src/server";
 import { doing, draw, find, texts } from "./drawing";
 import { exposure, item, player } from "./players";
 
@@ -76,6 +77,7 @@ test("the screen shows what is on and sends what its buttons say", () => {
   expect(find(page, ".screen-frame svg").getAttribute("aria-label")).toBe("Item 11 of dawn");
   expect(find(page, "figcaption").textContent).toContain("its channel's turn, item 3 of epoch 0");
   expect(find(page, "[data-testid=dwell]").textContent).toContain("3 s left");
+  expect(find(page, "[data-testid=do-ban]").textContent).toBe("Not until it is refreshed");
   for (const name of ["prev", "pause", "next", "ban"]) doing(() => find(page, `[data-testid=do-${name}]`).click());
   expect(command.mock.calls).toEqual([[{ type: "prev" }], [{ type: "pause" }], [{ type: "next" }], [{ type: "ban" }]]);
   doing(() => find(page, "[data-testid=do-insert]").click());
@@ -102,6 +104,20 @@ test("a player with nothing to show says so, a paused one offers to go on", () =
 
   expect(texts(paused, "[data-testid=do-resume]")).toEqual(["Resume"]);
   expect(find(paused, "[data-testid=dwell]").textContent).toBe("paused 3 s left");
+});
+
+test("an item of an earlier epoch has no reasons left, and nobody is asked for them", () => {
+  const read = vi.spyOn(api, "read").mockReturnValue(new Promise(() => undefined));
+  const address = { room: "playback", engine: "hall", base: "/api/v1/playback/hall", stream: () => "" };
+  const why = (epoch: number | bigint) => (
+    <WhyItem item={item({ epoch_id: 1 })} address={address} epoch={epoch} at={null} chosen onBack={vi.fn()} />
+  );
+
+  expect(find(draw(why(2n)), "p").textContent).toBe("The weights of that epoch are gone.");
+  expect(read).not.toHaveBeenCalled();
+  expect(draw(why(1n)).querySelector("p")).toBeNull();
+  expect(read).toHaveBeenCalledTimes(1);
+  read.mockRestore();
 });
 
 test("items in a row are chosen to be explained", () => {

@@ -31,6 +31,9 @@ class UnknownRoom(InputRefused):
 
 GROUPS: Mapping[str, Group] = {
     "actions": Group("pendula.cli.commands.actions:actions", "Actions of actors: run a file, check it, ask why."),
+    "jobs": Group(
+        "pendula.cli.commands.jobs:jobs", "Jobs that are done when they are due: enqueue, work, watch, check."
+    ),
     "playback": Group(
         "pendula.cli.commands.playback:playback", "What a display shows next: run a file, play folders, ask why."
     ),

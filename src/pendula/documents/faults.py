@@ -34,6 +34,7 @@ CODES: dict[str, str] = {
     "lone_surrogate": "An escape names half a character",
     "json_syntax": "The text is no JSON",
     "yaml_syntax": "The text is no YAML",
+    "toml_syntax": "The text is no TOML",
     "repeated_member": "An object has two members of one name",
     "not_finite": "A number is not finite",
     "explicit_tag": "A YAML tag; types are never named in documents",

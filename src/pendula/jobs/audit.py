@@ -18,6 +18,7 @@ from pendula.kernel.time import format_utc
 GENESIS = bytes(32)
 JOB_EVENT = "scheduler_job"
 STATE_EVENT = "state_transition"
+OVERRIDE_EVENT = "policy_override"
 
 # What an enqueue writes down: all that a job begins with.
 FIRST = (
@@ -130,6 +131,19 @@ class Trail:
     ) -> str:
         return self._add(STATE_EVENT, job.object_type, job.object_id, job, old, new, reason, actor, refs)
 
+    def key_freed(self, key: str, hash: bytes, reason: str, actor: Actor, at: int) -> str:
+        """A key that belonged to a removed job may be used again; the event is about the key, not about a job."""
+        name = event_id(self._n + 1)
+        before: dict[str, Json] = {"idempotency_key": key, "used": True}
+        after: dict[str, Json] = {"idempotency_key": key, "used": False}
+        about = hash.hex()
+        event = Event(
+            actor, after, before, None, OVERRIDE_EVENT, (f"used_key:{about}",), name, None, self.metadata,
+            about, JOB_EVENT, reason, _time(at),
+        )  # fmt: skip
+        self._append(event, None)
+        return name
+
     def _add(
         self,
         event_type: str,
@@ -142,8 +156,7 @@ class Trail:
         actor: Actor,
         refs: Sequence[str],
     ) -> str:
-        self._n += 1
-        name = event_id(self._n)
+        name = event_id(self._n + 1)
         event = Event(
             actor,
             after,
@@ -159,10 +172,15 @@ class Trail:
             reason,
             _time(job.updated_at),
         )
+        self._append(event, job.seq)
+        return name
+
+    def _append(self, event: Event, job_seq: int | None) -> None:
+        self._n += 1
         body = _encode(event)
         self._hash = sha256(self._hash + body).digest()
-        self.rows.append(Row(self._n, event_type, object_type, object_id, job.seq, body.decode(), self._hash))
-        return name
+        kind, about = event.event_type, event.object_type
+        self.rows.append(Row(self._n, kind, about, event.object_id, job_seq, body.decode(), self._hash))
 
 
 class Broken(Struct, frozen=True):

@@ -147,7 +147,7 @@ class Calls:
             if stored is not None:
                 same = decide.duplicate(request, stored)
                 found.append(same if isinstance(same, Refused) else (same, True))
-            elif tx.used(sha256(key.encode()).digest()):
+            elif tx.used(_hash(key)):
                 details: dict[str, Json] = {"idempotency_key": key, "reason": "job_removed"}
                 found.append(
                     Refused(Code.IDEMPOTENCY_KEY_CONFLICT, "the key belonged to a job that was removed", details)
@@ -164,7 +164,9 @@ class Calls:
 
     def _all_new(self, tx: Writer, requests: Sequence[Enqueue], now: int, actor: Actor) -> list[Job] | None:
         """The common case: nothing is taken, nothing lies in the past."""
-        if tx.any_used() or any(request.run_at is not None and request.run_at < now for request in requests):
+        if any(request.run_at is not None and request.run_at < now for request in requests):
+            return None
+        if tx.any_used() and any(tx.used(_hash(_key(request, now))) for request in requests):
             return None
         first = tx.next_seq()
         jobs = []
@@ -452,6 +454,10 @@ def _key(request: Enqueue, now: int) -> str:
     if request.idempotency_key is not None:
         return request.idempotency_key
     return decide.derived_key(request, now if request.run_at is None else request.run_at)
+
+
+def _hash(key: str) -> bytes:
+    return sha256(key.encode()).digest()
 
 
 def _stored(job: Job, deduplicated: bool) -> Reply:

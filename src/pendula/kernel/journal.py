@@ -186,7 +186,7 @@ class FileJournal:
     ) -> "FileJournal":
         """A new, empty, durable journal; refused where one exists."""
         if _segment_names(disk):
-            raise JournalExists(f"There is a journal already: {disk!r}")
+            raise JournalExists(f"There is a journal already: {getattr(disk, 'directory', disk)}")
         config_digest = digest(config)
         header = Header(
             FORMAT, room, decisions, time_unit, pendula.__version__, config, config_digest, 0, 0, config_digest

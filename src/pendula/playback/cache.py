@@ -14,13 +14,24 @@ from msgspec import Struct
 
 from pendula.kernel.disk import NAME, Disk, RealDisk, replace
 from pendula.kernel.errors import WorldBroken
-from pendula.playback.layout import Fault, Header, channel_hash, file_bytes, next_generation, read_header
+from pendula.playback.layout import (
+    CHANNEL_AT,
+    MAGIC_AT,
+    Fault,
+    Header,
+    Place,
+    channel_hash,
+    file_bytes,
+    next_generation,
+    read_header,
+)
 from pendula.playback.model import RECORD_BYTES, RECORDS_DEFAULT, Diagnostic, InvalidParameter
 from pendula.playback.records import BLOCK_BYTES, BLOCK_SIZES, UNREADABLE, MemoryShelf, Row, Shelf, damaged, rows
 
 SUFFIX = ".pch"
 BAD_SUFFIX = ".bad"
 BLOCKS_KEPT = 2
+NAMES_ALLOWED = "letters, digits, '.', '_' and '-', at most 124"
 
 Block = tuple[bytes, tuple[int, ...]]
 
@@ -40,12 +51,16 @@ def checked_name(name: str) -> str:
     """A file name that leaves room for `.bad`; raises `InvalidParameter`."""
     if not NAME.fullmatch(name + BAD_SUFFIX):
         raise InvalidParameter(
-            f"The file name {name!r} cannot be written; allowed are letters, digits, '.', '_' and '-'",
+            _unfit_name(name),
             parameter="file",
             value=name,
-            allowed="letters, digits, '.', '_' and '-'",
+            allowed=NAMES_ALLOWED,
         )
     return name
+
+
+def _unfit_name(name: str) -> str:
+    return f"{name!r} cannot be the name of a cache; allowed are {NAMES_ALLOWED}"
 
 
 def write_cache(
@@ -196,32 +211,31 @@ class CacheShelf:
 
 
 class Opened(Struct, frozen=True):
-    """A channel's shelf, empty when its file cannot be used; the diagnostic says why, and asks for a refresh."""
+    """A channel's shelf, empty when its file cannot be used; the diagnostic says why, and that a refresh is needed."""
 
     shelf: Shelf
     diagnostic: Diagnostic | None = None
-
-    @property
-    def needs_refresh(self) -> bool:
-        return self.diagnostic is not None
 
 
 def open_cache(path: str | os.PathLike[str], channel: str, *, blocks: int = BLOCKS_KEPT) -> CacheShelf | Diagnostic:
     """The channel's cache, of which at most `blocks` blocks stay in memory; or what is wrong with the file.
 
-    Diagnostics: `CorruptCache` (to be set aside), `MissingCache`, `UnreadableCache`. Raises `InvalidParameter` for
-    `blocks`, and nothing for what lies at `path`.
+    Diagnostics: `CorruptCache` (to be set aside), `OtherChannel`, `MissingCache`, `UnreadableCache`. Raises
+    `InvalidParameter` for `blocks`, and nothing for what lies at `path`.
     """
     if isinstance(blocks, bool) or not isinstance(blocks, int) or blocks < 1:
         raise InvalidParameter(
             f"blocks is {blocks!r}; allowed are integers from 1", parameter="blocks", value=str(blocks), allowed="1.."
         )
+    if not NAME.fullmatch(Path(path).name + BAD_SUFFIX):
+        # Nobody could set it aside or write it anew.
+        return _diagnostic("UnreadableCache", f"{_unfit_name(Path(path).name)}.", path, channel)
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError:
         return _diagnostic("MissingCache", "There is no cache file.", path, channel)
     except (OSError, ValueError) as trouble:
-        return _diagnostic("UnreadableCache", f"The cache cannot be opened: {trouble}.", path, channel)
+        return _diagnostic("UnreadableCache", f"The cache cannot be opened: {_reason(trouble)}.", path, channel)
     found = _examined(handle, path, channel)
     if isinstance(found, Diagnostic):
         os.close(handle)
@@ -230,7 +244,10 @@ def open_cache(path: str | os.PathLike[str], channel: str, *, blocks: int = BLOC
 
 
 def open_or_set_aside(path: str | os.PathLike[str], channel: str, *, blocks: int = BLOCKS_KEPT) -> Opened:
-    """The channel's cache. A corrupt file is renamed to `.bad`, and the channel has no records until a refresh."""
+    """The channel's cache. A corrupt file is renamed to `.bad`, and the channel has no records until a refresh.
+
+    A sound file of another channel stays: it is the name or the channel that is wrong.
+    """
     opened = open_cache(path, channel, blocks=blocks)
     if isinstance(opened, CacheShelf):
         return Opened(opened)
@@ -249,7 +266,7 @@ def _put_away(path: Path, diagnostic: Diagnostic) -> Diagnostic:
     except (CacheUnreachable, OSError, ValueError) as trouble:
         return Diagnostic(
             diagnostic.code,
-            f"{diagnostic.sentence} It could not be set aside: {trouble}",
+            f"{diagnostic.sentence} It could not be set aside: {_reason(trouble)}.",
             {**diagnostic.facts, "set_aside": None},
         )
     return Diagnostic(diagnostic.code, diagnostic.sentence, {**diagnostic.facts, "set_aside": kept})
@@ -268,16 +285,26 @@ def _examined(handle: int, path: str | os.PathLike[str], channel: str) -> Header
 
 
 def corrupt(file: str, channel: str, fault: Fault) -> Diagnostic:
-    """The diagnostic for a file that cannot be trusted."""
-    return Diagnostic(
-        "CorruptCache",
-        f"The cache cannot be used: {fault.sentence}",
-        {"channel": channel, "file": file, "place": fault.place.value, "offset": fault.offset},
-    )
+    """The diagnostic for a file that cannot be trusted, or is another channel's."""
+    sentence = f"The cache cannot be used: {fault.sentence}"
+    facts = {"channel": channel, "file": file, "place": fault.place.value, "offset": fault.offset}
+    if (fault.place, fault.offset) == (Place.HEADER, CHANNEL_AT):
+        return Diagnostic("OtherChannel", sentence, facts)
+    return Diagnostic("CorruptCache", sentence, facts)
+
+
+def is_no_cache(told: Diagnostic) -> bool:
+    """Whether the file does not even begin as a cache does: then it may be anything, and anybody's."""
+    return (told.facts.get("place"), told.facts.get("offset")) == (Place.HEADER, MAGIC_AT)
 
 
 def _diagnostic(code: str, sentence: str, path: str | os.PathLike[str], channel: str) -> Diagnostic:
     return Diagnostic(code, sentence, {"channel": channel, "file": _shown(path)})
+
+
+def _reason(trouble: Exception) -> str:
+    """What the system says, without the path: whoever hears of it may be somewhere else."""
+    return getattr(trouble, "strerror", None) or str(trouble)
 
 
 def _shown(path: str | os.PathLike[str]) -> str:

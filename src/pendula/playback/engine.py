@@ -48,8 +48,18 @@ from pendula.playback.events import (
     View,
 )
 from pendula.playback.generator import Channel
-from pendula.playback.model import KEY_BYTES, MASK_64, PAYLOAD_BYTES, Diagnostic, Item, Record, item_json, unfit
-from pendula.playback.programme import Programme
+from pendula.playback.model import (
+    KEY_BYTES,
+    MASK_64,
+    PAYLOAD_BYTES,
+    RECORDS_MOST,
+    Diagnostic,
+    Item,
+    Record,
+    item_json,
+    unfit,
+)
+from pendula.playback.programme import NotShown, Programme
 from pendula.playback.records import UNREADABLE, Row, sound
 from pendula.playback.saving import ChannelState, broken_invariants, load, save
 from pendula.playback.settings import merged
@@ -58,6 +68,7 @@ DWELL_MOST = 86_400_000
 TAKE_MOST = 100_000
 SHOWN_MOST = 10_000  # changes of picture in one `Advance`; the rest comes with the next
 GENERATION_MOST = (1 << 64) - 1
+TIME_MOST = (1 << 53) - 1
 
 
 class OnScreen(Struct, frozen=True):
@@ -164,7 +175,7 @@ class Player:
         """Why an item came up: `{"ordinal": n}` of the present epoch, or `{"now": true}`."""
         epoch_id = self.programme.epoch_id
         match question:
-            case {"ordinal": int(ordinal)}:
+            case {"ordinal": int(ordinal)} if ordinal is not True and ordinal is not False:
                 pass
             case {"now": True} if self.screen.item is not None:
                 ordinal, epoch_id = self.screen.item.ordinal, self.screen.item.epoch_id
@@ -292,10 +303,9 @@ class Player:
         """The numbers a refresh brought along, for proportional exposure."""
         exposure = self.programme.drafted.exposure
         changed = exposure
-        # A count of 0 is what a channel nobody mentions has: writing it down would be no change and still a reset.
-        if total is not None and total != exposure.total_count.get(channel, 0):
+        if total is not None:
             changed = msgspec.structs.replace(changed, total_count={**exposure.total_count, channel: total})
-        if recent is not None and recent != exposure.recent_count.get(channel, 0):
+        if recent is not None:
             changed = msgspec.structs.replace(changed, recent_count={**exposure.recent_count, channel: recent})
         self.programme.configure(exposure=changed)
 
@@ -305,9 +315,8 @@ class Player:
             wanted = on.ordinal
         item = None if wanted is None else explain.by_ordinal(self.programme, wanted)
         if item is None:
-            raise InputRefused(
-                f"No item {wanted} of this epoch is held; only such an item can be banned", ordinal=wanted
-            )
+            what = "Nothing is on that came up" if wanted is None else f"No item {wanted} is held that came up"
+            raise NotShown(f"{what} since the last change; only such an item can be banned", ordinal=wanted)
         self.programme.ban(item)
         banned = (Banned(self.view(item), self._now),)
         if on is None or on.id != item.id:
@@ -335,6 +344,8 @@ class Player:
         return (Resumed(self._now),), {"paused": False}
 
     def _advance(self, to: int) -> tuple[tuple[Event, ...], Json]:
+        if to > TIME_MOST:
+            raise unfit("to", to, f"a time up to {TIME_MOST} ms")
         if to < self._now:
             raise InputRefused(f"It is {self._now}; time does not go back to {to}", now=self._now, to=to)
         events: list[Event] = []
@@ -349,7 +360,10 @@ class Player:
 
     def _wake(self) -> None:
         """Something may be shown now that could not be before."""
-        if self.screen.item is None and self.screen.ends_at is None and not self.paused and self._something_to_show():
+        if self.paused or self.screen.item is not None:
+            return
+        readable = bool(self.programme.lookahead or self.programme.generator.readable)
+        if readable or (self.screen.ends_at is None and self._something_to_show()):
             self.screen = OnScreen(None, self._now, self._now)
 
     def _something_to_show(self) -> bool:
@@ -357,12 +371,10 @@ class Player:
         return bool(self.programme.lookahead or generator.readable or any(generator.pool))
 
     def _shelf(self, contents: Contents) -> AskedShelf:
-        if not 0 <= contents.count <= GENERATION_MOST or not 0 <= contents.generation <= GENERATION_MOST:
-            raise InputRefused(
-                f"Channel {contents.id!r} has {contents.count} records of edition {contents.generation}; both are "
-                "integers from 0",
-                channel=contents.id,
-            )
+        if not 0 <= contents.count <= RECORDS_MOST:
+            raise unfit(f"The number of records of {contents.id!r}", contents.count, f"0 to {RECORDS_MOST}")
+        if not 0 <= contents.generation <= GENERATION_MOST:
+            raise unfit(f"The edition of {contents.id!r}", contents.generation, "0 to 2^64 - 1")
         return AskedShelf(self, contents)
 
     def _epoch_began(self) -> EpochBegan:

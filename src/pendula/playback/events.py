@@ -93,7 +93,7 @@ class Update(Command, frozen=True, tag="update"):
 
 
 class Ban(Command, frozen=True, tag="ban"):
-    """Show this item no more until its channel is refreshed; without a number, the one that is on."""
+    """Show this item no more until its channel gets other contents; without a number, the one that is on."""
 
     ordinal: int | None = None
 

@@ -63,6 +63,8 @@ def _turn(programme: Programme, item: Item, trace: Trace) -> Reason:
     if item.step is None:
         sentence = f"No step met a readable channel, so the first one that is readable gave the item: {item.channel!r}."
         return Reason("first_readable", sentence, {"unreadable": passed})
+    if item.step > generator.round.taken:
+        return Reason("unknown_item", f"Step {item.step} was not taken yet.", {"step": item.step})
     if item.step <= generator.round.anchor:
         sentence = (
             f"Step {item.step} chose channel {item.channel!r}; the credits of then are gone, since it was restored."
@@ -97,7 +99,9 @@ def _record(programme: Programme, item: Item, trace: Trace) -> Reason:
     tail = f", after {len(trace.skipped)} that had just been on" if trace.skipped else ""
     if pick.mode is PickMode.RECENCY:
         return Reason("next_by_age", f"The cursor came to record {item.at}{tail}.", facts)
-    return Reason("drawn_by_lot", f"Record {item.at} was drawn among the newest {pick.r}{tail}.", facts)
+    assert item.channel_index is not None
+    span = min(pick.r, programme.generator.shelves[item.channel_index].count)
+    return Reason("drawn_by_lot", f"Record {item.at} was drawn among the newest {span}{tail}.", facts)
 
 
 def _pool(pool: Levels) -> list[Json]:

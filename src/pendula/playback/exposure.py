@@ -16,8 +16,8 @@ COUNT_MOST = (1 << 63) - 1
 def checked(exposure: Exposure) -> Exposure:
     """The same with every number exact; raises `InvalidWeight` and `InvalidParameter`."""
     weights = {name: _weight(name, value) for name, value in exposure.manual_weights.items()}
-    # 0 is what a channel nobody mentions has: to write it down is no change.
-    weights = {name: weight for name, weight in weights.items() if weight}
+    # 0 is what a channel nobody mentions has: to write it down is no change. Less than 0 counts as 0.
+    weights = {name: weight for name, weight in weights.items() if weight > 0}
     for field, counts in (("total_count", exposure.total_count), ("recent_count", exposure.recent_count)):
         for name, count in counts.items():
             if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= COUNT_MOST:
@@ -30,7 +30,14 @@ def checked(exposure: Exposure) -> Exposure:
     if not least <= most <= 1:
         raise unfit("p_max", most, "a number from p_min to 1")
     return msgspec.structs.replace(
-        exposure, mode=_mode(exposure.mode), manual_weights=weights, alpha=alpha, p_min=least, p_max=most
+        exposure,
+        mode=_mode(exposure.mode),
+        manual_weights=weights,
+        total_count={name: count for name, count in exposure.total_count.items() if count},
+        recent_count={name: count for name, count in exposure.recent_count.items() if count},
+        alpha=alpha,
+        p_min=least,
+        p_max=most,
     )
 
 

@@ -49,6 +49,7 @@ class Counts(Struct):
     """What happened since the beginning, over all epochs."""
 
     channels: dict[str, int] = {}
+    others: int = 0  # items of channels that are followed no more
     nae: int = 0
     nae_fallback: int = 0
     repeats: int = 0

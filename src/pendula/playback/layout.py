@@ -30,6 +30,7 @@ VERSION = 1
 FIELDS = Layout("<4sHHIIIIQ32s")
 SUM = Layout("<I")
 HEADER_BYTES = FIELDS.size + SUM.size
+MAGIC_AT, CHANNEL_AT = 0, 32
 
 
 class Place(StrEnum):
@@ -169,11 +170,13 @@ def is_intact(head: bytes) -> bool:
 def header_faults(head: bytes, size: int, channel: bytes | None = None) -> Iterator[Fault]:
     """All that is wrong with a header and the size of its file; the weightiest first."""
     if len(head) < HEADER_BYTES:
+        if head[:4] != MAGIC:
+            yield _no_cache(head[:4])
         yield Fault(Place.SIZE, 0, f"The file has {size} bytes; a header alone has {min(BLOCK_SIZES)} or more.")
         return
     magic, version, record_bytes, block_bytes, k, count, zero, _, hashed = FIELDS.unpack_from(head)
     if magic != MAGIC:
-        yield _header(0, f"The file begins with {magic!r}; a cache begins with {MAGIC!r}.")
+        yield _no_cache(magic)
     if version != VERSION:
         yield _header(4, f"The version is {version}; version {VERSION} can be read.")
     if SUM.unpack_from(head, FIELDS.size) != (crc32(head[: FIELDS.size]),):
@@ -187,7 +190,7 @@ def header_faults(head: bytes, size: int, channel: bytes | None = None) -> Itera
     if zero:
         yield _header(20, f"Bytes 20 to 23 hold {zero}; they are zero.")
     if channel is not None and hashed != channel:
-        yield _header(32, "The file belongs to another channel.")
+        yield _header(CHANNEL_AT, "The file belongs to another channel.")
     if block_bytes not in BLOCK_SIZES:
         yield _header(8, f"A block has {block_bytes} bytes; {' and '.join(map(str, BLOCK_SIZES))} can be read.")
         return
@@ -195,6 +198,10 @@ def header_faults(head: bytes, size: int, channel: bytes | None = None) -> Itera
         yield _header(HEADER_BYTES, "The rest of the header block is not zero.")
     if size != (due := file_size(count, block_bytes)):
         yield Fault(Place.SIZE, min(size, due), f"The file has {size} bytes; {count} records make {due}.")
+
+
+def _no_cache(magic: bytes) -> Fault:
+    return _header(MAGIC_AT, f"The file begins with {magic!r}; a cache begins with {MAGIC!r}.")
 
 
 def _header(offset: int, sentence: str) -> Fault:

@@ -3,6 +3,7 @@
 from base64 import b64decode
 from binascii import Error as Base64Error
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from typing import Any, TypeAlias, TypeVar
 
 import msgspec
@@ -218,15 +219,15 @@ def _by_channel(
         if isinstance(name, str) and name not in names:
             key.refuse(f"no channel is called {name!r}{suggestion(name, names)}", code="unknown_channel", allowed=names)
 
-    found: Mapping[str, T] = at.map_of(read, key=known, default=present)
-    return found
+    found: Mapping[str, T] = at.map_of(read, key=known, default={})
+    return {**present, **found}
 
 
-def _weight(at: Cursor) -> Any:
+def _weight(at: Cursor) -> Decimal:
     number = at.decimal()
     if exact(number) is None:
         at.refuse("the weight has too many digits", code="invalid_weight")
-        return at.decimal(default=0)
+        return Decimal(0)
     return number
 
 

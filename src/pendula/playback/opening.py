@@ -1,7 +1,8 @@
 """The channels of a file, opened: records as they are written, caches from disk, folders as they are now.
 
-What is not there is refused, every channel at once, before anything is touched. A cache that cannot be trusted is set
-aside: its channel has no records, a diagnostic says why, and the others play on.
+What is not there is refused, every channel at once, before anything is touched; so is a file that is no cache at all,
+or another channel's: it is the file of channels that is wrong then. A cache that cannot be trusted is set aside: its
+channel has no records, a diagnostic says why, and the others play on.
 """
 
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ from typing import TypeAlias
 import msgspec
 
 from pendula.kernel.errors import InputRefused
-from pendula.playback.cache import CacheShelf, open_cache, open_or_set_aside
+from pendula.playback.cache import CacheShelf, is_no_cache, open_cache, open_or_set_aside
 from pendula.playback.folder import FolderSource
 from pendula.playback.generator import Channel
 from pendula.playback.loading import ChannelSpec
@@ -39,17 +40,20 @@ class FolderShelf(MemoryShelf):
 Found: TypeAlias = Shelf | Page | Diagnostic | SourceFailed
 
 
-def opened(specs: Sequence[ChannelSpec], base: Path) -> tuple[list[Channel], list[Diagnostic]]:
+def opened(
+    specs: Sequence[ChannelSpec], base: Path, *, set_aside: bool = True
+) -> tuple[list[Channel], list[Diagnostic]]:
     """The channels in the order of the file, and what went wrong without stopping anything; paths are from `base`.
 
-    Raises `ChannelUnreachable` for caches and folders that are not there or cannot be read.
+    Without `set_aside` nothing is renamed, for those who only look. Raises `ChannelUnreachable` for caches and folders
+    that are not there or cannot be read.
     """
     found = [(spec, _found(spec, base)) for spec in specs]
     _refuse_unreachable(found, base)
     channels: list[Channel] = []
     diagnostics: list[Diagnostic] = []
     for spec, there in found:
-        shelf, told = _shelved(spec, there, base)
+        shelf, told = _shelved(spec, there, base, set_aside)
         channels.append(Channel(spec.id, shelf))
         diagnostics += told
     return channels, diagnostics
@@ -79,7 +83,7 @@ def _refuse_unreachable(found: Sequence[tuple[ChannelSpec, Found]], base: Path) 
     unreachable = [
         {"channel": spec.id, "path": _path(spec, base), "reason": reason}
         for spec, there in found
-        if (reason := _unreachable(there)) is not None
+        if (reason := _unreachable(spec, there)) is not None
     ]
     if not unreachable:
         return
@@ -90,24 +94,28 @@ def _refuse_unreachable(found: Sequence[tuple[ChannelSpec, Found]], base: Path) 
     raise ChannelUnreachable(f"Channels cannot be read: {told}", channels=unreachable)
 
 
-def _unreachable(there: Found) -> str | None:
+def _unreachable(spec: ChannelSpec, there: Found) -> str | None:
     """Why there is nothing to open; None for what is there, be it corrupt."""
     match there:
         case SourceFailed():
             return there.message
+        case Diagnostic("CorruptCache") if is_no_cache(there) and not (spec.cache or "").endswith(".pch"):
+            return there.sentence  # somebody's other file, which is not ours to set aside
         case Diagnostic(code) if code != "CorruptCache":
             return there.sentence
         case _:
             return None
 
 
-def _shelved(spec: ChannelSpec, there: Found, base: Path) -> tuple[Shelf, Sequence[Diagnostic]]:
+def _shelved(spec: ChannelSpec, there: Found, base: Path, set_aside: bool) -> tuple[Shelf, Sequence[Diagnostic]]:
     match there:
         case Page():
             told = [msgspec.structs.replace(one, facts={"channel": spec.id, **one.facts}) for one in there.diagnostics]
             return FolderShelf(there), told
         case SourceFailed():
             raise there
+        case Diagnostic() if not set_aside:
+            return MemoryShelf(()), (there,)
         case Diagnostic():
             assert spec.cache is not None
             aside = open_or_set_aside(base / spec.cache, spec.id)

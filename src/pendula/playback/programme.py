@@ -84,6 +84,7 @@ class Programme:
         self._read_before = {"reads": 0, "hits": 0}  # by shelves that were replaced since
         self._unreadable: tuple[str, ...] = ()
         self._fresh: tuple[str, ...] = ()  # channels with new contents in the present transaction
+        self._banned: tuple[Item, ...] = ()  # items banned in the present transaction
         self._forced: str | None = None
         self._draft: Snapshot | None = Snapshot(settings=checked(settings))
         for channel in channels:
@@ -144,13 +145,13 @@ class Programme:
     # What changes the snapshot
 
     def reset(self, reason: str) -> None:
-        """Begin a new epoch."""
+        """Begin a new epoch; of the reason 256 characters are kept."""
         with self.update():
-            self._forced = reason
+            self._forced = reason[:NAME_MOST]
 
     def follow(self, channel: str, shelf: Shelf) -> None:
         """Follow one more channel; it comes last in the order. Raises `TooManyChannels`, `ChannelTaken`."""
-        if not isinstance(channel, str) or not 1 <= len(channel) <= NAME_MOST:
+        if not isinstance(channel, str) or not 1 <= len(channel) <= NAME_MOST or not _is_text(channel):
             raise unfit("channel", channel, f"an id of 1 to {NAME_MOST} characters")
         with self._changing() as draft:
             if len(draft.channels) >= CHANNELS_MOST:
@@ -185,9 +186,9 @@ class Programme:
             self._set_channel(draft, index, fresh)
 
     def ban(self, item: Item) -> None:
-        """Show the item's record no more until its channel is refreshed; a new artwork leaves the pool.
+        """Show the item's record no more until its channel gets other contents. Raises `NotShown`.
 
-        A ban is a change of the channel's contents, so it is a reset. Raises `NotShown`.
+        That changes what the channel holds, so it is a reset. A new artwork leaves the pool and the lookahead.
         """
         if item.epoch_id != self.epoch_id:
             raise NotShown(
@@ -195,14 +196,16 @@ class Programme:
                 epoch_id=item.epoch_id,
                 ordinal=item.ordinal,
             )
-        if item.channel is None or item.at is None:
-            self.generator.pool = nae.without(self.generator.pool, item.id)
-            return
         with self._changing() as draft:
+            self._banned = (*self._banned, item)
+            if item.channel is None or item.at is None or item.channel in self._fresh:
+                return  # in no channel, or its contents are others by now
             index = _index(draft, item.channel)
             channel = draft.channels[index]
             # The item's place counts what was visible when its epoch began, not what this transaction bans besides.
             place = unmasked(item.at, self.snapshot.channels[_index(self.snapshot, item.channel)].gone)
+            if place >= channel.shelf.count:
+                raise NotShown("The item is none of this scheduler's", epoch_id=item.epoch_id, ordinal=item.ordinal)
             gone = tuple(sorted({*channel.gone, place}))
             self._set_channel(draft, index, msgspec.structs.replace(channel, gone=gone))
 
@@ -242,15 +245,31 @@ class Programme:
     def update(self) -> Iterator[None]:
         """Group changes: one reset at the end, none if nothing changed; after an exception all is as before."""
         if self._draft is not None:
-            yield
+            kept = (self._draft, self._forced, self._fresh, self._banned)
+            try:
+                yield
+            except BaseException:
+                self._draft, self._forced, self._fresh, self._banned = kept
+                raise
             return
         self._draft = self.snapshot
         try:
             yield
             if self._forced is not None or not self._draft.same(self.snapshot):
                 self._reset(self._draft, self._forced or "the snapshot changed")
+            else:
+                self._take_out()
         finally:
-            self._draft, self._forced, self._fresh = None, None, ()
+            self._draft, self._forced, self._fresh, self._banned = None, None, (), ()
+
+    def _take_out(self) -> None:
+        """Banned new artworks leave the pool and what is generated already."""
+        unwanted = {item.id for item in self._banned if item.channel is None}
+        if unwanted:
+            for id in sorted(unwanted):
+                self.generator.pool = nae.without(self.generator.pool, id)
+            left = (item for item in self.lookahead if item.channel is not None or item.id not in unwanted)
+            self.lookahead = deque(left)
 
     # What can be asked
 
@@ -258,7 +277,7 @@ class Programme:
         """Counts over all epochs, and where the present one stands."""
         counts = self.generator.fold()
         settings = self.snapshot.settings
-        base = sum(counts.channels.values()) - counts.nae_fallback
+        base = sum(counts.channels.values()) + counts.others - counts.nae_fallback
         return {
             "global_seed": self.seed,
             "epoch_id": self.epoch_id,
@@ -338,6 +357,8 @@ class Programme:
         followed = [channel.id for channel in snapshot.channels]
         self._unreadable = tuple(name for name in self._out() if name in followed and name not in self._fresh)
         counts = self.generator.fold()
+        for name in [name for name in counts.channels if name not in followed]:
+            counts.others += counts.channels.pop(name)
         kept = {id(channel.shelf) for channel in snapshot.channels}
         for channel in self.snapshot.channels:
             if id(channel.shelf) not in kept:
@@ -347,9 +368,12 @@ class Programme:
         self.epoch_id = (self.epoch_id + 1) & MASK_64
         self.resets += 1
         self.last_reset = reason
+        banned = {(item.channel, item.id) for item in self._banned}
         if not snapshot.settings.preserve_history:
             self.history.clear()
             self.behind = 0
+        elif banned:
+            self.history = deque(item for item in self.history if (item.channel, item.id) not in banned)
         self.lookahead.clear()
         self._begin(counts)
         self.behind = min(self.behind, max(0, len(self.history) - 1))
@@ -403,6 +427,15 @@ def checked(settings: Settings) -> Settings:
     mode = _known_mode(settings.pick.mode)
     pick = msgspec.structs.replace(settings.pick, mode=mode)
     return msgspec.structs.replace(settings, exposure=exposure.checked(settings.exposure), pick=pick)
+
+
+def _is_text(name: str) -> bool:
+    """Whether a name can be written down: half a character cannot."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _known_mode(value: str) -> PickMode:

@@ -12,6 +12,7 @@ from pendula.playback.model import (
     LAYOUT,
     PAYLOAD_BYTES,
     RECORD_BYTES,
+    RECORDS_MOST,
     InvalidRecord,
     Record,
     said,
@@ -145,7 +146,7 @@ def rows(block: bytes, first: int, count: int, base: int, bad: Sequence[int]) ->
 
 
 class MemoryShelf:
-    """Records held in memory, in the same blocks as on disk."""
+    """Records held in memory, in the same blocks as on disk; of more than 8192 the oldest are left out."""
 
     __slots__ = ("_blocks", "count", "generation")
 
@@ -162,7 +163,7 @@ class MemoryShelf:
                     f"The id {id} is there twice; ids are unique within a channel", field="id", value=id
                 )
             seen.add(raw[:8])
-        ordered = newest_first(raws)
+        ordered = newest_first(raws)[:RECORDS_MOST]
         self.count = len(ordered)
         self._blocks = blocks_of(ordered)
         # No CRC: over records that end in their own it is the same for all contents.
@@ -186,7 +187,7 @@ class MaskedShelf:
 
     def __init__(self, shelf: Shelf, gone: Sequence[int]) -> None:
         self._shelf = shelf
-        self._gone = tuple(sorted(gone))
+        self._gone = tuple(sorted({place for place in gone if 0 <= place < shelf.count}))
         self.count = shelf.count - len(self._gone)
         self.generation = shelf.generation
 

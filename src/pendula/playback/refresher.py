@@ -23,7 +23,10 @@ AT_ONCE_MOST = 2
 EVERY_MS = 15 * 60_000
 DIAGNOSTICS_KEPT = 64
 
+STOP_SECONDS = 10
+
 OnRefreshed = Callable[[str, Shelf, Page], None]
+OnFailed = Callable[[str, Diagnostic], None]
 Wait = Callable[[threading.Condition, int | None], None]
 
 
@@ -157,7 +160,8 @@ class Refresher:
     """Runs a plan on threads of its own. Every call is safe from any thread.
 
     `on_refreshed(channel, shelf, page)` is called after every refresh, also one that found nothing new: the counts of
-    the page may be. It runs on a thread of the refresher, without any lock held.
+    the page may be. `on_failed(channel, diagnostic)` is called after every refresh that failed, unless the channel was
+    removed meanwhile. Both run on a thread of the refresher, without any lock held.
     """
 
     def __init__(
@@ -168,8 +172,10 @@ class Refresher:
         every_ms: int = EVERY_MS,
         clock: Callable[[], int] = steady_ms,
         wait: Wait = wait_for,
+        on_failed: OnFailed | None = None,
     ) -> None:
         self._on_refreshed = on_refreshed
+        self._on_failed = on_failed
         self._plan = Plan(seed=seed, every_ms=every_ms)
         self._clock = clock
         self._wait = wait
@@ -215,14 +221,14 @@ class Refresher:
                 thread.start()
 
     def stop(self) -> None:
-        """Begin nothing more and wait for what is under way."""
+        """Begin nothing more and wait for what is under way, ten seconds at most: a folder may be far away."""
         with self._wakeup:
             self._stopping = True
             self._wakeup.notify_all()
             threads, self._threads = self._threads, []
         for thread in threads:
             if thread is not threading.current_thread():
-                thread.join()
+                thread.join(STOP_SECONDS)
 
     def run_due(self) -> int:
         """Refresh all that is due, here and now, one after another; how many that were."""
@@ -265,7 +271,7 @@ class Refresher:
             done, now_ms = self._refresh(turn)
         except Exception as trouble:
             # A source and a listener are anybody's code: whatever they raise costs this refresh, not the others.
-            self._end(turn, self._clock(), None, (_failure(turn.channel, trouble),))
+            self._failed(turn, _failure(turn.channel, trouble))
         else:
             self._end(turn, now_ms, done, done.diagnostics)
 
@@ -287,6 +293,18 @@ class Refresher:
             self._on_refreshed(turn.channel, shelf, page)
         return done, now_ms
 
+    def _failed(self, turn: Turn, failure: Diagnostic) -> None:
+        told = [failure]
+        with self._wakeup:
+            wanted = self._plan.holds(turn)
+        try:
+            if self._on_failed is not None and wanted:
+                self._on_failed(turn.channel, failure)
+        except Exception as trouble:
+            # Again anybody's code.
+            told.append(_failure(turn.channel, trouble))
+        self._end(turn, self._clock(), None, tuple(told))
+
     def _end(self, turn: Turn, now_ms: int, done: Refreshed | None, told: tuple[Diagnostic, ...]) -> None:
         with self._wakeup:
             self._told.extend(told)
@@ -298,8 +316,12 @@ class Refresher:
 
 
 def _failure(channel: str, trouble: Exception) -> Diagnostic:
+    """`reason` is what the system says, where it does: without any path."""
+    error = getattr(trouble, "code", type(trouble).__name__)
+    system = trouble if isinstance(trouble, OSError) else trouble.__cause__
+    reason = system.strerror if isinstance(system, OSError) else None
     return Diagnostic(
         "RefreshFailed",
         f"The channel could not be refreshed and is tried again later: {trouble}",
-        {"channel": channel, "error": getattr(trouble, "code", type(trouble).__name__)},
+        {"channel": channel, "error": error, "reason": reason},
     )

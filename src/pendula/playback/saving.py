@@ -238,8 +238,9 @@ def broken_invariants(programme: Programme) -> Iterator[str]:
     if not 0 <= programme.behind <= max(0, len(programme.history) - 1):
         yield "one_goes_back_within_the_history"
     now = [item.ordinal for item in (*programme.history, *programme.lookahead) if item.epoch_id == programme.epoch_id]
-    if now and (now[-1] != generator.ordinal or any(right - left != 1 for left, right in pairwise(now))):
-        yield "ordinals_have_no_gap"
+    # A banned new artwork leaves a gap.
+    if now and (now[0] < 1 or now[-1] > generator.ordinal or any(right <= left for left, right in pairwise(now))):
+        yield "ordinals_rise"
 
 
 def _possible(credit: int, weight: int, taken: int) -> bool:

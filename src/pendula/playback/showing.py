@@ -22,6 +22,7 @@ from pendula.playback.events import (
     Blank,
     Commands,
     Config,
+    Diagnosed,
     Event,
     Next,
     Pause,
@@ -99,7 +100,8 @@ class Share(Struct, frozen=True):
 class Showing:
     """A player before folders of media, and what it has shown. `count` ends it after so many pictures.
 
-    `on_shown` is called for every picture that comes on, also for one that a late clock has passed over already.
+    `on_shown` is called for every picture that comes on, also for one that a late clock has passed over already;
+    `on_said` for every sentence beside the pictures, unless it is the last one again.
     """
 
     def __init__(
@@ -113,6 +115,7 @@ class Showing:
         remember: int | None = REMEMBERED,
     ) -> None:
         self.galleries = galleries
+        self.seed = seed
         config = Config(seed, tuple(one.contents for one in galleries), counted(settings, galleries), dwell_ms)
         self.player = Player.create(msgspec.to_builtins(config))
         self.player.outside = galleries
@@ -120,6 +123,8 @@ class Showing:
         self.over = count == 0
         self.said: str | None = None
         self.on_shown: Callable[[Showing], object] | None = None
+        self.on_said: Callable[[str], object] | None = None
+        self._said_last: str | None = None
         self.appearances: deque[Appearance] = deque(maxlen=remember)
         self._shown = 0
         self._by_channel: dict[str | None, tuple[int, int]] = {}
@@ -135,8 +140,8 @@ class Showing:
         return self.count is not None and self._shown >= self.count
 
     def begin(self) -> None:
-        if not self.over:
-            self._apply(Next())
+        if not self.over and self._apply(Next()).answer is None:
+            self._say("Nothing to show yet.")
 
     def advance(self, to: int) -> None:
         """Let time go on, picture by picture, so that the last one that was asked for ends when it should."""
@@ -160,7 +165,7 @@ class Showing:
                 self._apply(Next())
             case Key.PREV:
                 if self._apply(Prev()).answer is None:
-                    self.said = "There is nothing before this."
+                    self._say("There is nothing before this.")
             case Key.PAUSE:
                 self._apply(Resume() if self.player.paused else Pause())
             case Key.BAN:
@@ -172,7 +177,7 @@ class Showing:
         """See what is in the folders now; a change begins a new epoch, and ends the bans of its channel."""
         refreshes, told = self.galleries.look_again()
         for one in told:
-            self.said = one.sentence
+            self._say(one.sentence)
         if refreshes:
             self._apply(Update(tuple(refreshes)))
 
@@ -202,6 +207,7 @@ class Showing:
     def as_json(self) -> dict[str, Json]:
         """The public form."""
         return {
+            "seed": self.seed,
             "shown": [msgspec.to_builtins(one) for one in self.appearances],
             "exposure": {name: msgspec.to_builtins(share) for name, share in self.exposure().items()},
         }
@@ -210,7 +216,7 @@ class Showing:
         on = self.player.screen.item
         if on is not None and on.epoch_id != self.player.programme.epoch_id:
             # Numbers begin anew with an epoch: the same number is another picture now.
-            self.said = "What is on is from before the last change of the channels; ban it when it comes again."
+            self._say("What is on is from before the last change of the channels; ban it when it comes again.")
             return
         if self._full:
             self.end(self.player.now())
@@ -220,7 +226,7 @@ class Showing:
     def _apply(self, command: Commands) -> Outcome[Event]:
         outcome = self.player.apply(command)
         if outcome.refusal is not None:
-            self.said = outcome.refusal.message
+            self._say(outcome.refusal.message)
         for event in outcome.events:
             match event:
                 case Shown(item, started_at):
@@ -231,7 +237,15 @@ class Showing:
                         self.on_shown(self)
                 case Blank(at):
                     self._take_down(at)
+                case Diagnosed(_, sentence, facts):
+                    self._say(f"{facts['channel']}: {sentence}" if "channel" in facts else sentence)
         return outcome
+
+    def _say(self, sentence: str) -> None:
+        self.said = sentence
+        if self.on_said is not None and sentence != self._said_last:
+            self._said_last = sentence
+            self.on_said(sentence)
 
     def _take_down(self, at: int) -> None:
         if self._on is None:

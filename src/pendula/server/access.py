@@ -20,7 +20,8 @@ class Needs:
     def __init__(self, role: Role) -> None:
         self.role = role
 
-    def __call__(self, request: Request) -> Principal:
+    # A coroutine: anything else FastAPI would hand to a thread, which takes longer than the whole question.
+    async def __call__(self, request: Request) -> Principal:
         principal = principal_of(request.scope)
         if principal is None:
             raise NotIdentified("Nobody is known by this request; allowed are a bearer token or a session")

@@ -67,10 +67,11 @@ def create_app(
     for room in house.rooms:
         for router in room.routers:
             app.include_router(router)
-        app.include_router(engine_router(room))
+        if room.engine is not None:
+            app.include_router(engine_router(room))
     app.add_exception_handler(HTTPException, _framework_error)
     app.add_exception_handler(RequestValidationError, _invalid_request)
-    app.add_middleware(Envelope, gated=lambda inner: gated(inner, house), metrics=house.metrics)
+    app.add_middleware(Envelope, gated=lambda inner: surrounded(gated(inner, house), house), metrics=house.metrics)
     app.openapi = lambda: openapi.document(app, house.rooms)  # type: ignore[method-assign]
     return app
 
@@ -91,10 +92,22 @@ def gated(app: ASGIApp, house: House) -> ASGIApp:
     return Forwarded(app) if settings.behind_proxy else app
 
 
+def surrounded(app: ASGIApp, house: House) -> ASGIApp:
+    """The gates with what rooms put around them."""
+    for room in house.rooms:
+        if room.around is not None:
+            app = room.around(app, house)
+    return app
+
+
 async def _framework_error(request: Request, error: Exception) -> Response:
     """What the framework itself refuses, in our form, with the headers it wanted to send."""
     assert isinstance(error, HTTPException)
-    response = error_response(_refusal(request, error))
+    refusal = _refusal(request, error)
+    if isinstance(refusal, NotFound):
+        # Raised like all others: a room may have its own word for it.
+        raise refusal
+    response = error_response(refusal)
     for name, value in (error.headers or {}).items():
         response.headers[name] = value
     response.status_code = error.status_code

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from pendula.playback.model import KEY_BYTES, PAYLOAD_BYTES, RECORDS_DEFAULT, InvalidRecord, Record
+from pendula.playback.model import KEY_BYTES, PAYLOAD_BYTES, InvalidRecord, Record
 from pendula.playback.records import pack
 from pendula.playback.refresh import Page
 from pendula.server.access import Admin, InHouse, Operator, Viewer
@@ -69,7 +69,7 @@ class RecordForm(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Upload(Struct, frozen=True, forbid_unknown_fields=True):
-    """Records for a channel, merged by id with those it has; the newest `k` are kept.
+    """Records for a channel, merged by id with those it has; the newest `k` are kept, by default as many as before.
 
     `complete` says that these are all, so that others go. `total_count` and `recent_count` are for proportional
     exposure; without them, the records are counted.
@@ -77,7 +77,7 @@ class Upload(Struct, frozen=True, forbid_unknown_fields=True):
 
     records: list[RecordForm]
     complete: bool = False
-    k: int = RECORDS_DEFAULT
+    k: int | None = None
     total_count: Count | None = None
     recent_count: Count = 0
 

@@ -84,7 +84,7 @@ def _commanding(router: APIRouter, room: RoomSpec) -> None:
     ) -> Response:
         """Apply a command. The answer comes when it is durable; a refused wish is 409 with its reason."""
         host = house.host(room.name, engine)
-        wish = await read_body(request, room.engine.commands)
+        wish = await read_body(request, room.kind.commands)
         return command_response(*await host.submit(wish, caller.name, request_id))
 
     @router.post(

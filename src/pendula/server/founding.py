@@ -46,15 +46,15 @@ def found(
 
     Raises what the engine refuses of the configuration, before anything is written, and `WorldBroken`.
     """
-    engine = room.engine.create(beginning.config)
+    engine = room.kind.create(beginning.config)
     draft = place.with_name(place.name + DRAFT)
     try:
         _erase(draft)
         journal = FileJournal.create(
             disk(draft)(),
-            room=room.engine.room,
-            decisions=room.engine.decisions,
-            time_unit=room.engine.time_unit,
+            room=room.kind.room,
+            decisions=room.kind.decisions,
+            time_unit=room.kind.time_unit,
             config=beginning.config,
             min_free_bytes=min_free_bytes,
         )

@@ -1,5 +1,7 @@
 """The routes of the whole server: the page, health, readiness, metrics, sessions, and which rooms there are."""
 
+import asyncio
+
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
@@ -41,8 +43,8 @@ _UNREADY: Responses = {
 
 @router.get("/readyz", tags=["server"], responses=answers(views.Readiness, (400, 401, 421, 500)) | _UNREADY)
 async def readyz(house: InHouse) -> Response:
-    """Every engine takes commands; otherwise 503, and the code of what is wrong where."""
-    found = house.readiness()
+    """Every engine and store takes what is asked; otherwise 503, and the code of what is wrong where."""
+    found = await house.readiness()
     return json_response(canonical.encode(found), 200 if found.status == "ready" else 503)
 
 
@@ -52,7 +54,8 @@ _TEXT: Responses = {200: {"description": "Prometheus text", "content": {"text/pl
 @router.get("/metrics", tags=["server"], response_class=Response, responses=_TEXT | refusals(READ_ERRORS))
 async def metrics(house: InHouse, _: Viewer) -> Response:
     """Counters for Prometheus."""
-    text, media_type = house.metrics.text()
+    # In a thread: some of the numbers are read from a disk.
+    text, media_type = await asyncio.to_thread(house.metrics.text)
     return Response(text, headers={"content-type": media_type})
 
 

@@ -66,8 +66,8 @@ class EngineHost:
     ) -> None:
         self.room = spec.name
         self.name = name
-        self.kind = spec.engine
-        self.pace = Pace(spec.advance, spec.engine.time_unit) if spec.advance else None
+        self.kind = spec.kind
+        self.pace = Pace(spec.advance, spec.kind.time_unit) if spec.advance else None
         self._outside = outside or spec.outside
         self._clock = clock
         self._settings = settings

@@ -25,7 +25,7 @@ from pendula.server.founding import Beginning
 from pendula.server.hosting import EngineHost, real_disk
 from pendula.server.metrics import Metrics
 from pendula.server.pace import Pace
-from pendula.server.rooms import Demo, RoomSpec, Store
+from pendula.server.rooms import Demo, RoomSpec, Service, Store
 from pendula.server.sessions import Sessions
 from pendula.server.settings import Settings
 from pendula.server.streams import StreamLedger
@@ -69,18 +69,24 @@ class House:
         self._data = data
         self._disk = disk
         self._stores: dict[str, Store] = {}
+        self._services: dict[str, Service] = {room.name: room.service(self) for room in self.rooms if room.service}
         self._hosts: dict[str, dict[str, EngineHost]] = {room.name: {} for room in self.rooms}
         self._tasks: list[asyncio.Task[None]] = []
         self._changing = asyncio.Lock()
         assert all(NAME.fullmatch(room.name) for room in self.rooms)
 
     async def open(self) -> None:
-        """Lock the data directory, read the tokens, and begin to open every engine."""
+        """Lock the data directory, read the tokens, and begin to open every engine and service."""
         if self._data is None:
             self._data = DataDirectory.lock(self.settings.data)
         self.tokens.list()
         self._tasks.append(asyncio.create_task(_watch(self.clock)))
         for room in self.rooms:
+            if room.name in self._services:
+                folder = self._data.store(room.name)
+                self._tasks.append(asyncio.create_task(self._services[room.name].open(folder)))
+            if room.engine is None:
+                continue
             if room.store is not None:
                 self._stores[room.name] = room.store(self, self._data.store(room.name))
             founding.sweep(self._data.journal(room.name, room.name).parent)
@@ -118,9 +124,13 @@ class House:
         """What a room keeps beside its engines."""
         return self._stores[room]
 
+    def service(self, room: str) -> Service:
+        """What a room without engines is."""
+        return self._services[room]
+
     async def opened(self) -> None:
-        """Wait until no engine is starting any more."""
-        while any(host.state is State.STARTING for host in self.hosts()):
+        """Wait until no engine and no service is starting any more."""
+        while any(part.state is State.STARTING for part in self._parts()):
             await asyncio.sleep(0.005)
 
     def stop_streams(self) -> None:
@@ -128,6 +138,8 @@ class House:
         self.streams.stopping = True
         for host in self.hosts():
             host.wake()
+        for service in self._services.values():
+            service.stop()
 
     async def close(self) -> None:
         """Flush and close every journal, then let the data directory go."""
@@ -139,6 +151,7 @@ class House:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await asyncio.gather(*(host.close() for host in self.hosts()))
         await asyncio.gather(*(store.close() for store in self._stores.values()))
+        await asyncio.gather(*(service.close() for service in self._services.values()))
         if self._data is not None:
             self._data.close()
         log.info("stopped")
@@ -146,6 +159,11 @@ class House:
     def hosts(self) -> Iterator[EngineHost]:
         for engines in self._hosts.values():
             yield from engines.values()
+
+    def _parts(self, room: str | None = None) -> list[EngineHost | Service]:
+        """What a room, or the whole house, is made of."""
+        found: list[EngineHost | Service] = [host for host in self.hosts() if room in (None, host.room)]
+        return found + [service for name, service in self._services.items() if room in (None, name)]
 
     def host(self, room: str, engine: str) -> EngineHost:
         """The engine of that name; raises `NotFound`."""
@@ -220,9 +238,10 @@ class House:
         assert self._data is not None
         return self._data.journal(room, name)
 
-    def readiness(self) -> Readiness:
+    async def readiness(self) -> Readiness:
         found = {"tokens": self._tokens_failure()}
         found.update({f"{host.room}/{host.name}": host.not_ready for host in self.hosts()})
+        found.update({name: await service.not_ready() for name, service in self._services.items()})
         checks = [Check(name, reason is None, reason) for name, reason in found.items()]
         well = all(check.ok for check in checks)
         return Readiness("ready" if well else "not_ready", checks)
@@ -232,11 +251,12 @@ class House:
 
     def _room_view(self, room: RoomSpec) -> RoomView:
         hosts = list(self._hosts[room.name].values())
-        failure = next((host.failure for host in hosts if host.failure is not None), None)
+        parts = self._parts(room.name)
+        failure = next((part.failure for part in parts if part.failure is not None), None)
         if failure is not None:
             state, reason = State.BROKEN, _reason(failure)
         else:
-            starting = any(host.state is State.STARTING for host in hosts)
+            starting = any(part.state is State.STARTING for part in parts)
             state, reason = State.STARTING if starting else State.READY, None
         return RoomView(room.name, room.title, room.sentence, state, reason, [host.view() for host in hosts])
 

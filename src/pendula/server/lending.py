@@ -5,7 +5,7 @@ Channels come by upload, or from the folders of the settings, which are looked t
 
 import asyncio
 import secrets
-from collections.abc import Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from pendula.server.library import Held, Library
 from pendula.server.views import State
 
 LIBRARIAN = "library"
+AGAIN_SECONDS = 5.0
 
 log = structlog.get_logger("pendula.server")
 
@@ -43,18 +44,22 @@ class Lending:
     """The store of the room `playback`."""
 
     def __init__(self, house: House, folder: Path) -> None:
-        self.library = Library(folder)
+        self.library = Library(folder, self._unreadable)
         self.folders = house.settings.playback_folders
         self._house = house
         self._changing = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
-        self._tasks: set[asyncio.Task[list[str]]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._missed: set[str] = set()  # channels of which a player could not be told yet
+        self._failures: dict[str, Diagnostic] = {}
+        self._requested: set[tuple[str, int]] = set()
         self._closed = False
         # How long to wait after a failure is drawn by lot, so that servers do not all come at once.
-        self._refresher = Refresher(self._refreshed, seed=secrets.randbits(64))
+        self._refresher = Refresher(self._refreshed, seed=secrets.randbits(64), on_failed=self._failed)
         if house.settings.demo:
             frame.stock(self.library)
         for channel, place in self.folders.items():
+            self.library.expect(channel)
             self._refresher.add(channel, Feed(FolderSource(place), self.library.path(channel)))
         if self.folders:
             self._refresher.start()
@@ -66,24 +71,30 @@ class Lending:
     async def engine_opened(self, host: EngineHost) -> None:
         """Tell a player of what changed while it was closed."""
         async with self._changing:
+            if host.closed or host.state is not State.READY:
+                return
             try:
-                followed = await host.ask(_followed)
-                changed = [one.id for one in followed if one != self.library.contents(one.id)]
-                if changed:
-                    await host.submit(Update(tuple(map(self._refresh, changed))), LIBRARIAN, None)
+                news = await host.ask(self._news)
+                if news:
+                    await host.submit(Update(tuple(news)), LIBRARIAN, None)
             except PendulaError as error:
-                log.warning("player_not_told", engine=host.name, code=error.code, problem=error.message)
+                _not_told(host, error)
+                self._later(lambda: self.engine_opened(host))
 
     async def close(self) -> None:
         self._closed = True
         await asyncio.to_thread(self._refresher.stop)
+        for task in self._tasks:
+            task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self.library.close()
 
-    async def put(self, channel: str, page: Page, k: int, *, counted: bool = True) -> tuple[Refreshed, list[str]]:
+    async def put(
+        self, channel: str, page: Page, k: int | None = None, *, counted: bool = True
+    ) -> tuple[Refreshed, list[str]]:
         """Merge records into a channel; what became of it, and which players heard of it. Raises `ChannelOfFolder`.
 
-        Unless it is `counted`, the channel has as many records as it holds afterwards.
+        Without `k` it keeps as many as before. Unless it is `counted`, it has as many records as it holds afterwards.
         """
         self._refuse_folder(channel)
         async with self._changing:
@@ -123,18 +134,24 @@ class Lending:
 
     async def _tell(self, channel: str) -> list[str]:
         told: list[str] = []
-        missed = False
+        self._missed.discard(channel)
         for host in [host for host in self._house.hosts() if host.kind is Player and host.state is State.READY]:
             try:
                 if await host.ask(lambda driver: _concerns(driver, self._refresh(channel))):
                     await host.submit(self._refresh(channel), LIBRARIAN, None)
                     told.append(host.name)
             except PendulaError as error:
-                missed = True
-                log.warning("player_not_told", engine=host.name, code=error.code, problem=error.message)
-        if not missed:
+                _not_told(host, error)
+                self._missed.add(channel)
+        if channel in self._missed:
+            self._later(lambda: self._tell_missed(channel))
+        else:
             self.library.release(channel)
         return told
+
+    def _news(self, driver: AnyDriver) -> list[Refresh]:
+        """What a player has to hear of."""
+        return [news for one in _followed(driver) if _concerns(driver, news := self._refresh(one.id))]
 
     def _refuse_folder(self, channel: str) -> None:
         if channel in self.folders:
@@ -142,32 +159,69 @@ class Lending:
 
     def _refreshed(self, channel: str, shelf: Shelf, page: Page) -> None:
         """On a thread of the refresher: a folder was looked through."""
+        if self._closed:
+            return
+        self._failures.pop(channel, None)
         self.library.adopt(channel, shelf, page)
         for told in page.diagnostics:
             log.warning("folder_read", channel=channel, code=told.code, problem=told.sentence, **told.facts)
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._spread, channel)
 
+    def _failed(self, channel: str, failure: Diagnostic) -> None:
+        """On a thread of the refresher: a folder could not be looked through. Paths are for the log alone."""
+        log.warning("folder_not_read", channel=channel, code=failure.facts["error"], problem=failure.sentence)
+        error, reason = failure.facts["error"], failure.facts["reason"]
+        sentence = f"The folder could not be looked through and is tried again later: {reason or error}."
+        self._failures[channel] = Diagnostic(failure.code, sentence, failure.facts)
+
+    def _unreadable(self, channel: str, generation: int) -> None:
+        """On the thread of a player: a record cannot be read. A folder is looked through at once, once an edition."""
+        if channel in self.folders and (channel, generation) not in self._requested:
+            self._requested.add((channel, generation))
+            log.warning("channel_unreadable", channel=channel, generation=generation)
+            self._refresher.request(channel)
+
     def _spread(self, channel: str) -> None:
+        self._begin(self._tell_alone(channel))
+
+    async def _tell_alone(self, channel: str) -> None:
+        async with self._changing:
+            await self._tell(channel)
+
+    async def _tell_missed(self, channel: str) -> None:
+        # Somebody else may have told them meanwhile.
+        if channel in self._missed:
+            await self._tell_alone(channel)
+
+    def _later(self, again: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Try once more after a while: a player may be busy, or its disk full."""
+
+        async def wait() -> None:
+            await asyncio.sleep(AGAIN_SECONDS)
+            await again()
+
+        self._begin(wait())
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         if self._closed:
+            work.close()
             return
-        task = asyncio.create_task(self._tell_alone(channel))
+        task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _tell_alone(self, channel: str) -> list[str]:
-        async with self._changing:
-            return await self._tell(channel)
-
     def troubles(self, held: Held) -> list[Diagnostic]:
         """What was wrong with a channel, without the places of files on this machine."""
+        failure = self._failures.get(held.contents.id)
         return [
             Diagnostic(one.code, one.sentence, {name: fact for name, fact in one.facts.items() if name != "file"})
-            for one in (*held.trouble, *self._failures(held.contents.id))
+            for one in (*held.trouble, *([] if failure is None else [failure]))
         ]
 
-    def _failures(self, channel: str) -> Iterable[Diagnostic]:
-        return [one for one in self._refresher.diagnostics()[-1:] if one.facts.get("channel") == channel]
+
+def _not_told(host: EngineHost, error: PendulaError) -> None:
+    log.warning("player_not_told", engine=host.name, code=error.code, problem=error.message)
 
 
 def _followed(driver: AnyDriver) -> list[Contents]:
@@ -184,7 +238,7 @@ def _concerns(driver: AnyDriver, news: Refresh) -> bool:
     generator, exposure = player.programme.generator, player.programme.snapshot.settings.exposure
     for contents, unreadable in zip(_followed(driver), generator.unreadable, strict=True):
         if contents.id == news.channel.id:
-            counts = (exposure.total_count.get(contents.id), exposure.recent_count.get(contents.id))
+            counts = (exposure.total_count.get(contents.id, 0), exposure.recent_count.get(contents.id, 0))
             others = news.total_count is not None and counts != (news.total_count, news.recent_count)
             return unreadable or contents != news.channel or others
     return False

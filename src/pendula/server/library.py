@@ -6,23 +6,43 @@ Nothing that a file holds makes reading raise; safe from any thread.
 
 import threading
 from base64 import b64encode
+from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 
-from pendula.kernel.canonical import Json
-from pendula.kernel.disk import RealDisk
+from pendula.kernel.canonical import Json, encode
+from pendula.kernel.disk import RealDisk, replace
 from pendula.kernel.errors import WorldBroken
-from pendula.playback.cache import SUFFIX, CacheShelf, CacheUnreachable, open_or_set_aside
+from pendula.playback.cache import (
+    BAD_SUFFIX,
+    SUFFIX,
+    CacheShelf,
+    CacheUnreachable,
+    Opened,
+    open_or_set_aside,
+    read_file,
+)
 from pendula.playback.events import Contents
+from pendula.playback.layout import Header, channel_hash, read_header
 from pendula.playback.model import RECORDS_DEFAULT, Diagnostic, TooManyChannels, UnknownChannel
 from pendula.playback.records import MemoryShelf, Shelf
 from pendula.playback.refresh import Page, Refreshed, refresh_cache
 from pendula.server.settings import CHANNEL
 
 CHANNELS_KEPT = 256
+COUNTS = "counts.json"
 NOTHING = MemoryShelf(())
+
+OnTrouble = Callable[[str, int], object]
+
+
+class Counts(Struct, frozen=True):
+    """How many records a source says it has; None is as many as the channel holds."""
+
+    total: int | None = None
+    recent: int = 0
 
 
 class Held(Struct, frozen=True):
@@ -35,20 +55,27 @@ class Held(Struct, frozen=True):
 
 
 class Library:
-    """The outside of the players: answers `record` with the bytes of one record of one edition."""
+    """The outside of the players: answers `record` with the bytes of one record of one edition.
 
-    def __init__(self, folder: Path) -> None:
+    `on_trouble(channel, generation)` is called, on any thread, for a record that is asked for and cannot be read.
+    """
+
+    def __init__(self, folder: Path, on_trouble: OnTrouble | None = None) -> None:
         try:
             self._disk = RealDisk(folder)
         except OSError as trouble:
             raise WorldBroken(f"The library {folder} cannot be used: {trouble.strerror}", file=str(folder)) from trouble
         self._folder = folder
+        self._on_trouble = on_trouble
         self._lock = threading.Lock()
+        self._counting = threading.Lock()  # of its own: reading does not wait for a disk that is being synced
+        self._counts = self._read_counts()
         self._editions: dict[str, list[Shelf]] = {}  # the newest comes last
         self._held: dict[str, Held] = {}
         for name in self._disk.list():
-            channel = name.removesuffix(SUFFIX)
-            if name.endswith(SUFFIX) and CHANNEL.fullmatch(channel):
+            # Also one whose file was set aside: somebody may follow it.
+            channel = name.removesuffix(BAD_SUFFIX).removesuffix(SUFFIX)
+            if name in (channel + SUFFIX, channel + SUFFIX + BAD_SUFFIX) and CHANNEL.fullmatch(channel):
                 self._open(channel)
 
     def names(self) -> list[str]:
@@ -75,10 +102,16 @@ class Library:
         """Where the cache of a channel is, or would be."""
         return self._folder / f"{channel}{SUFFIX}"
 
-    def put(self, channel: str, page: Page, k: int = RECORDS_DEFAULT, counted: bool = True) -> Refreshed:
+    def expect(self, channel: str) -> None:
+        """A channel that somebody will fill: until then it is there, without records."""
+        if channel not in self._held:
+            self._held[channel] = self._holding(Contents(channel, 0, NOTHING.generation))
+
+    def put(self, channel: str, page: Page, k: int | None = None, counted: bool = True) -> Refreshed:
         """Merge records into a channel, making it if need be; raises `TooManyChannels`, `CacheUnreachable`.
 
-        Not for two callers at once; reading goes on meanwhile.
+        Without `k` it keeps as many as before. Unless it is `counted`, it has as many as it holds. Not for two callers
+        at once; reading goes on meanwhile.
         """
         if channel not in self._held and len(self._held) >= CHANNELS_KEPT:
             raise TooManyChannels(
@@ -87,58 +120,59 @@ class Library:
                 value=len(self._held) + 1,
                 allowed=CHANNELS_KEPT,
             )
-        done = refresh_cache(self._disk, self.path(channel).name, channel, page, k=k)
+        name = self.path(channel).name
+        done = refresh_cache(self._disk, name, channel, page, k=self._kept(channel) if k is None else k)
         if done.written or channel not in self._held:
             self._open(channel)
-        self.tell_counts(channel, page if counted else replace(page, total_count=done.count))
+        self._count(channel, Counts(page.total_count if counted else None, page.recent_count))
         return done
 
     def adopt(self, channel: str, shelf: Shelf, page: Page) -> None:
         """A new edition that somebody else wrote, or the present one again."""
         with self._lock:
             self._add(channel, shelf, page.diagnostics)
-        self.tell_counts(channel, page)
+        self._count(channel, Counts(page.total_count, page.recent_count))
 
     def reopen(self, channel: str) -> None:
         """Open the file of a channel again, so that it is read anew; raises `UnknownChannel`."""
-        held = self.held(channel)
+        self.held(channel)
         self._open(channel)
-        self.tell_counts(channel, Page((), held.total_count, held.recent_count))
-
-    def tell_counts(self, channel: str, page: Page) -> None:
-        """What the source says of the channel as a whole."""
-        held = self._held[channel]
-        self._held[channel] = Held(held.contents, page.total_count, page.recent_count, held.trouble)
 
     def release(self, channel: str) -> None:
-        """Let go of all editions but the newest: everybody who used one knows of the newest."""
+        """Let go of all editions but the newest, of a removed channel of all: everybody who used one knows."""
         with self._lock:
+            kept = 1 if channel in self._held else 0
             editions = self._editions.get(channel, [])
-            for shelf in editions[:-1]:
-                _close(shelf)
-            del editions[:-1]
+            while len(editions) > kept:
+                _close(editions.pop(0))
 
     def remove(self, channel: str) -> None:
-        """Remove a channel and its file; raises `UnknownChannel`, `CacheUnreachable`."""
+        """Remove a channel and its files; what is in use can be read until it is released.
+
+        Raises `UnknownChannel`, `CacheUnreachable`.
+        """
         self.held(channel)
         name = self.path(channel).name
         try:
-            if name in self._disk.list():
-                self._disk.remove(name)
-                self._disk.sync_dir()
+            there = self._disk.list()
+            for one in (name, name + BAD_SUFFIX):
+                if one in there:
+                    self._disk.remove(one)
+            self._disk.sync_dir()
         except OSError as trouble:
             raise CacheUnreachable(f"The cache {name} cannot be removed: {trouble.strerror}", file=name) from trouble
         with self._lock:
-            for shelf in self._editions.pop(channel, ()):
-                _close(shelf)
             del self._held[channel]
+        self._keep_counts(channel, Counts())
 
     def ask(self, name: str, question: Json) -> Json:
         """The 80 bytes of a record in base64; None for an edition or a record that cannot be read."""
         match question:
             case {"channel": str(channel), "generation": int(generation), "at": int(at)} if name == "record":
                 with self._lock:
-                    raw = self._raw(channel, generation, at)
+                    id, raw = self._row(channel, generation, at)
+                if id is None and self._on_trouble is not None:
+                    self._on_trouble(channel, generation)
                 return b64encode(raw).decode() or None
             case _:
                 return None
@@ -151,14 +185,15 @@ class Library:
             self._editions.clear()
         self._disk.close()
 
-    def _raw(self, channel: str, generation: int, at: int) -> bytes:
+    def _row(self, channel: str, generation: int, at: int) -> tuple[int | None, bytes]:
+        """The id and the bytes of a record; None for a damaged one, no bytes for one that cannot be read."""
         for shelf in self._editions.get(channel, ()):
             if shelf.generation == generation and 0 <= at < shelf.count:
-                return shelf.record(at)[2]
-        return b""
+                return shelf.record(at)[1:]
+        return None, b""
 
     def _open(self, channel: str) -> None:
-        opened = open_or_set_aside(self.path(channel), channel)
+        opened = self._opened(channel)
         with self._lock:
             self._add(channel, opened.shelf, (opened.diagnostic,) if opened.diagnostic else ())
 
@@ -168,8 +203,57 @@ class Library:
             # The same, opened anew: what could not be read may be readable by now.
             _close(editions.pop())
         editions.append(shelf)
-        contents = Contents(channel, shelf.count, shelf.generation)
-        self._held[channel] = Held(contents, shelf.count, 0, trouble)
+        self._held[channel] = self._holding(Contents(channel, shelf.count, shelf.generation), trouble)
+
+    def _opened(self, channel: str) -> Opened:
+        path = self.path(channel)
+        opened = open_or_set_aside(path, channel)
+        bad = path.name + BAD_SUFFIX
+        missing = opened.diagnostic is not None and opened.diagnostic.code == "MissingCache"
+        if not missing or bad not in self._disk.list():
+            return opened
+        facts = {"channel": channel, "file": path.name, "set_aside": bad}
+        return Opened(opened.shelf, Diagnostic("CorruptCache", "The cache could not be used and was set aside.", facts))
+
+    def _kept(self, channel: str) -> int:
+        """How many records the cache of a channel may hold as it is."""
+        data = read_file(self._disk, self.path(channel).name) or b""
+        header = read_header(data, len(data), channel_hash(channel))
+        return header.k if isinstance(header, Header) else RECORDS_DEFAULT
+
+    # How many records the sources say they have
+
+    def _holding(self, contents: Contents, trouble: tuple[Diagnostic, ...] = ()) -> Held:
+        counts = self._counts.get(contents.id, Counts())
+        total = contents.count if counts.total is None else counts.total
+        return Held(contents, total, counts.recent, trouble)
+
+    def _count(self, channel: str, counts: Counts) -> None:
+        self._keep_counts(channel, counts)
+        with self._lock:
+            held = self._held[channel]
+            self._held[channel] = self._holding(held.contents, held.trouble)
+
+    def _keep_counts(self, channel: str, counts: Counts) -> None:
+        """Beside the caches, so that a restart does not change anybody's share; raises `CacheUnreachable`."""
+        with self._counting:
+            others = {name: one for name, one in self._counts.items() if name != channel}
+            wanted = others if counts == Counts() else {**others, channel: counts}
+            if wanted == self._counts:
+                return
+            try:
+                replace(self._disk, COUNTS, encode(wanted))
+            except OSError as trouble:
+                raise CacheUnreachable(f"{COUNTS} cannot be written: {trouble.strerror}", file=COUNTS) from trouble
+            self._counts = wanted
+
+    def _read_counts(self) -> dict[str, Counts]:
+        data = read_file(self._disk, COUNTS)
+        try:
+            return {} if data is None else msgspec.json.decode(data, type=dict[str, Counts])
+        except msgspec.DecodeError:
+            # Somebody else's bytes: the records are counted, until the sources say more.
+            return {}
 
 
 def _close(shelf: Shelf) -> None:

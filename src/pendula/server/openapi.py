@@ -90,6 +90,9 @@ def _components(rooms: Iterable[RoomSpec]) -> dict[str, Any]:
         (*VIEWS, *(view for room in rooms for view in room.views)), ref_template=REF
     )
     for room in rooms:
+        shapes.update(room.schemas)
+        if room.engine is None:
+            continue
         # Two rooms may have a command of the same name; the room's name before it tells them apart.
         prefix = command_name(room.name)
         (commands,), parts = msgspec.json.schema_components(

@@ -16,6 +16,7 @@ from starlette.responses import Response
 
 from pendula.kernel import canonical
 from pendula.kernel.canonical import Json
+from pendula.kernel.errors import InputRefused
 from pendula.kernel.time import format_utc
 from pendula.playback import events
 from pendula.playback.engine import Player
@@ -41,9 +42,17 @@ BASE = "/api/v1/playback"
 PLAYER = BASE + "/{player}"
 MOST_PEEKED = 2048
 RESERVED = ("channels",)
+NAMES_ALLOWED = "1 to 64 lower-case letters, digits and hyphens"
 CHANGE_ERRORS = (*WRITE_ERRORS, 409)
 
 PlayerName = Annotated[str, Path(pattern=f"^{NAME.pattern}$")]
+
+
+class InvalidName(HttpRefused):
+    """No player can have the name. Facts: `name`, `allowed`."""
+
+    code = "invalid_name"
+    status = 422
 
 
 class ReservedName(HttpRefused):
@@ -106,12 +115,16 @@ async def list_players(house: InHouse, _: Viewer) -> Response:
 async def create(request: Request, house: InHouse, caller: Operator, request_id: RequestId) -> Response:
     """Make a player. It begins to show at once if it follows anything; time goes on by itself."""
     body = await read_body(request, NewPlayer)
-    if body.name in RESERVED:
-        raise ReservedName(f"No player can be called {body.name!r}: that is a path of the room", name=body.name)
+    _check_name(body.name)
     first = (events.Next(),) if body.channels else ()
     wall_time = format_utc(house.clock.now())
     beginning = Beginning(_config(body, lending_of(house)), first, caller.name, request_id, wall_time)
-    await house.found(ROOM, body.name, beginning)
+    try:
+        await house.found(ROOM, body.name, beginning)
+    except InputRefused as refused:
+        # The message says what is wrong; the whole configuration would be no help.
+        refused.details.pop("config", None)
+        raise
     return json_response(canonical.encode(_summary(body.name, house.host(ROOM.name, body.name))), 201)
 
 
@@ -277,7 +290,17 @@ async def item(
 async def stats(player: PlayerName, house: InHouse, _: Viewer) -> Response:
     """Counts over all epochs, and where the present one stands."""
     host = house.host(ROOM.name, player)
-    return json_response(encode_view(await host.ask(lambda driver: _player(driver.engine).programme.stats())))
+    return json_response(encode_view(await host.ask(lambda driver: players.stats(_player(driver.engine)))))
+
+
+def _check_name(name: str) -> None:
+    if not NAME.fullmatch(name):
+        told = name[:100]
+        raise InvalidName(
+            f"No player can be called {told!r}; allowed are {NAMES_ALLOWED}", name=told, allowed=NAMES_ALLOWED
+        )
+    if name in RESERVED:
+        raise ReservedName(f"No player can be called {name!r}: that is a path of the room", name=name)
 
 
 def _config(body: NewPlayer, lending: Lending) -> Json:

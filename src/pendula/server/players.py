@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from pendula.kernel.bodies import read_input
+from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Reason
 from pendula.kernel.journal import Journal
 from pendula.kernel.time import format_utc, parse_utc
@@ -25,6 +26,7 @@ from pendula.playback.records import unpack
 MOST_ITEMS = 64
 MILLION = 1_000_000
 RECORDS_BACK = 8
+OF_THE_LIBRARY = ("block_reads", "cache_hits")
 
 # The wall-clock time of a moment of the player, where it is known.
 WallTime = Callable[[int], str | None]
@@ -150,6 +152,11 @@ def why(player: Player, ordinal: int) -> ItemWhy:
     """Why the item with this number of the present epoch came up."""
     item = explain.by_ordinal(player.programme, ordinal)
     return ItemWhy(None if item is None else _view(player, item), player.why({"ordinal": ordinal}))
+
+
+def stats(player: Player) -> dict[str, Json]:
+    """The counts of a player. Blocks are read by the library, which all players share: here none are counted."""
+    return {name: told for name, told in player.programme.stats().items() if name not in OF_THE_LIBRARY}
 
 
 def diagnostics_of(told: Iterable[Diagnostic]) -> list[DiagnosticView]:

@@ -20,7 +20,7 @@ from pendula.server.errors import InvalidSettings
 
 PREFIX = "PENDULA_"
 # Variables with our prefix that are no settings: the name of the file, and what speaks to the program and the tests.
-OTHER_VARIABLES = frozenset({"PENDULA_CONFIG", "PENDULA_DEBUG", "PENDULA_LONG", "PENDULA_STRICT"})
+OTHER_VARIABLES = frozenset({"PENDULA_CONFIG", "PENDULA_DEBUG", "PENDULA_LONG", "PENDULA_STRICT", "PENDULA_TOKEN"})
 
 # Channels are files by these names, which never begin with a hyphen.
 CHANNEL = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
@@ -45,7 +45,8 @@ class LogLevel(StrEnum):
 class Settings(Struct, frozen=True):
     """Everything the server is told; `limits` holds only the numbers that differ from their defaults.
 
-    `playback_folders` are folders of media files by the name of the channel that each becomes.
+    `playback_folders` are folders of media files by the name of the channel that each becomes. `jobs_database` is the
+    file of the jobs where it is not in the data directory, `jobs_settings` the file with their parameters.
     """
 
     host: str = "127.0.0.1"
@@ -60,6 +61,8 @@ class Settings(Struct, frozen=True):
     log_level: LogLevel = LogLevel.INFO
     limits: dict[str, int] = {}
     playback_folders: dict[str, str] = {}
+    jobs_database: str | None = None
+    jobs_settings: str | None = None
 
     def allowed(self, limit: Limit) -> int:
         """The number in force for `limit`."""
@@ -274,6 +277,8 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("demo", _flag, "true or false"),
     Setting("log_format", lambda value: LogFormat(_text(value)), "console or json"),
     Setting("playback.folders", _folders, "folders of media files by the name of their channel, [a-z0-9-]{1,64}"),
+    Setting("jobs.database", _text, "an SQLite file; without it, one in the data directory"),
+    Setting("jobs.settings", _text, "a file with the parameters of the scheduler of jobs"),
     Setting("log_level", lambda value: LogLevel(_text(value)), "debug, info, warning or error"),
     *(_limit_setting(limit) for limit in limits.ALL if limit.name not in FIXED),
 )

@@ -11,8 +11,8 @@ from pendula.playback.model import CHANNELS_MOST, Mode, PickMode
 from pendula.server.datadir import NAME
 from pendula.server.engines import LARGEST_N
 
-# The second part keeps the line break out that `$` lets through.
-NewName = Annotated[str, Meta(pattern=rf"^{NAME.pattern}(?!\n)$")]
+# Whoever reads it checks it, in words; the second part keeps the line break out that `$` lets through.
+NewName = Annotated[str, Meta(extra_json_schema={"pattern": rf"^{NAME.pattern}(?!\n)$"})]
 Ordinal = Annotated[int, Meta(ge=0, le=LARGEST_N)]
 Names = Annotated[list[str], Meta(max_length=CHANNELS_MOST)]
 Number = Annotated[Any, Meta(extra_json_schema={"type": "number"})]

@@ -1,4 +1,7 @@
-"""`pendula replay`: feed a journal to a fresh engine and compare what comes out, byte for byte."""
+"""`pendula replay`: feed a journal to a fresh engine and compare what comes out, byte for byte.
+
+A store of jobs has no engine: its trail is followed instead and has to tell what the store holds.
+"""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -6,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pendula.cli.output import JsonFlag, Output, example, facts
-from pendula.kernel.errors import InputRefused, WorldBroken
+from pendula.kernel.errors import InputRefused, WorldBroken, WrongUsage
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -21,36 +24,67 @@ ATTEMPTS = 5
 
 
 class ReplayDiffers(InputRefused):
-    """The journal and the computation part. Facts: `n` and `path` of the first difference."""
+    """What was recorded and what came out part. Facts: `n` and `path` of the first difference, or `findings`."""
 
     code = "replay_differs"
 
 
 def register(program: typer.Typer) -> None:
-    shown = example("pendula replay pendula-data/rooms/tally/demo", "pendula replay run-7 --upto 500 --json")
+    shown = example(
+        "pendula replay pendula-data/rooms/tally/demo",
+        "pendula replay run-7 --upto 500 --json",
+        "pendula replay --db sqlite:///jobs.db",
+    )
     program.command("replay", epilog=shown)(replay)
 
 
 def replay(
-    journal: Annotated[Path, typer.Argument(metavar="JOURNAL", help="The directory of a room's journal.")],
+    journal: Annotated[
+        Path | None, typer.Argument(metavar="JOURNAL", help="The directory of a room's journal.", show_default=False)
+    ] = None,
     upto: Annotated[
         int | None, typer.Option(metavar="N", min=0, help="Stop after record N.", show_default="the last")
     ] = None,
     force: Annotated[
         bool, typer.Option("--force", help="Replay also what an engine with other decisions wrote.")
     ] = False,
+    db: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="A store of jobs instead: sqlite:///jobs.db.", show_default=False),
+    ] = None,
     json: JsonFlag = False,
 ) -> None:
     """Verify any room's journal: the same commands must give the same outcomes.
 
-    Nothing is changed, a torn tail is left where it is. The first difference is shown and the exit code is 1.
+    Nothing is changed, a torn tail is left where it is. The first difference is shown and the exit code is 1. With --db
+    the trail of a store of jobs is followed, which must tell what the store holds.
     """
     out = Output(json)
+    if db is not None:
+        if journal is not None or upto is not None or force:
+            raise WrongUsage("--db takes no JOURNAL, --upto or --force: a trail is followed to its end")
+        _replay_store(db, out)
+        return
+    if journal is None:
+        raise WrongUsage(
+            "Missing argument 'JOURNAL', or --db for a store of jobs; see pendula replay --help",
+            command="pendula replay",
+        )
     document = _replayed_while_there(journal, upto, force, out)
     difference: Difference | None = document["first_difference"]
     out.result(document, lambda: _drawn(document, difference))
     if difference is not None:
         raise ReplayDiffers(f"Record {difference.n} differs at {difference.path}", n=difference.n, path=difference.path)
+
+
+def _replay_store(db: str, out: Output) -> None:
+    from pendula.cli.commands.jobs.desk import Desk
+    from pendula.cli.commands.jobs.looking import drawn, replayed, wrong
+
+    told = {"room": "jobs", **replayed(Desk(db, None, None, None, out))}
+    out.result(told, lambda: drawn(told))
+    if not told["verified"]:
+        raise ReplayDiffers(wrong(told), findings=len(told["findings"]))
 
 
 def _replayed_while_there(directory: Path, upto: int | None, force: bool, out: Output) -> dict[str, Any]:

@@ -1,17 +1,24 @@
 """What the scheduler needs of a store: one transaction at a time, in which jobs are found, changed and written down."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
 
 from pendula.jobs.audit import Row
-from pendula.jobs.model import Actor, Job
+from pendula.jobs.model import Actor, Job, Status
 from pendula.jobs.requests import Pull
 from pendula.kernel.canonical import Json
+from pendula.kernel.errors import InputRefused
 
 T = TypeVar("T")
 Fields = Mapping[str, Json]
+
+
+class StatementRefused(InputRefused):
+    """A statement of somebody's own that cannot be carried out; it changed nothing."""
+
+    code = "statement_refused"
 
 
 class ObjectRow(Struct, frozen=True):
@@ -90,6 +97,14 @@ class Reader(Protocol):
 
     def anything_expired(self, now: int) -> bool: ...
 
+    def over(self, status: Status, before: int, limit: int) -> list[Job]:
+        """Jobs that have been over since before a moment, the oldest first."""
+        ...
+
+    def alerts_waiting(self, after: int, limit: int) -> list[tuple[int, Any]]:
+        """Alerts that were not delivered yet, with their numbers, from the one after number `after` on."""
+        ...
+
     def next_time(self) -> int | None:
         """The earliest moment at which something may be to do: a job due, or a lease over."""
         ...
@@ -139,6 +154,22 @@ class Writer(Reader, Protocol):
     def put_effect(self, effect: Effect) -> None: ...
 
     def alert(self, alert_id: str, body: Json) -> None: ...
+
+    def alerts_delivered(self, upto: int, at: int) -> None:
+        """Every alert up to this number has been delivered."""
+        ...
+
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """A statement of the caller's own, on tables of its own; raises `StatementRefused` when it is faulty."""
+        ...
+
+    def remove(self, jobs: Sequence[Job]) -> None:
+        """Take jobs and their effects away; their keys stay used and their events stay written."""
+        ...
+
+    def free(self, key: str, reason: str, actor: Actor, at: int) -> bool:
+        """Let a used key be used again, with its event; False when it was not used."""
+        ...
 
 
 class Store(Protocol):

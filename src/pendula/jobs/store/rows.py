@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from hashlib import sha256
 from typing import Any
 
 import msgspec
@@ -10,7 +11,7 @@ from msgspec.structs import astuple, replace
 from pendula.jobs.audit import GENESIS, Row, Trail
 from pendula.jobs.model import SECOND, Actor, Job, Status
 from pendula.jobs.requests import Pull
-from pendula.jobs.store.protocol import AuditListing, Effect, Figures, Listing, ObjectRow
+from pendula.jobs.store.protocol import AuditListing, Effect, Figures, Listing, ObjectRow, StatementRefused
 from pendula.kernel.canonical import Json, decode, encode
 
 COLUMNS = ", ".join(Job.__struct_fields__)
@@ -30,6 +31,7 @@ _ENDED = """INSERT INTO ended (second, succeeded, failed, dead_letter, attempts,
     dead_letter = dead_letter + excluded.dead_letter, attempts = attempts + excluded.attempts,
     requeues = requeues + excluded.requeues"""
 KEYS_AT_ONCE = 500
+_OWN_FAULTS = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_RANGE)
 
 EVENT = "{event}"  # stands for the id of the event that is being written
 
@@ -93,6 +95,18 @@ class SqliteReader:
     def anything_expired(self, now: int) -> bool:
         query = "SELECT EXISTS (SELECT 1 FROM jobs WHERE status = 'running' AND lease_expires_at <= ?)"
         return bool(self._connection.execute(query, (now,)).fetchone()[0])
+
+    def over(self, status: Status, before: int, limit: int) -> list[Job]:
+        # The words of the index, too: only so is it taken.
+        query = (
+            f"SELECT {COLUMNS} FROM jobs WHERE status IN ('succeeded', 'failed', 'dead_letter') AND status = ? "
+            "AND updated_at < ? ORDER BY updated_at, seq LIMIT ?"
+        )
+        return [Job(*row) for row in self._connection.execute(query, (status.value, before, limit))]
+
+    def alerts_waiting(self, after: int, limit: int) -> list[tuple[int, Any]]:
+        query = "SELECT n, body FROM alerts WHERE delivered_at IS NULL AND n > ? ORDER BY n LIMIT ?"
+        return [(n, decode(body.encode())) for n, body in self._connection.execute(query, (after, limit))]
 
     def next_time(self) -> int | None:
         due = "SELECT run_at FROM jobs WHERE status = 'queued' ORDER BY run_at LIMIT 1"
@@ -324,8 +338,47 @@ class SqliteWriter(SqliteReader):
             (alert_id, encode(body).decode()),
         )
 
+    def alerts_delivered(self, upto: int, at: int) -> None:
+        self.wrote = True
+        query = "UPDATE alerts SET delivered_at = ? WHERE delivered_at IS NULL AND n <= ?"
+        self._connection.execute(query, (at, upto))
+
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        self._write_changes()
+        self.wrote = True
+        try:
+            return self._connection.execute(statement, values).fetchall()
+        except sqlite3.Error as trouble:
+            # What is wrong with the statement is its author's trouble; all else is a trouble of the file.
+            if getattr(trouble, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF not in _OWN_FAULTS:
+                raise
+            if not self._connection.in_transaction:
+                raise
+            raise StatementRefused(f"The statement was refused: {trouble}") from trouble
+
     def next_event_id(self) -> str:
         return self._trailing().next_id
+
+    # What leaves
+
+    def remove(self, jobs: Sequence[Job]) -> None:
+        self.wrote = True
+        used = "INSERT INTO used_keys (hash) VALUES (?) ON CONFLICT DO NOTHING"
+        self._connection.executemany(used, [(sha256(job.idempotency_key.encode()).digest(),) for job in jobs])
+        self._connection.executemany(
+            "DELETE FROM effects WHERE idempotency_key = ?", [(job.idempotency_key,) for job in jobs]
+        )
+        self._connection.executemany("DELETE FROM jobs WHERE seq = ?", [(job.seq,) for job in jobs])
+        for job in jobs:
+            self._count(job, -1)
+
+    def free(self, key: str, reason: str, actor: Actor, at: int) -> bool:
+        hash = sha256(key.encode()).digest()
+        if not self._connection.execute("DELETE FROM used_keys WHERE hash = ?", (hash,)).rowcount:
+            return False
+        self.wrote = True
+        self._trailing().key_freed(key, hash, reason, actor, at)
+        return True
 
     # Inside
 

@@ -8,7 +8,7 @@ import sqlite3
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -50,12 +50,13 @@ class NotDurable(WorldBroken):
 class _Call(Generic[T]):
     """One caller's work and what came of it."""
 
-    __slots__ = ("done", "error", "metadata", "result", "work")
+    __slots__ = ("done", "error", "metadata", "result", "turn", "work")
 
     def __init__(self, work: Callable[[Writer], T], metadata: Mapping[str, Json]) -> None:
         self.work = work
         self.metadata = metadata
         self.done = False
+        self.turn = threading.Lock()  # held until the work is done, or until it is this caller's turn to lead
         self.result: T | None = None
         self.error: BaseException | None = None
 
@@ -80,7 +81,9 @@ class SqliteStore:
             ) from trouble
         except OSError as trouble:
             raise StoreUnusable(f"{self.path} cannot be opened: {trouble.strerror}", path=str(path)) from trouble
-        self._writing = threading.Lock()
+        self._writing = threading.Lock()  # held while the connection is used
+        self._guard = threading.Lock()  # held while the line changes
+        self._led = False  # somebody serves the line, or was told to
         self._line: deque[_Call[Any]] = deque()
         self._readers: deque[sqlite3.Connection] = deque()
         self._closed = False
@@ -88,10 +91,15 @@ class SqliteStore:
 
     def write(self, work: Callable[[Writer], T], *, metadata: Mapping[str, Json] | None = None) -> T:
         call: _Call[T] = _Call(work, metadata or NOTHING)
-        self._line.append(call)
-        with self._writing:
-            if not call.done:
-                self._serve()
+        call.turn.acquire()
+        with self._guard:
+            self._line.append(call)
+            leads = not self._led
+            self._led = True
+        if not leads:
+            call.turn.acquire()
+        if not call.done:
+            self._lead(call)
         assert call.done
         if call.error is not None:
             raise call.error
@@ -126,11 +134,16 @@ class SqliteStore:
 
     def backup(self, target: str | Path, progress: Callable[[int, int], None] | None = None) -> None:
         """A copy while others go on writing."""
-        with self._reading() as connection, sqlite3.connect(target) as copy:
-            connection.backup(
-                copy, pages=256, progress=lambda _, left, all: progress(all - left, all) if progress else None
-            )
-        copy.close()
+        with self._reading() as connection, closing(sqlite3.connect(target)) as copy:
+            # Of one moment: outside of a transaction the copy would begin again with every write of another process.
+            connection.execute("BEGIN")
+            try:
+                connection.execute("SELECT 1 FROM sqlite_schema").fetchone()
+                connection.backup(
+                    copy, pages=256, progress=lambda _, left, all: progress(all - left, all) if progress else None
+                )
+            finally:
+                connection.execute("COMMIT")
 
     def integrity(self) -> list[str]:
         """What SQLite finds wrong with the file; nothing when it is sound."""
@@ -150,9 +163,26 @@ class SqliteStore:
 
     # Inside
 
-    def _serve(self) -> None:
-        """Do the work of all who stand in line, ours among them; a trouble of the file is the trouble of all."""
-        calls = [self._line.popleft() for _ in range(min(len(self._line), TOGETHER_MOST))]
+    def _lead(self, own: _Call[Any]) -> None:
+        """Do the work of all who stand in line, ours among them; whoever came meanwhile leads next."""
+        with self._guard:
+            calls = [self._line.popleft() for _ in range(min(len(self._line), TOGETHER_MOST))]
+        try:
+            with self._writing:
+                self._serve(calls)
+        finally:
+            with self._guard:
+                following = self._line[0] if self._line else None
+                self._led = following is not None
+            # The next leader first: it works while the others only return.
+            if following is not None:
+                following.turn.release()
+            for call in calls:
+                if call is not own:
+                    call.turn.release()
+
+    def _serve(self, calls: list[_Call[Any]]) -> None:
+        """One transaction for these calls; a trouble of the file is the trouble of all."""
         try:
             self._transaction(calls)
         except (WorldBroken, sqlite3.Error) as trouble:
@@ -162,8 +192,14 @@ class SqliteStore:
                 trouble = broken
             for call in calls:
                 call.error = trouble
-        for call in calls:
-            call.done = True
+        except BaseException:
+            # Whoever leads was broken off; the transaction is undone, and nobody may wait for it.
+            for call in calls:
+                call.error = StoreUnusable("The transaction was broken off; nothing was changed", path=str(self.path))
+            raise
+        finally:
+            for call in calls:
+                call.done = True
 
     def _transaction(self, calls: list[_Call[Any]]) -> None:
         if not self._turnstile.acquire(self._busy):

@@ -128,7 +128,14 @@ function Player({ now, toldAt, at, busy, address, chosen, onChoose, onCommand }:
         chosen={key}
         onChoose={onChoose}
       />
-      <WhyItem item={asked} address={address} at={at} chosen={chosen !== null} onBack={() => onChoose(null)} />
+      <WhyItem
+        item={asked}
+        address={address}
+        epoch={now.epoch_id}
+        at={at}
+        chosen={chosen !== null}
+        onBack={() => onChoose(null)}
+      />
       {now.diagnostics.length > 0 && <Troubles diagnostics={now.diagnostics} />}
     </div>
   );

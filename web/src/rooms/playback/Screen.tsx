@@ -113,7 +113,7 @@ function Buttons({ now, live, onCommand }: ButtonsProps) {
           ? button("resume", "Resume", () => ({ type: "resume" }))
           : button("pause", "Pause", () => ({ type: "pause" }))}
         {button("next", "Next", () => ({ type: "next" }))}
-        {button("ban", "Never again", () => ({ type: "ban" }), now.item === null)}
+        {button("ban", "Not until it is refreshed", () => ({ type: "ban" }), now.item === null)}
         {button("insert", "New artwork", newArtwork)}
       </div>
       {!live && <p class="quiet">Go back to live to use the buttons: the past cannot be changed.</p>}

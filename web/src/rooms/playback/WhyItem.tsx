@@ -15,6 +15,8 @@ import type { Item, ItemWhy } from "./player";
 interface WhyItemProps {
   readonly item: Item | null;
   readonly address: EngineAddress;
+  /** The epoch at that moment. */
+  readonly epoch: number | bigint;
   /** The record looked at; `null` is live. */
   readonly at: number | null;
   /** Whether the item was chosen, or is what is on. */
@@ -22,12 +24,14 @@ interface WhyItemProps {
   readonly onBack: () => void;
 }
 
-export function WhyItem({ item, address, at, chosen, onBack }: WhyItemProps) {
+export function WhyItem({ item, address, epoch, at, chosen, onBack }: WhyItemProps) {
   const told = useSignal<ItemWhy | null>(null);
   const error = useSignal<ApiError | null>(null);
   const key = item === null ? null : keyOf(item);
+  // Numbers begin anew with each epoch: the same number is another item now.
+  const earlier = item !== null && String(item.epoch_id) !== String(epoch);
   useEffect(() => {
-    if (item === null) return;
+    if (item === null || earlier) return;
     const abort = new AbortController();
     api.read<ItemWhy>(address, `items/${item.ordinal}${at === null ? "" : `?at=${at}`}`, abort.signal).then(
       (answer) => {
@@ -40,9 +44,8 @@ export function WhyItem({ item, address, at, chosen, onBack }: WhyItemProps) {
       },
     );
     return () => abort.abort();
-  }, [key, at]);
+  }, [key, at, earlier]);
   const answer = told.value;
-  // Numbers begin anew with each epoch: an item of an earlier one has no reasons left.
   const same = answer?.item !== null && answer?.item !== undefined && keyOf(answer.item) === key;
   return (
     <section class="panel" aria-labelledby="why-item" data-testid="panel-why-item">
@@ -58,7 +61,10 @@ export function WhyItem({ item, address, at, chosen, onBack }: WhyItemProps) {
       </div>
       {error.value !== null && <ErrorNote error={error.value} />}
       {item === null && <p class="quiet">Nothing is on. Choose an item below.</p>}
-      {item !== null && answer !== null && (same || answer.item === null) && <ReasonChain reason={answer.why} />}
+      {earlier && <p class="quiet">The weights of that epoch are gone.</p>}
+      {item !== null && !earlier && answer !== null && (same || answer.item === null) && (
+        <ReasonChain reason={answer.why} />
+      )}
     </section>
   );
 }

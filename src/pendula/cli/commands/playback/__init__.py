@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pendula.playback.loading import Call, Spec
+    from pendula.playback.programme import Programme
     from pendula.playback.running import RunResult
 
 playback = typer.Typer(
@@ -47,7 +48,8 @@ def run(
     """Run the calls of a file, or so many times `next`: which items come, from which channel, and why not others.
 
     A cache that cannot be trusted is set aside as `.bad`, its channel gives nothing, and the others play on: that is a
-    result, and the exit code is 0. A file with faults is refused with every one of them.
+    result, and the exit code is 0. A file with faults is refused with every one of them, and so is one that names
+    another channel's cache, or what is none.
     """
     from pendula.playback.running import calls_of
 
@@ -77,16 +79,19 @@ def why(
     epoch: Annotated[int, typer.Option(metavar="E", help="The epoch of the item; the first is 0.")] = 0,
     json: JsonFlag = False,
 ) -> None:
-    """Say why an item of a run came up: weights, credits, the pool of new artwork and the draws of that moment."""
+    """Say why an item of a run came up: weights, credits, the pool of new artwork and the draws of that moment.
+
+    Nothing is touched, not even a cache that cannot be trusted.
+    """
     from pendula.playback.model import item_json
     from pendula.playback.reasons import reason_in
-    from pendula.playback.running import calls_of, programme_of
+    from pendula.playback.running import calls_of
 
     spec = _spec(file)
     if spec.calls is None and count is None:
         count = max(ordinal, 0)
     calls = calls_of(spec, count)
-    found = reason_in(programme_of(spec, file.parent), calls, epoch, ordinal)
+    found = reason_in(_looked_at(spec, file.parent), calls, epoch, ordinal)
     document: dict[str, Any] = {"item": item_json(found.item), "reason": found.reason}
     Output(json).result(document, lambda: _tables().reasoned(found.item, found.reason))
 
@@ -121,6 +126,20 @@ def _recorded(
         raise
     with recording:
         return run_calls(calls, programme, advance, recording.heard)
+
+
+def _looked_at(spec: "Spec", base: Path) -> "Programme":
+    """A programme of the file's channels as they lie there."""
+    from secrets import randbits
+
+    from pendula.playback.opening import counted, opened
+    from pendula.playback.programme import Programme
+
+    channels, diagnostics = opened(spec.channels, base, set_aside=False)
+    seed = randbits(64) if spec.seed is None else spec.seed
+    programme = Programme(channels, counted(spec.settings, channels), seed=seed)
+    programme.tell(diagnostics)
+    return programme
 
 
 def _wanted(calls: "Sequence[Call]") -> int:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pendula.cli.output import JsonFlag, Output, example, facts, table
-from pendula.kernel.errors import InputRefused
+from pendula.kernel.errors import InputRefused, WrongUsage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,6 +60,7 @@ def mend(file: FileArgument, channel: ChannelOption = None, json: JsonFlag = Fal
     """
     from pendula.playback import repair
 
+    _check_channel(channel)
     repaired = repair.repair(file, channel)
     old = None if repaired.old is None else str(file.parent / repaired.old)
     document: dict[str, Any] = {
@@ -104,19 +105,22 @@ def write(
 
 
 def _written(file: Path, channel: str, raws: "Sequence[bytes]", k: int, block_bytes: int) -> int:
-    from pendula.kernel.disk import NAME, RealDisk
-    from pendula.playback.cache import write_cache
+    from pendula.kernel.disk import RealDisk
+    from pendula.playback.cache import checked_name, write_cache
 
-    if not NAME.fullmatch(file.name):
-        raise InputRefused(
-            f"{file.name!r} cannot be the name of a cache; allowed are letters, digits, '.', '_' and '-'",
-            file=str(file),
-        )
+    _check_channel(channel)
+    # Before the folder is made.
+    checked_name(file.name)
     disk = RealDisk(file.parent)
     try:
         return write_cache(disk, file.name, channel, raws, k=k, block_bytes=block_bytes)
     finally:
         disk.close()
+
+
+def _check_channel(channel: str | None) -> None:
+    if channel == "":
+        raise WrongUsage("--channel is empty; a cache belongs to a channel with a name")
 
 
 def _inspected(found: "Inspection") -> dict[str, Any]:

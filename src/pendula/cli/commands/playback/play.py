@@ -65,7 +65,7 @@ def play(
     """Play folders of pictures, videos and sounds as a device would: fairly, never the same twice in a row.
 
     Keys: n next, p previous, space pause, b ban until the folder changes, q quit. The document of --json says at the
-    end what was shown when, and how much each channel got.
+    end what was shown when, how much each channel got, and the seed.
     """
     from pendula.playback.gallery import Galleries
 
@@ -78,7 +78,7 @@ def play(
         out.note(f"pendula: {told.sentence} {told.facts.get('file', '')}".rstrip())
     showing = _showing(galleries, exposure, pick, seed, dwell_ms, count, remember_all=json or count is not None)
     if fast:
-        _fast(showing)
+        _fast(showing, out)
     else:
         _live(showing, rescan_s * 1000, out)
     out.result(showing.as_json(), lambda: _drawn(showing))
@@ -111,9 +111,10 @@ def _showing(
     )
 
 
-def _fast(showing: "Showing") -> None:
+def _fast(showing: "Showing", out: Output) -> None:
     from pendula.playback.showing import VirtualPace, play
 
+    showing.on_said = lambda sentence: _note(out, sentence)
     play(showing, VirtualPace())
 
 
@@ -141,6 +142,7 @@ def _eyes(showing: "Showing", out: Output) -> "Iterator[Callable[[Showing], None
 
     if not sys.stderr.isatty():
         showing.on_shown = lambda showing: out.note(screen.line(showing))
+        showing.on_said = lambda sentence: _note(out, sentence)
         yield None
         return
     from rich.console import Console
@@ -148,6 +150,12 @@ def _eyes(showing: "Showing", out: Output) -> "Iterator[Callable[[Showing], None
 
     with Live(console=Console(stderr=True, highlight=False), auto_refresh=False, transient=True) as live:
         yield lambda showing: live.update(screen.picture(showing), refresh=True)
+
+
+def _note(out: Output, sentence: str) -> None:
+    from pendula.cli.commands.playback.tables import printable
+
+    out.note(f"pendula: {printable(sentence)}")
 
 
 def _exposure(mode: Mode | None, weights: Sequence[str], names: Sequence[str]) -> "Exposure":

@@ -52,7 +52,7 @@ def played(showing: Showing) -> RenderableType:
         parts.append(Text("Nothing was shown.\n"))
     exposure = showing.exposure()
     parts.append(exposed({name: (share.weight, share.shown) for name, share in exposure.items()}))
-    parts.append(Text(_played(exposure), style="bold"))
+    parts.append(Text(_played(exposure, showing.seed), style="bold"))
     return Group(*parts)
 
 
@@ -153,10 +153,10 @@ def _appearance(one: Appearance) -> Sequence[str]:
     return clock(one.started_ms), clock(one.ended_ms - one.started_ms), printable(one.channel or ""), file
 
 
-def _played(exposure: Mapping[str, Share]) -> str:
+def _played(exposure: Mapping[str, Share], seed: int) -> str:
     shown = sum(share.shown for share in exposure.values())
     ms = sum(share.ms for share in exposure.values())
-    return f"{_many(shown, 'picture')} of {_many(len(exposure), 'channel')} in {clock(ms)}"
+    return f"{_many(shown, 'picture')} of {_many(len(exposure), 'channel')} in {clock(ms)}, seed {seed}"
 
 
 def _list(title: str, lines: Sequence[str]) -> Iterator[RenderableType]:

@@ -1,0 +1,199 @@
+"""What people see of jobs: facts of one, tables of many, numbers of all."""
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Group
+from rich.text import Text
+
+from pendula.cli.output import facts, table
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+LONGEST_ERROR = 60
+
+
+def job(job: Mapping[str, Any]) -> "RenderableType":
+    """All that is known of a job; what is not there is left out."""
+    pairs = [
+        ("job", job["job_id"]),
+        ("status", job["status"]),
+        ("object", f"{job['object_type']} {job['object_id']}"),
+        ("action", job["action"]),
+        ("due", job["run_at"]),
+        ("priority", job["priority"]),
+        ("attempts", f"{job['attempt']} of {job['max_attempts']}"),
+        ("deliveries", str(job["delivery_count"])),
+        ("key", job["idempotency_key"]),
+        ("queue", job["queue"]),
+    ]
+    rest = (
+        ("worker", "worker_id"),
+        ("lease token", "lease_token"),
+        ("lease ends", "lease_expires_at"),
+        ("last error", "last_error"),
+        ("outcome", "outcome"),
+        ("audit event", "audit_event_id"),
+        ("correlation", "correlation_id"),
+        ("scheduled for", "scheduled_for"),
+        ("created", "created_at"),
+        ("updated", "updated_at"),
+    )
+    pairs += [(name, job[member]) for name, member in rest if job[member] is not None]
+    return facts(pairs)
+
+
+def jobs(reply: Mapping[str, Any]) -> "RenderableType":
+    if not reply["jobs"]:
+        return "There are no such jobs."
+    rows = [
+        (
+            one["job_id"],
+            one["status"],
+            _second(one["run_at"]),
+            f"{one['attempt']}/{one['max_attempts']}",
+            f"{one['action']} {one['object_type']} {one['object_id']}",
+            _short(one["worker_id"] or one["last_error"] or ""),
+        )
+        for one in reply["jobs"]
+    ]
+    drawn = _whole(("job", "status", "due", "tried", "what", "worker or last error"), rows, whole=4)
+    if reply["next_cursor"] is None:
+        return drawn
+    return Group(drawn, Text(f"There are more: --cursor {reply['next_cursor']}"))
+
+
+def enqueued(reply: Mapping[str, Any]) -> "RenderableType":
+    one = reply["job"]
+    if reply["deduplicated"]:
+        return f"{one['job_id']} was there already and is {one['status']}."
+    return f"{one['job_id']} is queued: {one['action']} {one['object_type']} {one['object_id']} at {one['run_at']}."
+
+
+def batch(results: Sequence[Mapping[str, Any]]) -> "RenderableType":
+    """How many were stored, and every entry that was not."""
+    refused = [(number, one["error"]) for number, one in enumerate(results) if "error" in one]
+    known = sum(one.get("deduplicated", False) for one in results)
+    said = f"{len(results) - known - len(refused)} stored, {known} there already, {len(refused)} refused."
+    if not refused:
+        return said
+    rows = [(str(number), error["code"], error["message"]) for number, error in refused]
+    return Group(Text(said), table(("entry", "code", "what is wrong"), rows))
+
+
+def pulled(reply: Mapping[str, Any]) -> "RenderableType":
+    if not reply["jobs"]:
+        return "Nothing is due."
+    # Tokens are there to be copied: a table would cut them.
+    return Group(*(part for one in reply["jobs"] for part in (job(one), "")))
+
+
+def acked(reply: Mapping[str, Any]) -> "RenderableType":
+    again = " It was already." if reply["already_acked"] else ""
+    follow = f" Next: {reply['followup_job_id']}." if reply["followup_job_id"] else ""
+    return f"{reply['job']['job_id']} is {reply['job']['status']}.{again}{follow}"
+
+
+def failed(reply: Mapping[str, Any]) -> "RenderableType":
+    one = reply["job"]
+    if reply["retry"]:
+        return f"{one['job_id']} is tried again at {one['run_at']} ({one['attempt']} of {one['max_attempts']} tried)."
+    return f"{one['job_id']} is {one['status']} after {one['attempt']} of {one['max_attempts']} attempts."
+
+
+def history(reply: Mapping[str, Any]) -> "RenderableType":
+    errors = [(str(one["attempt"]), one["at"], one["worker_id"] or "", _short(one["error"])) for one in reply["errors"]]
+    parts: list[RenderableType] = [_events(reply["events"])]
+    if errors:
+        parts.insert(0, table(("attempt", "at", "worker", "error"), errors))
+    return Group(*parts)
+
+
+def trail(reply: Mapping[str, Any]) -> "RenderableType":
+    if not reply["events"]:
+        return "There are no such events."
+    drawn = _events(reply["events"])
+    if reply["next_cursor"] is None:
+        return drawn
+    return Group(drawn, Text(f"There are more: --after {reply['next_cursor']}"))
+
+
+def _events(events: Sequence[Mapping[str, Any]]) -> "RenderableType":
+    rows = [
+        (
+            event["id"],
+            _second(event["timestamp"]),
+            event["job_id"]
+            if event["event_type"] == "scheduler_job"
+            else f"{event['object_type']} {event['object_id']}",
+            f"{event['actor']['type']} {event['actor']['id']}",
+            _short(event["reason"]),
+        )
+        for event in events
+    ]
+    return _whole(("event", "at", "about", "who", "what happened"), rows, whole=2)
+
+
+def findings(found: Sequence[Mapping[str, str]]) -> "RenderableType":
+    return table(("code", "where", "what is wrong"), [(one["code"], one["where"], one["sentence"]) for one in found])
+
+
+def stats(reply: Mapping[str, Any], before: Mapping[str, Any] | None = None) -> "RenderableType":
+    """The numbers of the scheduler and, where there was a look before, how they moved since."""
+    was = before["jobs"] if before is not None else reply["jobs"]
+    rows = [
+        (status, str(number), f"{number - was[status]:+d}" if number != was[status] else "")
+        for status, number in reply["jobs"].items()
+    ]
+    numbers = facts(
+        [
+            ("now", reply["now"]),
+            ("due", str(reply["jobs_due_count"])),
+            ("lag", _seconds(reply["jobs_lag_seconds"])),
+            ("success rate", _percent(reply["job_success_rate"])),
+            ("retry rate", _percent(reply["job_retry_rate"])),
+            ("window", _seconds(reply["window_sec"])),
+            ("dead letters", str(reply["dead_letter_count"])),
+            ("alerts waiting", str(reply["alerts_waiting"])),
+        ]
+    )
+    return Group(numbers, "", table(("status", "jobs", "since the last look" if before is not None else ""), rows))
+
+
+def line(reply: Mapping[str, Any]) -> str:
+    """The numbers as one line of a log."""
+    by_status = ", ".join(f"{number} {status}" for status, number in reply["jobs"].items())
+    return f"{reply['now']}: {reply['jobs_due_count']} due, lag {_seconds(reply['jobs_lag_seconds'])}; {by_status}"
+
+
+def _whole(columns: Sequence[str], rows: Sequence[Sequence[str]], whole: int) -> "RenderableType":
+    """A table whose first columns are never cut, and the others folded: ids are there to be copied."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    drawn = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for number, column in enumerate(columns):
+        drawn.add_column(column, no_wrap=number < whole, overflow="fold")
+    for row in rows:
+        drawn.add_row(*(Text(cell) for cell in row))
+    return drawn
+
+
+def _second(time: str) -> str:
+    """The time without its fraction."""
+    return time if "." not in time else time[: time.index(".")] + "Z"
+
+
+def _seconds(value: int | Decimal) -> str:
+    return f"{Decimal(value).quantize(Decimal('0.1')).normalize():f} s"
+
+
+def _percent(rate: int | Decimal | None) -> str:
+    return "nothing ended" if rate is None else f"{(Decimal(rate) * 100).quantize(Decimal('0.01')).normalize():f} %"
+
+
+def _short(text: str) -> str:
+    first = text.split("\n", 1)[0]
+    return first if len(first) <= LONGEST_ERROR else first[: LONGEST_ERROR - 1] + "…"

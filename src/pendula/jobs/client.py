@@ -1,0 +1,328 @@
+"""The scheduler of a running server: the methods, replies and errors of `Scheduler`, over HTTP.
+
+Connections are kept and used again, one for each thread that is calling. Nothing is sent twice behind the caller's
+back: only reading calls are repeated when a kept connection turns out to be dead.
+"""
+
+import json
+import os
+import select
+import ssl
+import stat
+from collections import deque
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from pathlib import Path
+from re import compile as regex
+from types import TracebackType
+from typing import Any, ClassVar, Self
+from urllib.parse import quote, urlencode, urlsplit
+
+import msgspec
+
+from pendula.jobs.calls import not_found
+from pendula.jobs.model import SECOND, Code, JobRefused, Refused, StorageBusy
+from pendula.kernel.canonical import Json
+from pendula.kernel.errors import InputRefused, WorldBroken, WrongUsage
+from pendula.kernel.time import format_utc
+from pendula.kernel.wallclock import WallClock
+
+TIMEOUT_SECONDS = 30
+REPLY_BYTES_MOST = 256 * 1024 * 1024
+TOKEN_VARIABLE = "PENDULA_TOKEN"
+_JOB_ID = regex(r"job_[0-9A-Za-z]{8,40}")
+_TOKEN = regex(r"[\x21-\x7e]{1,512}")
+
+_encode = msgspec.json.Encoder(decimal_format="number").encode
+
+
+class ServerUnreachable(WorldBroken):
+    """No answer came: whether the call was carried out is not known. Facts: `url`."""
+
+    code = "server_unreachable"
+
+
+class NotAScheduler(WorldBroken):
+    """Something answered, but not as a scheduler does. Facts: `url`, `status`."""
+
+    code = "not_a_scheduler"
+
+
+class ServerTrouble(WorldBroken):
+    """The server could not do it; `code`, `status` and `details` are those of its answer."""
+
+    code: ClassVar[str] = "server_trouble"
+
+    def __init__(self, status: int, code: str, message: str, details: Mapping[str, Json]) -> None:
+        super().__init__(message, **_facts(details))
+        self.status = status
+        self.__dict__["code"] = code
+
+
+class CallRefused(InputRefused):
+    """The server refused the call before the scheduler saw it: no token, no right, too large; `code` says which."""
+
+    code: ClassVar[str] = "call_refused"
+
+    def __init__(self, status: int, code: str, message: str, details: Mapping[str, Json]) -> None:
+        super().__init__(message, **_facts(details))
+        self.status = status
+        self.__dict__["code"] = code
+
+
+class TokenUnusable(InputRefused):
+    """Facts: `file`, where the token comes from one."""
+
+    code = "token_unusable"
+
+
+def token_from(file: str | Path | None, environ: Mapping[str, str] = os.environ) -> str | None:
+    """The access token: out of a file that only its owner can read, else out of `PENDULA_TOKEN`, else none."""
+    if file is None:
+        token = environ.get(TOKEN_VARIABLE) or None
+        if token is not None and _TOKEN.fullmatch(token) is None:
+            raise TokenUnusable(f"{TOKEN_VARIABLE} holds no token: it has to be one word")
+        return token
+    path = Path(file)
+    try:
+        if path.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH):
+            raise TokenUnusable(f"{path} can be read by others; allow it to its owner only (chmod 600)", file=str(path))
+        token = path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError as trouble:
+        raise TokenUnusable(f"The token in {path} cannot be read: {trouble.strerror}", file=str(path)) from None
+    if _TOKEN.fullmatch(token) is None:
+        raise TokenUnusable(f"{path} holds no token: it has to be one word", file=str(path))
+    return token
+
+
+class RemoteScheduler:
+    """Jobs of a server. What is refused is raised as `JobRefused`, as by `Scheduler`; safe for threads."""
+
+    def __init__(self, url: str, token: str | None = None, timeout: float = TIMEOUT_SECONDS) -> None:
+        self.url = url.rstrip("/")
+        self._tls, self._host, self._port, self._prefix = _place(url)
+        self._token = token
+        self._timeout = timeout
+        self._idle: deque[HTTPConnection] = deque()
+        self._closed = False
+
+    def close(self) -> None:
+        self._closed = True
+        while self._idle:
+            self._idle.popleft().close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def defer(
+        self, object_type: str, object_id: str, action: str, *, in_sec: int | None = None, **members: Any
+    ) -> dict[str, Any]:
+        """Enqueue in one line: now, or `in_sec` seconds from now by this machine's clock. Returns the job."""
+        if in_sec is not None:
+            members["run_at"] = format_utc(WallClock().now() + in_sec * SECOND)
+        job: dict[str, Any] = self.enqueue(object_type=object_type, object_id=object_id, action=action, **members)[
+            "job"
+        ]
+        return job
+
+    def enqueue(self, **members: Any) -> dict[str, Any]:
+        return self._post("/jobs", members)
+
+    def enqueue_batch(self, jobs: Sequence[Mapping[str, Json]], *, atomic: bool = False) -> dict[str, Any]:
+        return self._post("/jobs/batch", {"jobs": list(jobs), "atomic": atomic})
+
+    def pull(self, **members: Any) -> dict[str, Any]:
+        wait = members.get("wait_ms")
+        return self._post("/jobs/pull", members, wait / 1000 if isinstance(wait, int) else 0)
+
+    def ack(self, job_id: str, **members: Any) -> dict[str, Any]:
+        return self._on(job_id, "ack", members)
+
+    def ack_batch(self, acks: Sequence[Mapping[str, Json]]) -> dict[str, Any]:
+        return self._post("/jobs/ack-batch", {"acks": list(acks)})
+
+    def fail(self, job_id: str, **members: Any) -> dict[str, Any]:
+        return self._on(job_id, "fail", members)
+
+    def renew(self, job_id: str, **members: Any) -> dict[str, Any]:
+        return self._on(job_id, "renew", members)
+
+    def release(self, job_id: str, **members: Any) -> dict[str, Any]:
+        return self._on(job_id, "release", members)
+
+    def cancel(self, job_id: str, **members: Any) -> dict[str, Any]:
+        return self._on(job_id, "cancel", members)
+
+    def requeue(self, job_id: str, **members: Any) -> dict[str, Any]:
+        return self._on(job_id, "requeue", members)
+
+    def show(self, job_id: str) -> dict[str, Any]:
+        return self._get(f"/jobs/{_known(job_id)}")
+
+    def list(self, **query: Any) -> dict[str, Any]:
+        return self._get("/jobs", query)
+
+    def history(self, job_id: str) -> dict[str, Any]:
+        return self._get(f"/jobs/{_known(job_id)}/history")
+
+    def audit(self, **query: Any) -> dict[str, Any]:
+        return self._get("/audit", query)
+
+    def object(self, object_type: str, object_id: str) -> dict[str, Any]:
+        return self._get(f"/objects/{_segment(object_type)}/{_segment(object_id)}")
+
+    def metrics(self, **query: Any) -> dict[str, Any]:
+        return self._get("/metrics", query)
+
+    def free_key(self, **members: Any) -> dict[str, Any]:
+        """Let the key of a removed job be used again; needs the role admin."""
+        return self._post("/keys/free", members)
+
+    # Inside
+
+    def _on(self, job_id: str, call: str, members: Mapping[str, Any]) -> dict[str, Any]:
+        return self._post(f"/jobs/{_known(job_id)}/{call}", members)
+
+    def _post(self, path: str, members: Mapping[str, Any], wait_seconds: float = 0) -> dict[str, Any]:
+        try:
+            body = _encode(members)
+        except (UnicodeEncodeError, msgspec.MsgspecError, TypeError) as error:
+            raise InputRefused(f"This cannot be sent as JSON: {error}") from None
+        return self._asked("POST", path, body, wait_seconds)
+
+    def _get(self, path: str, query: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        given = [(name, str(value)) for name, value in (query or {}).items() if value is not None]
+        return self._asked("GET", f"{path}?{urlencode(given, errors='replace')}" if given else path, None, 0)
+
+    def _asked(self, method: str, path: str, body: bytes | None, wait_seconds: float) -> dict[str, Any]:
+        if self._closed:
+            raise WrongUsage("The scheduler was closed")
+        headers = {"Accept": "application/json"}
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        if self._token is not None:
+            headers["Authorization"] = f"Bearer {self._token}"
+        target = f"{self._prefix}/scheduler{path}"
+        seconds = self._timeout + wait_seconds
+        connection = self._kept()
+        if connection is not None:
+            try:
+                return self._answered(connection, method, target, body, headers, seconds)
+            except ServerUnreachable:
+                if method != "GET":
+                    raise
+        return self._answered(self._made(seconds), method, target, body, headers, seconds)
+
+    def _answered(
+        self,
+        connection: HTTPConnection,
+        method: str,
+        target: str,
+        body: bytes | None,
+        headers: Mapping[str, str],
+        seconds: float,
+    ) -> dict[str, Any]:
+        try:
+            connection.timeout = seconds
+            if connection.sock is not None:
+                connection.sock.settimeout(seconds)
+            connection.request(method, target, body, dict(headers))
+            response = connection.getresponse()
+            data = response.read(REPLY_BYTES_MOST)
+        except (OSError, HTTPException) as trouble:
+            connection.close()
+            raise self._unreachable(trouble, seconds) from trouble
+        except BaseException:
+            connection.close()
+            raise
+        if response.will_close or self._closed or not response.isclosed():
+            connection.close()
+        else:
+            self._idle.append(connection)
+        return self._understood(response, data)
+
+    def _kept(self) -> HTTPConnection | None:
+        """A connection from before that the server has not closed meanwhile."""
+        while True:
+            try:
+                connection = self._idle.pop()
+            except IndexError:
+                return None
+            # Nothing is owed to us on an idle connection: what can be read there is its end.
+            if connection.sock is not None and not select.select([connection.sock], [], [], 0)[0]:
+                return connection
+            connection.close()
+
+    def _made(self, seconds: float) -> HTTPConnection:
+        if self._tls:
+            return HTTPSConnection(self._host, self._port, timeout=seconds, context=ssl.create_default_context())
+        return HTTPConnection(self._host, self._port, timeout=seconds)
+
+    def _unreachable(self, trouble: Exception, seconds: float) -> ServerUnreachable:
+        if isinstance(trouble, TimeoutError):
+            reason = f"no answer within {seconds:g} s"
+        elif isinstance(trouble, OSError) and trouble.strerror:
+            reason = trouble.strerror
+        else:
+            reason = str(trouble) or type(trouble).__name__
+        return ServerUnreachable(f"The server at {self.url} cannot be reached: {reason}", url=self.url)
+
+    def _understood(self, response: HTTPResponse, data: bytes) -> dict[str, Any]:
+        try:
+            answer = json.loads(data, parse_float=Decimal)
+        except (ValueError, RecursionError):
+            answer = None
+        if isinstance(answer, dict):
+            if 200 <= response.status < 300:
+                return answer
+            error = answer.get("error")
+            if isinstance(error, dict) and isinstance(error.get("code"), str):
+                details = error.get("details")
+                given = details if isinstance(details, dict) else {}
+                raise _refusal(response.status, error["code"], str(error.get("message", "")), given)
+        message = f"What answers at {self.url} (HTTP {response.status}) is no scheduler of Pendula"
+        raise NotAScheduler(message, url=self.url, status=response.status)
+
+
+def _refusal(status: int, code: str, message: str, details: dict[str, Json]) -> Exception:
+    if status >= 500:
+        return StorageBusy(message) if code == StorageBusy.code else ServerTrouble(status, code, message, details)
+    if code in tuple(Code):
+        return JobRefused(Refused(Code(code), message, details))
+    return CallRefused(status, code, message, details)
+
+
+def _facts(details: Mapping[str, Json]) -> dict[str, Json]:
+    return {name: value for name, value in details.items() if name != "message"}
+
+
+def _known(job_id: str) -> str:
+    """An id that a job can have; what is none has no job, and could lead to another path."""
+    if _JOB_ID.fullmatch(job_id) is None:
+        raise JobRefused(not_found(job_id))
+    return job_id
+
+
+def _segment(text: str) -> str:
+    """A part of a path, whatever is in it; one that is only dots would be taken for a step up."""
+    quoted = quote(text, safe="", errors="replace")
+    return quoted.replace(".", "%2E") if not quoted.strip(".") else quoted
+
+
+def _place(url: str) -> tuple[bool, str, int | None, str]:
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise WrongUsage(f"{url!r} is no address of a server; write http://127.0.0.1:8765") from None
+    if parts.username is not None or parts.password is not None:
+        raise WrongUsage(f"An address holds no secrets; a token comes from {TOKEN_VARIABLE} or a file")
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise WrongUsage(f"{url!r} is no address of a server; write http://127.0.0.1:8765", url=url)
+    return parts.scheme == "https", parts.hostname, port, parts.path.rstrip("/")

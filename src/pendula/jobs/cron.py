@@ -1,0 +1,174 @@
+"""When a cron expression next comes round: five fields, UTC, integers only, a pure function.
+
+    minute 0-59   hour 0-23   day of month 1-31   month 1-12 or jan-dec   day of week 0-7 or sun-sat (0, 7: Sunday)
+
+A field is `*`, a number, a range `a-b`, each with a step `/n`, or a list of these. Where both day fields are given, a
+day counts when either says so; a field that begins with `*` is not given. `@hourly`, `@daily`, `@weekly`, `@monthly`
+and `@yearly` are words for the usual ones.
+"""
+
+from datetime import date, timedelta
+from re import compile as regex
+from typing import Self
+
+from msgspec import Struct
+
+from pendula.kernel.errors import InputRefused
+
+MINUTE_US = 60_000_000
+DAY_MINUTES = 1440
+EPOCH = date(1970, 1, 1)
+LAST_DAY = (date(9999, 12, 31) - EPOCH).days
+# After 400 years the calendar comes round with the same days of the week: what has not come by then never does.
+CYCLE_DAYS = 146_097
+EXPRESSION_MOST = 200
+
+MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+WORDS = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
+_ITEM = regex(r"(?:(?P<all>\*)|(?P<first>[0-9a-z]{1,3})(?:-(?P<last>[0-9a-z]{1,3}))?)(?:/(?P<step>[0-9]{1,3}))?")
+
+
+class CronRefused(InputRefused):
+    """No cron expression, or one that never comes round. Facts: `expression`, `field`, `allowed`."""
+
+    code = "invalid_cron"
+
+
+class Field(Struct, frozen=True):
+    """One of the five: its name, its bounds, and the words that stand for its numbers from `least` on."""
+
+    name: str
+    least: int
+    most: int
+    words: tuple[str, ...] = ()
+
+    @property
+    def allowed(self) -> str:
+        named = f" or {self.words[0]}-{self.words[-1]}" if self.words else ""
+        return f"{self.least}-{self.most}{named}, with lists, ranges and steps"
+
+
+FIELDS = (
+    Field("minute", 0, 59),
+    Field("hour", 0, 23),
+    Field("day of month", 1, 31),
+    Field("month", 1, 12, MONTHS),
+    Field("day of week", 0, 7, WEEKDAYS),
+)
+
+
+class Cron(Struct, frozen=True):
+    """A parsed expression: the numbers of each field, and whether the two day fields were given."""
+
+    expression: str
+    minutes: tuple[int, ...]
+    hours: tuple[int, ...]
+    days: frozenset[int]
+    months: frozenset[int]
+    weekdays: frozenset[int]
+    days_given: bool
+    weekdays_given: bool
+
+    @classmethod
+    def parse(cls, expression: str) -> Self:
+        """Raises `CronRefused` for what is no expression, and for one that never comes round."""
+        texts = WORDS.get(expression.strip().lower(), expression).lower().split()
+        if len(texts) != len(FIELDS) or len(expression) > EXPRESSION_MOST:
+            message = f"{expression[:EXPRESSION_MOST]!r} is no cron expression: five fields are needed"
+            raise CronRefused(message, expression=expression, field=None, allowed="five fields")
+        minutes, hours, days, months, weekdays = (
+            _numbers(text, field, expression) for text, field in zip(texts, FIELDS, strict=True)
+        )
+        cron = cls(
+            expression,
+            tuple(sorted(minutes)),
+            tuple(sorted(hours)),
+            days,
+            months,
+            frozenset(day % 7 for day in weekdays),
+            not texts[2].startswith("*"),
+            not texts[4].startswith("*"),
+        )
+        if cron.after(0) is None:
+            raise CronRefused(
+                f"{expression!r} never comes round", expression=expression, field=None, allowed="days that exist"
+            )
+        return cron
+
+    def after(self, instant: int) -> int | None:
+        """The first moment later than `instant`, in microseconds since 1970; None if none comes by year 9999."""
+        minute = instant // MINUTE_US + 1
+        day, of_day = divmod(minute, DAY_MINUTES)
+        for number in range(day, min(day + CYCLE_DAYS, LAST_DAY) + 1):
+            if self._on(EPOCH + timedelta(days=number)):
+                found = self._within(of_day if number == day else 0)
+                if found is not None:
+                    return (number * DAY_MINUTES + found) * MINUTE_US
+        return None
+
+    def _on(self, day: date) -> bool:
+        if day.month not in self.months:
+            return False
+        by_day, by_weekday = day.day in self.days, day.isoweekday() % 7 in self.weekdays
+        if self.days_given and self.weekdays_given:
+            return by_day or by_weekday
+        return by_day and by_weekday
+
+    def _within(self, first: int) -> int | None:
+        """The first minute of a day that counts, from minute `first` on."""
+        for hour in self.hours:
+            if hour * 60 + 59 >= first:
+                for minute in self.minutes:
+                    if hour * 60 + minute >= first:
+                        return hour * 60 + minute
+        return None
+
+
+def next_after(expression: str, instant: int) -> int | None:
+    """When the expression next comes round after `instant`, in microseconds since 1970, UTC."""
+    return Cron.parse(expression).after(instant)
+
+
+def _numbers(text: str, field: Field, expression: str) -> frozenset[int]:
+    found: set[int] = set()
+    for item in text.split(","):
+        match = _ITEM.fullmatch(item)
+        if match is None:
+            raise _refused(item, field, expression)
+        step = int(match["step"] or 1)
+        if match["all"]:
+            first, last = field.least, field.most
+        else:
+            first = _number(match["first"], field, expression)
+            # A lone number with a step means: from there on.
+            last = field.most if match["step"] else first
+            if match["last"]:
+                last = _number(match["last"], field, expression)
+                # `sun` ends a week as well as it begins one.
+                last = 7 if match["last"] == "sun" else last
+        if not 1 <= step <= field.most or first > last:
+            raise _refused(item, field, expression)
+        found.update(range(first, last + 1, step))
+    return frozenset(found)
+
+
+def _number(text: str, field: Field, expression: str) -> int:
+    if text in field.words:
+        return field.words.index(text) + field.least
+    if not text.isdecimal() or not field.least <= int(text) <= field.most:
+        raise _refused(text, field, expression)
+    return int(text)
+
+
+def _refused(item: str, field: Field, expression: str) -> CronRefused:
+    message = f"{item!r} is no {field.name} of a cron expression; allowed: {field.allowed}"
+    return CronRefused(message, expression=expression, field=field.name, allowed=field.allowed)

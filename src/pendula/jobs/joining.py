@@ -1,0 +1,96 @@
+"""Enqueue within the caller's own transaction: an object and its job are committed together, or neither is.
+
+For programs that keep their objects in the very file the jobs lie in. The job is durable when the caller commits, and
+gone when the caller rolls back. Until then the caller holds the file's write lock and everybody else waits: such a
+transaction should be short.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pendula.jobs.calls import LOCAL, Answer, Body, Caller, Calls, Reply
+from pendula.jobs.model import Durability, Refused, StorageBusy, job_json
+from pendula.jobs.requests import Faults, read_enqueue
+from pendula.jobs.store.rows import SqliteWriter
+from pendula.jobs.store.sqlite import NotDurable, SqliteStore
+from pendula.kernel.errors import WrongUsage
+
+FULL = 2
+
+
+class CannotJoin(WrongUsage):
+    """The connection is not in a transaction on the file of the store. Facts: `path`."""
+
+    code = "cannot_join"
+
+
+def enqueue_within(connection: sqlite3.Connection, calls: Calls, body: Body, caller: Caller = LOCAL) -> Answer:
+    """Enqueue inside the transaction that is open on `connection`, whose end decides about the job.
+
+    A refusal leaves the transaction as it was. Raises `CannotJoin` where there is nothing to join, `NotDurable` where
+    the connection would not flush what the store promises to keep, and `StorageBusy` where another writer came first:
+    a transaction that began by reading cannot be continued then, and has to be rolled back and begun again.
+    """
+    with _plain_rows(connection):
+        _check(connection, calls)
+        request = read_enqueue(body, calls.policy)
+        if isinstance(request, Faults):
+            return request.refusal()
+        with _savepoint(connection):
+            writer = SqliteWriter(connection)
+            writer.mark(caller.metadata)
+            found = calls.store_in(writer, request, caller.actor)
+            writer.finish()
+    if isinstance(found, Refused):
+        return found
+    job, deduplicated = found
+    return Reply(200 if deduplicated else 201, {"deduplicated": deduplicated, "job": job_json(job)})
+
+
+def _check(connection: sqlite3.Connection, calls: Calls) -> None:
+    store = calls.store
+    if not isinstance(store, SqliteStore):
+        raise CannotJoin("Only a store on an SQLite file can be joined")
+    path = str(store.path)
+    if not connection.in_transaction:
+        raise CannotJoin("No transaction is open on this connection; begin one with BEGIN IMMEDIATE", path=path)
+    if not _is_same_file(connection, store.path):
+        raise CannotJoin(f"The connection is not one to {path}", path=path)
+    synchronous = connection.execute("PRAGMA synchronous").fetchone()[0]
+    if store.durability is Durability.FULL and synchronous < FULL:
+        raise NotDurable("The connection does not flush what it commits; set PRAGMA synchronous = FULL", path=path)
+
+
+def _is_same_file(connection: sqlite3.Connection, path: Path) -> bool:
+    opened = {name: file for _, name, file in connection.execute("PRAGMA database_list")}
+    return bool(opened["main"]) and Path(opened["main"]).samefile(path)
+
+
+@contextmanager
+def _plain_rows(connection: sqlite3.Connection) -> Iterator[None]:
+    """Rows as tuples of plain values, whatever the caller has made of them."""
+    rows, texts = connection.row_factory, connection.text_factory
+    connection.row_factory, connection.text_factory = None, str
+    try:
+        yield
+    finally:
+        connection.row_factory, connection.text_factory = rows, texts
+
+
+@contextmanager
+def _savepoint(connection: sqlite3.Connection) -> Iterator[None]:
+    """All of it or none of it, and the caller's own work untouched either way."""
+    connection.execute("SAVEPOINT pendula_jobs")
+    try:
+        yield
+    except BaseException as error:
+        # A full disk takes the whole transaction with it; then there is nothing to go back to.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK TO pendula_jobs")
+            connection.execute("RELEASE pendula_jobs")
+        if isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
+            raise StorageBusy("Another writer came first; roll the transaction back and begin again") from error
+        raise
+    connection.execute("RELEASE pendula_jobs")

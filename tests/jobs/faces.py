@@ -1,0 +1,161 @@
+"""The scheduler's two faces: the Python API and a server over HTTP, with the same methods, driven by the same cases."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from pendula.jobs.calls import Calls
+from pendula.jobs.client import RemoteScheduler
+from pendula.jobs.model import JobRefused, Policy
+from pendula.jobs.scheduler import Scheduler
+from pendula.jobs.store.sqlite import SqliteStore
+from pendula.kernel.time import format_utc
+from pendula.server.scheduler import room
+from pendula.server.settings import Settings
+from tests.jobs.stores import NOON
+from tests.server.living import LiveServer
+
+Reply = dict[str, Any]
+
+
+class Face(Protocol):
+    """What a case calls; `Scheduler` and `RemoteScheduler` are two of it."""
+
+    def enqueue(self, **members: Any) -> Reply: ...
+
+    def enqueue_batch(self, jobs: list[Any], *, atomic: bool = False) -> Reply: ...
+
+    def pull(self, **members: Any) -> Reply: ...
+
+    def ack(self, job_id: str, **members: Any) -> Reply: ...
+
+    def ack_batch(self, acks: list[Any]) -> Reply: ...
+
+    def fail(self, job_id: str, **members: Any) -> Reply: ...
+
+    def renew(self, job_id: str, **members: Any) -> Reply: ...
+
+    def release(self, job_id: str, **members: Any) -> Reply: ...
+
+    def cancel(self, job_id: str, **members: Any) -> Reply: ...
+
+    def requeue(self, job_id: str, **members: Any) -> Reply: ...
+
+    def show(self, job_id: str) -> Reply: ...
+
+    def list(self, **query: Any) -> Reply: ...
+
+    def history(self, job_id: str) -> Reply: ...
+
+    def audit(self, **query: Any) -> Reply: ...
+
+    def object(self, object_type: str, object_id: str) -> Reply: ...
+
+    def metrics(self, **query: Any) -> Reply: ...
+
+
+class Standing:
+    """A clock that moves only when a case moves it, so that both faces see the same times."""
+
+    def __init__(self) -> None:
+        self.now: int = NOON
+
+    def __call__(self) -> int:
+        return self.now
+
+    def pass_by(self, seconds: int) -> None:
+        self.now += seconds * 1_000_000
+
+    def text(self, seconds: int = 0) -> str:
+        return format_utc(self.now + seconds * 1_000_000)
+
+
+class Written:
+    """One face under a case: every call is made, and what came of it is written down."""
+
+    def __init__(self, face: Face, clock: Standing) -> None:
+        self.clock = clock
+        self.transcript: list[tuple[str, Any]] = []
+        self._face = face
+
+    def __call__(self, call: str, *arguments: Any, **members: Any) -> Any:
+        """The reply, or `(status, code)` of the refusal."""
+        try:
+            reply = getattr(self._face, call)(*arguments, **members)
+        except JobRefused as refused:
+            self.transcript.append((call, (refused.status, refused.code, refused.message, refused.refused.details)))
+            return refused.status, refused.code
+        self.transcript.append((call, reply))
+        return reply
+
+    def alike(self) -> bytes:
+        """The transcript without what differs by nature: tokens are drawn by lot, requests have ids over HTTP."""
+        return msgspec.json.encode(_without_luck(msgspec.to_builtins(self.transcript, str_keys=True)), order="sorted")
+
+
+Case = Callable[[Written], None]
+
+
+def _without_luck(value: Any) -> Any:
+    match value:
+        case dict():
+            return {
+                name: "token" if name == "lease_token" and inner else _without_luck(inner)
+                for name, inner in value.items()
+                if name != "request_id"
+            }
+        case list() | tuple():
+            return [_without_luck(inner) for inner in value]
+        case int() if not isinstance(value, bool):
+            return str(value)
+        case float():
+            return f"{value:g}"
+        case _:
+            return value
+
+
+@contextmanager
+def python(folder: Path, policy: Policy) -> Iterator[tuple[Face, Standing]]:
+    clock = Standing()
+    folder.mkdir(exist_ok=True)
+    with Scheduler(Calls(SqliteStore(folder / "jobs.db", durability=policy.durability), policy, clock)) as scheduler:
+        yield scheduler, clock
+
+
+@contextmanager
+def http(folder: Path, policy: Policy) -> Iterator[tuple[Face, Standing]]:
+    """A real server in this process, on a port of its own."""
+    clock = Standing()
+    with (
+        LiveServer(Settings(port=0, data=str(folder / "data")), [room(policy, clock=clock)]) as server,
+        RemoteScheduler(server.url) as client,
+    ):
+        yield client, clock
+
+
+FACES = {"python": python, "http": http}
+
+
+def at_once(threads: int, work: Callable[[int], None]) -> None:
+    """Do `work` in so many threads that begin together; the first trouble of one is the trouble of all."""
+    start = threading.Barrier(threads)
+    troubles: list[BaseException] = []
+
+    def run(number: int) -> None:
+        start.wait()
+        try:
+            work(number)
+        except BaseException as trouble:
+            troubles.append(trouble)
+
+    workers = [threading.Thread(target=run, args=(number,)) for number in range(threads)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    if troubles:
+        raise troubles[0]

@@ -1,0 +1,845 @@
+"""`pendula jobs`: the same on a store and on a server; one document, an exit code, one line for what is wrong."""
+
+import io
+import json
+import logging
+import os
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from msgspec import Struct
+from typer.testing import CliRunner
+
+from pendula.cli.commands.jobs import desk, looking
+from pendula.cli.program import run
+from pendula.jobs import Scheduler
+from pendula.jobs.checking import check
+from pendula.kernel.canonical import decode, encode
+from pendula.server import logs, serving
+from pendula.server.rooms import RoomSpec
+from pendula.server.scheduler import room
+from pendula.server.settings import LogFormat, LogLevel, Settings
+from pendula.server.tokens import TokenStore
+from tests.jobs.stores import NOON, Clock
+from tests.server.living import LiveServer, until
+
+DAY = 86_400
+
+
+class Finished(Struct, frozen=True):
+    """How one run of the program ended and what it said."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> Any:
+        """The one document on stdout; its bytes are canonical."""
+        data = self.out.removesuffix("\n").encode()
+        document = decode(data)
+        assert encode(document) == data
+        return document
+
+    @property
+    def error(self) -> Any:
+        """The one object on stderr."""
+        assert self.err.count("\n") == 1
+        return json.loads(self.err)["error"]
+
+
+Program = Callable[..., Finished]
+
+
+class Still(Clock):
+    """A clock that does not move by being read, so that store and server see the same times."""
+
+    def __call__(self) -> int:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Still:
+    still = Still()
+    monkeypatch.setattr(desk, "_user", lambda: "ada")
+    monkeypatch.setattr(desk, "WallClock", lambda: SimpleNamespace(now=still))
+    return still
+
+
+@pytest.fixture
+def pendula(monkeypatch: pytest.MonkeyPatch) -> Program:
+    """The program in this process, without the settings of whoever runs the tests."""
+    for name in [name for name in os.environ if name.startswith("PENDULA_")]:
+        monkeypatch.delenv(name)
+
+    def call(*arguments: object) -> Finished:
+        with CliRunner().isolation() as (out, err, _):
+            code = run([str(argument) for argument in arguments])
+            sys.stdout.flush()
+            sys.stderr.flush()
+            return Finished(code, out.getvalue().decode(), err.getvalue().decode())
+
+    return call
+
+
+@pytest.fixture
+def jobs(pendula: Program) -> Program:
+    return lambda *arguments: pendula("jobs", *arguments)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A store without jobs."""
+    Scheduler.open(tmp_path / "jobs.db").close()
+    return tmp_path / "jobs.db"
+
+
+@pytest.fixture
+def db(file: Path) -> tuple[str, str]:
+    return "--db", f"sqlite:///{file}"
+
+
+@pytest.fixture
+def served(file: Path, clock: Still, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: Program) -> Iterator[Any]:
+    """The store behind a server; who calls is admin."""
+    handlers = list(logging.getLogger().handlers)
+    logs.configure(LogFormat.JSON, LogLevel.INFO, io.StringIO())
+    _, secret = TokenStore(tmp_path / "data").new("ops", "admin")
+    monkeypatch.setenv("PENDULA_TOKEN", secret)
+    with LiveServer(Settings(port=0, data=str(tmp_path / "data")), (room(database=file, clock=clock),)) as server:
+        yield "--url", server.url
+    logging.getLogger().handlers[:] = handlers
+
+
+def damage(file: Path, statement: str) -> None:
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute(statement)
+
+
+# The same on both
+
+
+def story(jobs: Program, at: tuple[str, str], db: tuple[str, str], clock: Still, folder: Path) -> list[Any]:
+    """Every call of the command line once and more, and what it said."""
+    told: list[Any] = []
+
+    def tell(*arguments: object, on: tuple[str, str] = at) -> Any:
+        ended = jobs(*arguments, *on, "--json")
+        document = ended.document if ended.out else None
+        told.append((arguments[0], ended.code, _plain(document), _plain(ended.error) if ended.code else None))
+        return document
+
+    (folder / "batch.yaml").write_text(
+        "- {object_type: memory, object_id: b_1, action: decay, max_attempts: 1}\n"
+        "- {object_type: tree, action: decay}\n"
+    )
+    first = tell("enqueue", "memory", "mem_1", "verify", "--key", "k-1", "--correlation-id", "c")["job"]["job_id"]
+    tell("enqueue", "memory", "mem_1", "verify", "--key", "k-1")
+    tell("enqueue", "memory", "mem_2", "verify", "--key", "k-1")
+    tell("enqueue", "cognition", "cg_1", "revalidate", "--in", 3600, "--priority", "high", "--max-attempts", 5)
+    tell("enqueue", "tree", "t", "water", "--run-at", "soon")
+    tell("enqueue", "--batch", folder / "batch.yaml")
+    tell("enqueue", "--batch", folder / "batch.yaml", "--atomic")
+    page = tell("list", "--limit", 2)
+    tell("list", "--limit", 2, "--cursor", page["next_cursor"])
+    tell("list", "--status", "queued", "--object-type", "memory", "--action", "verify", "--queue", "default")
+    tell("list", "--limit", 0)
+    held = tell("pull", "--worker", "w", "--limit", 2, "--lease-sec", 30, "--action", "verify", "--action", "decay")[
+        "jobs"
+    ]
+    token = {job["job_id"]: ("--worker", "w", "--lease-token", job["lease_token"]) for job in held}
+    [poison] = [job["job_id"] for job in held if job["job_id"] != first]
+    tell("renew", first, *token[first], "--lease-sec", 60)
+    tell("renew", first, "--worker", "other", "--lease-token", "x")
+    tell("release", first, *token[first])
+    tell("fail", poison, *token[poison], "--error", "no evidence")
+    tell("list", "--status", "dead_letter")
+    tell("requeue", first)
+    tell("requeue", poison, "--reason", "again", "--run-at", clock.text(60))
+    tell("cancel", poison, "--reason", "enough")
+    [held] = tell("pull", "--worker", "w", "--now", clock.text(), "--object-type", "memory", "--queue", "default")[
+        "jobs"
+    ]
+    tell("fail", first, "--lease-token", held["lease_token"], "--error", "x", "--retry-delay-sec", "0.5")
+    clock.pass_by(10)
+    [held] = tell("pull", "--worker", "w", "--wait-ms", 0)["jobs"]
+    tell("ack", first, "--worker", "nobody")
+    done = ("--next-action-at", clock.text(DAY), "--next-action", "decay", "--outcome", "noop")
+    tell("ack", first, "--lease-token", held["lease_token"], *done, "--audit-event-id", "aud_x")
+    tell("ack", first, "--lease-token", held["lease_token"])
+    tell("show", first)
+    tell("show", "job_nope")
+    tell("history", first)
+    tell("history", "a/b")
+    tell("audit", "--limit", 3)
+    tell("audit", "--job", first, "--event-type", "scheduler_job", "--after", "aud_000000000002")
+    tell("audit", "--object-type", "memory", "--object-id", "mem_1")
+    tell("stats")
+    tell("stats", "--window-sec", 5)
+    tell("free-key", "k-1", "--reason", "x")
+    tell("audit", "verify", on=db)
+    clock.pass_by(31 * DAY)
+    tell("retain", on=db)
+    tell("enqueue", "memory", "mem_1", "verify", "--key", "k-1")
+    tell("free-key", "k-1", "--reason", "once more")
+    tell("free-key", "k-1", "--reason", "once more")
+    tell("enqueue", "memory", "mem_1", "verify", "--key", "k-1")
+    tell("check", on=db)
+    return told
+
+
+def _plain(value: Any) -> Any:
+    """Without what differs from run to run: tokens, and who asked how."""
+    match value:
+        case dict():
+            kept = {name: _plain(item) for name, item in value.items() if name not in ("actor", "metadata", "file")}
+            return {**kept, "lease_token": "…"} if kept.get("lease_token") else kept
+        case list():
+            return [_plain(item) for item in value]
+        case str():
+            return value.replace("requeued by ops", "requeued by ada")
+        case _:
+            return value
+
+
+@pytest.mark.req("JOB-API-14")
+@pytest.mark.req("JOB-API-5")
+def test_a_store_and_a_server_say_the_same(
+    jobs: Program, db: tuple[str, str], served: tuple[str, str], clock: Still, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    near_db = ("--db", f"sqlite:///{other / 'jobs.db'}")
+    assert jobs("init", *near_db).code == 0
+
+    far = story(jobs, served, db, clock, tmp_path)
+    clock.now = NOON
+    near = story(jobs, near_db, near_db, clock, tmp_path)
+
+    assert near == far
+    codes = [code for _, code, _, _ in near]
+    assert (codes.count(1), set(codes)) == (13, {0, 1})
+    assert near[-1] == ("check", 0, {"findings": [], "sound": True}, None)
+
+
+def test_a_permanent_failure_is_not_tried_again_and_an_object_can_be_left_without_a_next_time(
+    jobs: Program, db: tuple[str, str], file: Path
+) -> None:
+    first, second = (
+        jobs("enqueue", "memory", name, "verify", *db, "--json").document["job"]["job_id"] for name in ("a", "b")
+    )
+    jobs("pull", "--worker", "w", *db)
+
+    failed = jobs("fail", first, "--error", "x", "--permanent", *db)
+    with Scheduler.open(file) as scheduler:
+        scheduler.ack(second, result="succeeded", next_action_at="2999-01-01T00:00:00Z")
+    follow = jobs("list", "--object-id", "b", "--status", "queued", *db, "--json").document["jobs"][0]["job_id"]
+    jobs("pull", "--worker", "w", "--now", "2999-01-01T00:00:00Z", *db)
+    acked = jobs("ack", follow, "--no-next-action", *db, "--json").document
+
+    assert failed.out == f"{first} is failed after 1 of 3 attempts.\n"
+    assert (acked["object"]["next_action_at"], acked["followup_job_id"]) == (None, None)
+
+
+def test_the_trail_names_who_sat_at_the_terminal(jobs: Program, db: tuple[str, str], clock: Still) -> None:
+    jobs("enqueue", "memory", "mem_1", "verify", *db)
+
+    [event] = jobs("audit", *db, "--json").document["events"]
+
+    assert event["actor"] == {"type": "user", "id": "ada"}
+
+
+# Making, checking, copying
+
+
+@pytest.mark.req("JOB-STO-8")
+def test_init_makes_a_store_once(jobs: Program, tmp_path: Path) -> None:
+    at = ("--db", f"sqlite:///{tmp_path / 'new.db'}", "--json")
+
+    first, second = jobs("init", *at), jobs("init", *at)
+
+    assert first.document == {
+        "created": True,
+        "durability": "full",
+        "file": str(tmp_path / "new.db"),
+        "settings": {"journal_mode": "wal", "synchronous": 2},
+        "version": 1,
+    }
+    assert second.document == {**first.document, "created": False}
+    assert (first.code, second.code) == (0, 0)
+
+
+def test_an_address_with_three_slashes_is_from_here(
+    jobs: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    assert jobs("init", "--db", "sqlite:///here.db").out == "The store here.db is made, version 1.\n"
+    assert (tmp_path / "here.db").exists()
+
+
+@pytest.mark.req("JOB-STO-8")
+def test_a_store_of_a_newer_version_is_refused(jobs: Program, db: tuple[str, str], file: Path) -> None:
+    damage(file, "PRAGMA user_version = 99")
+
+    for name in ("init", "list", "check"):
+        ended = jobs(name, *db)
+        assert (ended.code, ended.out) == (3, "")
+        assert ended.err == "pendula: jobs.db has version 99; this Pendula knows 1. Use a newer one (newer_store)\n"
+
+
+@pytest.mark.req("JOB-STO-12")
+@pytest.mark.parametrize(
+    ("statement", "code"),
+    [
+        ("UPDATE jobs SET attempt = 9", "attempt_out_of_range"),
+        ("UPDATE jobs SET worker_id = 'w'", "lease_without_running"),
+        ("UPDATE counts SET n = n + 1", "counts_differ"),
+        ("UPDATE jobs SET run_at = run_at + 1", "trail_differs"),
+        ("DELETE FROM jobs", "job_lost"),
+        ("UPDATE audit SET body = replace(body, 'enqueued', 'forged')", "trail_broken"),
+        ("DELETE FROM audit", "job_without_trail"),
+    ],
+)
+def test_check_says_what_is_wrong(jobs: Program, db: tuple[str, str], file: Path, statement: str, code: str) -> None:
+    jobs("enqueue", "memory", "mem_1", "verify", *db)
+    damage(file, statement)
+
+    ended, seen = jobs("check", *db, "--json"), jobs("check", *db)
+
+    assert ended.code == seen.code == 1
+    assert code in {finding["code"] for finding in ended.document["findings"]}
+    assert ended.document["sound"] is False
+    assert ended.error["code"] == "store_faulty"
+    assert code[:12] in seen.out
+
+
+@pytest.mark.req("JOB-STO-12")
+def test_a_sound_store_is_said_to_be_sound(jobs: Program, db: tuple[str, str], file: Path) -> None:
+    assert jobs("check", *db) == Finished(0, f"{file} is sound.\n", "")
+
+
+@pytest.mark.req("JOB-STO-12")
+def test_a_backup_is_a_store_with_everything_in_it(jobs: Program, db: tuple[str, str], tmp_path: Path) -> None:
+    jobs("enqueue", "memory", "mem_1", "verify", *db)
+
+    ended = jobs("backup", tmp_path / "copy.db", *db, "--json")
+
+    copy = ("--db", f"sqlite:///{tmp_path / 'copy.db'}")
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.document["bytes"] == (tmp_path / "copy.db").stat().st_size
+    assert jobs("list", *copy, "--json").out == jobs("list", *db, "--json").out
+    assert jobs("check", *copy).code == 0
+    assert not (tmp_path / "copy.db.part").exists()
+
+
+@pytest.mark.req("JOB-STO-12")
+def test_a_backup_is_of_one_moment_however_much_is_written_meanwhile(
+    jobs: Program, db: tuple[str, str], file: Path, tmp_path: Path
+) -> None:
+    scheduler, writer = Scheduler.open(file), Scheduler.open(file)
+    many = [{"object_type": "memory", "object_id": f"m_{n}", "action": "verify"} for n in range(1000)]
+    scheduler.enqueue_batch(many)
+    steps = []
+
+    def write(done: int, pages: int) -> None:
+        steps.append(pages)
+        assert len(steps) < 100
+        writer.enqueue(object_type="memory", object_id=f"late_{len(steps)}", action="verify")
+
+    scheduler.calls.store.backup(tmp_path / "copy.db", write)  # type: ignore[attr-defined]
+    for one in (scheduler, writer):
+        one.close()
+    with Scheduler.open(tmp_path / "copy.db") as copy:
+        found = check(copy.calls.store)
+        number = copy.metrics()["jobs"]["queued"]
+
+    assert (found, number) == ([], 1000)
+
+
+def test_a_backup_takes_no_other_file_s_place(jobs: Program, db: tuple[str, str], tmp_path: Path) -> None:
+    (tmp_path / "there").write_text("mine")
+
+    ended = jobs("backup", tmp_path / "there", *db)
+
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err.endswith("is there already; name another file (backup_exists)\n")
+    assert (tmp_path / "there").read_text() == "mine"
+
+
+def test_a_backup_to_nowhere_is_a_broken_world(jobs: Program, db: tuple[str, str], tmp_path: Path) -> None:
+    ended = jobs("backup", tmp_path / "no" / "copy.db", *db)
+
+    assert (ended.code, ended.out, ended.err.count("\n")) == (3, "", 1)
+
+
+def test_retain_tells_what_is_gone(jobs: Program, db: tuple[str, str], clock: Still) -> None:
+    job = jobs("enqueue", "memory", "mem_1", "verify", *db, "--json").document["job"]["job_id"]
+    jobs("cancel", job, *db)
+    clock.pass_by(31 * DAY)
+
+    ended = jobs("retain", *db, "--json")
+
+    assert ended.document == {
+        "before": clock.text(-30 * DAY),
+        "removed": {"failed": 1, "succeeded": 0},
+        "steps": 1,
+        "total": 1,
+    }
+    assert jobs("list", *db).out == "There are no such jobs.\n"
+    assert jobs("check", *db).code == 0
+
+
+def test_the_settings_say_how_long_jobs_are_kept_and_dead_letters_are_asked_for(
+    jobs: Program, db: tuple[str, str], clock: Still, tmp_path: Path
+) -> None:
+    (tmp_path / "s.toml").write_text("retention_days = 1\ndefault_max_attempts = 1\n")
+    config = ("--config", tmp_path / "s.toml")
+    jobs("enqueue", "memory", "mem_1", "verify", *db, *config)
+    job = jobs("pull", "--worker", "w", *db, "--json").document["jobs"][0]["job_id"]
+    jobs("fail", job, "--error", "x", *db)
+    clock.pass_by(2 * DAY)
+
+    kept = jobs("retain", *db, *config, "--json").document["total"]
+    young = jobs("retain", "--dead-letters", *db, "--json").document["total"]
+    gone = jobs("retain", "--dead-letters", *db, *config, "--json").document["total"]
+
+    assert (kept, young, gone) == (0, 0, 1)
+
+
+# The trail
+
+
+def test_a_whole_trail_is_verified(jobs: Program, pendula: Program, db: tuple[str, str]) -> None:
+    jobs("enqueue", "memory", "mem_1", "verify", *db)
+    jobs("pull", "--worker", "w", *db)
+
+    verified, replayed = jobs("audit", "verify", *db, "--json"), pendula("replay", *db, "--json")
+
+    assert verified.document == {"events": 2, "findings": [], "jobs": 1, "verified": True}
+    assert replayed.document == {"room": "jobs", **verified.document}
+    assert (verified.code, replayed.code) == (0, 0)
+    assert pendula("replay", *db).out == "The trail is whole: 2 events tell of 1 jobs, and all is as they tell.\n"
+
+
+@pytest.mark.req("JOB-AUD-4")
+@pytest.mark.req("JOB-AUD-3")
+@pytest.mark.parametrize(
+    ("statement", "where"),
+    [
+        ("UPDATE jobs SET status = 'succeeded' WHERE seq = 1", "job_000000000001"),
+        ("UPDATE audit SET body = replace(body, 'mem_1', 'mem_2') WHERE n = 1", "event 1"),
+        ("DELETE FROM audit WHERE n = 1", "event 2"),
+    ],
+)
+def test_a_tampered_store_does_not_replay(
+    jobs: Program, pendula: Program, db: tuple[str, str], file: Path, statement: str, where: str
+) -> None:
+    jobs("enqueue", "memory", "mem_1", "verify", *db)
+    jobs("enqueue", "memory", "mem_2", "verify", *db)
+    damage(file, statement)
+
+    verified, replayed = jobs("audit", "verify", *db, "--json"), pendula("replay", *db, "--json")
+
+    assert verified.code == replayed.code == 1
+    assert verified.document["findings"][0]["where"] == where
+    assert replayed.document == {"room": "jobs", **verified.document}
+    assert (verified.error["code"], replayed.error["code"]) == ("trail_broken", "replay_differs")
+    assert "does not tell what the store holds" in pendula("replay", *db).err
+
+
+# Stores that are none
+
+
+def wrong_stores(folder: Path) -> dict[str, Path]:
+    made = {name: folder / name for name in ("none.db", "directory", "text.db", "empty.db", "other.db", "no/where.db")}
+    made["directory"].mkdir()
+    made["text.db"].write_text("no database at all, but long enough to be taken for one " * 20)
+    made["empty.db"].touch()
+    damage(made["other.db"], "CREATE TABLE stamps (n)")
+    return made
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("none.db", "There is no store {0}; make it with: pendula jobs init --db sqlite:///{0}"),
+        ("directory", "{0} is a directory, not a store of jobs"),
+        ("text.db", "{0} is no store of jobs"),
+        ("empty.db", "{0} is no store of jobs"),
+        ("other.db", "{0} is no store of jobs"),
+    ],
+)
+@pytest.mark.parametrize(
+    "command", [("list",), ("check",), ("enqueue", "memory", "m", "verify"), ("backup", "x.db"), ("serve",), ("stats",)]
+)
+def test_what_is_no_store_is_told_in_one_line(
+    command: tuple[str, ...], name: str, said: str, jobs: Program, tmp_path: Path
+) -> None:
+    path = wrong_stores(tmp_path)[name]
+    before = sorted(tmp_path.iterdir())
+
+    ended = jobs(*command, "--db", f"sqlite:///{path}")
+
+    assert ended == Finished(3, "", f"pendula: {said.format(path)} (no_store)\n")
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "code"), [("directory", 3), ("text.db", 3), ("other.db", 3), ("no/where.db", 3), ("empty.db", 0)]
+)
+def test_init_spoils_nobody_else_s_file(name: str, code: int, jobs: Program, tmp_path: Path) -> None:
+    path = wrong_stores(tmp_path)[name]
+    before = path.read_bytes() if path.is_file() else None
+
+    ended = jobs("init", "--db", f"sqlite:///{path}")
+
+    assert (ended.code, ended.err.count("\n")) == (code, 1 if code else 0)
+    assert code == 0 or before is None or path.read_bytes() == before
+
+
+def test_a_store_that_may_not_be_written_is_told_in_one_line(
+    jobs: Program, db: tuple[str, str], file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file.chmod(stat.S_IRUSR)
+    # The permissions of a file do not bind root, who may run the tests.
+    allowed = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: path != file and allowed(path, mode))
+
+    ended = jobs("list", *db)
+
+    assert ended == Finished(3, "", f"pendula: {file} cannot be read and written: Permission denied (no_store)\n")
+
+
+def test_a_damaged_file_is_a_broken_world_not_a_defect(jobs: Program, db: tuple[str, str], file: Path) -> None:
+    jobs("enqueue", "memory", "mem_1", "verify", *db)
+    data = bytearray(file.read_bytes())
+    data[4096:] = b"\xff" * (len(data) - 4096)
+    file.write_bytes(data)
+
+    for command in (("list",), ("check",), ("enqueue", "memory", "m", "decay")):
+        ended = jobs(*command, *db)
+        assert (ended.code, ended.out) == (3, "")
+        assert ended.err.endswith("(store_unusable)\n")
+
+
+LATER = "PostgreSQL comes with a later version; this one keeps jobs in a file: --db sqlite:///jobs.db (store_to_come)"
+NO_ADDRESS = "is no address of a store; write sqlite:///jobs.db, or sqlite:////srv/jobs.db (wrong_usage)"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["--db", "postgresql://u:secret@h/d"], 1, LATER),
+        (["--db", "postgres://h/d"], 1, LATER),
+        (["--db", "mysql://u:secret@h/d"], 2, f"mysql:… {NO_ADDRESS}"),
+        (["--db", "jobs.db"], 2, f"'jobs.db' {NO_ADDRESS}"),
+        (["--db", "sqlite:///"], 2, f"sqlite:… {NO_ADDRESS}"),
+        (["--db", "sqlite:///:memory:"], 2, f"sqlite:… {NO_ADDRESS}"),
+        ([], 2, "Say which jobs: --db sqlite:///jobs.db or --url http://127.0.0.1:8765 (wrong_usage)"),
+        (["--db", "a", "--url", "b"], 2, "--db is a store, --url a server; give one of them (wrong_usage)"),
+        (["--url", "x"], 2, "'x' is no address of a server; write http://127.0.0.1:8765 (wrong_usage)"),
+        (["--url", "x", "--config", "x"], 2, "--config is for --db; a server has its own settings (wrong_usage)"),
+        (["--db", "x", "--token-file", "x"], 2, "--token-file is for --url; a store needs no token (wrong_usage)"),
+    ],
+)
+def test_addresses_that_lead_nowhere(arguments: list[str], code: int, said: str, jobs: Program) -> None:
+    assert jobs("list", *arguments) == Finished(code, "", f"pendula: {said}\n")
+
+
+@pytest.mark.parametrize(
+    "command", [("init",), ("check",), ("backup", "x"), ("retain",), ("audit", "verify"), ("serve",)]
+)
+def test_what_works_on_the_store_itself_says_so(command: tuple[str, ...], jobs: Program) -> None:
+    ended = jobs(*command, "--url", "http://127.0.0.1:1")
+
+    assert ended.code == 2
+    assert ended.err.startswith("pendula: This works on the store itself: give it with --db")
+
+
+# Wrong usage and what is refused
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["enqueue"], 2, "Say what is to be done: TYPE ID ACTION, or --batch FILE"),
+        (["enqueue", "memory", "m", "verify", "--in", "5", "--run-at", "x"], 2, "--run-at and --in both say when"),
+        (["enqueue", "memory", "m", "verify", "--batch", "x"], 2, "With --batch everything about the jobs is"),
+        (["enqueue", "memory", "m", "verify", "--atomic"], 2, "--atomic is for --batch"),
+        (["enqueue", "--batch", "no-such.yaml"], 1, "no-such.yaml: $: the file cannot be read"),
+        (["enqueue", "memory", "m\udcff", "verify"], 2, "object-id is no UTF-8 text"),
+        (["show", "\udcff"], 2, "job is no UTF-8 text"),
+        (["pull"], 2, "Missing option '--worker'"),
+        (["pull", "--worker", "a b"], 1, "worker_id: invalid worker id, allowed: 1 to 128 of letters"),
+        (["ack", "job_1", "--no-next-action", "--next-action-at", "x"], 2, "contradict each other"),
+        (["fail", "job_1", "--error", "x", "--retry-delay-sec", "soon"], 2, "--retry-delay-sec: 'soon' is no number"),
+        (["fail", "job_1", "--error", "x"], 1, "no job job_1 (job_not_found)"),
+        (["stats", "--watch", "--json"], 2, "--watch is for people"),
+        (["stats", "--count", "2"], 2, "--count is for --watch"),
+        (["retain", "--days", "0"], 2, "Invalid value for '--days'"),
+        (["worker"], 2, "Missing option '--handlers'"),
+        (["worker", "--handlers", "no.such.module"], 2, "There is no module no"),
+        (["worker", "--handlers", "json"], 2, "json has no handlers"),
+        (["list", "--status", "lost"], 1, "status: invalid enum, allowed: queued, running"),
+        (["enqueue", "tree", "t", "water"], 1, "2 fields are invalid: object_type: invalid enum, allowed: mem"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_one_line_with_its_exit_code(
+    arguments: list[str], code: int, said: str, jobs: Program, db: tuple[str, str]
+) -> None:
+    ended = jobs(*arguments, *db)
+
+    assert (ended.code, ended.out, ended.err.count("\n")) == (code, "", 1)
+    assert said in ended.err
+
+
+def test_options_before_verify_are_not_taken_for_its_own(jobs: Program, db: tuple[str, str]) -> None:
+    ended = jobs("audit", *db, "verify")
+
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith("pendula: Options of verify come after it")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"), [("{}", "at least one"), ("[]", "at least one"), ("- [", "yaml"), ("x: 1", "list")]
+)
+def test_a_batch_that_is_none_is_refused_with_its_place(
+    text: str, said: str, jobs: Program, db: tuple[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "batch.yaml").write_text(text)
+
+    ended = jobs("enqueue", "--batch", tmp_path / "batch.yaml", *db)
+
+    assert ended.code == 1
+    assert said in ended.err.lower()
+
+
+def test_a_large_batch_goes_in_parts(jobs: Program, db: tuple[str, str], tmp_path: Path) -> None:
+    many = [{"object_type": "memory", "object_id": f"m_{n}", "action": "verify"} for n in range(1001)]
+    (tmp_path / "batch.json").write_text(json.dumps({"jobs": many}))
+
+    atomic = jobs("enqueue", "--batch", tmp_path / "batch.json", "--atomic", *db)
+    ended = jobs("enqueue", "--batch", tmp_path / "batch.json", *db)
+    again = jobs("enqueue", "--batch", tmp_path / "batch.json", *db, "--json")
+
+    assert (atomic.code, "at most 1000 jobs" in atomic.err) == (2, True)
+    assert ended.out == "1001 stored, 0 there already, 0 refused.\n"
+    assert len(again.document["results"]) == 1001
+
+
+def test_faults_of_the_settings_are_told_line_by_line(jobs: Program, db: tuple[str, str], tmp_path: Path) -> None:
+    file = tmp_path / "s.toml"
+    file.write_text('lease_sec = 0\nobject_types = ["Tree"]\n')
+
+    ended = jobs("list", *db, "--config", file)
+
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err.splitlines()[0] == f"{file}:1:1: $.lease_sec: 0 is out of range; allowed: from 1 to 43200"
+    assert len(ended.err.splitlines()) == 2
+
+
+def test_words_of_the_settings_are_words_of_the_command_line(
+    jobs: Program, db: tuple[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "s.yaml").write_text("object_types: [tree]\nactions: [water]\n")
+
+    ended = jobs("enqueue", "tree", "t_1", "water", *db, "--config", tmp_path / "s.yaml", "--json")
+
+    assert (ended.code, ended.document["job"]["action"]) == (0, "water")
+
+
+# What people see
+
+
+def test_people_see_sentences_and_tables(jobs: Program, db: tuple[str, str], clock: Still) -> None:
+    assert "job_000000000001 is queued: verify memory mem_1" in jobs("enqueue", "memory", "mem_1", "verify", *db).out
+    assert "was there already" in jobs("enqueue", "memory", "mem_1", "verify", *db, "--run-at", clock.text()).out
+    assert "job_000000000001   queued" in jobs("list", *db).out
+    pulled = jobs("pull", "--worker", "w", *db).out
+    token = next(line.split()[-1] for line in pulled.splitlines() if line.startswith("lease token"))
+    assert jobs("pull", "--worker", "w", *db).out == "Nothing is due.\n"
+    assert "The lease of" in jobs("renew", "job_000000000001", "--worker", "w", "--lease-token", token, *db).out
+    assert "is tried again at" in jobs("fail", "job_000000000001", "--lease-token", token, "--error", "oh", *db).out
+    clock.pass_by(120)
+    jobs("pull", "--worker", "w", *db)
+    assert "is succeeded." in jobs("ack", "job_000000000001", *db).out
+    assert "oh" in jobs("history", "job_000000000001", *db).out
+    shown = jobs("show", "job_000000000001", *db).out
+    assert "last error" in shown
+    assert "lease token" not in shown
+    assert "aud_000000000001" in jobs("audit", *db).out
+    assert "--after aud_000000000002" in jobs("audit", "--limit", 2, *db).out
+    stats = jobs("stats", *db).out
+    assert "success rate    100 %" in stats
+    assert "retry rate      50 %" in stats
+
+
+class Enough:
+    """A sleep that does something meanwhile, and is interrupted in the end."""
+
+    def __init__(self, *steps: Callable[[], object]) -> None:
+        self._steps = list(steps)
+        self.slept: list[int] = []
+
+    def __call__(self, seconds: int) -> None:
+        self.slept.append(seconds)
+        if not self._steps:
+            raise KeyboardInterrupt
+        self._steps.pop(0)()
+
+
+def test_watching_looks_again_until_it_is_interrupted(
+    jobs: Program, db: tuple[str, str], file: Path, clock: Still, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def enqueue() -> None:
+        with Scheduler.open(file) as scheduler:
+            scheduler.defer("memory", "mem_1", "verify", run_at="2999-01-01T00:00:00Z")
+
+    sleep = Enough(enqueue)
+    monkeypatch.setattr(looking, "sleep", sleep)
+
+    ended = jobs("stats", "--watch", "--interval", 7, *db)
+
+    assert (ended.code, sleep.slept) == (0, [7, 7])
+    lines = ended.err.splitlines()
+    assert [line.split("; ")[1].split(",")[0] for line in lines] == ["0 queued", "1 queued"]
+    assert "+1" in ended.out
+
+
+def test_watching_ends_after_so_many_looks(jobs: Program, db: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(looking, "sleep", Enough(lambda: None, lambda: None))
+
+    ended = jobs("stats", "--watch", "--count", 3, *db)
+
+    assert (ended.code, len(ended.err.splitlines())) == (0, 3)
+
+
+# Workers and servers
+
+HANDLERS = """
+from pendula.jobs.handlers import Done, handler
+
+@handler("memory", "verify")
+def verify(context):
+    return Done(outcome="noop")
+
+@handler("memory", "decay")
+def decay(context):
+    raise RuntimeError("withered")
+"""
+
+
+@pytest.fixture
+def handlers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A module of handlers in the present directory, with a name that no other test uses."""
+    name = f"upkeep_{tmp_path.name}"
+    (tmp_path / f"{name}.py").write_text(HANDLERS)
+    monkeypatch.chdir(tmp_path)
+    yield name
+    sys.modules.pop(name, None)
+
+
+@pytest.mark.req("JOB-WRK-10")
+@pytest.mark.parametrize("far", [False, True], ids=["store", "server"])
+def test_a_worker_does_one_round_and_tells_what_it_did(
+    far: bool, jobs: Program, db: tuple[str, str], handlers: str, request: pytest.FixtureRequest
+) -> None:
+    at = request.getfixturevalue("served") if far else db
+    for number, action in enumerate(["verify", "decay", "archive"]):
+        jobs("enqueue", "memory", f"mem_{number}", action, *at)
+
+    ended = jobs("worker", "--handlers", handlers, "--once", "--concurrency", 3, "--worker", "w-1", *at, "--json")
+
+    assert ended.code == 0
+    assert ended.document == {"dropped": 0, "failed": 2, "released": 0, "succeeded": 1, "taken": 3, "worker_id": "w-1"}
+    statuses = {job["action"]: job["status"] for job in jobs("list", *at, "--json").document["jobs"]}
+    assert statuses == {"verify": "succeeded", "decay": "queued", "archive": "failed"}
+    assert jobs("check", *db).code == 0
+
+
+@pytest.mark.req("JOB-WRK-10")
+def test_a_worker_ends_after_so_many_jobs(jobs: Program, db: tuple[str, str], handlers: str) -> None:
+    for number in range(3):
+        jobs("enqueue", "memory", f"mem_{number}", "verify", *db)
+
+    ended = jobs("worker", "--handlers", handlers, "--max-jobs", 2, "--interval", 0.05, *db)
+
+    assert ended.code == 0
+    assert "taken      2" in ended.out
+
+
+def test_a_worker_on_a_store_sends_alerts_and_enqueues_what_recurs(
+    jobs: Program, db: tuple[str, str], handlers: str, tmp_path: Path
+) -> None:
+    (tmp_path / "s.toml").write_text(
+        '[[recurring]]\nname = "yearly"\ncron = "@yearly"\nobject_type = "memory"\n'
+        'object_id = "all"\naction = "verify"\n'
+    )
+    jobs("enqueue", "memory", "mem_1", "decay", "--max-attempts", 1, *db)
+
+    ended = jobs("worker", "--handlers", handlers, "--once", "--config", tmp_path / "s.toml", *db)
+
+    listed = jobs("list", "--object-id", "all", *db, "--json").document["jobs"]
+    assert ended.code == 0
+    assert [job["status"] for job in listed] == ["queued"]
+    assert '"alert":"job.dead_letter"' in ended.err
+
+
+def test_a_worker_without_a_server_cannot_do_one_round(jobs: Program, handlers: str) -> None:
+    ended = jobs("worker", "--handlers", handlers, "--once", "--url", "http://127.0.0.1:1")
+
+    assert ended.code == 3
+    assert ended.err.endswith("(server_unreachable)\n")
+
+
+def test_serve_hands_the_store_and_the_settings_to_the_server(
+    jobs: Program, db: tuple[str, str], file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Any] = []
+
+    def serve(settings: Settings, rooms: tuple[RoomSpec, ...], on_ready: Callable[[str], None]) -> None:
+        seen.append((settings, rooms))
+        on_ready("http://127.0.0.1:1")
+
+    monkeypatch.setattr(serving, "serve", serve)
+    monkeypatch.setenv("PENDULA_TOKEN", "for-calls")
+    (tmp_path / "s.toml").write_text("lease_sec = 7\n")
+    ended = jobs("serve", "--port", 0, "--data", tmp_path / "data", "--config", tmp_path / "s.toml", *db, "--json")
+
+    [(settings, [spec])] = seen
+    assert ended.document == {"address": "http://127.0.0.1:1", "data": str(tmp_path / "data"), "file": str(file)}
+    assert (settings.port, spec.name) == (0, "jobs")
+    assert (settings.jobs_database, settings.jobs_settings) == (str(file), str(tmp_path / "s.toml"))
+    assert (spec.service.keywords["database"], spec.service.keywords["policy"].lease_sec) == (file, 7)
+
+
+@pytest.mark.req("JOB-API-14")
+def test_a_real_server_answers_and_stops_with_0(jobs: Program, db: tuple[str, str], tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "pendula", "jobs", "serve", "--port", "0", "--data", str(tmp_path / "data"), *db]
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("PENDULA_")}
+    with subprocess.Popen([*command, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environ) as process:
+        try:
+            assert process.stdout is not None
+            at = ("--url", json.loads(process.stdout.readline())["address"])
+            until(lambda: jobs("stats", *at).code == 0)
+            far = jobs("enqueue", "memory", "mem_1", "verify", *at, "--json")
+            refused = jobs("free-key", "k", "--reason", "x", *at, "--json")
+            near = jobs("list", *db, "--json")
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=30)
+        finally:
+            process.kill()
+
+    assert (far.code, process.returncode) == (0, 0)
+    assert near.document["jobs"] == [far.document["job"]]
+    assert (refused.code, refused.error["code"]) == (1, "forbidden")

@@ -1,0 +1,512 @@
+"""The scheduler over HTTP has the methods, replies and errors of the one in the process, and keeps its connections."""
+
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from inspect import getmembers, isfunction, signature
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import Struct
+
+from pendula.jobs import JobRefused, Scheduler
+from pendula.jobs.client import (
+    CallRefused,
+    NotAScheduler,
+    RemoteScheduler,
+    ServerTrouble,
+    ServerUnreachable,
+    TokenUnusable,
+    token_from,
+)
+from pendula.jobs.leases import is_rate_limit
+from pendula.jobs.model import StorageBusy
+from pendula.jobs.worker import Client
+from pendula.kernel.errors import InputRefused, WrongUsage
+from pendula.server.scheduler import room
+from pendula.server.settings import Settings
+from tests.jobs.stores import Clock, opened
+from tests.server.living import LiveServer, until
+
+JOB_ID = "job_000000000001"
+JOB = {"object_type": "memory", "object_id": "mem_1", "action": "verify"}
+
+
+class Heard(Struct, frozen=True):
+    """One request, and on which connection it came."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: Any
+    connection: int
+
+
+class Scripted:
+    """A server that answers as it is told: status, body, and whether it then hangs up."""
+
+    def __init__(self) -> None:
+        self.heard: list[Heard] = []
+        self.answers: list[tuple[int, bytes, bool]] = []
+        self.silent = threading.Event()
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def _answer(self) -> None:
+                data = self.rfile.read(int(self.headers.get("content-length") or 0))
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                body = json.loads(data) if data else None
+                outer.heard.append(Heard(self.command, self.path, headers, body, self.client_address[1]))
+                status, reply, close = outer.answers.pop(0)
+                if status == 0:
+                    outer.silent.wait(20)
+                    self.close_connection = True
+                    return
+                self.send_response(status)
+                self.send_header("content-length", str(len(reply)))
+                self.end_headers()
+                self.wfile.write(reply)
+                # Hung up without a word: the client cannot know before it looks.
+                self.close_connection = close
+
+            do_GET = _answer
+            do_POST = _answer
+
+            def log_message(self, *_: object) -> None:
+                """Nobody reads it."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
+        self._thread.start()
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def says(self, status: int, body: Any = None, *, close: bool = False) -> None:
+        data = body if isinstance(body, bytes) else json.dumps({} if body is None else body).encode()
+        self.answers.append((status, data, close))
+
+    def close(self) -> None:
+        self.silent.set()
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+@pytest.fixture
+def server() -> Iterator[Scripted]:
+    scripted = Scripted()
+    yield scripted
+    scripted.close()
+
+
+@pytest.fixture
+def remote(server: Scripted) -> Iterator[RemoteScheduler]:
+    with RemoteScheduler(server.url, timeout=10) as scheduler:
+        yield scheduler
+
+
+def error(code: str, message: str = "no", **details: Any) -> dict[str, Any]:
+    return {"error": {"code": code, "message": message, "details": details}}
+
+
+def public(kind: type) -> dict[str, Any]:
+    return {
+        name: [(one.name, one.kind, one.default) for one in signature(method).parameters.values()]
+        for name, method in getmembers(kind, isfunction)
+        if not name.startswith("_")
+    }
+
+
+@pytest.mark.req("JOB-API-5")
+def test_every_method_of_the_scheduler_is_there_with_the_same_parameters() -> None:
+    near, far = public(Scheduler), public(RemoteScheduler)
+
+    assert {name: far.get(name) for name in near} == near
+
+
+def test_a_worker_can_use_it(remote: RemoteScheduler) -> None:
+    worker_sees: Client = remote
+
+    assert worker_sees is remote
+
+
+CALLS: list[tuple[Callable[[RemoteScheduler], Any], str, str, Any]] = [
+    (lambda it: it.enqueue(**JOB), "POST", "/scheduler/jobs", JOB),
+    (lambda it: it.enqueue_batch([JOB]), "POST", "/scheduler/jobs/batch", {"jobs": [JOB], "atomic": False}),
+    (lambda it: it.pull(worker_id="w"), "POST", "/scheduler/jobs/pull", {"worker_id": "w"}),
+    (lambda it: it.ack(JOB_ID, result="succeeded"), "POST", f"/scheduler/jobs/{JOB_ID}/ack", {"result": "succeeded"}),
+    (lambda it: it.ack_batch([{"job_id": "j"}]), "POST", "/scheduler/jobs/ack-batch", {"acks": [{"job_id": "j"}]}),
+    (
+        lambda it: it.fail(JOB_ID, error="x", retry_delay_sec=Decimal("1.5")),
+        "POST",
+        f"/scheduler/jobs/{JOB_ID}/fail",
+        {"error": "x", "retry_delay_sec": 1.5},
+    ),
+    (lambda it: it.renew(JOB_ID, lease_sec=5), "POST", f"/scheduler/jobs/{JOB_ID}/renew", {"lease_sec": 5}),
+    (lambda it: it.release(JOB_ID), "POST", f"/scheduler/jobs/{JOB_ID}/release", {}),
+    (lambda it: it.cancel(JOB_ID, reason="x"), "POST", f"/scheduler/jobs/{JOB_ID}/cancel", {"reason": "x"}),
+    (lambda it: it.requeue(JOB_ID), "POST", f"/scheduler/jobs/{JOB_ID}/requeue", {}),
+    (lambda it: it.free_key(reason="r"), "POST", "/scheduler/keys/free", {"reason": "r"}),
+    (lambda it: it.show(JOB_ID), "GET", f"/scheduler/jobs/{JOB_ID}", None),
+    (lambda it: it.list(status="queued", limit=5, cursor=None), "GET", "/scheduler/jobs?status=queued&limit=5", None),
+    (lambda it: it.history(JOB_ID), "GET", f"/scheduler/jobs/{JOB_ID}/history", None),
+    (lambda it: it.audit(object_id="a b"), "GET", "/scheduler/audit?object_id=a+b", None),
+    (lambda it: it.object("memory", "m/1"), "GET", "/scheduler/objects/memory/m%2F1", None),
+    (lambda it: it.object("memory", ".."), "GET", "/scheduler/objects/memory/%2E%2E", None),
+    (lambda it: it.metrics(window_sec=60), "GET", "/scheduler/metrics?window_sec=60", None),
+]  # fmt: skip
+
+
+@pytest.mark.req("JOB-API-1")
+@pytest.mark.parametrize(("call", "method", "path", "body"), CALLS, ids=[f"{row[1]} {row[2]}" for row in CALLS])
+def test_calls_go_to_the_paths_of_the_contract(
+    server: Scripted, remote: RemoteScheduler, call: Callable[[RemoteScheduler], Any], method: str, path: str, body: Any
+) -> None:
+    server.says(200, {"ok": True})
+
+    assert call(remote) == {"ok": True}
+    [heard] = server.heard
+    assert (heard.method, heard.path, heard.body) == (method, path, body)
+
+
+@pytest.mark.req("JOB-API-3")
+@pytest.mark.parametrize("job_id", ["pull", "..", "a/b", "", "job_1", "job_00000000 ?"])
+def test_what_cannot_be_the_id_of_a_job_leads_to_no_other_path(
+    server: Scripted, remote: RemoteScheduler, job_id: str
+) -> None:
+    for call in (remote.show, remote.history, remote.ack, remote.cancel):
+        with pytest.raises(JobRefused) as refused:
+            call(job_id)
+        assert (refused.value.code, refused.value.status, refused.value.details) == (
+            "job_not_found",
+            404,
+            {"job_id": job_id},
+        )
+    assert server.heard == []
+
+
+def test_defer_is_an_enqueue_and_gives_the_job(server: Scripted, remote: RemoteScheduler) -> None:
+    server.says(201, {"job": {"job_id": JOB_ID}})
+
+    job = remote.defer("memory", "mem_1", "verify", in_sec=60, priority="high")
+
+    assert job == {"job_id": JOB_ID}
+    assert server.heard[0].body["run_at"].endswith("Z")
+    assert server.heard[0].body["priority"] == "high"
+
+
+def test_a_server_under_a_path_is_found_there(server: Scripted) -> None:
+    server.says(200)
+    with RemoteScheduler(server.url + "/jobs/") as scheduler:
+        scheduler.show(JOB_ID)
+
+    assert server.heard[0].path == f"/jobs/scheduler/jobs/{JOB_ID}"
+
+
+def test_a_connection_is_used_again(server: Scripted, remote: RemoteScheduler) -> None:
+    for _ in range(3):
+        server.says(200)
+        remote.pull(worker_id="w")
+    server.says(409, error("lease_lost"))
+    with pytest.raises(JobRefused):
+        remote.ack(JOB_ID)
+
+    assert len({heard.connection for heard in server.heard}) == 1
+
+
+def test_a_connection_that_was_closed_meanwhile_is_not_used(server: Scripted, remote: RemoteScheduler) -> None:
+    server.says(200, close=True)
+    server.says(200)
+    remote.enqueue(**JOB)
+    # The end of the connection can be read: wait for it as the client would.
+    [kept] = remote._idle
+    kept.sock.recv(1, socket.MSG_PEEK)
+
+    remote.enqueue(**JOB)
+
+    assert len({heard.connection for heard in server.heard}) == 2
+
+
+class Dead:
+    """A kept connection that looks well and is not."""
+
+    def __init__(self) -> None:
+        self.sock, self._other = socket.socketpair()
+        self.timeout = 0.0
+
+    def request(self, *_: object) -> None:
+        raise ConnectionResetError(104, "Connection reset by peer")
+
+    def close(self) -> None:
+        self.sock.close()
+        self._other.close()
+
+
+def test_what_looks_is_asked_again_when_a_kept_connection_is_dead(server: Scripted, remote: RemoteScheduler) -> None:
+    server.says(200, {"ok": True})
+    remote._idle.append(Dead())  # type: ignore[arg-type]
+
+    assert remote.show(JOB_ID) == {"ok": True}
+
+
+@pytest.mark.req("JOB-API-4")
+def test_what_changes_something_is_never_sent_twice_unasked(server: Scripted, remote: RemoteScheduler) -> None:
+    remote._idle.append(Dead())  # type: ignore[arg-type]
+
+    with pytest.raises(ServerUnreachable, match="Connection reset by peer"):
+        remote.enqueue(**JOB)
+    assert server.heard == []
+
+
+def test_threads_have_connections_of_their_own(server: Scripted, remote: RemoteScheduler) -> None:
+    server.says(0)
+    server.says(200)
+
+    def wait_in_vain() -> None:
+        with pytest.raises(ServerUnreachable):
+            remote.pull(worker_id="w")
+
+    slow = threading.Thread(target=wait_in_vain)
+    slow.start()
+    until(lambda: bool(server.heard))
+    remote.renew(JOB_ID)
+    server.silent.set()
+    slow.join()
+
+    assert len({heard.connection for heard in server.heard}) == 2
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind", "code"),
+    [
+        (409, error("lease_lost", "gone", job_id=JOB_ID), JobRefused, "lease_lost"),
+        (422, error("validation_failed", "2 fields", fields=[]), JobRefused, "validation_failed"),
+        (401, error("unauthenticated"), CallRefused, "unauthenticated"),
+        (403, error("forbidden"), CallRefused, "forbidden"),
+        (413, error("body_too_large"), CallRefused, "body_too_large"),
+        (404, error("route_not_found", path="/x"), CallRefused, "route_not_found"),
+        (503, error("storage_busy"), StorageBusy, "storage_busy"),
+        (503, error("shutting_down"), ServerTrouble, "shutting_down"),
+        (500, error("internal"), ServerTrouble, "internal"),
+    ],
+)
+@pytest.mark.req("JOB-API-2")
+def test_errors_come_out_as_those_of_the_scheduler(
+    server: Scripted, remote: RemoteScheduler, status: int, body: Any, kind: type[Exception], code: str
+) -> None:
+    server.says(status, body)
+
+    with pytest.raises(kind) as raised:
+        remote.ack(JOB_ID, result="succeeded")
+
+    assert raised.value.code == code  # type: ignore[attr-defined]
+    assert raised.value.message == body["error"]["message"]  # type: ignore[attr-defined]
+    if kind is not StorageBusy:
+        assert raised.value.details == body["error"]["details"]  # type: ignore[attr-defined]
+        assert raised.value.status == status  # type: ignore[attr-defined]
+
+
+def test_a_full_waiting_room_means_later(server: Scripted, remote: RemoteScheduler) -> None:
+    server.says(429, error("rate_limited"))
+
+    with pytest.raises(CallRefused) as raised:
+        remote.pull(worker_id="w")
+
+    assert is_rate_limit(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("status", "body"), [(200, b"<html>"), (200, b"[]"), (404, b"no"), (302, b"{}"), (500, b'{"error": "x"}')]
+)
+def test_what_is_no_scheduler_is_said_to_be_none(
+    server: Scripted, remote: RemoteScheduler, status: int, body: bytes
+) -> None:
+    server.says(status, body)
+
+    with pytest.raises(NotAScheduler, match=rf"HTTP {status}"):
+        remote.show(JOB_ID)
+
+
+def test_nobody_there_is_one_sentence() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+
+    with RemoteScheduler(f"http://127.0.0.1:{port}") as scheduler, pytest.raises(ServerUnreachable) as raised:
+        scheduler.show(JOB_ID)
+
+    assert raised.value.message == f"The server at http://127.0.0.1:{port} cannot be reached: Connection refused"
+
+
+def test_a_server_that_does_not_answer_is_given_up(server: Scripted) -> None:
+    server.says(0)
+    with RemoteScheduler(server.url, timeout=0.05) as scheduler, pytest.raises(ServerUnreachable, match=r"within 0.05"):
+        scheduler.enqueue(**JOB)
+
+
+def test_a_pull_that_waits_is_given_its_time(server: Scripted) -> None:
+    server.says(0)
+    with (
+        RemoteScheduler(server.url, timeout=0.05) as scheduler,
+        pytest.raises(ServerUnreachable, match=r"within 0.1 s"),
+    ):
+        scheduler.pull(worker_id="w", wait_ms=50)
+
+
+def test_numbers_are_exact(server: Scripted, remote: RemoteScheduler) -> None:
+    server.says(200, b'{"job_success_rate": 0.1}')
+
+    assert remote.metrics() == {"job_success_rate": Decimal("0.1")}
+
+
+def test_what_cannot_be_sent_is_refused_here(remote: RemoteScheduler) -> None:
+    with pytest.raises(InputRefused, match="cannot be sent as JSON"):
+        remote.enqueue(object_id="\ud800")
+
+
+def test_a_closed_one_sends_nothing(remote: RemoteScheduler) -> None:
+    remote.close()
+
+    with pytest.raises(WrongUsage, match="closed"):
+        remote.show(JOB_ID)
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:8765", "ftp://x", "http://", "http://h:x", "http://h/?a=1", "http://h/#a"])
+def test_what_is_no_address_is_refused(url: str) -> None:
+    with pytest.raises(WrongUsage, match="is no address of a server"):
+        RemoteScheduler(url)
+
+
+def test_secrets_in_an_address_are_refused_and_not_repeated() -> None:
+    with pytest.raises(WrongUsage) as raised:
+        RemoteScheduler("http://ada:secret@h")
+
+    assert "secret" not in raised.value.message.replace("holds no secrets", "")
+
+
+def test_the_token_goes_into_the_header(server: Scripted) -> None:
+    server.says(200)
+    with RemoteScheduler(server.url, "pendula_abc") as scheduler:
+        scheduler.show(JOB_ID)
+
+    assert server.heard[0].headers["authorization"] == "Bearer pendula_abc"
+
+
+def test_the_token_comes_from_a_file_or_the_environment(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("from-file\n")
+    file.chmod(0o600)
+    environ = {"PENDULA_TOKEN": "from-environment"}
+
+    assert token_from(None, {}) is None
+    assert token_from(None, {"PENDULA_TOKEN": ""}) is None
+    assert token_from(None, environ) == "from-environment"
+    assert token_from(file, environ) == "from-file"
+
+
+@pytest.mark.parametrize(
+    ("text", "mode"), [("", 0o600), ("two words", 0o600), ("a\nb", 0o600), ("good", 0o640), (None, 0)]
+)
+def test_a_token_that_cannot_be_used_is_refused_unseen(text: str | None, mode: int, tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    if text is not None:
+        file.write_text(text)
+        file.chmod(mode)
+
+    with pytest.raises(TokenUnusable) as raised:
+        token_from(file, {})
+
+    assert not text or text not in raised.value.message
+
+
+def test_a_broken_token_in_the_environment_is_refused() -> None:
+    with pytest.raises(TokenUnusable, match="PENDULA_TOKEN"):
+        token_from(None, {"PENDULA_TOKEN": "a\nb"})
+
+
+@pytest.mark.req("JOB-API-5")
+def test_near_and_far_give_the_same_replies_and_the_same_refusals(tmp_path: Path) -> None:
+    near, clock = opened(tmp_path)
+    database = tmp_path / "far.db"
+    settings = Settings(port=0, data=str(tmp_path / "data"))
+    steady = Still(clock.now)
+    near.calls.clock = steady
+    with LiveServer(settings, (room(database=database, clock=steady),)) as server, RemoteScheduler(server.url) as far:
+        told = [[_story(scheduler, steady)] for scheduler in (near, far)]
+    near.close()
+
+    assert told[0] == told[1]
+
+
+class Still(Clock):
+    """A clock that does not move by being read, so that both sides see the same times."""
+
+    def __call__(self) -> int:
+        return self.now
+
+
+def _story(scheduler: Scheduler | RemoteScheduler, clock: Still) -> list[Any]:
+    """Everything once, and what came back; tokens, and who did it, apart."""
+    begun = clock.now
+    told: list[Any] = []
+
+    def tell(call: Callable[..., Any], *arguments: Any, **members: Any) -> Any:
+        try:
+            reply = call(*arguments, **members)
+        except JobRefused as refused:
+            told.append((refused.code, refused.status, refused.message, refused.details))
+            return None
+        told.append(_without(reply))
+        return reply
+
+    job = tell(scheduler.enqueue, **JOB)["job"]["job_id"]
+    tell(scheduler.enqueue, **JOB, idempotency_key="k", run_at=clock.text(60))
+    tell(scheduler.enqueue, object_type="x", run_at="now", priority=1)
+    tell(scheduler.enqueue_batch, [{**JOB, "object_id": "b"}, {"action": 1}])
+    tell(scheduler.enqueue_batch, [{"action": 1}], atomic=True)
+    tell(scheduler.list, limit=2)
+    tell(scheduler.list, limit=0, status="no")
+    [held] = tell(scheduler.pull, worker_id="w1", limit=1)["jobs"]
+    proof = {"worker_id": "w1", "lease_token": held["lease_token"]}
+    tell(scheduler.renew, job, **proof, lease_sec=90)
+    tell(scheduler.fail, job, **proof, error="x", retry_delay_sec=1.5)
+    tell(scheduler.fail, job, **proof, error="x")
+    clock.pass_by(10)
+    held = tell(scheduler.pull, worker_id="w1", limit=5)["jobs"]
+    proofs = {one["job_id"]: {"worker_id": "w1", "lease_token": one["lease_token"]} for one in held}
+    tell(scheduler.ack, job, **proofs[job], result="succeeded", next_action_at=clock.text(600))
+    tell(scheduler.ack, job, result="no")
+    other = next(one for one in proofs if one != job)
+    tell(scheduler.release, other, **proofs[other])
+    tell(scheduler.cancel, other, reason="enough")
+    tell(scheduler.requeue, other)
+    tell(scheduler.ack_batch, [{"job_id": other, "result": "succeeded"}, {}])
+    for look in (scheduler.show, scheduler.history):
+        tell(look, job)
+        tell(look, "job_nope")
+    tell(scheduler.object, "memory", "mem_1")
+    tell(scheduler.object, "memory", "a/b")
+    tell(scheduler.audit, limit=3)
+    tell(scheduler.audit, after="x")
+    tell(scheduler.metrics, window_sec=60)
+    tell(scheduler.metrics, window_sec=1)
+    clock.now = begun
+    return told
+
+
+def _without(value: Any) -> Any:
+    match value:
+        case dict():
+            return {
+                name: _without(item)
+                for name, item in value.items()
+                if name not in ("actor", "metadata") and not (name == "lease_token" and item)
+            }
+        case list():
+            return [_without(item) for item in value]
+        case _:
+            return value

@@ -1,0 +1,361 @@
+"""A settings file gives every parameter, or is refused with all its faults, each with its place."""
+
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pendula.documents import DocumentRefused, from_value
+from pendula.jobs import JobRefused, Policy
+from pendula.jobs.configuring import BESIDES, POLICY, Configured, Governance, Recurring, duration_us, load, read
+from pendula.jobs.model import AuditCheck, Durability, Priority, PullClock, PullOrder, RetryBase
+from pendula.jobs.toml_places import read_toml
+from pendula.kernel.errors import InputRefused
+from tests.jobs.stores import opened
+
+# Section 0.4 of the requirements: the name, its default, values at the edges of its range, values beyond them.
+TABLE: list[tuple[str, Any, list[Any], list[Any]]] = [
+    ("default_priority", "medium", ["low", "high"], ["urgent", 1, None]),
+    ("default_max_attempts", 3, [1, 100], [0, 101, "3", True]),
+    ("pull_default_limit", 100, [1, 1000], [0, 1001]),
+    ("pull_max_limit", 1000, [100, 10_000], [0, 10_001]),
+    ("lease_sec", 60, [1, 43_200], [0, 43_201, Decimal("1.5")]),
+    ("lease_expiry_retry_delay_sec", 0, [0, 86_400], [-1, 86_401]),
+    ("min_retry_gap_sec", 5, [0, 3600], [-1, 3601]),
+    ("retry_base", "run_at", ["now"], ["later"]),
+    ("pull_clock", "request", ["server"], ["client"]),
+    ("pull_order", "run_at", ["weighted"], ["fifo"]),
+    ("worker_interval_sec", 5, [Decimal("0.05"), 3600], [Decimal("0.04"), 3601, "5"]),
+    ("audit_event_check", "link", ["strict"], ["none"]),
+    ("auto_followup", True, [False], ["no", 1]),
+    ("one_running_per_object", False, [True], ["yes"]),
+    ("auto_verify_budget", 2, [0, 1000], [-1, 1001]),
+    ("uncertainty_ttl", "P7D", ["PT1S", "P2W"], ["7 days", "P1M", "P", "PT", 7]),
+    ("ontic_verify_limit", 1, [1, 10], [0, 11]),
+    ("min_evidence_count", 1, [1, 100], [0, 101]),
+    ("retention_days", 30, [1, 3650], [0, 3651]),
+    ("durability", "full", ["normal"], ["off"]),
+]
+
+
+def configured(**members: Any) -> Configured:
+    return read(from_value(members))
+
+
+def refused(**members: Any) -> list[tuple[str, str]]:
+    with pytest.raises(DocumentRefused) as told:
+        configured(**members)
+    return [(fault.path, fault.code) for fault in told.value.faults]
+
+
+def test_an_empty_file_gives_the_defaults() -> None:
+    assert configured() == Configured(Policy(), Decimal(5), Governance(2, 7 * 86_400_000_000, 1, 1), (), None)
+
+
+@pytest.mark.parametrize(("name", "default"), [row[:2] for row in TABLE])
+def test_the_default_of_the_table_is_the_default(name: str, default: Any) -> None:
+    assert configured(**{name: default}) == configured()
+
+
+@pytest.mark.parametrize(("name", "value"), [(row[0], value) for row in TABLE for value in row[2]])
+def test_values_at_the_edges_are_taken(name: str, value: Any) -> None:
+    found = configured(**{name: value})
+
+    assert (found == configured()) is (value == {row[0]: row[1] for row in TABLE}[name])
+
+
+@pytest.mark.parametrize(("name", "value"), [(row[0], value) for row in TABLE for value in row[3]])
+def test_values_beyond_the_edges_are_refused_by_name(name: str, value: Any) -> None:
+    assert [path for path, _ in refused(**{name: value})] == [f"$.{name}"]
+
+
+def test_every_parameter_of_the_policy_can_be_set() -> None:
+    assert {row[0] for row in TABLE} | {"retry_jitter", "head_start_sec"} >= set(POLICY)
+    assert set(POLICY) | set(BESIDES) >= {row[0] for row in TABLE}
+
+
+SETTINGS: dict[str, Any] = {
+    "default_priority": "high",
+    "default_max_attempts": 5,
+    "pull_default_limit": 50,
+    "pull_max_limit": 500,
+    "lease_sec": 30,
+    "lease_expiry_retry_delay_sec": 10,
+    "min_retry_gap_sec": 1,
+    "retry_jitter": False,
+    "retry_base": "now",
+    "pull_clock": "server",
+    "pull_order": "weighted",
+    "head_start_sec": {"high": 600, "low": 5},
+    "audit_event_check": "strict",
+    "auto_followup": False,
+    "one_running_per_object": True,
+    "retention_days": 7,
+    "durability": "normal",
+    "worker_interval_sec": 0.5,
+    "auto_verify_budget": 0,
+    "uncertainty_ttl": "P1DT12H",
+    "ontic_verify_limit": 2,
+    "min_evidence_count": 3,
+    "object_types": ["invoice"],
+    "actions": ["re-index"],
+    "recurring": [
+        {"name": "nightly", "cron": "0 3 * * *", "object_type": "invoice", "object_id": "all", "action": "re-index"},
+        {
+            "name": "weekly",
+            "cron": "@weekly",
+            "object_type": "memory",
+            "object_id": "mem_1",
+            "action": "decay",
+            "priority": "low",
+            "max_attempts": 1,
+            "queue": "slow",
+        },
+    ],
+    "alerts": {"webhook": "https://alerts.example/hook"},
+}
+
+TOML = """
+default_priority = "high"
+default_max_attempts = 5
+pull_default_limit = 50
+pull_max_limit = 500
+lease_sec = 30
+lease_expiry_retry_delay_sec = 10
+min_retry_gap_sec = 1
+retry_jitter = false
+retry_base = "now"
+pull_clock = "server"
+pull_order = "weighted"
+head_start_sec = { high = 600, low = 5 }
+audit_event_check = "strict"
+auto_followup = false
+one_running_per_object = true
+retention_days = 7
+durability = "normal"
+worker_interval_sec = 0.5
+auto_verify_budget = 0
+uncertainty_ttl = "P1DT12H"
+ontic_verify_limit = 2
+min_evidence_count = 3
+object_types = ["invoice"]
+actions = ["re-index"]
+
+[alerts]
+webhook = "https://alerts.example/hook"
+
+[[recurring]]
+name = "nightly"
+cron = "0 3 * * *"
+object_type = "invoice"
+object_id = "all"
+action = "re-index"
+
+[[recurring]]
+name = "weekly"
+cron = "@weekly"
+object_type = "memory"
+object_id = "mem_1"
+action = "decay"
+priority = "low"
+max_attempts = 1
+queue = "slow"
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("s.json", json.dumps(SETTINGS)),
+        ("s.yaml", yaml.safe_dump(SETTINGS)),
+        ("s.yml", yaml.safe_dump(SETTINGS)),
+        ("s.TOML", TOML),
+    ],
+)
+def test_toml_yaml_and_json_say_the_same(name: str, text: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text)
+
+    found = load(tmp_path / name)
+
+    policy = found.policy
+    assert policy.vocabulary.object_types == ("memory", "experience", "cognition", "invoice")
+    assert policy.vocabulary.actions[-2:] == ("reinstate-check", "re-index")
+    assert policy == Policy(
+        policy.vocabulary, Priority.HIGH, 5, 50, 500, 30, 10, 1, False, RetryBase.NOW, PullClock.SERVER,
+        PullOrder.WEIGHTED, (600, 60, 5), AuditCheck.STRICT, False, True, 7, Durability.NORMAL,
+    )  # fmt: skip
+    assert found.worker_interval_sec == Decimal("0.5")
+    assert found.governance == Governance(0, 36 * 3_600_000_000, 2, 3)
+    assert found.recurring == (
+        Recurring("nightly", "0 3 * * *", "invoice", "all", "re-index"),
+        Recurring("weekly", "@weekly", "memory", "mem_1", "decay", Priority.LOW, 1, "slow"),
+    )
+    assert found.alert_webhook == "https://alerts.example/hook"
+
+
+def test_added_words_reach_the_refusals_of_the_scheduler(tmp_path: Path) -> None:
+    found = configured(object_types=["invoice"], actions=["re-index"])
+    scheduler, _ = opened(tmp_path, found.policy)
+
+    stored = scheduler.enqueue(object_type="invoice", object_id="i_1", action="re-index")
+    with pytest.raises(JobRefused) as told:
+        scheduler.enqueue(object_type="invoise", object_id="i_1", action="re-index")
+    scheduler.close()
+
+    assert stored["job"]["object_type"] == "invoice"
+    assert told.value.fields[0]["allowed"] == ["memory", "experience", "cognition", "invoice"]
+
+
+WRONG_TOML = """lease_sec = 0
+leese_sec = 5
+
+pull_default_limit = 200
+pull_max_limit = 100
+actions = [
+  "decay",
+  "Big Word",
+]
+object_types = ["persona"]
+
+[alerts]
+webhook = "ftp://x"
+
+[[recurring]]
+name = "a"
+cron = "61 * * * *"
+object_type = "memory"
+object_id = " x"
+action = "verfy"
+[[recurring]]
+name = "a"
+cron = "@daily"
+object_id = "x"
+action = "decay"
+"""
+WRONG = [
+    (1, "$.lease_sec", "invalid_field"),
+    (2, "$.leese_sec", "unknown_field"),
+    (4, "$.pull_default_limit", "invalid_field"),
+    (6, "$.actions[0]", "invalid_field"),
+    (6, "$.actions[1]", "invalid_field"),
+    (10, "$.object_types[0]", "invalid_field"),
+    (13, "$.alerts.webhook", "input_refused"),
+    (17, "$.recurring[0].cron", "invalid_cron"),
+    (19, "$.recurring[0].object_id", "invalid_field"),
+    (20, "$.recurring[0].action", "invalid_enum"),
+    (21, "$.recurring[1].object_type", "missing_field"),
+    (22, "$.recurring[1].name", "name_taken"),
+]
+
+
+def test_all_faults_of_a_toml_file_are_told_with_their_lines(tmp_path: Path) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text(WRONG_TOML)
+
+    with pytest.raises(DocumentRefused) as told:
+        load(file)
+
+    assert [(fault.line, fault.path, fault.code) for fault in told.value.faults] == WRONG
+    assert f"{file}:1:1: $.lease_sec: 0 is out of range; allowed: from 1 to 43200" in told.value.render()
+    assert "did you mean lease_sec?" in told.value.render()
+    assert "did you mean verify?" in told.value.render()
+
+
+def test_all_faults_of_a_yaml_file_are_told_with_their_lines(tmp_path: Path) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_text("lease_sec: 0\nrecurring:\n  - name: A\n    cron: '* *'\nalerts: loud\n")
+
+    with pytest.raises(DocumentRefused) as told:
+        load(file)
+
+    assert [(fault.line, fault.path) for fault in told.value.faults] == [
+        (1, "$.lease_sec"),
+        (3, "$.recurring[0].action"),
+        (3, "$.recurring[0].object_id"),
+        (3, "$.recurring[0].object_type"),
+        (3, "$.recurring[0].name"),
+        (4, "$.recurring[0].cron"),
+        (5, "$.alerts"),
+    ]
+
+
+def test_a_limit_above_the_largest_is_refused_where_it_stands() -> None:
+    assert refused(pull_max_limit=50) == [("$.pull_max_limit", "invalid_field")]
+    assert refused(pull_default_limit=900, pull_max_limit=800) == [("$.pull_default_limit", "invalid_field")]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column", "code"),
+    [
+        ("a = \n", 1, 5, "toml_syntax"),
+        ("lease_sec = 1\nlease_sec = 2\n", 2, 14, "toml_syntax"),
+        ("a = [1,\n", 1, 8, "toml_syntax"),
+        ("x = 1\ny = '\xff'\n", 2, 1, "invalid_utf8"),
+    ],
+)
+def test_what_is_no_toml_is_told_with_its_place(text: str, line: int, column: int, code: str, tmp_path: Path) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_bytes(text.encode("latin-1"))
+
+    with pytest.raises(DocumentRefused) as told:
+        load(file)
+
+    [fault] = told.value.faults
+    assert (fault.line, fault.column, fault.code) == (line, column, code)
+
+
+@pytest.mark.parametrize(("name", "code"), [("none.toml", "document_unreadable"), ("none.ini", "unknown_format")])
+def test_a_file_that_cannot_be_read_is_one_fault(name: str, code: str, tmp_path: Path) -> None:
+    with pytest.raises(DocumentRefused) as told:
+        load(tmp_path / name)
+
+    assert [fault.code for fault in told.value.faults] == [code]
+
+
+def test_a_toml_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_bytes(b"# " + b"x" * 1024 * 1024)
+
+    with pytest.raises(DocumentRefused, match="too large"):
+        load(tmp_path / "s.toml")
+
+
+@given(
+    between=st.lists(st.sampled_from(["", "# a comment", 'text = """', "]", "[t]", "x = 1"]), max_size=4),
+    indent=st.integers(0, 3),
+)
+def test_every_statement_of_toml_is_found_on_its_first_line(
+    between: list[str], indent: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    inside = "\n".join(between)
+    text = f"first = 1\nlong = '''\n{inside}\n'''\n{' ' * indent}last = [\n 1,\n]\n"
+    file = tmp_path_factory.mktemp("toml") / "s.toml"
+    file.write_text(text)
+
+    place = read_toml(file).place(("last", 0))
+
+    lines = text.split("\n")
+    assert lines[place.line - 1] == f"{' ' * indent}last = ["
+    assert place.column == indent + 1
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("P7D", 604_800), ("P2W", 1_209_600), ("PT1H1M1S", 3661), ("P1DT30M", 88_200), ("PT0S", 0)]
+)
+def test_durations_are_weeks_or_days_hours_minutes_and_seconds(text: str, seconds: int) -> None:
+    assert duration_us(text) == seconds * 1_000_000
+
+
+@pytest.mark.parametrize("text", ["", "P", "PT", "P1Y", "P1M", "P1W1D", "P-1D", "1D", "P1.5D", "P1DT", "P١D", "p1d"])
+def test_other_durations_are_refused(text: str) -> None:
+    with pytest.raises(InputRefused, match="is no duration"):
+        duration_us(text)
+
+
+@pytest.mark.parametrize("address", ["ftp://x/y", "https://", "http://h:99999/", "https://x/\n", "x", "http://[::1/"])
+def test_a_webhook_is_an_address_of_the_web(address: str) -> None:
+    assert refused(alerts={"webhook": address}) == [("$.alerts.webhook", "input_refused")]

@@ -1,0 +1,305 @@
+"""One contract, two faces: whatever a case does to the Python API and to a server, both answer the same.
+
+Also over HTTP: everything generated from the OpenAPI document is answered as documented.
+"""
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from schemathesis.checks import not_a_server_error
+from schemathesis.core.result import Ok
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from pendula.jobs.calls import Calls
+from pendula.jobs.checking import check
+from pendula.jobs.client import RemoteScheduler
+from pendula.jobs.model import Durability, Policy, Vocabulary
+from pendula.jobs.store.sqlite import SqliteStore
+from pendula.server.scheduler import desk_in, room
+from pendula.server.settings import Settings
+from tests.jobs.faces import FACES, Case, Written, at_once
+from tests.jobs.stores import Clock
+from tests.server.living import LiveServer
+
+JOB: dict[str, Any] = {"object_type": "cognition", "object_id": "cg_1", "action": "revalidate"}
+QUICK = Policy(durability=Durability.NORMAL)
+
+
+# The cases
+
+
+def an_ordinary_round(on: Written) -> None:
+    due = on.clock.text(60)
+    job_id = on("enqueue", **JOB, run_at=due)["job"]["job_id"]
+    assert on("pull", worker_id="w1")["count"] == 0
+    on.clock.pass_by(60)
+    [job] = on("pull", worker_id="w1", lease_sec=30)["jobs"]
+    on("show", job_id)
+    renewed = on("renew", job_id, worker_id="w1", lease_token=job["lease_token"], lease_sec=90)
+    assert renewed["lease_expires_at"] == on.clock.text(90)
+    done = on("ack", job_id, result="succeeded", lease_token=job["lease_token"], next_action_at=on.clock.text(3600))
+    assert done["job"]["status"] == "succeeded"
+    assert on("show", done["followup_job_id"])["job"]["run_at"] == on.clock.text(3600)
+    assert on("object", "cognition", "cg_1")["next_action_at"] == on.clock.text(3600)
+    assert len(on("history", job_id)["events"]) == 4
+    assert len(on("audit")["events"]) == 5
+
+
+def what_is_asked_again(on: Written) -> None:
+    first = on("enqueue", **JOB, run_at=on.clock.text(5))
+    assert on("enqueue", **JOB, run_at=on.clock.text(5), priority="high")["deduplicated"] is True
+    on.clock.pass_by(5)
+    [job] = on("pull", worker_id="w1")["jobs"]
+    told = {"lease_token": job["lease_token"], "error": "x", "retry_delay_sec": 0}
+    assert on("fail", job["job_id"], **told)["already_failed"] is False
+    assert on("fail", job["job_id"], **told)["already_failed"] is True
+    [job] = on("pull", worker_id="w1")["jobs"]
+    assert on("release", job["job_id"], worker_id="w1", lease_token=job["lease_token"])["job"]["status"] == "queued"
+    assert on("release", job["job_id"], worker_id="w1", lease_token=job["lease_token"])["job"]["status"] == "queued"
+    [job] = on("pull", worker_id="w1")["jobs"]
+    assert on("ack", job["job_id"], result="succeeded", lease_token=job["lease_token"])["already_acked"] is False
+    assert on("ack", job["job_id"], result="succeeded", lease_token=job["lease_token"])["already_acked"] is True
+    assert on("enqueue", **JOB, run_at=first["job"]["run_at"])["job"]["status"] == "succeeded"
+
+
+def three_strikes_and_back(on: Written) -> None:
+    job_id = on("enqueue", **JOB)["job"]["job_id"]
+    seen = []
+    for _ in range(3):
+        on("pull", worker_id="w1")
+        seen.append(on("fail", job_id, error="x", retry_delay_sec=300)["job"]["status"])
+        on.clock.pass_by(300)
+    assert seen == ["queued", "queued", "dead_letter"]
+    assert on("metrics")["dead_letter_count"] == 1
+    assert on("cancel", job_id) == (409, "job_not_queued")
+    assert on("requeue", job_id, run_at=on.clock.text(-1)) == (422, "run_at_in_past")
+    assert on("requeue", job_id, reason="fixed")["job"]["attempt"] == 0
+    assert on("requeue", job_id) == (409, "job_not_dead_letter")
+    assert on("cancel", job_id, reason="enough")["job"]["last_error"] == "cancelled: enough"
+
+
+def leases_that_end(on: Written) -> None:
+    job_id = on("enqueue", **JOB)["job"]["job_id"]
+    assert on("ack", job_id, result="succeeded") == (409, "job_not_running")
+    [first] = on("pull", worker_id="w1")["jobs"]
+    on.clock.pass_by(60)
+    late = {"result": "succeeded", "lease_token": first["lease_token"]}
+    assert on("ack", job_id, **late) == (409, "lease_expired")
+    reply = on("pull", worker_id="w2")
+    assert (reply["reclaimed"], reply["count"]) == (1, 1)
+    assert on("ack", job_id, **late) == (409, "lease_lost")
+    assert on("ack", job_id, result="succeeded") == (409, "lease_token_required")
+    assert on("fail", job_id, error="x", worker_id="w1") == (409, "lease_lost")
+    token = reply["jobs"][0]["lease_token"]
+    assert on("fail", job_id, error="x", retryable=False, lease_token=token)["job"]["status"] == "failed"
+    assert [error["error"] for error in on("history", job_id)["errors"]] == ["lease_expired: w1", "x"]
+
+
+def keys_that_mean_something_else(on: Written) -> None:
+    on("enqueue", **JOB, idempotency_key="k")
+    assert on("enqueue", **{**JOB, "object_id": "cg_2"}, idempotency_key="k") == (409, "idempotency_key_conflict")
+    assert on("enqueue", **JOB, idempotency_key="k", run_at=on.clock.text(9)) == (409, "idempotency_key_conflict")
+
+
+def many_at_once(on: Written) -> None:
+    entries = [{**JOB, "object_id": f"o{n}", "priority": p} for n, p in enumerate(("low", "high", "medium"))]
+    reply = on("enqueue_batch", [*entries, {**JOB, "action": "dance"}, 7, entries[0]])
+    assert [entry["status"] for entry in reply["results"]] == [201, 201, 201, 422, 422, 200]
+    assert on("enqueue_batch", [{**JOB, "object_id": "new"}, {}], atomic=True) == (422, "batch_rejected")
+    assert on("enqueue_batch", []) == (422, "invalid_field")
+    jobs = on("pull", worker_id="w1", limit=2)["jobs"]
+    assert [job["object_id"] for job in jobs] == ["o1", "o2"]
+    acks = [{"job_id": job["job_id"], "result": "succeeded", "lease_token": job["lease_token"]} for job in jobs]
+    reply = on("ack_batch", [*acks, {"job_id": "job_nope", "result": "succeeded"}, {}])
+    assert [entry["status"] for entry in reply["results"]] == [200, 200, 404, 422]
+    page = on("list", limit=2)
+    assert on("list", limit=2, cursor=page["next_cursor"])["next_cursor"] is None
+    assert len(on("list", status="succeeded", action="revalidate")["jobs"]) == 2
+    assert on("metrics", window_sec=60)["job_success_rate"] == 1
+
+
+def bodies_with_faults(on: Written) -> None:
+    assert on("enqueue") == (422, "validation_failed")
+    assert on("enqueue", **JOB, prioritty="high") == (422, "unknown_field")
+    assert on("enqueue", **JOB, max_attempts=0) == (422, "invalid_field")
+    assert on("enqueue", **JOB, max_attempts=True) == (422, "invalid_field")
+    assert on("enqueue", **{**JOB, "object_id": " x"}) == (422, "invalid_field")
+    assert on("enqueue", **{**JOB, "action": "reinstate_check"}) == (422, "invalid_enum")
+    assert on("enqueue", **JOB, run_at="2026-02-21T00:00:00") == (422, "naive_timestamp")
+    assert on("enqueue", **JOB, run_at=on.clock.text(-1)) == (422, "run_at_in_past")
+    for limit in (0, -1, "10", True, 1001):
+        assert on("pull", worker_id="w", limit=limit) == (422, "invalid_limit")
+    assert on("pull") == (422, "invalid_worker_id")
+    assert on("pull", worker_id="w", wait_ms=30_001) == (422, "invalid_field")
+    assert on("pull", worker_id="w", object_types=["nothing"]) == (422, "invalid_enum")
+    job_id = on("enqueue", **JOB)["job"]["job_id"]
+    on("pull", worker_id="w")
+    assert on("ack", job_id) == (422, "invalid_result")
+    assert on("ack", job_id, result="succeeded", next_action_at=on.clock.text(-1)) == (422, "next_action_at_in_past")
+    assert on("fail", job_id, error=" ") == (422, "invalid_field")
+    assert on("fail", job_id, error="x", retry_delay_sec=-1) == (422, "invalid_field")
+    assert on("renew", job_id) == (422, "validation_failed")
+    assert on("list", limit=0) == (422, "invalid_limit")
+    assert on("list", cursor="x") == (422, "invalid_field")
+    assert on("audit", event_type="party") == (422, "invalid_enum")
+    assert on("metrics", window_sec=1) == (422, "invalid_field")
+
+
+def what_is_not_there(on: Written) -> None:
+    for call in ("ack", "fail", "renew", "release", "cancel", "requeue", "show", "history"):
+        assert on(call, "job_nope") == (404, "job_not_found")
+    assert on("show", "..") == (404, "job_not_found")
+    assert on("object", "memory", "m") == (404, "object_not_found")
+    assert on("object", "ä", "ö/%2F ?#") == (404, "object_not_found")
+    assert on("list")["jobs"] == []
+    assert on("audit", job_id="job_nope")["events"] == []
+    assert on("metrics")["job_success_rate"] is None
+
+
+def words_in_other_scripts(on: Written) -> None:
+    name = "кот/猫 \U0001f408 ✓"
+    job_id = on("enqueue", **{**JOB, "object_id": name}, correlation_id="ß", queue="night")["job"]["job_id"]
+    [job] = on("pull", worker_id="w:1@host", queues=["night"], actions=["revalidate"])["jobs"]
+    assert job["object_id"] == name
+    on("fail", job_id, error="↯" * 5000, lease_token=job["lease_token"])
+    assert on("show", job_id)["job"]["last_error"].endswith("…[truncated]")
+    assert [found["object_id"] for found in on("list", object_id=name)["jobs"]] == [name]
+
+
+CASES: tuple[Case, ...] = (
+    an_ordinary_round,
+    what_is_asked_again,
+    three_strikes_and_back,
+    leases_that_end,
+    keys_that_mean_something_else,
+    many_at_once,
+    bodies_with_faults,
+    what_is_not_there,
+    words_in_other_scripts,
+)
+
+
+@pytest.mark.req("JOB-API-5")
+@pytest.mark.parametrize("case", CASES, ids=[case.__name__ for case in CASES])
+def test_both_faces_answer_alike(tmp_path: Path, case: Case) -> None:
+    transcripts = {}
+    for name, opened in FACES.items():
+        with opened(tmp_path / name, QUICK) as (face, clock):
+            written = Written(face, clock)
+            case(written)
+            transcripts[name] = written.alike()
+
+    assert transcripts["python"] == transcripts["http"]
+
+
+@pytest.mark.req("JOB-API-5")
+def test_both_faces_keep_to_the_words_of_the_settings(tmp_path: Path) -> None:
+    words = Policy(durability=Durability.NORMAL, vocabulary=Vocabulary(("page",), ("translate",)), auto_followup=False)
+    transcripts = {}
+    for name, opened in FACES.items():
+        with opened(tmp_path / name, words) as (face, clock):
+            on = Written(face, clock)
+            job_id = on("enqueue", object_type="page", object_id="p", action="translate")["job"]["job_id"]
+            assert on("enqueue", **JOB) == (422, "validation_failed")
+            on("pull", worker_id="w")
+            assert on("ack", job_id, result="succeeded", next_action_at=clock.text(1))["followup_job_id"] is None
+            transcripts[name] = on.alike()
+
+    assert transcripts["python"] == transcripts["http"]
+
+
+# Many callers
+
+
+@pytest.mark.req("JOB-ENQ-9")
+def test_sixteen_threads_with_the_same_request_store_one_job(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "jobs.db")
+    calls = Calls(store, Policy(), Clock())
+    body = {**JOB, "run_at": "2026-03-01T00:00:00Z"}
+    seen: list[int] = []
+
+    def work(_: int) -> None:
+        seen.extend(answer.status for answer in [calls.enqueue(body) for _ in range(200)])
+
+    at_once(16, work)
+
+    assert Counter(seen) == {201: 1, 200: 3199}
+    assert check(store) == []
+    store.close()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    place = tmp_path_factory.mktemp("server") / "data"
+    with LiveServer(Settings(port=0, data=str(place)), [room(QUICK)]) as found:
+        yield found
+
+
+@pytest.mark.req("JOB-ENQ-9")
+def test_sixteen_clients_with_the_same_request_store_one_job(server: LiveServer) -> None:
+    seen: list[bool] = []
+    guard = threading.Lock()
+
+    def work(_: int) -> None:
+        with RemoteScheduler(server.url) as client:
+            for _ in range(10):
+                deduplicated = client.enqueue(**JOB, run_at="2060-03-01T00:00:00Z")["deduplicated"]
+                with guard:
+                    seen.append(deduplicated)
+
+    at_once(16, work)
+
+    assert Counter(seen) == {False: 1, True: 159}
+
+
+# The document
+
+
+# Real requests on a real socket: a tenth of what the profile gives to pure functions.
+EXAMPLES = settings(max_examples=settings().max_examples // 10, suppress_health_check=list(HealthCheck))
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+]
+
+
+@pytest.mark.req("JOB-API-9")
+def test_every_generated_request_is_answered_as_documented(server: LiveServer) -> None:
+    with RemoteScheduler(server.url) as client:
+        ids = [client.enqueue(**{**JOB, "object_id": f"o{number}"})["job"]["job_id"] for number in range(20)]
+        client.pull(worker_id="w", limit=10)
+    schema = schemathesis.openapi.from_url(f"{server.url}/openapi.json").include(path_regex="^/scheduler/")
+    operations = [found.ok() for found in schema.get_all_operations() if isinstance(found, Ok)]
+    statuses: Counter[int] = Counter()
+
+    for operation in operations:
+
+        @EXAMPLES
+        @given(case=operation.as_strategy(), job_id=st.sampled_from(ids), known=st.booleans())
+        def answered_as_documented(case: "schemathesis.Case[Any]", job_id: str, known: bool) -> None:
+            if known and "job_id" in (case.path_parameters or {}):
+                case.path_parameters["job_id"] = job_id
+            if isinstance(case.body, dict) and case.body.get("wait_ms"):
+                case.body["wait_ms"] = 5
+            response = case.call_and_validate(checks=CHECKS)
+            statuses[response.status_code] += 1
+
+        answered_as_documented()
+    assert len(operations) == 17
+    assert {200, 201, 404, 409, 422} <= set(statuses)
+    assert check(desk_in(server.app.state.house).calls.store) == []

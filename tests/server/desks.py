@@ -1,0 +1,95 @@
+"""Schedulers over HTTP to test with: an app of its own for each test, and a clock that stands until it is told."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+from fastapi import FastAPI
+
+from pendula.jobs.model import Durability, Policy
+from pendula.kernel.time import format_utc, parse_utc
+from pendula.server.scheduler import desk_in, room
+from pendula.server.scheduler_desk import Desk
+from pendula.server.settings import Settings
+from tests.server.living import client_of, house_of, running
+
+BEFORE = parse_utc("2026-02-20T09:12:44.120331Z")
+DUE = "2026-02-21T00:00:00Z"
+JOB = {"object_type": "cognition", "object_id": "cg_123", "action": "revalidate", "run_at": DUE}
+# Nothing here asks whether a flush reached the disk; those tests that do say so.
+QUICK = Policy(durability=Durability.NORMAL)
+
+
+class Standing:
+    """A clock that moves only when it is told."""
+
+    def __init__(self, now: int = BEFORE) -> None:
+        self.now = now
+
+    def __call__(self) -> int:
+        return self.now
+
+    def turn_to(self, text: str) -> None:
+        self.now = parse_utc(text)
+
+    def pass_by(self, seconds: int) -> None:
+        self.now += seconds * 1_000_000
+
+    @property
+    def text(self) -> str:
+        return format_utc(self.now)
+
+
+class Jobs:
+    """A client of the scheduler, its clock, and the app behind it."""
+
+    def __init__(self, app: FastAPI, client: httpx.AsyncClient, clock: Standing) -> None:
+        self.app = app
+        self.client = client
+        self.clock = clock
+
+    @property
+    def desk(self) -> Desk:
+        return desk_in(house_of(self.app))
+
+    async def post(self, path: str, body: Mapping[str, Any] | None = None, **options: Any) -> httpx.Response:
+        return await self.client.post(f"/scheduler/{path}", json={} if body is None else body, **options)
+
+    async def get(self, path: str, **query: Any) -> httpx.Response:
+        return await self.client.get(f"/scheduler/{path}", params=query)
+
+    async def until_waiting(self, pulls: int) -> None:
+        """Go on when so many pulls wait; a test that would hang fails instead."""
+        async with asyncio.timeout(20):
+            while self.desk.waiting != pulls:
+                await asyncio.sleep(0)
+
+    async def enqueued(self, **members: Any) -> dict[str, Any]:
+        response = await self.post("jobs", {**JOB, **members})
+        assert response.status_code == 201, response.text
+        job: dict[str, Any] = response.json()["job"]
+        return job
+
+    async def pulled(self, worker: str = "worker-1", **members: Any) -> list[dict[str, Any]]:
+        response = await self.post("jobs/pull", {"worker_id": worker, **members})
+        assert response.status_code == 200, response.text
+        jobs: list[dict[str, Any]] = response.json()["jobs"]
+        return jobs
+
+
+@asynccontextmanager
+async def serving(settings: Settings, policy: Policy = QUICK, **options: Any) -> AsyncIterator[Jobs]:
+    clock = Standing()
+    async with running(settings, [room(policy, clock=clock, **options)]) as app, client_of(app) as client:
+        yield Jobs(app, client, clock)
+
+
+def error_of(response: httpx.Response) -> dict[str, Any]:
+    """Status, code and facts of a refusal."""
+    error = response.json()["error"]
+    assert set(response.json()) == {"error"}
+    assert set(error) == {"code", "message", "details"}
+    assert response.headers["x-request-id"]
+    return {"status": response.status_code, **error}

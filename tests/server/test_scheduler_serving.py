@@ -1,0 +1,353 @@
+"""The scheduler as a part of the server: ready only when it keeps its promise, counted, waited for, closed."""
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from pendula.jobs.calls import Calls
+from pendula.jobs.checking import check
+from pendula.jobs.model import Policy
+from pendula.jobs.store.sqlite import SqliteStore
+from pendula.server import scheduler_desk
+from pendula.server.rooms import rooms_for
+from pendula.server.scheduler import room_for
+from pendula.server.scheduler_metrics import prefers_text
+from pendula.server.settings import Settings, load
+from tests.server.desks import DUE, JOB, Jobs, error_of, serving
+from tests.server.living import StreamReader, client_of, code_of, house_of, running
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def jobs(settings: Settings) -> AsyncIterator[Jobs]:
+    async with serving(settings) as found:
+        yield found
+
+
+async def readiness(client: httpx.AsyncClient) -> tuple[int, str | None]:
+    response = await client.get("/readyz")
+    checks = {check["name"]: check["reason"] for check in response.json()["checks"]}
+    return response.status_code, checks["jobs"]
+
+
+def samples(text: str) -> dict[Any, float]:
+    """Every number of Prometheus' text form, by its name and labels."""
+    families = text_string_to_metric_families(text)
+    return {(one.name, *sorted(one.labels.items())): one.value for family in families for one in family.samples}
+
+
+# Ready or not
+
+
+@pytest.mark.req("JOB-STO-6")
+async def test_a_server_is_ready_when_the_connection_that_commits_flushes(settings: Settings) -> None:
+    async with serving(settings, Policy()) as jobs:
+        store = jobs.desk.calls.store
+        assert isinstance(store, SqliteStore)
+        told = store.settings()
+        ready = await readiness(jobs.client)
+        store._connection.execute("PRAGMA synchronous = NORMAL")
+        no_longer = await readiness(jobs.client)
+
+    assert told == {"synchronous": 2, "journal_mode": "wal"}
+    assert ready == (200, None)
+    assert no_longer == (503, "not_durable")
+
+
+async def test_less_durability_that_was_asked_for_is_no_fault(jobs: Jobs) -> None:
+    assert await readiness(jobs.client) == (200, None)
+
+
+async def test_a_store_that_cannot_be_opened_is_red_and_the_rest_goes_on(settings: Settings) -> None:
+    place = Path(settings.data) / "stores/jobs"
+    place.mkdir(parents=True)
+    (place / "jobs.db").write_bytes(b"no database at all" * 100)
+    async with serving(settings) as jobs:
+        ready = await readiness(jobs.client)
+        rooms = (await jobs.client.get("/api/v1/rooms")).json()["rooms"]
+        response = await jobs.post("jobs", JOB)
+        counters = (await jobs.client.get("/metrics")).text
+
+    assert ready == (503, "store_unusable")
+    assert [(room["name"], room["state"], room["engines"]) for room in rooms] == [("jobs", "broken", [])]
+    error = error_of(response)
+    assert (error["status"], error["code"], error["details"]) == (503, "store_unusable", {"reason": "store_unusable"})
+    assert settings.data not in response.text
+    assert "jobs_refused_total" in counters
+
+
+async def test_a_store_of_a_later_pendula_is_left_alone(settings: Settings) -> None:
+    place = Path(settings.data) / "stores/jobs"
+    place.mkdir(parents=True)
+    with sqlite3.connect(place / "jobs.db") as later:
+        later.execute("PRAGMA user_version = 99")
+    later.close()
+    async with serving(settings) as jobs:
+        assert await readiness(jobs.client) == (503, "newer_store")
+        assert error_of(await jobs.get("jobs"))["details"] == {"reason": "newer_store"}
+
+
+async def test_what_was_stored_is_there_after_a_restart(settings: Settings) -> None:
+    async with serving(settings) as jobs:
+        job = await jobs.enqueued()
+    async with serving(settings) as jobs:
+        assert (await jobs.get(f"jobs/{job['job_id']}")).json()["job"] == job
+        assert check(jobs.desk.calls.store) == []
+
+
+async def test_the_settings_say_where_the_jobs_are_and_what_they_are_about(tmp_path: Path) -> None:
+    (tmp_path / "jobs.toml").write_text('actions = ["translate"]\n', encoding="utf-8")
+    settings = load(
+        {"data": str(tmp_path / "data")},
+        {
+            "PENDULA_JOBS_DATABASE": str(tmp_path / "elsewhere.db"),
+            "PENDULA_JOBS_SETTINGS": str(tmp_path / "jobs.toml"),
+        },
+    )
+    async with running(settings, [room_for(settings)]) as app, client_of(app) as client:
+        stored = await client.post("/scheduler/jobs", json={**JOB, "run_at": None, "action": "translate"})
+        upkeep = {thread.name for thread in threading.enumerate()}
+
+    assert stored.status_code == 201
+    assert {"pendula-jobs-alerts", "pendula-jobs-recurring", "pendula-jobs-retention"} <= upkeep
+    assert (tmp_path / "elsewhere.db").is_file()
+    assert not (tmp_path / "data/stores/jobs").exists()
+
+
+async def test_upkeep_goes_on_while_the_store_is_open(settings: Settings) -> None:
+    told: list[str] = []
+
+    class Sweeping:
+        def __init__(self, calls: Calls) -> None:
+            self._store = calls.store
+
+        def start(self) -> None:
+            told.append("start")
+
+        def close(self) -> None:
+            # The store is still there.
+            told.append(f"close with {len(check(self._store))} faults")
+
+    async with serving(settings, upkeep=lambda calls: [Sweeping(calls)]):
+        assert told == ["start"]
+    assert told == ["start", "close with 0 faults"]
+
+
+def test_jobs_are_among_the_rooms_of_every_server() -> None:
+    assert "jobs" in [room.name for room in rooms_for(Settings())]
+
+
+# Numbers
+
+
+@pytest.mark.req("JOB-MET-1")
+@pytest.mark.req("JOB-MET-2")
+async def test_the_five_metrics_as_json_and_as_text(jobs: Jobs) -> None:
+    for name in ("at-once", "second-try", "never"):
+        await jobs.enqueued(object_id=name)
+    jobs.clock.turn_to(DUE)
+    for _ in range(3):
+        for job in await jobs.pulled():
+            last = job["object_id"] == "at-once" or (job["object_id"] == "second-try" and job["attempt"] == 1)
+            body: dict[str, Any] = {"result": "succeeded"} if last else {"error": "x", "retry_delay_sec": 0}
+            await jobs.post(f"jobs/{job['job_id']}/{'ack' if last else 'fail'}", body)
+    await jobs.enqueued(object_id="due")
+    jobs.clock.pass_by(10)
+
+    found = (await jobs.get("metrics")).json()
+    short = (await jobs.get("metrics", window_sec=60)).json()
+    text = await jobs.client.get("/scheduler/metrics", headers={"accept": "text/plain"})
+    everything = (await jobs.client.get("/metrics")).text
+
+    five = {name: found[name] for name in ("jobs_due_count", "jobs_lag_seconds", "job_retry_rate", "dead_letter_count")}
+    assert five == {"jobs_due_count": 1, "jobs_lag_seconds": 10, "job_retry_rate": 0.5, "dead_letter_count": 1}
+    assert found["job_success_rate"] == pytest.approx(2 / 3)
+    assert (found["now"], found["window_sec"], short["window_sec"]) == ("2026-02-21T00:00:10Z", 3600, 60)
+    assert found["jobs"] == {"queued": 1, "running": 0, "succeeded": 2, "failed": 0, "dead_letter": 1}
+    assert text.headers["content-type"].startswith("text/plain")
+    for line in ("jobs_due_count 1.0", "jobs_lag_seconds 10.0", "job_retry_rate 0.5", "dead_letter_count 1.0"):
+        assert line in text.text.splitlines()
+        assert line in everything.splitlines()
+
+
+@pytest.mark.req("JOB-MET-1")
+async def test_rates_of_nothing_are_null_and_nan(jobs: Jobs) -> None:
+    found = (await jobs.get("metrics")).json()
+    text = (await jobs.client.get("/scheduler/metrics", headers={"accept": "text/plain"})).text
+
+    assert (found["job_success_rate"], found["job_retry_rate"], found["jobs_lag_seconds"]) == (None, None, 0)
+    assert "job_success_rate NaN" in text.splitlines()
+
+
+@pytest.mark.req("JOB-MET-5")
+@pytest.mark.req("JOB-MET-6")
+async def test_what_passes_through_the_server_is_counted_by_words_and_never_by_object(jobs: Jobs) -> None:
+    await jobs.enqueued(priority="high")
+    jobs.clock.turn_to("2026-02-21T00:00:02Z")
+    [first] = await jobs.pulled()
+    jobs.clock.pass_by(61)
+    [second] = await jobs.pulled("worker-2")
+    jobs.clock.pass_by(3)
+    await jobs.post(f"jobs/{first['job_id']}/ack", {"result": "succeeded", "lease_token": second["lease_token"]})
+    text = (await jobs.client.get("/scheduler/metrics", headers={"accept": "text/plain"})).text
+
+    kind = {"object_type": "cognition", "action": "revalidate", "priority": "high"}
+    everywhere = {**kind, "queue": "default", "status": "succeeded"}
+    assert {
+        ("jobs", *sorted(everywhere.items())): 1,
+        ("jobs_start_delay_seconds_sum", *sorted(kind.items())): 2,
+        ("jobs_start_delay_seconds_count", *sorted(kind.items())): 1,
+        ("jobs_pull_to_ack_seconds_sum", *sorted(kind.items())): 3,
+        ("jobs_deliveries_total", ("worker_id", "worker-1")): 1,
+        ("jobs_deliveries_total", ("worker_id", "worker-2")): 1,
+        ("jobs_reclaimed_leases_total",): 1,
+        ("jobs_running_leases",): 0,
+        ("jobs_alerts_waiting",): 0,
+    }.items() <= samples(text).items()
+    assert "cg_123" not in text
+
+
+@pytest.mark.parametrize(
+    ("accept", "text"),
+    [
+        (None, False),
+        ("*/*", False),
+        ("application/json", False),
+        ("text/plain", True),
+        ("text/*", True),
+        ("application/json, text/plain", False),
+        ("application/json;q=0.5, text/plain", True),
+        ("text/plain;q=0.1, application/json;q=0.9", False),
+        ("application/openmetrics-text;version=1.0.0;q=0.6,text/plain;version=0.0.4;q=0.5,*/*;q=0.1", True),
+        ("text/plain;q=x", False),
+        ("text/plain;q=0, */*", False),
+    ],
+)
+def test_the_accept_header_decides_between_json_and_text(accept: str | None, text: bool) -> None:
+    assert prefers_text(accept) is text
+
+
+# Waiting
+
+
+@pytest.mark.req("JOB-PULL-12")
+async def test_a_waiting_pull_is_answered_when_a_job_comes(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    # What is written here is seen at once; nobody has to look for it.
+    monkeypatch.setattr(scheduler_desk, "POLL_SECONDS", 3600)
+    waiting = asyncio.create_task(jobs.post("jobs/pull", {"worker_id": "w", "wait_ms": 30_000}))
+    await jobs.until_waiting(1)
+    job = await jobs.enqueued(run_at=None)
+
+    response = await waiting
+
+    assert [given["job_id"] for given in response.json()["jobs"]] == [job["job_id"]]
+    assert jobs.desk.waiting == 0
+
+
+@pytest.mark.req("JOB-PULL-12")
+async def test_a_waiting_pull_is_answered_when_its_time_comes(jobs: Jobs) -> None:
+    job = await jobs.enqueued()
+    waiting = asyncio.create_task(jobs.post("jobs/pull", {"worker_id": "w", "wait_ms": 30_000}))
+    await jobs.until_waiting(1)
+    jobs.clock.turn_to(DUE)
+
+    assert [given["job_id"] for given in (await waiting).json()["jobs"]] == [job["job_id"]]
+
+
+@pytest.mark.req("JOB-PULL-12")
+async def test_a_waiting_pull_is_answered_when_another_process_brings_a_job(jobs: Jobs, settings: Settings) -> None:
+    waiting = asyncio.create_task(jobs.post("jobs/pull", {"worker_id": "w", "now": DUE, "wait_ms": 30_000}))
+    await jobs.until_waiting(1)
+    store = SqliteStore(Path(settings.data) / "stores/jobs/jobs.db")
+    Calls(store, Policy(), jobs.clock).enqueue(JOB)
+    store.close()
+
+    assert [given["object_id"] for given in (await waiting).json()["jobs"]] == ["cg_123"]
+
+
+@pytest.mark.req("JOB-PULL-12")
+async def test_a_pull_that_waited_in_vain_is_empty(jobs: Jobs) -> None:
+    response = await jobs.post("jobs/pull", {"worker_id": "w", "wait_ms": 1})
+
+    assert (response.status_code, response.json()["count"]) == (200, 0)
+
+
+@pytest.mark.req("JOB-PULL-12")
+async def test_more_pulls_wait_than_there_are_threads_and_others_are_answered(jobs: Jobs) -> None:
+    pulls = [
+        asyncio.create_task(jobs.post("jobs/pull", {"worker_id": f"w{number}", "limit": 1, "wait_ms": 30_000}))
+        for number in range(100)
+    ]
+    await jobs.until_waiting(100)
+
+    batch = await jobs.post("jobs/batch", {"jobs": [{**JOB, "object_id": f"o{n}", "run_at": None} for n in range(100)]})
+    replies = [reply.json() for reply in await asyncio.gather(*pulls)]
+
+    given = [job["job_id"] for reply in replies for job in reply["jobs"]]
+    assert batch.status_code == 200
+    assert sorted(given) == sorted(entry["job"]["job_id"] for entry in batch.json()["results"])
+
+
+@pytest.mark.req("JOB-PULL-13")
+async def test_whoever_left_while_waiting_is_given_nothing(jobs: Jobs) -> None:
+    body = b'{"worker_id":"w","wait_ms":30000}'
+    reader = StreamReader(jobs.app, "/scheduler/jobs/pull", headers={"content-type": "application/json"})
+    reader._scope["method"] = "POST"
+    reader._scope["headers"].append((b"content-length", str(len(body)).encode()))
+    messages: list[dict[str, Any]] = [{"type": "http.request", "body": body, "more_body": False}]
+    left = asyncio.Event()
+
+    async def receive() -> dict[str, Any]:
+        if messages:
+            return messages.pop()
+        await left.wait()
+        return {"type": "http.disconnect"}
+
+    pull = asyncio.create_task(jobs.app(reader._scope, receive, reader._send))
+    await jobs.until_waiting(1)
+    left.set()
+    await jobs.until_waiting(0)
+    await pull
+    job = await jobs.enqueued(run_at=None)
+
+    assert (await jobs.get(f"jobs/{job['job_id']}")).json()["job"]["status"] == "queued"
+
+
+# Many at once
+
+
+@pytest.mark.req("JOB-ENQ-9")
+async def test_the_same_job_from_many_callers_at_once_is_stored_once(jobs: Jobs) -> None:
+    responses = await asyncio.gather(*(jobs.post("jobs", JOB) for _ in range(200)))
+
+    assert sorted(response.status_code for response in responses) == [200] * 199 + [201]
+    assert len({response.json()["job"]["job_id"] for response in responses}) == 1
+
+
+@pytest.mark.req("JOB-STO-6")
+async def test_callers_at_the_same_time_share_flushes(settings: Settings) -> None:
+    async with serving(settings, Policy()) as jobs:
+        store = jobs.desk.calls.store
+        assert isinstance(store, SqliteStore)
+        before = store.commits
+        await asyncio.gather(*(jobs.enqueued(object_id=f"o{number}") for number in range(64)))
+
+        assert store.commits - before < 48
+
+
+async def test_other_rooms_are_served_beside_it(settings: Settings) -> None:
+    async with running(settings, rooms_for(settings)) as app, client_of(app) as client:
+        names = [room["name"] for room in (await client.get("/api/v1/rooms")).json()["rooms"]]
+        elsewhere = await client.get("/api/v1/actions/nobody/state")
+
+        assert {"actions", "jobs", "playback"} <= set(names)
+        assert code_of(elsewhere) == "not_found"
+        assert house_of(app).service("jobs").failure is None
