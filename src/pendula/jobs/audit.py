@@ -11,6 +11,7 @@ from hashlib import sha256
 import msgspec
 from msgspec import Struct
 
+from pendula.jobs.ids import seq_of
 from pendula.jobs.model import Actor, Job, Priority
 from pendula.kernel.canonical import Json
 from pendula.kernel.time import format_utc
@@ -200,4 +201,15 @@ def verify(rows: Iterable[Row]) -> Iterator[Broken]:
         if sha256(hash + row.body.encode()).digest() != row.hash:
             yield Broken(row.n, "the event is not the one that was written")
             return
+        if not _filed_right(row):
+            yield Broken(row.n, "the event is filed under another name")
+            return
         last, hash = row.n, row.hash
+
+
+def _filed_right(row: Row) -> bool:
+    """Whether the event is found under what it is about."""
+    event = msgspec.json.decode(row.body)
+    seq = None if event["job_id"] is None else seq_of(event["job_id"])
+    filed = (row.event_type, row.object_type, row.object_id, row.job_seq)
+    return filed == (event["event_type"], event["object_type"], event["object_id"], seq)

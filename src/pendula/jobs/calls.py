@@ -31,7 +31,7 @@ from pendula.jobs.model import (
     Status,
     job_json,
 )
-from pendula.jobs.ordering import one_per_object, weighted
+from pendula.jobs.ordering import weighted
 from pendula.jobs.requests import (
     Ack,
     Enqueue,
@@ -79,6 +79,7 @@ class Reply(Struct, frozen=True):
 
 
 Answer = Reply | Refused
+GIVEN_UP = (Status.FAILED, Status.DEAD_LETTER)
 
 
 class Calls:
@@ -101,7 +102,7 @@ class Calls:
     # Enqueue
 
     def enqueue(self, body: Body, caller: Caller = LOCAL) -> Answer:
-        request = read_enqueue(body, self.policy)
+        request = read_enqueue(body, self.policy, self.clock())
         if isinstance(request, Faults):
             return request.refusal()
         [found] = self._write(lambda tx: self._store_all(tx, [request], caller.actor), caller)
@@ -112,7 +113,8 @@ class Calls:
         if wrong := _batch_faults(body, "jobs", {"jobs", "atomic"}):
             return wrong
         atomic = body.get("atomic", False)
-        read = [_entry(entry, lambda one: read_enqueue(one, self.policy)) for entry in body["jobs"]]
+        now = self.clock()
+        read = [_entry(entry, lambda one: read_enqueue(one, self.policy, now)) for entry in body["jobs"]]
         good = [request for request in read if isinstance(request, Enqueue)]
 
         def work(tx: Writer) -> list[tuple[Job, bool] | Refused]:
@@ -130,13 +132,17 @@ class Calls:
         results = [_result(one if isinstance(one, Refused) else next(stored)) for one in read]
         return Reply(200, {"results": results})
 
-    def store_in(self, tx: Writer, request: Enqueue, actor: Actor) -> tuple[Job, bool] | Refused:
-        """Enqueue within somebody's transaction."""
-        return self._store_all(tx, [request], actor)[0]
+    def store_in(
+        self, tx: Writer, request: Enqueue, actor: Actor, now: int | None = None
+    ) -> tuple[Job, bool] | Refused:
+        """Enqueue within somebody's transaction, at the time it goes by."""
+        return self._store_all(tx, [request], actor, now)[0]
 
-    def _store_all(self, tx: Writer, requests: Sequence[Enqueue], actor: Actor) -> list[tuple[Job, bool] | Refused]:
+    def _store_all(
+        self, tx: Writer, requests: Sequence[Enqueue], actor: Actor, at: int | None = None
+    ) -> list[tuple[Job, bool] | Refused]:
         """Each request's job and whether it was there before; first all at once, one by one where a key is taken."""
-        now = self.clock()
+        now = self.clock() if at is None else at
         if (made := self._all_new(tx, requests, now, actor)) is not None:
             return [(job, False) for job in made]
         keys = [_key(request, now) for request in requests]
@@ -194,14 +200,16 @@ class Calls:
             self._wait(seen, request, now, until)
 
     def _pull(self, request: Pull, caller: Caller) -> Reply:
-        now = self.clock()
-        due_by = now if request.now is None else request.now
-        if not self.store.read(lambda look: look.anything_to_pull(due_by, now)):
-            return _pulled(due_by, [], 0)
+        seen = self.clock()
+        if not self.store.read(lambda look: look.anything_to_pull(request.now or seen, seen)):
+            return _pulled(seen if request.now is None else request.now, [], 0)
         lease_us = request.lease_us or self.policy.lease_sec * SECOND
         worker = Actor("worker", request.worker_id)
 
-        def work(tx: Writer) -> tuple[list[dict[str, Json]], int]:
+        def work(tx: Writer) -> tuple[int, list[dict[str, Json]], int]:
+            # Read here: waiting for the file must not eat into a lease.
+            now = self.clock()
+            due_by = now if request.now is None else request.now
             reclaimed = self._reclaim(tx, now)
             given = []
             for job in tx.due(request, due_by, self._order(tx)):
@@ -209,18 +217,21 @@ class Calls:
                 done = decide.deliver(job, request.worker_id, decide.hashed(token), now, lease_us)
                 after = tx.change(job, done.job, done.touched, done.reason, worker)
                 given.append(job_json(after, token))
-            return given, reclaimed
+            return due_by, given, reclaimed
 
-        return _pulled(due_by, *self._write(work, caller))
+        due_by, given, reclaimed = self.store.write(work, metadata=caller.metadata)
+        if reclaimed:
+            self._tell()
+        return _pulled(due_by, given, reclaimed)
 
     def _order(self, tx: Writer) -> Callable[[Iterable[Job], int], list[Job]] | None:
         policy = self.policy
+        starts = policy.head_start_sec if policy.pull_order is PullOrder.WEIGHTED else (0, 0, 0)
         if policy.one_running_per_object:
             busy = tx.running_objects()
-            starts = policy.head_start_sec if policy.pull_order is PullOrder.WEIGHTED else (0, 0, 0)
-            return lambda jobs, limit: weighted(one_per_object(jobs, busy), limit, starts)
+            return lambda jobs, limit: weighted(jobs, limit, starts, busy)
         if policy.pull_order is PullOrder.WEIGHTED:
-            return lambda jobs, limit: weighted(jobs, limit, policy.head_start_sec)
+            return lambda jobs, limit: weighted(jobs, limit, starts)
         return None
 
     def _reclaim(self, tx: Writer, now: int) -> int:
@@ -241,7 +252,8 @@ class Calls:
         """Sleep until something may have come: a job due, a write here, or one elsewhere at the next look."""
         coming = self.store.read(lambda look: look.next_time())
         # A request's own `now` does not move, so only a write can bring it something.
-        due = until if coming is None or request.now is not None else coming
+        # What is due already and did not come is not for this caller.
+        due = until if coming is None or request.now is not None or coming <= now else coming
         seconds = min(POLL_SECONDS, max(0, min(due, until) - now) / SECOND)
         with self._written:
             if self._writes == seen:
@@ -294,7 +306,7 @@ class Calls:
         linked = replace(done.job, audit_event_id=request.audit_event_id or EVENT)
         who = _holder(job, actor)
         after = tx.change(job, linked, done.touched, done.reason, who)
-        row, followup = self._write_back(tx, after, request, who)
+        row, followup = self._write_back(tx, after, request, who, now)
         return Reply(200, {"already_acked": False, **_acked(after, row, followup)})
 
     def _unknown_event(self, tx: Writer, job: Job, request: Ack) -> Refused | None:
@@ -307,7 +319,7 @@ class Calls:
         faults.add("audit_event_id", Code.AUDIT_EVENT_UNKNOWN)
         return faults.refusal("no stored event of this id is about the job or its object")
 
-    def _write_back(self, tx: Writer, job: Job, request: Ack, actor: Actor) -> tuple[ObjectRow, str | None]:
+    def _write_back(self, tx: Writer, job: Job, request: Ack, actor: Actor, now: int) -> tuple[ObjectRow, str | None]:
         """The object's next time, and the job that follows from it."""
         there = tx.object(job.object_type, job.object_id)
         row = there or ObjectRow(job.object_type, job.object_id, None, 0, None)
@@ -331,7 +343,7 @@ class Calls:
             job.correlation_id,
             job.queue,
         )
-        stored = self.store_in(tx, follow, actor)
+        stored = self.store_in(tx, follow, actor, now)
         return row, None if isinstance(stored, Refused) else stored[0].job_id
 
     def fail(self, job_id: str, body: Body, caller: Caller = LOCAL) -> Answer:
@@ -344,7 +356,7 @@ class Calls:
             return not_found(job_id)
         proof = read_proof(body)
         if decide.repeats(job, proof, Ended.FAIL):
-            return Reply(200, {"already_failed": True, "retry": job.status == Status.QUEUED, "job": job_json(job)})
+            return Reply(200, {"already_failed": True, "retry": job.status not in GIVEN_UP, "job": job_json(job)})
         if (refused := decide.holding(job, proof, now)) is not None:
             return refused
         request = read_fail(body)
@@ -426,8 +438,6 @@ class Calls:
             done = decided(job, self.clock())
             if isinstance(done, Refused):
                 return done
-            if done.repeated:
-                return Reply(200, {"job": job_json(job)})
             return Reply(200, {"job": job_json(tx.change(job, done.job, done.touched, done.reason, caller.actor))})
 
         return self._write(work, caller)
@@ -436,10 +446,14 @@ class Calls:
 
     def _write(self, work: Callable[[Writer], T], caller: Caller) -> T:
         result = self.store.write(work, metadata=caller.metadata)
+        self._tell()
+        return result
+
+    def _tell(self) -> None:
+        """Something was written: pulls that wait look again."""
         with self._written:
             self._writes += 1
             self._written.notify_all()
-        return result
 
 
 class _Rejected(Exception):

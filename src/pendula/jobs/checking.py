@@ -10,12 +10,19 @@ from pendula.jobs.audit import FIRST, Row, shown
 from pendula.jobs.model import Job, Status
 from pendula.jobs.store.protocol import AuditListing, Listing, Reader, Store
 from pendula.kernel.canonical import Json, decode
+from pendula.kernel.time import format_utc
 
 PAGE = 5000
+# What a job begins with and an enqueue does not write down.
+BEGINNING: Mapping[str, Json] = {
+    "audit_event_id": None,
+    "delivery_count": 0,
+    "last_error": None,
+    "outcome": None,
+    "worker_id": None,
+}
 # What the trail must tell of every job. A renewal moves the end of a lease without an event, so that is not among them.
-TOLD = tuple(
-    sorted({*FIRST, "delivery_count", "worker_id", "last_error", "outcome", "audit_event_id"} - {"scheduled_for"})
-)
+TOLD = tuple(sorted({*FIRST, *BEGINNING}))
 
 
 class Finding(Struct, frozen=True):
@@ -75,27 +82,45 @@ def _broken(job: Job) -> Iterator[str]:
 
 def _replay(look: Reader) -> Replayed:
     found: list[Finding] = []
-    jobs: dict[str, dict[str, Json]] = {}
-    events = 0
-
-    def rows() -> Iterator[Row]:
-        nonlocal events
-        for row in _rows(look):
-            events += 1
-            yield row
-            _tell(jobs, row)
-
-    found += [Finding("trail_broken", f"event {one.n}", one.problem) for one in audit.verify(rows())]
+    story = _Story()
+    found += [Finding("trail_broken", f"event {one.n}", one.problem) for one in audit.verify(story.read(_rows(look)))]
     if not found:
-        found += _compared(look, jobs)
-    return Replayed(events, len(jobs), tuple(found))
+        found += _compared(look, story.jobs)
+        found += _objects_compared(look, story.objects)
+    return Replayed(story.events, len(story.jobs), tuple(found))
 
 
-def _tell(jobs: dict[str, dict[str, Json]], row: Row) -> None:
-    if row.event_type != audit.JOB_EVENT:
-        return
-    event: Any = decode(row.body.encode())
-    jobs.setdefault(row.object_id, {}).update(event["after"])
+class _Story:
+    """What the trail tells, event by event."""
+
+    def __init__(self) -> None:
+        self.events = 0
+        self.jobs: dict[str, dict[str, Json]] = {}
+        self.objects: dict[tuple[str, str], dict[str, Json]] = {}
+
+    def read(self, rows: Iterator[Row]) -> Iterator[Row]:
+        for row in rows:
+            yield row
+            self._hear(row)
+
+    def _hear(self, row: Row) -> None:
+        self.events += 1
+        event: Any = decode(row.body.encode())
+        if row.event_type == audit.JOB_EVENT:
+            self.jobs.setdefault(row.object_id, dict(BEGINNING)).update(event["after"])
+        elif row.event_type == audit.STATE_EVENT:
+            self.objects.setdefault((row.object_type, row.object_id), {}).update(event["after"])
+
+
+def _objects_compared(look: Reader, told: Mapping[tuple[str, str], Mapping[str, Json]]) -> Iterator[Finding]:
+    for (object_type, object_id), fields in told.items():
+        if "next_action_at" not in fields:
+            continue
+        row = look.object(object_type, object_id)
+        present = None if row is None or row.next_action_at is None else format_utc(row.next_action_at)
+        if present != fields["next_action_at"]:
+            sentence = f"next_action_at of {object_id} is {present!r}, the trail tells {fields['next_action_at']!r}"
+            yield Finding("trail_differs", f"{object_type} {object_id}", sentence)
 
 
 def _compared(look: Reader, told: Mapping[str, Mapping[str, Json]]) -> Iterator[Finding]:

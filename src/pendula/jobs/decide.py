@@ -8,6 +8,7 @@ from hashlib import sha256
 from msgspec import Struct
 from msgspec.structs import replace
 
+from pendula.jobs.ids import job_id
 from pendula.jobs.model import CUT, ERROR_MOST, SECOND, Actor, Code, Ended, Job, Policy, Refused, RetryBase, Status
 from pendula.jobs.requests import Ack, Enqueue, Fail, Proof
 from pendula.kernel.canonical import Json
@@ -15,20 +16,15 @@ from pendula.kernel.time import format_utc
 
 BACKOFF_FIRST_SEC = 60
 BACKOFF_MOST_SEC = 3600
-ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-ID_DIGITS = 12
+LAST = 253_402_300_799_999_999  # the last microsecond of 9999, beyond which no time can be written
 
 
 class Done(Struct, frozen=True, gc=False):
-    """A job as it is to be, the fields that change, and the sentence for its trail.
-
-    `repeated` says that it was so already: nothing changes.
-    """
+    """A job as it is to be, the fields that change, and the sentence for its trail."""
 
     job: Job
-    touched: tuple[str, ...] = ()
-    reason: str = ""
-    repeated: bool = False
+    touched: tuple[str, ...]
+    reason: str
 
 
 DELIVERY = ("delivery_count", "lease_expires_at", "status", "worker_id")
@@ -37,15 +33,6 @@ ACKED = ("audit_event_id", "lease_expires_at", "outcome", "status", "worker_id")
 TRIED = ("attempt", "last_error", "lease_expires_at", "run_at", "status", "worker_id")
 CANCELLED = ("last_error", "status")
 REQUEUED = ("attempt", "run_at", "status")
-
-
-def job_id(seq: int) -> str:
-    """The id of the job with this number: sorts as the numbers do."""
-    digits = []
-    for _ in range(ID_DIGITS):
-        seq, digit = divmod(seq, 32)
-        digits.append(ALPHABET[digit])
-    return "job_" + "".join(reversed(digits))
 
 
 def hashed(token: str) -> bytes:
@@ -202,6 +189,7 @@ def _again(job: Job, attempt: int, error: str, delay: int, now: int, policy: Pol
     if delay or ended is Ended.FAIL:
         base = now if policy.retry_base is RetryBase.NOW else job.run_at
         run_at = max(base + delay, now + min(delay, policy.min_retry_gap_sec * SECOND))
+        run_at = min(run_at, LAST)
     after = _ended(job, ended, now, status="queued", attempt=attempt, last_error=error, run_at=run_at)
     return Done(after, TRIED, f"to be tried again: {error}")
 
@@ -218,8 +206,6 @@ def renewed(job: Job, now: int, lease_us: int) -> Job:
 
 def cancelled(job: Job, reason: str, now: int) -> Done | Refused:
     error = cut(f"cancelled: {reason}")
-    if job.status == Status.FAILED and job.last_error == error:
-        return Done(job, repeated=True)
     if job.status != Status.QUEUED:
         return Refused(Code.JOB_NOT_QUEUED, f"the job is {job.status}", {"job_id": job.job_id, "status": job.status})
     return Done(replace(job, status="failed", last_error=error, updated_at=now), CANCELLED, error)

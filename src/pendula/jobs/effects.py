@@ -93,10 +93,10 @@ class Transaction:
 
     def enqueue(self, **members: Any) -> Job:
         """Another job, stored with this effect or not at all; for a repeat, the stored one. Raises `JobRefused`."""
-        request = read_enqueue(members, self._calls.policy)
+        request = read_enqueue(members, self._calls.policy, self.now)
         if isinstance(request, Faults):
             raise JobRefused(request.refusal())
-        stored = self._calls.store_in(self._tx, request, self._actor)
+        stored = self._calls.store_in(self._tx, request, self._actor, self.now)
         if isinstance(stored, Refused):
             raise JobRefused(stored)
         return stored[0]

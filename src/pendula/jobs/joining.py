@@ -35,7 +35,7 @@ def enqueue_within(connection: sqlite3.Connection, calls: Calls, body: Body, cal
     """
     with _plain_rows(connection):
         _check(connection, calls)
-        request = read_enqueue(body, calls.policy)
+        request = read_enqueue(body, calls.policy, calls.clock())
         if isinstance(request, Faults):
             return request.refusal()
         with _savepoint(connection):

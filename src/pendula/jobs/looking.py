@@ -6,10 +6,10 @@ from typing import Any
 
 from pendula.jobs.audit import number_of
 from pendula.jobs.calls import Answer, Reply, not_found
+from pendula.jobs.ids import seq_of
 from pendula.jobs.model import SECOND, Code, Policy, Priority, Refused, Status, job_json
 from pendula.jobs.requests import Body, Faults
 from pendula.jobs.store.protocol import AuditListing, Figures, Listing, Store
-from pendula.jobs.store.rows import seq_of
 from pendula.kernel.canonical import Json, decode
 from pendula.kernel.time import format_utc
 

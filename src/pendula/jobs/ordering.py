@@ -1,15 +1,20 @@
 """Which due jobs go first where time alone does not decide: a head start by priority, one job an object."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
 
 from pendula.jobs.model import SECOND, Job
 
+Object = tuple[str, str]
 
-def weighted(jobs: Iterable[Job], limit: int, head_start_sec: Sequence[int]) -> list[Job]:
+
+def weighted(
+    jobs: Iterable[Job], limit: int, head_start_sec: Sequence[int], busy: set[Object] | None = None
+) -> list[Job]:
     """The first `limit` by `run_at` less the head start of their priority; `jobs` come by `run_at`.
 
-    Nothing beyond the largest head start after the last one taken is looked at.
+    Nothing beyond the largest head start after the last one taken is looked at. With `busy`, one job an object that is
+    not among these; the objects of what is taken join them.
     """
     starts = [seconds * SECOND for seconds in head_start_sec]
     most = max(starts)
@@ -24,15 +29,11 @@ def weighted(jobs: Iterable[Job], limit: int, head_start_sec: Sequence[int]) -> 
             job = next(coming, None)
         if not waiting:
             break
-        chosen.append(heappop(waiting)[-1])
+        best = heappop(waiting)[-1]
+        if busy is not None:
+            key = (best.object_type, best.object_id)
+            if key in busy:
+                continue
+            busy.add(key)
+        chosen.append(best)
     return chosen
-
-
-def one_per_object(jobs: Iterable[Job], busy: set[tuple[str, str]]) -> Iterator[Job]:
-    """The first job of each object nobody works on."""
-    taken = set(busy)
-    for job in jobs:
-        key = (job.object_type, job.object_id)
-        if key not in taken:
-            taken.add(key)
-            yield job

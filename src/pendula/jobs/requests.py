@@ -23,7 +23,7 @@ OUTCOME_MOST = 64
 REASON_MOST = 1000
 LIMIT_LIST_MOST = 1000
 
-_CONTROL = regex(r"[\x00-\x1f\x7f-\x9f]")
+_UNFIT = regex(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")  # control characters, and halves of characters
 
 ENQUEUE = frozenset(
     [
@@ -161,7 +161,7 @@ class Body:
         if (
             not isinstance(value, str)
             or not 1 <= len(value) <= most
-            or _CONTROL.search(value) is not None
+            or _UNFIT.search(value) is not None
             or (trimmed and value != value.strip())
         ):
             self.bad(name, allowed=f"1 to {most} characters without control characters")
@@ -224,14 +224,17 @@ class Body:
         if value is None and name not in self._given:
             return None
         if isinstance(value, float):
-            value = Decimal(str(value)) if value == value else None
+            value = Decimal(str(value))
+        if isinstance(value, Decimal) and not value.is_finite():
+            value = None
         if isinstance(value, bool) or not isinstance(value, int | Decimal) or not 0 <= value <= most:
             self.bad(name, allowed=f"a number from 0 to {most}")
             return None
         return int(value * SECOND)
 
 
-def read_enqueue(given: Mapping[str, Any], policy: Policy) -> Enqueue | Faults:
+def read_enqueue(given: Mapping[str, Any], policy: Policy, now: int = 0) -> Enqueue | Faults:
+    """A request; beside other faults, that its time is over is one too. Alone, it is asked after the key."""
     body = Body(given, ENQUEUE)
     words = policy.vocabulary
     object_type = body.word("object_type", words.object_types) if body.required("object_type") else None
@@ -244,6 +247,8 @@ def read_enqueue(given: Mapping[str, Any], policy: Policy) -> Enqueue | Faults:
     correlation = body.text("correlation_id", OBJECT_ID_MOST) if body.has("correlation_id") else None
     queue = _queue(body) if body.has("queue") else "default"
     if body.faults.found or object_type is None or object_id is None or action is None or queue is None:
+        if run_at is not None and run_at < now:
+            body.bad("run_at", Code.RUN_AT_IN_PAST)
         return body.faults
     return Enqueue(
         object_type,
@@ -341,16 +346,15 @@ def read_ack(given: Mapping[str, Any], policy: Policy, now: int) -> Ack | Faults
 def read_fail(given: Mapping[str, Any]) -> Fail | Faults:
     body = Body(given, FAIL)
     error = given.get("error")
-    if "error" not in given:
-        body.required("error")
-    elif not isinstance(error, str) or not error.strip():
+    if not isinstance(error, str) or not error.strip():
         body.bad("error", allowed="a text of at least one character that is not blank")
     delay = body.seconds("retry_delay_sec", RETRY_DELAY_MOST_SEC)
     retryable = body.flag("retryable")
     _check_proof(body, required=False)
     if body.faults.found:
         return body.faults
-    return Fail(str(error), delay, retryable is not False)
+    # Half a character, as file names may have, must not keep a job from failing.
+    return Fail(str(error).encode(errors="replace").decode(), delay, retryable is not False)
 
 
 def read_renew(given: Mapping[str, Any]) -> Renew | Faults:

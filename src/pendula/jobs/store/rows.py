@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 from msgspec.structs import astuple, replace
 
-from pendula.jobs.audit import GENESIS, Row, Trail
+from pendula.jobs.audit import GENESIS, JOB_EVENT, Row, Trail
+from pendula.jobs.ids import seq_of
 from pendula.jobs.model import SECOND, Actor, Job, Status
 from pendula.jobs.requests import Pull
 from pendula.jobs.store.protocol import AuditListing, Effect, Figures, Listing, ObjectRow, StatementRefused
@@ -66,6 +67,9 @@ class SqliteReader:
             if value is not None:
                 where.append(f"{name} = ?")
                 values.append(value)
+        if listing.object_type not in (None, JOB_EVENT):
+            # Said outright, so that the index of objects, which leaves jobs out, can be used.
+            where.append(f"object_type <> '{JOB_EVENT}'")
         query = (
             "SELECT n, event_type, object_type, object_id, job_seq, body, hash FROM audit "
             f"WHERE {' AND '.join(where)} ORDER BY n LIMIT ?"
@@ -296,6 +300,7 @@ class SqliteWriter(SqliteReader):
         return order((Job(*row) for row in rows), limit)
 
     def running_objects(self) -> set[tuple[str, str]]:
+        self._write_changes()
         query = "SELECT object_type, object_id FROM jobs WHERE status = 'running'"
         return {(row[0], row[1]) for row in self._connection.execute(query)}
 
@@ -414,23 +419,6 @@ class SqliteWriter(SqliteReader):
             case Status.QUEUED if attempted:
                 numbers[3] += 1
                 numbers[4] += 1
-
-
-_DIGITS = {digit: value for value, digit in enumerate("0123456789ABCDEFGHJKMNPQRSTVWXYZ")}
-
-
-def seq_of(job_id: str) -> int | None:
-    """The number in an id of ours; None for what is none."""
-    digits = job_id.removeprefix("job_")
-    if len(digits) != 12 or len(job_id) != 16:
-        return None
-    seq = 0
-    for digit in digits:
-        value = _DIGITS.get(digit)
-        if value is None:
-            return None
-        seq = seq * 32 + value
-    return seq
 
 
 def _changed_values(job: Job) -> tuple[Any, ...]:

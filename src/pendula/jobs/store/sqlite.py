@@ -70,26 +70,34 @@ class SqliteStore:
         self.path = Path(path)
         self.durability = durability
         self._busy = busy_seconds
+        self._closed = False
         refuse_network(self.path.parent)
         try:
             self._connection = self._connect()
-            self._turnstile = Turnstile(self.path)
-            self._migrate()
         except sqlite3.Error as trouble:
-            raise StoreUnusable(
-                f"{self.path} cannot be used as a store of jobs: {trouble}", path=str(path)
-            ) from trouble
+            raise self._trouble("is no usable store of jobs", trouble) from trouble
+        try:
+            self._turnstile = Turnstile(self.path)
         except OSError as trouble:
+            self._connection.close()
             raise StoreUnusable(f"{self.path} cannot be opened: {trouble.strerror}", path=str(path)) from trouble
+        try:
+            self._migrate()
+        except BaseException as trouble:
+            self._connection.close()
+            self._turnstile.close()
+            if isinstance(trouble, sqlite3.Error):
+                raise self._trouble("is no usable store of jobs", trouble) from trouble
+            raise
         self._writing = threading.Lock()  # held while the connection is used
         self._guard = threading.Lock()  # held while the line changes
         self._led = False  # somebody serves the line, or was told to
         self._line: deque[_Call[Any]] = deque()
         self._readers: deque[sqlite3.Connection] = deque()
-        self._closed = False
         self.commits = 0
 
     def write(self, work: Callable[[Writer], T], *, metadata: Mapping[str, Json] | None = None) -> T:
+        self._refuse_closed()
         call: _Call[T] = _Call(work, metadata or NOTHING)
         call.turn.acquire()
         with self._guard:
@@ -97,7 +105,11 @@ class SqliteStore:
             leads = not self._led
             self._led = True
         if not leads:
-            call.turn.acquire()
+            try:
+                call.turn.acquire()
+            except BaseException:
+                self._leave(call)
+                raise
         if not call.done:
             self._lead(call)
         assert call.done
@@ -106,18 +118,15 @@ class SqliteStore:
         return call.result  # type: ignore[return-value]
 
     def read(self, look: Callable[[Reader], T]) -> T:
-        with self._reading() as connection:
-            connection.execute("BEGIN")
-            try:
-                return look(SqliteReader(connection))
-            finally:
+        self._refuse_closed()
+        try:
+            with self._reading() as connection:
+                connection.execute("BEGIN")
+                found = look(SqliteReader(connection))
                 connection.execute("COMMIT")
-
-    def data_version(self) -> int:
-        """Another number after another process has written."""
-        with self._reading() as connection:
-            number: int = connection.execute("PRAGMA data_version").fetchone()[0]
-            return number
+                return found
+        except sqlite3.Error as trouble:
+            raise self._trouble("cannot be read", trouble) from trouble
 
     def settings(self) -> dict[str, Json]:
         """What the connection that commits says of itself."""
@@ -171,15 +180,27 @@ class SqliteStore:
             with self._writing:
                 self._serve(calls)
         finally:
-            with self._guard:
-                following = self._line[0] if self._line else None
-                self._led = following is not None
             # The next leader first: it works while the others only return.
-            if following is not None:
-                following.turn.release()
+            with self._guard:
+                self._hand_over()
             for call in calls:
                 if call is not own:
                     call.turn.release()
+
+    def _hand_over(self) -> None:
+        """Whoever stands first leads from now on; if nobody does, whoever comes next."""
+        self._led = bool(self._line)
+        if self._line:
+            self._line[0].turn.release()
+
+    def _leave(self, call: _Call[Any]) -> None:
+        """Somebody is broken off while waiting; if it was to lead, the next one does."""
+        with self._guard:
+            if call in self._line:
+                leads = self._line[0] is call and not call.turn.locked()
+                self._line.remove(call)
+                if leads:
+                    self._hand_over()
 
     def _serve(self, calls: list[_Call[Any]]) -> None:
         """One transaction for these calls; a trouble of the file is the trouble of all."""
@@ -187,7 +208,7 @@ class SqliteStore:
             self._transaction(calls)
         except (WorldBroken, sqlite3.Error) as trouble:
             if isinstance(trouble, sqlite3.Error):
-                broken = StoreUnusable(f"{self.path} cannot be written: {trouble}", path=str(self.path))
+                broken = self._trouble("cannot be written", trouble)
                 broken.__cause__ = trouble
                 trouble = broken
             for call in calls:
@@ -207,7 +228,7 @@ class SqliteStore:
                 f"Another writer holds {self.path.name} for more than {self._busy:.0f} s; nothing was changed"
             )
         try:
-            self._begin()
+            self._connection.execute("BEGIN IMMEDIATE")
             try:
                 writer = SqliteWriter(self._connection)
                 for call in calls:
@@ -221,14 +242,6 @@ class SqliteStore:
                 raise
         finally:
             self._turnstile.release()
-
-    def _begin(self) -> None:
-        try:
-            self._connection.execute("BEGIN IMMEDIATE")
-        except sqlite3.OperationalError as trouble:
-            if trouble.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
-                raise StorageBusy(f"A foreign program holds {self.path.name}; nothing was changed") from trouble
-            raise
 
     def _one(self, call: _Call[Any], writer: SqliteWriter, *, alone: bool) -> None:
         mark = writer.mark(call.metadata)
@@ -249,6 +262,15 @@ class SqliteStore:
         if not alone:
             self._connection.execute("RELEASE part")
 
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise StoreUnusable(f"The store {self.path.name} is closed", path=str(self.path))
+
+    def _trouble(self, what: str, trouble: sqlite3.Error) -> WorldBroken:
+        if trouble.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
+            return StorageBusy(f"A foreign program holds {self.path.name}; nothing was changed")
+        return StoreUnusable(f"{self.path} {what}: {trouble}", path=str(self.path))
+
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(
             self.path, timeout=self._busy, isolation_level=None, check_same_thread=False, cached_statements=256
@@ -267,11 +289,13 @@ class SqliteStore:
             connection = self._connect()
         try:
             yield connection
-        finally:
-            if self._closed:
-                connection.close()
-            else:
-                self._readers.append(connection)
+        except BaseException:
+            connection.close()  # what it was in the middle of goes with it
+            raise
+        if self._closed:
+            connection.close()
+        else:
+            self._readers.append(connection)
 
     def _migrate(self) -> None:
         """Forward, step by step, each in a transaction of its own."""
@@ -279,25 +303,32 @@ class SqliteStore:
         if not self._turnstile.acquire(self._busy):
             raise StorageBusy(f"Another writer holds {self.path.name}")
         try:
-            while True:
-                self._connection.execute("BEGIN IMMEDIATE")
-                version: int = self._connection.execute("PRAGMA user_version").fetchone()[0]
-                if version > len(steps):
-                    self._connection.execute("ROLLBACK")
-                    raise NewerStore(
-                        f"{self.path.name} has version {version}; this Pendula knows {len(steps)}. Use a newer one",
-                        found=version,
-                        known=len(steps),
-                    )
-                if version == len(steps):
-                    self._connection.execute("ROLLBACK")
-                    return
+            while self._one_step(steps):
+                pass
+        finally:
+            self._turnstile.release()
+
+    def _one_step(self, steps: list[str]) -> bool:
+        """Whether one more step was needed, and taken."""
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            version: int = self._connection.execute("PRAGMA user_version").fetchone()[0]
+            if version > len(steps):
+                raise NewerStore(
+                    f"{self.path.name} has version {version}; this Pendula knows {len(steps)}. Use a newer one",
+                    found=version,
+                    known=len(steps),
+                )
+            if version < len(steps):
                 for statement in statements(steps[version]):
                     self._connection.execute(statement)
                 self._connection.execute(f"PRAGMA user_version = {version + 1}")
-                self._connection.execute("COMMIT")
-        finally:
-            self._turnstile.release()
+            self._connection.execute("COMMIT")
+        except BaseException:
+            with suppress(sqlite3.Error):
+                self._connection.execute("ROLLBACK")
+            raise
+        return version < len(steps)
 
 
 def migrations() -> list[str]:

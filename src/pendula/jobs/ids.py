@@ -1,0 +1,28 @@
+"""Ids of jobs and events: numbers in disguise, which sort as the numbers do and are found without an index."""
+
+ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+DIGITS = 12
+_VALUES = {digit: value for value, digit in enumerate(ALPHABET)}
+
+
+def job_id(seq: int) -> str:
+    """The id of the job with this number."""
+    digits = []
+    for _ in range(DIGITS):
+        seq, digit = divmod(seq, 32)
+        digits.append(ALPHABET[digit])
+    return "job_" + "".join(reversed(digits))
+
+
+def seq_of(job_id: str) -> int | None:
+    """The number in an id of ours; None for what is none."""
+    digits = job_id.removeprefix("job_")
+    if len(digits) != DIGITS or len(job_id) != DIGITS + len("job_"):
+        return None
+    seq = 0
+    for digit in digits:
+        value = _VALUES.get(digit)
+        if value is None:
+            return None
+        seq = seq * 32 + value
+    return seq

@@ -1,0 +1,16 @@
+"""The least that each body needs, and the faults that came of one."""
+
+from pendula.jobs.requests import Faults
+from pendula.kernel.time import parse_utc
+
+NOW = parse_utc("2026-02-20T12:00:00Z")
+JOB = {"object_type": "cognition", "object_id": "cg_123", "action": "revalidate"}
+WORKER = {"worker_id": "worker-1"}
+DONE = {"result": "succeeded"}
+PROOF = {"worker_id": "w1", "lease_token": "t1"}
+Fields = list[tuple[str, str]]
+
+
+def faults(found: object) -> Fields:
+    """Every fault as field and code; none when a request came out."""
+    return [(str(one["field"]), str(one["code"])) for one in found.found] if isinstance(found, Faults) else []

@@ -1,0 +1,397 @@
+"""The whole scheduler as a model in memory, written from the requirement document alone.
+
+It shares nothing with the package: its own times, its own validation, lists instead of indexes. Ids, tokens and
+messages are its own; whoever compares maps them. Where the document is silent the model holds what is settled
+elsewhere: a follow-up job has the priority, attempts, correlation and queue of the job it follows; a renewal changes
+nothing but the end of the lease; an expired lease is one whose end is not later than now; a cancellation without a
+reason says so.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from hashlib import sha256
+from typing import Any
+
+from tests.jobs.oracle_bodies import (
+    ACTIONS,
+    PRIORITIES,
+    SECOND,
+    TYPES,
+    Answer,
+    Job,
+    Members,
+    Settings,
+    ack_faults,
+    at_of,
+    batch_faults,
+    cancel_faults,
+    enqueue_faults,
+    fail_faults,
+    pull_faults,
+    refused,
+    refused_for,
+    release_faults,
+    renew_faults,
+    requeue_faults,
+    text,
+)
+
+
+@dataclass
+class Oracle:
+    """`now` is set by whoever plays; `real_name` gives the id under which the judged side knows a job (FAIL-4).
+
+    `known_events` are the stored audit events a strict check may find: id to (object type, object id, job id).
+    """
+
+    settings: Settings
+    real_name: Callable[[str], str]
+    now: int = 0
+    jobs: list[Job] = field(default_factory=list)
+    objects: dict[tuple[str, str], tuple[int | None, int]] = field(default_factory=dict)
+    job_events: dict[str, int] = field(default_factory=dict)
+    state_events: dict[tuple[str, str], int] = field(default_factory=dict)
+    alerts: list[str] = field(default_factory=list)
+    known_events: dict[str, tuple[str, str, str]] = field(default_factory=dict)
+    ends: list[tuple[int, str, bool]] = field(default_factory=list)  # when, the status after, whether it was an attempt
+    _named: int = 0
+
+    # Enqueue
+
+    def enqueue(self, body: Members) -> Answer:
+        faults = enqueue_faults(body, self.now)
+        return refused_for(faults) if faults else self._stored(body)
+
+    def enqueue_batch(self, body: Members) -> Answer:
+        faults = batch_faults(body, "jobs")
+        if faults:
+            return refused_for(faults)
+        kept = (list(self.jobs), dict(self.job_events), self._named)
+        results = []
+        for entry in body["jobs"]:
+            status, answer = self.enqueue(entry)
+            results.append({"status": status, **answer})
+        if body.get("atomic") and any(result["status"] >= 400 for result in results):
+            self.jobs, self.job_events, self._named = kept
+            shown = [one if one["status"] >= 400 else {"status": 422, "stored": False} for one in results]
+            return refused(422, "batch_rejected", results=shown)
+        return 200, {"results": results}
+
+    def _stored(self, body: Members) -> Answer:
+        asked = at_of(body, "run_at")
+        run_at = self.now if asked is None else asked
+        key = body.get("idempotency_key") or f"{body['object_id']}:{body['action']}:{text(run_at)}"
+        for job in self.jobs:
+            if job.key == key:
+                named = [name for name in ("object_type", "object_id", "action") if getattr(job, name) != body[name]]
+                differs = named + ["scheduled_for"] * (asked is not None and asked != job.scheduled_for)
+                if differs:
+                    facts = {"idempotency_key": key, "job_id": job.job_id, "differs": differs}
+                    return refused(409, "idempotency_key_conflict", **facts)
+                return 200, {"deduplicated": True, "job": job.shown()}
+        if run_at < self.now:
+            return refused_for([("run_at", "run_at_in_past")], run_at=text(run_at), now=text(self.now))
+        self._named += 1
+        job = Job(
+            number=len(self.jobs),
+            job_id=f"J{self._named}",
+            object_type=body["object_type"],
+            object_id=body["object_id"],
+            action=body["action"],
+            run_at=run_at,
+            priority=body.get("priority") or self.settings.default_priority,
+            max_attempts=body.get("max_attempts") or self.settings.default_max_attempts,
+            key=key,
+            created_at=self.now,
+            updated_at=self.now,
+            scheduled_for=run_at,
+            correlation_id=body.get("correlation_id"),
+            queue=body.get("queue") or "default",
+        )
+        self.jobs.append(job)
+        self.job_events[job.job_id] = 1
+        return 201, {"deduplicated": False, "job": job.shown()}
+
+    # Pull
+
+    def pull(self, body: Members) -> Answer:
+        faults = pull_faults(body, self.now, self.settings)
+        if faults:
+            return refused_for(faults)
+        asked = at_of(body, "now")
+        due_by = self.now if asked is None else asked
+        lost = [job for job in self.jobs if job.status == "running" and _end_of(job) <= self.now]
+        for job in lost:
+            self._expire(job)
+        lease = body.get("lease_sec") or self.settings.lease_sec
+        shown = []
+        for job in self._selected(body, due_by):
+            self._named += 1
+            job.status, job.worker_id, job.token = "running", body["worker_id"], f"T{self._named}"
+            job.lease_end, job.updated_at = self.now + lease * SECOND, self.now
+            job.deliveries += 1
+            self.job_events[job.job_id] += 1
+            shown.append(job.shown(job.token))
+        return 200, {"now": text(due_by), "count": len(shown), "reclaimed": len(lost), "jobs": shown}
+
+    def _selected(self, body: Members, due_by: int) -> list[Job]:
+        wanted = [
+            job
+            for job in sorted(self.jobs, key=self._place)
+            if job.status == "queued"
+            and job.run_at <= due_by
+            and job.object_type in (body.get("object_types") or TYPES)
+            and job.action in (body.get("actions") or ACTIONS)
+        ]
+        if body.get("queues"):
+            wanted = [job for queue in body["queues"] for job in wanted if job.queue == queue]
+        if self.settings.one_running_per_object:
+            busy = {(job.object_type, job.object_id) for job in self.jobs if job.status == "running"}
+            free = []
+            for job in wanted:
+                if (job.object_type, job.object_id) not in busy:
+                    busy.add((job.object_type, job.object_id))
+                    free.append(job)
+            wanted = free
+        return wanted[: body.get("limit") or self.settings.pull_default_limit]
+
+    def _place(self, job: Job) -> tuple[int, int, int, int]:
+        """PULL-6, or POL-3; of equals the earlier `run_at`, so that no job is overtaken by one 300 s later."""
+        rank = PRIORITIES.index(job.priority)
+        ahead = self.settings.head_start_sec[rank] if self.settings.pull_order == "weighted" else 0
+        return job.run_at - ahead * SECOND, job.run_at, rank, job.number
+
+    def _expire(self, job: Job) -> None:
+        delay = self.settings.lease_expiry_retry_delay_sec * SECOND
+        job.ever_expired = True
+        self._attempt_failed(job, f"lease_expired: {job.worker_id}", delay, "expiry", keep=not delay)
+
+    # Ack
+
+    def ack(self, job_id: str, body: Members) -> Answer:
+        job = self._job(job_id)
+        if job is None:
+            return refused(404, "job_not_found", job_id=job_id)
+        token = body.get("lease_token")
+        if job.status == "succeeded" and (token == job.last_token if token is not None else job.deliveries == 1):
+            return 200, {"already_acked": True, **self._acked(job, None)}
+        if (held := self._not_held(job, body)) is not None:
+            return held
+        faults = ack_faults(body, self.now)
+        if faults:
+            return refused_for(faults)
+        event = body.get("audit_event_id")
+        if event is not None and self.settings.audit_event_check == "strict":
+            about = self.known_events.get(event)
+            if about is None or (about[:2] != (job.object_type, job.object_id) and about[2] != job.job_id):
+                return refused_for([("audit_event_id", "audit_event_unknown")])
+        self._named += 1
+        self._end(job, "ack", "succeeded")
+        job.outcome = body.get("outcome")
+        job.audit_event_id = event or f"E{self._named}"
+        return 200, {"already_acked": False, **self._acked(job, self._written_back(job, body))}
+
+    def ack_batch(self, body: Members) -> Answer:
+        faults = batch_faults(body, "acks")
+        if faults:
+            return refused_for(faults)
+        results = []
+        for entry in body["acks"]:
+            members = dict(entry)
+            status, answer = self.ack(members.pop("job_id"), members)
+            results.append({"status": status, **answer})
+        return 200, {"results": results}
+
+    def _written_back(self, job: Job, body: Members) -> str | None:
+        about = (job.object_type, job.object_id)
+        old, version = self.objects.get(about, (None, 0))
+        new = at_of(body, "next_action_at") if "next_action_at" in body else old
+        if new != old:
+            version += 1
+            self.state_events[about] = self.state_events.get(about, 0) + 1
+        self.objects[about] = (new, version)
+        if body.get("next_action_at") is None or not self.settings.auto_followup:
+            return None
+        status, answer = self._stored(
+            {
+                "object_type": job.object_type,
+                "object_id": job.object_id,
+                "action": body.get("next_action") or job.action,
+                "run_at": body["next_action_at"],
+                "priority": job.priority,
+                "max_attempts": job.max_attempts,
+                "correlation_id": job.correlation_id,
+                "queue": job.queue,
+            }
+        )
+        return answer["job"]["job_id"] if status < 400 else None
+
+    def _acked(self, job: Job, followup: str | None) -> dict[str, Any]:
+        at = self.objects[job.object_type, job.object_id][0]
+        about = {"object_type": job.object_type, "object_id": job.object_id}
+        about_at = {**about, "next_action_at": None if at is None else text(at)}
+        return {"job": job.shown(), "object": about_at, "followup_job_id": followup}
+
+    # Fail
+
+    def fail(self, job_id: str, body: Members) -> Answer:
+        job = self._job(job_id)
+        if job is None:
+            return refused(404, "job_not_found", job_id=job_id)
+        token = body.get("lease_token")
+        first = job.deliveries == 1 and job.status != "running"
+        if job.last_end == "fail" and (token == job.last_token if token is not None else first):
+            retry = job.status in ("queued", "running")
+            return 200, {"already_failed": True, "retry": retry, "job": job.shown()}
+        if (held := self._not_held(job, body)) is not None:
+            return held
+        faults = fail_faults(body)
+        if faults:
+            return refused_for(faults)
+        error = body["error"]
+        if len(error) > 4096:
+            error = error[: 4096 - len("…[truncated]")] + "…[truncated]"
+        if body.get("retryable") is False:
+            job.attempt += 1
+            job.last_error = error
+            self._end(job, "fail", "failed")
+        else:
+            given = body.get("retry_delay_sec")
+            delay = self._backoff(job) if given is None else int(Fraction(str(given)) * SECOND)
+            self._attempt_failed(job, error, delay, "fail")
+        return 200, {"already_failed": False, "retry": job.status == "queued", "job": job.shown()}
+
+    def _backoff(self, job: Job) -> int:
+        attempt = job.attempt + 1
+        seconds = min(60 * 2 ** (attempt - 1), 3600)
+        factor = Fraction(1)
+        if self.settings.retry_jitter:
+            digest = sha256(f"{self.real_name(job.job_id)}|{attempt}".encode()).digest()
+            factor = Fraction(9, 10) + Fraction(2, 10) * Fraction(int.from_bytes(digest[:8], "big"), 2**64)
+        return int(seconds * SECOND * factor)
+
+    def _attempt_failed(self, job: Job, error: str, delay: int, how: str, *, keep: bool = False) -> None:
+        """FAIL-2 and FAIL-5; with `keep` the job keeps its place."""
+        job.attempt += 1
+        job.last_error = error
+        if job.attempt >= job.max_attempts:
+            self._end(job, how, "dead_letter")
+            self.alerts.append(f"dead_letter:{job.job_id}:{job.deliveries}")
+            return
+        if not keep:
+            base = self.now if self.settings.retry_base == "now" else job.run_at
+            floor = self.now + min(delay, self.settings.min_retry_gap_sec * SECOND)
+            job.run_at = max(base + delay, floor)
+        self._end(job, how, "queued")
+
+    # The other calls
+
+    def renew(self, job_id: str, body: Members) -> Answer:
+        job = self._job(job_id)
+        if job is None:
+            return refused(404, "job_not_found", job_id=job_id)
+        if (held := self._not_held(job, body)) is not None:
+            return held
+        faults = renew_faults(body)
+        if faults:
+            return refused_for(faults)
+        lease = body.get("lease_sec") or self.settings.lease_sec
+        job.lease_end = max(_end_of(job), self.now + lease * SECOND)
+        return 200, {"lease_expires_at": text(job.lease_end)}
+
+    def release(self, job_id: str, body: Members) -> Answer:
+        job = self._job(job_id)
+        if job is None:
+            return refused(404, "job_not_found", job_id=job_id)
+        token = body.get("lease_token")
+        if token is not None and job.last_end == "release" and token == job.last_token:
+            return 200, {"job": job.shown()}
+        if (held := self._not_held(job, body)) is not None:
+            return held
+        faults = release_faults(body)
+        if faults:
+            return refused_for(faults)
+        self._end(job, "release", "queued")
+        return 200, {"job": job.shown()}
+
+    def cancel(self, job_id: str, body: Members) -> Answer:
+        job = self._job(job_id)
+        if job is None:
+            return refused(404, "job_not_found", job_id=job_id)
+        faults = cancel_faults(body)
+        if faults:
+            return refused_for(faults)
+        if job.status != "queued":
+            return refused(409, "job_not_queued", status=job.status)
+        reason = body.get("reason") or "no reason given"
+        job.status, job.last_error, job.updated_at = "failed", f"cancelled: {reason}", self.now
+        self.job_events[job_id] += 1
+        self.ends.append((self.now, "failed", False))
+        return 200, {"job": job.shown()}
+
+    def requeue(self, job_id: str, body: Members) -> Answer:
+        job = self._job(job_id)
+        if job is None:
+            return refused(404, "job_not_found", job_id=job_id)
+        faults = requeue_faults(body, self.now)
+        if faults:
+            return refused_for(faults)
+        if job.status != "dead_letter":
+            return refused(409, "job_not_dead_letter", status=job.status)
+        job.status, job.attempt, job.updated_at = "queued", 0, self.now
+        asked = at_of(body, "run_at")
+        job.run_at = self.now if asked is None else asked
+        self.job_events[job_id] += 1
+        return 200, {"job": job.shown()}
+
+    def metrics(self, window_sec: int = 3600) -> dict[str, Any]:
+        due = [
+            job.run_at
+            for job in self.jobs
+            if (job.status == "queued" and job.run_at <= self.now)
+            or (job.status == "running" and _end_of(job) <= self.now)
+        ]
+        ended = [(status, tried) for at, status, tried in self.ends if at > self.now - window_sec * SECOND]
+        over = [status for status, _ in ended if status != "queued"]
+        tries = [status for status, tried in ended if tried]
+        return {
+            "now": text(self.now),
+            "window_sec": window_sec,
+            "jobs_due_count": len(due),
+            "jobs_lag_seconds": Fraction(self.now - min(due), SECOND) if due else Fraction(0),
+            "job_success_rate": Fraction(over.count("succeeded"), len(over)) if over else None,
+            "job_retry_rate": Fraction(tries.count("queued"), len(tries)) if tries else None,
+            "dead_letter_count": sum(job.status == "dead_letter" for job in self.jobs),
+        }
+
+    # Inside
+
+    def _job(self, job_id: str) -> Job | None:
+        return next((job for job in self.jobs if job.job_id == job_id), None)
+
+    def _not_held(self, job: Job, body: Members) -> Answer | None:
+        """ACK-5 from its third row on, with ACK-6."""
+        worker, token = body.get("worker_id"), body.get("lease_token")
+        if job.status != "running":
+            return refused(409, "job_not_running", status=job.status)
+        if (worker is not None and worker != job.worker_id) or (token is not None and token != job.token):
+            facts = {"job_id": job.job_id, "delivery_count": job.deliveries, "current_worker_id": job.worker_id}
+            return refused(409, "lease_lost", **facts)
+        if token is None and job.ever_expired:
+            return refused(409, "lease_token_required")
+        return refused(409, "lease_expired") if _end_of(job) <= self.now else None
+
+    def _end(self, job: Job, how: str, status: str) -> None:
+        """One delivery is over."""
+        job.status, job.last_end, job.last_token = status, how, job.token
+        job.worker_id = job.token = job.lease_end = None
+        job.updated_at = self.now
+        self.job_events[job.job_id] += 1
+        if how != "release":
+            self.ends.append((self.now, status, True))
+
+
+def _end_of(job: Job) -> int:
+    assert job.lease_end is not None
+    return job.lease_end

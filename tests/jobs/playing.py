@@ -1,0 +1,220 @@
+"""One history on both sides, the scheduler and the model in memory: the first difference is an AssertionError."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from pendula.jobs import looking
+from pendula.jobs.calls import Calls, Reply
+from pendula.jobs.checking import check
+from pendula.jobs.model import (
+    PRIORITIES,
+    AuditCheck,
+    Durability,
+    Policy,
+    PullClock,
+    PullOrder,
+    Refused,
+    RetryBase,
+    Status,
+)
+from pendula.jobs.store.protocol import AuditListing, Listing
+from pendula.jobs.store.sqlite import SqliteStore
+from tests.jobs.histories import Delivery, Storyteller, settings
+from tests.jobs.oracle import Oracle
+from tests.jobs.oracle_bodies import Settings, text
+
+START = 1_771_588_800_000_000  # 2026-02-20T12:00:00Z
+NAMED = ("job_id", "lease_token", "followup_job_id", "audit_event_id")
+EVERYTHING = 100_000
+
+
+class Names:
+    """Which id of ours is which of the model's; each has exactly one partner."""
+
+    def __init__(self) -> None:
+        self.model: dict[str, str] = {}
+        self.real: dict[str, str] = {}
+
+    def copy(self) -> "Names":
+        names = Names()
+        names.model, names.real = dict(self.model), dict(self.real)
+        return names
+
+    def agree(self, real: str, model: str) -> bool:
+        return self.model.setdefault(real, model) == model and self.real.setdefault(model, real) == real
+
+
+class Play:
+    """One history on both sides; raises AssertionError at the first difference."""
+
+    def __init__(self, path: Path, below: Callable[[int], int]) -> None:
+        self.names = Names()
+        self.settings = settings(below)
+        self.oracle = Oracle(self.settings, lambda name: self.names.real[name], START)
+        self.store = SqliteStore(path, durability=Durability.NORMAL)
+        self.calls = Calls(self.store, policy_of(self.settings), lambda: self.oracle.now)
+        self.story = Storyteller(below, START)
+        self.said: list[str] = []
+
+    def run(self, steps: int) -> None:
+        try:
+            for _ in range(steps):
+                self.step(self.story.call() if self.story.jobs else "enqueue_batch")
+            self.same_everything()
+            assert check(self.store) == [], "the store is not sound"
+        except Exception as difference:
+            difference.add_note("\n".join([repr(self.settings), *self.said]))
+            raise
+        finally:
+            self.store.close()
+
+    def step(self, call: str) -> None:
+        match call:
+            case "pass_by":
+                self.oracle.now += self.story.passing()
+                self.story.now = self.oracle.now
+            case "metrics":
+                self.same_metrics(self.story.one_of([60, 3600, 604_800]))
+            case "enqueue" | "enqueue_batch" | "pull":
+                body = getattr(self.story, call)()
+                self.compare(call, (body,), (body,))
+            case "ack_batch":
+                entries = [self.entry() for _ in range(1 + self.story.below(3))]
+                self.compare(call, ({"acks": [one[0] for one in entries]},), ({"acks": [one[1] for one in entries]},))
+            case _:
+                job, real, model = self.story.finishing()
+                if call in ("cancel", "requeue"):
+                    job, real, model = self.suited(call), {}, {}
+                body = getattr(self.story, call)()
+                self.known_event(call, body)
+                ids = ("job_nope", "job_nope") if job is None else self.story.jobs[job]
+                self.compare(call, (ids[0], {**body, **real}), (ids[1], {**body, **model}))
+
+    def suited(self, call: str) -> int:
+        """Mostly a job on which the call can do something."""
+        wanted = "queued" if call == "cancel" else "dead_letter"
+        fit = [number for number, job in enumerate(self.oracle.jobs) if job.status == wanted]
+        return self.story.one_of(fit if fit and not self.story.chance(4) else range(len(self.story.jobs)))
+
+    def entry(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """One entry of a batch of acks, as both sides name it."""
+        job, real, model = self.story.finishing()
+        body = self.story.ack()
+        ids = ("job_nope", "job_nope") if job is None else self.story.jobs[job]
+        return {**body, **real, "job_id": ids[0]}, {**body, **model, "job_id": ids[1]}
+
+    def known_event(self, call: str, body: dict[str, Any]) -> None:
+        """An ack may name an event of ours; the model has to know what that is about."""
+        if call != "ack" or "audit_event_id" not in body or not self.story.chance(2):
+            return
+        events = looking.trail(self.store, self.calls.policy, {"limit": 1000})
+        assert isinstance(events, Reply)
+        if found := events.body["events"]:
+            event: Any = self.story.one_of(list(found))  # type: ignore[arg-type]
+            body["audit_event_id"] = event["id"]
+            about = (event["object_type"], event["object_id"], self.names.model[event["job_id"]])
+            self.oracle.known_events[event["id"]] = about
+
+    def compare(self, call: str, real: tuple[Any, ...], model: tuple[Any, ...]) -> None:
+        self.said.append(f"{text(self.oracle.now)} {call} {real}")
+        ours = getattr(self.calls, call)(*real)
+        status, body = getattr(self.oracle, call)(*model)
+        shown = {"error": ours.as_json()} if isinstance(ours, Refused) else ours.body
+        # A batch that is rejected may speak of jobs that were never stored, so their names are not learnt.
+        names = self.names if status < 400 else self.names.copy()
+        assert (ours.status, same(shown, body, names, "")) == (status, None), f"{shown} is not {status} {body}"
+        self.note(shown, body)
+
+    def note(self, real: Any, model: Any) -> None:
+        """Jobs and deliveries that later calls can speak of."""
+        for ours, theirs in zip(real.get("jobs", ()), model.get("jobs", ()), strict=True):
+            number = self.story.jobs.index((ours["job_id"], theirs["job_id"]))
+            tokens = (ours["lease_token"], theirs["lease_token"])
+            self.story.deliveries.append(Delivery(number, ours["worker_id"], tokens))
+        known = {ids[1] for ids in self.story.jobs}
+        self.story.jobs += [
+            (self.names.real[job.job_id], job.job_id) for job in self.oracle.jobs if job.job_id not in known
+        ]
+
+    def same_everything(self) -> None:
+        jobs = self.store.read(lambda look: look.jobs(Listing(EVERYTHING)))
+        ids = [self.names.model[job.job_id] for job in jobs]
+        assert ids == [job.job_id for job in reversed(self.oracle.jobs)], "other jobs, or in another order"
+        for job in self.oracle.jobs:
+            shown = looking.show(self.store, self.names.real[job.job_id])
+            assert isinstance(shown, Reply)
+            assert same(shown.body, {"job": job.shown()}, self.names, "") is None
+        for (kind, name), (at, version) in self.oracle.objects.items():
+            known = looking.shown_object(self.store, kind, name)
+            assert isinstance(known, Reply)
+            assert known.body["next_action_at"] == (None if at is None else text(at))
+            assert known.body["version"] == version
+        self.same_trail()
+        self.same_metrics(3600)
+
+    def same_trail(self) -> None:
+        rows = self.store.read(lambda look: look.events(AuditListing(EVERYTHING)))
+        changes = Counter(self.names.model[row.object_id] for row in rows if row.event_type == "scheduler_job")
+        states = Counter((row.object_type, row.object_id) for row in rows if row.event_type == "state_transition")
+        assert dict(changes) == self.oracle.job_events
+        assert dict(states) == self.oracle.state_events
+
+    def same_metrics(self, window: int) -> None:
+        self.said.append(f"{text(self.oracle.now)} metrics {window}")
+        ours = looking.metrics(self.store, self.oracle.now, window)
+        theirs = self.oracle.metrics(window)
+        assert ours["alerts_waiting"] == len(self.oracle.alerts)
+        statuses = Counter(job.status for job in self.oracle.jobs)
+        assert ours["jobs"] == {status.value: statuses[status.value] for status in Status}
+        # Ends are counted by the second: nothing is said of those in the second in which the window begins.
+        edge = (self.oracle.now - window * 1_000_000) // 1_000_000
+        uncertain = any(at // 1_000_000 == edge for at, *_ in self.oracle.ends)
+        for name, value in theirs.items():
+            if not (uncertain and name.endswith("_rate")):
+                assert same_number(ours[name], value), f"{name} is {ours[name]}, not {value}"
+
+
+def policy_of(chosen: Settings) -> Policy:
+    names = ("default_max_attempts", "pull_default_limit", "pull_max_limit", "lease_sec", "min_retry_gap_sec")
+    more = ("lease_expiry_retry_delay_sec", "retry_jitter", "head_start_sec", "auto_followup", "one_running_per_object")
+    policy: Policy = replace(
+        Policy(),
+        **{name: getattr(chosen, name) for name in (*names, *more)},
+        default_priority=PRIORITIES[chosen.default_priority],
+        retry_base=RetryBase(chosen.retry_base),
+        pull_clock=PullClock(chosen.pull_clock),
+        pull_order=PullOrder(chosen.pull_order),
+        audit_event_check=AuditCheck(chosen.audit_event_check),
+    )
+    return policy
+
+
+def same(real: Any, model: Any, names: Names, where: str) -> str | None:
+    """Where the two differ; None when they are the same but for names. Facts of a refusal may be more than stated."""
+    if isinstance(model, Mapping) and isinstance(real, Mapping):
+        refusal = where.endswith((".error", ".details")) or ".fields" in where
+        if (refusal and not model.keys() <= real.keys()) or (not refusal and model.keys() != real.keys()):
+            return f"{where}: {sorted(real)} and {sorted(model)}"
+        return next((no for name in model if (no := same(real[name], model[name], names, f"{where}.{name}"))), None)
+    if isinstance(model, list) and isinstance(real, list):
+        if where.endswith(".fields"):
+            real, model = (sorted(one, key=lambda fault: str(fault["field"])) for one in (real, model))
+        if len(real) != len(model):
+            return f"{where}: {len(real)} and {len(model)} of them"
+        pairs = enumerate(zip(real, model, strict=True))
+        return next((no for n, (one, two) in pairs if (no := same(one, two, names, f"{where}[{n}]"))), None)
+    if where.rpartition(".")[2] in NAMED and isinstance(real, str) and isinstance(model, str):
+        return None if real == model or names.agree(real, model) else f"{where}: {real} is not {model}"
+    return None if type(real) is type(model) and real == model else f"{where}: {real!r} and {model!r}"
+
+
+def same_number(real: Any, model: Any) -> bool:
+    if isinstance(model, Fraction) and isinstance(real, int | Decimal):
+        return abs(Fraction(real) - model) <= Fraction(1, 10**9)
+    return bool(real == model)

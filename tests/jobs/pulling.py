@@ -1,0 +1,37 @@
+"""A process of its own that works on a store together with others; prints what it got as JSON.
+
+python -m tests.jobs.pulling FILE pull WORKER
+python -m tests.jobs.pulling FILE enqueue COUNT
+"""
+
+import json
+import sys
+
+from pendula.jobs.model import Policy
+from pendula.jobs.scheduler import Scheduler
+
+
+def pull(scheduler: Scheduler, worker: str) -> list[str]:
+    """Pull 37 at a time until nothing is due, whatever the time is here."""
+    found: list[str] = []
+    late = "2200-01-01T00:00:00Z"
+    while jobs := scheduler.pull(worker_id=worker, now=late, limit=37, lease_sec=3600)["jobs"]:
+        found += [job["job_id"] for job in jobs]
+    return found
+
+
+def enqueue(scheduler: Scheduler, count: str) -> list[bool]:
+    """The same job again and again; whether it was there before, each time."""
+    members = {"object_type": "memory", "object_id": "m", "action": "verify", "idempotency_key": "k"}
+    return [scheduler.enqueue(**members)["deduplicated"] for _ in range(int(count))]
+
+
+if __name__ == "__main__":
+    path, what, more = sys.argv[1:]
+    with Scheduler.open(path, Policy()) as opened:
+        # All of them begin when the last one is ready.
+        sys.stdout.write("ready\n")
+        sys.stdout.flush()
+        sys.stdin.readline()
+        got = pull(opened, more) if what == "pull" else enqueue(opened, more)
+    json.dump(got, sys.stdout)

@@ -1,0 +1,135 @@
+"""Whether a store is what it should be: every fault that is planted behind its back is found."""
+
+import random
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from pendula.jobs.calls import Calls
+from pendula.jobs.checking import check, replay
+from pendula.jobs.model import Policy
+from pendula.jobs.scheduler import Scheduler
+from pendula.jobs.store.sqlite import SqliteStore
+from tests.jobs.lived import JOB, lived
+from tests.jobs.playing import Play
+
+
+@pytest.mark.req("JOB-AUD-4")
+def test_the_newest_events_cannot_be_taken_away_unseen(tmp_path: Path) -> None:
+    scheduler, _ = lived(tmp_path)
+    count = len(scheduler.audit(limit=1000)["events"])
+    scheduler.close()
+
+    found = []
+    for kept in range(count):
+        with (
+            closing(sqlite3.connect(tmp_path / "jobs.db")) as source,
+            closing(sqlite3.connect(tmp_path / f"{kept}.db")) as copy,
+        ):
+            source.backup(copy)
+            with copy:
+                copy.execute("DELETE FROM audit WHERE n > ?", (kept,))
+        store = SqliteStore(tmp_path / f"{kept}.db")
+        found.append(bool(check(store)))
+        store.close()
+
+    assert found == [True] * count
+
+
+@pytest.mark.req("JOB-AUD-3", "JOB-STO-12")
+@pytest.mark.parametrize("seed", range(5))
+def test_following_the_trail_gives_the_present_state(tmp_path: Path, seed: int) -> None:
+    Play(tmp_path / "jobs.db", random.Random(1000 + seed).randrange).run(steps=80)
+    store = SqliteStore(tmp_path / "jobs.db")
+    with closing(sqlite3.connect(tmp_path / "jobs.db")) as connection:
+        events, jobs = connection.execute("SELECT (SELECT count(*) FROM audit), (SELECT count(*) FROM jobs)").fetchone()
+
+    replayed = replay(store)
+
+    assert (replayed.events, replayed.jobs, replayed.findings) == (events, jobs, ())
+    store.close()
+
+
+PLANTED = {
+    "status": ("UPDATE jobs SET status = 'succeeded' WHERE status = 'queued' AND attempt = 0", "trail_differs"),
+    "unknown status": ("UPDATE jobs SET status = 'asleep' WHERE object_id = 'queued'", "unknown_status"),
+    "attempt": ("UPDATE jobs SET attempt = 2 WHERE object_id = 'failed'", "trail_differs"),
+    "attempt out of range": ("UPDATE jobs SET attempt = 4 WHERE object_id = 'failed'", "attempt_out_of_range"),
+    "negative attempt": ("UPDATE jobs SET attempt = -1 WHERE object_id = 'failed'", "attempt_out_of_range"),
+    "dead with attempts left": (
+        "UPDATE jobs SET status = 'dead_letter' WHERE object_id = 'failed'",
+        "dead_letter_with_attempts_left",
+    ),
+    "lease taken": ("UPDATE jobs SET lease = NULL WHERE status = 'running'", "running_without_lease"),
+    "worker taken": ("UPDATE jobs SET worker_id = NULL WHERE status = 'running'", "running_without_lease"),
+    "end of lease taken": ("UPDATE jobs SET lease_expires_at = NULL WHERE status = 'running'", "running_without_lease"),
+    "lease given": ("UPDATE jobs SET lease = x'00' WHERE object_id = 'queued'", "lease_without_running"),
+    "other worker": ("UPDATE jobs SET worker_id = 'w9' WHERE status = 'running'", "trail_differs"),
+    "time": ("UPDATE jobs SET run_at = run_at + 1 WHERE object_id = 'queued'", "trail_differs"),
+    "first time": ("UPDATE jobs SET scheduled_for = 0 WHERE object_id = 'queued'", "trail_differs"),
+    "error": ("UPDATE jobs SET last_error = 'x' WHERE object_id = 'queued'", "trail_differs"),
+    "deliveries": ("UPDATE jobs SET delivery_count = 7 WHERE object_id = 'queued'", "trail_differs"),
+    "outcome": ("UPDATE jobs SET outcome = 'transitioned' WHERE object_id = 'acked'", "trail_differs"),
+    "link": ("UPDATE jobs SET audit_event_id = 'aud_x' WHERE object_id = 'acked'", "trail_differs"),
+    "key": ("UPDATE jobs SET idempotency_key = 'k' WHERE object_id = 'queued'", "trail_differs"),
+    "object": ("UPDATE jobs SET object_id = 'other' WHERE object_id = 'queued'", "trail_differs"),
+    "counts": ("UPDATE counts SET n = n + 1 WHERE status = 'queued'", "counts_differ"),
+    "no counts": ("DELETE FROM counts", "counts_differ"),
+    "queued job gone": ("DELETE FROM jobs WHERE object_id = 'queued'", "job_lost"),
+    "running job gone": ("DELETE FROM jobs WHERE status = 'running'", "job_lost"),
+    "finished job gone": ("DELETE FROM jobs WHERE object_id = 'over'", "counts_differ"),
+    "first event gone": ("DELETE FROM audit WHERE n = 1", "trail_broken"),
+    "middle event gone": ("DELETE FROM audit WHERE n = 9", "trail_broken"),
+    "all events gone": ("DELETE FROM audit", "job_without_trail"),
+    "event changed": ("UPDATE audit SET body = replace(body, 'enqueued', 'Enqueued') WHERE n = 3", "trail_broken"),
+    "event filed elsewhere": ("UPDATE audit SET job_seq = 1 WHERE n = 5", "trail_broken"),
+    "next action": ("UPDATE objects SET next_action_at = 5", "trail_differs"),
+    "object gone": ("DELETE FROM objects", "trail_differs"),
+}
+
+
+@pytest.mark.req("JOB-STO-12", "JOB-OBJ-8", "JOB-AUD-3")
+@pytest.mark.parametrize(("sql", "code"), PLANTED.values(), ids=list(PLANTED))
+def test_the_check_finds_each_planted_fault(tmp_path: Path, sql: str, code: str) -> None:
+    scheduler, _ = lived(tmp_path)
+    store = scheduler.calls.store
+    assert check(store) == []
+    with closing(sqlite3.connect(tmp_path / "jobs.db")) as connection, connection:
+        assert connection.execute(sql).rowcount > 0
+
+    found = check(store)
+
+    assert code in {finding.code for finding in found}
+    assert all(finding.where and finding.sentence for finding in found)
+    scheduler.close()
+
+
+@pytest.mark.req("JOB-STO-12")
+def test_the_check_finds_a_damaged_file(tmp_path: Path) -> None:
+    scheduler, _ = lived(tmp_path)
+    scheduler.close()
+    path = tmp_path / "jobs.db"
+    with closing(sqlite3.connect(path)) as connection:
+        page = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'jobs_objects'").fetchone()[0]
+        size = connection.execute("PRAGMA page_size").fetchone()[0]
+    data = bytearray(path.read_bytes())
+    data[(page - 1) * size + size // 2 : page * size] = bytes(size // 2)
+    path.write_bytes(data)
+    store = SqliteStore(path)
+
+    assert "damaged_file" in {finding.code for finding in check(store)}
+    store.close()
+
+
+def test_calls_of_another_scheduler_on_the_same_store_go_on_the_same_chain(tmp_path: Path) -> None:
+    scheduler, clock = lived(tmp_path)
+    other = Scheduler(Calls(SqliteStore(tmp_path / "jobs.db"), Policy(), clock))
+    for number in range(3):
+        scheduler.enqueue(**JOB, idempotency_key=f"a{number}")
+        other.enqueue(**JOB, idempotency_key=f"b{number}")
+
+    assert check(scheduler.calls.store) == []
+    scheduler.close()
+    other.close()

@@ -1,0 +1,96 @@
+"""Eight processes on one file: every job once, no error of a lock, and nobody starves.
+
+Fairness is counted, not timed: how many commits each process got while all of them wanted to write all the time.
+"""
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pendula.jobs.calls import Calls
+from pendula.jobs.checking import check
+from pendula.jobs.model import Policy
+from pendula.jobs.scheduler import Scheduler
+from pendula.jobs.store.sqlite import SqliteStore
+from pendula.kernel.wallclock import WallClock
+from tests.jobs.crashing import forked, store_of
+
+PROCESSES = 8
+SECONDS = 20
+LONG_SECONDS = 600
+
+
+def busy(folder: Path, number: int, seconds: float, gate: int) -> None:
+    """Enqueues, pulls and acks as fast as it can; leaves what it did in a file."""
+    os.read(gate, 1)
+    store = SqliteStore(store_of(folder))
+    client = Scheduler(Calls(store, Policy(), WallClock().now))
+    made: list[str] = []
+    acked: list[str] = []
+    troubles: list[str] = []
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        try:
+            job = client.defer("memory", f"mem_{number}", "decay", idempotency_key=f"{number}:{len(made)}")
+            made.append(job["job_id"])
+            for job in client.pull(worker_id=f"w{number}", limit=3)["jobs"]:
+                client.ack(job["job_id"], result="succeeded", lease_token=job["lease_token"])
+                acked.append(job["job_id"])
+        except Exception as trouble:
+            troubles.append(repr(trouble))
+    done = {"made": made, "acked": acked, "troubles": troubles, "commits": store.commits}
+    client.close()
+    (folder / f"{number}.json").write_text(json.dumps(done))
+
+
+def contend(folder: Path, seconds: float) -> list[dict[str, Any]]:
+    """What each process did."""
+    SqliteStore(store_of(folder)).close()
+    gate, opening = os.pipe()
+    children = [
+        forked(lambda number=number: busy(folder, number, seconds, gate))  # type: ignore[misc]
+        for number in range(PROCESSES)
+    ]
+    os.write(opening, b"x" * PROCESSES)
+    codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+    os.close(gate)
+    os.close(opening)
+    assert codes == [0] * PROCESSES
+    return [json.loads((folder / f"{number}.json").read_text()) for number in range(PROCESSES)]
+
+
+def assert_fair_and_once(folder: Path, seconds: float) -> None:
+    done = contend(folder, seconds)
+    client = Scheduler(Calls(SqliteStore(store_of(folder)), Policy(), WallClock().now))
+    acked = [job_id for one in done for job_id in one["acked"]]
+    while jobs := client.pull(worker_id="last", limit=1000)["jobs"]:
+        acked += [job["job_id"] for job in jobs]
+        client.ack_batch([
+            {"job_id": job["job_id"], "result": "succeeded", "lease_token": job["lease_token"]} for job in jobs
+        ])  # fmt: skip
+    made = [job_id for one in done for job_id in one["made"]]
+    findings = check(client.calls.store)
+    client.close()
+
+    assert [trouble for one in done for trouble in one["troubles"]] == []
+    assert len(made) == len(set(made))
+    assert sorted(acked) == sorted(made), "every job exactly once"
+    assert findings == []
+    commits = [one["commits"] for one in done]
+    assert min(commits) * 4 >= max(commits), commits
+
+
+@pytest.mark.req("JOB-PULL-7")
+@pytest.mark.req("JOB-STO-5")
+def test_eight_processes_do_every_job_once_and_share_the_file(tmp_path: Path) -> None:
+    assert_fair_and_once(tmp_path, SECONDS)
+
+
+@pytest.mark.long
+@pytest.mark.req("JOB-STO-5")
+def test_eight_processes_share_the_file_for_long(tmp_path: Path) -> None:
+    assert_fair_and_once(tmp_path, LONG_SECONDS)

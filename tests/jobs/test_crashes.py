@@ -1,0 +1,296 @@
+"""kill -9 and SIGSTOP at any moment: nothing answered is lost, no effect happens twice, nobody writes too late.
+
+That no flush is missing cannot be shown by killing a process, because the system keeps what it wrote; so the settings
+of the connection that commits are read, too.
+"""
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from pendula.jobs.calls import Calls
+from pendula.jobs.effects import once
+from pendula.jobs.handlers import Context, Done
+from pendula.jobs.model import Policy
+from pendula.jobs.scheduler import Scheduler
+from pendula.jobs.store.sqlite import SqliteStore
+from pendula.jobs.worker import Worker
+from pendula.testing import over_seeds
+from tests.jobs.crashing import (
+    TRIES,
+    SharedClock,
+    Told,
+    assert_sound,
+    assert_visible,
+    counting,
+    customers,
+    fast,
+    forked,
+    killed,
+    made,
+    scheduler,
+    statuses,
+    store_of,
+)
+from tests.jobs.stores import NOON, Clock
+from tests.jobs.workers import MEMORY, close_all, decays, virtual
+
+KILLS = 200
+LONG_KILLS = 2000
+SHARES = 10
+
+
+@pytest.fixture(autouse=True)
+def _closed() -> Iterator[None]:
+    yield
+    close_all()
+
+
+# Calls at random
+
+
+def kill_customers(folder: Path, seed: int) -> None:
+    luck = Random(seed)
+    told = Told()
+    threads = luck.choice((1, 1, 3))
+    child = forked(lambda: customers(folder, told, seed, threads), told)
+    told.hear(luck.randint(1, 20))
+    killed(child)
+    answers = told.all()
+
+    assert_visible(folder, answers)
+    assert_sound(folder)
+
+
+def finish(folder: Path) -> None:
+    """Everything left is done by one worker; nothing stays running, nothing is missing."""
+    with scheduler(folder, Policy(min_retry_gap_sec=0)) as client:
+        count = sum(statuses(folder).values())
+        while left := client.list(status="running")["jobs"] + client.list(status="queued", limit=1)["jobs"]:
+            for job in client.pull(worker_id="last", limit=100, lease_sec=3600, wait_ms=100)["jobs"]:
+                once(client.calls, job, counting("last"))
+                client.ack(job["job_id"], result="succeeded", lease_token=job["lease_token"])
+            assert left
+    ended = statuses(folder)
+    assert ended.keys() <= {"succeeded", "dead_letter"}
+    assert sum(ended.values()) == count
+    assert_sound(folder)
+
+
+@pytest.mark.req("JOB-STO-7")
+@pytest.mark.req("JOB-STO-6")
+@pytest.mark.parametrize("share", range(SHARES))
+def test_a_killed_process_loses_nothing_it_was_answered(tmp_path: Path, share: int) -> None:
+    folder = made(tmp_path)
+    kills = KILLS // SHARES
+    seeds = range(share * kills, (share + 1) * kills)
+
+    assert over_seeds(lambda seed: kill_customers(folder, seed), seeds) == kills
+    finish(folder)
+
+
+@pytest.mark.long
+@pytest.mark.req("JOB-STO-7")
+@pytest.mark.parametrize("share", range(LONG_KILLS // 50))
+def test_two_thousand_killed_processes_lose_nothing(tmp_path: Path, share: int) -> None:
+    folder = made(tmp_path)
+    seeds = range(KILLS + share * 50, KILLS + (share + 1) * 50)
+
+    assert over_seeds(lambda seed: kill_customers(folder, seed), seeds) == 50
+    finish(folder)
+
+
+# Workers
+
+
+class Announced(Scheduler):
+    """Tells when the worker asks for the first time: from then on it listens to signals."""
+
+    told: Told | None = None
+
+    def pull(self, **members: Any) -> dict[str, Any]:
+        if self.told is not None:
+            self.told.tell(ready=True)
+            self.told = None
+        return super().pull(**members)
+
+
+def working(folder: Path, name: str, told: Told) -> None:
+    """A worker that makes an effect for each job, sometimes slowly, until it is stopped."""
+    luck = Random(name)
+
+    def decay(context: Context) -> Done:
+        result = context.once(counting(name))
+        if luck.random() < 0.2:
+            threading.Event().wait(luck.random() * 0.03)
+        return Done(outcome=str(result))
+
+    with scheduler(folder, Policy(min_retry_gap_sec=0)) as opened:
+        client = Announced(opened.calls)
+        client.told = told
+        options: dict[str, Any] = {"worker_id": name, "concurrency": 2, "batch": 2, "lease_sec": 3, "ticks": fast}
+        Worker(client, decays(decay), **options).run(signals=True)
+
+
+class Crew:
+    """Two workers on one file; whoever is killed is replaced by another."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self.folder = folder
+        self.seed = seed
+        self.count = 0
+        self.children = [self.another(), self.another()]
+
+    def another(self) -> tuple[int, Told]:
+        self.count += 1
+        name, told = f"w{self.count}-{self.seed}", Told()
+        return forked(lambda: working(self.folder, name, told), told), told
+
+    def kill(self, index: int) -> None:
+        child, told = self.children[index]
+        killed(child)
+        told.all()
+        self.children[index] = self.another()
+
+    def freeze(self, index: int, seconds: float) -> None:
+        """Longer than a lease, then on again."""
+        child, _ = self.children[index]
+        os.kill(child, signal.SIGSTOP)
+        threading.Event().wait(seconds)
+        os.kill(child, signal.SIGCONT)
+
+    def go_home(self) -> list[int]:
+        codes = []
+        for child, told in self.children:
+            told.hear(1)
+            os.kill(child, signal.SIGTERM)
+            codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+            told.all()
+        self.children = []
+        return codes
+
+    def disband(self) -> None:
+        for child, _ in self.children:
+            killed(child)
+
+
+def crew_under_fire(folder: Path, seed: int, jobs: int = 60) -> int:
+    """How many blows the crew took while it did the jobs; afterwards it is left in peace, or it might never end."""
+    made(folder)
+    with scheduler(folder) as client:
+        for number in range(jobs):
+            name = {"object_id": f"mem_{number}", "idempotency_key": f"k{number}"}
+            client.enqueue(**{**MEMORY, **name}, max_attempts=TRIES)
+    crew = Crew(folder, seed)
+    try:
+        blows = strike(crew, Random(seed), jobs)
+        while statuses(folder).get("succeeded", 0) < jobs:
+            threading.Event().wait(0.02)
+        codes = crew.go_home()
+    finally:
+        crew.disband()
+
+    assert codes == [0, 0]
+    assert statuses(folder) == {"succeeded": jobs}
+    assert_sound(folder)
+    with scheduler(folder) as client:
+        assert len(client.calls.store.write(lambda tx: tx.execute("SELECT key FROM counted"))) == jobs
+    return blows
+
+
+def strike(crew: Crew, luck: Random, jobs: int, most: int = 12) -> int:
+    for blow in range(most):
+        if statuses(crew.folder).get("succeeded", 0) == jobs:
+            return blow
+        threading.Event().wait(luck.random() * 0.06)
+        if luck.random() < 0.7:
+            crew.kill(luck.randrange(2))
+        else:
+            crew.freeze(luck.randrange(2), 0.1)
+    return most
+
+
+@pytest.mark.req("JOB-WRK-13")
+@pytest.mark.req("JOB-POL-4")
+@pytest.mark.req("JOB-ACK-8")
+@pytest.mark.parametrize("seed", range(4))
+def test_killed_and_frozen_workers_leave_every_effect_once_and_no_job_running(tmp_path: Path, seed: int) -> None:
+    assert crew_under_fire(tmp_path, seed) > 0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(100, 140))
+def test_many_killed_and_frozen_workers_leave_every_effect_once(tmp_path: Path, seed: int) -> None:
+    assert crew_under_fire(tmp_path, seed, jobs=200) > 0
+
+
+@pytest.mark.req("JOB-WRK-13")
+@pytest.mark.req("JOB-PULL-13")
+def test_with_default_settings_all_jobs_of_a_killed_worker_come_back(tmp_path: Path) -> None:
+    client = virtual(tmp_path)
+    for number in range(5):
+        client.enqueue(**{**MEMORY, "object_id": f"mem_{number}"})
+    now = client.clock.now
+    close_all()
+    told = Told()
+
+    def work() -> None:
+        def begins(context: Context) -> None:
+            told.tell(job_id=context.job["job_id"])
+            threading.Event().wait()
+
+        held = Scheduler(Calls(SqliteStore(store_of(tmp_path)), Policy(), Clock(now)))
+        Worker(held, decays(begins), concurrency=5).run()
+
+    child = forked(work, told)
+    told.hear(5)
+    killed(child)
+    lost = {answer["job_id"] for answer in told.all()}
+    client = virtual(tmp_path)
+    client.clock.now = now + 1_000_000
+    done: list[str] = []
+
+    tally = Worker(
+        client, decays(lambda context: done.append(context.job["job_id"])), max_jobs=5, ticks=client.clock
+    ).run()
+
+    assert set(done) == lost
+    assert tally.succeeded == 5
+    ended = [(job["status"], job["attempt"], job["delivery_count"]) for job in client.list()["jobs"]]
+    assert ended == [("succeeded", 1, 2)] * 5
+    assert client.clock.now < NOON + 66 * 1_000_000, "within the lease and one interval"
+
+
+@pytest.mark.req("JOB-POL-4")
+def test_a5_a_kill_between_effect_and_ack_leaves_one_effect(tmp_path: Path) -> None:
+    folder, clock, told = made(tmp_path), SharedClock(), Told()
+    with scheduler(folder, clock=clock) as client:
+        client.enqueue(**MEMORY, idempotency_key="k")
+
+    def work() -> None:
+        def decay(context: Context) -> None:
+            context.once(counting("first"))
+            told.tell(done=True)
+            threading.Event().wait()
+
+        with scheduler(folder, clock=clock) as client:
+            Worker(client, decays(decay), ticks=clock).run()
+
+    child = forked(work, told)
+    told.hear(1)
+    killed(child)
+    told.all()
+    clock.pass_by(61)
+    with scheduler(folder, clock=clock) as client:
+        again = decays(lambda context: Done(outcome=str(context.once(counting("second")))))
+        Worker(client, again, max_jobs=1, ticks=clock).run()
+        [job] = client.list()["jobs"]
+
+    assert (job["status"], job["outcome"], job["delivery_count"]) == ("succeeded", "first", 2)
+    assert_sound(folder)

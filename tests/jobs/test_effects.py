@@ -1,0 +1,294 @@
+"""Effects: once for a key whatever the number of deliveries, under the lease, with their record or not at all."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pendula.jobs import JobRefused
+from pendula.jobs.checking import check
+from pendula.jobs.effects import Transaction, once
+from pendula.jobs.handlers import Context, Done
+from pendula.jobs.leases import LeaseGone
+from pendula.jobs.store.protocol import StatementRefused
+from pendula.kernel.canonical import Json
+from pendula.kernel.errors import NotCanonical
+from tests.jobs.workers import MEMORY, Virtual, close_all, decays, virtual, worked
+
+TABLE = "CREATE TABLE notes (key TEXT PRIMARY KEY, n INTEGER NOT NULL) STRICT"
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[Virtual]:
+    scheduler = virtual(tmp_path)
+    scheduler.calls.store.write(lambda tx: tx.execute(TABLE))
+    yield scheduler
+    close_all()
+
+
+def notes(client: Virtual) -> list[tuple[Any, ...]]:
+    return client.calls.store.write(lambda tx: tx.execute("SELECT key, n FROM notes ORDER BY key"))
+
+
+def pulled(client: Virtual, worker_id: str = "w1") -> dict[str, Any]:
+    [job] = client.pull(worker_id=worker_id)["jobs"]
+    return dict(job)
+
+
+def note(transaction: Transaction) -> Json:
+    transaction.execute("INSERT INTO notes VALUES (?, 1)", [transaction.job.idempotency_key])
+    return {"noted": transaction.job.delivery_count, "parts": (1, 2)}
+
+
+@pytest.mark.req("JOB-POL-4")
+def test_a_later_delivery_applies_nothing_and_gets_the_first_result(client: Virtual) -> None:
+    client.enqueue(**MEMORY, idempotency_key="k")
+    first = once(client.calls, pulled(client), note)
+    client.clock.pass_by(61)
+    again = pulled(client, "w2")
+    second = once(client.calls, again, note)
+    client.ack(again["job_id"], result="succeeded", lease_token=again["lease_token"])
+
+    assert first == second == {"noted": 1, "parts": [1, 2]}
+    assert notes(client) == [("k", 1)]
+    effect = client.calls.store.read(lambda look: look.effect("k"))
+    assert effect is not None
+    assert (effect.fence, effect.result) == (1, first), "the record stays after the ack"
+    assert check(client.calls.store) == []
+
+
+@pytest.mark.req("JOB-POL-4")
+def test_a5_a_worker_lost_between_effect_and_ack_leaves_one_effect(client: Virtual) -> None:
+    client.enqueue(**MEMORY, idempotency_key="k")
+    once(client.calls, pulled(client), changing)
+    client.clock.pass_by(61)
+
+    def decay(context: Context) -> Done:
+        return Done(outcome=str(context.once(changing)))
+
+    worked(client, decays(decay), 1)
+
+    [job] = client.list()["jobs"]
+    events = client.history(job["job_id"])["events"]
+    assert (job["status"], job["outcome"], job["delivery_count"]) == ("succeeded", "stale", 2)
+    assert [event["event_type"] for event in events].count("state_transition") == 1
+    assert client.object("memory", "mem_1")["version"] == 1
+    assert check(client.calls.store) == []
+
+
+def changing(transaction: Transaction) -> Json:
+    return transaction.change_object("the weight is under the threshold", state="stale").state
+
+
+@pytest.mark.req("JOB-ACK-8")
+def test_a_delivery_that_lost_its_lease_writes_nothing(client: Virtual) -> None:
+    client.enqueue(**MEMORY)
+    late = pulled(client)
+    client.clock.pass_by(61)
+
+    with pytest.raises(LeaseGone) as expired:
+        once(client.calls, late, note)
+    second = pulled(client, "w2")
+    with pytest.raises(LeaseGone) as lost:
+        once(client.calls, late, note)
+    client.ack(second["job_id"], result="succeeded", lease_token=second["lease_token"])
+    with pytest.raises(LeaseGone) as over:
+        once(client.calls, late, note)
+
+    assert [gone.value.reason for gone in (expired, lost, over)] == ["lease_expired", "lease_lost", "job_not_running"]
+    assert notes(client) == []
+    assert client.calls.store.read(lambda look: look.effect(late["idempotency_key"])) is None
+
+
+@pytest.mark.req("JOB-ACK-8")
+def test_a_late_delivery_does_not_even_get_the_recorded_result(client: Virtual) -> None:
+    client.enqueue(**MEMORY)
+    late = pulled(client)
+    client.clock.pass_by(61)
+    once(client.calls, pulled(client, "w2"), note)
+
+    with pytest.raises(LeaseGone):
+        once(client.calls, late, note)
+
+
+@pytest.mark.req("JOB-WRK-5")
+def test_a_handler_that_swallows_the_loss_is_thrown_away_all_the_same(client: Virtual) -> None:
+    client.enqueue(**MEMORY)
+
+    def decay(context: Context) -> Done:
+        client.clock.pass_by(61)
+        with pytest.raises(LeaseGone):
+            context.once(note)
+        return Done(outcome="late", next_action_at=None)
+
+    tally = worked(client, decays(decay), 1).tally
+
+    assert (tally.dropped, tally.succeeded, tally.failed) == (1, 0, 0)
+    assert notes(client) == []
+
+
+@pytest.mark.req("JOB-POL-4")
+def test_an_effect_that_fails_leaves_no_trace_and_may_be_tried_again(client: Virtual) -> None:
+    client.enqueue(**MEMORY, idempotency_key="k")
+    job = pulled(client)
+
+    def half(transaction: Transaction) -> Json:
+        note(transaction)
+        transaction.change_object("half", state="half")
+        transaction.enqueue(**{**MEMORY, "object_id": "mem_2"})
+        raise ValueError("half way")
+
+    with pytest.raises(ValueError, match="half way"):
+        once(client.calls, job, half)
+
+    assert notes(client) == []
+    assert client.calls.store.read(lambda look: look.effect("k")) is None
+    assert len(client.list()["jobs"]) == 1
+    with pytest.raises(JobRefused):
+        client.object("memory", "mem_1")
+    assert once(client.calls, job, note) == {"noted": 1, "parts": [1, 2]}
+    assert check(client.calls.store) == []
+
+
+def test_a_result_without_canonical_form_undoes_the_effect(client: Virtual) -> None:
+    client.enqueue(**MEMORY)
+
+    with pytest.raises(NotCanonical):
+        once(client.calls, pulled(client), lambda transaction: [note(transaction), 0.5])  # type: ignore[list-item]
+
+    assert notes(client) == []
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO nowhere VALUES (1)",
+        "INSERT INTO notes VALUES ('x', 'y')",
+        "nonsense",
+        "SELECT ?",
+        "SELECT 1; SELECT 2",
+    ],
+)
+def test_a_faulty_statement_is_its_authors_trouble_alone(client: Virtual, statement: str) -> None:
+    client.enqueue(**MEMORY)
+    job = pulled(client)
+
+    with pytest.raises(StatementRefused):
+        once(client.calls, job, lambda transaction: [note(transaction), transaction.execute(statement)][0])
+
+    assert notes(client) == []
+    assert client.enqueue(**{**MEMORY, "object_id": "mem_2"})["deduplicated"] is False
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["COMMIT", "  rollback", "/* x */ BEGIN", "-- x\nEND", "SAVEPOINT a", "release part", "PRAGMA synchronous = OFF",
+     "ATTACH 'x' AS y", "DETACH y", "VACUUM", "\n/* a\nb */ -- c\n commit"],
+)  # fmt: skip
+def test_an_effect_cannot_end_the_transaction_of_all(client: Virtual, statement: str) -> None:
+    client.enqueue(**MEMORY)
+
+    with pytest.raises(StatementRefused, match="not allowed"):
+        once(client.calls, pulled(client), lambda transaction: [note(transaction), transaction.execute(statement)][0])
+
+    assert notes(client) == []
+
+
+def test_one_effect_that_fails_among_many_in_one_commit_spoils_none_of_them(client: Virtual) -> None:
+    jobs = []
+    for number in range(8):
+        client.enqueue(**{**MEMORY, "object_id": f"mem_{number}"}, idempotency_key=f"k{number}")
+    jobs = client.pull(worker_id="w1")["jobs"]
+    gate = threading.Barrier(8, timeout=30)
+    ended: dict[str, str] = {}
+
+    def apply(job: dict[str, Any]) -> None:
+        key = str(job["idempotency_key"])
+
+        def effect(transaction: Transaction) -> Json:
+            note(transaction)
+            if key in ("k3", "k5"):
+                transaction.execute("INSERT INTO notes VALUES (?, 1)", [key])
+            return key
+
+        gate.wait()
+        try:
+            ended[key] = str(once(client.calls, job, effect))
+        except StatementRefused as refused:
+            ended[key] = refused.code
+
+    threads = [threading.Thread(target=apply, args=(job,)) for job in jobs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    fine = [f"k{number}" for number in range(8) if number not in (3, 5)]
+    assert ended == {**{key: key for key in fine}, "k3": "statement_refused", "k5": "statement_refused"}
+    assert notes(client) == [(key, 1) for key in fine]
+    assert check(client.calls.store) == []
+
+
+@pytest.mark.req("JOB-AUD-1")
+def test_a_changed_object_has_its_event_and_its_version(client: Virtual) -> None:
+    client.enqueue(**MEMORY)
+    job = pulled(client)
+    at = client.clock.now + 3_600_000_000
+
+    def change(transaction: Transaction) -> Json:
+        before = transaction.object
+        same = transaction.change_object("nothing", state=None)
+        after = transaction.change_object("decayed", state="stale", next_action_at=at)
+        return [before is None, same.version, after.version, after.state]
+
+    result = once(client.calls, job, change)
+
+    [event] = [one for one in client.history(job["job_id"])["events"] if one["event_type"] == "state_transition"]
+    assert result == [True, 0, 1, "stale"]
+    assert (event["actor"], event["reason"]) == ({"type": "worker", "id": "w1"}, "decayed")
+    assert event["before"] == {"next_action_at": None, "state": None}
+    assert event["after"] == {"next_action_at": client.object("memory", "mem_1")["next_action_at"], "state": "stale"}
+    assert event["evidence_refs"] == [f"scheduler_job:{job['job_id']}"]
+    assert check(client.calls.store) == []
+
+
+def test_a_job_enqueued_within_an_effect_is_stored_with_it(client: Virtual) -> None:
+    client.enqueue(**MEMORY)
+    job = pulled(client)
+
+    def effect(transaction: Transaction) -> Json:
+        with pytest.raises(JobRefused):
+            transaction.enqueue(object_type="memory")
+        return transaction.enqueue(**{**MEMORY, "action": "verify"}, idempotency_key="v").job_id
+
+    made = once(client.calls, job, effect)
+
+    assert client.show(str(made))["job"]["idempotency_key"] == "v"
+
+
+def test_a_second_effect_of_one_job_is_refused_before_it_does_anything(client: Virtual) -> None:
+    client.enqueue(**MEMORY, idempotency_key="k")
+
+    def decay(context: Context) -> None:
+        context.once(note)
+        context.once(lambda transaction: transaction.execute("UPDATE notes SET n = 2") and None)
+
+    worked(client, decays(decay), 1)
+
+    [job] = client.list()["jobs"]
+    assert "one call of `once`" in job["last_error"]
+    assert notes(client) == [("k", 1)]
+
+
+@pytest.mark.req("JOB-POL-4")
+def test_a_revived_dead_letter_does_not_apply_its_effect_again(client: Virtual) -> None:
+    client.enqueue(**MEMORY, idempotency_key="k", max_attempts=1)
+    first = pulled(client)
+    once(client.calls, first, note)
+    client.fail(first["job_id"], error="x", lease_token=first["lease_token"])
+    client.requeue(first["job_id"])
+
+    assert once(client.calls, pulled(client), note) == {"noted": 1, "parts": [1, 2]}
+    assert notes(client) == [("k", 1)]

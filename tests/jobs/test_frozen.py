@@ -1,0 +1,130 @@
+"""A process frozen for longer than its lease: when it goes on, whatever it writes is refused."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pendula.jobs import JobRefused
+from pendula.jobs.effects import once
+from pendula.jobs.handlers import Context, Done
+from pendula.jobs.leases import LeaseGone
+from pendula.jobs.worker import Worker
+from tests.jobs.crashing import (
+    SharedClock,
+    Told,
+    assert_sound,
+    counting,
+    forked,
+    frozen,
+    made,
+    scheduler,
+)
+from tests.jobs.workers import MEMORY, decays
+
+
+class Halt:
+    """A place in a child at which it says that it is there, and waits to be sent on."""
+
+    def __init__(self) -> None:
+        self.told = Told()
+        self._reading, self._writing = os.pipe()
+
+    def here(self) -> None:
+        self.told.tell(here=True)
+        os.read(self._reading, 1)
+
+    def go_on(self) -> None:
+        os.write(self._writing, b"x")
+
+    def answers(self) -> list[dict[str, Any]]:
+        """What the child told after it went on."""
+        os.close(self._reading)
+        os.close(self._writing)
+        return self.told.all()[1:]
+
+
+def frozen_worker(folder: Path, clock: SharedClock, halt: Halt, *, after_effect: bool) -> None:
+    def decay(context: Context) -> Done:
+        if after_effect:
+            context.once(counting("frozen"))
+        halt.here()
+        if not after_effect:
+            with pytest.raises(LeaseGone):
+                context.once(counting("frozen"))
+        return Done(outcome="frozen", next_action_at=None)
+
+    with scheduler(folder, clock=clock) as client:
+        # By its own clock no time has passed: it renews nothing, and thinks that all is well.
+        tally = Worker(client, decays(decay), worker_id="frozen", max_jobs=1, ticks=lambda: 0).run()
+        halt.told.tell(dropped=tally.dropped, succeeded=tally.succeeded, failed=tally.failed)
+
+
+@pytest.mark.req("JOB-ACK-8")
+@pytest.mark.parametrize("after_effect", [False, True])
+def test_a_worker_frozen_past_its_lease_changes_nothing_when_it_goes_on(tmp_path: Path, after_effect: bool) -> None:
+    folder, clock, halt = made(tmp_path), SharedClock(), Halt()
+    with scheduler(folder, clock=clock) as client:
+        client.enqueue(**MEMORY, idempotency_key="k")
+    child = forked(lambda: frozen_worker(folder, clock, halt, after_effect=after_effect), halt.told)
+    halt.told.hear(1)
+    with frozen(child, folder), scheduler(folder, clock=clock) as client:
+        clock.pass_by(61)
+        other = decays(lambda context: Done(outcome=str(context.once(counting("other")))))
+        Worker(client, other, worker_id="other", max_jobs=1, ticks=clock).run()
+        before = client.list()["jobs"]
+    halt.go_on()
+    os.waitpid(child, 0)
+    with scheduler(folder, clock=clock) as client:
+        after = client.list()["jobs"]
+
+    assert halt.answers() == [{"dropped": 1, "succeeded": 0, "failed": 0}]
+    assert before == after
+    assert (after[0]["status"], after[0]["outcome"]) == ("succeeded", "frozen" if after_effect else "other")
+    assert_sound(folder)
+
+
+def frozen_caller(folder: Path, clock: SharedClock, halt: Halt) -> None:
+    """Without the care of a worker: tries everything it knows with its old token."""
+    with scheduler(folder, clock=clock) as client:
+        [job] = client.pull(worker_id="frozen")["jobs"]
+        halt.here()
+        proof = {"worker_id": "frozen", "lease_token": job["lease_token"]}
+        late: dict[str, Callable[[], object]] = {
+            "ack": lambda: client.ack(job["job_id"], result="succeeded", next_action_at=None, **proof),
+            "fail": lambda: client.fail(job["job_id"], error="x", **proof),
+            "renew": lambda: client.renew(job["job_id"], **proof),
+            "release": lambda: client.release(job["job_id"], **proof),
+            "effect": lambda: once(client.calls, job, counting("frozen")),
+        }
+        for name, call in late.items():
+            try:
+                call()
+                halt.told.tell(call=name, code="accepted")
+            except (JobRefused, LeaseGone) as refused:
+                halt.told.tell(call=name, code=getattr(refused, "reason", refused.code))
+
+
+@pytest.mark.req("JOB-ACK-8")
+@pytest.mark.parametrize(("taken_over", "code"), [(True, "lease_lost"), (False, "lease_expired")])
+def test_every_late_write_of_a_frozen_process_is_refused(tmp_path: Path, taken_over: bool, code: str) -> None:
+    folder, clock, halt = made(tmp_path), SharedClock(), Halt()
+    with scheduler(folder, clock=clock) as client:
+        client.enqueue(**MEMORY, idempotency_key="k")
+    child = forked(lambda: frozen_caller(folder, clock, halt), halt.told)
+    halt.told.hear(1)
+    with frozen(child, folder), scheduler(folder, clock=clock) as client:
+        clock.pass_by(60)
+        if taken_over:
+            client.pull(worker_id="other")
+        [before] = client.list()["jobs"]
+    halt.go_on()
+    os.waitpid(child, 0)
+    with scheduler(folder, clock=clock) as client:
+        [after] = client.list()["jobs"]
+
+    assert halt.answers() == [{"call": call, "code": code} for call in ("ack", "fail", "renew", "release", "effect")]
+    assert after == before
+    assert_sound(folder)

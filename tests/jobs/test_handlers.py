@@ -1,0 +1,351 @@
+"""Handlers: where they come from, and how a job ends by what they return, raise, or fail to do in time."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import UNSET
+
+from pendula.jobs.handlers import (
+    Context,
+    Done,
+    Handlers,
+    HandlersUnusable,
+    ObjectNotFound,
+    PermanentError,
+    RetryAfter,
+    RunAgain,
+    handler,
+    load,
+)
+from pendula.jobs.model import Policy
+from pendula.jobs.scheduler import Scheduler
+from pendula.kernel.time import format_utc, parse_utc
+from tests.jobs.workers import MEMORY, close_all, decays, virtual, worked
+
+SECOND = 1_000_000
+
+
+@pytest.fixture(autouse=True)
+def _closed() -> Iterator[None]:
+    yield
+    close_all()
+
+
+def only(client: Scheduler) -> dict[str, Any]:
+    [job] = client.list()["jobs"]
+    return dict(job)
+
+
+# How a job ends
+
+
+@pytest.mark.req("JOB-WRK-11")
+def test_sync_async_and_callable_handlers_all_end_in_an_ack(tmp_path: Path) -> None:
+    client = virtual(tmp_path)
+    for action in ("verify", "decay", "archive", "revalidate"):
+        client.enqueue(**{**MEMORY, "action": action})
+
+    @handler("memory", "verify")
+    def verify(context: Context) -> Done:
+        return Done(outcome="sync")
+
+    @handler("memory", "decay")
+    async def decay(context: Context) -> Done:
+        await asyncio.sleep(0)
+        return Done(outcome="async")
+
+    class Archive:
+        async def __call__(self, context: Context) -> Done:
+            return Done(outcome="object")
+
+    @handler("memory", "revalidate", timeout_sec=30)
+    def revalidate(context: Context) -> Any:
+        return decay(context)
+
+    handlers = Handlers([verify, decay, handler("memory", "archive")(Archive()), revalidate])
+    worked(client, handlers, 4)
+
+    outcomes = {job["action"]: (job["status"], job["outcome"]) for job in client.list()["jobs"]}
+    assert outcomes == {
+        "verify": ("succeeded", "sync"),
+        "decay": ("succeeded", "async"),
+        "archive": ("succeeded", "object"),
+        "revalidate": ("succeeded", "async"),
+    }
+
+
+def test_done_hands_on_the_next_time_and_action(tmp_path: Path) -> None:
+    client = virtual(tmp_path)
+    client.enqueue(**MEMORY)
+    next_at = client.clock.now + 3600 * SECOND
+
+    worked(client, decays(lambda context: Done(next_action_at=next_at, next_action="archive")), 1)
+
+    [follow] = client.list(status="queued")["jobs"]
+    assert (follow["action"], follow["run_at"]) == ("archive", format_utc(next_at))
+    assert client.object("memory", "mem_1")["next_action_at"] == format_utc(next_at)
+
+
+def test_done_tells_apart_a_time_left_alone_and_one_cleared() -> None:
+    assert "next_action_at" not in Done().members()
+    assert Done(next_action_at=None).members()["next_action_at"] is None
+    assert Done(next_action_at=UNSET).members() == {"result": "succeeded"}
+
+
+def test_run_again_enqueues_the_same_work_by_the_clock_of_the_store(tmp_path: Path) -> None:
+    client = virtual(tmp_path)
+    client.enqueue(**MEMORY)
+    begun: list[int] = []
+
+    def decay(context: Context) -> RunAgain:
+        begun.append(client.clock.now)
+        client.clock.pass_by(20)
+        return RunAgain(300)
+
+    worked(client, decays(decay), 3)
+
+    # Twenty seconds of work, then five minutes.
+    assert [round((b - a) / SECOND) for a, b in pairwise(begun)] == [320, 320]
+    with pytest.raises(ValueError, match="at least 1"):
+        RunAgain(0)
+
+
+def test_run_again_says_so_when_follow_ups_are_off(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    client = virtual(tmp_path, Policy(auto_followup=False))
+    client.enqueue(**MEMORY)
+
+    worked(client, decays(lambda context: RunAgain(300)), 1)
+
+    assert "auto_followup" in caplog.text
+
+
+@pytest.mark.req("JOB-WRK-7")
+def test_an_exception_becomes_a_fail_with_type_message_and_the_place(tmp_path: Path) -> None:
+    client = virtual(tmp_path)
+    client.enqueue(**MEMORY)
+
+    def where_it_breaks(context: Context) -> None:
+        raise ValueError("the evidence is torn \udcff")
+
+    tally = worked(client, decays(where_it_breaks), 1).tally
+
+    job = only(client)
+    assert (job["status"], job["attempt"], tally.failed) == ("queued", 1, 1)
+    assert job["last_error"].startswith("ValueError: the evidence is torn \\udcff")
+    assert "in where_it_breaks" in job["last_error"]
+
+
+class Unprintable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no")
+
+
+@pytest.mark.req("JOB-WRK-7")
+@pytest.mark.parametrize(
+    "error",
+    [
+        SystemExit(3),
+        KeyboardInterrupt(),
+        asyncio.CancelledError(),
+        RecursionError("deep"),
+        TimeoutError(),
+        Unprintable(),
+    ],
+)
+@pytest.mark.parametrize("is_async", [False, True])
+def test_nothing_a_handler_raises_ends_the_loop(tmp_path: Path, error: BaseException, is_async: bool) -> None:
+    client = virtual(tmp_path)
+    for number in range(2):
+        client.enqueue(**{**MEMORY, "object_id": f"mem_{number}"})
+
+    def raises(context: Context) -> None:
+        raise error
+
+    async def raises_later(context: Context) -> None:
+        raise error
+
+    tally = worked(client, decays(raises_later if is_async else raises), 2).tally
+
+    assert (tally.taken, tally.failed) == (2, 2)
+    assert all(job["last_error"] for job in client.list()["jobs"])
+
+
+@pytest.mark.req("JOB-WRK-7")
+def test_a_permanent_error_is_not_tried_again(tmp_path: Path) -> None:
+    client = virtual(tmp_path)
+    client.enqueue(**MEMORY)
+
+    def refuses(context: Context) -> None:
+        raise PermanentError("there is no such thing")
+
+    worked(client, decays(refuses), 1)
+
+    job = only(client)
+    assert (job["status"], job["attempt"]) == ("failed", 1)
+    assert "PermanentError: there is no such thing" in job["last_error"]
+
+
+@pytest.mark.req("JOB-WRK-9")
+def test_a_missing_object_and_a_missing_handler_are_not_tried_again(tmp_path: Path) -> None:
+    client = virtual(tmp_path)
+    client.enqueue(**MEMORY)
+    client.enqueue(**{**MEMORY, "action": "verify"})
+
+    def misses(context: Context) -> None:
+        raise ObjectNotFound("mem_1 was deleted")
+
+    worked(client, decays(misses), 2)
+
+    ended = {job["action"]: (job["status"], job["last_error"]) for job in client.list()["jobs"]}
+    assert ended["decay"] == ("failed", "object_not_found: mem_1 was deleted")
+    assert ended["verify"] == ("failed", "no_handler: this worker has no handler for verify of memory")
+
+
+@pytest.mark.req("JOB-WRK-7")
+def test_retry_after_says_when(tmp_path: Path) -> None:
+    client = virtual(tmp_path, Policy(min_retry_gap_sec=0))
+    enqueued = client.enqueue(**MEMORY)["job"]
+
+    def later(context: Context) -> None:
+        raise RetryAfter(77.5)
+
+    worked(client, decays(later), 1)
+
+    job = only(client)
+    assert job["status"] == "queued"
+    assert parse_utc(job["run_at"]) - parse_utc(enqueued["run_at"]) == 77_500_000
+
+
+@pytest.mark.parametrize("seconds", [-1.0, 1e12, float("nan"), float("inf")])
+def test_a_senseless_retry_after_is_an_ordinary_failure(tmp_path: Path, seconds: float) -> None:
+    client = virtual(tmp_path)
+    client.enqueue(**MEMORY)
+
+    def later(context: Context) -> None:
+        raise RetryAfter(seconds, "soon")
+
+    worked(client, decays(later), 1)
+
+    job = only(client)
+    assert (job["status"], job["attempt"]) == ("queued", 1)
+
+
+@pytest.mark.req("JOB-ACK-4")
+def test_an_answer_that_the_store_refuses_becomes_a_failure_that_says_why(tmp_path: Path) -> None:
+    client = virtual(tmp_path)
+    client.enqueue(**MEMORY)
+
+    worked(client, decays(lambda context: Done(next_action_at="2020-01-01T00:00:00Z")), 1)
+
+    job = only(client)
+    assert (job["status"], job["attempt"]) == ("queued", 1)
+    assert "next_action_at_in_past" in job["last_error"]
+
+
+def test_a_handler_that_returns_something_else_fails_for_good(tmp_path: Path) -> None:
+    client = virtual(tmp_path)
+    client.enqueue(**MEMORY)
+
+    worked(client, decays(lambda context: "done"), 1)
+
+    assert only(client)["status"] == "failed"
+
+
+@pytest.mark.req("JOB-WRK-8")
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_handler_over_its_time_fails_with_timeout_and_the_next_job_goes_on(tmp_path: Path, is_async: bool) -> None:
+    client = virtual(tmp_path)
+    client.enqueue(**MEMORY)
+    client.enqueue(**{**MEMORY, "action": "verify"})
+    release, told = threading.Event(), threading.Event()
+    seen: list[bool] = []
+
+    @handler("memory", "decay", timeout_sec=0.02)
+    def hangs(context: Context) -> None:
+        release.wait(30)
+        seen.append(context.cancelled())
+        told.set()
+
+    @handler("memory", "decay", timeout_sec=0.02)
+    async def hangs_later(context: Context) -> None:
+        try:
+            await asyncio.sleep(30)
+        finally:
+            seen.append(True)
+            told.set()
+
+    @handler("memory", "verify")
+    def verify(context: Context) -> None:
+        release.set()
+
+    worked(client, Handlers([hangs_later if is_async else hangs, verify]), 2)
+
+    ended = {job["action"]: (job["status"], job["last_error"]) for job in client.list()["jobs"]}
+    assert told.wait(30)
+    assert seen == [True]
+    assert ended["decay"] == ("queued", "timeout: the handler took longer than 0.02 s")
+    assert ended["verify"] == ("succeeded", None)
+
+
+# Loading
+
+
+def module(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str) -> str:
+    (folder / f"{name}.py").write_text(text)
+    monkeypatch.syspath_prepend(folder)
+    return name
+
+
+def test_handlers_are_loaded_from_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (
+        "from pendula.jobs.handlers import handler\n"
+        "@handler('memory', 'decay', timeout_sec=3)\n@handler('memory', 'verify')\ndef both(context): ...\n"
+        "also = both\ndef other(context): ...\n"
+    )
+
+    found = load([module(tmp_path, monkeypatch, "pendula_test_both", text)])
+
+    assert found.works == [("memory", "decay"), ("memory", "verify")]
+    decay, verify = found.find("memory", "decay"), found.find("memory", "verify")
+    assert decay is not None
+    assert verify is not None
+    assert (decay.timeout_sec, verify.timeout_sec) == (3, None)
+    assert found.find("memory", "archive") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("pendula_test_empty", "x = 1\n", "has no handlers"),
+        ("pendula_test_broken", "1 / 0\n", "ZeroDivisionError"),
+        ("pendula_test_needs", "import pendula_test_nowhere\n", "no module pendula_test_nowhere"),
+        (
+            "pendula_test_twice",
+            (
+                "from pendula.jobs.handlers import handler\n"
+                "@handler('memory', 'decay')\ndef a(context): ...\n@handler('memory', 'decay')\ndef b(context): ...\n"
+            ),
+            "two handlers",
+        ),
+        (
+            "pendula_test_limit",
+            "from pendula.jobs.handlers import handler\n@handler('memory', 'decay', timeout_sec=0)\ndef a(c): ...\n",
+            "time limit",
+        ),
+    ],
+)
+def test_modules_that_cannot_serve_are_refused_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str, message: str
+) -> None:
+    with pytest.raises(HandlersUnusable, match=message):
+        load([module(tmp_path, monkeypatch, name, text)])
+
+
+def test_a_module_that_is_not_there_is_named() -> None:
+    with pytest.raises(HandlersUnusable, match="no module pendula_test_missing"):
+        load(["pendula_test_missing"])

@@ -1,0 +1,187 @@
+"""An object and its job in one transaction of the caller: both or neither."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pendula.jobs import JobRefused, Policy, Scheduler
+from pendula.jobs.calls import Caller, Calls, Reply
+from pendula.jobs.checking import check
+from pendula.jobs.joining import CannotJoin, enqueue_within
+from pendula.jobs.model import Actor, Refused, StorageBusy
+from pendula.jobs.store.sqlite import NotDurable, SqliteStore
+from tests.jobs.stores import Clock, opened
+
+JOB = {"object_type": "memory", "object_id": "m", "action": "verify"}
+
+
+@pytest.fixture
+def scheduler(tmp_path: Path) -> Iterator[Scheduler]:
+    made, _ = opened(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def connection(tmp_path: Path, scheduler: Scheduler) -> Iterator[sqlite3.Connection]:
+    """The caller's own connection to the file, with a table of its own."""
+    with closing(sqlite3.connect(tmp_path / "jobs.db", timeout=0.05)) as own:
+        own.execute("CREATE TABLE memories (id TEXT PRIMARY KEY, text TEXT)")
+        own.commit()
+        yield own
+
+
+def memories(connection: sqlite3.Connection) -> list[Any]:
+    return [tuple(row) for row in connection.execute("SELECT id FROM memories ORDER BY id")]
+
+
+@pytest.mark.req("JOB-ENQ-11")
+def test_rolled_back_there_is_no_object_and_no_job(scheduler: Scheduler, connection: sqlite3.Connection) -> None:
+    connection.execute("INSERT INTO memories VALUES ('m', 'once')")
+    answer = enqueue_within(connection, scheduler.calls, JOB)
+
+    connection.rollback()
+
+    assert answer.status == 201
+    assert memories(connection) == []
+    assert scheduler.list()["jobs"] == []
+    assert scheduler.audit()["events"] == []
+    assert check(scheduler.calls.store) == []
+
+
+@pytest.mark.req("JOB-ENQ-11")
+def test_committed_both_are_there_and_the_trail_goes_on(scheduler: Scheduler, connection: sqlite3.Connection) -> None:
+    scheduler.enqueue(**JOB, idempotency_key="before")
+    connection.execute("INSERT INTO memories VALUES ('m', 'once')")
+    first = enqueue_within(connection, scheduler.calls, JOB, Caller(Actor("user", "ann"), "req-1"))
+    second = enqueue_within(connection, scheduler.calls, {**JOB, "idempotency_key": "second"})
+
+    connection.commit()
+    scheduler.enqueue(**JOB, idempotency_key="after")
+
+    assert memories(connection) == [("m",)]
+    assert isinstance(first, Reply)
+    assert isinstance(second, Reply)
+    jobs = scheduler.list()["jobs"]
+    assert [job["job_id"] for job in jobs][1:3] == [second.body["job"]["job_id"], first.body["job"]["job_id"]]  # type: ignore[index,call-overload]
+    assert jobs[2] == first.body["job"]
+    event = scheduler.audit()["events"][1]
+    assert (event["actor"], event["metadata"]) == ({"id": "ann", "type": "user"}, {"request_id": "req-1"})
+    assert scheduler.metrics()["jobs"]["queued"] == 4
+    assert check(scheduler.calls.store) == []
+
+
+@pytest.mark.req("JOB-ENQ-11", "JOB-ENQ-2", "JOB-API-5")
+def test_answers_are_those_of_every_other_enqueue(scheduler: Scheduler, connection: sqlite3.Connection) -> None:
+    stored = scheduler.enqueue(**JOB, idempotency_key="k")["job"]
+    bodies = [
+        {**JOB, "idempotency_key": "k"},
+        {**JOB, "object_id": "other", "idempotency_key": "k"},
+        {**JOB, "run_at": "2026-01-01T00:00:00Z"},
+        {**JOB, "priority": "urgent", "when": "now"},
+    ]
+    connection.execute("INSERT INTO memories VALUES ('m', 'once')")
+
+    inside = [enqueue_within(connection, scheduler.calls, body) for body in bodies]
+    connection.commit()
+
+    assert inside[0] == Reply(200, {"deduplicated": True, "job": stored})
+    for body, answer in zip(bodies[1:], inside[1:], strict=True):
+        assert isinstance(answer, Refused)
+        with pytest.raises(JobRefused) as outside:
+            scheduler.enqueue(**body)
+        assert outside.value.code == answer.code.value
+    assert memories(connection) == [("m",)], "a refusal leaves the caller's own work"
+    assert len(scheduler.list()["jobs"]) == 1
+    assert check(scheduler.calls.store) == []
+
+
+def test_a_job_is_not_seen_before_the_caller_commits(scheduler: Scheduler, connection: sqlite3.Connection) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    enqueue_within(connection, scheduler.calls, JOB)
+
+    before = scheduler.pull(worker_id="w")["count"]
+    connection.commit()
+    after = scheduler.pull(worker_id="w")["count"]
+
+    assert (before, after) == (0, 1)
+
+
+def test_whatever_the_caller_makes_of_rows_stays_its_own(scheduler: Scheduler, connection: sqlite3.Connection) -> None:
+    def as_dict(cursor: sqlite3.Cursor, row: tuple[Any, ...]) -> dict[str, Any]:
+        return {column[0]: value for column, value in zip(cursor.description, row, strict=True)}
+
+    scheduler.enqueue(**JOB, idempotency_key="k")
+    connection.row_factory, connection.text_factory = sqlite3.Row, bytes
+    connection.execute("BEGIN IMMEDIATE")
+    first = enqueue_within(connection, scheduler.calls, {**JOB, "idempotency_key": "k"})
+    connection.row_factory = as_dict
+    second = enqueue_within(connection, scheduler.calls, {**JOB, "idempotency_key": "k2"})
+    connection.commit()
+
+    assert (first.status, second.status) == (200, 201)
+    assert (connection.row_factory, connection.text_factory) == (as_dict, bytes)
+    assert check(scheduler.calls.store) == []
+
+
+def test_without_a_transaction_there_is_nothing_to_join(scheduler: Scheduler, connection: sqlite3.Connection) -> None:
+    with pytest.raises(CannotJoin):
+        enqueue_within(connection, scheduler.calls, JOB)
+
+    assert scheduler.list()["jobs"] == []
+
+
+def test_another_file_cannot_be_joined(scheduler: Scheduler, tmp_path: Path) -> None:
+    for name in (str(tmp_path / "other.db"), ":memory:"):
+        with closing(sqlite3.connect(name)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            with pytest.raises(CannotJoin):
+                enqueue_within(other, scheduler.calls, JOB)
+
+
+@pytest.mark.req("JOB-STO-6")
+def test_a_connection_that_does_not_flush_is_refused(scheduler: Scheduler, connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA synchronous = NORMAL")
+    connection.execute("BEGIN IMMEDIATE")
+
+    with pytest.raises(NotDurable):
+        enqueue_within(connection, scheduler.calls, JOB)
+
+
+@pytest.mark.req("JOB-STO-5")
+def test_a_transaction_that_read_before_somebody_wrote_has_to_begin_again(
+    scheduler: Scheduler, connection: sqlite3.Connection
+) -> None:
+    connection.execute("BEGIN")
+    memories(connection)
+    scheduler.enqueue(**JOB, idempotency_key="k")
+
+    with pytest.raises(StorageBusy):
+        enqueue_within(connection, scheduler.calls, JOB)
+    connection.rollback()
+    connection.execute("BEGIN IMMEDIATE")
+    again = enqueue_within(connection, scheduler.calls, JOB)
+    connection.commit()
+
+    assert again.status == 201
+    assert check(scheduler.calls.store) == []
+
+
+def test_while_the_caller_holds_the_file_other_writers_are_busy(
+    scheduler: Scheduler, connection: sqlite3.Connection, tmp_path: Path
+) -> None:
+    other = Scheduler(Calls(SqliteStore(tmp_path / "jobs.db", busy_seconds=0.05), Policy(), Clock()))
+    connection.execute("BEGIN IMMEDIATE")
+    enqueue_within(connection, scheduler.calls, JOB)
+
+    with pytest.raises(StorageBusy):
+        other.enqueue(**JOB, idempotency_key="k")
+    connection.commit()
+
+    assert other.enqueue(**JOB, idempotency_key="k")["deduplicated"] is False
+    assert check(scheduler.calls.store) == []
+    other.close()

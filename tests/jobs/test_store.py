@@ -1,0 +1,370 @@
+"""One SQLite file: its settings, its schema, its migrations, who is kept out, and copies while it is in use."""
+
+import sqlite3
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pendula.jobs.calls import Calls
+from pendula.jobs.checking import check
+from pendula.jobs.model import Durability, Policy, StorageBusy
+from pendula.jobs.scheduler import Scheduler
+from pendula.jobs.store import sqlite as store_module
+from pendula.jobs.store.mounts import NetworkFileSystem, refuse_network
+from pendula.jobs.store.protocol import Listing
+from pendula.jobs.store.sqlite import NewerStore, NotDurable, SqliteStore, StoreUnusable, migrations, statements
+from tests.jobs.stores import Clock, opened
+from tests.jobs.watching import everything, failing_at, watched, watching
+
+__all__ = ["watched"]
+
+ROOT = Path(__file__).resolve().parents[2]
+JOB = {"object_type": "memory", "object_id": "m", "action": "verify"}
+FULL, NORMAL = 2, 1
+
+
+def pragma(connection: sqlite3.Connection, name: str) -> Any:
+    return connection.execute(f"PRAGMA {name}").fetchone()[0]
+
+
+# Durability
+
+
+@pytest.mark.req("JOB-STO-6", "JOB-STO-5")
+@pytest.mark.parametrize(("durability", "synchronous"), [(Durability.FULL, FULL), (Durability.NORMAL, NORMAL)])
+@pytest.mark.usefixtures("watched")
+def test_the_connection_that_commits_has_the_settings_of_the_durability(
+    tmp_path: Path, durability: Durability, synchronous: int
+) -> None:
+    scheduler = Scheduler(Calls(SqliteStore(tmp_path / "jobs.db", durability=durability), Policy(), Clock()))
+    committed: list[sqlite3.Connection] = []
+
+    def watcher(connection: sqlite3.Connection, sql: str, parameters: Any) -> None:
+        if sql == "COMMIT":
+            committed.append(connection)
+
+    with watching(watcher):
+        scheduler.enqueue(**JOB)
+
+    [connection] = committed
+    assert (pragma(connection, "synchronous"), pragma(connection, "journal_mode")) == (synchronous, "wal")
+    assert pragma(connection, "foreign_keys") == 1
+    scheduler.close()
+
+
+@pytest.mark.req("JOB-STO-6")
+@pytest.mark.usefixtures("watched")
+def test_every_write_begins_immediate_and_ends_before_the_reply(tmp_path: Path) -> None:
+    scheduler, _ = opened(tmp_path)
+    seen: list[str] = []
+
+    with watching(lambda connection, sql, parameters: seen.append(sql)):
+        scheduler.enqueue(**JOB)
+
+    assert seen[0] == "BEGIN IMMEDIATE"
+    assert seen[-1] == "COMMIT"
+    scheduler.close()
+
+
+@pytest.mark.req("JOB-STO-6")
+def test_a_connection_that_does_not_flush_is_found_out(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "jobs.db", durability=Durability.NORMAL)
+    store.check_durable()
+    store.durability = Durability.FULL
+
+    with pytest.raises(NotDurable) as found:
+        store.check_durable()
+
+    assert (found.value.details["synchronous"], found.value.details["journal_mode"]) == (NORMAL, "wal")
+    store.close()
+
+
+# Schema
+
+
+@pytest.mark.req("JOB-STO-3")
+def test_a_key_is_unique_by_a_constraint_of_the_database(tmp_path: Path) -> None:
+    scheduler, _ = opened(tmp_path)
+    scheduler.enqueue(**JOB)
+    scheduler.close()
+
+    names = "job_id, object_type, object_id, action, run_at, priority, attempt, max_attempts, idempotency_key, status"
+    rest = "created_at, updated_at, scheduled_for, delivery_count, queue, expired"
+    with closing(sqlite3.connect(tmp_path / "jobs.db")) as connection, pytest.raises(sqlite3.IntegrityError) as found:
+        connection.execute(f"INSERT INTO jobs ({names}, {rest}) SELECT {names}, {rest} FROM jobs")
+
+    assert "jobs.idempotency_key" in str(found.value)
+
+
+@pytest.mark.req("JOB-STO-4")
+def test_all_tables_are_strict_and_times_and_priorities_are_integers(tmp_path: Path) -> None:
+    scheduler, _ = opened(tmp_path)
+    scheduler.close()
+    with closing(sqlite3.connect(tmp_path / "jobs.db")) as connection:
+        tables = {row[1]: row[5] for row in connection.execute("PRAGMA table_list") if row[0] == "main"}
+        strict = {name: bool(is_strict) for name, is_strict in tables.items() if not name.startswith("sqlite_")}
+        types = {row[1]: row[2] for row in connection.execute("PRAGMA table_info(jobs)")}
+
+    assert all(strict.values()), strict
+    assert "jobs" in strict
+    for name in ("run_at", "scheduled_for", "created_at", "updated_at", "lease_expires_at", "priority"):
+        assert types[name] == "INTEGER"
+
+
+# Migrations
+
+
+@pytest.mark.req("JOB-STO-8")
+def test_a_newer_store_is_refused_and_left_alone(tmp_path: Path) -> None:
+    scheduler, _ = opened(tmp_path)
+    scheduler.enqueue(**JOB)
+    scheduler.close()
+    path = tmp_path / "jobs.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"PRAGMA user_version = {len(migrations()) + 1}")
+    before = everything(str(path))
+
+    with pytest.raises(NewerStore) as found:
+        SqliteStore(path)
+
+    assert found.value.details == {"found": len(migrations()) + 1, "known": len(migrations())}
+    assert everything(str(path)) == before
+
+
+@pytest.mark.req("JOB-STO-8")
+def test_a_store_of_an_earlier_version_is_brought_forward_with_all_it_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scheduler, _ = opened(tmp_path)
+    job_id = scheduler.enqueue(**JOB)["job"]["job_id"]
+    scheduler.close()
+    later = ["ALTER TABLE jobs ADD COLUMN later TEXT;\n", "CREATE TABLE later (n INTEGER PRIMARY KEY) STRICT;\n"]
+    known = migrations()
+    monkeypatch.setattr(store_module, "migrations", lambda: [*known, *later])
+
+    store = SqliteStore(tmp_path / "jobs.db")
+
+    assert [job.job_id for job in store.read(lambda look: look.jobs(Listing(10)))] == [job_id]
+    store.close()
+    with closing(sqlite3.connect(tmp_path / "jobs.db")) as connection:
+        assert pragma(connection, "user_version") == len(known) + 2
+
+
+@pytest.mark.req("JOB-STO-8")
+@pytest.mark.usefixtures("watched")
+def test_a_migration_that_fails_at_any_statement_leaves_the_old_version(tmp_path: Path) -> None:
+    count = sum(1 for script in migrations() for _ in statements(script))
+    path = tmp_path / "jobs.db"
+    failures = 0
+    for at in range(1, count + 20):
+        try:
+            with watching(failing_at(at)):
+                SqliteStore(path).close()
+        except StoreUnusable:
+            failures += 1
+            assert version_and_tables(path) in {(0, 0), whole()}
+        else:
+            break
+
+    assert failures > count
+    assert version_and_tables(path) == whole()
+
+
+@pytest.mark.req("JOB-STO-8")
+def test_a_migration_that_is_killed_at_any_statement_leaves_the_old_version(tmp_path: Path) -> None:
+    """A child without threads forks once for each statement, and each child of it dies before that statement."""
+    program = """
+        import os, signal, sqlite3, sys
+        from functools import partial
+        from pathlib import Path
+
+        from pendula.jobs.store.sqlite import SqliteStore
+        from tests.jobs.watching import Watched
+
+        class Mortal(Watched):
+            left = 0
+
+            def execute(self, sql, parameters=(), /):
+                Mortal.left -= 1
+                if Mortal.left == 0:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return super().execute(sql, parameters)
+
+        sqlite3.connect = partial(sqlite3.connect, factory=Mortal)
+        for at in range(1, 200):
+            if (child := os.fork()) == 0:
+                Mortal.left = at
+                SqliteStore(Path(sys.argv[1]) / f"{at}.db")
+                os._exit(0)
+            if os.waitpid(child, 0)[1] == 0:
+                print(at)
+                break
+    """
+    found = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program), str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    survived = int(found.stdout)
+
+    seen = [version_and_tables(tmp_path / f"{at}.db") for at in range(1, survived + 1)]
+
+    assert set(seen) == {(0, 0), whole()}
+    assert seen[-1] == whole()
+    for at in range(1, survived + 1):
+        SqliteStore(tmp_path / f"{at}.db").close()
+        assert version_and_tables(tmp_path / f"{at}.db") == whole()
+
+
+def whole() -> tuple[int, int]:
+    """Version and number of tables when everything has been done."""
+    return len(migrations()), sum(script.count("CREATE TABLE") for script in migrations())
+
+
+def version_and_tables(path: Path) -> tuple[int, int]:
+    with closing(sqlite3.connect(path)) as connection:
+        tables = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+        return pragma(connection, "user_version"), connection.execute(tables).fetchone()[0]
+
+
+# Who is kept out
+
+
+@contextmanager
+def holding(path: Path) -> Iterator[None]:
+    """Another program holds the write lock of the file."""
+    program = """
+        import sqlite3, sys
+        connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+        connection.execute("BEGIN IMMEDIATE")
+        print("held", flush=True)
+        sys.stdin.read()
+    """
+    command = [sys.executable, "-c", textwrap.dedent(program), str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        assert child.stdin is not None
+        assert child.stdout.readline() == "held\n"
+        yield
+        child.stdin.close()
+
+
+@pytest.mark.req("JOB-STO-5")
+def test_a_foreign_writer_makes_calls_busy_that_change_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.db"
+    scheduler = Scheduler(Calls(SqliteStore(path, busy_seconds=0.05), Policy(), Clock()))
+    scheduler.enqueue(**JOB)
+    before = everything(str(path))
+
+    with holding(path):
+        with pytest.raises(StorageBusy) as busy:
+            scheduler.enqueue(**JOB, idempotency_key="k")
+        with pytest.raises(StorageBusy):
+            scheduler.pull(worker_id="w")
+        shown = scheduler.metrics()["jobs_due_count"]
+
+    assert (busy.value.code, busy.value.status) == ("storage_busy", 503)
+    assert shown == 1
+    assert everything(str(path)) == before
+    assert scheduler.enqueue(**JOB, idempotency_key="k")["deduplicated"] is False
+    scheduler.close()
+
+
+@pytest.mark.req("JOB-STO-5")
+def test_a_store_that_another_program_holds_cannot_be_opened_and_says_busy(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.db"
+    SqliteStore(path).close()
+
+    with holding(path), pytest.raises(StorageBusy):
+        SqliteStore(path, busy_seconds=0.05)
+
+
+def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.db"
+    path.write_bytes(b"once upon a time" * 1000)
+
+    with pytest.raises(StoreUnusable):
+        SqliteStore(path)
+
+
+def test_a_folder_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(StoreUnusable):
+        SqliteStore(tmp_path / "nowhere" / "jobs.db")
+
+
+@pytest.mark.parametrize(
+    ("mounts", "refused"),
+    [
+        ("/dev/sda1 / ext4 rw 0 0\n", None),
+        ("server:/x / nfs4 rw 0 0\n", "nfs4"),
+        ("/dev/sda1 / ext4 rw 0 0\nserver:/x {folder} nfs rw 0 0\n", "nfs"),
+        ("server:/x / nfs rw 0 0\n/dev/sdb {folder} xfs rw 0 0\n", None),
+        ("/dev/sda1 / ext4 rw 0 0\nserver:/x {folder}/other cifs rw 0 0\n", None),
+        ("/dev/sdb {folder} xfs rw 0 0\nme@host: {folder} fuse.sshfs rw 0 0\n", "fuse.sshfs"),
+        ("nonsense\n\n/dev/sda1 / 9p rw 0 0\n", "9p"),
+        ("", None),
+    ],
+)
+def test_network_file_systems_are_refused(tmp_path: Path, mounts: str, refused: str | None) -> None:
+    folder = tmp_path / "with space"
+    folder.mkdir()
+    table = tmp_path / "mounts"
+    table.write_text(mounts.replace("{folder}", str(folder).replace(" ", "\\040")))
+
+    if refused is None:
+        refuse_network(folder, table)
+    else:
+        with pytest.raises(NetworkFileSystem) as found:
+            refuse_network(folder, table)
+        assert (found.value.code, found.value.details["type"]) == ("network_file_system", refused)
+
+
+def test_a_system_that_does_not_tell_its_mounts_is_trusted(tmp_path: Path) -> None:
+    refuse_network(tmp_path, tmp_path / "no mounts")
+
+
+# Copies
+
+
+@pytest.mark.req("JOB-STO-12")
+def test_a_backup_taken_while_others_write_is_whole_and_of_one_moment(tmp_path: Path) -> None:
+    scheduler, _ = opened(tmp_path)
+    for first in range(0, 4000, 1000):
+        scheduler.enqueue_batch([{**JOB, "object_id": f"m{first + number}"} for number in range(1000)])
+    other = SqliteStore(tmp_path / "jobs.db")
+    elsewhere = Scheduler(Calls(other, Policy(), Clock()))
+    steps = 0
+
+    def write(done: int, total: int) -> None:
+        nonlocal steps
+        steps += 1
+        assert steps < 1000, "the copy begins again with every write"
+        elsewhere.enqueue(**JOB, idempotency_key=f"during {steps}")
+
+    scheduler.calls.store.backup(tmp_path / "copy.db", write)  # type: ignore[attr-defined]
+
+    copy = SqliteStore(tmp_path / "copy.db")
+    assert steps > 2
+    assert check(copy) == []
+    assert len(copy.read(lambda look: look.jobs(Listing(10_000)))) == 4000
+    assert scheduler.metrics()["jobs"]["queued"] == 4000 + steps
+    for store in (copy, other):
+        store.close()
+    scheduler.close()
+
+
+def test_what_is_closed_says_so(tmp_path: Path) -> None:
+    scheduler, _ = opened(tmp_path)
+    scheduler.close()
+    scheduler.close()
+
+    with pytest.raises(StoreUnusable):
+        scheduler.enqueue(**JOB)

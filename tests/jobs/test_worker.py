@@ -1,0 +1,372 @@
+"""The worker: when it looks, what it holds, how it stops, and what it does while the store is lost."""
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pendula.jobs import JobRefused
+from pendula.jobs.checking import check
+from pendula.jobs.execution import Delivery, Ending, Failed
+from pendula.jobs.handlers import (
+    Context,
+    Done,
+    EffectMisused,
+    Handlers,
+)
+from pendula.jobs.scheduler import Scheduler
+from pendula.jobs.worker import Worker, own_name
+from pendula.kernel.errors import WrongUsage
+from pendula.kernel.time import parse_utc
+from tests.jobs.workers import MEMORY, Rested, Silent, close_all, decays, shaky, virtual, worked
+
+SECOND = 1_000_000
+
+
+@pytest.fixture(autouse=True)
+def _closed() -> Iterator[None]:
+    yield
+    close_all()
+
+
+def only(client: Scheduler) -> dict[str, Any]:
+    [job] = client.list()["jobs"]
+    return dict(job)
+
+
+# The loop
+
+
+@pytest.mark.req("JOB-WRK-1")
+@pytest.mark.req("JOB-WRK-2")
+def test_worker_sleeps_until_the_next_job_is_due(tmp_path: Path) -> None:
+    client = virtual(tmp_path)
+    for seconds in (90, 10, 3600):
+        client.enqueue(**{**MEMORY, "object_id": f"mem_{seconds}"}, run_at=client.clock.text(seconds))
+    begun: list[tuple[str, int]] = []
+
+    worked(client, decays(lambda context: begun.append((context.job["run_at"], client.clock.now))), 3)
+
+    assert [job["status"] for job in client.list()["jobs"]] == ["succeeded"] * 3
+    assert [run_at for run_at, _ in begun] == sorted(run_at for run_at, _ in begun)
+    assert all(0 <= at - parse_utc(run_at) < 1000 for run_at, at in begun)
+    assert check(client.calls.store) == []
+
+
+@pytest.mark.req("JOB-WRK-2")
+def test_with_a_fixed_interval_the_worker_rests_between_looks_and_not_after_a_full_batch(tmp_path: Path) -> None:
+    client = virtual(tmp_path)
+    for number in range(3):
+        client.enqueue(**{**MEMORY, "object_id": f"mem_{number}"})
+    client.enqueue(**{**MEMORY, "object_id": "mem_later"}, run_at=client.clock.text(12))
+
+    worker = worked(client, decays(lambda context: None), 4, wake_up=False)
+
+    assert worker.rests == [5.0, 5.0, 5.0]
+    assert all("wait_ms" not in members for members in client.pulls)
+
+
+@pytest.mark.req("JOB-WRK-10")
+def test_once_does_one_round_whether_there_is_work_or_not(tmp_path: Path) -> None:
+    client = virtual(tmp_path)
+    for number in range(3):
+        client.enqueue(**{**MEMORY, "object_id": f"mem_{number}"})
+    worker = Worker(client, decays(lambda context: None), concurrency=2, once=True, ticks=client.clock)
+
+    first = worker.run()
+    empty = Worker(client, decays(lambda context: None), concurrency=2, once=True).run()
+    none = Worker(client, decays(lambda context: None), once=True).run()
+
+    assert (first.taken, first.succeeded) == (2, 2)
+    assert (empty.taken, none.taken) == (1, 0)
+    assert len(client.pulls) == 3
+
+
+@pytest.mark.req("JOB-WRK-10")
+def test_max_jobs_ends_the_worker_after_so_many(tmp_path: Path) -> None:
+    client = virtual(tmp_path)
+    for number in range(5):
+        client.enqueue(**{**MEMORY, "object_id": f"mem_{number}"})
+
+    tally = worked(client, decays(lambda context: None), 3, concurrency=2, batch=5).tally
+
+    assert (tally.taken, tally.succeeded) == (3, 3)
+    assert len(client.list(status="queued")["jobs"]) == 2
+
+
+@pytest.mark.req("JOB-WRK-11")
+def test_no_more_leases_are_held_than_handlers_and_one_batch(tmp_path: Path) -> None:
+    client = virtual(tmp_path)
+    for number in range(12):
+        client.enqueue(**{**MEMORY, "object_id": f"mem_{number}"})
+    held: list[int] = []
+
+    def decay(context: Context) -> None:
+        if len(held) < 2:
+            threading.Event().wait(0.1)  # time enough for a pull too many
+        held.append(client.running())
+
+    worked(client, decays(decay), 12, concurrency=2, batch=3)
+
+    assert len(held) == 12
+    assert 2 < max(held) <= 5
+    assert max(members["limit"] for members in client.pulls) <= 5
+
+
+@pytest.mark.req("JOB-WRK-11")
+def test_so_many_handlers_run_at_a_time(tmp_path: Path) -> None:
+    client = virtual(tmp_path)
+    for number in range(3):
+        client.enqueue(**{**MEMORY, "object_id": f"mem_{number}"})
+    together = threading.Barrier(3, timeout=30)
+
+    tally = worked(client, decays(lambda context: together.wait() * 0 or None), 3, concurrency=3).tally
+
+    assert tally.succeeded == 3
+
+
+def test_filters_go_into_the_pull(tmp_path: Path) -> None:
+    client = virtual(tmp_path)
+    client.enqueue(**MEMORY, queue="slow")
+    client.enqueue(**{**MEMORY, "object_id": "mem_2"}, queue="fast")
+
+    worked(client, decays(lambda context: None), 1, queues=["fast"], actions=["decay"], lease_sec=7)
+
+    assert client.pulls[0] == {
+        "worker_id": "w1",
+        "queues": ["fast"],
+        "actions": ["decay"],
+        "lease_sec": 7,
+        "limit": 1,
+        "wait_ms": 500,
+    }
+    assert [job["queue"] for job in client.list(status="succeeded")["jobs"]] == ["fast"]
+
+
+@pytest.mark.parametrize("options", [{"concurrency": 0}, {"batch": -1}, {"max_jobs": 0}, {"interval_sec": 0}])
+def test_senseless_options_are_refused(tmp_path: Path, options: dict[str, Any]) -> None:
+    with pytest.raises(WrongUsage):
+        Worker(virtual(tmp_path), Handlers(), **options)
+
+
+def test_a_pull_that_is_refused_ends_the_worker_with_the_reason(tmp_path: Path) -> None:
+    with pytest.raises(JobRefused, match="worker_id"):
+        Worker(virtual(tmp_path), Handlers(), worker_id="no blanks").run()
+
+
+def test_two_workers_have_two_names() -> None:
+    assert own_name() != own_name()
+
+
+# Steps
+
+
+@pytest.mark.req("JOB-WRK-4")
+def test_gates_and_budget_come_before_the_handler_and_end_a_job_early(tmp_path: Path) -> None:
+    client = virtual(tmp_path)
+    client.enqueue(**MEMORY)
+    client.enqueue(**{**MEMORY, "object_id": "mem_blocked"})
+    seen: list[str] = []
+
+    def gate(delivery: Delivery) -> Ending | None:
+        seen.append("gate")
+        blocked = delivery.held.job["object_id"] == "mem_blocked"
+        return Failed({"error": "gate_blocked: risk_gate", "retryable": False}) if blocked else None
+
+    def budget(delivery: Delivery) -> Ending | None:
+        seen.append("budget")
+        return None
+
+    worked(client, decays(lambda context: seen.append("handler")), 2, gates=[gate], budget=[budget])
+
+    assert seen == ["gate", "budget", "handler", "gate"]
+    assert client.list(status="failed")["jobs"][0]["last_error"] == "gate_blocked: risk_gate"
+
+
+# Stopping
+
+
+@pytest.mark.req("JOB-WRK-6")
+def test_stop_lets_running_handlers_finish_and_hands_back_what_was_not_begun(tmp_path: Path) -> None:
+    client = virtual(tmp_path)
+    for number in range(6):
+        client.enqueue(**{**MEMORY, "object_id": f"mem_{number}"})
+
+    def decay(context: Context) -> None:
+        if context.job["object_id"] == "mem_1":
+            worker.stop()
+
+    worker = Worker(client, decays(decay), batch=3, ticks=client.clock)
+    tally = worker.run()
+
+    statuses = [(job["status"], job["attempt"]) for job in reversed(client.list()["jobs"])]
+    assert statuses == [("succeeded", 0)] * 2 + [("queued", 0)] * 4
+    assert tally.released >= 2
+    assert client.running() == 0
+    assert check(client.calls.store) == []
+
+
+@pytest.mark.req("JOB-WRK-6")
+def test_after_the_grace_a_running_handler_is_told_and_its_result_thrown_away(tmp_path: Path) -> None:
+    client = virtual(tmp_path)
+    client.enqueue(**MEMORY)
+    release, over = threading.Event(), threading.Event()
+    cancelled: list[bool] = []
+
+    def stays(context: Context) -> None:
+        worker.stop()
+        release.wait(30)
+        cancelled.append(context.cancelled())
+        over.set()
+
+    worker = Worker(client, decays(stays), grace_sec=0.02, ticks=client.clock)
+    worker.run()
+    release.set()
+
+    assert over.wait(30)
+    assert cancelled == [True]
+    assert only(client)["status"] == "running"
+
+
+@pytest.mark.req("JOB-WRK-6")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_stops_the_worker_and_is_given_back(tmp_path: Path, number: int) -> None:
+    client = virtual(tmp_path)
+    client.enqueue(**MEMORY)
+    before = signal.getsignal(number)
+
+    worker = Worker(client, decays(lambda context: os.kill(os.getpid(), number)), ticks=client.clock)
+    tally = worker.run(signals=True)
+
+    assert tally.succeeded == 1
+    assert signal.getsignal(number) is before
+
+
+def child_with_two_signals(folder: Path, started: int) -> None:
+    """Runs until killed, in a handler that never ends."""
+    client = Scheduler.open(folder / "jobs.db")
+
+    def stays(context: Context) -> None:
+        os.write(started, b"x")
+        threading.Event().wait()
+
+    try:
+        Worker(client, decays(stays), grace_sec=3600).run(signals=True)
+    except KeyboardInterrupt:
+        os._exit(9)
+    os._exit(1)
+
+
+@pytest.mark.req("JOB-WRK-6")
+def test_a_second_signal_ends_the_worker_at_once(tmp_path: Path) -> None:
+    with Scheduler.open(tmp_path / "jobs.db") as client:
+        client.enqueue(**MEMORY)
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        child_with_two_signals(tmp_path, writing)
+    os.read(reading, 1)
+    os.kill(child, signal.SIGTERM)
+    os.kill(child, signal.SIGINT)
+    _, status = os.waitpid(child, 0)
+    os.close(reading)
+    os.close(writing)
+
+    assert os.waitstatus_to_exitcode(status) == 9
+    with Scheduler.open(tmp_path / "jobs.db") as client:
+        assert only(client)["status"] == "running"
+
+
+# A store that is lost
+
+
+@pytest.mark.req("JOB-WRK-12")
+def test_a_lost_store_is_waited_for_with_growing_pauses(tmp_path: Path) -> None:
+    client = shaky(tmp_path)
+    client.enqueue(**MEMORY)
+    client.lost = lambda call: call == "pull" and client.asked.count("pull") <= 8
+
+    worker = worked(client, decays(lambda context: None), 1)
+
+    assert worker.rests == [1, 2, 4, 8, 16, 32, 60, 60]
+    assert worker.tally.succeeded == 1
+
+
+@pytest.mark.req("JOB-WRK-12")
+def test_the_pauses_begin_anew_after_the_store_came_back(tmp_path: Path) -> None:
+    client = shaky(tmp_path)
+    client.enqueue(**MEMORY)
+    client.enqueue(**{**MEMORY, "object_id": "mem_2"})
+    client.lost = lambda call: call == "pull" and client.asked.count("pull") in (1, 2, 4)
+
+    worker = worked(client, decays(lambda context: None), 2)
+
+    assert worker.rests == [1, 2, 1]
+
+
+def test_once_does_not_wait_for_a_lost_store(tmp_path: Path) -> None:
+    client = shaky(tmp_path)
+    client.lost = lambda call: True
+
+    with pytest.raises(Silent):
+        Rested(client, Handlers(), once=True).run()
+
+
+@pytest.mark.req("JOB-WRK-12")
+@pytest.mark.parametrize("fault", ["lost", "late"])
+def test_the_end_of_a_job_is_told_until_it_is_heard_and_counts_once(tmp_path: Path, fault: str) -> None:
+    client = shaky(tmp_path)
+    client.enqueue(**MEMORY)
+    setattr(client, fault, lambda call: call == "ack" and client.asked.count("ack") <= 2)
+
+    worker = worked(client, decays(lambda context: Done(outcome="told")), 1)
+
+    job = only(client)
+    assert (job["status"], job["outcome"], worker.tally.succeeded) == ("succeeded", "told", 1)
+    assert client.asked.count("ack") == 3
+    assert len(client.history(job["job_id"])["events"]) == 3
+    assert check(client.calls.store) == []
+
+
+def test_telling_ends_when_the_lease_is_over(tmp_path: Path) -> None:
+    client = shaky(tmp_path)
+    client.enqueue(**MEMORY)
+    client.lost = lambda call: call in ("ack", "renew") and client.clock.now < parse_utc("2026-02-20T12:05:00Z")
+
+    worker = worked(client, decays(lambda context: None), 1)
+
+    assert worker.tally.dropped == 1
+    assert only(client)["status"] == "running"
+
+
+# Over HTTP
+
+
+class Distant:
+    """A client that is no store: what a worker sees of a server."""
+
+    def __init__(self, client: Scheduler) -> None:
+        self.pull: Callable[..., dict[str, Any]] = client.pull
+        self.ack: Callable[..., dict[str, Any]] = client.ack
+        self.fail: Callable[..., dict[str, Any]] = client.fail
+        self.renew: Callable[..., dict[str, Any]] = client.renew
+        self.release: Callable[..., dict[str, Any]] = client.release
+
+
+def test_a_distant_worker_runs_handlers_and_refuses_effects(tmp_path: Path) -> None:
+    client = virtual(tmp_path)
+    client.enqueue(**MEMORY)
+    refusals: list[str] = []
+
+    def decay(context: Context) -> None:
+        with pytest.raises(EffectMisused) as refused:
+            context.once(lambda transaction: None)
+        refusals.append(refused.value.code)
+
+    tally = Worker(Distant(client), decays(decay), max_jobs=1, ticks=client.clock).run()
+
+    assert (tally.succeeded, refusals) == (1, ["effect_misused"])
