@@ -249,7 +249,7 @@ WRONG = [
     (19, "$.recurring[0].object_id", "invalid_field"),
     (20, "$.recurring[0].action", "invalid_enum"),
     (21, "$.recurring[1].object_type", "missing_field"),
-    (22, "$.recurring[1].name", "name_taken"),
+    (22, "$.recurring[1].name", "not_unique"),
 ]
 
 

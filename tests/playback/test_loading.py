@@ -147,7 +147,7 @@ def test_every_fault_is_told_with_its_line_and_column() -> None:
     assert [(line, column) for line, column, _, _ in found] == sorted((line, column) for line, column, _, _ in found)
     assert {(line, column, code) for line, column, code, _ in found} == {
         (1, 7, "invalid_field"),
-        (3, 44, "duplicate_id"),
+        (3, 44, "not_unique"),
         (3, 55, "missing_field"),
         (4, 5, "invalid_field"),
         (4, 10, "channel_taken"),
@@ -249,7 +249,7 @@ def test_a_list_of_records_is_read_alone() -> None:
         read_records(from_value([{"id": 1, "ts": 2}, {"id": 1, "ts": 2}, {"id": False, "ts": 0}, {"id": False}]))
 
     assert [fault.code for fault in refused.value.faults] == [
-        "duplicate_id",
+        "not_unique",
         "invalid_field",
         "invalid_field",
         "missing_field",

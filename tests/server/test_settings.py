@@ -93,9 +93,9 @@ def test_all_faults_are_named_at_once_with_source_and_what_is_allowed(tmp_path: 
 
 def test_the_value_of_an_unknown_setting_is_not_repeated() -> None:
     with pytest.raises(InvalidSettings) as refused:
-        load({}, {"PENDULA_TOKEN": "hunter2"})
+        load({}, {"PENDULA_TOKENS": "hunter2"})
 
-    assert "PENDULA_TOKEN" in str(refused.value)
+    assert "PENDULA_TOKENS" in str(refused.value)
     assert "hunter2" not in str(refused.value) + repr(refused.value.details)
 
 

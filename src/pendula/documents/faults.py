@@ -48,6 +48,7 @@ CODES: dict[str, str] = {
     "unknown_field": "A member that is not known here",
     "invalid_field": "A value of the wrong type, size or form",
     "invalid_enum": "A word that is not among the allowed ones",
+    "not_unique": "A value that must be unique stands twice",
 }
 
 

@@ -223,7 +223,7 @@ def _recurring(vocabulary: Vocabulary) -> Callable[[Cursor], Recurring]:
         )
         name = it["name"].text(pattern=NAME, form="1 to 64 of a-z, 0-9 and -")
         if name and name in seen:
-            it["name"].refuse(f"{name!r} is there twice", code="name_taken")
+            it["name"].refuse(f"{name!r} is there twice", code="not_unique")
         seen.add(name)
         return Recurring(
             name,

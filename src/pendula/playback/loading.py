@@ -133,7 +133,7 @@ def _records() -> Callable[[Cursor], Record]:
             id = at.object(optional=("id",), unknown="keep")["id"]
             # What was refused as an id is read as 0, and that is no second 0.
             if type(id.any()) is int and id.any() == record.id:
-                id.refuse(f"the id {record.id} is there twice; ids are unique within a channel", code="duplicate_id")
+                id.refuse(f"the id {record.id} is there twice; ids are unique within a channel", code="not_unique")
         seen.add(record.id)
         return record
 
