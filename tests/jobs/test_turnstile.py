@@ -125,6 +125,21 @@ def test_whoever_comes_back_from_writing_queues_behind_those_who_wait(
     assert order == ["second", "first"]
 
 
+def test_nobody_passes_while_another_stands_in_the_turnstile_even_if_the_lock_is_free(
+    two: tuple[Turnstile, Turnstile], tmp_path: Path
+) -> None:
+    first, _ = two
+    handle = os.open(tmp_path / "jobs.db.turn", os.O_RDWR)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+
+    passed = first.acquire(SHORT)
+    os.close(handle)
+
+    assert not passed
+    assert first.acquire(LONG)
+    first.release()
+
+
 def test_a_writer_that_is_closed_while_it_waits_gets_out_of_the_way(tmp_path: Path) -> None:
     first, second, third = (Turnstile(tmp_path / "jobs.db") for _ in range(3))
     assert first.acquire(0)
