@@ -26,7 +26,7 @@ def rows(quick: bool, progress: Progress) -> list[Row]:
     records = 4_000 if quick else 20_000
     rounds = 3 if quick else 7
     with tempfile.TemporaryDirectory(prefix="pendula-bench-", dir=Path.cwd()) as place:
-        unfair = _why_unfair(Path(place))
+        unfair = why_unfair(Path(place))
         progress("one flush")
         found = [measured("one flush of 100 bytes", _one_flush(Path(place)) * 1e6, "us", sentence=unfair or "")]
         cases: list[tuple[str, Target | None, Callable[[FileJournal], None]]] = [
@@ -106,7 +106,7 @@ def _one_flush(place: Path) -> float:
     return median(times)
 
 
-def _why_unfair(place: Path) -> str | None:
+def why_unfair(place: Path) -> str | None:
     kind = _filesystem(place)
     return f"not judged: {kind} is memory, a flush costs nothing there" if kind in MEMORY else None
 

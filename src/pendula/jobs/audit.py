@@ -5,14 +5,13 @@ or adds an event in the middle breaks the chain.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from hashlib import sha256
 
 import msgspec
 from msgspec import Struct
 
 from pendula.jobs.ids import seq_of
-from pendula.jobs.model import Actor, Job, Priority
+from pendula.jobs.model import WORDS, Actor, Job
 from pendula.kernel.canonical import Json
 from pendula.kernel.time import format_utc
 
@@ -21,29 +20,34 @@ JOB_EVENT = "scheduler_job"
 STATE_EVENT = "state_transition"
 OVERRIDE_EVENT = "policy_override"
 
-# What an enqueue writes down: all that a job begins with.
-FIRST = (
-    "action",
-    "attempt",
-    "correlation_id",
-    "idempotency_key",
-    "max_attempts",
-    "object_id",
-    "object_type",
-    "priority",
-    "queue",
-    "run_at",
-    "scheduled_for",
-    "status",
-)
 TIMES = frozenset({"run_at", "scheduled_for", "lease_expires_at", "next_action_at"})
+
+
+class First(Struct, frozen=True, gc=False):
+    """What an enqueue writes down: all that a job begins with."""
+
+    action: str
+    attempt: int
+    correlation_id: str | None
+    idempotency_key: str
+    max_attempts: int
+    object_id: str
+    object_type: str
+    priority: str
+    queue: str
+    run_at: str
+    scheduled_for: str
+    status: str
+
+
+FIRST = First.__struct_fields__
 
 
 class Event(Struct, frozen=True, gc=False):
     """One event, its members in the order of canonical bytes."""
 
     actor: Actor
-    after: Mapping[str, Json]
+    after: First | Mapping[str, Json]
     before: Mapping[str, Json] | None
     correlation_id: str | None
     event_type: str
@@ -80,7 +84,6 @@ def number_of(event: str) -> int | None:
 
 
 _encode = msgspec.json.Encoder(order="sorted").encode
-_time = lru_cache(maxsize=4096)(format_utc)
 
 
 def shown(job: Job, names: Iterable[str]) -> dict[str, Json]:
@@ -88,12 +91,29 @@ def shown(job: Job, names: Iterable[str]) -> dict[str, Json]:
     found: dict[str, Json] = {}
     for name in names:
         value = getattr(job, name)
-        if name in TIMES and value is not None:
-            value = _time(value)
+        if name in TIMES:
+            value = None if value is None else format_utc(value)
         elif name == "priority":
-            value = Priority(value).word
+            value = WORDS[value]
         found[name] = value
     return found
+
+
+def _first(job: Job) -> First:
+    return First(
+        job.action,
+        job.attempt,
+        job.correlation_id,
+        job.idempotency_key,
+        job.max_attempts,
+        job.object_id,
+        job.object_type,
+        WORDS[job.priority],
+        job.queue,
+        format_utc(job.run_at),
+        format_utc(job.scheduled_for),
+        job.status,
+    )
 
 
 class Trail:
@@ -120,7 +140,7 @@ class Trail:
         return event_id(self._n + 1)
 
     def enqueued(self, job: Job, actor: Actor) -> str:
-        return self._add(JOB_EVENT, JOB_EVENT, job.job_id, job, None, shown(job, FIRST), "enqueued", actor, ())
+        return self._add(JOB_EVENT, JOB_EVENT, job.job_id, job, None, _first(job), "enqueued", actor, ())
 
     def changed(self, before: Job, after: Job, names: Sequence[str], reason: str, actor: Actor) -> str:
         """One change of a job: every named field, old and new."""
@@ -140,7 +160,7 @@ class Trail:
         about = hash.hex()
         event = Event(
             actor, after, before, None, OVERRIDE_EVENT, (f"used_key:{about}",), name, None, self.metadata,
-            about, JOB_EVENT, reason, _time(at),
+            about, JOB_EVENT, reason, format_utc(at),
         )  # fmt: skip
         self._append(event, None)
         return name
@@ -152,7 +172,7 @@ class Trail:
         object_id: str,
         job: Job,
         before: Mapping[str, Json] | None,
-        after: Mapping[str, Json],
+        after: First | Mapping[str, Json],
         reason: str,
         actor: Actor,
         refs: Sequence[str],
@@ -171,7 +191,7 @@ class Trail:
             object_id,
             object_type,
             reason,
-            _time(job.updated_at),
+            format_utc(job.updated_at),
         )
         self._append(event, job.seq)
         return name

@@ -48,7 +48,6 @@ from pendula.jobs.requests import (
     read_requeue,
 )
 from pendula.jobs.store.protocol import ObjectRow, Store, Writer
-from pendula.jobs.store.rows import EVENT
 from pendula.kernel.canonical import Json
 from pendula.kernel.time import format_utc
 
@@ -262,7 +261,7 @@ class Calls:
     # Ack and fail
 
     def ack(self, job_id: str, body: Body, caller: Caller = LOCAL) -> Answer:
-        return self._write(lambda tx: self._ack(tx, job_id, body, caller.actor), caller)
+        return self._write(lambda tx: self._ack(tx, job_id, body, caller.actor, self.clock()), caller)
 
     def ack_batch(self, body: Body, caller: Caller = LOCAL) -> Answer:
         """Many at once, each with its own answer."""
@@ -271,14 +270,17 @@ class Calls:
 
         def work(tx: Writer) -> list[Json]:
             results: list[Json] = []
+            ids = (entry.get("job_id") for entry in body["acks"] if isinstance(entry, Mapping))
+            tx.expect([job_id for job_id in ids if isinstance(job_id, str)])
+            now = self.clock()
             for entry in body["acks"]:
                 if not isinstance(entry, Mapping) or not isinstance(entry.get("job_id"), str):
                     faults = Faults()
                     faults.add("job_id", Code.MISSING_FIELD)
                     results.append(_result(faults.refusal()))
                     continue
-                members = {name: value for name, value in entry.items() if name != "job_id"}
-                answer = self._ack(tx, entry["job_id"], members, caller.actor)
+                members = dict(entry)
+                answer = self._ack(tx, members.pop("job_id"), members, caller.actor, now)
                 results.append(
                     _result(answer) if isinstance(answer, Refused) else {"status": answer.status, **answer.body}
                 )
@@ -286,8 +288,7 @@ class Calls:
 
         return Reply(200, {"results": self._write(work, caller)})
 
-    def _ack(self, tx: Writer, job_id: str, body: Body, actor: Actor) -> Answer:
-        now = self.clock()
+    def _ack(self, tx: Writer, job_id: str, body: Body, actor: Actor, now: int) -> Answer:
         job = tx.job(job_id)
         if job is None:
             return not_found(job_id)
@@ -303,7 +304,7 @@ class Calls:
         if (refused := self._unknown_event(tx, job, request)) is not None:
             return refused
         done = decide.acked(job, request, now)
-        linked = replace(done.job, audit_event_id=request.audit_event_id or EVENT)
+        linked = replace(done.job, audit_event_id=request.audit_event_id or tx.next_event_id())
         who = _holder(job, actor)
         after = tx.change(job, linked, done.touched, done.reason, who)
         row, followup = self._write_back(tx, after, request, who, now)

@@ -3,15 +3,14 @@
 ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 DIGITS = 12
 _VALUES = {digit: value for value, digit in enumerate(ALPHABET)}
+_PAIRS = tuple(high + low for high in ALPHABET for low in ALPHABET)
 
 
 def job_id(seq: int) -> str:
     """The id of the job with this number."""
-    digits = []
-    for _ in range(DIGITS):
-        seq, digit = divmod(seq, 32)
-        digits.append(ALPHABET[digit])
-    return "job_" + "".join(reversed(digits))
+    # Two digits at a time: every enqueue asks for an id.
+    high = f"{_PAIRS[seq >> 50 & 1023]}{_PAIRS[seq >> 40 & 1023]}{_PAIRS[seq >> 30 & 1023]}"
+    return f"job_{high}{_PAIRS[seq >> 20 & 1023]}{_PAIRS[seq >> 10 & 1023]}{_PAIRS[seq & 1023]}"
 
 
 def seq_of(job_id: str) -> int | None:

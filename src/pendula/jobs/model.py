@@ -44,6 +44,7 @@ class Priority(IntEnum):
 
 
 PRIORITIES = {priority.word: priority for priority in Priority}
+WORDS = tuple(priority.word for priority in Priority)  # by number
 
 
 class Ended(StrEnum):
@@ -152,7 +153,7 @@ def job_json(job: Job, lease_token: str | None = None) -> dict[str, Json]:
         "object_id": job.object_id,
         "action": job.action,
         "run_at": format_utc(job.run_at),
-        "priority": Priority(job.priority).word,
+        "priority": WORDS[job.priority],
         "attempt": job.attempt,
         "max_attempts": job.max_attempts,
         "idempotency_key": job.idempotency_key,

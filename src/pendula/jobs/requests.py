@@ -4,9 +4,9 @@ from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from decimal import Decimal
 from re import compile as regex
-from typing import Any
+from typing import Annotated, Any
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType, ValidationError, convert
 
 from pendula.jobs.model import LEASE_MOST_SEC, PRIORITIES, RETRY_DELAY_MOST_SEC, SECOND, Code, Policy, Refused
 from pendula.kernel.canonical import Json
@@ -233,8 +233,60 @@ class Body:
         return int(value * SECOND)
 
 
+Text = Annotated[str, Meta(min_length=1, max_length=OBJECT_ID_MOST)]
+
+
+class _Plain(Struct, gc=False, forbid_unknown_fields=True):
+    """A body of an enqueue as nearly all are."""
+
+    object_type: str
+    object_id: Text
+    action: str
+    run_at: object = None
+    priority: str | None = None
+    max_attempts: object = None
+    idempotency_key: Annotated[str, Meta(min_length=1, max_length=KEY_MOST)] | None = None
+    correlation_id: Text | None = None
+    queue: str | None = None
+
+
 def read_enqueue(given: Mapping[str, Any], policy: Policy, now: int = 0) -> Enqueue | Faults:
-    """A request; beside other faults, that its time is over is one too. Alone, it is asked after the key."""
+    """A request; beside other faults, that its time is over is one too. Alone, it is asked after the key.
+
+    Bodies without anything unusual are read in one go; all others field by field, for all of their faults.
+    """
+    try:
+        plain = convert(given, _Plain)
+        run_at = None if plain.run_at is None else parse_utc(plain.run_at)
+    except (ValidationError, InputRefused):
+        return _read_enqueue(given, policy, now)
+    words, attempts = policy.vocabulary, plain.max_attempts
+    if (
+        plain.object_type not in words.object_types
+        or plain.action not in words.actions
+        or not (plain.priority is None or plain.priority in PRIORITIES)
+        or not (attempts is None or (type(attempts) is int and 1 <= attempts <= ATTEMPTS_MOST))
+        or not (plain.queue is None or QUEUE.fullmatch(plain.queue))
+        # What is printable has no control characters, and nothing to trim but blanks.
+        or not f"{plain.object_id}{plain.idempotency_key}{plain.correlation_id}".isprintable()
+        or plain.object_id[0] == " "
+        or plain.object_id[-1] == " "
+    ):
+        return _read_enqueue(given, policy, now)
+    return Enqueue(
+        plain.object_type,
+        plain.object_id,
+        plain.action,
+        run_at,
+        int(policy.default_priority if plain.priority is None else PRIORITIES[plain.priority]),
+        policy.default_max_attempts if attempts is None else attempts,
+        plain.idempotency_key,
+        plain.correlation_id,
+        "default" if plain.queue is None else plain.queue,
+    )
+
+
+def _read_enqueue(given: Mapping[str, Any], policy: Policy, now: int) -> Enqueue | Faults:
     body = Body(given, ENQUEUE)
     words = policy.vocabulary
     object_type = body.word("object_type", words.object_types) if body.required("object_type") else None

@@ -6,11 +6,12 @@ cut off. No daylight-saving arithmetic is done.
 """
 
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from re import Match
 from re import compile as regex
 from typing import NewType
 
-from msgspec import Struct
+from msgspec import Struct, ValidationError, convert
 
 from pendula.kernel.errors import InputRefused
 
@@ -19,14 +20,17 @@ UtcMicros = NewType("UtcMicros", int)
 SECOND = 1_000_000
 MINUTE = 60 * SECOND
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# Without a zone: the arithmetic of both axes is the same, and text is made in half the time.
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001
+_EPOCH_UTC = _EPOCH.replace(tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-_FIRST = (datetime(1, 1, 1, tzinfo=UTC) - _EPOCH) // _MICROSECOND
-_LAST = (datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC) - _EPOCH) // _MICROSECOND
+_FIRST = (datetime.min - _EPOCH) // _MICROSECOND  # noqa: DTZ901
+_LAST = (datetime.max - _EPOCH) // _MICROSECOND  # noqa: DTZ901
 
+# The groups: what `datetime` reads, in it the seconds; the fraction; the offset.
 _TIMESTAMP = regex(
-    r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2})"
-    r"(?::([0-9]{2})(?:\.([0-9]+))?)?"
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-9]{2}"
+    r"(?::([0-9]{2}))?)(?(2)(?:\.([0-9]+))?)"
     r"(Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])?"
 )
 
@@ -101,19 +105,23 @@ class Instant(Struct, frozen=True, eq=False):
 
 def parse_utc(text: object) -> UtcMicros:
     """The instant of an RFC 3339 date-time with offset, 1970-01-01T00:00:00Z or later."""
+    if isinstance(text, str) and (micros := _usual(text)) is not None:
+        return UtcMicros(micros)
     match = _match(text)
-    if match[6] is None:
+    if match[2] is None:
         raise _invalid(text)
     micros = _micros(match)
-    if match[8] is None:
+    if match[4] is None:
         shown = match[0][:64]
         raise NaiveTimestamp(f"The timestamp {shown!r} has no offset; allowed are Z and ±hh:mm at its end", value=shown)
-    micros -= _offset_minutes(match[8]) * MINUTE
+    micros -= _offset_minutes(match[4]) * MINUTE
     if not 0 <= micros <= _LAST:
         raise _out_of_range(match[0], "1970-01-01T00:00:00Z")
     return UtcMicros(micros)
 
 
+# The same moments are shown again and again: in a reply, in a trail, for each job of a batch.
+@lru_cache(maxsize=4096)
 def format_utc(micros: int) -> str:
     """UTC with `Z`; the fraction is left out when zero and has six digits otherwise."""
     return _civil(micros) + "Z"
@@ -123,9 +131,9 @@ def parse_iso(text: object) -> Instant:
     """The instant of an ISO-8601 date and time, with or without offset; seconds may be left out."""
     match = _match(text)
     micros = _micros(match)
-    if match[8] is None:
+    if match[4] is None:
         return Instant(micros)
-    offset = _offset_minutes(match[8])
+    offset = _offset_minutes(match[4])
     return Instant(micros - offset * MINUTE, offset)
 
 
@@ -156,6 +164,17 @@ def slot_of(minute: int, slot_minutes: int = 60, slots: int = 24) -> int:
     return min(minute // slot_minutes, slots - 1)
 
 
+def _usual(text: str) -> int | None:
+    """The same for `Z` and no fraction or six digits, which is what programs write, in a third of the time."""
+    if len(text) not in (20, 27) or text[10] != "T" or text[-1] != "Z":
+        return None
+    try:
+        micros = (convert(text, datetime) - _EPOCH_UTC) // _MICROSECOND
+    except ValidationError:
+        return None
+    return micros if micros >= 0 else None
+
+
 def _match(text: object) -> Match[str]:
     match = _TIMESTAMP.fullmatch(text) if isinstance(text, str) else None
     if match is None:
@@ -165,16 +184,17 @@ def _match(text: object) -> Match[str]:
 
 def _micros(match: Match[str]) -> int:
     """The microseconds of the date and time as written, whatever the offset."""
-    year, month, day, hour, minute = map(int, match.groups()[:5])
-    fraction = (match[7] or "")[:6].ljust(6, "0")
+    text = match[1]
+    # The year 0000 is a date of RFC 3339; 2000 has the same months.
+    early = text.startswith("0000")
     try:
-        # The year 0000 is a date of RFC 3339; 2000 has the same months.
-        written = datetime(year or 2000, month, day, hour, minute, int(match[6] or 0), int(fraction), tzinfo=UTC)
+        written = datetime.fromisoformat("2" + text[1:] if early else text)
     except ValueError:
         raise _invalid(match[0]) from None
-    if year == 0:
+    if early:
         raise _out_of_range(match[0], "0001-01-01T00:00:00")
-    return (written - _EPOCH) // _MICROSECOND
+    micros = (written - _EPOCH) // _MICROSECOND
+    return micros if match[3] is None else micros + int(match[3][:6].ljust(6, "0"))
 
 
 def _offset_minutes(offset: str) -> int:
@@ -187,7 +207,7 @@ def _offset_minutes(offset: str) -> int:
 def _civil(micros: int) -> str:
     if not _FIRST <= micros <= _LAST:
         raise _out_of_range(f"{micros} microseconds", "0001-01-01T00:00:00")
-    return (_EPOCH + timedelta(microseconds=micros)).isoformat().removesuffix("+00:00")
+    return (_EPOCH + timedelta(microseconds=micros)).isoformat()
 
 
 def _invalid(value: object) -> InvalidTimestamp:

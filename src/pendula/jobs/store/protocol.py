@@ -121,6 +121,10 @@ class Writer(Reader, Protocol):
 
     def any_used(self) -> bool: ...
 
+    def expect(self, job_ids: Sequence[str]) -> None:
+        """These jobs and their objects will be asked for: read them all at once."""
+        ...
+
     def event_about(self, n: int, job: Job) -> bool: ...
 
     def next_event_id(self) -> str: ...
@@ -134,7 +138,7 @@ class Writer(Reader, Protocol):
         ...
 
     def change(self, before: Job, after: Job, touched: Sequence[str], reason: str, actor: Actor) -> Job:
-        """Replace a job and write its event; `{event}` in `audit_event_id` becomes the id of that event."""
+        """Replace a job and write its event, whose id was `next_event_id` before."""
         ...
 
     def touch(self, job: Job) -> None:

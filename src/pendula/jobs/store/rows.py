@@ -6,35 +6,44 @@ from hashlib import sha256
 from typing import Any
 
 import msgspec
-from msgspec.structs import astuple, replace
+from msgspec.structs import astuple
 
 from pendula.jobs.audit import GENESIS, JOB_EVENT, Row, Trail
 from pendula.jobs.ids import seq_of
 from pendula.jobs.model import SECOND, Actor, Job, Status
 from pendula.jobs.requests import Pull
+from pendula.jobs.store.bulk import Bulk
 from pendula.jobs.store.protocol import AuditListing, Effect, Figures, Listing, ObjectRow, StatementRefused
 from pendula.kernel.canonical import Json, decode, encode
 
 COLUMNS = ", ".join(Job.__struct_fields__)
-_INSERT = f"INSERT INTO jobs ({COLUMNS}) VALUES ({', '.join('?' * len(Job.__struct_fields__))}) ON CONFLICT DO NOTHING"
+_INSERT = Bulk(f"INSERT INTO jobs ({COLUMNS}) VALUES", len(Job.__struct_fields__), "ON CONFLICT DO NOTHING")
 _CHANGING = (
     "run_at", "attempt", "status", "last_error", "updated_at", "worker_id", "lease", "lease_expires_at",
     "delivery_count", "audit_event_id", "outcome", "last_lease", "ended", "expired",
 )  # fmt: skip
-_UPDATE = f"UPDATE jobs SET {', '.join(f'{name} = ?' for name in _CHANGING)} WHERE seq = ?"
+_NEW = ", ".join(f"{name} = new.column{number}" for number, name in enumerate(_CHANGING, 2))
+_UPDATE = Bulk(f"UPDATE jobs SET {_NEW} FROM (VALUES", 1 + len(_CHANGING), ") AS new WHERE seq = new.column1")
 _DUE = f"SELECT {COLUMNS} FROM jobs WHERE status = 'queued' AND run_at <= ?"
 _IN_ORDER = " ORDER BY run_at, priority, seq"
-_EVENT = "INSERT INTO audit (n, event_type, object_type, object_id, job_seq, body, hash) VALUES (?, ?, ?, ?, ?, ?, ?)"
+_EVENT = Bulk("INSERT INTO audit (n, event_type, object_type, object_id, job_seq, body, hash) VALUES", 7)
 _COUNT = """INSERT INTO counts (status, object_type, action, priority, queue, n) VALUES (?, ?, ?, ?, ?, ?)
     ON CONFLICT (status, object_type, action, priority, queue) DO UPDATE SET n = n + excluded.n"""
 _ENDED = """INSERT INTO ended (second, succeeded, failed, dead_letter, attempts, requeues) VALUES (?, ?, ?, ?, ?, ?)
     ON CONFLICT (second) DO UPDATE SET succeeded = succeeded + excluded.succeeded, failed = failed + excluded.failed,
     dead_letter = dead_letter + excluded.dead_letter, attempts = attempts + excluded.attempts,
     requeues = requeues + excluded.requeues"""
+_WITH_OBJECTS = f"""SELECT {", ".join(f"jobs.{name}" for name in Job.__struct_fields__)}, next_action_at, version, state
+    FROM jobs LEFT JOIN objects USING (object_type, object_id) WHERE seq IN"""
+_OBJECT = Bulk(
+    "INSERT INTO objects (object_type, object_id, next_action_at, version, state) VALUES",
+    5,
+    "ON CONFLICT (object_type, object_id) DO UPDATE SET next_action_at = excluded.next_action_at, "
+    "version = excluded.version, state = excluded.state",
+)
 KEYS_AT_ONCE = 500
+ENDED_KEPT_SEC = 8 * 86_400
 _OWN_FAULTS = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_RANGE)
-
-EVENT = "{event}"  # stands for the id of the event that is being written
 
 
 class SqliteReader:
@@ -160,7 +169,11 @@ class SqliteWriter(SqliteReader):
         self._counts: dict[tuple[str, str, str, int, str], int] = {}
         self._ended: dict[int, list[int]] = {}
         self._seq: int | None = None
-        self._changed: list[tuple[Any, ...]] = []
+        # What was read or changed here. Changes are written when somebody looks for them, and at the end: all at once.
+        self._jobs: dict[str, Job] = {}
+        self._objects: dict[tuple[str, str], ObjectRow | None] = {}
+        self._changed_jobs: dict[str, Job] = {}
+        self._changed_objects: dict[tuple[str, str], ObjectRow] = {}
         self.wrote = False
 
     # One caller's part
@@ -180,14 +193,19 @@ class SqliteWriter(SqliteReader):
         elif self._trail is not None:
             self._trail.back_to(mark.trail)
         self._counts, self._ended, self.wrote, self._seq = mark.counts, mark.ended, mark.wrote, mark.seq
-        self._changed.clear()
+        self._changed_jobs.clear()
+        self._changed_objects.clear()
+        self._forget()
 
     def finish(self) -> None:
         self._write_changes()
         if self._trail is not None:
-            self._connection.executemany(_EVENT, map(astuple, self._trail.rows))
+            _EVENT.run(self._connection, map(astuple, self._trail.rows))
         self._connection.executemany(_COUNT, [(*key, n) for key, n in self._counts.items() if n])
         self._connection.executemany(_ENDED, [(second, *numbers) for second, numbers in self._ended.items()])
+        if self._ended:
+            # Beyond the longest window nobody asks.
+            self._connection.execute("DELETE FROM ended WHERE second < ?", (max(self._ended) - ENDED_KEPT_SEC,))
 
     # Jobs
 
@@ -210,8 +228,23 @@ class SqliteWriter(SqliteReader):
         return bool(self._connection.execute("SELECT EXISTS (SELECT 1 FROM used_keys)").fetchone()[0])
 
     def job(self, job_id: str) -> Job | None:
+        known = self._jobs.get(job_id)
+        return known if known is not None else super().job(job_id)
+
+    def object(self, object_type: str, object_id: str) -> ObjectRow | None:
+        key = (object_type, object_id)
+        return self._objects[key] if key in self._objects else super().object(object_type, object_id)
+
+    def expect(self, job_ids: Sequence[str]) -> None:
         self._write_changes()
-        return super().job(job_id)
+        for first in range(0, len(job_ids), KEYS_AT_ONCE):
+            numbers = [seq_of(job_id) for job_id in job_ids[first : first + KEYS_AT_ONCE]]
+            query = f"{_WITH_OBJECTS} ({', '.join('?' * len(numbers))})"
+            for row in self._connection.execute(query, numbers):
+                job, object_part = Job(*row[:-3]), row[-3:]
+                about = (job.object_type, job.object_id)
+                self._jobs[job.job_id] = job
+                self._objects[about] = None if object_part[1] is None else ObjectRow(*about, *object_part)
 
     def event_about(self, n: int, job: Job) -> bool:
         """Whether a stored event of this number is about the job or its object."""
@@ -228,7 +261,7 @@ class SqliteWriter(SqliteReader):
     def insert(self, jobs: Sequence[Job], actor: Actor) -> bool:
         before = self._connection.total_changes
         self._connection.execute("SAVEPOINT added")
-        self._connection.executemany(_INSERT, map(astuple, jobs))
+        _INSERT.run(self._connection, map(astuple, jobs))
         fits = self._connection.total_changes - before == len(jobs)
         if not fits:
             self._connection.execute("ROLLBACK TO added")
@@ -247,10 +280,8 @@ class SqliteWriter(SqliteReader):
     def change(self, before: Job, after: Job, touched: Sequence[str], reason: str, actor: Actor) -> Job:
         self.wrote = True
         trail = self._trailing()
-        if after.audit_event_id == EVENT:
-            after = replace(after, audit_event_id=trail.next_id)
         trail.changed(before, after, touched, reason, actor)
-        self._changed.append(_changed_values(after))
+        self._jobs[after.job_id] = self._changed_jobs[after.job_id] = after
         if before.status != after.status:
             self._count(before, -1)
             self._count(after, 1)
@@ -262,7 +293,7 @@ class SqliteWriter(SqliteReader):
 
     def touch(self, job: Job) -> None:
         self.wrote = True
-        self._changed.append(_changed_values(job))
+        self._jobs[job.job_id] = self._changed_jobs[job.job_id] = job
 
     def due(self, pull: Pull, due_by: int, order: Callable[[Iterable[Job], int], list[Job]] | None) -> list[Job]:
         self._write_changes()
@@ -316,12 +347,8 @@ class SqliteWriter(SqliteReader):
 
     def put_object(self, row: ObjectRow) -> None:
         self.wrote = True
-        self._connection.execute(
-            "INSERT INTO objects (object_type, object_id, next_action_at, version, state) VALUES (?, ?, ?, ?, ?) "
-            "ON CONFLICT (object_type, object_id) DO UPDATE SET next_action_at = excluded.next_action_at, "
-            "version = excluded.version, state = excluded.state",
-            astuple(row),
-        )
+        key = (row.object_type, row.object_id)
+        self._objects[key] = self._changed_objects[key] = row
 
     def object_event(
         self, job: Job, old: Mapping[str, Json], new: Mapping[str, Json], reason: str, actor: Actor
@@ -350,6 +377,7 @@ class SqliteWriter(SqliteReader):
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         self._write_changes()
+        self._forget()
         self.wrote = True
         try:
             return self._connection.execute(statement, values).fetchall()
@@ -367,6 +395,8 @@ class SqliteWriter(SqliteReader):
     # What leaves
 
     def remove(self, jobs: Sequence[Job]) -> None:
+        self._write_changes()
+        self._forget()
         self.wrote = True
         used = "INSERT INTO used_keys (hash) VALUES (?) ON CONFLICT DO NOTHING"
         self._connection.executemany(used, [(sha256(job.idempotency_key.encode()).digest(),) for job in jobs])
@@ -395,9 +425,16 @@ class SqliteWriter(SqliteReader):
         return self._trail
 
     def _write_changes(self) -> None:
-        if self._changed:
-            self._connection.executemany(_UPDATE, self._changed)
-            self._changed.clear()
+        if self._changed_jobs:
+            _UPDATE.run(self._connection, map(_changed_values, self._changed_jobs.values()))
+            self._changed_jobs.clear()
+        if self._changed_objects:
+            _OBJECT.run(self._connection, map(astuple, self._changed_objects.values()))
+            self._changed_objects.clear()
+
+    def _forget(self) -> None:
+        self._jobs.clear()
+        self._objects.clear()
 
     def _count(self, job: Job, by: int) -> None:
         key = (job.status, job.object_type, job.action, job.priority, job.queue)
@@ -423,6 +460,7 @@ class SqliteWriter(SqliteReader):
 
 def _changed_values(job: Job) -> tuple[Any, ...]:
     return (
+        job.seq,
         job.run_at,
         job.attempt,
         job.status,
@@ -437,5 +475,4 @@ def _changed_values(job: Job) -> tuple[Any, ...]:
         job.last_lease,
         job.ended,
         job.expired,
-        job.seq,
     )

@@ -1,0 +1,28 @@
+"""Jobs beside raw SQL, a route that stores nothing, a small store, a loop of five seconds and other queues, in one run.
+
+Files lie in a folder of their own in the working directory, on the disk that is meant; times are those of the clock on
+the wall, flushes counted in.
+"""
+
+import tempfile
+from pathlib import Path
+
+from bench import jobs_beside, jobs_http, jobs_latency, jobs_raw, jobs_scale
+from bench.kernel_journal import why_unfair as why_unfair
+from pendula.cli.bench import Progress, Row
+
+# Other queues are yardsticks only where they are installed.
+PEERS: tuple[str, ...] = ()
+
+
+def run(quick: bool, progress: Progress) -> list[Row]:
+    with tempfile.TemporaryDirectory(prefix="pendula-bench-", dir=Path.cwd()) as folder:
+        place = Path(folder)
+        unfair = why_unfair(place)
+        return [
+            *jobs_raw.rows(place, quick, progress, unfair),
+            *jobs_http.rows(place, quick, progress, unfair),
+            *jobs_scale.rows(place, quick, progress, unfair),
+            *jobs_latency.rows(place, quick, progress),
+            *jobs_beside.rows(place, quick, progress, unfair),
+        ]

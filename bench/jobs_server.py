@@ -1,0 +1,47 @@
+"""The server that the benchmark calls: the room `jobs` alone, and a route that reads, validates and returns a body.
+
+Run as `python -m bench.jobs_server DATA`; prints its address when it is ready, and serves until it is told to stop.
+"""
+
+import sys
+
+from fastapi import APIRouter
+from msgspec.structs import replace
+from starlette.requests import Request
+from starlette.responses import Response
+
+from pendula.jobs.model import Policy
+from pendula.jobs.requests import Enqueue, read_enqueue
+from pendula.server.access import Operator
+from pendula.server.engines import encode_view
+from pendula.server.errors import json_response
+from pendula.server.scheduler import room
+from pendula.server.scheduler_bodies import read_object
+from pendula.server.serving import serve
+from pendula.server.settings import LogLevel, Settings
+
+ENQUEUE = "/scheduler/jobs"
+RETURN = "/scheduler/bench/return"
+POLICY = Policy()
+
+router = APIRouter()
+
+
+@router.post(RETURN, include_in_schema=False)
+async def give_back(request: Request, _: Operator) -> Response:
+    """All of an enqueue but the enqueuing."""
+    body = await read_object(request)
+    assert isinstance(read_enqueue(body, POLICY), Enqueue)
+    return json_response(encode_view(body))
+
+
+def main(data: str) -> None:
+    jobs = room(POLICY)
+    # First: behind the routes of the room stands one that takes all that is left.
+    jobs = replace(jobs, routers=(router, *jobs.routers))
+    settings = Settings(port=0, data=data, log_level=LogLevel.ERROR)
+    serve(settings, (jobs,), lambda address: print(address, flush=True))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

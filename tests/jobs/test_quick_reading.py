@@ -1,0 +1,71 @@
+"""Bodies that are read in one go mean the same as those that are read field by field."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pendula.jobs import requests
+from pendula.jobs.model import Policy
+from pendula.jobs.requests import Faults
+from pendula.kernel.time import parse_utc
+
+TEXTS = st.one_of(
+    st.sampled_from(["", " ", "mem_1", " mem", "mem ", "a\tb", "a\u00a0b", "\u2028", "ä" * 200, "x" * 201, "x" * 513]),
+    st.text(max_size=12),
+)
+ODD = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.lists(st.integers(), max_size=1), st.binary())
+FIELDS: dict[str, st.SearchStrategy[Any]] = {
+    "object_type": st.sampled_from(["memory", "experience", "dream", ""]),
+    "object_id": TEXTS,
+    "action": st.sampled_from(["verify", "decay", "explode"]),
+    "run_at": st.sampled_from(
+        [
+            "2026-02-21T08:00:00Z",
+            "2026-02-21T08:00:00.123456+08:00",
+            "2026-02-21T08:00:00",
+            "0000-01-01T00:00:00Z",
+            "now",
+        ]
+    ),
+    "priority": st.sampled_from(["high", "medium", "low", "urgent", ""]),
+    "max_attempts": st.one_of(st.integers(-1, 102), st.just(3.0)),
+    "idempotency_key": TEXTS,
+    "correlation_id": TEXTS,
+    "queue": st.sampled_from(["default", "a-b_9", "A", "", "q\n", "x" * 65]),
+}
+NOW = parse_utc("2026-02-21T04:00:00Z")
+NEEDED = {"object_type": "memory", "object_id": "mem_1", "action": "verify"}
+FULL = {**NEEDED, "priority": "low", "max_attempts": 2, "idempotency_key": "k", "correlation_id": "c", "queue": "q"}
+# Nearly all is right: so that one fault alone is met often.
+CHANGES = st.dictionaries(st.sampled_from([*FIELDS, "shade"]), st.none(), max_size=3).flatmap(
+    lambda names: st.fixed_dictionaries(
+        {name: st.one_of(FIELDS[name], FIELDS[name], ODD) if name in FIELDS else ODD for name in names}
+    )
+)
+
+
+@given(st.sampled_from([NEEDED, FULL, {}]), CHANGES)
+def test_reading_in_one_go_and_field_by_field_give_the_same(sound: dict[str, Any], changes: dict[str, Any]) -> None:
+    body = {**sound, **changes}
+
+    quick = requests.read_enqueue(body, Policy(), NOW)
+    careful = requests._read_enqueue(body, Policy(), NOW)
+
+    assert _plain(quick) == _plain(careful)
+
+
+@pytest.mark.parametrize("name", FIELDS)
+@pytest.mark.parametrize("value", ["a\tb", " a", "a ", "a\u00a0", "\ud800", "", 0, True, 3.0, None, [], "x" * 600])
+def test_one_odd_value_is_read_alike(name: str, value: object) -> None:
+    body = {**FULL, name: value}
+
+    quick = requests.read_enqueue(body, Policy(), NOW)
+    careful = requests._read_enqueue(body, Policy(), NOW)
+
+    assert _plain(quick) == _plain(careful)
+
+
+def _plain(read: object) -> object:
+    return read.found if isinstance(read, Faults) else read
