@@ -272,7 +272,7 @@ def test_init_makes_a_store_once(jobs: Program, tmp_path: Path) -> None:
         "durability": "full",
         "file": str(tmp_path / "new.db"),
         "settings": {"journal_mode": "wal", "synchronous": 2},
-        "version": 1,
+        "version": 2,
     }
     assert second.document == {**first.document, "created": False}
     assert (first.code, second.code) == (0, 0)
@@ -283,7 +283,7 @@ def test_an_address_with_three_slashes_is_from_here(
 ) -> None:
     monkeypatch.chdir(tmp_path)
 
-    assert jobs("init", "--db", "sqlite:///here.db").out == "The store here.db is made, version 1.\n"
+    assert jobs("init", "--db", "sqlite:///here.db").out == "The store here.db is made, version 2.\n"
     assert (tmp_path / "here.db").exists()
 
 
@@ -294,7 +294,7 @@ def test_a_store_of_a_newer_version_is_refused(jobs: Program, db: tuple[str, str
     for name in ("init", "list", "check"):
         ended = jobs(name, *db)
         assert (ended.code, ended.out) == (3, "")
-        assert ended.err == "pendula: jobs.db has version 99; this Pendula knows 1. Use a newer one (newer_store)\n"
+        assert ended.err == "pendula: jobs.db has version 99; this Pendula knows 2. Use a newer one (newer_store)\n"
 
 
 @pytest.mark.req("JOB-STO-12")

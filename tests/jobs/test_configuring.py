@@ -75,7 +75,7 @@ def test_values_beyond_the_edges_are_refused_by_name(name: str, value: Any) -> N
 
 
 def test_every_parameter_of_the_policy_can_be_set() -> None:
-    assert {row[0] for row in TABLE} | {"retry_jitter", "head_start_sec"} >= set(POLICY)
+    assert {row[0] for row in TABLE} | {"retry_jitter", "head_start_sec", "objects_elsewhere"} >= set(POLICY)
     assert set(POLICY) | set(BESIDES) >= {row[0] for row in TABLE}
 
 

@@ -88,3 +88,25 @@ def test_a4_a_worker_that_lost_its_lease_changes_nothing(tmp_path: Path) -> None
     )
     assert check(scheduler.calls.store) == []
     scheduler.close()
+
+
+@pytest.mark.req("JOB-POL-7")
+def test_nothing_promises_that_a_job_is_delivered_once() -> None:
+    root = Path(__file__).parents[2]
+    pages = [*(root / "docs").rglob("*.md"), *(root / "src/pendula/jobs").rglob("*.py"), root / "README.md"]
+    texts = {page: " ".join(page.read_text(encoding="utf-8").lower().split()) for page in pages}
+
+    promised = [
+        (page.name, words)
+        for page, text in texts.items()
+        for words in (
+            "exactly-once delivery",
+            "exactly once delivery",
+            "delivered exactly once",
+            "delivers exactly once",
+        )
+        if words in text and f"no {words}" not in text and f"not {words}" not in text
+    ]
+
+    assert promised == []
+    assert any("at least once" in text for text in texts.values())

@@ -133,6 +133,7 @@ ROWS: list[tuple[int, str, Callable[[Jobs], Awaitable[httpx.Response]]]] = [
 ]
 
 
+@pytest.mark.req("JOB-MET-8")
 @pytest.mark.parametrize(("status", "code", "provoke"), ROWS, ids=[row[1] for row in ROWS])
 async def test_each_row_of_the_table_has_its_status_and_code(
     jobs: Jobs, status: int, code: str, provoke: Callable[[Jobs], Awaitable[httpx.Response]]

@@ -13,7 +13,7 @@
     handlers, worker, execution, leases, bell
                         who does the work, and how a worker goes about it
     effects             what is done once, however often a job is delivered
-    alerts              who hears of dead letters
+    alerts, outbox      who hears of dead letters; objects that live elsewhere
     cron, recurring     times that come again, and the jobs they bring
     configuring, toml_places
                         a settings file in, all its faults

@@ -329,6 +329,8 @@ class Calls:
             reason = f"{job.action} succeeded"
             tx.object_event(job, {"next_action_at": old}, {"next_action_at": new}, reason, actor)
             row = replace(row, next_action_at=request.next_action_at, version=row.version + 1)
+            if self.policy.objects_elsewhere:
+                tx.write_back(_write_back(job, row))
         if row is not there:
             tx.put_object(row)
         if not isinstance(request.next_action_at, int) or not self.policy.auto_followup:
@@ -535,6 +537,18 @@ def _ack_refusal(faults: Faults) -> Refused:
     if len(faults.found) == 1 and faults.found[0]["code"] == Code.INVALID_RESULT:
         return faults.refusal("the only result of an ack is succeeded; a failure is told with the call fail")
     return faults.refusal()
+
+
+def _write_back(job: Job, row: ObjectRow) -> dict[str, Json]:
+    """What an object elsewhere is to be told; `version` is its fence, `fence` that of the job's delivery."""
+    return {
+        "object_type": row.object_type,
+        "object_id": row.object_id,
+        "next_action_at": _time(row.next_action_at),
+        "version": row.version,
+        "job_id": job.job_id,
+        "fence": job.delivery_count,
+    }
 
 
 def not_found(job_id: str) -> Refused:

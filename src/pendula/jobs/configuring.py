@@ -150,6 +150,7 @@ def _policy(it: Members, vocabulary: Vocabulary) -> Policy:
         audit_event_check=it["audit_event_check"].choice(AuditCheck, default=plain.audit_event_check),
         auto_followup=it["auto_followup"].boolean(default=plain.auto_followup),
         one_running_per_object=it["one_running_per_object"].boolean(default=plain.one_running_per_object),
+        objects_elsewhere=it["objects_elsewhere"].boolean(default=plain.objects_elsewhere),
         retention_days=integer("retention_days", 1, 3650),
         durability=it["durability"].choice(Durability, default=plain.durability),
     )

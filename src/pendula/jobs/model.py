@@ -109,6 +109,7 @@ class Policy(Struct, frozen=True):
     one_running_per_object: bool = False
     retention_days: int = 30
     durability: Durability = Durability.FULL
+    objects_elsewhere: bool = False  # in another database: acks leave write-backs for it in the outbox
 
 
 class Job(Struct, frozen=True, gc=False):

@@ -101,6 +101,10 @@ class Reader(Protocol):
         """Jobs that have been over since before a moment, the oldest first."""
         ...
 
+    def write_backs(self, limit: int) -> list[tuple[int, Any]]:
+        """What objects elsewhere are still to be told, oldest first."""
+        ...
+
     def alerts_waiting(self, after: int, limit: int) -> list[tuple[int, Any]]:
         """Alerts that were not delivered yet, with their numbers, from the one after number `after` on."""
         ...
@@ -158,6 +162,12 @@ class Writer(Reader, Protocol):
     def put_effect(self, effect: Effect) -> None: ...
 
     def alert(self, alert_id: str, body: Json) -> None: ...
+
+    def write_back(self, body: Json) -> None: ...
+
+    def write_backs_taken(self, upto: int) -> None:
+        """The object side has taken everything up to this number."""
+        ...
 
     def alerts_delivered(self, upto: int, at: int) -> None:
         """Every alert up to this number has been delivered."""

@@ -117,6 +117,10 @@ class SqliteReader:
         )
         return [Job(*row) for row in self._connection.execute(query, (status.value, before, limit))]
 
+    def write_backs(self, limit: int) -> list[tuple[int, Any]]:
+        rows = self._connection.execute("SELECT n, body FROM write_backs ORDER BY n LIMIT ?", (limit,))
+        return [(n, decode(body.encode())) for n, body in rows]
+
     def alerts_waiting(self, after: int, limit: int) -> list[tuple[int, Any]]:
         query = "SELECT n, body FROM alerts WHERE delivered_at IS NULL AND n > ? ORDER BY n LIMIT ?"
         return [(n, decode(body.encode())) for n, body in self._connection.execute(query, (after, limit))]
@@ -369,6 +373,14 @@ class SqliteWriter(SqliteReader):
             "INSERT INTO alerts (alert_id, body) VALUES (?, ?) ON CONFLICT (alert_id) DO NOTHING",
             (alert_id, encode(body).decode()),
         )
+
+    def write_back(self, body: Json) -> None:
+        self.wrote = True
+        self._connection.execute("INSERT INTO write_backs (body) VALUES (?)", (encode(body).decode(),))
+
+    def write_backs_taken(self, upto: int) -> None:
+        self.wrote = True
+        self._connection.execute("DELETE FROM write_backs WHERE n <= ?", (upto,))
 
     def alerts_delivered(self, upto: int, at: int) -> None:
         self.wrote = True

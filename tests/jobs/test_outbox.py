@@ -1,0 +1,129 @@
+"""Objects in another database: told at least once, in order, with a fence that keeps the old from replacing the new."""
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pendula.jobs import JobRefused, Policy, Scheduler
+from pendula.jobs.outbox import Newest, WriteBacks
+from tests.jobs.stores import Clock, opened
+
+ELSEWHERE = Policy(objects_elsewhere=True, auto_followup=False)
+
+
+def acked(scheduler: Scheduler, clock: Clock, object_id: str, in_sec: int) -> None:
+    """One job of the object, done; its next time lies so many seconds ahead."""
+    scheduler.enqueue(object_type="memory", object_id=object_id, action="decay")
+    [job] = scheduler.pull(worker_id="w")["jobs"]
+    scheduler.ack(job["job_id"], result="succeeded", next_action_at=clock.text(in_sec), lease_token=job["lease_token"])
+
+
+def waiting(scheduler: Scheduler) -> list[Any]:
+    return [body for _, body in scheduler.calls.store.read(lambda look: look.write_backs(100))]
+
+
+@pytest.mark.req("JOB-STO-11")
+def test_an_ack_and_its_write_back_are_one_change(tmp_path: Path) -> None:
+    scheduler, clock = opened(tmp_path, ELSEWHERE)
+    acked(scheduler, clock, "m1", 60)
+    [first] = waiting(scheduler)
+
+    assert (first["object_id"], first["version"], first["fence"]) == ("m1", 1, 1)
+    assert first["next_action_at"] == scheduler.object("memory", "m1")["next_action_at"]
+    with pytest.raises(JobRefused):
+        scheduler.ack(first["job_id"], result="succeeded", next_action_at=clock.text(90), lease_token="lt_other")
+    assert len(waiting(scheduler)) == 1
+    scheduler.close()
+
+
+@pytest.mark.req("JOB-STO-11")
+def test_without_objects_elsewhere_nothing_waits(tmp_path: Path) -> None:
+    scheduler, clock = opened(tmp_path)
+    acked(scheduler, clock, "m1", 60)
+
+    assert waiting(scheduler) == []
+    scheduler.close()
+
+
+@pytest.mark.req("JOB-STO-11")
+def test_what_is_not_taken_comes_again_and_nothing_overtakes_it(tmp_path: Path) -> None:
+    scheduler, clock = opened(tmp_path, ELSEWHERE)
+    for number in range(3):
+        acked(scheduler, clock, f"m{number}", 60)
+    told: list[str] = []
+    away = {"m1"}
+    ticks = 0
+
+    def tell(write_back: dict[str, Any]) -> None:
+        told.append(write_back["object_id"])
+        if write_back["object_id"] in away:
+            raise ConnectionError("the other database is away")
+
+    outbox = WriteBacks(scheduler.calls.store, tell, ticks=lambda: ticks)
+
+    assert outbox.deliver() == 1
+    assert outbox.deliver() == 0  # it pauses
+    away.clear()
+    ticks = 2_000_000
+    assert outbox.deliver() == 2
+    assert told == ["m0", "m1", "m1", "m2"]
+    assert waiting(scheduler) == []
+    scheduler.close()
+
+
+@pytest.mark.req("JOB-STO-11")
+def test_what_was_told_and_not_forgotten_comes_again_and_is_ignored(tmp_path: Path) -> None:
+    scheduler, clock = opened(tmp_path, ELSEWHERE)
+    acked(scheduler, clock, "m", 60)
+    acked(scheduler, clock, "m", 120)
+    side, applied = Newest(), []
+
+    def tell(write_back: dict[str, Any]) -> None:
+        if side.takes(write_back):
+            applied.append(write_back["version"])
+
+    for write_back in waiting(scheduler):  # told, and killed before the store heard of it
+        tell(write_back)
+    WriteBacks(scheduler.calls.store, tell).deliver()
+    late = {"object_type": "memory", "object_id": "m", "version": 1}
+
+    assert applied == [1, 2]
+    assert not side.takes(late)
+    scheduler.close()
+
+
+@pytest.mark.req("JOB-STO-11")
+def test_the_outbox_outlives_its_process(tmp_path: Path) -> None:
+    scheduler, clock = opened(tmp_path, ELSEWHERE)
+    acked(scheduler, clock, "m", 60)
+    scheduler.close()
+    told: list[Any] = []
+    again, _ = opened(tmp_path, ELSEWHERE, clock)
+
+    outbox = WriteBacks(again.calls.store, told.append, poll_sec=0.01)
+    outbox.start()
+    while waiting(again):
+        pass
+    outbox.close()
+
+    assert [one["object_id"] for one in told] == ["m"]
+    again.close()
+
+
+@pytest.mark.req("JOB-STO-8")
+def test_a_store_of_the_first_version_gets_its_outbox(tmp_path: Path) -> None:
+    scheduler, clock = opened(tmp_path)
+    acked(scheduler, clock, "m", 60)
+    scheduler.close()
+    with sqlite3.connect(tmp_path / "jobs.db") as connection:
+        connection.execute("DROP TABLE write_backs")
+        connection.execute("PRAGMA user_version = 1")
+    connection.close()
+
+    again, _ = opened(tmp_path, ELSEWHERE, clock)
+    acked(again, clock, "m", 120)
+
+    assert [one["version"] for one in waiting(again)] == [2]
+    again.close()
