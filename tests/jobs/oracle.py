@@ -213,18 +213,23 @@ class Oracle:
         self.objects[about] = (new, version)
         if body.get("next_action_at") is None or not self.settings.auto_followup:
             return None
-        status, answer = self._stored(
-            {
-                "object_type": job.object_type,
-                "object_id": job.object_id,
-                "action": body.get("next_action") or job.action,
-                "run_at": body["next_action_at"],
-                "priority": job.priority,
-                "max_attempts": job.max_attempts,
-                "correlation_id": job.correlation_id,
-                "queue": job.queue,
-            }
-        )
+        wanted: Members = {
+            "object_type": job.object_type,
+            "object_id": job.object_id,
+            "action": body.get("next_action") or job.action,
+            "run_at": body["next_action_at"],
+            "priority": job.priority,
+            "max_attempts": job.max_attempts,
+            "correlation_id": job.correlation_id,
+            "queue": job.queue,
+        }
+        status, answer = self._stored(wanted)
+        if status >= 400 or answer["job"]["status"] in ("succeeded", "failed", "dead_letter"):
+            # Other work has the key, or work that is over: the object is not forgotten for that.
+            named = text(at_of(body, "next_action_at") or 0)
+            whose = f"{job.key} {job.object_id}:{wanted['action']}:{named}"
+            key = f"followup:{sha256(whose.encode()).hexdigest()}"
+            status, answer = self._stored({**wanted, "idempotency_key": key})
         return answer["job"]["job_id"] if status < 400 else None
 
     def _acked(self, job: Job, followup: str | None) -> dict[str, Any]:

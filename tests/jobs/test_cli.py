@@ -71,7 +71,7 @@ class Still(Clock):
 def clock(monkeypatch: pytest.MonkeyPatch) -> Still:
     still = Still()
     monkeypatch.setattr(desk, "_user", lambda: "ada")
-    monkeypatch.setattr(desk, "WallClock", lambda: SimpleNamespace(now=still))
+    monkeypatch.setattr(desk, "SelfCheckingClock", lambda: SimpleNamespace(now=still))
     return still
 
 

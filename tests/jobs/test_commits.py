@@ -13,6 +13,7 @@ import pytest
 
 from pendula.jobs import JobRefused
 from pendula.jobs.checking import check
+from pendula.jobs.effects import EffectFailed, once
 from pendula.jobs.model import Actor, Job, Policy
 from pendula.jobs.requests import Enqueue
 from pendula.jobs.scheduler import Scheduler
@@ -392,4 +393,52 @@ def test_what_changes_nothing_writes_nothing(tmp_path: Path) -> None:
 
     assert everything(str(tmp_path / "jobs.db")) == before
     assert store.commits == commits
+    scheduler.close()
+
+
+@pytest.mark.req("JOB-STO-6")
+@pytest.mark.parametrize(
+    "raised", [sqlite3.ProgrammingError("of another thread"), sqlite3.OperationalError("no such table: mine")]
+)
+def test_a_trouble_of_an_effects_own_database_fails_nobody_else(tmp_path: Path, raised: sqlite3.Error) -> None:
+    scheduler, _ = opened(tmp_path)
+    scheduler.enqueue(object_type="memory", object_id="m", action="verify")
+    [job] = scheduler.pull(worker_id="w")["jobs"]
+    calls = scheduler.calls
+    entered, go_on = threading.Event(), threading.Event()
+    answers: list[Any] = []
+
+    def hold(_: Any) -> None:
+        entered.set()
+        go_on.wait(30)
+
+    def effect(_: Any) -> None:
+        raise raised
+
+    def tried() -> None:
+        try:
+            answers.append(once(calls, job, effect))
+        except Exception as error:
+            answers.append(error)
+
+    def enqueued(number: int) -> None:
+        answers.append(calls.enqueue({"object_type": "memory", "object_id": f"n{number}", "action": "verify"}))
+
+    threads = [threading.Thread(target=lambda: calls.store.write(hold))]
+    threads[0].start()
+    entered.wait(30)
+    threads += [threading.Thread(target=tried), *(threading.Thread(target=enqueued, args=(n,)) for n in range(3))]
+    for thread in threads[1:]:
+        thread.start()
+    while len(calls.store._line) < 4:  # type: ignore[attr-defined]
+        pass
+    go_on.set()
+    for thread in threads:
+        thread.join(30)
+
+    failed = [answer for answer in answers if isinstance(answer, Exception)]
+    assert [type(answer) for answer in failed] == [EffectFailed]
+    assert [answer.status for answer in answers if not isinstance(answer, Exception)] == [201] * 3
+    assert len(scheduler.list()["jobs"]) == 4
+    assert scheduler.calls.store.read(lambda look: look.effect(job["idempotency_key"])) is None
     scheduler.close()

@@ -241,3 +241,37 @@ def test_the_worked_example_of_the_metrics(tmp_path: Path) -> None:
     later = scheduler.metrics()
     assert (later["job_retry_rate"], later["job_success_rate"], later["dead_letter_count"]) == (None, None, 1)
     scheduler.close()
+
+
+@pytest.mark.req("JOB-ACK-7")
+def test_the_follow_up_of_an_object_is_made_though_another_one_has_its_key(tmp_path: Path) -> None:
+    scheduler, clock = opened(tmp_path)
+    due = clock.text(600)
+    made = []
+    for kind in ("memory", "cognition"):
+        scheduler.enqueue(object_type=kind, object_id="x", action="verify", idempotency_key=kind)
+        [job] = scheduler.pull(worker_id="w")["jobs"]
+        made.append(scheduler.ack(job["job_id"], result="succeeded", next_action_at=due)["followup_job_id"])
+    jobs = [scheduler.show(job_id)["job"] for job_id in made]
+
+    assert [(job["object_type"], job["status"], job["run_at"]) for job in jobs] == [
+        ("memory", "queued", due),
+        ("cognition", "queued", due),
+    ]
+    scheduler.close()
+
+
+@pytest.mark.req("JOB-ACK-7")
+def test_a_cancelled_job_is_no_follow_up(tmp_path: Path) -> None:
+    scheduler, clock = opened(tmp_path)
+    due = clock.text(600)
+    cancelled = scheduler.enqueue(object_type="memory", object_id="x", action="verify", run_at=due)["job"]["job_id"]
+    scheduler.cancel(cancelled, reason="not wanted")
+    scheduler.enqueue(object_type="memory", object_id="x", action="verify")
+    [job] = scheduler.pull(worker_id="w")["jobs"]
+
+    followup = scheduler.ack(job["job_id"], result="succeeded", next_action_at=due)["followup_job_id"]
+
+    assert followup not in (None, cancelled)
+    assert scheduler.show(followup)["job"]["status"] == "queued"
+    scheduler.close()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pendula.jobs import JobRefused
+from pendula.jobs import JobRefused, Policy
 from pendula.jobs.checking import check
 from pendula.jobs.effects import Transaction, once
 from pendula.jobs.handlers import Context, Done
@@ -15,6 +15,7 @@ from pendula.jobs.leases import LeaseGone
 from pendula.jobs.store.protocol import StatementRefused
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import NotCanonical
+from tests.jobs.stores import opened
 from tests.jobs.workers import MEMORY, Virtual, close_all, decays, virtual, worked
 
 TABLE = "CREATE TABLE notes (key TEXT PRIMARY KEY, n INTEGER NOT NULL) STRICT"
@@ -190,7 +191,7 @@ def test_a_faulty_statement_is_its_authors_trouble_alone(client: Virtual, statem
 def test_an_effect_cannot_end_the_transaction_of_all(client: Virtual, statement: str) -> None:
     client.enqueue(**MEMORY)
 
-    with pytest.raises(StatementRefused, match="not allowed"):
+    with pytest.raises(StatementRefused, match=r"not allowed|within a transaction"):
         once(client.calls, pulled(client), lambda transaction: [note(transaction), transaction.execute(statement)][0])
 
     assert notes(client) == []
@@ -292,3 +293,45 @@ def test_a_revived_dead_letter_does_not_apply_its_effect_again(client: Virtual) 
 
     assert once(client.calls, pulled(client), note) == {"noted": 1, "parts": [1, 2]}
     assert notes(client) == [("k", 1)]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "; COMMIT",
+        "\ufeffCOMMIT",
+        "/**/;commit",
+        "UPDATE jobs SET attempt = 9",
+        "DELETE FROM audit",
+        "PRAGMA user_version = 9",
+    ],
+)
+def test_an_effect_can_neither_end_its_transaction_nor_touch_the_tables_of_the_scheduler(
+    tmp_path: Path, statement: str
+) -> None:
+    scheduler, _ = opened(tmp_path)
+    scheduler.enqueue(object_type="memory", object_id="m", action="verify")
+    [job] = scheduler.pull(worker_id="w")["jobs"]
+
+    with pytest.raises(StatementRefused):
+        once(scheduler.calls, job, lambda transaction: len(transaction.execute(statement)))
+
+    assert check(scheduler.calls.store) == []
+    scheduler.close()
+
+
+@pytest.mark.req("JOB-STO-11")
+def test_an_object_elsewhere_hears_of_what_an_effect_changed(tmp_path: Path) -> None:
+    scheduler, clock = opened(tmp_path, Policy(objects_elsewhere=True))
+    scheduler.enqueue(object_type="memory", object_id="m", action="verify")
+    [job] = scheduler.pull(worker_id="w")["jobs"]
+
+    def effect(transaction: Transaction) -> Json:
+        return transaction.change_object("seen", state="active", next_action_at=clock.now + 10**9).version
+
+    once(scheduler.calls, job, effect)
+
+    [(_, told)] = scheduler.calls.store.read(lambda look: look.write_backs(9))
+
+    assert (told["object_id"], told["state"], told["version"]) == ("m", "active", 1)
+    scheduler.close()

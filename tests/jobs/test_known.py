@@ -90,7 +90,13 @@ def test_what_is_removed_is_gone(writer: SqliteWriter) -> None:
 def test_a_statement_of_somebodys_own_is_seen(writer: SqliteWriter) -> None:
     job = job_of(writer, 1)
     writer.expect([job.job_id])
+    # A trigger of somebody's own may change what the writer remembers.
+    writer.execute("CREATE TABLE mine (n INTEGER)")
+    writer._connection.execute(
+        "CREATE TRIGGER theirs AFTER INSERT ON mine BEGIN UPDATE jobs SET updated_at = 9 WHERE seq = 1; END"
+    )
+    writer._connection.execute("INSERT INTO mine VALUES (1)")
 
-    writer.execute("UPDATE jobs SET updated_at = 9 WHERE seq = 1")
+    writer.execute("SELECT 1")
 
     assert job_of(writer, 1) == replace(job, updated_at=9)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pendula.kernel.wallclock import ClockJump, WallClock, steady_ns
+from pendula.kernel.wallclock import ClockJump, SelfCheckingClock, WallClock, steady_ns
 
 SECOND = 1_000_000
 NOON = 1_771_675_200 * SECOND
@@ -183,3 +183,19 @@ def test_the_real_clock_tells_the_systems_time() -> None:
     assert before <= first <= second
     assert clock.check() is None
     assert steady_ns() <= steady_ns()
+
+
+def test_a_clock_that_checks_itself_follows_a_correction_either_way() -> None:
+    wall, steady = 10**18, 0
+    clock = SelfCheckingClock(lambda: wall, lambda: steady)
+    assert clock.now() == 10**15
+
+    wall, steady = wall + 3_600 * 10**9, steady + 2 * 10**9
+    assert clock.now() == wall // 1000
+    ahead = clock.now()
+    wall, steady = 10**18 + 10 * 10**9, steady + 2 * 10**9
+    assert clock.now() >= ahead  # never back
+    for _ in range(10_000):
+        wall, steady = wall + 10**9, steady + 10**9
+        seen = clock.now()
+    assert seen == wall // 1000  # and caught up

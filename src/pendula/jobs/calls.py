@@ -19,6 +19,7 @@ from pendula.jobs.model import (
     BATCH_MOST,
     SECOND,
     SYSTEM,
+    TERMINAL,
     Actor,
     AuditCheck,
     Code,
@@ -200,7 +201,7 @@ class Calls:
 
     def _pull(self, request: Pull, caller: Caller) -> Reply:
         seen = self.clock()
-        if not self.store.read(lambda look: look.anything_to_pull(request.now or seen, seen)):
+        if not self.store.read(lambda look: look.anything_to_pull(request.now or seen, seen, request)):
             return _pulled(seen if request.now is None else request.now, [], 0)
         lease_us = request.lease_us or self.policy.lease_sec * SECOND
         worker = Actor("worker", request.worker_id)
@@ -330,7 +331,7 @@ class Calls:
             tx.object_event(job, {"next_action_at": old}, {"next_action_at": new}, reason, actor)
             row = replace(row, next_action_at=request.next_action_at, version=row.version + 1)
             if self.policy.objects_elsewhere:
-                tx.write_back(_write_back(job, row))
+                tx.write_back(write_back(job, row))
         if row is not there:
             tx.put_object(row)
         if not isinstance(request.next_action_at, int) or not self.policy.auto_followup:
@@ -347,6 +348,11 @@ class Calls:
             job.queue,
         )
         stored = self.store_in(tx, follow, actor, now)
+        if isinstance(stored, Refused) or stored[0].status in TERMINAL:
+            # Other work has the key, or work that is over. One of its own, or the object would be forgotten.
+            derived = decide.derived_key(follow, request.next_action_at)
+            own = f"followup:{_hash(f'{job.idempotency_key} {derived}').hex()}"
+            stored = self.store_in(tx, replace(follow, idempotency_key=own), actor, now)
         return row, None if isinstance(stored, Refused) else stored[0].job_id
 
     def fail(self, job_id: str, body: Body, caller: Caller = LOCAL) -> Answer:
@@ -539,12 +545,13 @@ def _ack_refusal(faults: Faults) -> Refused:
     return faults.refusal()
 
 
-def _write_back(job: Job, row: ObjectRow) -> dict[str, Json]:
+def write_back(job: Job, row: ObjectRow) -> dict[str, Json]:
     """What an object elsewhere is to be told; `version` is its fence, `fence` that of the job's delivery."""
     return {
         "object_type": row.object_type,
         "object_id": row.object_id,
         "next_action_at": _time(row.next_action_at),
+        "state": row.state,
         "version": row.version,
         "job_id": job.job_id,
         "fence": job.delivery_count,

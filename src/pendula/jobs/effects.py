@@ -7,28 +7,28 @@ This holds for what goes through `Transaction`, and for nothing else: mails, cal
 and a handler that makes them may make them again.
 """
 
+import sqlite3
 from collections.abc import Callable, Mapping, Sequence
-from re import IGNORECASE
-from re import compile as regex
 from typing import Any
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from pendula.jobs import decide
-from pendula.jobs.calls import Calls
+from pendula.jobs.calls import Calls, write_back
 from pendula.jobs.leases import LeaseGone, proof_of
 from pendula.jobs.model import Actor, Job, JobRefused, Refused
 from pendula.jobs.requests import Faults, Proof, read_enqueue
-from pendula.jobs.store.protocol import Effect, ObjectRow, StatementRefused, Writer
+from pendula.jobs.store.protocol import Effect, ObjectRow, Writer
 from pendula.kernel.canonical import Json, decode, encode
+from pendula.kernel.errors import InputRefused
 from pendula.kernel.time import format_utc
 
-# One transaction holds the work of many callers: nobody may end it, or change what it is about, for all of them.
-_NOT_YOURS = regex(
-    r"(?:\s|--[^\n]*\n|/\*[\s\S]*?\*/)*(begin|commit|end|rollback|savepoint|release|attach|detach|pragma|vacuum)\b",
-    IGNORECASE,
-)
+
+class EffectFailed(InputRefused):
+    """A database of the effect's own made trouble; nothing of the effect was written."""
+
+    code = "effect_failed"
 
 
 class Transaction:
@@ -50,10 +50,6 @@ class Transaction:
         Raises `StatementRefused` when the statement is faulty or breaks a constraint, and where it would end the
         transaction. The tables of the scheduler are not yours to write.
         """
-        word = _NOT_YOURS.match(statement)
-        if word is not None:
-            name = word[1].upper()
-            raise StatementRefused(f"{name} is not allowed within an effect: its transaction is not its own")
         return self._tx.execute(statement, values)
 
     @property
@@ -89,6 +85,8 @@ class Transaction:
             self._actor,
         )
         self._tx.put_object(after)
+        if self._calls.policy.objects_elsewhere:
+            self._tx.write_back(write_back(self.job, after))
         return after
 
     def enqueue(self, **members: Any) -> Job:
@@ -121,11 +119,20 @@ def once(calls: Calls, job: Mapping[str, Any], effect: Callable[[Transaction], J
         if done is not None:
             return done.result
         # As a later delivery would read it: tuples are lists, and what has no canonical form is refused here.
-        result = decode(encode(effect(Transaction(tx, stored, now, calls))))
+        result = decode(encode(_applied(effect, Transaction(tx, stored, now, calls))))
         tx.put_effect(Effect(stored.idempotency_key, stored.seq, stored.delivery_count, result, now))
         return result
 
     return calls.store.write(work)
+
+
+def _applied(effect: Callable[[Transaction], Json], transaction: Transaction) -> Json:
+    try:
+        return effect(transaction)
+    except sqlite3.Error as trouble:
+        # Somebody's own database, most likely: no reason to fail all who share this commit. Where it is this one, the
+        # commit fails.
+        raise EffectFailed(f"The effect failed: {trouble!r}") from trouble
 
 
 def _gone(job: Job, refused: Refused) -> LeaseGone:

@@ -11,7 +11,7 @@ from pendula.jobs.model import SECOND, Durability, JobRefused, Policy, Refused
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.kernel.canonical import Json
 from pendula.kernel.time import format_utc
-from pendula.kernel.wallclock import WallClock
+from pendula.kernel.wallclock import SelfCheckingClock
 
 Members = Any  # what a body may hold; each call says which names it knows
 
@@ -31,7 +31,7 @@ class Scheduler:
         """The scheduler on an SQLite file, which is made and brought up to date if need be."""
         chosen = policy or Policy()
         store = SqliteStore(path, durability=Durability(chosen.durability))
-        return cls(Calls(store, chosen, WallClock().now))
+        return cls(Calls(store, chosen, SelfCheckingClock().now))
 
     def close(self) -> None:
         self.calls.store.close()

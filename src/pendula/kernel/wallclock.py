@@ -13,6 +13,7 @@ from msgspec import Struct
 Nanoseconds = Callable[[], int]
 
 JUMP_NS = 1_000_000_000
+CHECK_NS = 1_000_000_000
 _BOOT_CLOCK: int | None = getattr(time, "CLOCK_BOOTTIME", None)
 
 
@@ -73,3 +74,22 @@ class WallClock:
         elapsed = steady - self._steady_base
         self._latest = max(self._latest, self._wall_base + elapsed, self._floor + elapsed // 2)
         return self._latest
+
+
+class SelfCheckingClock:
+    """A wall clock for programs that have nobody to drive it: it looks at the system clock when it is asked the time.
+
+    At most once a second; a jump is followed and not reported.
+    """
+
+    def __init__(self, wall_ns: Nanoseconds = time.time_ns, steady_ns: Nanoseconds = steady_ns) -> None:
+        self._clock = WallClock(wall_ns, steady_ns)
+        self._steady_ns = steady_ns
+        self._checked = steady_ns()
+
+    def now(self) -> int:
+        steady = self._steady_ns()
+        if steady - self._checked >= CHECK_NS:
+            self._checked = steady
+            self._clock.check()
+        return self._clock.now()

@@ -43,7 +43,13 @@ _OBJECT = Bulk(
 )
 KEYS_AT_ONCE = 500
 ENDED_KEPT_SEC = 8 * 86_400
-_OWN_FAULTS = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_RANGE)
+_OWN_FAULTS = (
+    sqlite3.SQLITE_ERROR,
+    sqlite3.SQLITE_CONSTRAINT,
+    sqlite3.SQLITE_MISMATCH,
+    sqlite3.SQLITE_RANGE,
+    sqlite3.SQLITE_AUTH,
+)
 
 
 class SqliteReader:
@@ -98,12 +104,17 @@ class SqliteReader:
         row = self._connection.execute(query, (key,)).fetchone()
         return None if row is None else Effect(row[0], row[1], row[2], decode(row[3].encode()), row[4])
 
-    def anything_to_pull(self, due_by: int, now: int) -> bool:
+    def anything_to_pull(self, due_by: int, now: int, pull: Pull | None = None) -> bool:
+        """Whether a pull would find a job that is for it, or a lease to put back."""
+        conditions, values = ("", []) if pull is None else _conditions(pull)
+        if pull is not None and pull.queues:
+            conditions += f" AND queue IN ({', '.join('?' * len(pull.queues))})"
+            values += pull.queues
         query = (
-            "SELECT EXISTS (SELECT 1 FROM jobs WHERE status = 'queued' AND run_at <= ?) "
+            f"SELECT EXISTS (SELECT 1 FROM jobs WHERE status = 'queued' AND run_at <= ?{conditions}) "
             "OR EXISTS (SELECT 1 FROM jobs WHERE status = 'running' AND lease_expires_at <= ?)"
         )
-        return bool(self._connection.execute(query, (due_by, now)).fetchone()[0])
+        return bool(self._connection.execute(query, (due_by, *values, now)).fetchone()[0])
 
     def anything_expired(self, now: int) -> bool:
         query = "SELECT EXISTS (SELECT 1 FROM jobs WHERE status = 'running' AND lease_expires_at <= ?)"
@@ -151,6 +162,27 @@ class SqliteReader:
         return Figures(
             due + lost, min(firsts, default=None), counts, succeeded, failed, dead, attempts, requeues, alerts
         )
+
+
+# One transaction holds the work of many callers: nobody may end it, or change what it is about, for all of them.
+_NOT_YOURS = frozenset(
+    {
+        sqlite3.SQLITE_TRANSACTION,
+        sqlite3.SQLITE_SAVEPOINT,
+        sqlite3.SQLITE_ATTACH,
+        sqlite3.SQLITE_DETACH,
+        sqlite3.SQLITE_PRAGMA,
+    }
+)
+_WRITING = frozenset({sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE, sqlite3.SQLITE_DROP_TABLE})
+_OURS = frozenset({"jobs", "audit", "objects", "effects", "alerts", "used_keys", "counts", "ended", "write_backs"})
+
+
+def _allowed(what: int, about: str | None, *_: str | None) -> int:
+    """What an effect may do with the store's file: everything with tables of its own, and read the store's."""
+    if what in _NOT_YOURS or (what in _WRITING and (about or "").lower() in _OURS):
+        return sqlite3.SQLITE_DENY
+    return sqlite3.SQLITE_OK
 
 
 class Mark(msgspec.Struct, frozen=True):
@@ -318,20 +350,15 @@ class SqliteWriter(SqliteReader):
     ) -> list[Job]:
         if not limit:
             return []
-        query, values = _DUE, [due_by]
-        values_any: list[Any] = list(values)
-        for name, words in (("object_type", pull.object_types), ("action", pull.actions)):
-            if words:
-                query += f" AND {name} IN ({', '.join('?' * len(words))})"
-                values_any += words
+        conditions, values = _conditions(pull)
         if queue is not None:
-            query += " AND queue = ?"
-            values_any.append(queue)
-        query += _IN_ORDER
+            conditions += " AND queue = ?"
+            values.append(queue)
+        query = _DUE + conditions + _IN_ORDER
         if order is None:
-            rows = self._connection.execute(query + " LIMIT ?", (*values_any, limit))
+            rows = self._connection.execute(query + " LIMIT ?", (due_by, *values, limit))
             return [Job(*row) for row in rows.fetchall()]
-        rows = self._connection.execute(query, values_any)
+        rows = self._connection.execute(query, (due_by, *values))
         return order((Job(*row) for row in rows), limit)
 
     def running_objects(self) -> set[tuple[str, str]]:
@@ -392,13 +419,21 @@ class SqliteWriter(SqliteReader):
         self._forget()
         self.wrote = True
         try:
-            return self._connection.execute(statement, values).fetchall()
+            self._connection.set_authorizer(_allowed)
+            try:
+                return self._connection.execute(statement, values).fetchall()
+            finally:
+                self._connection.set_authorizer(None)
         except sqlite3.Error as trouble:
             # What is wrong with the statement is its author's trouble; all else is a trouble of the file.
-            if getattr(trouble, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF not in _OWN_FAULTS:
+            code = getattr(trouble, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+            if code not in _OWN_FAULTS:
                 raise
             if not self._connection.in_transaction:
                 raise
+            if code == sqlite3.SQLITE_AUTH:
+                message = "This is not allowed within an effect: neither its transaction nor the store is its own"
+                raise StatementRefused(message) from trouble
             raise StatementRefused(f"The statement was refused: {trouble}") from trouble
 
     def next_event_id(self) -> str:
@@ -468,6 +503,16 @@ class SqliteWriter(SqliteReader):
             case Status.QUEUED if attempted:
                 numbers[3] += 1
                 numbers[4] += 1
+
+
+def _conditions(pull: Pull) -> tuple[str, list[Any]]:
+    """What a pull wants besides that a job is due, but for its queue."""
+    conditions, values = "", list[Any]()
+    for name, words in (("object_type", pull.object_types), ("action", pull.actions)):
+        if words:
+            conditions += f" AND {name} IN ({', '.join('?' * len(words))})"
+            values += words
+    return conditions, values
 
 
 def _changed_values(job: Job) -> tuple[Any, ...]:

@@ -214,9 +214,11 @@ class SqliteStore:
             for call in calls:
                 call.error = trouble
         except BaseException:
-            # Whoever leads was broken off; the transaction is undone, and nobody may wait for it.
+            # Whoever leads was broken off. Nobody may wait for it, and nobody may take it for done.
             for call in calls:
-                call.error = StoreUnusable("The transaction was broken off; nothing was changed", path=str(self.path))
+                call.error = StoreUnusable(
+                    "The transaction was broken off; look before you try again", path=str(self.path)
+                )
             raise
         finally:
             for call in calls:
@@ -251,7 +253,7 @@ class SqliteStore:
             call.result = call.work(writer)
         except sqlite3.Error:
             raise
-        except BaseException as error:
+        except Exception as error:
             call.error = error
             if alone:
                 self._connection.execute("ROLLBACK")
@@ -267,7 +269,8 @@ class SqliteStore:
             raise StoreUnusable(f"The store {self.path.name} is closed", path=str(self.path))
 
     def _trouble(self, what: str, trouble: sqlite3.Error) -> WorldBroken:
-        if trouble.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
+        # Python's own refusals, such as a call from the wrong thread, have no number.
+        if getattr(trouble, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF == sqlite3.SQLITE_BUSY:
             return StorageBusy(f"A foreign program holds {self.path.name}; nothing was changed")
         return StoreUnusable(f"{self.path} {what}: {trouble}", path=str(self.path))
 

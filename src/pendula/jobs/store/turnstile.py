@@ -38,7 +38,12 @@ class Turnstile:
                 if self._waiter is None:
                     self._waiter = threading.Thread(target=self._wait, name="pendula-jobs-turnstile", daemon=True)
                     self._waiter.start()
-        if self._granted.wait(timeout):
+        try:
+            granted = self._granted.wait(timeout)
+        except BaseException:
+            self._give_up()
+            raise
+        if granted:
             with self._guard:
                 self._waiting = False
             return True
@@ -49,6 +54,15 @@ class Turnstile:
             # The thread goes on waiting, and lets go at once when its turn comes and nobody asked again.
             self._given_up = True
         return False
+
+    def _give_up(self) -> None:
+        """Somebody is broken off while waiting: what was granted meanwhile is let go."""
+        with self._guard:
+            if self._granted.is_set():
+                self._waiting = False
+                fcntl.flock(self._lock, fcntl.LOCK_UN)
+            else:
+                self._given_up = True
 
     def release(self) -> None:
         fcntl.flock(self._lock, fcntl.LOCK_UN)

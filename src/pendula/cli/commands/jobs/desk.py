@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from pendula.cli.output import JsonFlag, Output, example
 from pendula.kernel.errors import InputRefused, WorldBroken, WrongUsage
-from pendula.kernel.wallclock import WallClock
+from pendula.kernel.wallclock import SelfCheckingClock
 
 if TYPE_CHECKING:
     from pendula.jobs.calls import Calls
@@ -156,7 +156,7 @@ class Desk(Struct, frozen=True):
 
 def clock() -> Callable[[], int]:
     """Microseconds since 1970, as this machine counts them."""
-    return WallClock().now
+    return SelfCheckingClock().now
 
 
 def wall_now() -> int:
