@@ -186,12 +186,12 @@ def test_a_faulty_statement_is_its_authors_trouble_alone(client: Virtual, statem
 @pytest.mark.parametrize(
     "statement",
     ["COMMIT", "  rollback", "/* x */ BEGIN", "-- x\nEND", "SAVEPOINT a", "release part", "PRAGMA synchronous = OFF",
-     "ATTACH 'x' AS y", "DETACH y", "VACUUM", "\n/* a\nb */ -- c\n commit"],
+     "ATTACH 'x' AS y", "DETACH y", "\n/* a\nb */ -- c\n commit"],
 )  # fmt: skip
 def test_an_effect_cannot_end_the_transaction_of_all(client: Virtual, statement: str) -> None:
     client.enqueue(**MEMORY)
 
-    with pytest.raises(StatementRefused, match=r"not allowed|within a transaction"):
+    with pytest.raises(StatementRefused, match="not allowed"):
         once(client.calls, pulled(client), lambda transaction: [note(transaction), transaction.execute(statement)][0])
 
     assert notes(client) == []
@@ -335,3 +335,10 @@ def test_an_object_elsewhere_hears_of_what_an_effect_changed(tmp_path: Path) -> 
 
     assert (told["object_id"], told["state"], told["version"]) == ("m", "active", 1)
     scheduler.close()
+
+
+def test_an_effect_cannot_rewrite_the_whole_file(client: Virtual) -> None:
+    client.enqueue(**MEMORY)
+
+    with pytest.raises(StatementRefused, match="cannot VACUUM from within a transaction"):
+        once(client.calls, pulled(client), lambda transaction: len(transaction.execute("VACUUM")))

@@ -50,12 +50,13 @@ class NotDurable(WorldBroken):
 class _Call(Generic[T]):
     """One caller's work and what came of it."""
 
-    __slots__ = ("done", "error", "metadata", "result", "turn", "work")
+    __slots__ = ("done", "error", "leads", "metadata", "result", "turn", "work")
 
     def __init__(self, work: Callable[[Writer], T], metadata: Mapping[str, Json]) -> None:
         self.work = work
         self.metadata = metadata
         self.done = False
+        self.leads = False
         self.turn = threading.Lock()  # held until the work is done, or until it is this caller's turn to lead
         self.result: T | None = None
         self.error: BaseException | None = None
@@ -102,16 +103,16 @@ class SqliteStore:
         call.turn.acquire()
         with self._guard:
             self._line.append(call)
-            leads = not self._led
+            call.leads = not self._led
             self._led = True
-        if not leads:
-            try:
+        try:
+            if not call.leads:
                 call.turn.acquire()
-            except BaseException:
-                self._leave(call)
-                raise
-        if not call.done:
-            self._lead(call)
+            if not call.done:
+                self._lead(call)
+        except BaseException:
+            self._leave(call)
+            raise
         assert call.done
         if call.error is not None:
             raise call.error
@@ -174,9 +175,10 @@ class SqliteStore:
 
     def _lead(self, own: _Call[Any]) -> None:
         """Do the work of all who stand in line, ours among them; whoever came meanwhile leads next."""
-        with self._guard:
-            calls = [self._line.popleft() for _ in range(min(len(self._line), TOGETHER_MOST))]
+        calls: list[_Call[Any]] = []
         try:
+            with self._guard:
+                calls += [self._line.popleft() for _ in range(min(len(self._line), TOGETHER_MOST))]
             with self._writing:
                 self._serve(calls)
         finally:
@@ -191,37 +193,36 @@ class SqliteStore:
         """Whoever stands first leads from now on; if nobody does, whoever comes next."""
         self._led = bool(self._line)
         if self._line:
+            self._line[0].leads = True
             self._line[0].turn.release()
 
     def _leave(self, call: _Call[Any]) -> None:
         """Somebody is broken off while waiting; if it was to lead, the next one does."""
         with self._guard:
             if call in self._line:
-                leads = self._line[0] is call and not call.turn.locked()
                 self._line.remove(call)
-                if leads:
+                if call.leads:
                     self._hand_over()
 
     def _serve(self, calls: list[_Call[Any]]) -> None:
         """One transaction for these calls; a trouble of the file is the trouble of all."""
+        committed = False
         try:
             self._transaction(calls)
+            committed = True
         except (WorldBroken, sqlite3.Error) as trouble:
-            if isinstance(trouble, sqlite3.Error):
-                broken = self._trouble("cannot be written", trouble)
+            broken = self._trouble("cannot be written", trouble) if isinstance(trouble, sqlite3.Error) else trouble
+            if broken is not trouble:
                 broken.__cause__ = trouble
-                trouble = broken
             for call in calls:
-                call.error = trouble
-        except BaseException:
-            # Whoever leads was broken off. Nobody may wait for it, and nobody may take it for done.
-            for call in calls:
-                call.error = StoreUnusable(
-                    "The transaction was broken off; look before you try again", path=str(self.path)
-                )
-            raise
+                call.error = broken
         finally:
             for call in calls:
+                if not committed and call.error is None:
+                    # Whoever leads was broken off. Nobody may wait for it, and nobody may take it for done.
+                    call.error = StoreUnusable(
+                        "The transaction was broken off; look before you try again", path=str(self.path)
+                    )
                 call.done = True
 
     def _transaction(self, calls: list[_Call[Any]]) -> None:
