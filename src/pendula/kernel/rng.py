@@ -4,10 +4,13 @@ PCG32 with jumps in both directions, the derivation of its streams, and the per-
 generator is an object of its own; the state of the `random` module is never touched.
 """
 
+from collections.abc import Callable
 from random import Random
 from typing import Self
 
 from pendula.kernel.errors import WrongUsage
+
+Mersenne = Random  # what the per-tick generators are
 
 _MASK_32 = (1 << 32) - 1
 _MASK_64 = (1 << 64) - 1
@@ -118,3 +121,12 @@ def action_seed(seed_of_tick: int, position: int) -> int:
 def action_generator(seed_of_tick: int, position: int) -> Random:
     """A new Mersenne Twister for one candidate position; positions share nothing."""
     return Random(action_seed(seed_of_tick, position))
+
+
+def reseedable() -> tuple[Random, Callable[[int], None]]:
+    """One Mersenne Twister and how to seed it anew, for many short streams in a row.
+
+    It gives the numbers of `Random(seed)`, without the checks around the seeding and without a new object each time.
+    """
+    generator = Random(0)
+    return generator, super(Random, generator).seed

@@ -1,0 +1,49 @@
+"""What a run counts, and when the counts end it."""
+
+from msgspec import Struct
+
+from pendula.credit.events import LastError
+from pendula.credit.model import Code
+from pendula.credit.settings import Settings
+
+
+class Counters(Struct, forbid_unknown_fields=True):
+    """Each attempt is counted once, as committed, rejected or an error; a timeout is an error and a timeout."""
+
+    attempts_total: int = 0
+    committed_total: int = 0
+    rejected_total: int = 0
+    errors_total: int = 0
+    timeouts_total: int = 0
+    dropped_total: int = 0
+
+    def count(self, code: Code | None) -> None:
+        """One finished attempt; None is a committed one."""
+        self.attempts_total += 1
+        if code is None:
+            self.committed_total += 1
+        elif code is Code.PAYMENT_TIMEOUT:
+            self.errors_total += 1
+            self.timeouts_total += 1
+        elif code is Code.INTERNAL_ERROR:
+            self.errors_total += 1
+        else:
+            self.rejected_total += 1
+
+
+def too_many(counters: Counters, timeouts_in_tick: int, settings: Settings) -> LastError | None:
+    """The error that ends the run, once there are too many timeouts in a tick or errors in all."""
+    if 0 < settings.max_timeouts_per_tick <= timeouts_in_tick:
+        message = f"{timeouts_in_tick} payments of one tick timed out; {settings.max_timeouts_per_tick} end the run"
+        return LastError(Code.PAYMENT_TIMEOUT.value, message, {"timeouts": timeouts_in_tick})
+    if 0 < settings.max_errors_total <= counters.errors_total:
+        message = f"There were {counters.errors_total} technical errors; {settings.max_errors_total} end the run"
+        return LastError(Code.INTERNAL_ERROR.value, message, {"kind": "REAL_MODE_TOO_MANY_ERRORS"})
+    return None
+
+
+def too_many_failed_ticks(failed: int, settings: Settings) -> LastError | None:
+    if 0 < settings.max_consec_tick_failures <= failed:
+        message = f"{failed} ticks in a row failed; {settings.max_consec_tick_failures} end the run"
+        return LastError(Code.INTERNAL_ERROR.value, message, {"kind": "REAL_MODE_TICK_FAILED"})
+    return None

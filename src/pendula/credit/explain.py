@@ -1,0 +1,129 @@
+"""Why a payment would fail, why a line is as it is, why clearing was or was not tried, why a run stands still."""
+
+from typing import TYPE_CHECKING
+
+from pendula.credit.ledger import Book
+from pendula.credit.money import InvalidAmount, atoms, text
+from pendula.credit.payments import Refused
+from pendula.credit.routing import Found
+from pendula.credit.settings import ClearingPolicy
+from pendula.credit.telling import route_views
+from pendula.kernel.canonical import Json
+from pendula.kernel.engine import Reason
+
+if TYPE_CHECKING:
+    from pendula.credit.engine import Run
+
+QUESTIONS = (
+    'A run answers {"from", "to", "equivalent", "amount"}, {"line": {"from", "to", "equivalent"}}, '
+    '{"clearing": code} and {"run": true}.'
+)
+
+
+def why(run: "Run", question: Json) -> Reason:
+    match question:
+        case {"from": str(sender), "to": str(receiver), "equivalent": str(code), "amount": str(amount)}:
+            return _payment(run, sender, receiver, code.strip().upper(), amount)
+        case {"line": {"from": str(creditor), "to": str(debtor), "equivalent": str(code)}}:
+            return _line(run, creditor, debtor, code.strip().upper())
+        case {"clearing": str(code)}:
+            return _clearing(run, code.strip().upper())
+        case {"run": True}:
+            return _run(run)
+    return Reason("unknown_question", QUESTIONS, {"asked": question})
+
+
+def _unknown(noun: str, name: str) -> Reason:
+    return Reason(f"unknown_{noun}", f"There is no {noun} {name!r}.", {noun: name})
+
+
+def _payment(run: "Run", sender: str, receiver: str, code: str, amount: str) -> Reason:
+    """Whether this payment would be made now, and over which routes; nothing is tried."""
+    desk, index = run.network.desks.get(code), run.network.people.index
+    if desk is None:
+        return _unknown("equivalent", code)
+    for name in (sender, receiver):
+        if name not in index:
+            return _unknown("participant", name)
+    try:
+        wanted = atoms(amount)
+    except InvalidAmount as refused:
+        return Reason("invalid_amount", refused.message + ".", {"amount": amount[:200]})
+    if wanted <= 0 or sender == receiver:
+        return Reason("invalid_payment", "A payment is above 0 and between two participants.", {"amount": amount})
+    ends = index[sender], index[receiver]
+    found = desk.counter.find_routes(*ends, wanted)
+    facts: dict[str, Json] = {"from": sender, "to": receiver, "equivalent": code, "amount": text(wanted)}
+    if isinstance(found, Found) and found.amount == wanted:
+        routes: Json = [{"path": list(one.path), "amount": one.amount} for one in route_views(desk.book, found.routes)]
+        sentence = f"{sender} can pay {text(wanted)} to {receiver} over {len(found.routes)} routes."
+        return Reason("payable", sentence, {**facts, "routes": routes})
+    refused_: Refused = found if isinstance(found, Refused) else desk.counter.refusal(*ends, wanted, found)
+    return Reason(refused_.code.value, refused_.message + ".", facts, _bottleneck(refused_))
+
+
+def _bottleneck(refused: Refused) -> tuple[Reason, ...]:
+    facts = refused.details.get("bottleneck")
+    match facts:
+        case {"from": str(debtor), "to": str(creditor), "available": str(left), "mediates": bool(mediates)}:
+            sentence = f"{left} can still go from {debtor} to {creditor}."
+            if not mediates:
+                sentence += f" The line lets no value go on from {creditor}."
+            return (Reason("bottleneck", sentence, {"hop": facts}),)
+    return ()
+
+
+def _line(run: "Run", creditor: str, debtor: str, code: str) -> Reason:
+    desk = run.network.desks.get(code)
+    if desk is None:
+        return _unknown("equivalent", code)
+    book: Book = desk.book
+    h = book.line(creditor, debtor)
+    if h is None:
+        return _unknown("line", f"{creditor} to {debtor}")
+    trust, active = desk.trust, book.people.active
+    facts: dict[str, Json] = {
+        "limit": text(book.limit[h]),
+        "original_limit": text(trust.original[h]),
+        "owed": text(book.debt(h)),
+        "available": text(max(0, book.room[h])),
+        "status": book.status[h].value,
+        "clearing_count": trust.clearing_count.get(h, 0),
+        "last_clearing_tick": trust.last_clearing.get(h, -1),
+        "cleared_volume": text(trust.cleared_volume.get(h, 0)),
+        "ends_active": active[book.creditor[h]] and active[book.debtor[h]],
+    }
+    sentence = f"{debtor} owes {creditor} {facts['owed']} of at most {facts['limit']}."
+    return Reason("line_is_live" if book.live(h) else "line_is_not_live", sentence, facts)
+
+
+def _clearing(run: "Run", code: str) -> Reason:
+    if code not in run.network.desks:
+        return _unknown("equivalent", code)
+    settings = run.settings
+    facts: dict[str, Json] = {"policy": settings.clearing_policy.value, "last": run.last_clearing.get(code)}
+    if not settings.clearing_enabled:
+        return Reason("clearing_disabled", "Clearing is switched off.", facts)
+    if settings.clearing_policy is ClearingPolicy.STATIC:
+        every = settings.clearing_every_n_ticks
+        sentence = f"Clearing comes every {every} ticks." if every > 0 else "Clearing has no cadence."
+        return Reason("static_cadence", sentence, {**facts, "every_n_ticks": every})
+    policy = run.policies[code]
+    rate = policy.rate()
+    facts |= {
+        "rate": [rate.numerator, rate.denominator],
+        "window": len(policy.window),
+        "active": policy.active,
+        "last_call": policy.last_call,
+        "zero_streak": policy.zero_streak,
+    }
+    word = "is" if policy.active else "is not"
+    sentence = f"{rate.numerator} of {rate.denominator} payments found no capacity; the policy {word} active."
+    return Reason("adaptive_policy", sentence, facts)
+
+
+def _run(run: "Run") -> Reason:
+    facts: dict[str, Json] = {"state": run.state_word, "tick_index": run.tick, "stop_reason": run.stop_reason}
+    if run.last_error is not None:
+        return Reason(run.last_error.code, run.last_error.message + ".", {**facts, **run.last_error.details})
+    return Reason(f"run_{run.state_word}", f"The run is {run.state_word} before tick {run.tick}.", facts)

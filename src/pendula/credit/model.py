@@ -1,0 +1,190 @@
+"""The nouns of a credit network: participants, lines of trust, profiles, events of a timeline, a scenario.
+
+A line goes from the creditor to the debtor: the debtor may owe the creditor up to the limit. Money is in atoms.
+"""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from enum import StrEnum
+
+from msgspec import Struct
+
+from pendula.kernel.canonical import Json
+
+ID_FORM = r"[A-Za-z0-9_.:-]{1,200}"
+CODE_FORM = r"[A-Z0-9_]{1,16}"
+
+
+class Code(StrEnum):
+    """Why a payment failed, and why a run ended; the vocabulary of `tx.failed` and `last_error`."""
+
+    ROUTING_NO_CAPACITY = "ROUTING_NO_CAPACITY"
+    ROUTING_NO_ROUTE = "ROUTING_NO_ROUTE"
+    ROUTING_REJECTED = "ROUTING_REJECTED"
+    TRUSTLINE_LIMIT_EXCEEDED = "TRUSTLINE_LIMIT_EXCEEDED"
+    TRUSTLINE_NOT_ACTIVE = "TRUSTLINE_NOT_ACTIVE"
+    TRUSTLINE_REJECTED = "TRUSTLINE_REJECTED"
+    EQUIVALENT_NOT_FOUND = "EQUIVALENT_NOT_FOUND"
+    PARTICIPANT_NOT_FOUND = "PARTICIPANT_NOT_FOUND"
+    TX_NOT_FOUND = "TX_NOT_FOUND"
+    INVALID_INPUT = "INVALID_INPUT"
+    CONFLICT = "CONFLICT"
+    UNAUTHORIZED = "UNAUTHORIZED"
+    FORBIDDEN = "FORBIDDEN"
+    INVALID_SIGNATURE = "INVALID_SIGNATURE"
+    PAYMENT_REJECTED = "PAYMENT_REJECTED"
+    PAYMENT_TIMEOUT = "PAYMENT_TIMEOUT"
+    INTERNAL_ERROR = "INTERNAL_ERROR"
+
+
+TECHNICAL = frozenset({Code.PAYMENT_TIMEOUT, Code.INTERNAL_ERROR})
+
+
+class ParticipantType(StrEnum):
+    PERSON = "person"
+    BUSINESS = "business"
+    HUB = "hub"
+
+
+class ParticipantStatus(StrEnum):
+    ACTIVE = "active"
+    SUSPENDED = "suspended"
+    LEFT = "left"
+    DELETED = "deleted"
+    FROZEN = "frozen"
+
+
+class LineStatus(StrEnum):
+    ACTIVE = "active"
+    FROZEN = "frozen"
+    CLOSED = "closed"
+
+
+class Participant(Struct, frozen=True):
+    id: str
+    type: ParticipantType
+    name: str | None = None
+    status: ParticipantStatus = ParticipantStatus.ACTIVE
+    group: str | None = None
+    profile: str | None = None
+
+
+class Policy(Struct, frozen=True):
+    """What a line allows beyond its limit; `mediates` is false where value may only end at the creditor."""
+
+    auto_clearing: bool = True
+    mediates: bool = True
+    blocked: tuple[str, ...] = ()
+
+
+OPEN_POLICY = Policy()
+
+
+class Trustline(Struct, frozen=True):
+    """`limit` in atoms."""
+
+    equivalent: str
+    creditor: str
+    debtor: str
+    limit: int
+    policy: Policy = OPEN_POLICY
+    status: LineStatus = LineStatus.ACTIVE
+
+
+class Profile(Struct, frozen=True):
+    """A profile with what it extends merged in; `props` as the scenario has them."""
+
+    id: str
+    props: Mapping[str, Json]
+
+
+class EventType(StrEnum):
+    PAYMENT = "payment"
+    CLEARING = "clearing"
+    STRESS = "stress"
+    INJECT = "inject"
+    NOTE = "note"
+
+
+class Multiplier(Struct, frozen=True):
+    """`scope` is "all", "group:<id>" or "profile:<id>"."""
+
+    scope: str
+    value: float
+
+
+class AddParticipant(Struct, frozen=True, tag="add_participant"):
+    participant: Participant
+    lines: tuple[Trustline, ...] = ()
+
+
+class CreateTrustline(Struct, frozen=True, tag="create_trustline"):
+    line: Trustline
+
+
+class FreezeParticipant(Struct, frozen=True, tag="freeze_participant"):
+    participant: str
+    freeze_lines: bool = True
+
+
+class InjectDebt(Struct, frozen=True, tag="inject_debt"):
+    """`amount` in atoms, whole cents."""
+
+    creditor: str
+    debtor: str
+    equivalent: str
+    amount: int
+
+
+Effect = AddParticipant | CreateTrustline | FreezeParticipant | InjectDebt
+
+
+class TimelineEvent(Struct, frozen=True):
+    """`time` is None for a time in words, which never comes. `most` bounds the sum of injected debts, in atoms."""
+
+    index: int
+    type: EventType
+    time: int | None
+    description: str | None = None
+    metadata: Mapping[str, Json] = {}
+    duration: int = 0
+    multipliers: tuple[Multiplier, ...] = ()
+    effects: tuple[Effect, ...] = ()
+    most: int | None = None
+
+
+class Warmup(Struct, frozen=True):
+    ticks: int = 0
+    floor: Decimal = Decimal("0.1")
+
+
+class Drift(Struct, frozen=True):
+    enabled: bool = False
+    growth_rate: Decimal = Decimal("0.05")
+    decay_rate: Decimal = Decimal("0.02")
+    max_growth: Decimal = Decimal(2)
+    min_limit_ratio: Decimal = Decimal("0.3")
+    overload_threshold: Decimal = Decimal("0.8")
+
+
+class Flow(Struct, frozen=True):
+    enabled: bool = False
+    default_affinity: Decimal = Decimal("0.7")
+    reciprocity_bonus: Decimal = Decimal(0)
+
+
+class Scenario(Struct, frozen=True):
+    """Everything a run begins with: participants by id, lines by (equivalent, creditor, debtor), codes in order."""
+
+    id: str
+    equivalents: tuple[str, ...]
+    participants: tuple[Participant, ...]
+    lines: tuple[Trustline, ...]
+    groups: tuple[str, ...] = ()
+    profiles: Mapping[str, Profile] = {}
+    events: tuple[TimelineEvent, ...] = ()
+    warmup: Warmup = Warmup()
+    drift: Drift = Drift()
+    flow: Flow = Flow()
+    name: str | None = None
+    seed: int | None = None

@@ -1,0 +1,68 @@
+"""Money as whole atoms, 10^-8 of a unit: exact, never a float, written as plain decimals.
+
+Planned amounts are whole cents. The range is that of twelve digits before and eight behind the point.
+"""
+
+from decimal import Decimal
+from re import compile as regex
+
+from pendula.kernel.errors import InputRefused
+
+ATOMS = 10**8
+CENT = 10**6
+MOST = 10**20 - 1
+
+_PLAIN = regex(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
+
+
+class InvalidAmount(InputRefused):
+    """An amount that is no decimal of at most 12 digits before and 8 behind the point. Facts: `amount`."""
+
+    code = "invalid_amount"
+
+
+def atoms(value: str | int | Decimal, *, round_down: bool = False) -> int:
+    """The amount in atoms; raises `InvalidAmount` for what is no number, too large or too fine.
+
+    Numbers with a fraction come as `Decimal`: documents hand them out that way, in their shortest form.
+    """
+    if isinstance(value, str):
+        text = value.strip()
+        if len(text) > 200 or not _PLAIN.fullmatch(text):
+            raise InvalidAmount(f"{value[:50]!r} is no decimal number", amount=value[:200])
+        value = Decimal(text)
+    if isinstance(value, int):
+        found = value * ATOMS
+    else:
+        if not value.is_finite():
+            raise InvalidAmount(f"{value} is no finite number", amount=str(value))
+        if value.adjusted() > 20:
+            raise InvalidAmount(f"{value} has more than 12 digits before the point", amount=str(value))
+        numerator, denominator = (0, 1) if value.adjusted() < -4000 else value.as_integer_ratio()
+        found, rest = divmod(numerator * ATOMS, denominator)
+        if (rest or (value and not numerator)) and not round_down:
+            raise InvalidAmount(f"{value} has more than 8 digits behind the point", amount=str(value))
+    if not -MOST <= found <= MOST:
+        raise InvalidAmount(f"{value} has more than 12 digits before the point", amount=str(value))
+    return found
+
+
+def text(amount: int) -> str:
+    """`"150.00"`: at least two digits behind the point, more where they are needed."""
+    if amount % CENT == 0:
+        return cents_text(amount // CENT)
+    return text_8(amount).rstrip("0")
+
+
+def cents_text(cents: int) -> str:
+    """`"150.00"` of 15000 cents."""
+    if cents < 0:
+        return "-" + cents_text(-cents)
+    return f"{cents // 100}.{cents % 100:02d}"
+
+
+def text_8(amount: int) -> str:
+    """`"150.00000000"`: always eight digits behind the point."""
+    if amount < 0:
+        return "-" + text_8(-amount)
+    return f"{amount // ATOMS}.{amount % ATOMS:08d}"

@@ -1,0 +1,26 @@
+"""Names of what happens in a run: derived from seed, tick and content, never drawn."""
+
+from hashlib import sha256
+
+from pendula.credit.money import text
+
+
+def tx_name(seed: int, tick: int, seq: int | str, *content: str) -> str:
+    """The id of a payment, from seed, tick and content."""
+    return "tx_" + sha256("|".join((str(seed), str(tick), str(seq), *content)).encode()).hexdigest()[:24]
+
+
+def idempotency_key(run_id: str, at_ms: int, sender: str, receiver: str, equivalent: str, amount: int, seq: int) -> str:
+    """The key of a planned payment."""
+    whole = f"{run_id}|{at_ms}|{sender}|{receiver}|{equivalent}|{text(amount)}|{seq}"
+    return "sim:" + sha256(whole.encode()).hexdigest()[:32]
+
+
+def plan_name(seed: int, tick: int, equivalent: str, ordinal: int) -> str:
+    """The id of a clearing, from what it is."""
+    return "plan_" + sha256(f"{seed}:{tick}:{equivalent}:{ordinal}".encode()).hexdigest()[:12]
+
+
+def headless_name(scenario_digest: str, seed: int) -> str:
+    """The id of a run without a server."""
+    return "run_" + sha256(f"{scenario_digest}|{seed}".encode()).hexdigest()[:8]

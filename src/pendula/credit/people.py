@@ -1,0 +1,169 @@
+"""Who lives in an invented network: what the groups are, how their members pay, and what they are called.
+
+Nobody is drawn here. A number becomes a habit and a name by arithmetic, so that both cost nothing and depend on
+nothing but the number and the turn that a seed gives to the whole list.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+
+class Group(Struct, frozen=True):
+    """What the members of a group are called; in `mediates` of a hundred lines the creditor passes payments on."""
+
+    label: str
+    member: str
+    type: str
+    mediates: int
+
+
+class Habit(Struct, frozen=True):
+    """How `share` per cent of a group pay: whom (by weight, or along chains to groups) and how much, in units."""
+
+    id: str
+    group: str
+    share: int
+    rate: str
+    weights: Mapping[str, int]
+    chains: tuple[str, ...]
+    affinity: str
+    p50: int
+    p90: int
+    most: int
+    periodicity: str = "1"
+
+
+GROUPS = {
+    "households": Group("Households", "household", "person", 35),
+    "retail": Group("Shops and stalls", "shop", "business", 80),
+    "producers": Group("Makers and growers", "maker", "business", 60),
+    "services": Group("Services", "service", "business", 50),
+    "anchors": Group("Common institutions", "anchor", "hub", 100),
+    "agents": Group("Go-betweens", "agent", "business", 100),
+    "neighbours": Group("Neighbours", "neighbour", "person", 80),
+}
+
+# fmt: off
+HABITS = (
+    Habit(
+        "household", "households", 55, "0.1",
+        {"households": 50, "retail": 30, "services": 20}, ("retail",), "0.5", 110, 340, 500,
+    ),
+    Habit(
+        "household_active", "households", 25, "0.15",
+        {"households": 50, "services": 25, "retail": 25}, ("retail", "services"), "0.5", 150, 420, 500,
+    ),
+    Habit(
+        "household_frugal", "households", 20, "0.05",
+        {"retail": 45, "households": 35, "producers": 20}, ("retail",), "0.6", 70, 220, 400, "0.5",
+    ),
+    Habit(
+        "retail", "retail", 100, "0.12",
+        {"producers": 50, "anchors": 40, "households": 10}, ("producers",), "0.6", 210, 460, 500,
+    ),
+    Habit(
+        "producer_large", "producers", 35, "0.12",
+        {"households": 45, "services": 20, "retail": 20, "anchors": 15}, ("households",), "0.7", 230, 470, 500, "1.5",
+    ),
+    Habit(
+        "producer_small", "producers", 65, "0.08",
+        {"households": 50, "services": 20, "retail": 30}, ("households",), "0.6", 140, 380, 500,
+    ),
+    Habit(
+        "service", "services", 100, "0.08",
+        {"households": 45, "retail": 30, "anchors": 25}, ("households", "retail"), "0.5", 130, 380, 500,
+    ),
+    Habit(
+        "anchor_hub", "anchors", 100, "0.06",
+        {"producers": 40, "households": 45, "services": 15}, ("producers", "households"), "0.6", 280, 480, 500,
+    ),
+    Habit(
+        "agent", "agents", 100, "0.05",
+        {"anchors": 30, "households": 40, "retail": 30}, ("anchors",), "0.3", 160, 420, 500,
+    ),
+    Habit("neighbour", "neighbours", 100, "0.2", {"neighbours": 1}, ("neighbours",), "0.5", 120, 320, 500),
+)
+# fmt: on
+SPREAD = 37  # prime to 100: steps of it visit each per cent once
+
+_GIVEN = (
+    *("Adela", "Alwin", "Anouk", "Arvid", "Beata", "Bram", "Cosima", "Corin", "Dagny", "Doran", "Edda", "Emeric"),
+    *("Fenna", "Florin", "Gisela", "Gwyn", "Hadley", "Hedda", "Idris", "Imke", "Ines", "Jarek", "Jorun", "Kaja"),
+    *("Kester", "Leoni", "Lorcan", "Mabel", "Milo", "Nadja", "Nils", "Odile", "Orrin", "Petra", "Quentin", "Ragna"),
+    *("Roan", "Sanne", "Silas", "Tamsin", "Tobin", "Ursel", "Viggo", "Wanda", "Wim", "Ysolde", "Yorick", "Zelda"),
+)
+_FAMILY = (
+    *("Alderby", "Ashcombe", "Barrow", "Birkwell", "Brackett", "Calloway", "Cinder", "Copley", "Dunmore", "Eastlake"),
+    *("Elmhurst", "Fairlie", "Farrow", "Fenwick", "Garnet", "Goswell", "Hartnell", "Hazelby", "Holloway", "Inglewood"),
+    *("Juniper", "Kettle", "Kirkby", "Larkin", "Linden", "Lowther", "Marlow", "Merrick", "Nettleton", "Norcross"),
+    *("Oakes", "Orchardson", "Pemberly", "Pickard", "Quarles", "Redfern", "Rowntree", "Saltmarsh", "Sedgeley"),
+    *("Tarrant", "Thackeray", "Thistle", "Underhill", "Varley", "Wainwright", "Whitlock", "Yarrow", "Yeoman"),
+)
+_PLACES = (
+    *("Abbot's End", "Badger Row", "Beacon Hill", "Birch Lane", "Bridge Foot", "Brook Side", "Castle Mound"),
+    *("Chapel Yard", "Church Stile", "Clover Field", "Crane Wharf", "Crossways", "Dove Court", "Eel Pie Quay"),
+    *("Elder Grove", "Ferry Landing", "Fiddler's Green", "Fox Hollow", "Glebe Meadow", "Goose Common", "Heron Weir"),
+    *("High Street", "Hill Top", "Hop Garden", "Kiln Corner", "Lamb's Fold", "Lime Walk", "Lock Cottages"),
+    *("Lower Mill", "Maltings", "Market Square", "Nether Wood", "North Gate", "Old Quarry", "Otter Bank", "Paddock"),
+    *("Pear Tree Close", "Pond Head", "Rookery", "Sand Pit Lane", "Sheep Wash", "South Gate", "Stone Barn"),
+    *("Tanner's Row", "Toll House", "Upper Mill", "Well Cross", "Windmill Hill"),
+)
+_TRADES: Mapping[str, Sequence[str]] = {
+    "anchors": (
+        *("Granary", "Water Board", "Savings Circle", "Cold Store", "Energy Works", "Freight Yard", "Seed Bank"),
+        *("Housing Trust", "Assembly Rooms", "Timber Yard", "Tool Library", "Road Board", "Creamery", "Grain Exchange"),
+        *("Hospital", "College"),
+    ),
+    "producers": (
+        *("Orchard", "Dairy", "Flour Mill", "Apiary", "Sawmill", "Pottery", "Weaving Shed", "Brewhouse", "Nursery"),
+        *("Smithy", "Tannery", "Vineyard", "Fishery", "Poultry Yard", "Soapworks", "Joinery"),
+    ),
+    "retail": (
+        *("General Store", "Bakehouse", "Greengrocer", "Chandlery", "Bookshop", "Ironmonger", "Draper", "Apothecary"),
+        *("Cheesemonger", "Toyshop", "Stationer", "Wine Cellar", "Florist", "Cobbler", "Spice Stall", "Tackle Shop"),
+    ),
+    "services": (
+        *("Repairs", "Surgery", "Laundry", "Haulage", "Music School", "Barber", "Surveyor", "Plumbing", "Nursing"),
+        *("Print Room", "Bookkeeping", "Roofing", "Tea Room", "Taxi", "Tailoring", "Gardening"),
+    ),
+    "agents": (
+        *(
+            "Notary",
+            "Brokerage",
+            "Arbiter",
+            "Auctioneer",
+            "Chancery",
+            "Clearing Desk",
+            "Commission",
+            "Escrow",
+            "Factor",
+        ),
+        *("Introductions", "Ledger Room", "Letting", "Mediation", "Purchasing", "Tally House", "Underwriter"),
+    ),
+}
+
+# Prime to the number of pairs: every pair comes once before any comes again, and neighbours share no word.
+_STRIDE = 1013
+
+
+def habit_of(group: str, place: int) -> str:
+    """The habits of a group take turns, so that even a small one has all of them in their shares."""
+    point = place * SPREAD % 100
+    for habit in HABITS:
+        if habit.group == group:
+            point -= habit.share
+            if point < 0:
+                return habit.id
+    raise AssertionError(f"the habits of {group} are not shared out")
+
+
+def name_of(group: str, number: int, turn: int = 0) -> str:
+    """The name of the member `number` of a group; a firm's in groups that trade, else a person's."""
+    trades = _TRADES.get(group)
+    front, back = (_FAMILY, trades) if trades else (_GIVEN, _FAMILY)
+    pairs = len(front) * len(back)
+    pair = (number * _STRIDE + turn) % pairs
+    again = number // pairs
+    name = f"{front[pair % len(front)]} {back[pair // len(front)]}"
+    return name if again == 0 else f"{name} of {_PLACES[(again + turn) % len(_PLACES)]}"

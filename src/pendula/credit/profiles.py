@@ -1,0 +1,206 @@
+"""How participants behave: the props of profiles with presets filled in, malformed values replaced by defaults."""
+
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from math import isfinite
+from typing import Any, TypeVar
+
+from msgspec import Struct
+
+from pendula.credit.model import Profile
+from pendula.credit.money import ATOMS, MOST
+from pendula.kernel.canonical import Json
+
+T = TypeVar("T")
+
+
+class Model(Struct, frozen=True):
+    """How large amounts are in one equivalent: bounds in atoms, percentiles as they enter the draw.
+
+    With `shares`, all of them are parts of the ceiling of the payment, in thousandths (min) and as factors.
+    """
+
+    min: int | None = None
+    max: int | None = None
+    p50: float | None = None
+    p90: float | None = None
+    shares: bool = False
+
+
+class Behaviour(Struct, frozen=True):
+    """A profile as the planner uses it. `models` None means that no amounts are modelled at all."""
+
+    tx_rate: float = 1.0
+    weights: Mapping[str, float] | None = None
+    groups: tuple[tuple[str, float], ...] = ()
+    models: Mapping[str, Model] = {}
+    preset_model: Model | None = None
+    chains: tuple[tuple[str, str], ...] = ()
+    affinity: float | None = None
+    periodicity: float = 1.0
+
+    def model(self, equivalent: str) -> Model | None:
+        return self.models.get(equivalent, self.preset_model)
+
+    def weight(self, equivalent: str) -> float:
+        """The share of the largest weight; a code that is not named has none."""
+        if self.weights is None:
+            return 1.0
+        most = max(self.weights.values(), default=0.0)
+        return self.weights.get(equivalent, 0.0) / most if most > 0 else 0.0
+
+
+PLAIN = Behaviour()
+
+
+class Preset(Struct, frozen=True):
+    """Rates and amounts of a known kind; amounts are parts of the ceiling, the smallest in thousandths."""
+
+    tx_rate: float
+    groups: tuple[tuple[str, float], ...]
+    p50: float
+    p90: float
+    min: int
+
+
+def _preset(rate: str, groups: str, p50: str, p90: str, least: int) -> Preset:
+    weights = tuple(sorted((name, float(weight)) for name, weight in (one.split() for one in groups.split(",") if one)))
+    return Preset(float(rate), weights, float(p50), float(p90), least)
+
+
+PRESETS: Mapping[str, Preset] = {
+    "anchor_hub": _preset("0.02", "", "0.60", "0.93", 53),
+    "producer": _preset("0.08", "retail .35,services .25,households .25,anchors .15", "0.23", "0.73", 33),
+    "producer_large": _preset("0.10", "retail .30,services .20,households .30,anchors .20", "0.33", "0.87", 53),
+    "producer_small": _preset("0.05", "retail .40,services .25,households .20,anchors .15", "0.13", "0.40", 33),
+    "retail": _preset("0.10", "producers .40,anchors .35,services .25", "0.33", "0.87", 33),
+    "service": _preset("0.06", "households .45,retail .35,anchors .20", "0.20", "0.67", 33),
+    "household": _preset("0.09", "retail .60,services .20,producers .10,households .10", "0.12", "0.43", 33),
+    "household_active": _preset("0.14", "retail .55,services .25,producers .10,households .10", "0.19", "0.60", 33),
+    "household_frugal": _preset("0.04", "retail .65,services .15,producers .10,households .10", "0.08", "0.27", 33),
+    "agent": _preset("0.04", "", "0.33", "0.87", 33),
+}
+
+
+def behaviour(profile: str | None, profiles: Mapping[str, Profile], presets: bool) -> Behaviour:
+    """The behaviour of a participant with this profile; a profile nobody knows behaves plainly."""
+    preset = PRESETS.get(profile or "") if presets else None
+    given = profiles[profile].props if profile is not None and profile in profiles else {}
+    if not given and preset is None:
+        return PLAIN
+    usual = _usual(preset)
+
+    def value(key: str, read: Callable[[Json], T | None], malformed: T, absent: T) -> T:
+        if key not in given:
+            return absent
+        found = read(given[key])
+        return malformed if found is None else found
+
+    return Behaviour(
+        tx_rate=value("tx_rate", _clamped, 1.0, usual.tx_rate),
+        weights=value("equivalent_weights", _weights, None, None),
+        groups=value("recipient_group_weights", _groups, (), usual.groups),
+        models=value("amount_model", _models, {}, {}),
+        preset_model=None if "amount_model" in given else usual.preset_model,
+        chains=value("flow_chains", _chains, (), ()),
+        affinity=value("flow_affinity", _share, None, None),
+        periodicity=value("periodicity_factor", _positive, 1.0, 1.0),
+    )
+
+
+def _usual(preset: Preset | None) -> Behaviour:
+    if preset is None:
+        return PLAIN
+    model = Model(preset.min, None, preset.p50, preset.p90, shares=True)
+    return Behaviour(preset.tx_rate, None, preset.groups, {}, model)
+
+
+def number(value: Any) -> float | None:
+    """A finite number as a float; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | Decimal):
+        return None
+    try:
+        found = float(value)
+    except OverflowError:
+        return None
+    return found if isfinite(found) else None
+
+
+def _positive(value: Json) -> float | None:
+    found = number(value)
+    return found if found is not None and found > 0 else None
+
+
+def _not_negative(value: Json) -> float | None:
+    found = number(value)
+    return found if found is not None and found >= 0 else None
+
+
+def _clamped(value: Json) -> float | None:
+    found = number(value)
+    return None if found is None else min(max(found, 0.0), 1.0)
+
+
+def _share(value: Json) -> float | None:
+    found = number(value)
+    return found if found is not None and 0 <= found <= 1 else None
+
+
+def _weight_map(value: Json) -> dict[str, float] | None:
+    """A map of numbers that are not negative; None as soon as one is anything else."""
+    if not isinstance(value, dict):
+        return None
+    found = {str(name): _not_negative(weight) for name, weight in value.items()}
+    return None if None in found.values() else {name: weight for name, weight in found.items() if weight is not None}
+
+
+def _weights(value: Json) -> dict[str, float] | None:
+    found = _weight_map(value)
+    return None if found is None else {code.strip().upper(): weight for code, weight in found.items()}
+
+
+def _groups(value: Json) -> tuple[tuple[str, float], ...] | None:
+    found = _weight_map(value)
+    return None if found is None else tuple(sorted((name, weight) for name, weight in found.items() if weight > 0))
+
+
+def _chains(value: Json) -> tuple[tuple[str, str], ...] | None:
+    if not isinstance(value, list | tuple):
+        return None
+    chains = []
+    for one in value:
+        if not isinstance(one, list | tuple) or len(one) != 2 or not all(isinstance(end, str) for end in one):
+            return None
+        chains.append((str(one[0]), str(one[1])))
+    return tuple(chains)
+
+
+def _models(value: Json) -> dict[str, Model] | None:
+    if not isinstance(value, dict):
+        return None
+    found = {code.strip().upper(): _model(model) for code, model in value.items()}
+    return {code: model for code, model in found.items() if model is not None}
+
+
+def _model(value: Json) -> Model | None:
+    """None for what is malformed: an entry counts as a whole or not at all."""
+    if not isinstance(value, dict):
+        return None
+    numbers: dict[str, Any] = {name: value[name] for name in ("min", "max", "p50", "p90") if name in value}
+    if any(_positive(one) is None for one in numbers.values()):
+        return None
+    least, most = numbers.get("min"), numbers.get("max")
+    return Model(
+        min=None if least is None else _scaled(least, up=True),
+        max=None if most is None else _scaled(most, up=False),
+        p50=_positive(numbers["p50"]) if "p50" in numbers else None,
+        p90=_positive(numbers["p90"]) if "p90" in numbers else None,
+    )
+
+
+def _scaled(value: int | Decimal, *, up: bool) -> int:
+    """Atoms, rounded up or down; what is larger than any amount stays just that."""
+    if value > MOST:
+        return MOST + 1
+    numerator, denominator = Decimal(value).as_integer_ratio()
+    return -(-numerator * ATOMS // denominator) if up else numerator * ATOMS // denominator

@@ -1,0 +1,211 @@
+"""The complete state of a run as canonical JSON, and back; a restored run goes on with exactly the same ticks."""
+
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Struct
+
+from pendula.credit.adaptive import AdaptivePolicy, Memory
+from pendula.credit.counters import Counters
+from pendula.credit.digests import Saved, running_digest
+from pendula.credit.events import LastError
+from pendula.credit.fixtures import Demonstration
+from pendula.credit.model import OPEN_POLICY, LineStatus, Participant, ParticipantStatus, Trustline
+from pendula.credit.money import MOST
+from pendula.credit.network import Network
+from pendula.credit.settings import Settings, checked
+from pendula.kernel.canonical import Json, Reader, encode
+from pendula.kernel.errors import InputRefused
+
+if TYPE_CHECKING:
+    from pendula.credit.engine import Run
+
+STATES = ("running", "paused", "stopped", "error")
+
+
+class InvalidState(InputRefused):
+    """What was handed in is no state of a run."""
+
+    code = "invalid_state"
+
+
+class Line(Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
+    """A line and what is known of it; amounts in atoms, `owed` below 0 where the creditor is the one who owes."""
+
+    creditor: str
+    debtor: str
+    limit: int
+    status: LineStatus
+    owed: int
+    original: int
+    clearing_count: int = 0
+    last_clearing: int = -1
+    cleared_volume: int = 0
+
+
+class State(Struct, frozen=True, forbid_unknown_fields=True):
+    tick: int
+    state: str
+    intensity: int
+    settings: Settings
+    counters: Counters
+    last_error: LastError | None
+    fired: int
+    failed_ticks: int
+    all_rejected: int
+    by_hand: int
+    added: tuple[Participant, ...]
+    statuses: dict[str, ParticipantStatus]
+    lines: dict[str, tuple[Line, ...]]
+    policies: dict[str, Memory]
+    plan_digest: Saved
+    ledger_digest: Saved
+    measured: dict[str, dict[str, str | None]]
+    keys: dict[str, tuple[str, Json]]
+    calls: dict[str, int]
+    last_clearing: dict[str, Json]
+    stop_source: str | None
+    stop_reason: str | None
+    demonstration: Demonstration
+
+
+_read: Reader[State] = Reader(State)
+
+
+def save(run: "Run") -> bytes:
+    known = {one.id: one.status for one in run.scenario.participants}
+    people = run.network.people.all
+    return encode(
+        State(
+            tick=run.tick,
+            state=run.state_word,
+            intensity=run.intensity,
+            settings=run.settings,
+            counters=run.counters,
+            last_error=run.last_error,
+            fired=run.fired,
+            failed_ticks=run.failed_ticks,
+            all_rejected=run.all_rejected,
+            by_hand=run.by_hand,
+            added=tuple(one for one in people if one.id not in known),
+            statuses={one.id: one.status for one in people if known.get(one.id, one.status) is not one.status},
+            lines={code: _lines(run.network, code) for code in run.network.desks},
+            policies={code: policy.memory() for code, policy in run.policies.items()},
+            plan_digest=run.plan_digest.save(),
+            ledger_digest=run.ledger_digest.save(),
+            measured=run.measured,
+            keys=run.keys,
+            calls=run.calls,
+            last_clearing=run.last_clearing,
+            stop_source=run.stop_source,
+            stop_reason=run.stop_reason,
+            demonstration=run.demonstration,
+        )
+    )
+
+
+def _lines(network: Network, code: str) -> tuple[Line, ...]:
+    desk, names = network.desks[code], network.people.names
+    book, trust = desk.book, desk.trust
+    return tuple(
+        Line(
+            names[book.creditor[h]],
+            names[book.debtor[h]],
+            book.limit[h],
+            book.status[h],
+            book.owed[h],
+            trust.original[h],
+            trust.clearing_count.get(h, 0),
+            trust.last_clearing.get(h, -1),
+            trust.cleared_volume.get(h, 0),
+        )
+        for h in range(len(book))
+    )
+
+
+def load(run: "Run", state: bytes) -> None:
+    """Put `run`, which has the same configuration, where the state says; raises `InputRefused` before anything moved
+    if the state is none."""
+    try:
+        saved = _read(state)
+    except msgspec.DecodeError as trouble:
+        raise InvalidState(f"This is no state of a run: {trouble}") from None
+    settings = checked(saved.settings)
+    if saved.state not in STATES or not 0 <= saved.intensity <= 100 or min(saved.tick, saved.fired) < 0:
+        raise InvalidState("This is no state of a run: a number or a word is out of range")
+    network = _network(run, saved, settings)
+    if saved.policies.keys() != network.desks.keys():
+        raise InvalidState("This is no state of a run: it has other equivalents")
+    digests = running_digest(saved.plan_digest), running_digest(saved.ledger_digest)
+    run.network, run.settings = network, settings
+    run.plan_digest, run.ledger_digest = digests
+    run.policies = {code: AdaptivePolicy(settings, saved.policies[code]) for code in network.desks}
+    run.tick, run.state_word, run.intensity = saved.tick, saved.state, saved.intensity
+    run.counters, run.last_error, run.fired = saved.counters, saved.last_error, saved.fired
+    run.failed_ticks, run.all_rejected, run.by_hand = saved.failed_ticks, saved.all_rejected, saved.by_hand
+    run.measured, run.keys, run.calls = saved.measured, saved.keys, saved.calls
+    run.last_clearing = saved.last_clearing
+    run.stop_source, run.stop_reason = saved.stop_source, saved.stop_reason
+    run.demonstration = saved.demonstration
+
+
+def _network(run: "Run", saved: State, settings: Settings) -> Network:
+    network = Network(run.scenario, settings)
+    if saved.lines.keys() != network.desks.keys():
+        raise InvalidState("This is no state of a run: it has other equivalents")
+    present = {one.id for one in run.scenario.participants}
+    if any(one.id in present for one in saved.added) or not saved.statuses.keys() <= present:
+        raise InvalidState("This is no state of a run: its participants are others")
+    people = [*run.scenario.participants, *saved.added]
+    people = [msgspec.structs.replace(one, status=saved.statuses.get(one.id, one.status)) for one in people]
+    known = {one.id for one in people}
+    rows: dict[str, list[Trustline]] = {}
+    for code, lines in saved.lines.items():
+        if any(not _sound(line, known) for line in lines):
+            raise InvalidState(f"This is no state of a run: a line in {code} makes no sense")
+        rows[code] = [
+            Trustline(
+                code,
+                line.creditor,
+                line.debtor,
+                line.limit,
+                network.policies.get((code, line.creditor, line.debtor), OPEN_POLICY),
+                line.status,
+            )
+            for line in lines
+        ]
+    network.rebuild(people, rows)
+    for code, lines in saved.lines.items():
+        _fill(network, code, lines)
+    return network
+
+
+def _sound(line: Line, known: set[str]) -> bool:
+    amounts = line.limit, line.original, line.cleared_volume
+    ends = line.creditor in known and line.debtor in known and line.creditor != line.debtor
+    return ends and all(0 <= amount <= MOST * 1000 for amount in amounts) and abs(line.owed) <= MOST
+
+
+def _fill(network: Network, code: str, lines: tuple[Line, ...]) -> None:
+    desk = network.desks[code]
+    if len({(line.creditor, line.debtor) for line in lines}) != len(lines):
+        raise InvalidState(f"This is no state of a run: a line in {code} is there twice")
+    for line in lines:
+        h = desk.book.line(line.creditor, line.debtor)
+        assert h is not None
+        if line.owed > 0:
+            desk.book.move(h, line.owed)
+        elif line.owed < 0 and desk.book.back[h] < 0:
+            raise InvalidState(f"This is no state of a run: a debt in {code} has no line")
+        desk.trust.original[h] = line.original
+        if line.clearing_count:
+            desk.trust.clearing_count[h] = line.clearing_count
+            desk.trust.last_clearing[h] = line.last_clearing
+            desk.trust.cleared_volume[h] = line.cleared_volume
+    for line in lines:
+        h = desk.book.line(line.creditor, line.debtor)
+        if h is None or desk.book.owed[h] != line.owed:
+            raise InvalidState(f"This is no state of a run: two lines in {code} disagree about a debt")
+    for _ in desk.drifts():
+        pass
+    desk.settle()

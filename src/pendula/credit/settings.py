@@ -1,0 +1,299 @@
+"""Every setting of a run, its variable, default and range; read from the environment once, refused when it is wrong.
+
+A typing error must never run another experiment in silence: a value that cannot be read or is out of range is refused
+with the variable, the value and what is allowed.
+"""
+
+from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from pendula.credit.money import CENT, InvalidAmount, atoms
+from pendula.kernel.errors import InputRefused
+
+TICKS_MOST = 1 << 53
+NUMBER_MOST = 10**9
+
+
+class InvalidSetting(InputRefused):
+    """Facts: `variable`, `value`, `allowed`."""
+
+    code = "invalid_setting"
+
+
+class ClearingPolicy(StrEnum):
+    STATIC = "static"
+    ADAPTIVE = "adaptive"
+
+
+class ClearingMode(StrEnum):
+    """`cycles` clears bounded cycles one by one; `optimal` a circulation of the largest volume at once."""
+
+    CYCLES = "cycles"
+    OPTIMAL = "optimal"
+
+
+class RoutingMode(StrEnum):
+    """`greedy` takes shortest routes one after the other; `exact` refuses only what no set of routes can carry."""
+
+    GREEDY = "greedy"
+    EXACT = "exact"
+
+
+class Settings(Struct, frozen=True, forbid_unknown_fields=True):
+    """The effective settings; times in milliseconds or seconds as their names say, the cap in atoms or None."""
+
+    tick_ms_base: int = 1000
+    actions_per_tick_max: int = 20
+    actions_per_tick_min: int = 0
+    fixed_seed: int | None = None
+    work_units_per_ms: int = 1000
+    profile_presets: bool = True
+    amount_cap: int | None = 3 * 10**8
+    max_in_flight: int = 1
+    max_payments_per_sec: int = 0
+    max_timeouts_per_tick: int = 5
+    max_errors_total: int = 200
+    max_consec_tick_failures: int = 3
+    payment_retries: int = 0
+    stop_grace_sec: int = 5
+    enable_inject: bool = False
+    clearing_policy: ClearingPolicy = ClearingPolicy.STATIC
+    clearing_every_n_ticks: int = 25
+    clearing_max_depth: int = 6
+    clearing_time_budget_ms: int = 250
+    clearing_hard_timeout_sec: int = 8
+    clearing_max_cycles_per_call: int = 100
+    clearing_mode: ClearingMode = ClearingMode.CYCLES
+    clearing_yardstick: bool = False
+    emit_clearing_plan: bool = True
+    clearing_max_edges_for_fx: int = 30
+    adaptive_window_ticks: int = 30
+    adaptive_no_capacity_high: Decimal = Decimal("0.60")
+    adaptive_no_capacity_low: Decimal = Decimal("0.30")
+    adaptive_min_interval_ticks: int = 5
+    adaptive_backoff_max_interval_ticks: int = 60
+    adaptive_max_depth_min: int = 3
+    adaptive_max_depth_max: int = 6
+    adaptive_time_budget_ms_min: int = 50
+    adaptive_time_budget_ms_max: int = 250
+    adaptive_inflight_threshold: int = 0
+    adaptive_queue_depth_threshold: int = 0
+    adaptive_warmup_fallback_cadence: int | None = None
+    adaptive_tick_budget_ms: int = 0
+    adaptive_max_eq_per_tick: int = 0
+    clearing_enabled: bool = True
+    routing_max_hops: int = 6
+    routing_max_paths: int = 3
+    routing_mode: RoutingMode = RoutingMode.GREEDY
+    routing_timeout_ms: int = 500
+    prepare_timeout_sec: int = 3
+    commit_timeout_sec: int = 5
+    payment_total_timeout_sec: int = 10
+    prepare_lock_ttl_sec: int = 30
+    actions_enable: bool = False
+
+
+class Kind(StrEnum):
+    INTEGER = "an integer"
+    DECIMAL = "a decimal number"
+    SWITCH = "on or off"
+    AMOUNT = "an amount, or none"
+    WORD = "a word"
+
+
+class Setting(Struct, frozen=True):
+    """One row of the table of settings."""
+
+    name: str
+    variable: str
+    meaning: str
+    kind: Kind = Kind.INTEGER
+    least: int = 0
+    most: int = NUMBER_MOST
+    words: type[StrEnum] | None = None
+
+    @property
+    def allowed(self) -> str:
+        if self.words is not None:
+            return " or ".join(self.words)
+        if self.kind in (Kind.INTEGER, Kind.DECIMAL):
+            return f"{self.kind.value} from {self.least} to {self.most}"
+        return self.kind.value
+
+
+_S = "SIMULATOR_"
+_C = "SIMULATOR_CLEARING_"
+_A = "SIMULATOR_CLEARING_ADAPTIVE_"
+_R = "SIMULATOR_REAL_"
+_ANY = -NUMBER_MOST  # zero and below switch the thing off
+
+TABLE: tuple[Setting, ...] = (
+    Setting("tick_ms_base", _S + "TICK_MS_BASE", "virtual milliseconds per tick", least=1),
+    Setting("actions_per_tick_max", _S + "ACTIONS_PER_TICK_MAX", "budget at 100 %", most=1_000_000),
+    Setting("actions_per_tick_min", _S + "ACTIONS_PER_TICK_MIN", "least budget above 0 %", most=1_000_000),
+    Setting("fixed_seed", _S + "FIXED_SEED", "seed when neither request nor scenario gives one", most=(1 << 64) - 1),
+    Setting("work_units_per_ms", _S + "WORK_UNITS_PER_MS", "examined edges that stand for a millisecond", least=1),
+    Setting("profile_presets", _S + "PROFILE_PRESETS", "presets for the ten known profile ids", Kind.SWITCH),
+    Setting("amount_cap", _R + "AMOUNT_CAP", "largest amount of a planned payment", Kind.AMOUNT),
+    Setting("max_in_flight", _R + "MAX_IN_FLIGHT", "payment calls at the same time", least=1, most=1000),
+    Setting("max_payments_per_sec", _S + "MAX_PAYMENTS_PER_SEC", "payments per virtual second; 0 is off", least=_ANY),
+    Setting("max_timeouts_per_tick", _R + "MAX_TIMEOUTS_PER_TICK", "timeouts in a tick that end a run", least=_ANY),
+    Setting("max_errors_total", _R + "MAX_ERRORS_TOTAL", "technical errors that end a run", least=_ANY),
+    Setting(
+        "max_consec_tick_failures", _R + "MAX_CONSEC_TICK_FAILURES", "failed ticks in a row that end a run", least=_ANY
+    ),
+    Setting("payment_retries", _S + "PAYMENT_RETRIES", "further attempts of a payment that timed out", most=100),
+    Setting("stop_grace_sec", _S + "STOP_GRACE_SEC", "seconds for payments in flight when a run stops"),
+    Setting("enable_inject", _R + "ENABLE_INJECT", "inject events change the network", Kind.SWITCH),
+    Setting("clearing_policy", _C + "POLICY", "when clearing is tried", Kind.WORD, words=ClearingPolicy),
+    Setting("clearing_every_n_ticks", _C + "EVERY_N_TICKS", "cadence of static clearing; 0 is off", least=_ANY),
+    Setting("clearing_max_depth", _C + "MAX_DEPTH", "most edges of a cleared cycle", least=1, most=64),
+    Setting("clearing_time_budget_ms", _R + "CLEARING_TIME_BUDGET_MS", "most time for one call", least=1),
+    Setting("clearing_hard_timeout_sec", _R + "CLEARING_HARD_TIMEOUT_SEC", "cap of the hard timeout of a call"),
+    Setting("clearing_max_cycles_per_call", _C + "MAX_CYCLES_PER_CALL", "cycles cleared in one call", least=1),
+    Setting("clearing_mode", _C + "MODE", "how debts are cleared", Kind.WORD, words=ClearingMode),
+    Setting("clearing_yardstick", _C + "YARDSTICK", "compare each call with the optimum", Kind.SWITCH),
+    Setting("emit_clearing_plan", _S + "EMIT_CLEARING_PLAN", "tell of a clearing before it begins", Kind.SWITCH),
+    Setting("clearing_max_edges_for_fx", _C + "MAX_EDGES_FOR_FX", "most edges listed in cycle_edges"),
+    Setting("adaptive_window_ticks", _A + "WINDOW_TICKS", "length of the rolling window", least=1, most=1_000_000),
+    Setting("adaptive_no_capacity_high", _A + "NO_CAPACITY_HIGH", "rate that switches on", Kind.DECIMAL, most=1),
+    Setting("adaptive_no_capacity_low", _A + "NO_CAPACITY_LOW", "rate that switches off", Kind.DECIMAL, most=1),
+    Setting("adaptive_min_interval_ticks", _A + "MIN_INTERVAL_TICKS", "ticks between two calls", least=1),
+    Setting("adaptive_backoff_max_interval_ticks", _A + "BACKOFF_MAX_INTERVAL_TICKS", "ceiling of backoff", least=1),
+    Setting("adaptive_max_depth_min", _A + "MAX_DEPTH_MIN", "depth at low pressure", least=1, most=64),
+    Setting("adaptive_max_depth_max", _A + "MAX_DEPTH_MAX", "depth at full pressure", least=1, most=64),
+    Setting("adaptive_time_budget_ms_min", _A + "TIME_BUDGET_MS_MIN", "budget at low pressure", least=1),
+    Setting("adaptive_time_budget_ms_max", _A + "TIME_BUDGET_MS_MAX", "budget at full pressure", least=1),
+    Setting("adaptive_inflight_threshold", _A + "INFLIGHT_THRESHOLD", "payments in flight; 0 is off", least=_ANY),
+    Setting("adaptive_queue_depth_threshold", _A + "QUEUE_DEPTH_THRESHOLD", "waiting actions; 0 is off", least=_ANY),
+    Setting(
+        "adaptive_warmup_fallback_cadence",
+        _A + "WARMUP_FALLBACK_CADENCE",
+        "cadence while the window fills; 0 is off; the static cadence when not given",
+        least=_ANY,
+    ),
+    Setting("adaptive_tick_budget_ms", _A + "TICK_BUDGET_MS", "clearing time of a tick; 0 is off", least=_ANY),
+    Setting("adaptive_max_eq_per_tick", _A + "MAX_EQ_PER_TICK", "equivalents cleared in a tick; 0 is off", least=_ANY),
+    Setting("clearing_enabled", "CLEARING_ENABLED", "master switch of clearing", Kind.SWITCH),
+    Setting("routing_max_hops", "ROUTING_MAX_HOPS", "hops per route", least=1, most=64),
+    Setting("routing_max_paths", "ROUTING_MAX_PATHS", "routes per payment", least=1, most=1000),
+    Setting("routing_mode", "ROUTING_MODE", "how routes are found", Kind.WORD, words=RoutingMode),
+    Setting("routing_timeout_ms", "ROUTING_PATH_FINDING_TIMEOUT_MS", "time limit of routing", least=1),
+    Setting("prepare_timeout_sec", "PREPARE_TIMEOUT_SECONDS", "time limit of preparing", least=1),
+    Setting("commit_timeout_sec", "COMMIT_TIMEOUT_SECONDS", "time limit of committing", least=1),
+    Setting("payment_total_timeout_sec", "PAYMENT_TOTAL_TIMEOUT_SECONDS", "time limit of a payment", least=1),
+    Setting("prepare_lock_ttl_sec", "PREPARE_LOCK_TTL_SECONDS", "life of a reservation", least=1),
+    Setting("actions_enable", _S + "ACTIONS_ENABLE", "manual actions", Kind.SWITCH),
+)
+BY_VARIABLE: Mapping[str, Setting] = {setting.variable: setting for setting in TABLE}
+BY_NAME: Mapping[str, Setting] = {setting.name: setting for setting in TABLE}
+
+_ON = ("1", "true", "yes", "on")
+_OFF = ("0", "false", "no", "off")
+
+
+def from_environment(environment: Mapping[str, str]) -> Settings:
+    """The settings of a process; missing and empty variables have their defaults. Raises `InvalidSetting`."""
+    found = {
+        setting.name: parsed(setting, environment[setting.variable].strip())
+        for setting in TABLE
+        if environment.get(setting.variable, "").strip()
+    }
+    return checked(msgspec.structs.replace(Settings(), **found))
+
+
+def changed(settings: Settings, values: Mapping[str, str]) -> Settings:
+    """Settings with some of them given anew, by name or by variable, as texts; raises `InvalidSetting`."""
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        setting = BY_NAME.get(key) or BY_VARIABLE.get(key)
+        if setting is None:
+            raise InvalidSetting(f"No setting is called {key!r}", variable=key, value=value, allowed=sorted(BY_NAME))
+        found[setting.name] = parsed(setting, value.strip())
+    return checked(msgspec.structs.replace(settings, **found))
+
+
+def parsed(setting: Setting, text: str) -> Any:
+    """The value of a text; raises `InvalidSetting` with the variable, the value and what is allowed."""
+    match setting.kind:
+        case Kind.INTEGER:
+            digits = text.removeprefix("-")
+            if digits.isascii() and digits.isdigit() and len(digits) <= 30:
+                number = int(text)
+                if setting.least <= number <= setting.most:
+                    return number
+        case Kind.DECIMAL:
+            try:
+                exact = Decimal(text)
+            except InvalidOperation:
+                exact = Decimal("nan")
+            if exact.is_finite() and setting.least <= exact <= setting.most and exact.as_tuple().exponent >= -30:  # type: ignore[operator]
+                return exact
+        case Kind.SWITCH:
+            if text.lower() in (*_ON, *_OFF):
+                return text.lower() in _ON
+        case Kind.WORD:
+            if setting.words is not None and text.lower() in tuple(setting.words):
+                return setting.words(text.lower())
+        case Kind.AMOUNT:
+            return _cap(setting, text)
+    raise _refused(setting, text)
+
+
+def _cap(setting: Setting, text: str) -> int | None:
+    """The cap in atoms, rounded down to the cent; None where there is none."""
+    if text.lower() in ("none", "off"):
+        return None
+    try:
+        amount = atoms(text, round_down=True)
+    except InvalidAmount:
+        raise _refused(setting, text) from None
+    if amount < 0:
+        raise _refused(setting, text)
+    return amount // CENT * CENT
+
+
+def _refused(setting: Setting, text: str) -> InvalidSetting:
+    return InvalidSetting(
+        f"{setting.variable} is {text!r}; allowed is {setting.allowed}",
+        variable=setting.variable,
+        value=text,
+        allowed=setting.allowed,
+    )
+
+
+def checked(settings: Settings) -> Settings:
+    """The same settings if they fit each other and their ranges; raises `InvalidSetting` otherwise."""
+    for setting in TABLE:
+        value = getattr(settings, setting.name)
+        number = setting.kind in (Kind.INTEGER, Kind.DECIMAL) and value is not None
+        if number and not setting.least <= value <= setting.most:
+            raise _refused(setting, str(value))
+    if settings.amount_cap is not None and (settings.amount_cap < 0 or settings.amount_cap % CENT):
+        raise _refused(BY_NAME["amount_cap"], f"{settings.amount_cap} atoms")
+    for low, high in (
+        ("adaptive_max_depth_min", "adaptive_max_depth_max"),
+        ("adaptive_time_budget_ms_min", "adaptive_time_budget_ms_max"),
+        ("actions_per_tick_min", "actions_per_tick_max"),
+    ):
+        if getattr(settings, low) > getattr(settings, high):
+            raise _crossed(low, high, settings)
+    if settings.adaptive_no_capacity_low >= settings.adaptive_no_capacity_high:
+        raise _crossed("adaptive_no_capacity_low", "adaptive_no_capacity_high", settings)
+    return settings
+
+
+def _crossed(low: str, high: str, settings: Settings) -> InvalidSetting:
+    least, most = BY_NAME[low], BY_NAME[high]
+    values = getattr(settings, low), getattr(settings, high)
+    return InvalidSetting(
+        f"{least.variable} is {values[0]} and {most.variable} is {values[1]}; the first must be lower",
+        variable=least.variable,
+        value=str(values[0]),
+        allowed=f"below {most.variable}",
+    )

@@ -1,0 +1,397 @@
+"""One tick of a run, phase by phase: events due, budget, plan, payments, clearing, decay, measuring, audit, digests."""
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from pendula.credit import measuring, telling, timeline
+from pendula.credit.adaptive import Decision, Why, guarded
+from pendula.credit.asking import Order, TickFailed, Wish, amount_of, pay_outside, wishes
+from pendula.credit.clearing_calls import call, drift_event
+from pendula.credit.counters import too_many, too_many_failed_ticks
+from pendula.credit.events import (
+    AuditDrift,
+    ClearingDecision,
+    DriftRow,
+    Event,
+    Failure,
+    Note,
+    Ticked,
+    TxFailed,
+    TxUpdated,
+)
+from pendula.credit.injecting import apply_event
+from pendula.credit.measuring import Tally
+from pendula.credit.model import Code
+from pendula.credit.money import CENT, cents_text, text
+from pendula.credit.naming import idempotency_key, tx_name
+from pendula.credit.network import Desk
+from pendula.credit.payments import Drifted, Refused
+from pendula.credit.planning import Planned, budget, ramp
+from pendula.credit.routing import Route
+from pendula.credit.settings import ClearingPolicy
+from pendula.kernel.canonical import Json
+
+if TYPE_CHECKING:
+    from pendula.credit.engine import Run
+
+WARN_EVERY = 5  # ticks in a row in which everything was refused
+
+
+class Draft:
+    """What one tick has come to so far."""
+
+    def __init__(self, run: "Run") -> None:
+        self.tick = run.tick
+        self.at_ms = run.sim_time_ms
+        self.events: list[Event] = []
+        self.tallies = {code: Tally() for code in run.network.desks}
+        self.plan: list[Planned | Failed] = []
+        self.budget = 0
+        self.dropped = 0
+        self.work = 0
+        self.calls = 0
+        self.over = False  # a guardrail has ended the run
+
+    def note(self, facts: dict[str, Json]) -> None:
+        self.events.append(Note(self.tick, self.at_ms, facts))
+
+
+class Failed(tuple[int, Wish, Code]):
+    """A wish that cannot even be tried."""
+
+
+def process(run: "Run") -> list[Event]:
+    """One whole tick; the events in the order they happened."""
+    draft = Draft(run)
+    mark = run.mark()
+    try:
+        for phase in PHASES:
+            phase(run, draft)
+            if draft.over:
+                return draft.events
+    except TickFailed:
+        return _taken_back(run, draft, mark)
+    run.failed_ticks = 0
+    run.tick += 1
+    return draft.events
+
+
+def _taken_back(run: "Run", draft: Draft, mark: bytes | None) -> list[Event]:
+    """The outside lost the tick: as if it had not been, but counted; the next one is planned anew."""
+    assert mark is not None
+    run.undo(mark)
+    run.failed_ticks += 1
+    run.tick += 1
+    fresh = Draft(run)
+    fresh.note({"kind": "tick_failed", "tick_index": draft.tick, "in_a_row": run.failed_ticks})
+    end = too_many_failed_ticks(run.failed_ticks, run.settings)
+    if end is not None:
+        fresh.events.append(run.fail(end))
+    return fresh.events
+
+
+def fire_events(run: "Run", draft: Draft) -> None:
+    if draft.tick == 0:
+        for facts in run.silenced():
+            draft.note(dict(facts))
+    for event in timeline.due(run.scenario.events, run.fired, draft.at_ms):
+        run.fired |= 1 << event.index
+        draft.events.extend(apply_event(run, event))
+
+
+def set_budget(run: "Run", draft: Draft) -> None:
+    warmup, settings = run.scenario.warmup, run.settings
+    slope = ramp(warmup.ticks, Fraction(warmup.floor), draft.tick)
+    draft.budget = budget(settings.actions_per_tick_max, settings.actions_per_tick_min, run.intensity, slope)
+
+
+def make_plan(run: "Run", draft: Draft) -> None:
+    if run.config.behaviour is not None:
+        draft.plan = _asked_plan(run, draft)
+    else:
+        now = timeline.multipliers(run.scenario.events, draft.at_ms)
+        draft.plan = list(run.network.planner.plan(run.seed, draft.tick, draft.budget, now))
+    names, lines = run.network.people.names, []
+    for one in draft.plan:
+        if isinstance(one, Failed):
+            seq, wish, _ = one
+            rest = f"{wish.sender}|{wish.receiver}|{wish.equivalent}|{wish.amount}"
+        else:
+            seq = one.seq
+            rest = f"{names[one.sender]}|{names[one.receiver]}|{one.book.code}|{cents_text(one.cents)}"
+        lines.append(f"{draft.tick}|{seq}|{rest}\n")
+    run.plan_digest.update("".join(lines).encode("utf-8", "surrogatepass"))
+
+
+def _asked_plan(run: "Run", draft: Draft) -> "list[Planned | Failed]":
+    behaviour = run.config.behaviour
+    assert behaviour is not None
+    question: Json = {
+        "behaviour": behaviour.name,
+        "version": behaviour.version,
+        "tick": draft.tick,
+        "budget": draft.budget,
+    }
+    found, bad = wishes(run.outside, question, draft.budget)
+    if bad:
+        draft.note({"kind": "behaviour_answered_badly", "behaviour": behaviour.name, "wishes": bad})
+    return [_understood(run, seq, wish) for seq, wish in enumerate(found)]
+
+
+def _understood(run: "Run", seq: int, wish: Wish) -> "Planned | Failed":
+    index, desk, amount = run.network.people.index, run.network.desks.get(wish.equivalent), amount_of(wish)
+    if desk is None:
+        return Failed((seq, wish, Code.EQUIVALENT_NOT_FOUND))
+    if wish.sender not in index or wish.receiver not in index:
+        return Failed((seq, wish, Code.PARTICIPANT_NOT_FOUND))
+    if amount is None or wish.sender == wish.receiver:
+        return Failed((seq, wish, Code.INVALID_INPUT))
+    return Planned(seq, desk.book, index[wish.sender], index[wish.receiver], amount // CENT)
+
+
+def pay(run: "Run", draft: Draft) -> None:
+    allowed = _allowed(run)
+    timeouts = 0
+    for number, one in enumerate(draft.plan):
+        if allowed is not None and number >= allowed:
+            draft.dropped = len(draft.plan) - number
+            run.counters.dropped_total += draft.dropped
+            break
+        code = _fail(draft, one) if isinstance(one, Failed) else _attempt(run, draft, one)
+        run.counters.count(code)
+        timeouts += code is Code.PAYMENT_TIMEOUT
+        end = too_many(run.counters, timeouts, run.settings) if code is not None else None
+        if end is not None:
+            draft.events.append(run.fail(end))
+            draft.over = True
+            return
+    _note_all_rejected(run, draft)
+
+
+def _allowed(run: "Run") -> int | None:
+    """How many payments a tick of virtual time lets through."""
+    rate = run.settings.max_payments_per_sec
+    return None if rate <= 0 else max(1, rate * run.settings.tick_ms_base // 1000)
+
+
+def _fail(draft: Draft, failed: Failed) -> Code:
+    seq, wish, code = failed
+    if wish.equivalent in draft.tallies:
+        draft.tallies[wish.equivalent].rejected += 1
+    failure = Failure(code.value, "A behaviour wants what cannot be")
+    ends = wish.equivalent, wish.sender, wish.receiver, wish.amount
+    draft.events.append(TxFailed(draft.tick, seq, *ends, failure))
+    return code
+
+
+def _attempt(run: "Run", draft: Draft, one: Planned) -> Code | None:
+    desk, names = run.network.desks[one.book.code], run.network.people.names
+    amount, tally = one.cents * CENT, draft.tallies[one.book.code]
+    sender, receiver = names[one.sender], names[one.receiver]
+    found = _paid(run, draft, desk, one, amount)
+    if isinstance(found, Drifted):
+        draft.events.append(_delta_check(draft.tick, desk, found))
+        found = Refused(Code.INTERNAL_ERROR, "The payment moved other positions than it should; it was taken back", {})
+    if isinstance(found, Refused):
+        _count_refusal(tally, found.code)
+        failure = Failure(found.code.value, found.message, found.details)
+        ends = one.book.code, sender, receiver, cents_text(one.cents)
+        draft.events.append(TxFailed(draft.tick, one.seq, *ends, failure))
+        return found.code
+    desk.expect(one.sender, one.receiver, amount)
+    tally.committed += 1
+    tally.volume += amount
+    tally.routes += len(found)
+    tally.hops += sum(len(route.hops) for route in found)
+    tx_id = tx_name(run.seed, draft.tick, one.seq, sender, receiver, one.book.code, cents_text(one.cents))
+    draft.events.append(updated(run, draft.tick, one.seq, tx_id, desk, (one.sender, one.receiver), amount, found))
+    return None
+
+
+def _paid(run: "Run", draft: Draft, desk: Desk, one: Planned, amount: int) -> tuple[Route, ...] | Refused | Drifted:
+    if run.config.engine == "embedded":
+        return desk.counter.pay(one.sender, one.receiver, amount)
+    names = run.network.people.names
+    sender, receiver = names[one.sender], names[one.receiver]
+    key = idempotency_key(run.config.run_id, draft.at_ms, sender, receiver, desk.book.code, amount, one.seq)
+    found = pay_outside(run.outside, desk.book, Order(key, sender, receiver, amount), run.settings.payment_retries)
+    if isinstance(found, Refused):
+        return found
+    # What the service says it did is done here too; if it cannot be, the two ledgers have drifted apart.
+    mirrored = desk.counter.carry_out(found, one.sender, one.receiver, amount)
+    if isinstance(mirrored, Refused):
+        return Drifted(one.sender, desk.book.position(one.sender) - amount, desk.book.position(one.sender))
+    return mirrored
+
+
+def _count_refusal(tally: Tally, code: Code) -> None:
+    if code in (Code.PAYMENT_TIMEOUT, Code.INTERNAL_ERROR):
+        tally.errors += 1
+        tally.timeouts += code is Code.PAYMENT_TIMEOUT
+    else:
+        tally.rejected += 1
+        tally.no_capacity += code is Code.ROUTING_NO_CAPACITY
+
+
+def _delta_check(tick: int, desk: Desk, drifted: Drifted) -> AuditDrift:
+    name, off = desk.book.people.names[drifted.participant], drifted.actual - drifted.expected
+    row = DriftRow(name, text(drifted.expected), text(drifted.actual), text(off))
+    return AuditDrift(tick, desk.book.code, "critical", text(abs(off)), (row,), "delta_check")
+
+
+def updated(
+    run: "Run",
+    tick: int,
+    seq: int | None,
+    tx_id: str,
+    desk: Desk,
+    ends: tuple[int, int],
+    amount: int,
+    routes: tuple[Route, ...],
+) -> TxUpdated:
+    """The event of a payment that was made."""
+    book, names = desk.book, run.network.people.names
+    hops = telling.hops_of(routes)
+    event = (tick, seq, tx_id, book.code, names[ends[0]], names[ends[1]], text(amount))
+    views = telling.route_views(book, routes), telling.edges(book, hops)
+    if not run.config.patches:
+        return TxUpdated(*event, *views)
+    return TxUpdated(*event, *views, telling.node_patches(book, ends), telling.edge_patches(book, hops))
+
+
+def _note_all_rejected(run: "Run", draft: Draft) -> None:
+    tallies = draft.tallies.values()
+    done = sum(tally.committed + tally.errors for tally in tallies)
+    run.all_rejected = run.all_rejected + 1 if draft.plan and not done else 0
+    if run.all_rejected and run.all_rejected % WARN_EVERY == 0:
+        draft.note({"kind": "all_rejected", "ticks": run.all_rejected})
+
+
+def clear(run: "Run", draft: Draft) -> None:
+    settings = run.settings
+    adaptive = settings.clearing_policy is ClearingPolicy.ADAPTIVE
+    if adaptive:
+        for code, tally in draft.tallies.items():
+            run.policies[code].observe(tally.finished, tally.no_capacity)
+    if not settings.clearing_enabled:
+        return
+    if adaptive:
+        _clear_adaptively(run, draft)
+        return
+    every = settings.clearing_every_n_ticks
+    if every > 0 and draft.tick > 0 and draft.tick % every == 0:
+        for desk in run.network.desks.values():
+            result = call(run, desk, Why.STATIC, settings.clearing_max_depth, settings.clearing_time_budget_ms)
+            draft.events.extend(result.events)
+            draft.tallies[desk.book.code].cleared += result.amount
+
+
+def _clear_adaptively(run: "Run", draft: Draft) -> None:
+    settings = run.settings
+    if guarded(settings, run.in_flight, run.queue_depth):
+        for code in run.network.desks:
+            _tell(draft, code, _skipped(run, code, Why.SKIPPED_GUARDRAIL))
+        return
+    for code, desk in run.network.desks.items():
+        policy = run.policies[code]
+        # Each equivalent is judged at every tick; the caps of a tick only keep it from running.
+        decision = policy.decide(draft.tick)
+        kept = _kept_from_running(run, draft)
+        _tell(draft, code, decision if kept is None else _skipped(run, code, kept))
+        if decision.run and kept is None:
+            result = call(run, desk, decision.reason, decision.max_depth, decision.time_budget_ms)
+            work = max(1, result.cleared.work)
+            draft.events.extend(result.events)
+            draft.tallies[code].cleared += result.amount
+            draft.calls += 1
+            draft.work += work
+            policy.called(draft.tick, result.amount, work)
+
+
+def _kept_from_running(run: "Run", draft: Draft) -> Why | None:
+    settings = run.settings
+    if 0 < settings.adaptive_max_eq_per_tick <= draft.calls:
+        return Why.SKIPPED_MAX_EQ_PER_TICK
+    budget_units = settings.adaptive_tick_budget_ms * settings.work_units_per_ms
+    if 0 < budget_units <= draft.work:
+        return Why.SKIPPED_TICK_BUDGET
+    return None
+
+
+def _skipped(run: "Run", code: str, reason: Why) -> Decision:
+    return Decision(False, reason, run.policies[code].rate(), 0, 0, 0)
+
+
+def _tell(draft: Draft, code: str, decision: Decision) -> None:
+    rate = (decision.rate.numerator, decision.rate.denominator)
+    limits = decision.max_depth, decision.time_budget_ms, decision.wait
+    draft.events.append(ClearingDecision(draft.tick, code, decision.run, decision.reason.value, rate, *limits))
+
+
+def decay(run: "Run", draft: Draft) -> None:
+    if not run.scenario.drift.enabled:
+        return
+    for desk in run.network.desks.values():
+        shrunk = desk.trust.decay(draft.tick)
+        if shrunk:
+            draft.events.append(drift_event(draft.tick, desk, shrunk, "trust_drift_decay"))
+
+
+def measure(run: "Run", draft: Draft) -> None:
+    run.measured = {
+        code: measuring.measured(draft.tallies[code], desk.book) for code, desk in run.network.desks.items()
+    }
+
+
+def audit(run: "Run", draft: Draft) -> None:
+    """Positions moved by what was paid and by nothing else; the laws of the ledger hold where it was touched."""
+    for code, desk in run.network.desks.items():
+        rows = list(desk.drifts())
+        for law in desk.book.lately_broken():
+            raise AssertionError(law)
+        if rows:
+            draft.events.append(_drift(draft, code, desk, rows))
+
+
+def _drift(draft: Draft, code: str, desk: Desk, rows: list[tuple[int, int, int]]) -> AuditDrift:
+    names, total = desk.book.people.names, sum(abs(actual - expected) for _, expected, actual in rows)
+    severity = "warning" if total * 100 < draft.tallies[code].volume else "critical"
+    told = tuple(
+        DriftRow(names[node], text(expected), text(actual), text(actual - expected)) for node, expected, actual in rows
+    )
+    return AuditDrift(draft.tick, code, severity, text(total), told, "post_tick_audit")
+
+
+def digest(run: "Run", draft: Draft) -> None:
+    run.settle()
+    if run.config.digest_ledger:
+        parts = [f"tick|{draft.tick}\n".encode()]
+        for desk in run.network.desks.values():
+            parts += desk.text.parts()
+        run.ledger_digest.update(b"".join(parts))
+
+
+def tell(run: "Run", draft: Draft) -> None:
+    tallies = draft.tallies.values()
+    planned = len(draft.plan)
+    failed = sum(isinstance(one, Failed) for one in draft.plan)
+    counted = sum(tally.finished for tally in tallies)
+    rejected = sum(tally.rejected for tally in tallies) + max(0, planned - draft.dropped - counted if failed else 0)
+    draft.events.append(
+        Ticked(
+            draft.tick,
+            draft.at_ms,
+            draft.budget,
+            planned,
+            sum(tally.committed for tally in tallies),
+            rejected,
+            sum(tally.errors for tally in tallies),
+            sum(tally.timeouts for tally in tallies),
+            draft.dropped,
+            {code: dict(values) for code, values in run.measured.items()},
+            run.digests(),
+        )
+    )
+
+
+PHASES = (fire_events, set_budget, make_plan, pay, clear, decay, measure, audit, digest, tell)

@@ -1,0 +1,46 @@
+"""Small networks and the public scenarios, for the tests of this room."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pendula.credit.running import Headless, made
+from pendula.credit.settings import Settings, changed
+from pendula.documents import Document, from_value, read_file
+from pendula.kernel.canonical import Json
+
+PUBLIC = Path(__file__).resolve().parents[3] / "shared" / "data" / "credit"
+
+
+@pytest.fixture
+def public() -> Callable[[str], Document]:
+    """A public scenario by its name; the test is skipped where it is not at hand."""
+
+    def open_one(name: str) -> Document:
+        path = PUBLIC / name / "scenario.json"
+        if not path.exists():
+            pytest.skip(f"the public scenario {name} is not at hand")
+        return read_file(path)
+
+    return open_one
+
+
+def network(*lines: tuple[str, str, Json], **more: Json) -> dict[str, Json]:
+    """A scenario of lines (creditor, debtor, limit) in UAH; everybody named in them takes part."""
+    people = sorted({end for creditor, debtor, _ in lines for end in (creditor, debtor)})
+    scenario: dict[str, Json] = {
+        "schema_version": "scenario/1",
+        "scenario_id": "test",
+        "equivalents": ["UAH"],
+        "participants": [{"id": name, "type": "person"} for name in people],
+        "trustlines": [{"from": one, "to": other, "limit": limit} for one, other, limit in lines],
+        "baseEquivalent": "UAH",
+    }
+    return {**scenario, **more}
+
+
+def headless(scenario: dict[str, Json], seed: int = 1, intensity: int = 0, **settings: str) -> Headless:
+    """A run of a scenario; intensity 0 leaves all payments to the test."""
+    options = changed(Settings(), settings)
+    return Headless(made(from_value(scenario), seed=seed, intensity=intensity, settings=options))

@@ -1,0 +1,103 @@
+"""How much is paid: the ceiling out of limits, debts and caps, the draw, the rounding, how often large sums come."""
+
+from fractions import Fraction
+from math import log
+from random import Random
+
+from tests.credit.oracle.money import ATOM, CENT, NOTHING, down_to, exact, up_to
+from tests.credit.oracle.profiles import Model, Profile
+from tests.credit.oracle.world import Lines, World
+
+LOWEST = Fraction(1, 10)
+NINETIETH = 1.281551565545
+USUAL_MEDIAN = 50.0
+
+
+def upper_limit(world: World, live: Lines, sender: str, receiver: str, equivalent: str) -> Fraction:
+    """What the lines around both ends leave, with the bonus for a receiver that owes the sender."""
+    out = max(line.limit for (_, _, debtor), line in live.items() if debtor == sender)
+    into = max(line.limit for (_, creditor, _), line in live.items() if creditor == receiver)
+    owes = sum((debt for (code, who, _), debt in world.debts.items() if (code, who) == (equivalent, sender)), NOTHING)
+    owed = sum((debt for (code, _, to), debt in world.debts.items() if (code, to) == (equivalent, receiver)), NOTHING)
+    whole, left = [out, into], [out - owes, into - owed]
+    if (equivalent, receiver, sender) in live:
+        limit = live[equivalent, receiver, sender].limit
+        whole.append(limit)
+        left.append(limit - world.debt(equivalent, sender, receiver))
+    least = max(NOTHING, min(left))
+    bonus = reciprocity(world)
+    if bonus > 0 and world.debt(equivalent, receiver, sender) > 0:
+        return min(down_to(ATOM, least * (1 + bonus)), *whole)
+    return least
+
+
+def reciprocity(world: World) -> Fraction:
+    if "flow" not in world.scenario.get("settings", {}):
+        return NOTHING
+    return exact(world.section("flow").get("reciprocity_bonus", "0.15"))
+
+
+def amount(
+    world: World, live: Lines, sender: str, receiver: str, equivalent: str, profile: Profile, draw: Random
+) -> Fraction | None:
+    """Whole cents, or None where the position is skipped."""
+    model = profile.model(equivalent)
+    bounds = [upper_limit(world, live, sender, receiver, equivalent)]
+    cap = world.knobs.cap()
+    if cap is not None:
+        bounds.append(cap)
+    if model is not None and model.max is not None:
+        bounds.append(model.max)
+    ceiling = min(bounds)
+    least = least_of(model, ceiling)
+    if ceiling <= 0 or (least is not None and least > ceiling):
+        return None
+    drawn = exact(drawn_amount(model, ceiling, least, draw))
+    paid = down_to(CENT, min(drawn, ceiling))
+    if least is not None and paid < least:
+        paid = up_to(CENT, least)
+    if paid <= 0 or paid > ceiling:
+        return None
+    return paid if comes_now(profile, model, paid, ceiling, draw) else None
+
+
+def least_of(model: Model | None, ceiling: Fraction) -> Fraction | None:
+    if model is None or model.min is None:
+        return None
+    return down_to(ATOM, model.min * ceiling) if model.shares else model.min
+
+
+def percentile(value: Fraction | None, model: Model, ceiling: Fraction) -> float | None:
+    if value is None:
+        return None
+    return float(value) * float(ceiling) if model.shares else float(value)
+
+
+def drawn_amount(model: Model | None, ceiling: Fraction, least: Fraction | None, draw: Random) -> float:
+    top = float(ceiling)
+    if model is None:
+        return 0.1 + draw.random() * top
+    low = float(LOWEST if least is None else least)
+    p50, p90 = percentile(model.p50, model, ceiling), percentile(model.p90, model, ceiling)
+    if p50 is None:
+        return draw.triangular(low, top, (low + top) / 2)
+    median = min(max(p50, low), top)
+    if p90 is not None:
+        upper = min(max(p90, median), top)
+        if upper > median:
+            return draw.lognormvariate(log(median), log(upper / median) / NINETIETH)
+    return draw.triangular(low, top, median)
+
+
+def acceptance(factor: float, paid: float, p50: float) -> float:
+    """How often an amount is let through, 0 to 1."""
+    damping = 1 + factor * log(max(paid / p50, 0.1))
+    return 0.0 if damping <= 0 else min(1.0, max(0.0, 1 / damping))
+
+
+def comes_now(profile: Profile, model: Model | None, paid: Fraction, ceiling: Fraction, draw: Random) -> bool:
+    if profile.periodicity == 1:
+        return True
+    p50 = None if model is None else percentile(model.p50, model, ceiling)
+    share = acceptance(profile.periodicity, float(paid), USUAL_MEDIAN if p50 is None else p50)
+    return draw.random() <= share and share > 0

@@ -1,0 +1,310 @@
+"""Exact routing against an independent maximum flow, and against trying everything on tiny networks."""
+
+from collections.abc import Sequence
+from itertools import combinations, pairwise, permutations
+from random import Random
+
+import networkx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pendula.credit.exact import exact_routes, max_flow
+from pendula.credit.ledger import Book, People
+from pendula.credit.model import LineStatus, Participant, ParticipantType, Policy, Trustline
+from pendula.credit.routing import Found, Work, WorkSpent, greedy_routes
+
+PLENTY = 10**9
+WAYS_TO_TRY = 14
+
+
+def book_of(
+    people: str, lines: dict[str, int], policies: dict[str, Policy] | None = None, frozen: Sequence[str] = ()
+) -> Book:
+    """Hops as "ab": value goes from a to b, which trusts it. One letter is one participant."""
+    known = [Participant(one, ParticipantType.PERSON) for one in people]
+    trust = [
+        Trustline(
+            "UAH",
+            hop[1],
+            hop[0],
+            limit,
+            (policies or {}).get(hop, Policy()),
+            LineStatus.FROZEN if hop in frozen else LineStatus.ACTIVE,
+        )
+        for hop, limit in lines.items()
+    ]
+    return Book("UAH", People(known), trust)
+
+
+def network(luck: Random, most_people: int, most_room: int, *, strict: bool = True) -> Book:
+    """A random network with debts and, if strict, with policies, frozen lines and somebody who has left."""
+    people = "abcdefghijkl"[: luck.randint(3, most_people)]
+    pairs = [u + v for u, v in permutations(people, 2)]
+    hops = luck.sample(pairs, luck.randint(len(people), min(len(pairs), 3 * len(people))))
+    policies, frozen = {}, []
+    for hop in hops if strict else ():
+        match luck.randint(0, 15):
+            case 0 | 1:
+                policies[hop] = Policy(mediates=False)
+            case 2 | 3:
+                policies[hop] = Policy(blocked=(luck.choice(people),))
+            case 4:
+                frozen.append(hop)
+    book = book_of(people, {hop: luck.randint(1, most_room) for hop in hops}, policies, frozen)
+    for h in range(len(book)):
+        if luck.random() < 0.3:
+            book.move(h, luck.randint(0, max(0, book.room[h])))
+    if strict and len(people) > 4 and luck.random() < 0.2:
+        book.people.active[-1] = False
+        book.rewire()
+    return book
+
+
+def networks(most_people: int, most_room: int, *, strict: bool = True) -> st.SearchStrategy[Book]:
+    """Drawn from a seed: what a strategy of lists draws is too sparse to have more than one way."""
+    return st.integers(0, 2**32 - 1).map(lambda seed: network(Random(seed), most_people, most_room, strict=strict))
+
+
+def usable(book: Book, h: int, receiver: int) -> bool:
+    active = book.people.active
+    ends = book.creditor[h], book.debtor[h]
+    return (
+        book.status[h] is LineStatus.ACTIVE
+        and all(active[end] for end in ends)
+        and (book.creditor[h] == receiver or book.policy[h].mediates)
+    )
+
+
+def graph_of(book: Book, receiver: int) -> "networkx.DiGraph[int]":
+    graph: networkx.DiGraph[int] = networkx.DiGraph()
+    graph.add_nodes_from(range(len(book.people)))
+    for h in range(len(book)):
+        if usable(book, h, receiver):
+            graph.add_edge(book.debtor[h], book.creditor[h], capacity=book.limit[h] - book.owed[h])
+    return graph
+
+
+def largest_flow(book: Book) -> int:
+    return int(networkx.maximum_flow_value(graph_of(book, 1), 0, 1))
+
+
+def simple_ways(book: Book, hops: int) -> list[tuple[int, ...]]:
+    """Every way from the first participant to the second that the rules of mediation allow."""
+    names, others = book.people.names, range(2, len(book.people))
+    found = []
+    for count in range(hops):
+        for between in permutations(others, count):
+            nodes = (0, *between, 1)
+            way = [book.hop[u].get(v, -1) for u, v in pairwise(nodes)]
+            if -1 in way or not all(usable(book, h, 1) and book.room[h] > 0 for h in way):
+                continue
+            blocked = {name for h in way for name in book.policy[h].blocked}
+            if not blocked & {names[node] for node in between}:
+                found.append(tuple(way))
+    return found
+
+
+def most_of_set(ways: Sequence[tuple[int, ...]], room: list[int]) -> int:
+    """The most that these ways carry together: every amount of the first, then the rest."""
+    if not ways:
+        return 0
+    best = 0
+    for amount in range(min(room[h] for h in ways[0]) + 1):
+        for h in ways[0]:
+            room[h] -= amount
+        best = max(best, amount + most_of_set(ways[1:], room))
+        for h in ways[0]:
+            room[h] += amount
+    return best
+
+
+def most_by_trying(book: Book, hops: int, paths: int) -> int:
+    ways = simple_ways(book, hops)
+    sets = combinations(ways, min(paths, len(ways)))
+    return max((most_of_set(one, list(book.room)) for one in sets), default=0)
+
+
+def assert_sound(book: Book, found: Found, hops: int, paths: int) -> None:
+    assert found.amount == sum(route.amount for route in found.routes)
+    assert len(found.routes) <= paths
+    used = [0] * len(book)
+    allowed = simple_ways(book, hops)
+    for route in found.routes:
+        assert route.amount > 0
+        assert route.hops in allowed
+        for h in route.hops:
+            used[h] += route.amount
+    assert all(used[h] <= max(0, book.room[h]) for h in range(len(book)))
+
+
+@pytest.mark.req("SIM-PAY-22")
+@given(networks(most_people=10, most_room=30))
+def test_the_largest_flow_is_that_of_an_independent_computation(book: Book) -> None:
+    flow = max_flow(book, 0, 1, Work(PLENTY))
+
+    assert flow.value == largest_flow(book)
+
+
+@given(networks(most_people=10, most_room=30))
+def test_a_flow_keeps_to_capacities_and_loses_nothing_on_the_way(book: Book) -> None:
+    flow = max_flow(book, 0, 1, Work(PLENTY))
+
+    balance = [0] * len(book.people)
+    for h, amount in flow.hops:
+        assert 0 < amount <= book.room[h]
+        assert usable(book, h, 1)
+        balance[book.debtor[h]] -= amount
+        balance[book.creditor[h]] += amount
+    assert balance == [-flow.value, flow.value] + [0] * (len(book.people) - 2)
+
+
+@given(networks(most_people=8, most_room=9))
+def test_the_cut_separates_the_ends_and_adds_up_to_the_flow(book: Book) -> None:
+    flow = max_flow(book, 0, 1, Work(PLENTY))
+
+    graph = graph_of(book, 1)
+    graph.remove_edges_from((book.debtor[h], book.creditor[h]) for h in flow.cut)
+    assert sum(max(0, book.room[h]) for h in flow.cut) == flow.value
+    assert not networkx.has_path(graph, 0, 1)
+
+
+def test_of_several_smallest_cuts_the_one_nearest_to_the_sender_is_named() -> None:
+    book = book_of("abcd", {"ac": 5, "cd": 5, "db": 5})
+
+    flow = max_flow(book, 0, 1, Work(PLENTY))
+
+    assert flow.cut == (book.hop[0][2],)
+
+
+def test_an_exhausted_hop_is_named_as_the_cut() -> None:
+    book = book_of("abc", {"ac": 5, "cb": 0})
+
+    flow = max_flow(book, 0, 1, Work(PLENTY))
+
+    assert (flow.value, flow.hops, flow.cut) == (0, (), (book.hop[2][1],))
+
+
+def test_a_flow_takes_back_what_a_first_way_spoiled() -> None:
+    book = book_of("abcdefgh", {"ac": 1, "cd": 1, "db": 1, "ce": 1, "ef": 1, "fb": 1, "ag": 1, "gh": 1, "hd": 1})
+
+    flow = max_flow(book, 0, 1, Work(PLENTY))
+
+    assert flow.value == 2
+    assert book.hop[2][3] not in dict(flow.hops)
+
+
+def test_nothing_flows_from_somebody_to_himself() -> None:
+    book = book_of("abc", {"ac": 5, "ca": 5})
+
+    assert max_flow(book, 0, 0, Work(PLENTY)).value == 0
+
+
+@pytest.mark.req("SIM-PAY-11")
+@given(networks(most_people=9, most_room=30, strict=False))
+def test_with_hops_and_routes_enough_exactly_the_largest_flow_is_carried(book: Book) -> None:
+    most, hops, paths = largest_flow(book), len(book.people), len(book) + 1
+
+    carried = exact_routes(book, 0, 1, most, hops, paths, Work(PLENTY)) if most else Found((), 0)
+    refused = exact_routes(book, 0, 1, most + 1, hops, paths, Work(PLENTY))
+
+    assert carried.amount == most
+    assert refused.amount <= most
+    assert_sound(book, carried, hops, paths)
+
+
+@pytest.mark.req("SIM-PAY-11")
+@pytest.mark.parametrize("paths", [1, 2, 3, 4])
+@pytest.mark.parametrize("hops", [1, 2, 3, 4, 5])
+def test_a_payment_is_refused_only_if_no_set_of_routes_carries_it(hops: int, paths: int) -> None:
+    for seed in range(150):
+        book = network(Random(f"{hops} {paths} {seed}"), 7, 3)
+        if len(simple_ways(book, hops)) > WAYS_TO_TRY:
+            continue
+        most = most_by_trying(book, hops, paths)
+
+        for amount in range(1, most + 2):
+            found = exact_routes(book, 0, 1, amount, hops, paths, Work(PLENTY))
+            assert (found.amount == amount) == (amount <= most), f"seed {seed}, amount {amount}"
+            assert_sound(book, found, hops, paths)
+
+
+@given(networks(most_people=8, most_room=9), st.integers(1, 6), st.integers(1, 4), st.integers(1, 20))
+def test_the_greedy_search_is_never_better(book: Book, hops: int, paths: int, amount: int) -> None:
+    greedy = greedy_routes(book, 0, 1, amount, hops, paths, Work(PLENTY))
+    exact = exact_routes(book, 0, 1, amount, hops, paths, Work(PLENTY))
+
+    assert greedy.amount <= exact.amount <= amount
+
+
+def test_a_payment_that_the_greedy_search_refuses_goes_two_ways_round() -> None:
+    book = book_of("abcdefgh", {"ac": 1, "cd": 1, "db": 1, "ce": 1, "ef": 1, "fb": 1, "ag": 1, "gh": 1, "hd": 1})
+
+    greedy = greedy_routes(book, 0, 1, 2, 4, 2, Work(PLENTY))
+    exact = exact_routes(book, 0, 1, 2, 4, 2, Work(PLENTY))
+
+    assert (greedy.amount, exact.amount) == (1, 2)
+    assert_sound(book, exact, 4, 2)
+
+
+def three_that_share(room: int) -> Book:
+    """Three ways, each two of which share one narrow hop.
+
+    The hop from r to b blocks z: otherwise a way over z and that hop would share with nobody.
+    """
+    wide = dict.fromkeys(("am", "nq", "rb", "no", "pb", "az", "zq", "ro"), 10**20)
+    narrow = dict.fromkeys(("mn", "op", "qr"), room)
+    return book_of("abmnopqrz", wide | narrow, {"rb": Policy(blocked=("z",))})
+
+
+@pytest.mark.parametrize(("amount", "carried"), [(10, True), (11, False)])
+def test_three_ways_that_share_two_and_two_carry_half_of_the_shared_hops_rounded_down(
+    amount: int, carried: bool
+) -> None:
+    book = three_that_share(7)
+
+    found = exact_routes(book, 0, 1, amount, 6, 3, Work(PLENTY))
+
+    assert most_by_trying(book, 6, 3) == 10
+    assert (found.amount == amount) is carried
+    assert_sound(book, found, 6, 3)
+
+
+@pytest.mark.parametrize("paths", [4, 5])
+@pytest.mark.parametrize("scale", [1, 10**19 + 1])
+def test_more_than_three_routes_share_their_hops_without_waste(paths: int, scale: int) -> None:
+    rooms = {"ac": 3, "ad": 3, "ce": 2, "cf": 1, "de": 1, "df": 2, "ef": 1, "eb": 3, "fb": 3, "dc": 1, "ab": 1}
+    small = book_of("abcdef", rooms)
+    large = book_of("abcdef", {hop: room * scale for hop, room in rooms.items()})
+    most = most_by_trying(small, 4, paths)
+
+    carried = exact_routes(large, 0, 1, most * scale, 4, paths, Work(PLENTY))
+    refused = exact_routes(large, 0, 1, (most + 1) * scale, 4, paths, Work(PLENTY))
+
+    assert carried.amount == most * scale
+    assert refused.amount < (most + 1) * scale
+    assert_sound(large, carried, 4, paths)
+
+
+@given(networks(most_people=7, most_room=9), st.integers(1, 20), st.integers(0, 200))
+def test_every_way_out_leaves_the_ledger_as_it_was(book: Book, amount: int, limit: int) -> None:
+    before = list(book.room), list(book.owed), dict(book.reserved)
+
+    for question in (
+        lambda work: exact_routes(book, 0, 1, amount, 5, 3, work),
+        lambda work: max_flow(book, 0, 1, work),
+    ):
+        try:
+            question(Work(limit))
+        except WorkSpent:
+            continue
+
+    assert (list(book.room), list(book.owed), dict(book.reserved)) == before
+
+
+def test_a_search_that_looks_at_too_much_says_so() -> None:
+    people = "abcdefghijkl"
+    book = book_of(people, {u + v: 1 for u, v in permutations(people, 2)})
+
+    with pytest.raises(WorkSpent):
+        exact_routes(book, 0, 1, 3, 6, 2, Work(20))

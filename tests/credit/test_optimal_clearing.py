@@ -1,0 +1,303 @@
+"""Optimal clearing against the network simplex of networkx, and against solvers that lie."""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from itertools import combinations
+from random import Random
+
+import networkx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pendula.credit import optimal
+from pendula.credit.optimal import (
+    QUESTION,
+    UNITS_MOST,
+    AmountsTooLarge,
+    Edge,
+    OptimalMissing,
+    OptimalOutside,
+    OrTools,
+    WrongFlows,
+    as_cycles,
+    check,
+    flows_of,
+    question_of,
+    solve,
+    volume,
+)
+from pendula.kernel.bodies import NobodyToAsk, Recorded, Recorder
+from pendula.kernel.canonical import Json
+from pendula.kernel.engine import Refusal
+
+TRIANGLE: list[Edge] = [(0, 1, 100), (1, 2, 80), (2, 0, 50)]
+
+
+def debts(most: int = 10**14) -> st.SearchStrategy[list[Edge]]:
+    """Debts between random people, in one direction only between two, in random order.
+
+    Drawn from a seed: what a strategy of lists draws is too sparse to have more than one circle.
+    """
+    return st.integers(0, 2**32 - 1).map(lambda seed: some_debts(Random(seed), most))
+
+
+def some_debts(luck: Random, most: int) -> list[Edge]:
+    people = luck.sample(range(40), luck.randint(2, 10))
+    pairs = [*combinations(people, 2)]
+    chosen = luck.sample(pairs, luck.randint(0, min(len(pairs), 4 * len(people))))
+    turned = [(v, u) if luck.random() < 0.5 else (u, v) for u, v in chosen]
+    return [(debtor, creditor, luck.randint(1, most)) for debtor, creditor in turned]
+
+
+def largest_volume(edges: Sequence[Edge]) -> int:
+    graph: networkx.DiGraph[int] = networkx.DiGraph()
+    graph.add_node(0)
+    for debtor, creditor, amount in edges:
+        graph.add_edge(debtor, creditor, capacity=amount, weight=-1)
+    cost, _ = networkx.network_simplex(graph)
+    return -int(cost)
+
+
+def positions(edges: Sequence[Edge], amounts: Sequence[int]) -> dict[int, int]:
+    found: dict[int, int] = {}
+    for (debtor, creditor, _), amount in zip(edges, amounts, strict=True):
+        found[debtor] = found.get(debtor, 0) - amount
+        found[creditor] = found.get(creditor, 0) + amount
+    return found
+
+
+class Liar:
+    """A solver that gives what it was told to give."""
+
+    name = "liar 1.0"
+
+    def __init__(self, *flows: int) -> None:
+        self._flows = flows
+
+    def solve(self, edges: Sequence[Edge]) -> tuple[int, ...]:
+        return self._flows
+
+
+@pytest.mark.req("SIM-CLR-14")
+@given(debts())
+def test_the_volume_is_that_of_an_independent_optimum(edges: list[Edge]) -> None:
+    flows = solve(edges)
+
+    assert volume(flows) == largest_volume(edges)
+
+
+@pytest.mark.req("SIM-CLR-14")
+@given(debts())
+def test_clearing_the_optimum_changes_nobodys_position(edges: list[Edge]) -> None:
+    flows = solve(edges)
+
+    left = [amount - flow for (_, _, amount), flow in zip(edges, flows, strict=True)]
+    assert min(left, default=0) >= 0
+    assert positions(edges, left) == positions(edges, [amount for _, _, amount in edges])
+
+
+def test_of_two_circles_that_share_a_debt_the_longer_one_frees_more() -> None:
+    edges = [(0, 1, 10), (1, 0, 4), (1, 2, 10), (2, 3, 10), (3, 0, 10)]
+
+    assert solve(edges) == (10, 0, 10, 10, 10)
+
+
+def test_no_debts_have_no_flows() -> None:
+    assert solve([]) == ()
+    assert as_cycles([], ()) == ()
+
+
+def test_nodes_may_have_any_numbers() -> None:
+    edges = [(7, 10**12, 5), (10**12, 3, 6), (3, 7, 4)]
+
+    assert solve(edges) == (4, 4, 4)
+
+
+@pytest.mark.parametrize(
+    ("flows", "said"),
+    [
+        ((50, 50), "There are 3 debts and 2 flows"),
+        ((-1, -1, -1), "A flow of -1 over the debt of 0 to 1; allowed is 0 to 100"),
+        ((51, 51, 51), "A flow of 51 over the debt of 2 to 0; allowed is 0 to 50"),
+        ((50, 50, 49), "The position of 0 would change by -1"),
+        ((49, 49, 49), "Another circulation over these debts has a larger volume"),
+        ((0, 0, 0), "Another circulation over these debts has a larger volume"),
+    ],
+)
+def test_wrong_flows_are_refused(flows: tuple[int, ...], said: str) -> None:
+    with pytest.raises(WrongFlows, match=said):
+        check(TRIANGLE, flows)
+
+
+@given(debts(most=20), st.randoms(use_true_random=False))
+def test_an_optimum_with_one_circle_less_is_refused(edges: list[Edge], luck: Random) -> None:
+    flows = list(solve(edges))
+    cycles = as_cycles(edges, flows)
+    if not cycles:
+        return
+    taken = luck.choice(cycles)
+    for at in taken.hops:
+        flows[at] -= 1
+
+    with pytest.raises(WrongFlows, match="larger volume"):
+        check(edges, flows)
+
+
+def test_a_circulation_that_only_a_detour_improves_is_refused() -> None:
+    # The short circle is full; volume grows by taking it back and going round the long way.
+    edges = [(0, 1, 1), (1, 0, 1), (1, 2, 1), (2, 3, 1), (3, 0, 1)]
+
+    with pytest.raises(WrongFlows, match="larger volume"):
+        check(edges, (1, 1, 0, 0, 0))
+    check(edges, (1, 0, 1, 1, 1))
+
+
+def test_a_solver_that_lies_does_no_harm() -> None:
+    with pytest.raises(WrongFlows):
+        solve(TRIANGLE, Liar(50, 50, 51))
+
+
+def test_amounts_beyond_64_bits_are_cleared_in_the_largest_unit_they_share() -> None:
+    unit = 10**18 + 9
+    edges = [(debtor, creditor, amount * unit) for debtor, creditor, amount in TRIANGLE]
+
+    assert solve(edges) == (50 * unit,) * 3
+
+
+def test_amounts_that_share_no_unit_and_exceed_64_bits_are_refused() -> None:
+    edges = [(0, 1, 10**20 - 1), (1, 2, 10**20 - 2), (2, 0, 10**20 - 3)]
+
+    with pytest.raises(AmountsTooLarge) as refused:
+        solve(edges)
+
+    assert "too large for optimal clearing" in refused.value.message
+    assert (refused.value.unit, refused.value.value, refused.value.allowed) == (1, 10**20 - 1, UNITS_MOST)
+
+
+@pytest.mark.parametrize("parts", [1, 2, 7])
+def test_the_largest_amounts_that_are_not_refused_are_solved(parts: int) -> None:
+    share = UNITS_MOST // parts
+    around = [(0, node, share) for node in range(1, parts + 1)] + [(node, 0, share - 1) for node in range(1, parts + 1)]
+
+    assert volume(solve(around)) == 2 * parts * (share - 1)
+
+
+@given(debts(most=30))
+def test_cycles_are_simple_and_add_up_to_the_flows(edges: list[Edge]) -> None:
+    flows = solve(edges)
+
+    cycles = as_cycles(edges, flows)
+
+    added = [0] * len(edges)
+    for cycle in cycles:
+        assert cycle.amount > 0
+        assert len(set(cycle.nodes)) == len(cycle.nodes) == len(cycle.hops)
+        assert cycle.nodes[0] == min(cycle.nodes)
+        for at, debtor, creditor in zip(cycle.hops, cycle.nodes, cycle.nodes[1:] + cycle.nodes[:1], strict=True):
+            assert edges[at][:2] == (debtor, creditor)
+            added[at] += cycle.amount
+    assert tuple(added) == flows
+
+
+@given(debts(most=30), st.randoms(use_true_random=False))
+def test_cycles_do_not_depend_on_the_order_of_the_debts(edges: list[Edge], luck: Random) -> None:
+    flows = solve(edges)
+    order = list(range(len(edges)))
+    luck.shuffle(order)
+
+    cycles = as_cycles(edges, flows)
+    shuffled = as_cycles([edges[at] for at in order], [flows[at] for at in order])
+
+    assert [(one.nodes, one.amount) for one in shuffled] == [(one.nodes, one.amount) for one in cycles]
+
+
+def test_the_first_cycle_that_closes_is_cut_out_on_a_walk_to_the_smallest_next_node() -> None:
+    edges = [(0, 2, 5), (2, 3, 5), (2, 1, 3), (1, 2, 3), (3, 0, 5)]
+
+    cycles = as_cycles(edges, (5, 5, 3, 3, 5))
+
+    assert [(one.nodes, one.hops, one.amount) for one in cycles] == [((1, 2), (3, 2), 3), ((0, 2, 3), (0, 1, 4), 5)]
+
+
+def test_the_outside_answers_with_flows_and_the_solver() -> None:
+    answer = OptimalOutside().ask(QUESTION, question_of(TRIANGLE))
+
+    assert answer == {"flows": ["50", "50", "50"], "solver": OrTools().name}
+    assert OrTools().name.startswith("ortools 9.")
+
+
+def test_a_recorded_answer_is_used_without_a_solver() -> None:
+    live = Recorder(OptimalOutside())
+    said = live.ask(QUESTION, question_of(TRIANGLE))
+
+    replayed = Recorded(live.answers).ask(QUESTION, question_of(TRIANGLE))
+
+    assert replayed == said
+    assert flows_of(TRIANGLE, replayed) == (50, 50, 50)
+
+
+def test_the_outside_says_that_amounts_are_too_large_and_raises_nothing() -> None:
+    edges = [(0, 1, 10**20 - 1), (1, 0, 10**20 - 2)]
+
+    refusal = flows_of(edges, OptimalOutside().ask(QUESTION, question_of(edges)))
+
+    assert isinstance(refusal, Refusal)
+    assert refusal.code == "amounts_too_large"
+
+
+def test_wrong_flows_out_of_the_outside_become_a_refusal() -> None:
+    answer = OptimalOutside(Liar(50, 50, 49)).ask(QUESTION, question_of(TRIANGLE))
+
+    refusal = flows_of(TRIANGLE, answer)
+
+    assert isinstance(refusal, Refusal)
+    assert refusal.code == "wrong_flows"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None,
+        [],
+        {},
+        {"flows": "50"},
+        {"flows": [50, 50, 50]},
+        {"flows": ["50", "50", "-50"]},
+        {"flows": ["50", "50", "9" * 5000]},
+        {"refused": {"code": 7}},
+    ],
+)
+def test_an_answer_that_is_none_becomes_a_refusal(answer: Json) -> None:
+    refusal = flows_of(TRIANGLE, answer)
+
+    assert isinstance(refusal, Refusal)
+    assert refusal.code == "wrong_flows"
+
+
+def test_other_questions_go_to_the_others() -> None:
+    class Other:
+        def ask(self, name: str, question: Json) -> Json:
+            return [name, question]
+
+    assert OptimalOutside(Liar(), Other()).ask("pay", 5) == ["pay", 5]
+    with pytest.raises(NobodyToAsk):
+        OptimalOutside(Liar()).ask("pay", 5)
+
+
+def test_a_missing_extra_is_one_sentence_that_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(optimal, "find_spec", lambda _: None)
+
+    with pytest.raises(OptimalMissing, match=r'install with: pip install "pendula\[optimal\]"') as missing:
+        OptimalOutside()
+
+    assert (missing.value.code, missing.value.extra, missing.value.modules) == ("missing_extra", "optimal", ["ortools"])
+
+
+def test_the_library_is_loaded_only_when_a_solver_is_made() -> None:
+    look = "import sys, pendula.credit.optimal; print(any(name.split('.')[0] == 'ortools' for name in sys.modules))"
+
+    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == "False"

@@ -1,0 +1,425 @@
+"""The invented networks: the same bytes for the same arguments, loadable, connected in circles, and lifelike."""
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pendula.credit.engine import Run
+from pendula.credit.events import Clear, ClearingDone, Event, SetIntensity, Tick, TxFailed, TxUpdated
+from pendula.credit.loading import read_with_warnings
+from pendula.credit.model import LineStatus, ParticipantStatus, Scenario
+from pendula.credit.money import ATOMS, text
+from pendula.credit.people import GROUPS, HABITS, habit_of, name_of
+from pendula.credit.village import LAYOUTS, LEAST, MOST, SEED_MOST, Profile, village
+from pendula.documents import read_bytes
+from pendula.kernel.canonical import Json, digest, encode
+from pendula.kernel.errors import InputRefused
+
+HOPS = 3  # how far a sender looks for a receiver
+LONGEST_CYCLE = 6
+CAP = 500
+INTENSITY = 70
+SEEDS = range(1, 6)
+PROPS = {
+    "tx_rate",
+    "equivalent_weights",
+    "recipient_group_weights",
+    "amount_model",
+    "flow_chains",
+    "flow_affinity",
+    "periodicity_factor",
+}
+
+GOLDEN = {
+    (Profile.VILLAGE, 100, 1): "11f0cb970472341f536b6f0f8b34ef648362086c8f92e0d5a8020dfad0d22f63",
+    (Profile.VILLAGE, 2, 0): "a4e59b21ae4a5a6122534f563075281387627a55f5f597a8a6c8d2ea4631c591",
+    (Profile.VILLAGE, 1000, SEED_MOST): "27423d61745fe9b90e2eea485b4c3ac26cb38eb5b3dbc63035e78052bda65cee",
+    (Profile.TOWN, 100, 1): "1c95b0d93cfd2064e9ad68a86d1c3576b73c16a72dd0eff4fb6b678cc0f600a1",
+    (Profile.RING, 12, 1): "38c8facd7707a3af952fb773be6e36d816e18c4a9a4b45743e615b8c907565cf",
+    (Profile.MARKET, 100, 1): "605eecc54b9b1d4dd27e6855f3a297eb42c410de473c5e29680b4d4047f0119d",
+}
+
+profiles = st.sampled_from(Profile)
+sizes = st.integers(LEAST, 300)
+seeds = st.integers(0, SEED_MOST)
+
+
+def loaded(document: Mapping[str, Json]) -> Scenario:
+    scenario, warnings = read_with_warnings(read_bytes(encode(document)))
+    assert warnings == ()
+    return scenario
+
+
+def hops(scenario: Scenario, equivalent: str = "UNIT") -> dict[str, list[str]]:
+    """Whom each active participant can pay directly."""
+    active = {one.id for one in scenario.participants if one.status is ParticipantStatus.ACTIVE}
+    found: dict[str, list[str]] = {one: [] for one in sorted(active)}
+    for line in scenario.lines:
+        if line.equivalent == equivalent and line.limit > 0 and {line.creditor, line.debtor} <= active:
+            found[line.debtor].append(line.creditor)
+    return found
+
+
+def within(out: Mapping[str, list[str]], start: str, steps: int) -> set[str]:
+    """Who can be paid from `start` over at most so many hops; `start` itself only where a cycle leads back."""
+    found: set[str] = set()
+    layer = {start}
+    for _ in range(steps):
+        layer = {payee for payer in layer for payee in out[payer]} - found
+        found |= layer
+    return found
+
+
+def on_cycles(out: Mapping[str, list[str]], longest: int = LONGEST_CYCLE) -> list[str]:
+    """The participants on a cycle of three to `longest` different participants."""
+
+    def closes(start: str, here: str, length: int, seen: tuple[str, ...]) -> bool:
+        if length >= 3 and start in out[here]:
+            return True
+        if length == longest:
+            return False
+        return any(closes(start, onward, length + 1, (*seen, onward)) for onward in out[here] if onward not in seen)
+
+    return [start for start in out if closes(start, start, 1, (start,))]
+
+
+def props_of(document: Mapping[str, Any]) -> dict[str, Any]:
+    return {one["id"]: one["props"] for one in document["behaviorProfiles"]}
+
+
+def begun(profile: Profile, participants: int, seed: int, **settings: Json) -> Run:
+    config: dict[str, Json] = {
+        "scenario": village(participants, seed, profile=profile),
+        "seed": seed,
+        "run_id": "run_village",
+        "intensity_percent": INTENSITY,
+        "settings": {"amount_cap": CAP * ATOMS, **settings},
+        "patches": False,
+    }
+    return Run.create(config)
+
+
+class Figures(NamedTuple):
+    """What the realism targets speak of; shares in per cent."""
+
+    committed: Decimal
+    mean_amount: Decimal
+    largest_amount: Decimal
+    between_households: Decimal
+    clearings_in_60: Decimal
+
+
+def figures(run: Run, events: Sequence[Event], ticks: int) -> Figures:
+    """Of the first so many ticks."""
+    group_of = {one.id: one.group for one in run.scenario.participants}
+    paid = [one for one in events if isinstance(one, TxUpdated) and one.tick_index < ticks]
+    failed = [one for one in events if isinstance(one, TxFailed) and one.tick_index < ticks]
+    cleared = [one for one in events if isinstance(one, ClearingDone) and one.tick_index < ticks]
+    amounts = [Decimal(one.amount) for one in paid]
+    domestic = [one for one in paid if group_of[one.sender] == group_of[one.receiver] == "households"]
+    return Figures(
+        Decimal(100 * len(paid)) / (len(paid) + len(failed)),
+        sum(amounts, Decimal()) / len(amounts),
+        max(amounts),
+        Decimal(100 * len(domestic)) / len(paid),
+        Decimal(60 * len(cleared)) / ticks,
+    )
+
+
+def positions(run: Run) -> list[int]:
+    book = run.network.desks["UNIT"].book
+    return [book.position(node) for node in range(len(book.people))]
+
+
+@pytest.mark.parametrize(("profile", "participants", "seed"), GOLDEN)
+def test_a_network_has_the_bytes_it_always_had(profile: Profile, participants: int, seed: int) -> None:
+    assert digest(village(participants, seed, profile=profile)) == GOLDEN[profile, participants, seed]
+
+
+def test_a_network_has_the_same_bytes_under_any_hash_seed() -> None:
+    code = (
+        "from pendula.credit.village import Profile, village; from pendula.kernel.canonical import digest;"
+        "print([digest(village(150, 5, profile=one)) for one in Profile])"
+    )
+    expected = str([digest(village(150, 5, profile=one)) for one in Profile])
+
+    for seed in ("0", "1", "4242"):
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, check=True, env={**os.environ, "PYTHONHASHSEED": seed}
+        )
+        assert done.stdout.decode().strip() == expected
+
+
+@given(profiles, sizes, seeds)
+def test_a_network_of_another_seed_is_another(profile: Profile, participants: int, seed: int) -> None:
+    other = (seed + 1) % (SEED_MOST + 1)
+
+    this, that = village(participants, seed, profile=profile), village(participants, other, profile=profile)
+
+    assert village(participants, seed, profile=profile) == this
+    assert this["trustlines"] != that["trustlines"]
+    assert this["scenario_id"] != that["scenario_id"]
+
+
+@pytest.mark.parametrize("participants", [-3, 0, 1, MOST + 1])
+def test_too_few_or_too_many_participants_are_refused_with_what_is_allowed(participants: int) -> None:
+    with pytest.raises(InputRefused, match="2 to 100000") as refused:
+        village(participants, 1)
+
+    assert refused.value.details == {"value": participants, "least": LEAST, "most": MOST}
+
+
+@pytest.mark.parametrize("seed", [-1, SEED_MOST + 1])
+def test_a_seed_that_is_no_unsigned_64_bit_integer_is_refused(seed: int) -> None:
+    with pytest.raises(InputRefused, match=f"The seed is {seed}; allowed are 0 to {SEED_MOST}"):
+        village(10, seed)
+
+
+@pytest.mark.req("SIM-SCN-1")
+@pytest.mark.req("SIM-SCN-5")
+@given(profiles, sizes, seeds)
+def test_every_network_loads_without_a_fault_or_a_warning(profile: Profile, participants: int, seed: int) -> None:
+    document = village(participants, seed, profile=profile)
+
+    scenario = loaded(document)
+
+    assert len(scenario.participants) == participants
+    assert scenario.seed == seed
+    assert scenario.equivalents == LAYOUTS[profile].equivalents
+    assert all(line.limit > 0 and line.status is LineStatus.ACTIVE for line in scenario.lines)
+
+
+@given(profiles, sizes, seeds)
+def test_everybody_who_is_there_can_pay_somebody(profile: Profile, participants: int, seed: int) -> None:
+    out = hops(loaded(village(participants, seed, profile=profile)))
+
+    assert [one for one, payees in out.items() if not payees] == []
+
+
+@pytest.mark.req("SIM-SCN-15")
+@pytest.mark.parametrize("participants", [2, 3, 4, 5, 6, 12, 30, 100, 300])
+@pytest.mark.parametrize("profile", Profile)
+def test_every_group_reaches_a_receiver_in_each_group_that_it_pays(profile: Profile, participants: int) -> None:
+    for seed in SEEDS:
+        document = village(participants, seed, profile=profile)
+        scenario = loaded(document)
+        out, props = hops(scenario), props_of(document)
+        group_of = {one.id: one.group for one in scenario.participants}
+        reached: dict[str, set[str | None]] = {}
+        for one in scenario.participants:
+            if one.id in out and one.profile is not None:
+                groups = {group_of[other] for other in within(out, one.id, HOPS) - {one.id}}
+                reached.setdefault(one.profile, set()).update(groups)
+
+        for name, groups in reached.items():
+            wanted = {*props[name]["recipient_group_weights"], *(to for _, to in props[name]["flow_chains"])}
+            assert wanted, name
+            assert wanted <= groups, (seed, name)
+
+
+@pytest.mark.req("SIM-SCN-15")
+@pytest.mark.parametrize("profile", Profile)
+def test_from_three_participants_on_there_are_cycles_that_clearing_can_find(profile: Profile) -> None:
+    for participants in (3, 4, 5, 6, 7, 12, 30, 100):
+        for seed in SEEDS:
+            assert on_cycles(hops(loaded(village(participants, seed, profile=profile)))), (participants, seed)
+
+
+@pytest.mark.parametrize("profile", Profile)
+def test_cycles_stay_short_however_large_the_network(profile: Profile) -> None:
+    out = hops(loaded(village(2000, 1, profile=profile)))
+
+    assert len(on_cycles(out, longest=4)) * 2 >= len(out)
+
+
+@pytest.mark.parametrize("profile", Profile)
+def test_the_quarters_of_a_large_network_are_joined(profile: Profile) -> None:
+    out = hops(loaded(village(2000, 1, profile=profile)))
+    either_way: dict[str, list[str]] = {one: list(payees) for one, payees in out.items()}
+    for payer, payees in out.items():
+        for payee in payees:
+            either_way[payee].append(payer)
+
+    assert within(either_way, next(iter(out)), 2000) == set(out)
+
+
+def test_goods_go_round_from_households_over_shops_and_makers_back_to_households() -> None:
+    scenario = loaded(village(100, 1))
+    group_of = {one.id: one.group for one in scenario.participants}
+    pairs = Counter((group_of[line.debtor], group_of[line.creditor]) for line in scenario.lines)
+
+    for pair in (("households", "retail"), ("retail", "producers"), ("producers", "households")):
+        assert pairs[pair] >= 25
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_village_has_all_groups_some_absent_and_about_four_lines_a_participant(seed: int) -> None:
+    scenario = loaded(village(100, seed))
+
+    assert Counter(one.group for one in scenario.participants) == {
+        "households": 36,
+        "retail": 13,
+        "producers": 23,
+        "services": 16,
+        "anchors": 7,
+        "agents": 5,
+    }
+    assert sum(one.status is not ParticipantStatus.ACTIVE for one in scenario.participants) == 4
+    assert 400 <= len(scenario.lines) <= 460
+    assert 30 <= sum(not line.policy.mediates for line in scenario.lines) * 100 // len(scenario.lines) <= 50
+
+
+def test_limits_of_a_kind_spread_over_three_doublings() -> None:
+    scenario = loaded(village(2000, 1))
+    group_of = {one.id: one.group for one in scenario.participants}
+    ends = "households", "retail"
+    limits = [line.limit for line in scenario.lines if (group_of[line.debtor], group_of[line.creditor]) == ends]
+    octaves = Counter((limit // (300 * ATOMS)).bit_length() for limit in limits)
+
+    assert min(limits) >= 300 * ATOMS
+    assert max(limits) < 2400 * ATOMS
+    assert set(octaves) == {1, 2, 3}
+    assert max(octaves.values()) - min(octaves.values()) <= 1
+
+
+@pytest.mark.parametrize("profile", Profile)
+def test_profiles_give_all_properties_and_the_default_cap_silences_none(profile: Profile) -> None:
+    for props in props_of(village(100, 1, profile=profile)).values():
+        assert set(props) == PROPS
+        assert set(props["amount_model"]) == set(props["equivalent_weights"]) != set()
+        for model in props["amount_model"].values():
+            assert 0 < model["min"] < 3 <= model["p90"] <= model["max"] <= CAP
+
+
+def test_small_groups_have_habits_in_their_shares() -> None:
+    counts = Counter(habit_of("households", place) for place in range(20))
+
+    assert counts == {"household": 11, "household_active": 5, "household_frugal": 4}
+
+
+def test_the_habits_of_each_group_make_a_hundred_per_cent() -> None:
+    shares = Counter[str]()
+    for habit in HABITS:
+        shares[habit.group] += habit.share
+
+    assert shares == dict.fromkeys(GROUPS, 100)
+
+
+@pytest.mark.parametrize("turn", [0, 7, 2**32 - 1])
+def test_no_two_participants_of_the_largest_network_share_a_name(turn: int) -> None:
+    def names() -> Iterator[str]:
+        for group in GROUPS:
+            most = max(MOST * layout.shares.get(group, 0) // 100 + 1 for layout in LAYOUTS.values())
+            # A ring has neighbours only, all other networks none.
+            yield from (name_of(group, number, turn) for number in range(most) if group != "neighbours")
+
+    found = list(names())
+
+    assert len(set(found)) == len(found)
+    assert len({name_of("neighbours", number, turn) for number in range(MOST)}) == MOST
+
+
+def test_in_a_market_everybody_has_a_hub_in_both_directions_and_hubs_trust_each_other() -> None:
+    scenario = loaded(village(200, 1, profile=Profile.MARKET))
+    group_of = {one.id: one.group for one in scenario.participants}
+    active = hops(scenario)
+    to_hub = {payer for payer, payees in active.items() if any(group_of[one] == "anchors" for one in payees)}
+    from_hub = {one for payer, payees in active.items() if group_of[payer] == "anchors" for one in payees}
+    spokes = {one for one in active if group_of[one] != "anchors"}
+
+    assert to_hub == set(active)
+    assert from_hub >= spokes
+
+
+def test_on_a_ring_three_neighbours_in_a_row_are_a_cycle() -> None:
+    out = hops(loaded(village(12, 1, profile=Profile.RING)))
+    people = sorted(out)
+
+    assert sum(map(len, out.values())) == 24
+    for first, second, third in zip(people, people[1:] + people[:1], people[2:] + people[:2], strict=True):
+        assert second in out[first]
+        assert third in out[second]
+        assert first in out[third]
+
+
+@pytest.mark.req("SIM-PROF-20")
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_village_of_a_hundred_meets_the_targets_of_realism(seed: int) -> None:
+    run = begun(Profile.VILLAGE, 100, seed)
+
+    events = run.apply(Tick(120)).events
+
+    for ticks in (60, 120):
+        found = figures(run, events, ticks)
+        assert 60 <= found.committed <= 80, (ticks, found)
+        assert 100 <= found.mean_amount <= CAP, (ticks, found)
+        assert found.largest_amount <= CAP, (ticks, found)
+        assert 10 <= found.between_households <= 20, (ticks, found)
+        assert 2 <= found.clearings_in_60 <= 5, (ticks, found)
+
+
+@pytest.mark.long
+@pytest.mark.req("SIM-PROF-20")
+@pytest.mark.parametrize("intensity", [50, 60, 70])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_village_stays_lifelike_for_three_minutes_at_lower_intensities_too(seed: int, intensity: int) -> None:
+    run = begun(Profile.VILLAGE, 100, seed)
+    run.apply(SetIntensity(intensity))
+
+    found = figures(run, run.apply(Tick(180)).events, 180)
+
+    assert 60 <= found.committed <= 80, found
+    assert 100 <= found.mean_amount <= CAP, found
+    assert 10 <= found.between_households <= 20, found
+    assert 2 <= found.clearings_in_60 <= 5, found
+
+
+@pytest.mark.parametrize("profile", Profile)
+def test_every_kind_of_network_pays_clears_and_keeps_its_laws(profile: Profile) -> None:
+    run = begun(profile, 60, 3)
+
+    events = run.apply(Tick(55)).events
+
+    cleared = [one for one in events if isinstance(one, ClearingDone)]
+    assert {one.tick_index for one in cleared} == {25, 50}
+    assert {one.equivalent for one in events if isinstance(one, TxUpdated)} == set(LAYOUTS[profile].equivalents)
+    assert list(run.broken()) == []
+
+
+def test_the_default_cap_plans_small_payments_instead_of_none() -> None:
+    run = begun(Profile.VILLAGE, 100, 1, amount_cap=3 * ATOMS)
+
+    events = run.apply(Tick(20)).events
+
+    assert list(run.silenced()) == []
+    assert sum(isinstance(one, TxUpdated) for one in events) >= 100
+
+
+def test_on_a_ring_of_twelve_clearing_frees_debts_and_moves_nobody() -> None:
+    run = begun(Profile.RING, 12, 1, clearing_enabled=False)
+    run.apply(Tick(30))
+    book = run.network.desks["UNIT"].book
+    owed, standing = book.total, positions(run)
+
+    done = [one for one in run.apply(Clear()).events if isinstance(one, ClearingDone)]
+
+    freed = owed - book.total
+    assert [one.debt_reduction for one in done] == [text(freed)]
+    assert freed * 3 >= owed
+    assert positions(run) == standing
+
+
+def test_on_a_ring_of_twelve_more_is_paid_with_clearing_than_without() -> None:
+    def paid(clearing: bool) -> int:
+        run = begun(Profile.RING, 12, 1, clearing_enabled=clearing)
+        return sum(isinstance(one, TxUpdated) for one in run.apply(Tick(120)).events)
+
+    assert paid(clearing=True) * 2 >= paid(clearing=False) * 3
