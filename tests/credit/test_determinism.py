@@ -1,0 +1,287 @@
+"""The same inputs give the same run: order in the file, hash seeds, pauses, checkpoints and forks change nothing."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import pytest
+
+from pendula.credit.engine import Run
+from pendula.credit.events import Clear, Configure, Pause, Pay, Restart, Resume, SetIntensity, Tick, TxFailed, TxUpdated
+from pendula.credit.running import Headless, chosen_seed, made, simulate
+from pendula.credit.settings import Settings, changed
+from pendula.credit.village import village
+from pendula.documents import Document, from_value
+from pendula.kernel.canonical import Json, decode, encode
+from pendula.kernel.errors import InputRefused
+from tests.credit.conftest import headless, network
+
+Public = Callable[[str], Document]
+CAP = {"amount_cap": "500"}
+CODE = "UNIT"
+FIXTURES = ("minimal", "clearing-demo-10", "greenfield-village-100-realistic-v2", "trust-drift-decay-minimal")
+
+
+def small_village(seed: int = 3) -> dict[str, Any]:
+    return dict(village(30, seed))
+
+
+def run_of(scenario: dict[str, Any], **settings: str) -> Headless:
+    return Headless(made(from_value(scenario), seed=7, settings=changed(Settings(), CAP | settings)))
+
+
+def digests_of(scenario: dict[str, Any], ticks: int = 30, **settings: str) -> dict[str, str]:
+    run = run_of(scenario, **settings)
+    run.step(ticks)
+    return run.run.digests()
+
+
+@pytest.mark.req("SIM-DET-1")
+@pytest.mark.req("SIM-DET-2")
+@pytest.mark.req("SIM-TEST-6")
+def test_two_runs_of_one_seed_tell_the_same_events() -> None:
+    def events() -> list[bytes]:
+        run = run_of(small_village())
+        found: list[bytes] = []
+        run.step(30, lambda told: found.extend(map(encode, told)))
+        return found
+
+    first = events()
+
+    assert len(first) > 100
+    assert first == events()
+
+
+@pytest.mark.req("SIM-DET-8")
+@pytest.mark.req("SIM-TEST-20")
+@pytest.mark.parametrize("shuffle", range(3))
+def test_order_in_the_file_changes_nothing(shuffle: int) -> None:
+    expected = digests_of(small_village())
+    scenario = small_village()
+    for name in ("participants", "trustlines", "groups", "behaviorProfiles"):
+        rows = list(scenario[name])
+        Random(shuffle).shuffle(rows)
+        scenario[name] = rows
+    for profile in scenario["behaviorProfiles"]:
+        weights = profile["props"].get("recipient_group_weights")
+        if weights:
+            profile["props"]["recipient_group_weights"] = dict(reversed(weights.items()))
+
+    assert digests_of(scenario) == expected
+
+
+ELSEWHERE = """
+import json
+from pendula.credit import Settings, changed, simulate
+from pendula.credit.village import village
+from pendula.documents import from_value
+settings = changed(Settings(), {"amount_cap": "500", "clearing_policy": "adaptive", "adaptive_window_ticks": "5"})
+print(json.dumps(simulate(from_value(village(30, 3)), seed=7, ticks=30, settings=settings).digests))
+"""
+
+
+@pytest.mark.req("SIM-DET-8")
+@pytest.mark.req("SIM-TEST-20")
+@pytest.mark.parametrize("seed", ["1", "4242"])
+def test_hash_seeds_change_nothing(seed: str) -> None:
+    expected = digests_of(small_village(), clearing_policy="adaptive", adaptive_window_ticks="5")
+
+    environment = {**os.environ, "PYTHONHASHSEED": seed}
+    found = subprocess.run(
+        [sys.executable, "-c", ELSEWHERE], env=environment, capture_output=True, check=True, timeout=60
+    )
+
+    assert json.loads(found.stdout) == expected
+
+
+@pytest.mark.req("SIM-DET-9")
+@pytest.mark.req("SIM-TEST-8")
+@pytest.mark.parametrize("name", FIXTURES)
+def test_a_smaller_intensity_plans_a_prefix(name: str, public: Public) -> None:
+    plans = Headless(made(public(name), settings=changed(Settings(), CAP))).run.network.planner
+    budgets = [20 * percent // 100 for percent in (1, 5, 30, 50, 80)]
+    seen = 0
+
+    for tick in range(100):
+        whole = plans.plan(42, tick, 20)
+        seen += len(whole)
+        for budget in budgets:
+            found = plans.plan(42, tick, budget)
+            assert found == whole[: len(found)]
+            # A smaller budget also looks at fewer positions.
+            assert len(found) == min(budget, len(whole)) or len(found) < budget
+
+    assert seen > 0
+
+
+@pytest.mark.req("SIM-DET-10")
+@pytest.mark.req("SIM-DET-7")
+def test_another_intensity_in_one_tick_leaves_later_plans_alone() -> None:
+    """Limits far above what is paid: the ledger has no say in what is wanted."""
+    scenario = network(("a", "b", 10**9), ("b", "c", 10**9), ("c", "a", 10**9))
+
+    def wishes(percent: int) -> list[tuple[int | None, str, str, str]]:
+        run = headless(scenario, seed=9, intensity=100)
+        run.step(3)
+        run.do(SetIntensity(percent))
+        run.step(1)
+        run.do(SetIntensity(100))
+        told = run.do(Tick()).events
+        return [
+            (one.seq, one.sender, one.receiver, one.amount) for one in told if isinstance(one, TxUpdated | TxFailed)
+        ]
+
+    assert len(wishes(100)) == 20
+    assert wishes(100) == wishes(35) == wishes(0)
+
+
+@pytest.mark.req("SIM-TIME-7")
+@pytest.mark.req("SIM-RUN-6")
+def test_a_pause_leaves_no_trace() -> None:
+    expected = run_of(small_village())
+    expected.step(20)
+    paused = run_of(small_village())
+    paused.step(10)
+    paused.do(Pause())
+    assert paused.run.apply(Tick()).refusal is not None
+    assert (paused.run.tick, paused.run.sim_time_ms) == (10, 10_000)
+    paused.do(Resume())
+
+    paused.step(10)
+
+    assert paused.run.digests() == expected.run.digests()
+
+
+@pytest.mark.req("SIM-STO-8")
+@pytest.mark.parametrize("policy", ["static", "adaptive"])
+def test_a_restored_run_ends_with_the_same_digests(policy: str) -> None:
+    settings = {"clearing_policy": policy, "clearing_every_n_ticks": "4", "adaptive_window_ticks": "5"}
+    whole = run_of(small_village(), **settings)
+    whole.step(40)
+    for at in (0, 1, 13, 39):
+        run = run_of(small_village(), **settings)
+        run.step(at)
+
+        restored = Run.from_state(run.plan.json, run.run.state())
+        assert restored.state() == run.run.state()
+        restored.apply(Tick(40 - at)) if at < 40 else None
+
+        assert restored.digests() == whole.run.digests(), at
+        assert restored.state() == whole.run.state(), at
+
+
+@pytest.mark.req("SIM-RUN-9")
+def test_a_restart_begins_the_same_run_again() -> None:
+    run = run_of(small_village())
+    run.step(20)
+    first = run.run.digests()
+    counters = encode(run.run.counters)
+
+    run.do(Restart())
+    assert (run.run.tick, run.run.counters.attempts_total) == (0, 0)
+    run.step(20)
+
+    assert run.run.digests() == first
+    assert encode(run.run.counters) == counters
+
+
+def test_a_fork_shares_the_past_and_not_the_future() -> None:
+    run = run_of(small_village(), clearing_every_n_ticks="0")
+    run.step(15)
+    other = Run.from_state(run.plan.json, run.run.state())
+
+    other.apply(Configure({"clearing_every_n_ticks": "5"}))
+    run.step(20)
+    other.apply(Tick(20))
+
+    assert other.digests() != run.run.digests()
+    assert other.network.desks[CODE].book.total < run.run.network.desks[CODE].book.total
+
+
+@pytest.mark.req("SIM-DET-3")
+def test_the_seed_comes_from_the_caller_then_the_scenario_then_the_settings() -> None:
+    with_seed = made(from_value(network(("a", "b", 1), seed=5))).scenario
+    without = made(from_value(network(("a", "b", 1)))).scenario
+    fixed = changed(Settings(), {"fixed_seed": "9"})
+
+    assert chosen_seed(3, with_seed, fixed) == (3, "request")
+    assert chosen_seed(None, with_seed, fixed) == (5, "scenario")
+    assert chosen_seed(None, without, fixed) == (9, "SIMULATOR_FIXED_SEED")
+    assert chosen_seed(None, without, Settings()) == (0, "default")
+    told = simulate(from_value(network(("a", "b", 1))), ticks=1).diagnostics
+    assert [one.code for one in told] == ["seed_not_given"]
+
+
+@pytest.mark.req("SIM-DET-11")
+@pytest.mark.req("SIM-CLR-10")
+def test_names_of_payments_and_clearings_depend_on_the_seed_and_not_on_the_run() -> None:
+    def names(seed: int, run_id: str) -> list[str]:
+        options: dict[str, Any] = {"settings": changed(Settings(), CAP | {"clearing_every_n_ticks": "2"})}
+        run = Headless(made(from_value(small_village()), seed=seed, run_id=run_id, **options))
+        found: list[str] = []
+        run.step(12, lambda told: found.extend(str(getattr(one, "tx_id", getattr(one, "plan_id", ""))) for one in told))
+        return [name for name in found if name]
+
+    assert any(name.startswith("plan_") for name in names(7, "one"))
+    assert names(7, "one") == names(7, "two")
+    assert names(7, "one") != names(8, "one")
+
+
+@pytest.mark.req("SIM-DET-12")
+def test_milliseconds_are_units_of_work() -> None:
+    """Two edges may be looked at: not enough to find a circle of three, on every machine."""
+    scenario = network(("B", "A", 10), ("C", "B", 10), ("A", "C", 10))
+
+    def cleared(units: str) -> int:
+        run = headless(scenario, clearing_time_budget_ms="1", work_units_per_ms=units, routing_max_hops="1")
+        for sender, receiver in (("A", "B"), ("B", "C"), ("C", "A")):
+            run.do(Pay(sender, receiver, "UAH", "1"))
+        answer: Any = run.do(Clear("UAH")).answer
+        return int(answer["cleared_cycles"])
+
+    assert cleared("2") == 0
+    assert cleared("1000") == 1
+
+
+@pytest.mark.req("SIM-RUN-14")
+def test_a_headless_run_is_named_after_its_scenario_and_seed() -> None:
+    first, second = (made(from_value(network(("a", "b", 1))), seed=seed).config.run_id for seed in (1, 2))
+
+    assert first.startswith("run_")
+    assert len(first) == 12
+    assert first != second
+
+
+def test_a_state_that_is_none_is_refused_before_anything_moves() -> None:
+    run = run_of(small_village())
+    run.step(5)
+    config, good = run.plan.json, run.run.state()
+
+    def spoiled(change: Callable[[Any], None]) -> bytes:
+        value: Json = decode(good)
+        change(value)
+        return encode(value)
+
+    def owe_too_much(state: Any) -> None:
+        line = state["lines"][CODE][0]
+        line[4] = line[2] + 1
+
+    changes: list[Callable[[Any], None]] = [
+        lambda state: state.update(tick=-1),
+        lambda state: state.update(state="asleep"),
+        lambda state: state["lines"].pop(CODE),
+        lambda state: state["lines"][CODE].append(state["lines"][CODE][0]),
+        lambda state: state["lines"][CODE][0].__setitem__(2, -5),
+        owe_too_much,
+        lambda state: state["plan_digest"].update(rest="zz"),
+        lambda state: state["settings"].update(routing_max_hops=0),
+        lambda state: state.update(unknown=1),
+    ]
+    for change in changes:
+        with pytest.raises(InputRefused):
+            Run.from_state(config, spoiled(change))
+    assert Run.from_state(config, good).state() == good
