@@ -7,7 +7,7 @@ from pendula.credit.money import InvalidAmount, atoms, text
 from pendula.credit.payments import Refused
 from pendula.credit.routing import Found
 from pendula.credit.settings import ClearingPolicy
-from pendula.credit.telling import route_views
+from pendula.credit.telling import route_views, routes_json
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Reason
 
@@ -55,7 +55,7 @@ def _payment(run: "Run", sender: str, receiver: str, code: str, amount: str) -> 
     found = desk.counter.find_routes(*ends, wanted)
     facts: dict[str, Json] = {"from": sender, "to": receiver, "equivalent": code, "amount": text(wanted)}
     if isinstance(found, Found) and found.amount == wanted:
-        routes: Json = [{"path": list(one.path), "amount": one.amount} for one in route_views(desk.book, found.routes)]
+        routes = routes_json(route_views(desk.book, found.routes))
         sentence = f"{sender} can pay {text(wanted)} to {receiver} over {len(found.routes)} routes."
         return Reason("payable", sentence, {**facts, "routes": routes})
     refused_: Refused = found if isinstance(found, Refused) else desk.counter.refusal(*ends, wanted, found)

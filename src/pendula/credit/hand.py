@@ -108,7 +108,7 @@ def _paid(run: "Run", command: Pay, desk: Desk, amount: int) -> tuple[tuple[Even
     run.counters.count(None)
     desk.expect(*ends, amount)
     made = ticking.updated(run, run.tick, None, tx_id, desk, ends, amount, found)
-    return (made,), {**answer, "status": "COMMITTED", "routes": msgspec.to_builtins(made.routes)}
+    return (made,), {**answer, "status": "COMMITTED", "routes": telling.routes_json(made.routes)}
 
 
 def settle(desk: Desk) -> None:

@@ -6,6 +6,7 @@ from pendula.credit.events import Edge, EdgePatch, LineView, NodePatch, RouteVie
 from pendula.credit.ledger import Book
 from pendula.credit.money import text
 from pendula.credit.routing import Route
+from pendula.kernel.canonical import Json
 
 
 def route_views(book: Book, routes: Iterable[Route]) -> tuple[RouteView, ...]:
@@ -57,3 +58,7 @@ def edge_patch(book: Book, h: int) -> EdgePatch:
 def line_view(book: Book, h: int) -> LineView:
     names = book.people.names
     return LineView(names[book.creditor[h]], names[book.debtor[h]], book.code, text(book.limit[h]))
+
+
+def routes_json(routes: Iterable[RouteView]) -> Json:
+    return [{"path": list(route.path), "amount": route.amount} for route in routes]

@@ -1,0 +1,319 @@
+"""Clearing: which circles, in which order, how much; and that nobody's position moves."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pendula.credit.clearing import find_and_clear
+from pendula.credit.events import Clear, ClearingDecision, ClearingDone, ClearingPlan, Event, Pay, Tick, TopologyChanged
+from pendula.credit.ledger import Book, People
+from pendula.credit.model import LineStatus, Participant, ParticipantType, Policy, Trustline
+from pendula.credit.money import text
+from pendula.credit.optimal import OptimalOutside
+from pendula.credit.running import Headless, made
+from pendula.credit.settings import Settings, changed
+from pendula.credit.village import Profile, village
+from pendula.documents import from_value
+from pendula.kernel.canonical import Json
+from pendula.kernel.engine import Outside
+from tests.credit.conftest import headless, network
+
+UNIT = 10**8
+MUCH = 10**9
+
+
+def owing(*debts: tuple[str, str, int], **policies: Policy) -> Book:
+    """A book in which (debtor, creditor, units) are owed; a policy by the two letters of a debt."""
+    names = sorted({end for debtor, creditor, _ in debts for end in (debtor, creditor)})
+    people = People(Participant(name, ParticipantType.PERSON) for name in names)
+    lines = [
+        Trustline("UAH", creditor, debtor, 1000 * UNIT, policies.get(debtor + creditor, Policy()))
+        for debtor, creditor, _ in debts
+    ]
+    book = Book("UAH", people, lines)
+    for debtor, creditor, amount in debts:
+        h = book.line(creditor, debtor)
+        assert h is not None
+        book.move(h, amount * UNIT)
+    return book
+
+
+def cleared(book: Book, depth: int = 6, most: int = 100) -> list[tuple[str, int]]:
+    names = book.people.names
+    found = find_and_clear(book, depth, most, MUCH)
+    return [("".join(names[node] for node in cycle.nodes), cycle.amount // UNIT) for cycle in found.cycles]
+
+
+@pytest.mark.req("SIM-CLR-1")
+@pytest.mark.req("SIM-CLR-7")
+def test_a_circle_of_four_needs_a_depth_of_four() -> None:
+    debts = (("A", "B", 5), ("B", "C", 6), ("C", "D", 7), ("D", "A", 8))
+
+    assert cleared(owing(*debts), depth=3) == []
+    assert cleared(owing(*debts), depth=4) == [("ABCD", 5)]
+
+
+@pytest.mark.req("SIM-CLR-6")
+def test_short_circles_come_first_then_large_ones_then_small_ids() -> None:
+    book = owing(
+        ("A", "B", 9), ("B", "C", 9), ("C", "D", 9), ("D", "A", 9),  # four, large
+        ("E", "F", 2), ("F", "G", 2), ("G", "E", 2),  # three, small
+        ("H", "I", 3), ("I", "J", 3), ("J", "H", 3),  # three, larger
+        ("K", "L", 2), ("L", "M", 2), ("M", "K", 2),  # three, small, later ids
+    )  # fmt: skip
+
+    assert cleared(book) == [("HIJ", 3), ("EFG", 2), ("KLM", 2), ("ABCD", 9)]
+
+
+@pytest.mark.req("SIM-CLR-5")
+def test_a_call_ends_after_so_many_cycles() -> None:
+    book = owing(("A", "B", 1), ("B", "C", 1), ("C", "A", 1), ("D", "E", 1), ("E", "F", 1), ("F", "D", 1))
+
+    found = find_and_clear(book, 6, 1, MUCH)
+
+    assert (len(found.cycles), found.stopped) == (1, "cycles")
+
+
+@pytest.mark.req("SIM-CLR-5")
+def test_a_call_ends_when_its_work_is_spent() -> None:
+    book = owing(("A", "B", 1), ("B", "C", 1), ("C", "A", 1))
+    before = list(book.owed)
+
+    found = find_and_clear(book, 6, 100, 2)
+
+    assert (found.cycles, found.stopped) == ((), "work")
+    assert book.owed == before
+
+
+@pytest.mark.req("SIM-CLR-4")
+def test_only_live_lines_that_allow_it_take_part() -> None:
+    debts = (("A", "B", 1), ("B", "C", 1), ("C", "A", 1))
+    assert cleared(owing(*debts)) == [("ABC", 1)]
+
+    assert cleared(owing(*debts, BC=Policy(auto_clearing=False))) == []
+    frozen = owing(*debts)
+    frozen.set_status([0], LineStatus.FROZEN)
+    assert cleared(frozen) == []
+    gone = owing(*debts)
+    gone.people.active[1] = False
+    gone.rewire()
+    assert cleared(gone) == []
+    held = owing(*debts)
+    held.reserve([(0, 1)])
+    assert cleared(held) == []
+
+
+@pytest.mark.req("SIM-CLR-4")
+@pytest.mark.parametrize("word", [False, 0, "0", "false", "no", "off", "Off"])
+def test_words_that_keep_a_line_out_of_clearing(word: Json) -> None:
+    scenario = network(("B", "A", 1), ("C", "B", 1), ("A", "C", 1))
+    scenario["trustlines"][0]["policy"] = {"auto_clearing": word}  # type: ignore[index]
+    run = headless(scenario, routing_max_hops="1")
+    for sender, receiver in (("A", "B"), ("B", "C"), ("C", "A")):
+        run.do(Pay(sender, receiver, "UAH", "1"))
+
+    answer: Any = run.do(Clear("UAH")).answer
+
+    assert answer["cleared_cycles"] == 0
+
+
+@pytest.mark.req("SIM-CLR-15")
+def test_a_dry_run_says_what_would_be_cleared_and_changes_nothing() -> None:
+    run = circle()
+    before = run.run.state()
+
+    tried: Any = run.do(Clear("UAH", dry_run=True)).answer
+    assert run.run.state() == before
+    done: Any = run.do(Clear("UAH")).answer
+
+    assert tried == done
+    assert done["total_cleared_amount"] == "1.00"
+
+
+graphs = st.lists(
+    st.tuples(st.integers(0, 12), st.integers(0, 12), st.integers(1, 9)).filter(lambda edge: edge[0] < edge[1]),
+    min_size=3,
+    max_size=50,
+    unique_by=lambda edge: edge[:2],
+)
+
+
+@pytest.mark.req("SIM-TEST-21")
+@pytest.mark.req("SIM-CLR-3")
+@given(graphs, st.integers(3, 6), st.integers(0, 2**60))
+def test_clearing_moves_no_position(edges: list[tuple[int, int, int]], depth: int, turns: int) -> None:
+    """Each pair owes in one direction, which way is told by a bit."""
+    debts = [
+        (chr(65 + (one, other)[turns >> at & 1]), chr(65 + (other, one)[turns >> at & 1]), amount)
+        for at, (one, other, amount) in enumerate(edges)
+    ]
+    book = owing(*debts)
+    before, total = [book.position(node) for node in range(len(book.people))], book.total
+
+    found = find_and_clear(book, depth, 1000, MUCH)
+
+    assert [book.position(node) for node in range(len(book.people))] == before
+    assert total - book.total == found.reduction
+    assert list(book.broken()) == []
+    assert find_and_clear(book, depth, 1000, MUCH).cycles == (), "nothing is left to find"
+    lengths = [len(cycle.hops) for cycle in found.cycles]
+    assert lengths == sorted(lengths)
+
+
+def circle(outside: Outside | None = None, **settings: str) -> Headless:
+    """A owes B, B owes C, C owes A."""
+    options = changed(Settings(), {"routing_max_hops": "1", **settings})
+    scenario = network(("B", "A", 2), ("C", "B", 2), ("A", "C", 2), settings={"trust_drift": {"enabled": True}})
+    run = Headless(made(from_value(scenario), seed=1, intensity=0, settings=options))
+    if outside is not None:
+        run.ask(outside)
+    for sender, receiver, amount in (("A", "B", "1"), ("B", "C", "2"), ("C", "A", "2")):
+        run.do(Pay(sender, receiver, "UAH", amount))
+    return run
+
+
+def told(run: Headless, ticks: int) -> list[Event]:
+    found: list[Event] = []
+    run.step(ticks, found.extend)
+    return found
+
+
+@pytest.mark.req("SIM-CLR-13")
+@pytest.mark.req("SIM-ACT-5")
+def test_static_clearing_comes_every_so_many_ticks_but_not_at_the_first() -> None:
+    def ticks(**settings: str) -> list[int]:
+        run = circle(None, **settings)
+        found = []
+        for _ in range(80):
+            for sender, receiver in (("A", "B"), ("B", "C"), ("C", "A")):
+                run.run.apply(Pay(sender, receiver, "UAH", "0.01"))
+            found += [one.tick_index for one in run.do(Tick()).events if isinstance(one, ClearingDone)]
+        return found
+
+    assert ticks() == [25, 50, 75]
+    assert ticks(clearing_every_n_ticks="0") == []
+    assert ticks(clearing_enabled="false") == []
+
+
+@pytest.mark.req("SIM-CLR-9")
+def test_a_clearing_is_announced_done_and_named_alike() -> None:
+    run = circle(clearing_every_n_ticks="1")
+
+    events = [one for one in told(run, 2) if isinstance(one, ClearingPlan | ClearingDone)]
+
+    plan, done = events
+    assert isinstance(plan, ClearingPlan)
+    assert isinstance(done, ClearingDone)
+    assert plan.plan_id == done.plan_id
+    assert {(edge.source, edge.target) for edge in done.cycle_edges} == {("A", "B"), ("B", "C"), ("C", "A")}
+    assert (done.cleared_cycles, done.cleared_amount, done.debt_reduction) == (1, "1.00", "3.00")
+
+
+@pytest.mark.req("SIM-CLR-9")
+def test_the_announcement_can_be_switched_off() -> None:
+    events = told(circle(clearing_every_n_ticks="1", emit_clearing_plan="0"), 2)
+
+    assert [type(one) for one in events if isinstance(one, ClearingPlan | ClearingDone)] == [ClearingDone]
+
+
+@pytest.mark.req("SIM-CLR-20")
+@pytest.mark.req("SIM-CLR-23")
+@pytest.mark.req("SIM-CLR-24")
+def test_trust_grows_along_what_was_cleared_and_says_so() -> None:
+    run = circle(clearing_every_n_ticks="1")
+
+    changes = [one for one in told(run, 2) if isinstance(one, TopologyChanged) and one.reason == "trust_drift_growth"]
+
+    (change,) = changes
+    assert isinstance(change.payload.edge_patch, tuple)
+    assert {(one.source, one.target): one.trust_limit for one in change.payload.edge_patch} == {
+        ("A", "C"): "2.10",
+        ("B", "A"): "2.10",
+        ("C", "B"): "2.10",
+    }
+
+
+@pytest.mark.req("SIM-ADP-1")
+@pytest.mark.req("SIM-ADP-18")
+def test_every_tick_has_a_decision_for_each_equivalent_under_the_adaptive_policy_only() -> None:
+    adaptive = [one for one in told(circle(clearing_policy="adaptive"), 5) if isinstance(one, ClearingDecision)]
+    static = [one for one in told(circle(), 5) if isinstance(one, ClearingDecision)]
+
+    assert [one.tick_index for one in adaptive] == [0, 1, 2, 3, 4]
+    assert static == []
+
+
+@pytest.mark.req("SIM-ADP-19")
+@pytest.mark.req("SIM-TEST-19")
+def test_adaptive_clearing_keeps_up_with_static_clearing() -> None:
+    """The protocol of the comparison, at a size that a test can afford; `pendula credit compare` prints the figures."""
+
+    def medians(policy: str) -> tuple[float, float]:
+        committed, starved = [], []
+        for seed in range(1, 6):
+            options = changed(Settings(), {"amount_cap": "500", "clearing_policy": policy})
+            run = Headless(made(from_value(village(20, seed, profile=Profile.VILLAGE)), seed=seed, settings=options))
+            run.step(30)
+            start = run.run.counters.attempts_total, run.run.counters.committed_total
+            events = told(run, 40)
+            attempts = run.run.counters.attempts_total - start[0]
+            refused = [
+                one for one in events if getattr(getattr(one, "error", None), "code", "") == "ROUTING_NO_CAPACITY"
+            ]
+            assert run.run.counters.errors_total == 0
+            committed.append((run.run.counters.committed_total - start[1]) / attempts)
+            starved.append(len(refused) / attempts)
+        return sorted(committed)[2], sorted(starved)[2]
+
+    static, adaptive = medians("static"), medians("adaptive")
+
+    assert adaptive[0] >= static[0] - 0.02
+    assert adaptive[1] <= static[1] + 0.02
+
+
+class Liar:
+    """A solver that says what cannot be."""
+
+    def __init__(self, answer: Json) -> None:
+        self.answer = answer
+
+    def ask(self, name: str, question: Json) -> Json:
+        return self.answer
+
+
+@pytest.mark.req("SIM-CLR-14")
+def test_the_best_circulation_clears_at_once() -> None:
+    run = circle(OptimalOutside(), clearing_mode="optimal")
+
+    done = run.do(Clear("UAH"))
+
+    answer: Any = done.answer
+    assert answer["total_cleared_amount"] == "1.00"
+    assert text(run.run.network.desks["UAH"].book.total) == "2.00"
+
+
+@pytest.mark.req("SIM-CLR-14")
+@pytest.mark.req("SIM-CLR-11")
+@pytest.mark.parametrize(
+    "answer", [None, {}, {"flows": ["1"]}, {"flows": ["100000000"] * 2 + ["0"]}, {"flows": ["0"] * 3}]
+)
+def test_a_solver_that_is_wrong_clears_nothing(answer: Json) -> None:
+    run = circle(Liar(answer), clearing_mode="optimal")
+    before = text(run.run.network.desks["UAH"].book.total)
+
+    done: Any = run.do(Clear("UAH")).answer
+
+    assert done["cleared_cycles"] == 0
+    assert text(run.run.network.desks["UAH"].book.total) == before
+
+
+@pytest.mark.req("SIM-CLR-14")
+def test_every_clearing_can_be_compared_with_the_optimum() -> None:
+    run = circle(OptimalOutside(), clearing_yardstick="on", clearing_every_n_ticks="1")
+
+    run.step(2)
+
+    (row,) = run.result().clearing
+    assert (row.debt_reduction, row.optimum) == ("3.00", "3.00")

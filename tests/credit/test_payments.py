@@ -1,0 +1,363 @@
+"""Payments: what a hop can carry, which way value takes, all or nothing, and why something was refused."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pendula.credit.events import CloseLine, Freeze, OpenLine, Pay, SetLimit, TxUpdated
+from pendula.credit.ledger import Book, People
+from pendula.credit.model import Participant, ParticipantType, Policy, Trustline
+from pendula.credit.money import atoms, text
+from pendula.credit.payments import Counter, Drifted, Refused
+from pendula.credit.routing import Found, Route, Work, WorkSpent, greedy_routes, shortest
+from pendula.credit.running import Headless
+from pendula.credit.settings import Settings
+from tests.credit.conftest import headless, network
+
+UNIT = 10**8
+
+
+def book(*lines: tuple[str, str, int], **policies: Policy) -> Book:
+    """Lines (creditor, debtor, limit in units); a policy by the two letters of its line."""
+    names = sorted({end for creditor, debtor, _ in lines for end in (creditor, debtor)})
+    people = People(Participant(name, ParticipantType.PERSON) for name in names)
+    rows = [
+        Trustline("UAH", creditor, debtor, limit * UNIT, policies.get(creditor + debtor, Policy()))
+        for creditor, debtor, limit in lines
+    ]
+    return Book("UAH", people, rows)
+
+
+def pay(run: Headless, sender: str, receiver: str, amount: str, key: str | None = None) -> Any:
+    return run.run.apply(Pay(sender, receiver, "UAH", amount, key))
+
+
+def routes(run: Headless, sender: str, receiver: str, amount: str) -> list[tuple[str, str]]:
+    answer = pay(run, sender, receiver, amount).answer
+    return [("".join(route["path"]), route["amount"]) for route in answer["routes"]]
+
+
+def code_of(run: Headless, sender: str, receiver: str, amount: str) -> str | None:
+    answer = pay(run, sender, receiver, amount).answer
+    return answer["error"]["code"] if answer["status"] == "ABORTED" else None
+
+
+def debts(run: Headless) -> dict[str, str]:
+    rows = run.run.network.desks["UAH"].book.debt_rows()
+    return {debtor + creditor: text(owed) for debtor, creditor, owed in rows}
+
+
+@pytest.mark.req("SIM-PAY-5")
+def test_capacity_is_limit_less_debt_plus_claim_less_what_is_held() -> None:
+    ledger = book(("B", "A", 100))
+    ledger.move(0, 30 * UNIT)
+    assert ledger.reserve([(0, 20 * UNIT)]) is None
+
+    assert ledger.room[0] == 50 * UNIT
+
+
+@pytest.mark.req("SIM-PAY-5")
+def test_a_line_of_nothing_is_enough_to_pay_back() -> None:
+    run = headless(network(("B", "A", 0), ("A", "B", 25)))
+    pay(run, "B", "A", "25")
+
+    assert code_of(run, "A", "B", "25.01") == "ROUTING_NO_CAPACITY"
+    assert code_of(run, "A", "B", "25") is None
+    assert debts(run) == {}
+
+
+@pytest.mark.req("SIM-PAY-7")
+def test_a_payment_needs_the_trust_of_the_next_one_on_its_way() -> None:
+    run = headless(network(("B", "A", 10), ("C", "B", 10)))
+
+    assert routes(run, "A", "C", "4") == [("ABC", "4.00")]
+    assert debts(run) == {"AB": "4.00", "BC": "4.00"}
+    assert code_of(run, "C", "A", "5") == "ROUTING_NO_ROUTE", "trust goes one way only, and what is owed is 4"
+
+
+@pytest.mark.req("SIM-PAY-8")
+def test_of_two_short_ways_the_smaller_ids_win() -> None:
+    lines = [("Y", "S", 10), ("X", "S", 10), ("R", "Y", 10), ("R", "X", 10)]
+    run = headless(network(*lines))
+
+    assert routes(run, "S", "R", "10") == [("SXR", "10.00")]
+
+
+@pytest.mark.req("SIM-PAY-8")
+def test_a_way_has_at_most_so_many_hops() -> None:
+    chain = [(chr(ord("A") + n + 1), chr(ord("A") + n), 10) for n in range(7)]
+
+    assert code_of(headless(network(*chain)), "A", "G", "1") is None
+    assert code_of(headless(network(*chain)), "A", "H", "1") == "ROUTING_NO_ROUTE"
+
+
+@pytest.mark.req("SIM-PAY-9")
+def test_a_line_that_does_not_mediate_ends_every_way() -> None:
+    lines = network(("B", "A", 100), ("C", "B", 100))
+    lines["trustlines"][0]["policy"] = {"can_be_intermediate": False}  # type: ignore[index]
+    run = headless(lines)
+
+    assert code_of(run, "A", "C", "1") == "ROUTING_NO_CAPACITY"
+    assert code_of(run, "A", "B", "1") is None
+
+
+@pytest.mark.req("SIM-PAY-9")
+def test_participants_can_be_kept_out_of_the_middle() -> None:
+    ledger = book(("B", "A", 10), ("C", "B", 10), ("D", "C", 10), DC=Policy(blocked=("B",)))
+    open_ledger = book(("B", "A", 10), ("C", "B", 10), ("D", "C", 10), DC=Policy(blocked=("A", "D")))
+
+    assert shortest(ledger, 0, 3, 6, Work(1000)) is None
+    assert shortest(ledger, 1, 3, 6, Work(1000)) is not None, "at an end it is no intermediate"
+    assert shortest(open_ledger, 0, 3, 6, Work(1000)) is not None
+
+
+THREE_WAYS = (("X", "S", 40), ("R", "X", 40), ("Y", "S", 35), ("R", "Y", 35), ("Z", "S", 30), ("R", "Z", 30))
+
+
+@pytest.mark.req("SIM-PAY-10")
+def test_an_amount_is_spread_over_several_ways() -> None:
+    run = headless(network(*THREE_WAYS))
+    assert routes(run, "S", "R", "100") == [("SXR", "40.00"), ("SYR", "35.00"), ("SZR", "25.00")]
+
+    assert code_of(headless(network(*THREE_WAYS)), "S", "R", "106") == "ROUTING_NO_CAPACITY"
+    two = headless(network(*THREE_WAYS), routing_max_paths="2")
+    refused = pay(two, "S", "R", "80").answer["error"]
+    assert refused["code"] == "ROUTING_NO_CAPACITY"
+    assert refused["details"]["limited_by"] == "max_paths"
+
+
+@pytest.mark.req("SIM-PAY-12")
+def test_refusals_tell_a_full_line_from_a_missing_one() -> None:
+    run = headless(network(("B", "A", 10), ("D", "C", 1)))
+    pay(run, "A", "B", "10")
+
+    full = pay(run, "A", "B", "1").answer["error"]
+    assert full["code"] == "ROUTING_NO_CAPACITY"
+    assert full["details"]["bottleneck"] == {
+        "from": "A",
+        "to": "B",
+        "limit": "10.00",
+        "owed": "10.00",
+        "available": "0.00",
+        "mediates": True,
+    }
+    assert code_of(run, "A", "D", "1") == "ROUTING_NO_ROUTE"
+
+
+@pytest.mark.req("SIM-PAY-13")
+def test_a_search_that_takes_too_long_is_a_timeout() -> None:
+    run = headless(network(*THREE_WAYS), routing_timeout_ms="1", work_units_per_ms="1")
+
+    assert code_of(run, "S", "R", "1") == "PAYMENT_TIMEOUT"
+    counters = run.run.counters
+    assert (counters.errors_total, counters.timeouts_total, counters.rejected_total) == (1, 1, 0)
+    assert debts(run) == {}
+
+
+@pytest.mark.req("SIM-PAY-14")
+def test_routes_that_share_a_hop_are_held_together_or_not_at_all() -> None:
+    ledger = book(("X", "A", 100), ("R", "X", 50))
+    before = (list(ledger.room), list(ledger.owed))
+    hops = {(ledger.debtor[h], ledger.creditor[h]): h for h in range(2)}
+    way = (hops[0, 2], hops[2, 1])
+
+    refused = Counter(ledger, Settings()).carry_out((Route(way, 30 * UNIT), Route(way, 25 * UNIT)), 0, 1, 55 * UNIT)
+
+    assert isinstance(refused, Refused)
+    assert (list(ledger.room), list(ledger.owed)) == before
+    assert ledger.reserved == {}
+
+
+@pytest.mark.req("SIM-PAY-16")
+def test_a_payment_that_moves_other_positions_is_taken_back() -> None:
+    ledger = book(("B", "A", 100), ("C", "B", 100))
+    way = tuple(sorted((0, 1), key=lambda h: ledger.debtor[h]))
+
+    # The routes end at C, but the payment is said to be for B.
+    drifted = Counter(ledger, Settings()).carry_out((Route(way, UNIT),), 0, 1, UNIT)
+
+    assert isinstance(drifted, Drifted)
+    assert ledger.total == 0
+    assert list(ledger.broken()) == []
+
+
+@pytest.mark.req("SIM-PAY-17")
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        (Pay("A", "B", "UAH", "0"), "INVALID_INPUT"),
+        (Pay("A", "B", "UAH", "-1"), "INVALID_INPUT"),
+        (Pay("A", "B", "UAH", "1e13"), "INVALID_INPUT"),
+        (Pay("A", "B", "UAH", "0.000000001"), "INVALID_INPUT"),
+        (Pay("A", "B", "UAH", "nan"), "INVALID_INPUT"),
+        (Pay("A", "A", "UAH", "1"), "INVALID_INPUT"),
+        (Pay("A", "B", "EUR", "1"), "EQUIVALENT_NOT_FOUND"),
+        (Pay("A", "Q", "UAH", "1"), "PARTICIPANT_NOT_FOUND"),
+    ],
+)
+def test_payments_that_make_no_sense_are_refused_and_leave_no_trace(command: Pay, code: str) -> None:
+    run = headless(network(("B", "A", 10)))
+    before = run.run.state()
+
+    outcome = run.run.apply(command)
+
+    assert outcome.refusal is not None
+    assert outcome.refusal.code == code
+    assert run.run.state() == before
+
+
+@pytest.mark.req("SIM-PAY-18")
+def test_a_key_is_used_once() -> None:
+    run = headless(network(("B", "A", 10)))
+    first = pay(run, "A", "B", "4", "k:1")
+
+    again = pay(run, "A", "B", "4.00", "k:1")
+    other = pay(run, "A", "B", "5", "k:1")
+
+    assert again.answer == first.answer
+    assert again.events == ()
+    assert other.refusal.code == "CONFLICT"
+    assert debts(run) == {"AB": "4.00"}
+
+
+@pytest.mark.req("SIM-PAY-19")
+@pytest.mark.req("SIM-EVT-4")
+def test_the_result_of_a_payment() -> None:
+    run = headless(network(("B", "A", 10), ("C", "B", 10)))
+
+    done = pay(run, "A", "C", "4")
+
+    assert set(done.answer) == {"tx_id", "status", "from", "to", "equivalent", "amount", "routes"}
+    assert done.answer["routes"] == [{"path": ["A", "B", "C"], "amount": "4.00"}]
+    (event,) = done.events
+    assert isinstance(event, TxUpdated)
+    assert [(edge.source, edge.target) for edge in event.edges] == [("A", "B"), ("B", "C")]
+
+
+@pytest.mark.req("SIM-PAY-6")
+def test_who_is_not_active_neither_sends_nor_receives_nor_mediates() -> None:
+    run = headless(network(("B", "A", 10), ("C", "B", 10), ("A", "C", 10)))
+    run.do(Freeze("B", lines=False))
+
+    assert code_of(run, "A", "B", "1") == "ROUTING_NO_ROUTE"
+    assert code_of(run, "B", "C", "1") == "ROUTING_NO_ROUTE"
+    assert code_of(run, "A", "C", "1") == "ROUTING_NO_ROUTE"
+    assert code_of(run, "C", "A", "1") is None
+
+
+@pytest.mark.req("SIM-ACT-7")
+def test_lines_are_opened_changed_and_closed_by_hand() -> None:
+    run = headless(network(("B", "A", 10)))
+    run.do(SetLimit("B", "A", "UAH", "3"))
+    assert code_of(run, "A", "B", "3.01") == "ROUTING_NO_CAPACITY"
+    run.do(OpenLine("A", "B", "UAH", "7"))
+    assert code_of(run, "B", "A", "7") is None
+
+    assert run.run.apply(CloseLine("A", "B", "UAH")).refusal is not None, "there is a debt"
+    assert run.run.apply(SetLimit("A", "B", "UAH", "6.99")).refusal is not None, "the debt is 7"
+    pay(run, "A", "B", "7")
+    run.do(CloseLine("A", "B", "UAH"))
+    assert code_of(run, "B", "A", "1") == "ROUTING_NO_ROUTE"
+    run.do(OpenLine("A", "B", "UAH", "1"))
+    assert code_of(run, "B", "A", "1") is None
+    assert run.run.apply(OpenLine("A", "B", "UAH", "1")).refusal is not None, "a pair has one line each way"
+
+
+@pytest.mark.req("SIM-PAY-2")
+def test_amounts_are_plain_decimals_and_exact() -> None:
+    assert atoms("12345678901.12345678") == 1234567890112345678
+    assert text(atoms("12345678901.12345678")) == "12345678901.12345678"
+    assert text(atoms("1E+2")) == "100.00"
+    assert text(atoms("0.1")) == "0.10"
+    assert text(-atoms("0.001")) == "-0.001"
+
+
+@pytest.mark.req("SIM-PAY-22")
+def test_a_run_says_whether_a_payment_would_find_its_way() -> None:
+    run = headless(network(("B", "A", 10)))
+    before = run.run.state()
+
+    assert run.run.why({"from": "A", "to": "B", "equivalent": "UAH", "amount": "10"}).code == "payable"
+    refused = run.run.why({"from": "A", "to": "B", "equivalent": "UAH", "amount": "11"})
+
+    assert refused.code == "ROUTING_NO_CAPACITY"
+    assert refused.because[0].code == "bottleneck"
+    assert run.run.state() == before
+
+
+networks = st.lists(
+    st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(0, 4)).filter(lambda line: line[0] != line[1]),
+    min_size=1,
+    max_size=20,
+    unique_by=lambda line: line[:2],
+)
+wishes = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(1, 600)), max_size=25)
+
+
+@pytest.mark.req("SIM-TEST-22")
+@pytest.mark.req("SIM-PAY-3")
+@pytest.mark.req("SIM-PAY-4")
+@given(networks, wishes, st.sampled_from(["greedy", "exact"]))
+def test_payments_keep_every_law_of_the_ledger(
+    lines: list[tuple[int, int, int]], payments: list[tuple[int, int, int]], mode: str
+) -> None:
+    everybody = [("p0", f"p{n}", 0) for n in range(1, 6) if not any(line[:2] == (0, n) for line in lines)]
+    run = headless(
+        network(*((f"p{one}", f"p{other}", limit) for one, other, limit in lines), *everybody), routing_mode=mode
+    )
+    ledger = run.run.network.desks["UAH"].book
+
+    for sender, receiver, cents in payments:
+        if sender == receiver:
+            continue
+        before = [ledger.position(node) for node in range(len(ledger.people))]
+        key = f"{sender}-{receiver}-{cents}-{run.run.by_hand}"
+        done = pay(run, f"p{sender}", f"p{receiver}", f"{cents / 100:.2f}", key)
+        again = pay(run, f"p{sender}", f"p{receiver}", f"{cents / 100:.2f}", key)
+        after = [ledger.position(node) for node in range(len(ledger.people))]
+
+        moved = cents * 10**6 if done.answer["status"] == "COMMITTED" else 0
+        expected = [was - moved * (node == sender) + moved * (node == receiver) for node, was in enumerate(before)]
+        assert after == expected
+        assert again.answer == done.answer
+        assert list(ledger.broken()) == []
+        assert sum(after) == 0
+        assert ledger.reserved == {}
+
+
+@pytest.mark.req("SIM-PAY-20")
+@pytest.mark.parametrize("step", range(1, 12))
+def test_a_search_that_breaks_off_anywhere_leaves_nothing_behind(step: int) -> None:
+    ledger = book(*THREE_WAYS)
+    before = (list(ledger.room), list(ledger.owed), dict(ledger.reserved))
+
+    class Cut(Work):
+        looks = 0
+
+        def spend(self, units: int) -> None:
+            Cut.looks += 1
+            if Cut.looks == step:
+                raise WorkSpent
+            super().spend(units)
+
+    names = ledger.people.index
+    try:
+        found = greedy_routes(ledger, names["S"], names["R"], 100 * UNIT, 6, 3, Cut(10**6))
+        assert isinstance(found, Found)
+    except WorkSpent:
+        pass
+
+    assert (list(ledger.room), list(ledger.owed), dict(ledger.reserved)) == before
+
+
+@pytest.mark.req("SIM-PAY-11")
+def test_exact_routing_finds_what_greedy_routing_misses() -> None:
+    """Greedy takes the short way through the middle and blocks both long ones."""
+    lines = [("A", "S", 1), ("B", "A", 1), ("R", "B", 1), ("B", "S", 1), ("R", "A", 1)]
+    wide = [("A", "S", 1), ("B", "A", 1), ("R", "B", 1), ("C", "S", 1), ("B", "C", 1), ("D", "A", 1), ("R", "D", 1)]
+
+    assert code_of(headless(network(*lines)), "S", "R", "2") is None
+    assert code_of(headless(network(*wide)), "S", "R", "2") == "ROUTING_NO_CAPACITY"
+    assert code_of(headless(network(*wide), routing_mode="exact"), "S", "R", "2") is None
