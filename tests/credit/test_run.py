@@ -1,0 +1,484 @@
+"""The life of a run: clocks, states, counters, guardrails, events of the timeline, what is measured."""
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from pendula.credit.counters import Counters, too_many, too_many_failed_ticks
+from pendula.credit.engine import Run
+from pendula.credit.events import (
+    AuditDrift,
+    ClearingDone,
+    ClearingPlan,
+    Commands,
+    Event,
+    Freeze,
+    Note,
+    Pause,
+    Pay,
+    Restart,
+    Resume,
+    RunStatus,
+    SetIntensity,
+    Stop,
+    Tick,
+    Ticked,
+    TopologyChanged,
+    TxFailed,
+    TxUpdated,
+)
+from pendula.credit.model import Code
+from pendula.credit.money import text
+from pendula.credit.running import Headless, made
+from pendula.credit.settings import Settings, changed
+from pendula.credit.village import village
+from pendula.documents import Document, from_value
+from pendula.kernel.canonical import Json
+from tests.credit.conftest import headless, network
+
+Public = Callable[[str], Document]
+
+
+def told(run: Headless, ticks: int = 1) -> list[Event]:
+    found: list[Event] = []
+    run.step(ticks, found.extend)
+    return found
+
+
+def notes(events: list[Event]) -> list[dict[str, Any]]:
+    return [dict(one.scenario) for one in events if isinstance(one, Note)]
+
+
+@pytest.mark.req("SIM-TIME-1")
+@pytest.mark.req("SIM-TIME-2")
+@pytest.mark.req("SIM-TIME-3")
+@pytest.mark.req("SIM-TIME-4")
+@pytest.mark.parametrize(("base", "ticks", "expected"), [("1000", 184, 184_000), ("250", 4, 1000), ("1000", 3, 3000)])
+def test_virtual_time_is_the_number_of_ticks_times_their_length(base: str, ticks: int, expected: int) -> None:
+    run = headless(network(("a", "b", 1)), tick_ms_base=base)
+
+    events = told(run, ticks)
+
+    assert run.run.sim_time_ms == expected
+    first, last = events[0], events[-1]
+    assert isinstance(first, Ticked)
+    assert isinstance(last, Ticked)
+    assert (first.tick_index, first.sim_time_ms) == (0, 0)
+    assert last.tick_index == ticks - 1
+
+
+@pytest.mark.req("SIM-TIME-6")
+@pytest.mark.req("SIM-INT-3")
+def test_an_intensity_of_nothing_lets_time_pass_without_payments() -> None:
+    run = headless(network(("a", "b", 10)), intensity=0)
+
+    events = told(run, 10)
+
+    assert run.run.sim_time_ms == 10_000
+    assert {type(one) for one in events} == {Ticked}
+    assert run.run.state_word == "running"
+
+
+STATES: list[tuple[list[Commands], Commands, str]] = [
+    ([], Pause(), "paused"),
+    ([Pause()], Resume(), "running"),
+    ([], Stop(), "stopped"),
+    ([Pause()], Stop(), "stopped"),
+    ([Stop()], Restart(), "running"),
+    ([Pause()], Restart(), "running"),
+    ([], Restart(), "running"),
+    ([Pause()], Pause(), "paused"),
+    ([], Resume(), "running"),
+    ([Stop()], Stop(), "stopped"),
+    ([Stop()], Pause(), "stopped"),
+    ([Stop()], Resume(), "stopped"),
+]
+
+
+@pytest.mark.req("SIM-RUN-2")
+@pytest.mark.req("SIM-RUN-3")
+@pytest.mark.req("SIM-RUN-8")
+@pytest.mark.req("SIM-TEST-3")
+@pytest.mark.parametrize(("before", "command", "expected"), STATES)
+def test_states_of_a_run(before: list[Commands], command: Commands, expected: str) -> None:
+    run = headless(network(("a", "b", 1)))
+    for one in before:
+        run.do(one)
+
+    outcome = run.do(command)
+
+    assert run.run.state_word == expected
+    (status,) = outcome.events
+    assert isinstance(status, RunStatus)
+    assert status.state == expected
+
+
+@pytest.mark.req("SIM-RUN-3")
+@pytest.mark.req("SIM-ERR-2")
+def test_a_run_in_error_knows_restart_alone() -> None:
+    run = starved()
+    assert run.run.state_word == "error"
+
+    for command in (Pause(), Resume(), Stop()):
+        run.do(command)
+        assert run.run.state_word == "error"
+    assert run.run.apply(SetIntensity(5)).refusal is not None
+    run.do(Restart())
+
+    assert run.run.state_word == "running"
+    assert run.run.last_error is None
+
+
+@pytest.mark.req("SIM-RUN-7")
+@pytest.mark.req("SIM-RUN-13")
+def test_a_stopped_run_plans_nothing_more_and_knows_why_it_stopped() -> None:
+    run = headless(network(("a", "b", 10)), intensity=100)
+    run.step(2)
+    run.do(Stop("tests", "enough"))
+
+    outcome = run.run.apply(Tick())
+
+    assert outcome.refusal is not None
+    assert outcome.refusal.code == "run_conflict"
+    assert run.run.tick == 2
+    assert run.run.why({"run": True}).facts["stop_reason"] == "enough"
+
+
+@pytest.mark.req("SIM-RUN-1")
+@pytest.mark.req("SIM-TEST-2")
+def test_the_status_of_a_run_names_what_it_counts() -> None:
+    status: Any = headless(network(("a", "b", 10)), intensity=30).run.told().answer
+
+    assert {
+        "run_id", "scenario_id", "state", "tick_index", "sim_time_ms", "intensity_percent", "attempts_total",
+        "committed_total", "rejected_total", "errors_total", "timeouts_total", "dropped_total", "last_error",
+    } <= set(status)  # fmt: skip
+    assert (status["state"], status["intensity_percent"], status["last_error"]) == ("running", 30, None)
+
+
+@pytest.mark.req("SIM-RUN-4")
+def test_a_run_has_a_scenario_of_its_own() -> None:
+    scenario = network(("a", "b", 10))
+    plan = made(from_value(scenario), seed=1)
+    run = Run.create(plan.json)
+
+    run.apply(Freeze("a"))
+
+    assert Run.create(plan.json).network.people.active == [True, True]
+    assert run.network.people.active == [False, True]
+
+
+@pytest.mark.req("SIM-RUN-5")
+@pytest.mark.req("SIM-ACT-2")
+def test_a_tick_tells_its_payments_in_the_order_of_the_plan_and_then_its_clearing() -> None:
+    options = changed(Settings(), {"amount_cap": "500", "clearing_every_n_ticks": "5"})
+    run = Headless(made(from_value(village(40, 1)), seed=3, settings=options))
+    seen = 0
+
+    for _ in range(40):
+        events = told(run)
+        payments = [one.seq for one in events if isinstance(one, TxUpdated | TxFailed)]
+        assert payments == list(range(len(payments)))
+        kinds = [type(one) for one in events]
+        if ClearingPlan in kinds:
+            seen += 1
+            at = kinds.index(ClearingPlan)
+            assert not {TxUpdated, TxFailed} & set(kinds[at:])
+            assert kinds.index(ClearingDone) == at + 1
+        assert kinds[-1] is Ticked
+    assert seen
+
+
+@pytest.mark.req("SIM-ACT-3")
+def test_each_attempt_is_counted_once() -> None:
+    counters = Counters()
+
+    for code in [None] * 6 + [Code.ROUTING_NO_CAPACITY] * 3 + [Code.PAYMENT_TIMEOUT]:
+        counters.count(code)
+
+    found = counters.attempts_total, counters.committed_total, counters.rejected_total
+    assert found == (10, 6, 3)
+    assert (counters.errors_total, counters.timeouts_total) == (1, 1)
+
+
+def starved(**settings: str) -> Headless:
+    """Every search for a route takes too long."""
+    ways = network(("X", "S", 40), ("R", "X", 40), ("S", "R", 40))
+    options = {"routing_timeout_ms": "1", "work_units_per_ms": "1", "amount_cap": "30", **settings}
+    run = Headless(made(from_value(ways), seed=1, settings=changed(Settings(), options)))
+    run.step(1)
+    return run
+
+
+@pytest.mark.req("SIM-ERR-4")
+@pytest.mark.req("SIM-GUARD-4")
+def test_too_many_timeouts_end_a_run_within_the_tick() -> None:
+    run = starved()
+
+    assert run.run.state_word == "error"
+    assert run.run.counters.timeouts_total == 5
+    assert run.run.last_error is not None
+    assert run.run.last_error.code == "PAYMENT_TIMEOUT"
+    assert starved(max_timeouts_per_tick="0").run.state_word == "running"
+
+
+@pytest.mark.req("SIM-ERR-4")
+def test_too_many_errors_and_failed_ticks_end_a_run() -> None:
+    many = too_many(Counters(errors_total=200), 0, Settings())
+    failed = too_many_failed_ticks(3, Settings())
+
+    assert many is not None
+    assert (many.code, many.details["kind"]) == ("INTERNAL_ERROR", "REAL_MODE_TOO_MANY_ERRORS")
+    assert failed is not None
+    assert (failed.code, failed.details["kind"]) == ("INTERNAL_ERROR", "REAL_MODE_TICK_FAILED")
+    assert too_many(Counters(errors_total=199), 4, Settings()) is None
+    assert too_many(Counters(errors_total=500), 0, changed(Settings(), {"max_errors_total": "0"})) is None
+    assert too_many_failed_ticks(9, changed(Settings(), {"max_consec_tick_failures": "0"})) is None
+
+
+@pytest.mark.req("SIM-ERR-1")
+@pytest.mark.req("SIM-ACT-8")
+def test_refusals_never_end_a_run_but_are_noted_when_there_is_nothing_else() -> None:
+    """a wants to pay c, two hops away, and one hop is allowed; b wants nothing."""
+    profiles: Json = [
+        {"id": "far", "props": {"recipient_group_weights": {"far": 1}}},
+        {"id": "still", "props": {"tx_rate": 0}},
+    ]
+    scenario = network(("b", "a", 10), ("c", "b", 10), behaviorProfiles=profiles)
+    scenario["participants"] = [
+        {"id": "a", "type": "person", "behaviorProfileId": "far"},
+        {"id": "b", "type": "person", "behaviorProfileId": "still"},
+        {"id": "c", "type": "person", "groupId": "far"},
+    ]
+    run = headless(scenario, intensity=100, routing_max_hops="1")
+
+    events = told(run, 12)
+
+    assert run.run.state_word == "running"
+    assert run.run.counters.rejected_total == run.run.counters.attempts_total == 240
+    assert [one["ticks"] for one in notes(events) if one["kind"] == "all_rejected"] == [5, 10]
+
+
+@pytest.mark.req("SIM-GUARD-2")
+def test_payments_above_the_rate_are_dropped_and_counted_apart() -> None:
+    run = headless(network(("a", "b", 1000)), intensity=100, max_payments_per_sec="3", tick_ms_base="2000")
+
+    events = told(run, 2)
+
+    counters = run.run.counters
+    assert (counters.attempts_total, counters.dropped_total) == (12, 28)
+    assert [one.dropped for one in events if isinstance(one, Ticked)] == [14, 14]
+
+
+@pytest.mark.req("SIM-GUARD-3")
+def test_planning_looks_at_fifty_positions_for_each_payment_it_may_plan() -> None:
+    """A rate this small is hardly ever accepted: the plan stays short though the budget is not used up."""
+    scenario = network(("a", "b", 1000), behaviorProfiles=[{"id": "slow", "props": {"tx_rate": Decimal("0.0001")}}])
+    scenario["participants"][1]["behaviorProfileId"] = "slow"  # type: ignore[index]
+    run = headless(scenario, intensity=100)
+
+    run.step(20)
+
+    assert run.run.counters.attempts_total < 10
+
+
+@pytest.mark.req("SIM-INT-2")
+def test_a_budget_is_no_promise(public: Public) -> None:
+    run = Headless(
+        made(public("trust-drift-decay-minimal"), seed=1, settings=changed(Settings(), {"amount_cap": "500"}))
+    )
+
+    (ticked,) = [one for one in told(run, 1) if isinstance(one, Ticked)]
+
+    assert (ticked.budget, ticked.planned, ticked.committed) == (20, 20, 1)
+
+
+EVENTS: list[Json] = [
+    {"time": 2000, "type": "note", "description": "second", "metadata": {"a": 1}},
+    {"time": 1500, "type": "payment"},
+    {"time": 0, "type": "clearing"},
+    {"time": "day_10", "type": "note"},
+    {"time": 0, "type": "inject", "effects": [{"op": "freeze_participant", "participant_id": "a"}]},
+]
+
+
+@pytest.mark.req("SIM-SCN-8")
+@pytest.mark.req("SIM-SCN-9")
+@pytest.mark.req("SIM-SCN-11")
+def test_events_fire_once_when_they_are_due() -> None:
+    run = headless(network(("a", "b", 1), events=EVENTS))
+
+    fired = [[(one["event_index"], one["kind"]) for one in notes(told(run))] for _ in range(4)]
+
+    assert fired == [[(2, "clearing"), (4, "inject")], [], [(0, "note"), (1, "payment")], []]
+    assert run.run.network.people.active == [True, True], "injections are off unless they are switched on"
+
+
+def injected(effects: list[Json], **metadata: Json) -> tuple[Headless, list[Event]]:
+    event: Json = {"time": 0, "type": "inject", "effects": effects, "metadata": metadata}
+    run = headless(network(("b", "a", 100), ("a", "b", 100), events=[event]), enable_inject="1")
+    return run, told(run)
+
+
+def debt(amount: Json, creditor: str = "b", debtor: str = "a") -> Json:
+    return {"op": "inject_debt", "from": creditor, "to": debtor, "equivalent": "UAH", "amount": amount}
+
+
+@pytest.mark.req("SIM-SCN-12")
+def test_a_debt_that_does_not_fit_is_skipped_and_the_others_are_not() -> None:
+    run, events = injected([debt(90), debt(20), debt("0.019"), debt(0), debt(1, "b", "q")])
+
+    (note,) = notes(events)
+    assert (note["applied"], note["skipped"], note["total"]) == (2, 3, "90.01")
+    assert [text(owed) for _, _, owed in run.run.network.desks["UAH"].book.debt_rows()] == ["90.01"]
+
+
+@pytest.mark.req("SIM-SCN-12")
+def test_an_injected_debt_pays_back_first_and_stays_below_its_total() -> None:
+    run, events = injected([debt(30), debt(50, "a", "b"), debt(30)], max_total_amount=100)
+
+    (note,) = notes(events)
+    assert (note["applied"], note["skipped"], note["total"]) == (2, 1, "80.00")
+    assert list(run.run.network.desks["UAH"].book.debt_rows()) == [("b", "a", 20 * 10**8)]
+    assert not [one for one in events if isinstance(one, AuditDrift)], "what was injected is no drift"
+
+
+@pytest.mark.req("SIM-SCN-13")
+@pytest.mark.req("SIM-SCN-14")
+def test_an_injection_adds_and_freezes_and_says_so() -> None:
+    effects: list[Json] = [
+        {
+            "op": "add_participant",
+            "participant": {"id": "c", "type": "person"},
+            "initial_trustlines": [
+                {"sponsor": "a", "equivalent": "uah", "limit": 7},
+                {"sponsor": "b", "equivalent": "UAH", "limit": 9, "direction": "new_credits_sponsor"},
+                {"sponsor": "b", "equivalent": "UAH", "limit": 0},
+            ],
+        },
+        {"op": "add_participant", "participant": {"id": "a", "type": "person"}},
+        {"op": "create_trustline", "from": "a", "to": "b", "equivalent": "UAH", "limit": 5},
+        {"op": "freeze_participant", "participant_id": "b"},
+    ]
+    run, events = injected(effects)
+
+    (change,) = [one for one in events if isinstance(one, TopologyChanged)]
+    assert [one.pid for one in change.payload.added_nodes] == ["c"]
+    assert [(one.from_pid, one.to_pid, one.limit) for one in change.payload.added_edges] == [
+        ("a", "c", "7.00"),
+        ("c", "b", "9.00"),
+    ]
+    assert change.payload.frozen_nodes == ("b",)
+    assert len(change.payload.frozen_edges) == 3
+    (note,) = notes(events)
+    assert (note["applied"], note["skipped"]) == (2, 2)
+    book = run.run.network.desks["UAH"].book
+    assert {book.status[h].value for h in range(len(book))} == {"active", "frozen"}
+    assert list(run.run.broken()) == []
+
+
+@pytest.mark.req("SIM-MET-2")
+def test_values_of_a_tick() -> None:
+    run = headless(network(("b", "a", 10), ("c", "b", 10)), intensity=100, amount_cap="4")
+    ticked = next(one for one in told(run) if isinstance(one, Ticked))
+    values = ticked.metrics["UAH"]
+
+    book = run.run.network.desks["UAH"].book
+    whole = ticked.committed + ticked.rejected
+    assert values["success_rate"] == f"{round(100 * ticked.committed / whole, 8):.8f}"
+    assert values["total_debt"] == f"{book.total / 10**8:.8f}"
+    assert (values["active_participants"], values["active_trustlines"]) == ("3.00000000", "2.00000000")
+    assert values["clearing_volume"] == "0.00000000"
+    assert values["bottlenecks_score"] == "0.00000000"
+    assert values["avg_route_length"] is not None
+
+
+@pytest.mark.req("SIM-MET-2")
+@pytest.mark.req("SIM-MET-4")
+def test_what_was_not_measured_is_null() -> None:
+    run = headless(network(("b", "a", 10)))
+    values = next(one for one in told(run) if isinstance(one, Ticked)).metrics["UAH"]
+
+    assert [values[name] for name in ("success_rate", "avg_route_length", "bottlenecks_score")] == [None] * 3
+
+
+@pytest.mark.req("SIM-EVT-16")
+def test_a_ledger_that_moved_by_itself_is_found_at_the_end_of_the_tick() -> None:
+    run = headless(network(("b", "a", 10)))
+    run.run.network.desks["UAH"].book.move(0, 3 * 10**8)
+
+    (drift,) = [one for one in told(run) if isinstance(one, AuditDrift)]
+
+    assert (drift.severity, drift.total_drift, drift.source) == ("critical", "6.00", "post_tick_audit")
+    assert [(one.participant_id, one.drift) for one in drift.drifts] == [("a", "-3.00"), ("b", "3.00")]
+
+
+@pytest.mark.req("SIM-EVT-5")
+def test_patches_show_positions_and_lines_as_they_stand() -> None:
+    run = headless(network(("b", "a", 10), ("a", "b", 4)))
+
+    (event,) = run.do(Pay("a", "b", "UAH", "9")).events
+
+    assert isinstance(event, TxUpdated)
+    assert isinstance(event.node_patch, tuple)
+    assert isinstance(event.edge_patch, tuple)
+    assert [(one.id, one.net_balance, one.net_sign) for one in event.node_patch] == [
+        ("a", "-9.00", -1),
+        ("b", "9.00", 1),
+    ]
+    assert [(one.source, one.target, one.used, one.available) for one in event.edge_patch] == [
+        ("b", "a", "9.00", "1.00"),
+        ("a", "b", "0.00", "4.00"),
+    ]
+
+
+@pytest.mark.req("SIM-ACT-6")
+def test_the_demonstration_shows_clearings_and_payments_without_a_ledger() -> None:
+    plan = made(from_value(network(("b", "a", 10), ("c", "b", 10))), seed=4, mode="fixtures", intensity=100)
+    run = Headless(plan)
+
+    events = told(run, 150)
+
+    announced = [one.tick_index for one in events if isinstance(one, ClearingPlan)]
+    done = [one.tick_index for one in events if isinstance(one, ClearingDone)]
+    assert announced == [25, 72, 119]
+    assert done == [27, 74, 121]
+    payments = [one for one in events if isinstance(one, TxUpdated)]
+    assert 130 < len(payments) < 300, "at full intensity one comes every 500 to 1100 ms"
+    assert run.run.network.desks["UAH"].book.total == 0
+
+
+@pytest.mark.req("SIM-TEST-10")
+@pytest.mark.req("SIM-TEST-9")
+def test_a_thousand_ticks_of_the_village_keep_every_law(public: Public) -> None:
+    options = changed(Settings(), {"amount_cap": "500"})
+    plan = made(public("greenfield-village-100-realistic-v2"), seed=42, settings=options, patches=False)
+    run = Headless(plan)
+    cents = 0
+
+    for _ in range(100):
+        for event in told(run, 10):
+            if isinstance(event, TxUpdated | TxFailed):
+                whole, _, fraction = event.amount.partition(".")
+                assert len(fraction) == 2
+                assert 50 <= int(whole) <= 500
+                cents += 1
+        assert list(run.run.broken()) == []
+
+    assert run.run.tick == 1000
+    assert cents > 1000
+
+
+@pytest.mark.req("SIM-ACT-1")
+@pytest.mark.req("SIM-ADP-17")
+def test_a_restart_forgets_what_the_policy_remembered() -> None:
+    run = headless(network(("b", "a", 1)), intensity=100, clearing_policy="adaptive", adaptive_window_ticks="3")
+    run.step(10)
+    assert len(run.run.policies["UAH"].window) == 3
+
+    run.do(Restart())
+
+    assert len(run.run.policies["UAH"].window) == 0
+    assert run.run.policies["UAH"].last_call is None
