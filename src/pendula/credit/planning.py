@@ -163,9 +163,16 @@ class Planner:
         base, count = tick_seed(seed, tick), len(order)
         draw, reseed = reseedable()
         planned: list[Planned] = []
+        idle: dict[tuple[Market, int], bool] = {}
         for position in range(POSITIONS_PER_ACTION * budget):
             chance, sender, market = order[position % count]
             if chance == 0.0:
+                continue
+            key = (market, sender)
+            if key not in idle:
+                idle[key] = self._is_idle(market, sender)
+            # Positions share no generator: where nothing can come of one, its draws are not missed.
+            if idle[key]:
                 continue
             reseed(action_seed(base, position))
             if draw.random() > chance:
@@ -198,6 +205,17 @@ class Planner:
             if multiplier.scope in ("all", f"group:{one.group}", f"profile:{one.profile}"):
                 rate *= multiplier.value
         return min(max(rate, 0.0), 1.0)
+
+    def _is_idle(self, market: Market, sender: int) -> bool:
+        """Whether no receiver and no draw could make this sender pay: nothing left to owe, or less than it ever pays."""
+        book, model = market.book, self.behaviours[sender].model(market.book.code)
+        out = market.largest_out(sender)
+        left = out - book.debts[sender]
+        if left <= 0 or not market.reach(sender).all:
+            return True
+        grown = left * (self.bonus.denominator + self.bonus.numerator) // self.bonus.denominator
+        ceiling = self._ceiling(min(grown, out), model)
+        return ceiling < CENT or (model is not None and _least(model, ceiling) > ceiling)
 
     def _want(self, draw: Mersenne, market: Market, sender: int) -> tuple[int, int] | None:
         """The receiver and the cents, or None where this position wants nothing."""
