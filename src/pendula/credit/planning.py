@@ -207,7 +207,7 @@ class Planner:
         return min(max(rate, 0.0), 1.0)
 
     def _is_idle(self, market: Market, sender: int) -> bool:
-        """Whether no receiver and no draw could make this sender pay: nothing left to owe, or less than it ever pays."""
+        """Whether no receiver and no draw could make this sender pay: it may owe no more, or less than it ever pays."""
         book, model = market.book, self.behaviours[sender].model(market.book.code)
         out = market.largest_out(sender)
         left = out - book.debts[sender]
