@@ -1,6 +1,6 @@
 """Exact routing against an independent maximum flow, and against trying everything on tiny networks."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import combinations, pairwise, permutations
 from random import Random
 
@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pendula.credit.exact import exact_routes, max_flow
+from pendula.credit.exact import exact_routes, max_flow, shares
 from pendula.credit.ledger import Book, People
 from pendula.credit.model import LineStatus, Participant, ParticipantType, Policy, Trustline
 from pendula.credit.routing import Found, Work, WorkSpent, greedy_routes
 
 PLENTY = 10**9
-WAYS_TO_TRY = 14
+WAYS_TO_TRY = 16
 
 
 def book_of(
@@ -64,6 +64,17 @@ def network(luck: Random, most_people: int, most_room: int, *, strict: bool = Tr
 def networks(most_people: int, most_room: int, *, strict: bool = True) -> st.SearchStrategy[Book]:
     """Drawn from a seed: what a strategy of lists draws is too sparse to have more than one way."""
     return st.integers(0, 2**32 - 1).map(lambda seed: network(Random(seed), most_people, most_room, strict=strict))
+
+
+def tangle(luck: Random) -> Book:
+    """Two or three hops at either end and many between, so that routes stand in each other's way."""
+    between = "cdefgh"[: luck.randint(3, 6)]
+    pairs = [u + v for u, v in permutations(between, 2)]
+    hops = ["a" + first for first in luck.sample(between, luck.randint(2, 3))]
+    hops += [last + "b" for last in luck.sample(between, luck.randint(2, 3))]
+    hops += luck.sample(pairs, min(len(pairs), luck.randint(len(between), 2 * len(between))))
+    policies = {hop: Policy(blocked=(luck.choice(between),)) for hop in hops if luck.random() < 0.1}
+    return book_of("ab" + between, {hop: luck.randint(1, 4) for hop in hops}, policies)
 
 
 def usable(book: Book, h: int, receiver: int) -> bool:
@@ -120,9 +131,12 @@ def most_of_set(ways: Sequence[tuple[int, ...]], room: list[int]) -> int:
 
 
 def most_by_trying(book: Book, hops: int, paths: int) -> int:
-    ways = simple_ways(book, hops)
-    sets = combinations(ways, min(paths, len(ways)))
-    return max((most_of_set(one, list(book.room)) for one in sets), default=0)
+    ways, bound, best = simple_ways(book, hops), largest_flow(book), 0
+    for one in combinations(ways, min(paths, len(ways))):
+        best = max(best, most_of_set(one, list(book.room)))
+        if best == bound:
+            break
+    return best
 
 
 def assert_sound(book: Book, found: Found, hops: int, paths: int) -> None:
@@ -215,10 +229,11 @@ def test_with_hops_and_routes_enough_exactly_the_largest_flow_is_carried(book: B
 
 @pytest.mark.req("SIM-PAY-11")
 @pytest.mark.parametrize("paths", [1, 2, 3, 4])
-@pytest.mark.parametrize("hops", [1, 2, 3, 4, 5])
-def test_a_payment_is_refused_only_if_no_set_of_routes_carries_it(hops: int, paths: int) -> None:
+@pytest.mark.parametrize("kind", [tangle, lambda luck: network(luck, 7, 3)], ids=["tangles", "networks"])
+def test_a_payment_is_refused_only_if_no_set_of_routes_carries_it(kind: Callable[[Random], Book], paths: int) -> None:
     for seed in range(150):
-        book = network(Random(f"{hops} {paths} {seed}"), 7, 3)
+        luck = Random(f"{paths} {seed}")
+        book, hops = kind(luck), luck.randint(1, 6)
         if len(simple_ways(book, hops)) > WAYS_TO_TRY:
             continue
         most = most_by_trying(book, hops, paths)
@@ -227,6 +242,64 @@ def test_a_payment_is_refused_only_if_no_set_of_routes_carries_it(hops: int, pat
             found = exact_routes(book, 0, 1, amount, hops, paths, Work(PLENTY))
             assert (found.amount == amount) == (amount <= most), f"seed {seed}, amount {amount}"
             assert_sound(book, found, hops, paths)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5])
+def test_ways_share_their_hops_as_if_every_share_had_been_tried(count: int) -> None:
+    for seed in range(300):
+        luck = Random(f"{count} {seed}")
+        room = [luck.randint(0, 3) for _ in range(7)]
+        ways = [tuple(luck.sample(range(7), luck.randint(2, 3))) for _ in range(count)]
+        most = most_of_set(ways, list(room))
+
+        carried = shares(ways, room, most, Work(PLENTY))
+
+        assert carried is not None
+        assert sum(carried) == most
+        assert min(carried) >= 0
+        for h in range(7):
+            assert sum(share for way, share in zip(ways, carried, strict=True) if h in way) <= room[h]
+        assert shares(ways, room, most + 1, Work(PLENTY)) is None
+
+
+@pytest.mark.parametrize(
+    ("ways", "room", "most"),
+    [
+        ([(0, 3, 5, 4), (3, 4, 2, 1), (5, 2, 1), (0, 1, 2)], [1, 6, 2, 2, 1, 1], 2),
+        (
+            [(3, 0, 4, 1), (4, 8, 5), (2, 8, 4, 3), (1, 0, 3, 5, 8), (7, 3), (7, 2, 6, 5), (1, 7)],
+            [3, 1, 1, 1, 5, 1, 1, 2, 1],
+            3,
+        ),
+    ],
+    ids=["only less of it", "only more of it"],
+)
+def test_a_share_that_is_no_whole_number_is_tried_both_ways(
+    ways: list[tuple[int, ...]], room: list[int], most: int
+) -> None:
+    carried = shares(ways, room, most, Work(PLENTY))
+
+    assert carried is not None
+    assert sum(carried) == most_of_set(ways, list(room)) == most
+
+
+def test_the_set_next_to_one_that_fails_is_tried_too() -> None:
+    book = book_of("abcde", {"ac": 1, "ad": 3, "cb": 1, "ce": 3, "dc": 2, "de": 2, "eb": 3})
+
+    found = exact_routes(book, 0, 1, 4, 3, 3, Work(PLENTY))
+
+    assert found.amount == most_by_trying(book, 3, 3) == 4
+    assert_sound(book, found, 3, 3)
+
+
+def test_routes_that_a_flow_would_make_too_long_are_found_by_search() -> None:
+    # The largest flow is a-d-b and a-c-d-e-b; within three hops it has to be a-c-d-b and a-d-e-b.
+    book = book_of("abcde", {"ac": 1, "cd": 1, "ad": 1, "de": 1, "eb": 1, "db": 1})
+
+    found = exact_routes(book, 0, 1, 2, 3, 2, Work(PLENTY))
+
+    assert [len(route.hops) for route in found.routes] == [3, 3]
+    assert_sound(book, found, 3, 2)
 
 
 @given(networks(most_people=8, most_room=9), st.integers(1, 6), st.integers(1, 4), st.integers(1, 20))

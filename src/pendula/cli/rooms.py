@@ -31,6 +31,9 @@ class UnknownRoom(InputRefused):
 
 GROUPS: Mapping[str, Group] = {
     "actions": Group("pendula.cli.commands.actions:actions", "Actions of actors: run a file, check it, ask why."),
+    "credit": Group(
+        "pendula.cli.commands.credit:credit", "Credit networks: run a scenario, check it, fork a run, ask why."
+    ),
     "jobs": Group(
         "pendula.cli.commands.jobs:jobs", "Jobs that are done when they are due: enqueue, work, watch, check."
     ),
@@ -41,6 +44,7 @@ GROUPS: Mapping[str, Group] = {
 
 ENGINES: Mapping[str, str] = {
     "actions": "pendula.actions.engine:World",
+    "credit": "pendula.credit.engine:Run",
     "playback": "pendula.playback.engine:Player",
     "tally": "pendula.testing.tally:Tally",
 }

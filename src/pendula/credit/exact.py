@@ -65,7 +65,7 @@ def exact_routes(book: Book, sender: int, receiver: int, amount: int, hops: int,
     sets = _Sets(net, amount, paths)
     if sets.most(paths) < amount:
         return found
-    # A way that others cannot make up for is not worth a look.
+    # A way so narrow that no others make up for it is not worth a look.
     for way in _ways(net, max(1, amount - sets.most(paths - 1))):
         better = sets.carried_with(way)
         if better is not None:
@@ -317,10 +317,10 @@ class _Sets:
     def _routes(self, chosen: Sequence[int], bound: int) -> tuple[Route, ...] | None:
         ways = [self._ways[one] for one in chosen]
         enough = bound >= self._amount
-        shares = _shares(ways, self._net.room, self._amount, self._net.work) if enough else None
-        if shares is None:
+        carried = shares(ways, self._net.room, self._amount, self._net.work) if enough else None
+        if carried is None:
             return None
-        return tuple(Route(way, share) for way, share in zip(ways, shares, strict=True) if share)
+        return tuple(Route(way, share) for way, share in zip(ways, carried, strict=True) if share)
 
 
 def _widest(net: _Net, amount: int) -> int:
@@ -336,7 +336,7 @@ def _widest(net: _Net, amount: int) -> int:
     return width.get(net.receiver, 0)
 
 
-def _shares(ways: Sequence[Path], room: Sequence[int], amount: int, work: Work) -> list[int] | None:
+def shares(ways: Sequence[Path], room: Sequence[int], amount: int, work: Work) -> list[int] | None:
     """What each way carries so that together it is the amount and no hop is overdrawn; None if that cannot be.
 
     Branch and bound over the relaxed programme: a share that is no whole number is either less or more.
@@ -354,15 +354,15 @@ def _shares(ways: Sequence[Path], room: Sequence[int], amount: int, work: Work) 
         relaxed = _relaxed(caps, len(ways), work)
         if sum(sure) + sum(relaxed) < amount:
             continue
-        shares = [least + int(more) for least, more in zip(sure, relaxed, strict=True)]
-        if sum(shares) >= amount:
-            return _trimmed(shares, sum(shares) - amount)
+        whole = [least + int(more) for least, more in zip(sure, relaxed, strict=True)]
+        if sum(whole) >= amount:
+            return _trimmed(whole, sum(whole) - amount)
         place = next(place for place, share in enumerate(relaxed) if share.denominator > 1)
-        whole = int(relaxed[place])
-        cases.append((caps | {1 << place: whole}, sure))
-        rest = {mask: cap - (whole + 1) * (mask >> place & 1) for mask, cap in caps.items()}
+        less = int(relaxed[place])
+        cases.append((caps | {1 << place: less}, sure))
+        rest = {mask: cap - (less + 1) * (mask >> place & 1) for mask, cap in caps.items()}
         if min(rest.values()) >= 0:
-            cases.append((rest, [share + (whole + 1) * (one == place) for one, share in enumerate(sure)]))
+            cases.append((rest, [share + (less + 1) * (one == place) for one, share in enumerate(sure)]))
     return None
 
 

@@ -56,17 +56,21 @@ def _payment(run: "Run", sender: str, receiver: str, code: str, amount: str) -> 
     facts: dict[str, Json] = {"from": sender, "to": receiver, "equivalent": code, "amount": text(wanted)}
     if isinstance(found, Found) and found.amount == wanted:
         routes = routes_json(route_views(desk.book, found.routes))
-        sentence = f"{sender} can pay {text(wanted)} to {receiver} over {len(found.routes)} routes."
+        sentence = f"{sender} can pay {text(wanted)} to {receiver}, over {_routes(len(found.routes))}."
         return Reason("payable", sentence, {**facts, "routes": routes})
     refused_: Refused = found if isinstance(found, Refused) else desk.counter.refusal(*ends, wanted, found)
     return Reason(refused_.code.value, refused_.message + ".", facts, _bottleneck(refused_))
+
+
+def _routes(count: int) -> str:
+    return "one route" if count == 1 else f"{count} routes"
 
 
 def _bottleneck(refused: Refused) -> tuple[Reason, ...]:
     facts = refused.details.get("bottleneck")
     match facts:
         case {"from": str(debtor), "to": str(creditor), "available": str(left), "mediates": bool(mediates)}:
-            sentence = f"{left} can still go from {debtor} to {creditor}."
+            sentence = f"On the shortest chain, {left} more can go from {debtor} to {creditor}."
             if not mediates:
                 sentence += f" The line lets no value go on from {creditor}."
             return (Reason("bottleneck", sentence, {"hop": facts}),)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from pendula.credit.counters import Counters
 from pendula.credit.engine import Run
@@ -23,6 +23,18 @@ from pendula.documents import Document
 from pendula.kernel.canonical import Json, decode, digest, encode
 from pendula.kernel.engine import Outcome, Outside
 from pendula.kernel.errors import InputRefused
+
+# What the notes of a run say to a reader; notes of a scenario's own events are not repeated here.
+SENTENCES = {
+    "profile_silenced": "{profile} never pays in {equivalent}: its least amount {min} is above the cap of {cap}.",
+    "all_rejected": "Every payment was refused in {ticks} ticks in a row, up to tick {tick}.",
+    "tick_failed": "The payment service lost tick {tick_index}; it was taken back.",
+    "behaviour_answered_badly": "At tick {tick} the behaviour {behaviour} gave {wishes} answers that are no payments.",
+    "optimal_clearing_failed": "At tick {tick} the solver had no answer for {equivalent}: {message}",
+    "payment": "The event {event_index} of type payment is not interpreted.",
+    "clearing": "The event {event_index} of type clearing is not interpreted.",
+    "inject": "At tick {tick} the injection {event_index} was due.",
+}
 
 Watch = Callable[[tuple[Event, ...]], None]
 
@@ -56,7 +68,7 @@ class ClearingRow(Struct, frozen=True):
     cleared_cycles: int
     cleared_amount: str
     debt_reduction: str
-    optimum: str | None = None
+    optimum: str | UnsetType = UNSET
 
 
 class Diagnostic(Struct, frozen=True):
@@ -156,13 +168,13 @@ class Headless:
         for event in events:
             match event:
                 case ClearingDone():
-                    optimum = event.optimum if isinstance(event.optimum, str) else None
                     amounts = event.cleared_cycles, event.cleared_amount, event.debt_reduction
                     self.clearing.append(
-                        ClearingRow(event.tick_index, event.equivalent, event.reason, *amounts, optimum)
+                        ClearingRow(event.tick_index, event.equivalent, event.reason, *amounts, event.optimum)
                     )
-                case Note(tick, _, facts) if "kind" in facts and facts["kind"] not in ("note", "stress"):
-                    self.diagnostics.append(Diagnostic(str(facts["kind"]), f"at tick {tick}", facts))
+                case Note(tick, _, facts) if facts.get("kind") in SENTENCES:
+                    kind = str(facts["kind"])
+                    self.diagnostics.append(Diagnostic(kind, SENTENCES[kind].format(tick=tick, **facts), facts))
                 case RunStatus(last_error=error) if error is not None:
                     self.diagnostics.append(Diagnostic(error.code, error.message, error.details))
                 case _:

@@ -1,0 +1,41 @@
+"""A small network for the commands of the room, and what they are run with."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.cli.conftest import Finished
+
+# Everybody pays the next one: debts close to a circle of three, which every clearing shrinks.
+RING: dict[str, Any] = {
+    "schema_version": "scenario/1",
+    "scenario_id": "ring",
+    "baseEquivalent": "UNIT",
+    "participants": [
+        {"id": "ann", "type": "person"},
+        {"id": "ben", "type": "person"},
+        {"id": "cleo", "type": "business"},
+    ],
+    "trustlines": [
+        {"from": "ben", "to": "ann", "limit": 20},
+        {"from": "cleo", "to": "ben", "limit": 20},
+        {"from": "ann", "to": "cleo", "limit": 20},
+    ],
+    "events": [{"time": 2000, "type": "note", "description": "A note."}],
+}
+OFTEN = ("--set", "clearing_every_n_ticks=4")
+
+
+def written(path: Path, scenario: object = RING) -> Path:
+    path.write_text(scenario if isinstance(scenario, str) else json.dumps(scenario), encoding="utf-8")
+    return path
+
+
+def said(ended: Finished) -> Any:
+    assert (ended.code, ended.err) == (0, ""), ended
+    return json.loads(ended.out)
+
+
+def error(ended: Finished) -> Any:
+    assert ended.out == ""
+    return json.loads(ended.err)["error"]

@@ -1,0 +1,433 @@
+"""`pendula credit run`, `check` and `new`: the file in, the fixed form out, options, settings, exit codes."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pendula.credit.optimal import AmountsTooLarge, Edge
+from pendula.credit.running import simulate
+from pendula.credit.settings import BY_VARIABLE, Settings, changed
+from pendula.documents import read_file
+from pendula.kernel.canonical import decode, encode
+from tests.cli.conftest import Finished, Pendula
+from tests.cli.credit import OFTEN, RING, error, said, written
+
+PUBLIC = Path(__file__).resolve().parents[3] / "shared" / "data" / "credit"
+PLAN = "e3425d327d703ceacca4d0d6364b43c8ed5123c7a2b1c43ec71294ec6a858ad6"
+LEDGER = "117473ef0fc1fae78a845c5380e348f3bd5e8f8e059564e0ae286e4baac3c451"
+
+
+@pytest.fixture(autouse=True)
+def no_settings_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in BY_VARIABLE:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("COLUMNS", "140")
+
+
+@pytest.fixture
+def ring(tmp_path: Path) -> Path:
+    return written(tmp_path / "ring.json")
+
+
+@pytest.fixture
+def public() -> Callable[[str], Path]:
+    def find(name: str) -> Path:
+        path = PUBLIC / name
+        if not path.exists():
+            pytest.skip(f"the public file {name} is not at hand")
+        return path
+
+    return find
+
+
+class CircleSolver:
+    """Knows one circle: all debts, as much of each as of the smallest."""
+
+    name = "circle 1"
+
+    def solve(self, edges: list[Edge]) -> tuple[int, ...]:
+        return (min(amount for _, _, amount in edges),) * len(edges) if len(edges) == 3 else (0,) * len(edges)
+
+
+@pytest.mark.req("SIM-API-20")
+def test_json_is_one_canonical_document_in_the_fixed_form(ring: Path, pendula: Pendula) -> None:
+    ended = pendula("credit", "run", ring, "--ticks", "12", *OFTEN, "--json")
+
+    assert said(ended) == {
+        "clearing": [
+            {
+                "cleared_amount": "20.00",
+                "cleared_cycles": 1,
+                "debt_reduction": "60.00",
+                "equivalent": "UNIT",
+                "reason": "STATIC_CADENCE",
+                "tick": 4,
+            },
+            {
+                "cleared_amount": "19.97",
+                "cleared_cycles": 1,
+                "debt_reduction": "59.91",
+                "equivalent": "UNIT",
+                "reason": "STATIC_CADENCE",
+                "tick": 8,
+            },
+        ],
+        "counters": {
+            "attempts_total": 240,
+            "committed_total": 90,
+            "dropped_total": 0,
+            "errors_total": 0,
+            "rejected_total": 150,
+            "timeouts_total": 0,
+        },
+        "diagnostics": [
+            {"code": "seed_not_given", "facts": {"seed": 0}, "message": "No seed was given; the run uses 0."}
+        ],
+        "digests": {"ledger": LEDGER, "plan": PLAN},
+        "metrics": {
+            "UNIT": {
+                "active_participants": "3.00000000",
+                "active_trustlines": "3.00000000",
+                "avg_route_length": "1.33333333",
+                "bottlenecks_score": "0.00000000",
+                "clearing_volume": "0.00000000",
+                "success_rate": "15.00000000",
+                "total_debt": "59.79000000",
+            }
+        },
+    }
+    assert ended.out.encode() == encode(decode(ended.out.encode())) + b"\n"
+
+
+def test_people_get_counts_clearing_and_warnings(ring: Path, pendula: Pendula) -> None:
+    ended = pendula("credit", "run", ring, "--ticks", "12", *OFTEN)
+
+    lines = [" ".join(line.split()) for line in ended.out.splitlines()]
+    assert (ended.code, ended.err) == (0, "")
+    assert "payments 240 tried, 90 made (37.5 %), 150 refused, 0 failed, 0 dropped" in lines
+    assert f"ledger {LEDGER}" in lines
+    assert "4 UNIT STATIC_CADENCE 1 20.00 60.00" in lines
+    assert "warning: No seed was given; the run uses 0. (seed_not_given)" in lines
+
+
+def test_a_run_of_no_ticks_is_a_run(ring: Path, pendula: Pendula) -> None:
+    told = said(pendula("credit", "run", ring, "--ticks", "0", "--json"))
+
+    assert (told["counters"]["attempts_total"], told["metrics"], told["clearing"]) == (0, {}, [])
+    assert pendula("credit", "run", ring, "--ticks", "0").code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options"),
+    [
+        (("--seed", "7"), {"seed": 7}),
+        (("--intensity", "25"), {"intensity": 25}),
+        (("--policy", "adaptive"), {"settings": {"clearing_policy": "adaptive"}}),
+        (("--policy", "ADAPTIVE"), {"settings": {"clearing_policy": "adaptive"}}),
+        (("--cap", "1.509"), {"settings": {"amount_cap": "1.50"}}),
+        (("--cap", "none"), {"settings": {"amount_cap": "none"}}),
+        (("--set", "SIMULATOR_ACTIONS_PER_TICK_MAX=3"), {"settings": {"actions_per_tick_max": "3"}}),
+        (
+            ("--set", "actions_per_tick_max=30", "--set", "actions_per_tick_min=25"),
+            {"settings": {"actions_per_tick_max": "30", "actions_per_tick_min": "25"}},
+        ),
+    ],
+)
+def test_options_are_those_of_the_library(
+    arguments: tuple[str, ...], options: dict[str, Any], ring: Path, pendula: Pendula
+) -> None:
+    plain = simulate(read_file(ring), ticks=10)
+    settings = changed(Settings(), options.get("settings", {}))
+    expected = simulate(read_file(ring), ticks=10, **{**options, "settings": settings})
+
+    told = said(pendula("credit", "run", ring, "--ticks", "10", *arguments, "--json"))
+
+    assert told["digests"] == expected.digests
+    if arguments[0] != "--policy":
+        assert told["digests"] != plain.digests
+
+
+def test_options_go_over_the_environment(ring: Path, pendula: Pendula, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = ("credit", "run", ring, "--ticks", "5", "--json")
+    plain = said(pendula(*run))
+    monkeypatch.setenv("SIMULATOR_ACTIONS_PER_TICK_MAX", "2")
+
+    fewer = said(pendula(*run))
+
+    assert fewer["counters"]["attempts_total"] == 10
+    assert said(pendula(*run, "--set", "actions_per_tick_max=20")) == plain
+
+
+@pytest.mark.req("SIM-GUARD-1")
+def test_a_wrong_variable_is_refused_input(ring: Path, pendula: Pendula, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMULATOR_CLEARING_POLICY", "adaptiv")
+
+    for command in (("run", ring, "--ticks", "1"), ("check", ring)):
+        told = error(pendula("credit", *command, "--json"))
+        assert told["code"] == "invalid_setting"
+        assert told["details"] == {
+            "allowed": "static or adaptive",
+            "value": "adaptiv",
+            "variable": "SIMULATOR_CLEARING_POLICY",
+        }
+
+
+@pytest.mark.req("SIM-DET-3")
+@pytest.mark.parametrize(
+    ("arguments", "in_the_file", "variable", "used"),
+    [(("--seed", "5"), 6, "7", 5), ((), 6, "7", 6), ((), None, "7", 7), ((), None, "", 0)],
+)
+def test_the_seed_comes_from_the_first_who_gives_one(
+    arguments: tuple[str, ...],
+    in_the_file: int | None,
+    variable: str,
+    used: int,
+    tmp_path: Path,
+    pendula: Pendula,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path = written(tmp_path / "seeded.json", RING if in_the_file is None else {**RING, "seed": in_the_file})
+    monkeypatch.setenv("SIMULATOR_FIXED_SEED", variable)
+
+    told = said(pendula("credit", "run", path, "--ticks", "3", *arguments, "--json"))
+
+    assert told["digests"] == simulate(read_file(path), ticks=3, seed=used).digests
+    assert [one["code"] for one in told["diagnostics"]] == ([] if used else ["seed_not_given"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "about"),
+    [
+        ((), "Missing option '--ticks'"),
+        (("--ticks", "-1"), "'--ticks'"),
+        (("--ticks", "1", "--seed", "-1"), "'--seed'"),
+        (("--ticks", "1", "--intensity", "101"), "'--intensity'"),
+        (("--ticks", "1", "--intensity", "1.5"), "'--intensity'"),
+        (("--ticks", "1", "--policy", "hasty"), "'hasty' is not one of 'static', 'adaptive'"),
+        (("--ticks", "1", "--cap", "lots"), "SIMULATOR_REAL_AMOUNT_CAP is 'lots'; allowed is an amount, or none"),
+        (("--ticks", "1", "--cap", "-1"), "SIMULATOR_REAL_AMOUNT_CAP is '-1'"),
+        (("--ticks", "1", "--set", "amount_cap"), "is not of the form NAME=VALUE"),
+        (("--ticks", "1", "--set", "amount_capp=1"), "No setting is called 'amount_capp' (did you mean amount_cap?)"),
+        (
+            ("--ticks", "1", "--set", "routing_max_hops=0"),
+            "ROUTING_MAX_HOPS is '0'; allowed is an integer from 1 to 64",
+        ),
+        (("--ticks", "1", "--set", "actions_per_tick_min=30"), "the first must be lower"),
+        (("--ticks", "1", "--cap", "1", "--set", "amount_cap=2"), "The setting amount_cap is given twice"),
+        (("--ticks", "1", "--resume"), "--resume goes on from a journal"),
+    ],
+)
+def test_wrong_options_are_wrong_usage(arguments: tuple[str, ...], about: str, ring: Path, pendula: Pendula) -> None:
+    ended = pendula("credit", "run", ring, *arguments)
+
+    assert (ended.code, ended.out) == (2, "")
+    assert about in ended.err
+    assert ended.err.count("\n") == 1
+
+
+@pytest.mark.req("SIM-SCN-4")
+@pytest.mark.parametrize("command", [("run", "--ticks", "1"), ("check",)])
+def test_every_fault_of_a_file_is_told_with_its_place(
+    command: tuple[str, ...], tmp_path: Path, pendula: Pendula
+) -> None:
+    lines = [{"from": "ann", "to": "ann", "limit": 1}, {"from": "ann", "to": "bob", "limit": -1}]
+    path = written(tmp_path / "bad.json", json.dumps({**RING, "trustlines": lines, "seeed": 1}, indent=1))
+
+    ended = pendula("credit", command[0], path, *command[1:])
+    told = error(pendula("credit", command[0], path, *command[1:], "--json"))
+
+    assert (ended.code, ended.out) == (1, "")
+    assert len(ended.err.splitlines()) == len(told["details"]["faults"]) >= 4
+    assert all(line.startswith(f"{path}:") for line in ended.err.splitlines())
+    assert told["code"] == "document_refused"
+    assert {"$.trustlines[1].limit", "$.trustlines[1].to"} <= {fault["path"] for fault in told["details"]["faults"]}
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path, pendula: Pendula) -> None:
+    ended = pendula("credit", "run", tmp_path / "nobody.json", "--ticks", "1")
+
+    assert (ended.code, ended.out) == (1, "")
+
+
+def test_lenient_passes_over_what_strict_refuses(tmp_path: Path, pendula: Pendula) -> None:
+    path = written(tmp_path / "more.json", {**RING, "colour": "green"})
+
+    assert pendula("credit", "run", path, "--ticks", "2").code == 1
+    told = said(pendula("credit", "run", path, "--ticks", "2", "--seed", "1", "--lenient", "--json"))
+    checked = said(pendula("credit", "check", path, "--lenient", "--json"))
+
+    assert [one["code"] for one in told["diagnostics"]] == ["unknown_member"]
+    assert "unknown_member" in [one["code"] for one in checked["warnings"]]
+
+
+def test_the_yardstick_stands_beside_every_clearing(
+    ring: Path, tmp_path: Path, pendula: Pendula, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pendula.credit.optimal.OrTools", CircleSolver)
+    journal = tmp_path / "journal"
+    run = ("credit", "run", ring, "--ticks", "9", *OFTEN, "--yardstick")
+
+    told = said(pendula(*run, "--journal", journal, "--json"))
+
+    assert [(row["debt_reduction"], row["optimum"]) for row in told["clearing"]] == [
+        ("60.00", "60.00"),
+        ("59.91", "59.91"),
+    ]
+    assert "optimum" in pendula(*run).out
+    # A replay asks nobody: it works where the solver is not installed.
+    monkeypatch.setitem(sys.modules, "ortools", None)
+    assert said(pendula("replay", journal, "--json"))["verified"] is True
+
+
+@pytest.mark.parametrize("options", [("--yardstick",), ("--set", "clearing_mode=optimal")])
+def test_without_the_extra_one_sentence_names_it_and_nothing_is_made(
+    options: tuple[str, ...], ring: Path, tmp_path: Path, pendula: Pendula, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ortools", None)
+    places = ("--journal", tmp_path / "journal", "--out", tmp_path / "out")
+
+    ended = pendula("credit", "run", ring, "--ticks", "5", *options, *places)
+
+    assert (ended.code, ended.out) == (3, "")
+    assert ended.err == (
+        'pendula: Optimal clearing needs ortools; install with: pip install "pendula[optimal]" (missing_extra)\n'
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["ring.json"]
+
+
+def test_a_solver_that_cannot_is_a_gap_and_not_the_end(
+    ring: Path, pendula: Pendula, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Overwhelmed(CircleSolver):
+        def solve(self, edges: list[Edge]) -> tuple[int, ...]:
+            raise AmountsTooLarge("too large", unit=1, value=1, allowed=0)
+
+    monkeypatch.setattr("pendula.credit.optimal.OrTools", Overwhelmed)
+
+    told = said(pendula("credit", "run", ring, "--ticks", "9", *OFTEN, "--yardstick", "--json"))
+
+    assert [sorted(row) for row in told["clearing"]] == [
+        ["cleared_amount", "cleared_cycles", "debt_reduction", "equivalent", "reason", "tick"]
+    ] * 2
+
+
+def test_a_guardrail_that_ends_the_run_is_exit_3_after_the_result(ring: Path, pendula: Pendula) -> None:
+    # One examined edge for a whole payment: routes of two hops run out of work, which is a timeout.
+    tight = ("--set", "work_units_per_ms=1", "--set", "routing_timeout_ms=1")
+
+    ended = pendula("credit", "run", ring, "--ticks", "12", *tight, "--json")
+
+    assert ended.code == 3
+    assert json.loads(ended.out)["counters"]["timeouts_total"] >= 5
+    told = json.loads(ended.err)["error"]
+    assert (told["code"], told["details"]["last_error"]["code"]) == ("run_failed", "PAYMENT_TIMEOUT")
+
+
+def test_check_tells_warnings_and_stays_0(tmp_path: Path, pendula: Pendula) -> None:
+    lonely = {**RING, "participants": [*RING["participants"], {"id": "dora", "type": "person"}]}
+    path = written(tmp_path / "lonely.json", lonely)
+
+    told = said(pendula("credit", "check", path, "--json"))
+    ended = pendula("credit", "check", path)
+
+    assert {name: told[name] for name in ("file", "sound", "participants", "trustlines", "equivalents", "events")} == {
+        "file": str(path),
+        "sound": True,
+        "participants": 4,
+        "trustlines": 3,
+        "equivalents": ["UNIT"],
+        "events": 1,
+    }
+    assert any("dora" in one["message"] for one in told["warnings"])
+    assert (ended.code, ended.err) == (0, "")
+    assert "lonely.json is sound: 4 participants, 3 lines, in UNIT." in " ".join(ended.out.split())
+    assert "warning: " in ended.out
+
+
+def test_check_says_whom_the_cap_silences(tmp_path: Path, pendula: Pendula) -> None:
+    people = [{**one, "behaviorProfileId": "rich"} for one in RING["participants"]]
+    profile = {"id": "rich", "props": {"amount_model": {"UNIT": {"min": 9, "max": 15, "p50": 10}}}}
+    path = written(tmp_path / "rich.json", {**RING, "participants": people, "behaviorProfiles": [profile]})
+
+    under_the_default = said(pendula("credit", "check", path, "--json"))["warnings"]
+    under_more = said(pendula("credit", "check", path, "--cap", "500", "--json"))["warnings"]
+    run = said(pendula("credit", "run", path, "--ticks", "2", "--seed", "1", "--json"))
+
+    assert any("rich" in one["message"] for one in under_the_default)
+    assert not any("rich" in one["message"] for one in under_more)
+    assert run["diagnostics"][0]["code"] == "profile_silenced"
+
+
+@pytest.mark.parametrize("profile", ["village", "town", "ring", "market"])
+def test_new_makes_a_sound_scenario_that_can_be_run(profile: str, tmp_path: Path, pendula: Pendula) -> None:
+    path = tmp_path / "new.json"
+    arguments = ("credit", "new", "--participants", "20", "--profile", profile, "--seed", "7")
+
+    told = said(pendula(*arguments, "-o", path, "--json"))
+    printed = pendula(*arguments)
+
+    assert told["participants"] == 20
+    assert printed.out == path.read_text(encoding="utf-8")
+    assert encode(decode(printed.out.encode())) + b"\n" == pendula(*arguments, "--json").out.encode()
+    assert said(pendula("credit", "check", path, "--json"))["trustlines"] == told["trustlines"]
+    assert said(pendula("credit", "run", path, "--ticks", "5", "--json"))["counters"]["attempts_total"] > 0
+
+
+def test_new_writes_over_nothing(tmp_path: Path, pendula: Pendula) -> None:
+    path = written(tmp_path / "mine.json", "my own work")
+
+    told = error(pendula("credit", "new", "--participants", "5", "-o", path, "--json"))
+
+    assert told["code"] == "file_exists"
+    assert path.read_text(encoding="utf-8") == "my own work"
+    assert pendula("credit", "new", "--participants", "5", "-o", tmp_path / "no" / "x.json").code == 3
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [(), ("--participants", "1"), ("--participants", "100001"), ("--participants", "5", "--profile", "city")],
+)
+def test_new_with_wrong_options_is_wrong_usage(arguments: tuple[str, ...], pendula: Pendula) -> None:
+    assert pendula("credit", "new", *arguments).code == 2
+
+
+def test_names_cannot_command_the_terminal(tmp_path: Path, pendula: Pendula) -> None:
+    path = written(tmp_path / "hostile.json", {**RING, "scenario_id": "\u001b[2J[red]"})
+
+    ended = pendula("credit", "run", path, "--ticks", "1")
+
+    assert ended.code == 0
+    assert "\x1b" not in ended.out
+    assert "[red]" in ended.out
+
+
+@pytest.mark.req("SIM-TEST-5")
+def test_the_smallest_public_scenario_has_its_hundred_attempts(public: Callable[[str], Path], pendula: Pendula) -> None:
+    path = public("minimal/scenario.json")
+
+    told = said(pendula("credit", "run", path, "--seed", "42", "--ticks", "5", "--json"))
+
+    assert told["counters"]["attempts_total"] == 100
+
+
+@pytest.mark.req("SIM-TEST-1")
+@pytest.mark.parametrize("name", ["missing_scenario_id.json", "missing_equivalent_fields.json"])
+def test_public_negatives_are_refused(name: str, public: Callable[[str], Path], pendula: Pendula) -> None:
+    ended = pendula("credit", "check", public(f"negative/{name}"))
+
+    assert (ended.code, ended.out) == (1, "")
+    assert ": $" in ended.err
+
+
+def test_a_run_loads_no_library_it_does_not_need(ring: Path, python: Callable[..., Finished]) -> None:
+    code = "import sys\nfrom pendula.cli import main\ntry:\n main()\nfinally:\n print(*sys.modules, file=sys.stderr)"
+
+    ended = python(code, "credit", "run", str(ring), "--ticks", "1", "--json")
+
+    assert ended.code == 0
+    unneeded = {"fastapi", "numpy", "ortools", "rich", "pendula.credit.artifacts", "pendula.kernel.driver"}
+    assert not unneeded & set(ended.err.split())

@@ -1,0 +1,252 @@
+"""Runs written down, taken up again at any tick, and forked there: what is one run stays one, byte for byte."""
+
+import pytest
+
+from pendula.credit.engine import Run
+from pendula.credit.events import Pause, Pay, Restart, Resume, SetIntensity, Stop, Tick
+from pendula.credit.forking import ForkRefused, compared, fork
+from pendula.credit.recording import NoCreditJournal, OtherRun, Recording, UnknownTick, last_tick, run_at
+from pendula.credit.running import Headless, Made, made
+from pendula.credit.settings import InvalidSetting, Settings, changed
+from pendula.credit.village import village
+from pendula.documents import from_value
+from pendula.kernel.bodies import Nobody
+from pendula.kernel.canonical import Json
+from pendula.kernel.driver import Driver
+from pendula.kernel.journal import FileJournal
+from pendula.kernel.replay import replay
+from pendula.testing import Crashed, FaultyDisk
+from tests.credit.conftest import network
+
+RING = network(("b", "a", 20), ("c", "b", 20), ("a", "c", 20))
+OFTEN = changed(Settings(), {"clearing_every_n_ticks": "4", "actions_per_tick_max": "8"})
+NEVER = changed(OFTEN, {"clearing_enabled": "off"})
+
+
+def plan_of(scenario: dict[str, Json] = RING, seed: int = 3, settings: Settings = OFTEN) -> Made:
+    return made(from_value(scenario), seed=seed, settings=settings)
+
+
+def stepped(ticks: int, plan: Made | None = None) -> Run:
+    headless = Headless(plan_of() if plan is None else plan)
+    headless.step(ticks)
+    return headless.run
+
+
+def recorded(disk: FaultyDisk) -> None:
+    with Recording.begin(plan_of(), disk) as recording:
+        recording.step(3)
+
+
+def test_a_fork_has_the_same_state_but_for_its_settings() -> None:
+    run = stepped(6)
+    before = run.state()
+
+    other = fork(run, NEVER)
+
+    assert other.settings == NEVER
+    assert (other.tick, other.digests(), other.counters) == (run.tick, run.digests(), run.counters)
+    other.apply(Tick(5))
+    assert run.state() == before
+
+
+@pytest.mark.req("SIM-STO-8")
+@pytest.mark.parametrize(("seed", "tick"), [(0, 0), (1, 1), (2, 4), (3, 5), (2**32, 11), (7, 30)])
+def test_a_fork_with_the_same_settings_is_the_same_run(seed: int, tick: int) -> None:
+    plan = plan_of(village(8, 1), seed, changed(OFTEN, {"amount_cap": "500"}))
+    run = stepped(tick, plan)
+
+    comparison = compared(run, fork(run, run.settings), 6)
+
+    assert comparison.first_difference == {"plan": None, "ledger": None}
+    assert comparison.original == comparison.fork
+    assert comparison.settings == {}
+    assert run.digests() == stepped(tick + 6, plan).digests()
+
+
+def test_what_differs_is_told_from_its_first_tick_on() -> None:
+    run = stepped(6)
+
+    comparison = compared(run, fork(run, NEVER), 6)
+
+    assert (comparison.tick, comparison.ticks) == (6, 6)
+    assert comparison.settings == {"CLEARING_ENABLED": ("on", "off")}
+    # The clearing of tick 8 changes the ledger after that tick; the plan can follow in the next.
+    assert comparison.first_difference == {"ledger": 8, "plan": 9}
+    assert comparison.original.digests == stepped(12).digests()
+    assert [row.tick for row in comparison.original.clearing] == [8]
+    assert comparison.fork.clearing == ()
+
+
+def test_differences_are_those_of_the_fork_less_those_of_the_original() -> None:
+    run = stepped(6)
+
+    comparison = compared(run, fork(run, NEVER), 6)
+
+    less, (left, right) = comparison.difference, (comparison.original, comparison.fork)
+    assert less.counters["committed_total"] == right.counters.committed_total - left.counters.committed_total < 0
+    assert less.cleared.calls == -1
+    assert less.cleared.cleared_amount == f"-{left.cleared.cleared_amount}"
+    debts = [float(branch.metrics["UAH"]["total_debt"] or 0) for branch in (left, right)]
+    assert float(less.metrics["UAH"]["total_debt"] or 0) == pytest.approx(debts[1] - debts[0])
+
+
+def test_a_comparison_moves_on_tick_by_tick() -> None:
+    run, seen = stepped(2), list[int]()
+
+    compared(run, fork(run, NEVER), 3, seen.append)
+
+    assert seen == [1, 2, 3]
+
+
+@pytest.mark.parametrize("command", [Pause(), Stop()])
+def test_a_run_that_stands_cannot_be_forked(command: Pause | Stop) -> None:
+    run = stepped(2)
+    run.apply(command)
+
+    with pytest.raises(ForkRefused) as refused:
+        fork(run, NEVER)
+
+    assert refused.value.tick == 2
+
+
+def test_the_length_of_a_tick_and_wrong_settings_are_refused() -> None:
+    run = stepped(2)
+
+    with pytest.raises(InvalidSetting):
+        fork(run, changed(OFTEN, {"tick_ms_base": "500"}))
+    with pytest.raises(ForkRefused):
+        compared(run, stepped(3), 1)
+
+
+def test_a_fork_asks_nobody_until_it_is_given_somebody() -> None:
+    assert isinstance(fork(stepped(1), NEVER).outside, Nobody)
+
+
+def test_a_written_run_is_the_run() -> None:
+    disk = FaultyDisk()
+    plain = Headless(plan_of())
+    plain.step(10)
+
+    with Recording.begin(plan_of(), disk) as recording:
+        recording.step(9)
+        recording.headless.step(1)
+
+    assert recording.headless.result() == plain.result()
+    report = replay(FileJournal.open(disk, read_only=True), lambda _: Run)
+    assert (report.commands, report.first_difference) == (10, None)
+
+
+def test_nobody_hears_of_a_tick_before_it_is_durable() -> None:
+    disk = FaultyDisk()
+    heard: list[int] = []
+
+    with Recording.begin(plan_of(), disk) as recording:
+        recording.step(
+            6,
+            lambda events: heard.append(
+                last_tick(FileJournal.open(disk.after_crash(len(heard)), read_only=True)) - len(heard)
+            ),
+        )
+
+    assert len(heard) == 6
+    assert min(heard) >= 1
+
+
+@pytest.mark.parametrize("call", range(16))
+def test_whatever_a_crash_leaves_goes_on_to_the_same_end(call: int) -> None:
+    whole = Headless(plan_of())
+    whole.step(8)
+    begun = FaultyDisk()
+    Recording.begin(plan_of(), begun)
+    disk = FaultyDisk({len(begun.calls) + call: "crash"})
+    told: list[int] = []
+    with pytest.raises(Crashed), Recording.begin(plan_of(), disk) as recording:
+        for _ in range(8):
+            recording.step(1, lambda events: told.append(len(events)))
+
+    again: list[int] = []
+    with Recording.resume(plan_of(), disk.after_crash(call)) as recording:
+        recording.tell_again(lambda events: again.append(len(events)))
+        assert again[: len(told)] == told
+        recording.step(8 - recording.headless.run.tick)
+
+    assert recording.headless.result() == whole.result()
+
+
+def test_only_the_same_run_goes_on() -> None:
+    disk = FaultyDisk()
+    recorded(disk)
+
+    with pytest.raises(OtherRun) as refused:
+        Recording.resume(plan_of(settings=NEVER), disk)
+
+    assert refused.value.path == "$.settings.clearing_enabled"
+
+
+def test_a_journal_of_another_room_is_refused() -> None:
+    disk = FaultyDisk()
+    FileJournal.create(disk, room="tally", decisions=1, time_unit="s", config={}).close()
+
+    with pytest.raises(NoCreditJournal):
+        Recording.resume(plan_of(), disk)
+
+
+def test_a_run_that_goes_on_tells_first_what_it_did() -> None:
+    disk = FaultyDisk()
+    recorded(disk)
+
+    with Recording.resume(plan_of(), disk) as recording, pytest.raises(AssertionError):
+        recording.headless.step(1)
+
+
+@pytest.mark.parametrize("snapshot_every", [1, 3, 1000])
+def test_a_run_can_be_taken_up_at_every_tick(snapshot_every: int) -> None:
+    disk = FaultyDisk()
+    with Recording.begin(plan_of(), disk, snapshot_every=snapshot_every) as recording:
+        recording.step(9)
+    journal = FileJournal.open(disk, read_only=True)
+
+    for tick in range(10):
+        assert run_at(journal, tick).state() == stepped(tick).state()
+    assert last_tick(journal) == 9
+    with pytest.raises(UnknownTick) as refused:
+        run_at(journal, 10)
+    assert refused.value.last == 9
+
+
+def driven(disk: FaultyDisk, *commands: object) -> FileJournal:
+    """A journal of these commands, as a server would write it."""
+    config = plan_of().json
+    journal = FileJournal.create(disk, room=Run.room, decisions=Run.decisions, time_unit=Run.time_unit, config=config)
+    driver = Driver(Run.create(config), journal)
+    for command in commands:
+        driver.submit(command, by="test")  # type: ignore[arg-type]
+    driver.close()
+    return FileJournal.open(disk, read_only=True)
+
+
+def test_a_tick_inside_a_command_of_many_can_be_reached() -> None:
+    journal = driven(FaultyDisk(), Tick(4), Tick(5))
+
+    for tick in range(10):
+        assert run_at(journal, tick).state() == stepped(tick).state()
+
+
+def test_commands_between_two_ticks_belong_to_the_later_one() -> None:
+    pay = Pay("a", "b", "UAH", "1.00")
+    journal = driven(FaultyDisk(), Tick(), pay, SetIntensity(50), Pause(), Resume(), Tick())
+    expected = stepped(1)
+    for command in (pay, SetIntensity(50), Pause(), Resume()):
+        expected.apply(command)
+
+    assert run_at(journal, 1).state() == expected.state()
+    assert run_at(journal, 0).state() == stepped(0).state()
+
+
+def test_after_a_restart_the_last_time_counts() -> None:
+    journal = driven(FaultyDisk(), Tick(3), Restart(), SetIntensity(10), Tick(2))
+
+    assert run_at(journal, 1).intensity == 10
+    assert run_at(journal, 3).intensity == 100
+    assert last_tick(journal) == 2
