@@ -3,7 +3,7 @@
     model, money            participants, lines, profiles, scenarios; atoms, never floats
     loading, timeline_loading, linting, schema
                             a scenario in, all its faults, what a designer should look at, its form
-    settings                every setting of a run, its variable and range
+    settings, effective     every setting of a run, its variable and range
     ledger                  who owes whom; capacities kept up hop by hop
     routing, exact, payments
                             ways for a payment; the largest flow; one payment, all or nothing
@@ -13,7 +13,7 @@
     profiles, planning      how participants behave; what they want to pay in a tick
     timeline, injecting, fixtures
                             events of a scenario; the demonstration mode
-    network, ticking, hand, engine
+    network, ticking, draft, paying, hand, engine
                             the state of a run, one tick in phases, what is done by hand, the one state machine
     asking, behaviour, service, answering
                             what a run asks of others, and who answers
@@ -21,7 +21,7 @@
                             what goes in and comes out, and how it is told
     saving, forking         state at any tick; the same run with another policy
     explain                 why a payment fails, why clearing was tried or not
-    running, journalled, artifacts
+    running, recording, artifacts
                             a run without a server, its journal, its files
     comparing, sweeping     many seeds and settings
     village, people         scenarios out of a seed

@@ -38,6 +38,10 @@ class Order(NamedTuple):
     amount: int
 
 
+class Astray(NamedTuple):
+    """The service says it made a payment, over routes that cannot be followed here: the two ledgers disagree."""
+
+
 class TickFailed(Exception):
     """The outside service lost the whole batch: the tick is taken back. For the engine, never for a user."""
 
@@ -66,7 +70,7 @@ def amount_of(wish: Wish) -> int | None:
     return found if found > 0 and found % CENT == 0 else None
 
 
-def pay_outside(outside: Outside, book: Book, order: Order, retries: int) -> tuple[Route, ...] | Refused:
+def pay_outside(outside: Outside, book: Book, order: Order, retries: int) -> tuple[Route, ...] | Refused | Astray:
     """Ask for a payment, again after a timeout if that is allowed; always under the same key."""
     question: dict[str, Json] = {
         "from": order.sender,
@@ -84,7 +88,7 @@ def pay_outside(outside: Outside, book: Book, order: Order, retries: int) -> tup
     return refused
 
 
-def _understood(answer: Any, book: Book, order: Order) -> tuple[Route, ...] | Refused:
+def _understood(answer: Any, book: Book, order: Order) -> tuple[Route, ...] | Refused | Astray:
     """Routes, or why there are none; what makes no sense is an internal error."""
     match answer:
         case {"timeout": True}:
@@ -93,8 +97,7 @@ def _understood(answer: Any, book: Book, order: Order) -> tuple[Route, ...] | Re
             raise TickFailed
         case {"status": "COMMITTED", "routes": [*routes]}:
             found = _routes(routes, book, order)
-            if found is not None:
-                return found
+            return Astray() if found is None else found
         case {"status": "ABORTED", "error": {"code": str(code)}}:
             known = Code(code) if code in tuple(Code) else Code.PAYMENT_REJECTED
             message = "The payment service failed" if known in TECHNICAL else "The payment service refused"

@@ -21,17 +21,18 @@ from functools import cached_property
 from itertools import islice
 from random import Random
 from re import compile as regex
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import msgspec
 from msgspec import Struct
 
-from pendula.credit.asking import Wish
+from pendula.credit.asking import Wish as Wish
 from pendula.credit.money import MOST, InvalidAmount, atoms, text
 from pendula.credit.network import Desk
 from pendula.credit.routing import Found
 from pendula.kernel.bodies import NobodyToAsk
 from pendula.kernel.canonical import Json
+from pendula.kernel.engine import Engine
 from pendula.kernel.errors import InputRefused, WrongUsage
 from pendula.kernel.rng import action_generator, tick_generator, tick_seed
 
@@ -261,7 +262,7 @@ class BehaviourOutside:
     a journal that a behaviour has failed in does not go on: its tick had begun.
     """
 
-    def __init__(self, run: "Run | Callable[[], Run]") -> None:
+    def __init__(self, run: "Run | Callable[[], Engine[Any, Any]]") -> None:
         self._run = run
         self._failed: tuple[Run, BehaviourFailed] | None = None
 
@@ -269,7 +270,7 @@ class BehaviourOutside:
         if name != QUESTION:
             raise NobodyToAsk(f"A behaviour answers {QUESTION!r} and not {name!r}", name=name, question=question)
         asked = msgspec.convert(question, _Asked)
-        run = self._run() if callable(self._run) else self._run
+        run = cast("Run", self._run() if callable(self._run) else self._run)
         if self._failed is not None and self._failed[0] is run:
             raise self._failed[1]
         behaviour = registered(asked.behaviour)

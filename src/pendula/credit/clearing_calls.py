@@ -1,4 +1,4 @@
-"""One clearing call of a run: cycles or the best circulation, its events, and trust that grows along what was cleared."""
+"""One clearing call of a run: cycles or the best circulation, its events, and trust that grows along the way."""
 
 from typing import TYPE_CHECKING, NamedTuple
 

@@ -241,8 +241,9 @@ class Run:
             desk.settle()
 
     def mark(self) -> bytes | None:
-        """What a tick can be taken back to; only an outside service can lose one."""
-        return self.state() if self.config.engine == "external" else None
+        """What a tick can be taken back to; only where others have a part in it."""
+        others = self.config.engine == "external" or self.config.behaviour is not None
+        return self.state() if others else None
 
     def undo(self, mark: bytes) -> None:
         saving.load(self, mark)

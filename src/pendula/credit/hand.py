@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pendula.credit import telling, ticking
+from pendula.credit import telling
 from pendula.credit.adaptive import Why
 from pendula.credit.clearing import Cycle, find_and_clear
 from pendula.credit.clearing_calls import call
@@ -30,6 +30,7 @@ from pendula.credit.model import Code, LineStatus, Trustline
 from pendula.credit.money import InvalidAmount, atoms, text
 from pendula.credit.naming import tx_name
 from pendula.credit.network import Desk
+from pendula.credit.paying import updated
 from pendula.credit.payments import Drifted, Refused
 from pendula.kernel.canonical import Json, digest
 from pendula.kernel.engine import Outcome, Refusal
@@ -107,7 +108,7 @@ def _paid(run: "Run", command: Pay, desk: Desk, amount: int) -> tuple[tuple[Even
         return (event,), {**answer, "status": "ABORTED", "routes": [], "error": msgspec.to_builtins(failure)}
     run.counters.count(None)
     desk.expect(*ends, amount)
-    made = ticking.updated(run, run.tick, None, tx_id, desk, ends, amount, found)
+    made = updated(run, run.tick, None, tx_id, desk, ends, amount, found)
     return (made,), {**answer, "status": "COMMITTED", "routes": telling.routes_json(made.routes)}
 
 
@@ -236,6 +237,8 @@ def _alive(run: "Run") -> None:
     if run.state_word not in STATES:
         message = f"The run is {run.state_word}; only a run that is running or paused can be changed"
         raise Unfit("run_conflict", message, state=run.state_word)
+    if run.config.engine == "external":
+        raise Unfit("run_conflict", "The ledger of this run is that of an outside service; change it there")
 
 
 def _desk(run: "Run", equivalent: str) -> Desk:

@@ -165,6 +165,8 @@ def apply_event(run: "Run", event: TimelineEvent) -> Iterator[Event]:
             facts["ignored"] = f"events of type {event.type.value} are not interpreted"
         case EventType.INJECT if not run.settings.enable_inject:
             facts["ignored"] = "injections are switched off (SIMULATOR_REAL_ENABLE_INJECT)"
+        case EventType.INJECT if run.config.engine == "external":
+            facts["ignored"] = "the ledger of this run is that of an outside service"
         case EventType.INJECT:
             injection = Injection(run, event)
             injection.apply()

@@ -31,6 +31,7 @@ SENTENCES = {
     "tick_failed": "The payment service lost tick {tick_index}; it was taken back.",
     "behaviour_answered_badly": "At tick {tick} the behaviour {behaviour} gave {wishes} answers that are no payments.",
     "optimal_clearing_failed": "At tick {tick} the solver had no answer for {equivalent}: {message}",
+    "outside_ledger": "The ledger is that of an outside service: nothing is cleared, drifts or is injected here.",
     "payment": "The event {event_index} of type payment is not interpreted.",
     "clearing": "The event {event_index} of type clearing is not interpreted.",
     "inject": "At tick {tick} the injection {event_index} was due.",

@@ -3,61 +3,30 @@
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from pendula.credit import measuring, telling, timeline
+from pendula.credit import measuring, timeline
 from pendula.credit.adaptive import Decision, Why, guarded
-from pendula.credit.asking import Order, TickFailed, Wish, amount_of, pay_outside, wishes
+from pendula.credit.asking import TickFailed, Wish, amount_of, wishes
 from pendula.credit.clearing_calls import call, drift_event
-from pendula.credit.counters import too_many, too_many_failed_ticks
+from pendula.credit.counters import too_many_failed_ticks
+from pendula.credit.draft import Draft, Failed
 from pendula.credit.events import (
     AuditDrift,
     ClearingDecision,
     DriftRow,
     Event,
-    Failure,
-    Note,
     Ticked,
-    TxFailed,
-    TxUpdated,
 )
 from pendula.credit.injecting import apply_event
-from pendula.credit.measuring import Tally
 from pendula.credit.model import Code
 from pendula.credit.money import CENT, cents_text, text
-from pendula.credit.naming import idempotency_key, tx_name
 from pendula.credit.network import Desk
-from pendula.credit.payments import Drifted, Refused
+from pendula.credit.paying import pay
 from pendula.credit.planning import Planned, budget, ramp
-from pendula.credit.routing import Route
 from pendula.credit.settings import ClearingPolicy
 from pendula.kernel.canonical import Json
 
 if TYPE_CHECKING:
     from pendula.credit.engine import Run
-
-WARN_EVERY = 5  # ticks in a row in which everything was refused
-
-
-class Draft:
-    """What one tick has come to so far."""
-
-    def __init__(self, run: "Run") -> None:
-        self.tick = run.tick
-        self.at_ms = run.sim_time_ms
-        self.events: list[Event] = []
-        self.tallies = {code: Tally() for code in run.network.desks}
-        self.plan: list[Planned | Failed] = []
-        self.budget = 0
-        self.dropped = 0
-        self.work = 0
-        self.calls = 0
-        self.over = False  # a guardrail has ended the run
-
-    def note(self, facts: dict[str, Json]) -> None:
-        self.events.append(Note(self.tick, self.at_ms, facts))
-
-
-class Failed(tuple[int, Wish, Code]):
-    """A wish that cannot even be tried."""
 
 
 def process(run: "Run") -> list[Event]:
@@ -71,6 +40,11 @@ def process(run: "Run") -> list[Event]:
                 return draft.events
     except TickFailed:
         return _taken_back(run, draft, mark)
+    except Exception:
+        # Code that is not ours has failed: the run stays where it was.
+        if mark is not None:
+            run.undo(mark)
+        raise
     run.failed_ticks = 0
     run.tick += 1
     return draft.events
@@ -94,6 +68,8 @@ def fire_events(run: "Run", draft: Draft) -> None:
     if draft.tick == 0:
         for facts in run.silenced():
             draft.note(dict(facts))
+        if run.config.engine == "external":
+            draft.note({"kind": "outside_ledger"})
     for event in timeline.due(run.scenario.events, run.fired, draft.at_ms):
         run.fired |= 1 << event.index
         draft.events.extend(apply_event(run, event))
@@ -149,131 +125,13 @@ def _understood(run: "Run", seq: int, wish: Wish) -> "Planned | Failed":
     return Planned(seq, desk.book, index[wish.sender], index[wish.receiver], amount // CENT)
 
 
-def pay(run: "Run", draft: Draft) -> None:
-    allowed = _allowed(run)
-    timeouts = 0
-    for number, one in enumerate(draft.plan):
-        if allowed is not None and number >= allowed:
-            draft.dropped = len(draft.plan) - number
-            run.counters.dropped_total += draft.dropped
-            break
-        code = _fail(draft, one) if isinstance(one, Failed) else _attempt(run, draft, one)
-        run.counters.count(code)
-        timeouts += code is Code.PAYMENT_TIMEOUT
-        end = too_many(run.counters, timeouts, run.settings) if code is not None else None
-        if end is not None:
-            draft.events.append(run.fail(end))
-            draft.over = True
-            return
-    _note_all_rejected(run, draft)
-
-
-def _allowed(run: "Run") -> int | None:
-    """How many payments a tick of virtual time lets through."""
-    rate = run.settings.max_payments_per_sec
-    return None if rate <= 0 else max(1, rate * run.settings.tick_ms_base // 1000)
-
-
-def _fail(draft: Draft, failed: Failed) -> Code:
-    seq, wish, code = failed
-    if wish.equivalent in draft.tallies:
-        draft.tallies[wish.equivalent].rejected += 1
-    failure = Failure(code.value, "A behaviour wants what cannot be")
-    ends = wish.equivalent, wish.sender, wish.receiver, wish.amount
-    draft.events.append(TxFailed(draft.tick, seq, *ends, failure))
-    return code
-
-
-def _attempt(run: "Run", draft: Draft, one: Planned) -> Code | None:
-    desk, names = run.network.desks[one.book.code], run.network.people.names
-    amount, tally = one.cents * CENT, draft.tallies[one.book.code]
-    sender, receiver = names[one.sender], names[one.receiver]
-    found = _paid(run, draft, desk, one, amount)
-    if isinstance(found, Drifted):
-        draft.events.append(_delta_check(draft.tick, desk, found))
-        found = Refused(Code.INTERNAL_ERROR, "The payment moved other positions than it should; it was taken back", {})
-    if isinstance(found, Refused):
-        _count_refusal(tally, found.code)
-        failure = Failure(found.code.value, found.message, found.details)
-        ends = one.book.code, sender, receiver, cents_text(one.cents)
-        draft.events.append(TxFailed(draft.tick, one.seq, *ends, failure))
-        return found.code
-    desk.expect(one.sender, one.receiver, amount)
-    tally.committed += 1
-    tally.volume += amount
-    tally.routes += len(found)
-    tally.hops += sum(len(route.hops) for route in found)
-    tx_id = tx_name(run.seed, draft.tick, one.seq, sender, receiver, one.book.code, cents_text(one.cents))
-    draft.events.append(updated(run, draft.tick, one.seq, tx_id, desk, (one.sender, one.receiver), amount, found))
-    return None
-
-
-def _paid(run: "Run", draft: Draft, desk: Desk, one: Planned, amount: int) -> tuple[Route, ...] | Refused | Drifted:
-    if run.config.engine == "embedded":
-        return desk.counter.pay(one.sender, one.receiver, amount)
-    names = run.network.people.names
-    sender, receiver = names[one.sender], names[one.receiver]
-    key = idempotency_key(run.config.run_id, draft.at_ms, sender, receiver, desk.book.code, amount, one.seq)
-    found = pay_outside(run.outside, desk.book, Order(key, sender, receiver, amount), run.settings.payment_retries)
-    if isinstance(found, Refused):
-        return found
-    # What the service says it did is done here too; if it cannot be, the two ledgers have drifted apart.
-    mirrored = desk.counter.carry_out(found, one.sender, one.receiver, amount)
-    if isinstance(mirrored, Refused):
-        return Drifted(one.sender, desk.book.position(one.sender) - amount, desk.book.position(one.sender))
-    return mirrored
-
-
-def _count_refusal(tally: Tally, code: Code) -> None:
-    if code in (Code.PAYMENT_TIMEOUT, Code.INTERNAL_ERROR):
-        tally.errors += 1
-        tally.timeouts += code is Code.PAYMENT_TIMEOUT
-    else:
-        tally.rejected += 1
-        tally.no_capacity += code is Code.ROUTING_NO_CAPACITY
-
-
-def _delta_check(tick: int, desk: Desk, drifted: Drifted) -> AuditDrift:
-    name, off = desk.book.people.names[drifted.participant], drifted.actual - drifted.expected
-    row = DriftRow(name, text(drifted.expected), text(drifted.actual), text(off))
-    return AuditDrift(tick, desk.book.code, "critical", text(abs(off)), (row,), "delta_check")
-
-
-def updated(
-    run: "Run",
-    tick: int,
-    seq: int | None,
-    tx_id: str,
-    desk: Desk,
-    ends: tuple[int, int],
-    amount: int,
-    routes: tuple[Route, ...],
-) -> TxUpdated:
-    """The event of a payment that was made."""
-    book, names = desk.book, run.network.people.names
-    hops = telling.hops_of(routes)
-    event = (tick, seq, tx_id, book.code, names[ends[0]], names[ends[1]], text(amount))
-    views = telling.route_views(book, routes), telling.edges(book, hops)
-    if not run.config.patches:
-        return TxUpdated(*event, *views)
-    return TxUpdated(*event, *views, telling.node_patches(book, ends), telling.edge_patches(book, hops))
-
-
-def _note_all_rejected(run: "Run", draft: Draft) -> None:
-    tallies = draft.tallies.values()
-    done = sum(tally.committed + tally.errors for tally in tallies)
-    run.all_rejected = run.all_rejected + 1 if draft.plan and not done else 0
-    if run.all_rejected and run.all_rejected % WARN_EVERY == 0:
-        draft.note({"kind": "all_rejected", "ticks": run.all_rejected})
-
-
 def clear(run: "Run", draft: Draft) -> None:
     settings = run.settings
     adaptive = settings.clearing_policy is ClearingPolicy.ADAPTIVE
     if adaptive:
         for code, tally in draft.tallies.items():
             run.policies[code].observe(tally.finished, tally.no_capacity)
-    if not settings.clearing_enabled:
+    if not settings.clearing_enabled or run.config.engine == "external":
         return
     if adaptive:
         _clear_adaptively(run, draft)
@@ -329,7 +187,7 @@ def _tell(draft: Draft, code: str, decision: Decision) -> None:
 
 
 def decay(run: "Run", draft: Draft) -> None:
-    if not run.scenario.drift.enabled:
+    if not run.scenario.drift.enabled or run.config.engine == "external":
         return
     for desk in run.network.desks.values():
         shrunk = desk.trust.decay(draft.tick)

@@ -1,0 +1,398 @@
+"""A payment service of somebody else, over HTTP: what a run with the engine "external" asks as `pay`.
+
+    POST <url>/payments                 {"from", "to", "equivalent", "amount"}, header Idempotency-Key
+    GET  <url>/payments/by-key/<key>    what became of the payment of that key; 404 if there never was one
+
+2xx brings the result: {"status": "COMMITTED", "routes": [{"path": [ids], "amount"}]}, or {"status": "ABORTED",
+"error": {"code"}}. 4xx with {"error": {"code"}} is a refusal: nothing was done. 503 with {"tick_failed": true} says
+that every payment of this tick was taken back. A key that the service knows gets the result it got before.
+
+A payment that was made must never be told as one that was not. So every answer falls into one of four kinds:
+
+- the service's own result: taken as it is;
+- nothing was done, for the payment was refused or no connection could be made: told as ABORTED;
+- the call was answered, but not with a result (500, no JSON, another payment): the key is looked up once. A result
+  counts; "no such payment" is believed, because the call is over; anything else stays unclear, an internal error;
+- no answer came, in time or at all: the key is looked up once. A result counts; "no such payment" is not believed,
+  because the call may still be on its way: a timeout, which the run may try again under the same key.
+
+What is left unclear stays in `unsettled` until a later answer settles it; `settle` asks again. Nothing is sent twice
+behind the run's back, no redirect is followed, no proxy used, and every call has a connection of its own: a kept one
+that dies just then would leave a payment unclear for nothing. An attempt takes at most `total_seconds` and, where the
+key has to be looked up, `lookup_seconds` more.
+"""
+
+import ssl
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from io import BufferedReader, RawIOBase
+from re import compile as regex
+from socket import socket
+from time import monotonic
+from typing import TYPE_CHECKING, Literal, NamedTuple, Self, TypeAlias, TypeVar, cast
+from urllib.parse import quote, urlsplit
+
+import msgspec
+from msgspec import Struct
+
+from pendula.credit.model import Code
+from pendula.credit.money import InvalidAmount, atoms
+from pendula.credit.settings import Settings
+from pendula.kernel.bodies import NobodyToAsk
+from pendula.kernel.canonical import Json
+from pendula.kernel.errors import WrongUsage
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer, WriteableBuffer
+
+S = TypeVar("S")
+
+QUESTION = "pay"
+ANSWER_BYTES_MOST = 1024 * 1024
+CONNECT_SECONDS = 3.0
+LOOKUP_SECONDS = 3.0
+
+_WORD = regex(r"[\x21-\x7e]{1,2000}")
+
+# What payment engines of this family call the same things.
+_SHORT_CODES = {
+    "E001": Code.ROUTING_NO_ROUTE,
+    "E002": Code.ROUTING_NO_CAPACITY,
+    "E003": Code.TRUSTLINE_LIMIT_EXCEEDED,
+    "E004": Code.TRUSTLINE_NOT_ACTIVE,
+    "E007": Code.PAYMENT_TIMEOUT,
+    "E008": Code.CONFLICT,
+    "E009": Code.INVALID_INPUT,
+    "E010": Code.INTERNAL_ERROR,
+}
+# A refusal without a code; 404 and 405 mean that there is no payment service at this address.
+_BY_STATUS = {
+    400: Code.INVALID_INPUT,
+    401: Code.UNAUTHORIZED,
+    403: Code.FORBIDDEN,
+    404: Code.INTERNAL_ERROR,
+    405: Code.INTERNAL_ERROR,
+    409: Code.CONFLICT,
+    422: Code.INVALID_INPUT,
+}
+ACCEPTED, NOT_FOUND, REQUEST_TIMEOUT, CONFLICT, UNAVAILABLE = 202, 404, 408, 409, 503
+
+
+class Order(Struct, frozen=True, rename={"sender": "from", "receiver": "to", "key": "idempotency_key"}):
+    """What the run asks. The number of the attempt is not sent on: under one key the request is always the same."""
+
+    sender: str
+    receiver: str
+    equivalent: str
+    amount: str
+    key: str
+
+    def body(self) -> dict[str, Json]:
+        return {"from": self.sender, "to": self.receiver, "equivalent": self.equivalent, "amount": self.amount}
+
+
+class _Route(Struct, frozen=True):
+    path: tuple[str, ...]
+    amount: str
+
+
+class _Error(Struct, frozen=True):
+    code: str
+
+
+class _Result(Struct, frozen=True, rename={"sender": "from", "receiver": "to"}):
+    """A result as the contract has it; members it does not name are passed over."""
+
+    status: Literal["COMMITTED", "ABORTED"]
+    routes: tuple[_Route, ...] = ()
+    error: _Error | None = None
+    tx_id: str | None = None
+    sender: str | None = None
+    receiver: str | None = None
+    equivalent: str | None = None
+    amount: str | None = None
+
+
+class _Refusal(Struct, frozen=True):
+    error: _Error
+
+
+class _TickFailed(Struct, frozen=True):
+    tick_failed: bool
+
+
+class Settled(NamedTuple):
+    """The service has spoken."""
+
+    answer: Json
+
+
+class NothingDone(NamedTuple):
+    """This call did nothing; `over` if no other call under its key can be on its way either."""
+
+    answer: Json
+    over: bool
+
+
+class Muddled(NamedTuple):
+    """The call is over; what came of it was not told."""
+
+    reason: str
+
+
+class Silent(NamedTuple):
+    """No answer; the call may still be on its way."""
+
+
+class Absent(NamedTuple):
+    """The service knows of no payment under the key."""
+
+
+Said: TypeAlias = Settled | NothingDone | Muddled | Silent
+
+
+class Reply(NamedTuple):
+    """What came back over the wire."""
+
+    status: int
+    data: bytes
+
+
+class Unsent(NamedTuple):
+    """There was no connection to send anything over."""
+
+    timed_out: bool
+
+
+class PaymentService:
+    """An `Outside` that answers `pay`. One call at a time, in the order of the plan."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        token: str | None = None,
+        total_seconds: float = 10,
+        connect_seconds: float = CONNECT_SECONDS,
+        lookup_seconds: float = LOOKUP_SECONDS,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        if min(total_seconds, connect_seconds, lookup_seconds) <= 0:
+            raise WrongUsage("The time a payment service is given has to be above 0 seconds")
+        if token is not None and not _WORD.fullmatch(token):
+            raise WrongUsage("A token is one word of visible ASCII characters")
+        self._https, self._host, self._port, self._prefix = _place(url)
+        self._tls = ssl.create_default_context() if self._https and tls is None else tls
+        self._token = token
+        self.total_seconds, self.connect_seconds, self.lookup_seconds = total_seconds, connect_seconds, lookup_seconds
+        self._unsettled: dict[str, Order] = {}
+
+    @classmethod
+    def with_settings(
+        cls, url: str, settings: Settings, *, token: str | None = None, tls: ssl.SSLContext | None = None
+    ) -> Self:
+        """The service with the time limit of a payment that the settings of a run give."""
+        return cls(url, token=token, total_seconds=settings.payment_total_timeout_sec, tls=tls)
+
+    @property
+    def unsettled(self) -> dict[str, Json]:
+        """Payments of which nobody knows what became of them, by key, in the order they were tried."""
+        return {key: order.body() for key, order in self._unsettled.items()}
+
+    def settle(self) -> dict[str, Json]:
+        """Ask once more about each unsettled payment: results by key, None where the service knows of no payment.
+
+        One that was made after all is missing in the ledger of the run: the two have drifted apart.
+        """
+        found: dict[str, Json] = {}
+        for key, order in list(self._unsettled.items()):
+            said = self._looked_up(order)
+            if isinstance(said, Settled | Absent):
+                found[key] = said.answer if isinstance(said, Settled) else None
+                del self._unsettled[key]
+        return found
+
+    def ask(self, name: str, question: Json) -> Json:
+        if name != QUESTION:
+            raise NobodyToAsk(f"A payment service answers {QUESTION!r} and not {name!r}", name=name, question=question)
+        order = msgspec.convert(question, Order)
+        said = self._posted(order)
+        match said:
+            case Settled(answer):
+                self._unsettled.pop(order.key, None)
+                return answer
+            case NothingDone(answer) if order.key not in self._unsettled:
+                return answer
+        return self._after_a_look(order, said)
+
+    def _after_a_look(self, order: Order, said: "NothingDone | Muddled | Silent") -> Json:
+        """What to tell where this call, or an earlier one under its key, has left things open."""
+        found = self._looked_up(order)
+        if isinstance(found, Settled):
+            self._unsettled.pop(order.key, None)
+            return found.answer
+        if isinstance(found, Absent):
+            match said:
+                case NothingDone(answer, over=True):
+                    self._unsettled.pop(order.key, None)
+                    return answer
+                case Muddled() if order.key not in self._unsettled:
+                    return _aborted(Code.INTERNAL_ERROR)
+        self._unsettled[order.key] = order
+        return {"unclear": said.reason} if isinstance(said, Muddled) else {"timeout": True}
+
+    def _posted(self, order: Order) -> Said:
+        headers = {"Content-Type": "application/json", "Idempotency-Key": order.key}
+        reply = self._called("POST", "/payments", msgspec.json.encode(order.body()), headers, self.total_seconds)
+        match reply:
+            case Unsent(timed_out):
+                return NothingDone({"timeout": True} if timed_out else _aborted(Code.INTERNAL_ERROR), over=False)
+            case None:
+                return Silent()
+        return _understood(reply, order)
+
+    def _looked_up(self, order: Order) -> Settled | Absent | None:
+        path = f"/payments/by-key/{quote(order.key, safe='')}"
+        reply = self._called("GET", path, None, {}, self.lookup_seconds)
+        if not isinstance(reply, Reply):
+            return None
+        if reply.status == NOT_FOUND:
+            return Absent()
+        answer = _result(reply, order)
+        return None if answer is None else Settled(answer)
+
+    def _called(
+        self, method: str, path: str, body: bytes | None, headers: dict[str, str], seconds: float
+    ) -> Reply | Unsent | None:
+        """One call over a connection of its own; None where something may have been sent and no answer came."""
+        deadline = monotonic() + seconds
+        connection = self._connection(min(seconds, self.connect_seconds))
+        try:
+            connection.connect()
+        except (OSError, UnicodeError) as trouble:
+            connection.close()
+            return Unsent(isinstance(trouble, TimeoutError))
+        wire = cast(socket, connection.sock)
+        connection.sock = cast(socket, _Punctual(wire, deadline))
+        if self._token is not None:
+            headers["Authorization"] = f"Bearer {self._token}"
+        try:
+            connection.request(method, self._prefix + path, body, {"Accept": "application/json", **headers})
+            response = connection.getresponse()
+            return Reply(response.status, response.read(ANSWER_BYTES_MOST + 1))
+        except (OSError, HTTPException, ValueError):
+            return None
+        finally:
+            wire.close()
+
+    def _connection(self, seconds: float) -> HTTPConnection:
+        if self._https:
+            return HTTPSConnection(self._host, self._port, timeout=seconds, context=self._tls)
+        return HTTPConnection(self._host, self._port, timeout=seconds)
+
+
+class _Punctual(RawIOBase):
+    """A socket on which everything together has to be over by a moment, however slowly the bytes drip."""
+
+    def __init__(self, wire: socket, deadline: float) -> None:
+        self._wire = wire
+        self._deadline = deadline
+
+    def _hurry(self) -> None:
+        left = self._deadline - monotonic()
+        if left <= 0:
+            raise TimeoutError
+        self._wire.settimeout(left)
+
+    def sendall(self, data: "ReadableBuffer") -> None:
+        self._hurry()
+        self._wire.sendall(data)
+
+    def makefile(self, _: str) -> BufferedReader:
+        # The one who made the connection closes it: http.client would do so before the body is read.
+        return BufferedReader(_Punctual(self._wire, self._deadline))
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: "WriteableBuffer") -> int:
+        self._hurry()
+        return self._wire.recv_into(buffer)
+
+
+def _understood(reply: Reply, order: Order) -> Said:
+    status = reply.status
+    answer = _result(reply, order)
+    if answer is not None:
+        return Settled(answer)
+    if status == UNAVAILABLE and _read(reply.data, _TickFailed) == _TickFailed(True):
+        return Settled({"tick_failed": True})
+    if status in (ACCEPTED, REQUEST_TIMEOUT):
+        return Silent()
+    if 400 <= status < 500:
+        # A conflict may be with an earlier call of the same payment, which is still being worked on.
+        return NothingDone(_aborted(_refused_with(reply)), over=status != CONFLICT)
+    return Muddled(f"HTTP {status}")
+
+
+def _result(reply: Reply, order: Order) -> Json:
+    """The result in an answer, in the form the run reads; None where there is none, or one of another payment."""
+    if not 200 <= reply.status < 300 or len(reply.data) > ANSWER_BYTES_MOST:
+        return None
+    found = _read(reply.data, _Result)
+    if found is None or not _is_of(found, order):
+        return None
+    if found.status == "ABORTED":
+        return _aborted(Code.PAYMENT_REJECTED if found.error is None else _code(found.error.code))
+    routes: Json = [{"path": list(route.path), "amount": route.amount} for route in found.routes]
+    return {"status": found.status, "routes": routes, **({} if found.tx_id is None else {"tx_id": found.tx_id})}
+
+
+def _is_of(result: _Result, order: Order) -> bool:
+    """Whether what the result says of the payment, if anything, is what was asked for."""
+    told = result.sender, result.receiver, result.equivalent
+    asked = order.sender, order.receiver, order.equivalent
+    if any(one is not None and one != wanted for one, wanted in zip(told, asked, strict=True)):
+        return False
+    try:
+        return result.amount is None or atoms(result.amount) == atoms(order.amount)
+    except InvalidAmount:
+        return False
+
+
+def _refused_with(reply: Reply) -> Code:
+    found = _read(reply.data, _Refusal)
+    if found is not None:
+        return _code(found.error.code)
+    return _BY_STATUS.get(reply.status, Code.PAYMENT_REJECTED)
+
+
+def _code(word: str) -> Code:
+    if word in tuple(Code):
+        return Code(word)
+    return _SHORT_CODES.get(word, Code.PAYMENT_REJECTED)
+
+
+def _aborted(code: Code) -> Json:
+    return {"status": "ABORTED", "error": {"code": code.value}}
+
+
+def _read(data: bytes, kind: type[S]) -> S | None:
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _place(url: str) -> tuple[bool, str, int | None, str]:
+    """Whether it is TLS, host, port and the path before `/payments`; raises `WrongUsage`."""
+    if "@" in url:
+        raise WrongUsage("An address holds no secrets; give the token apart from it")
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host = None
+    if not host or parts.scheme not in ("http", "https") or parts.query or parts.fragment or not _WORD.fullmatch(url):
+        message = f"{url!r} is no address of a payment service; write http://127.0.0.1:8000/api"
+        raise WrongUsage(message, url=url)
+    return parts.scheme == "https", host, port, parts.path.rstrip("/")

@@ -1,0 +1,528 @@
+"""Behaviour of one's own: what it sees, what becomes of its wishes, what happens when it fails."""
+
+from collections.abc import Callable, Iterable, Iterator
+from decimal import Decimal, localcontext
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from pendula.credit import behaviour as registry
+from pendula.credit.answering import Answers
+from pendula.credit.behaviour import (
+    BehaviourFailed,
+    BehaviourOutside,
+    Draw,
+    InvalidBehaviour,
+    Line,
+    Member,
+    NotInNetwork,
+    OtherBehaviourVersion,
+    UnknownBehaviour,
+    View,
+    Wish,
+    register_behaviour,
+    registered,
+    wish,
+)
+from pendula.credit.engine import Run
+from pendula.credit.events import Config, Event, Note, Pay, Tick, TxFailed, TxUpdated
+from pendula.credit.money import InvalidAmount
+from pendula.credit.running import Headless, Made, made
+from pendula.credit.settings import Settings, changed
+from pendula.documents import from_value
+from pendula.kernel.bodies import NobodyToAsk
+from pendula.kernel.canonical import encode
+from pendula.kernel.disk import RealDisk
+from pendula.kernel.driver import Driver, EngineDefect
+from pendula.kernel.errors import WrongUsage
+from pendula.kernel.journal import FileJournal
+from pendula.kernel.replay import replay
+from pendula.kernel.rng import action_generator, tick_generator, tick_seed
+
+Plan = Callable[[View, Draw], Iterable[Any]]
+
+SCENARIO: dict[str, Any] = {
+    "schema_version": "scenario/1",
+    "scenario_id": "triangle",
+    "equivalents": ["HOUR", "UAH"],
+    "participants": [
+        {"id": "cid", "type": "business", "groupId": "shops", "behaviorProfileId": "retail"},
+        {"id": "ann", "type": "person"},
+        {"id": "bea", "type": "person", "groupId": "homes"},
+        {"id": "dan", "type": "person", "status": "frozen"},
+    ],
+    "trustlines": [
+        {"from": "bea", "to": "ann", "limit": "10.005", "equivalent": "UAH"},
+        {"from": "cid", "to": "bea", "limit": 20, "equivalent": "UAH"},
+        {"from": "ann", "to": "cid", "limit": 5, "equivalent": "HOUR"},
+        {"from": "dan", "to": "ann", "limit": 7, "equivalent": "UAH"},
+    ],
+    "events": [
+        {
+            "time": 1000,
+            "type": "inject",
+            "effects": [{"op": "inject_debt", "from": "cid", "to": "bea", "equivalent": "UAH", "amount": "1.00"}],
+        },
+        {"time": 4000, "type": "inject", "effects": [{"op": "freeze_participant", "participant_id": "cid"}]},
+    ],
+}
+
+
+@pytest.fixture(autouse=True)
+def _nobody_registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_registered", {})
+
+
+class Doing:
+    """A behaviour that plans by a function and counts how often it was asked."""
+
+    version = 3
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self.calls = 0
+
+    def plan(self, view: View, draw: Draw) -> Iterable[Wish]:
+        self.calls += 1
+        return self._plan(view, draw)
+
+
+def plan_of(plan: Plan, **settings: str) -> tuple[Made, Doing]:
+    doing = Doing(plan)
+    register_behaviour("mine", doing)
+    values = {"actions_per_tick_max": "10", "enable_inject": "on", **settings}
+    return made(from_value(SCENARIO), seed=42, settings=changed(Settings(), values), behaviour="mine"), doing
+
+
+def stepped(plan: Plan, ticks: int = 1, **settings: str) -> tuple[Headless, list[Event]]:
+    headless = Headless(plan_of(plan, **settings)[0])
+    headless.ask(Answers(headless.run))
+    events: list[Event] = []
+    headless.step(ticks, events.extend)
+    return headless, events
+
+
+def seen(look: Callable[[View, Draw], Any], before: Iterable[Pay] = (), ticks: int = 1) -> Any:
+    """What a look through the view gives at the last of some ticks."""
+    found: list[Any] = []
+
+    def plan(view: View, draw: Draw) -> list[Wish]:
+        found.append(look(view, draw))
+        return []
+
+    headless = Headless(plan_of(plan)[0])
+    headless.ask(Answers(headless.run))
+    for payment in before:
+        headless.do(payment)
+    headless.step(ticks)
+    return found[-1]
+
+
+def journal_of(plan: Made, folder: Path) -> FileJournal:
+    return FileJournal.create(
+        RealDisk(folder), room=Run.room, decisions=Run.decisions, time_unit=Run.time_unit, config=plan.json
+    )
+
+
+def test_wishes_become_payments_in_their_order() -> None:
+    _, events = stepped(lambda *_: [wish("ann", "cid", "UAH", Decimal("2.5")), wish("bea", "cid", "UAH", "3")])
+
+    paid = [(one.seq, one.sender, one.receiver, one.amount) for one in events if isinstance(one, TxUpdated)]
+    assert paid == [(0, "ann", "cid", "2.50"), (1, "bea", "cid", "3.00")]
+
+
+@pytest.mark.req("SIM-PAY-17")
+@pytest.mark.parametrize(
+    ("wanted", "code", "amount"),
+    [
+        (wish("ann", "cid", "EUR", "1"), "EQUIVALENT_NOT_FOUND", "1.00"),
+        (wish("ann", "nobody", "UAH", "1"), "PARTICIPANT_NOT_FOUND", "1.00"),
+        (wish("a\ud800", "cid", "UAH", "1"), "PARTICIPANT_NOT_FOUND", "1.00"),
+        (wish("x" * 10_000, "cid", "UAH", "1"), "PARTICIPANT_NOT_FOUND", "1.00"),
+        (wish("ann", "ann", "UAH", "1"), "INVALID_INPUT", "1.00"),
+        (wish("ann", "bea", "UAH", "0"), "INVALID_INPUT", "0.00"),
+        (wish("ann", "bea", "UAH", "-1"), "INVALID_INPUT", "-1.00"),
+        (wish("ann", "bea", "UAH", "1.005"), "INVALID_INPUT", "1.005"),
+        (wish("ann", "bea", "UAH", "ten"), "INVALID_INPUT", "ten"),
+        (wish("ann", "bea", "UAH", Decimal("NaN")), "INVALID_INPUT", None),
+        (wish("ann", "bea", "UAH", Decimal("1E+999")), "INVALID_INPUT", None),
+        (wish("ann", "bea", "UAH", 10**5000), "INVALID_INPUT", None),
+        (wish("ann", "bea", "UAH", cast(Any, 1.5)), "INVALID_INPUT", None),
+        (wish("ann", "bea", "UAH", True), "INVALID_INPUT", None),
+        (Wish("ann", "bea", "UAH", cast(Any, 1.5)), "INVALID_INPUT", None),
+        (wish("ann", "bea", "HOUR", "1"), "ROUTING_NO_ROUTE", "1.00"),
+        (wish("ann", "bea", "UAH", "10.01"), "ROUTING_NO_CAPACITY", "10.01"),
+        (wish("ann", "dan", "UAH", "1"), "ROUTING_NO_ROUTE", "1.00"),
+    ],
+)
+def test_wish_that_cannot_be_is_a_failed_payment_with_a_code(wanted: Wish, code: str, amount: str | None) -> None:
+    headless, events = stepped(lambda *_: [wanted, wish("bea", "cid", "UAH", 1)])
+
+    (failed,) = [event for event in events if isinstance(event, TxFailed)]
+    assert failed.error.code == code
+    assert amount is None or failed.amount == amount
+    assert len(encode(failed)) < 1000
+    assert headless.run.counters.rejected_total == headless.run.counters.committed_total == 1
+
+
+@pytest.mark.parametrize(
+    "answer", [None, 7, "ann", ("ann", "bea", "UAH", "1"), {}, Wish(cast(Any, 7), "b", "UAH", "1")]
+)
+def test_what_is_no_wish_is_noted_and_passed_over(answer: object) -> None:
+    headless, events = stepped(lambda *_: [answer, wish("bea", "cid", "UAH", 1)])
+
+    notes = [event.scenario for event in events if isinstance(event, Note)]
+    assert {"kind": "behaviour_answered_badly", "behaviour": "mine", "wishes": 1} in notes
+    assert headless.run.counters.committed_total == 1
+
+
+@pytest.mark.req("SIM-INT-2")
+def test_no_more_wishes_are_asked_for_than_the_budget_allows() -> None:
+    asked: list[int] = []
+
+    def eager(view: View, draw: Draw) -> Iterator[Wish]:
+        for number in range(1000):
+            asked.append(number)
+            yield wish("bea", "cid", "UAH", "0.01")
+
+    headless, _ = stepped(eager)
+
+    assert headless.run.counters.attempts_total == len(asked) == 10
+
+
+def test_name_and_version_of_the_behaviour_stand_in_the_header(tmp_path: Path) -> None:
+    plan, _ = plan_of(lambda *_: [])
+
+    journal = journal_of(plan, tmp_path)
+
+    header: Any = journal.header.config
+    assert header["behaviour"] == {"name": "mine", "version": 3}
+    journal.close()
+
+
+@pytest.mark.req("SIM-DET-2")
+def test_replay_of_a_journal_calls_no_behaviour(tmp_path: Path) -> None:
+    def plan(view: View, draw: Draw) -> Iterator[Wish]:
+        for position in range(view.budget):
+            luck = draw.at(position)
+            cents = Decimal(luck.randint(1, 300)) / 100
+            yield wish(*luck.choice([("ann", "bea"), ("bea", "cid"), ("ann", "cid"), ("cid", "ann")]), "UAH", cents)
+
+    plan_made, doing = plan_of(plan)
+    journal = journal_of(plan_made, tmp_path)
+    driver: Driver[Any, Any] = Driver(Run.create(plan_made.json), journal, outside=Answers(lambda: driver.engine))
+    for _ in range(3):
+        driver.submit(Tick(2), by="test")
+    driver.close()
+    registry._registered.clear()
+    again = FileJournal.open(RealDisk(tmp_path))
+
+    report = replay(again, lambda _: Run)
+
+    assert (report.commands, report.first_difference) == (3, None)
+    assert doing.calls == 6
+    again.close()
+
+
+@pytest.mark.req("SIM-DET-1")
+def test_two_runs_of_one_behaviour_are_the_same_run() -> None:
+    def plan(view: View, draw: Draw) -> Iterator[Wish]:
+        people = [one.id for one in view.participants]
+        for _ in range(view.budget):
+            yield wish(draw.tick.choice(people), draw.tick.choice(people), "UAH", f"0.{draw.tick.randint(10, 99)}")
+
+    first = stepped(plan, 5)[0].result()
+    registry._registered.clear()
+
+    assert stepped(plan, 5)[0].result() == first
+    assert first.counters.committed_total > 0
+
+
+def failing_at(tick: int) -> Plan:
+    def plan(view: View, draw: Draw) -> Iterator[Wish]:
+        yield wish("bea", "cid", "UAH", 1)
+        if view.tick == tick:
+            raise KeyError("my mistake")
+
+    return plan
+
+
+def test_exception_without_a_journal_names_behaviour_and_tick_and_pays_nothing() -> None:
+    headless = Headless(plan_of(failing_at(2))[0])
+    headless.ask(Answers(headless.run))
+    headless.step(2)
+    before = headless.run.state()
+
+    with pytest.raises(BehaviourFailed, match=r"'mine' failed at tick 2: KeyError\('my mistake'\)") as failed:
+        headless.step(1)
+
+    assert (failed.value.behaviour, failed.value.tick) == ("mine", 2)
+    assert isinstance(failed.value.__cause__, KeyError)
+    assert headless.run.state() == before
+
+
+def test_run_without_a_journal_does_not_go_on_after_a_failure() -> None:
+    plan, doing = plan_of(failing_at(1))
+    headless = Headless(plan)
+    headless.ask(Answers(headless.run))
+    headless.step(1)
+    for _ in range(2):
+        with pytest.raises(BehaviourFailed, match="tick 1"):
+            headless.step(1)
+
+    assert doing.calls == 2
+
+
+def test_exception_with_a_journal_leaves_no_trace_of_the_tick(tmp_path: Path) -> None:
+    plan, doing = plan_of(failing_at(1))
+    journal = journal_of(plan, tmp_path)
+    driver: Driver[Any, Any] = Driver(Run.create(plan.json), journal, outside=Answers(lambda: driver.engine))
+    driver.submit(Tick(), by="test")
+    driver.flush()
+    before = driver.engine.state()
+
+    with pytest.raises(EngineDefect, match="'mine' failed at tick 1"):
+        driver.submit(Tick(3), by="test")
+
+    assert driver.engine.state() == before
+    # The view shows the run that the driver has built anew, and not the one that was thrown away.
+    doing._plan = lambda view, _: [wish("ann", "cid", "UAH", view.debt("bea", "cid", "UAH"))]
+    ticket = driver.submit(Tick(), by="test")
+    driver.flush()
+    paid = [event for event in ticket.outcome.events if isinstance(event, TxUpdated)]
+    assert [event.amount for event in paid] == ["2.00"]
+    driver.close()
+    again = FileJournal.open(RealDisk(tmp_path))
+    assert replay(again, lambda _: Run).first_difference is None
+    again.close()
+
+
+@pytest.mark.parametrize("answer", [None, 7])
+def test_plan_that_gives_nothing_to_go_through_is_a_failure(answer: Any) -> None:
+    with pytest.raises(BehaviourFailed, match="not iterable"):
+        stepped(lambda *_: answer)
+
+
+def test_run_of_another_version_is_refused() -> None:
+    plan, doing = plan_of(lambda *_: [])
+    headless = Headless(plan)
+    headless.ask(Answers(headless.run))
+    doing.version = 4
+
+    with pytest.raises(OtherBehaviourVersion) as refused:
+        headless.step(1)
+
+    assert (refused.value.wanted, refused.value.registered) == (3, 4)
+    assert doing.calls == 0
+
+
+def test_run_that_is_not_the_one_that_asks_is_refused() -> None:
+    plan, _ = plan_of(lambda *_: [])
+    headless, other = Headless(plan), Headless(plan)
+    headless.ask(Answers(headless.run))
+    headless.step(1)
+    headless.ask(Answers(other.run))
+
+    with pytest.raises(WrongUsage):
+        headless.step(1)
+
+
+def test_behaviour_answers_plans_only() -> None:
+    with pytest.raises(NobodyToAsk):
+        BehaviourOutside(lambda: cast(Run, None)).ask("pay", {})
+
+
+def test_unknown_behaviour_is_refused_with_the_names_there_are() -> None:
+    with pytest.raises(UnknownBehaviour, match="none is registered"):
+        registered("mine")
+    register_behaviour("b", Doing(lambda *_: []))
+    register_behaviour("a", Doing(lambda *_: []))
+
+    with pytest.raises(UnknownBehaviour, match="known are a, b") as refused:
+        made(from_value(SCENARIO), behaviour="mine")
+
+    assert refused.value.known == ["a", "b"]
+
+
+def test_name_is_given_anew_only_on_demand() -> None:
+    first, second = Doing(lambda *_: []), Doing(lambda *_: [])
+    register_behaviour("mine", first)
+    register_behaviour("mine", first)
+
+    with pytest.raises(InvalidBehaviour, match="replace"):
+        register_behaviour("mine", second)
+    assert registered("mine") is first
+    register_behaviour("mine", second, replace=True)
+    assert registered("mine") is second
+
+
+class Unversioned:
+    def plan(self, view: View, draw: Draw) -> list[Wish]:
+        return []
+
+
+class Wordy(Unversioned):
+    version = "1"
+
+
+class Truthful(Unversioned):
+    version = True
+
+
+class Idle:
+    version = 1
+
+
+@pytest.mark.parametrize("what", [Unversioned(), Wordy(), Truthful(), Idle(), None])
+def test_what_is_no_behaviour_cannot_be_registered(what: Any) -> None:
+    with pytest.raises(InvalidBehaviour):
+        register_behaviour("mine", what)
+
+
+@pytest.mark.parametrize("name", ["", "two words", "x" * 81, "ä"])
+def test_names_of_behaviours_are_plain(name: str) -> None:
+    with pytest.raises(InvalidBehaviour):
+        register_behaviour(name, Doing(lambda *_: []))
+
+
+def test_view_shows_the_run_in_the_order_of_ids_and_codes() -> None:
+    tick, time, budget, cap, codes = seen(
+        lambda view, _: (view.tick, view.sim_time_ms, view.budget, view.cap, view.equivalents), ticks=3
+    )
+
+    assert (tick, time, budget, cap, codes) == (2, 2000, 10, Decimal("3.00"), ("HOUR", "UAH"))
+
+
+def test_view_shows_participants_with_group_profile_and_status() -> None:
+    assert seen(lambda view, _: view.participants) == (
+        Member("ann", "person", None, None, True),
+        Member("bea", "person", "homes", None, True),
+        Member("cid", "business", "shops", "retail", True),
+        Member("dan", "person", None, None, False),
+    )
+
+
+def test_view_shows_lines_with_their_debts() -> None:
+    assert seen(lambda view, _: view.lines, [Pay("ann", "bea", "UAH", "0.005")]) == (
+        Line("HOUR", "ann", "cid", Decimal(5), Decimal(0), True),
+        Line("UAH", "bea", "ann", Decimal("10.005"), Decimal("0.005"), True),
+        Line("UAH", "cid", "bea", Decimal(20), Decimal(0), True),
+        Line("UAH", "dan", "ann", Decimal(7), Decimal(0), False),
+    )
+
+
+def test_view_tells_debts_capacities_and_positions_exactly() -> None:
+    def look(view: View, draw: Draw) -> dict[str, Decimal]:
+        with localcontext() as context:
+            context.prec = 2
+            return {
+                "debt": view.debt("ann", "bea", "UAH"),
+                "no debt": view.debt("bea", "ann", "UAH"),
+                "capacity": view.capacity("ann", "bea", "UAH"),
+                "no line": view.capacity("ann", "cid", "UAH"),
+                "frozen": view.capacity("ann", "dan", "UAH"),
+                "middle": view.position("bea", "UAH"),
+                "end": view.position("ann", "UAH"),
+            }
+
+    assert seen(look, [Pay("ann", "cid", "UAH", "1.23456789")]) == {
+        "debt": Decimal("1.23456789"),
+        "no debt": 0,
+        "capacity": Decimal("8.77043211"),
+        "no line": 0,
+        "frozen": 0,
+        "middle": 0,
+        "end": Decimal("-1.23456789"),
+    }
+
+
+def test_view_is_of_the_moment_after_the_events_of_the_tick() -> None:
+    moments: list[Any] = []
+
+    def plan(view: View, draw: Draw) -> list[Wish]:
+        moments.append((view.debt("bea", "cid", "UAH"), view.reachable("ann", "UAH")))
+        return []
+
+    stepped(plan, 5)
+
+    both, one = ("bea", "cid"), ("bea",)
+    assert moments == [(0, both), (1, both), (1, both), (1, both), (1, one)]
+
+
+def test_view_tells_whom_one_can_reach_and_pay() -> None:
+    def look(view: View, draw: Draw) -> list[Any]:
+        return [
+            view.reachable("ann", "UAH"),
+            view.reachable("cid", "UAH"),
+            view.can_pay("ann", "cid", "UAH", Decimal("10.005")),
+            view.can_pay("ann", "cid", "UAH", "10.00500001"),
+            view.can_pay("ann", "dan", "UAH", 1),
+            view.can_pay("ann", "ann", "UAH", 1),
+            view.can_pay("ann", "cid", "UAH", 0),
+        ]
+
+    assert seen(look) == [("bea", "cid"), (), True, False, False, False, False]
+
+
+def test_looking_changes_nothing() -> None:
+    headless = Headless(plan_of(lambda *_: [])[0])
+    run = headless.run
+    headless.do(Pay("ann", "cid", "UAH", "2"))
+    before, rooms = run.state(), list(run.network.desks["UAH"].book.room)
+    view = View(run, 5)
+
+    looks = view.participants, view.lines, view.reachable("ann", "UAH"), view.can_pay("ann", "cid", "UAH", 3)
+
+    assert all(looks)
+    assert run.state() == before
+    assert run.network.desks["UAH"].book.room == rooms
+    assert run.network.desks["UAH"].book.reserved == {}
+    with pytest.raises(AttributeError):
+        view.tick = 7  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        lambda view: view.debt("ann", "nobody", "UAH"),
+        lambda view: view.capacity("nobody", "ann", "UAH"),
+        lambda view: view.position("ann", "EUR"),
+        lambda view: view.reachable("nobody", "UAH"),
+        lambda view: view.can_pay("ann", "bea", "EUR", 1),
+    ],
+)
+def test_view_does_not_guess_about_names_it_does_not_have(look: Callable[[View], Any]) -> None:
+    view = View(Run.create(made(from_value(SCENARIO), seed=1).json), 1)
+
+    with pytest.raises(NotInNetwork):
+        look(view)
+
+
+@pytest.mark.parametrize("amount", [1.5, True, None, "ten"])
+def test_view_takes_exact_amounts_only(amount: Any) -> None:
+    view = View(Run.create(made(from_value(SCENARIO), seed=1).json), 1)
+
+    with pytest.raises(InvalidAmount):
+        view.can_pay("ann", "bea", "UAH", amount)
+
+
+@pytest.mark.req("SIM-DET-5", "SIM-DET-6", "SIM-DET-7")
+def test_draws_are_those_of_the_tick_and_of_its_positions() -> None:
+    draw = Draw(42, 2)
+    other = Draw(42, 2)
+    other.at(0).random()
+
+    assert draw.tick.random() == tick_generator(42, 2).random() == 0.5815068561101447
+    assert draw.at(5).random() == draw.at(5).random() == action_generator(tick_seed(42, 2), 5).random()
+    assert other.tick.random() == 0.5815068561101447
+
+
+def test_run_without_a_behaviour_asks_for_none() -> None:
+    plan = made(from_value(SCENARIO), seed=1)
+
+    assert isinstance(plan.config, Config)
+    assert plan.config.behaviour is None
+    headless = Headless(plan)
+    headless.step(2)
+    assert headless.run.counters.attempts_total > 0
