@@ -487,7 +487,7 @@ def test_a_restart_forgets_what_the_policy_remembered() -> None:
 @pytest.mark.req("SIM-PROF-20")
 @pytest.mark.req("SIM-TEST-17")
 def test_the_public_village_behaves_like_one(public: Public) -> None:
-    """The share of payments between households is about 1 % and misses its target; the chains of the file see to that."""
+    """Payments between households are about 1 % and miss their target: the chains of the file see to that."""
     options = changed(Settings(), {"amount_cap": "500"})
     plan = made(public("greenfield-village-100-realistic-v2"), seed=42, intensity=50, settings=options, patches=False)
     run = Headless(plan)

@@ -14,10 +14,12 @@ from hypothesis import strategies as st
 
 from pendula.credit.engine import Run
 from pendula.credit.events import Clear, ClearingDone, Event, SetIntensity, Tick, TxFailed, TxUpdated
+from pendula.credit.linting import lint
 from pendula.credit.loading import read_with_warnings
 from pendula.credit.model import LineStatus, ParticipantStatus, Scenario
 from pendula.credit.money import ATOMS, text
 from pendula.credit.people import GROUPS, HABITS, habit_of, name_of
+from pendula.credit.settings import Settings
 from pendula.credit.village import LAYOUTS, LEAST, MOST, SEED_MOST, Profile, village
 from pendula.documents import read_bytes
 from pendula.kernel.canonical import Json, digest, encode
@@ -39,12 +41,12 @@ PROPS = {
 }
 
 GOLDEN = {
-    (Profile.VILLAGE, 100, 1): "11f0cb970472341f536b6f0f8b34ef648362086c8f92e0d5a8020dfad0d22f63",
-    (Profile.VILLAGE, 2, 0): "a4e59b21ae4a5a6122534f563075281387627a55f5f597a8a6c8d2ea4631c591",
-    (Profile.VILLAGE, 1000, SEED_MOST): "27423d61745fe9b90e2eea485b4c3ac26cb38eb5b3dbc63035e78052bda65cee",
-    (Profile.TOWN, 100, 1): "1c95b0d93cfd2064e9ad68a86d1c3576b73c16a72dd0eff4fb6b678cc0f600a1",
-    (Profile.RING, 12, 1): "38c8facd7707a3af952fb773be6e36d816e18c4a9a4b45743e615b8c907565cf",
-    (Profile.MARKET, 100, 1): "605eecc54b9b1d4dd27e6855f3a297eb42c410de473c5e29680b4d4047f0119d",
+    (Profile.VILLAGE, 100, 1): "95869da0e18b0e81db21806ced813d7176f056f529d04c5674d5048c7587568f",
+    (Profile.VILLAGE, 2, 0): "a4b69060e021e9b727fd3b4322aa6741fcded6ace7394741b619128ecd2294ef",
+    (Profile.VILLAGE, 1000, SEED_MOST): "6148ef69026a73b41d154dd9d2d4a42664e9631ae50497978c739ee40876ae02",
+    (Profile.TOWN, 100, 1): "63d1c35dc82a24cc0af81dd1da93b4ba064864d505a282f78a303217c9d267d6",
+    (Profile.RING, 12, 1): "872da9b40f00f1a1f634e98b96d1ef4a0861643829dce54ed7af63b8ab02476f",
+    (Profile.MARKET, 100, 1): "fdc0501de07c2ff9d4b94aa636fcd5ca476e33f3d61815d0cd11d1623a2feff7",
 }
 
 profiles = st.sampled_from(Profile)
@@ -193,15 +195,21 @@ def test_every_network_loads_without_a_fault_or_a_warning(profile: Profile, part
 
     assert len(scenario.participants) == participants
     assert scenario.seed == seed
-    assert scenario.equivalents == LAYOUTS[profile].equivalents
+    assert scenario.equivalents == (("HOUR", "UNIT") if profile is Profile.TOWN and participants >= 20 else ("UNIT",))
     assert all(line.limit > 0 and line.status is LineStatus.ACTIVE for line in scenario.lines)
 
 
-@given(profiles, sizes, seeds)
-def test_everybody_who_is_there_can_pay_somebody(profile: Profile, participants: int, seed: int) -> None:
-    out = hops(loaded(village(participants, seed, profile=profile)))
+@pytest.mark.req("SIM-SCN-15")
+@given(profiles, st.integers(3, 300), seeds)
+def test_the_linter_has_nothing_to_say(profile: Profile, participants: int, seed: int) -> None:
+    scenario = loaded(village(participants, seed, profile=profile))
 
-    assert [one for one, payees in out.items() if not payees] == []
+    assert lint(scenario, Settings()) == ()
+
+
+@pytest.mark.parametrize("profile", Profile)
+def test_two_participants_lack_nothing_but_a_circle(profile: Profile) -> None:
+    assert [one.code for one in lint(loaded(village(2, 1, profile=profile)), Settings())] == ["no_cycle"]
 
 
 @pytest.mark.req("SIM-SCN-15")
@@ -368,9 +376,9 @@ def test_a_village_of_a_hundred_meets_the_targets_of_realism(seed: int) -> None:
 
 @pytest.mark.long
 @pytest.mark.req("SIM-PROF-20")
-@pytest.mark.parametrize("intensity", [50, 60, 70])
-@pytest.mark.parametrize("seed", SEEDS)
-def test_a_village_stays_lifelike_for_three_minutes_at_lower_intensities_too(seed: int, intensity: int) -> None:
+@pytest.mark.parametrize("intensity", [60, 70])
+@pytest.mark.parametrize("seed", range(1, 21))
+def test_villages_of_many_seeds_stay_lifelike(seed: int, intensity: int) -> None:
     run = begun(Profile.VILLAGE, 100, seed)
     run.apply(SetIntensity(intensity))
 

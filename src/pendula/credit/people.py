@@ -36,7 +36,7 @@ class Habit(Struct, frozen=True):
 
 GROUPS = {
     "households": Group("Households", "household", "person", 35),
-    "retail": Group("Shops and stalls", "shop", "business", 80),
+    "retail": Group("Shops and stalls", "shop", "business", 75),
     "producers": Group("Makers and growers", "maker", "business", 60),
     "services": Group("Services", "service", "business", 50),
     "anchors": Group("Common institutions", "anchor", "hub", 100),
@@ -48,11 +48,11 @@ GROUPS = {
 HABITS = (
     Habit(
         "household", "households", 55, "0.1",
-        {"households": 50, "retail": 30, "services": 20}, ("retail",), "0.5", 110, 340, 500,
+        {"households": 55, "retail": 25, "services": 20}, ("retail",), "0.5", 110, 340, 500,
     ),
     Habit(
         "household_active", "households", 25, "0.15",
-        {"households": 50, "services": 25, "retail": 25}, ("retail", "services"), "0.5", 150, 420, 500,
+        {"households": 55, "services": 25, "retail": 20}, ("retail", "services"), "0.5", 150, 420, 500,
     ),
     Habit(
         "household_frugal", "households", 20, "0.05",
@@ -64,7 +64,7 @@ HABITS = (
     ),
     Habit(
         "producer_large", "producers", 35, "0.12",
-        {"households": 45, "services": 20, "retail": 20, "anchors": 15}, ("households",), "0.7", 230, 470, 500, "1.5",
+        {"households": 50, "services": 25, "retail": 25}, ("households",), "0.7", 230, 470, 500, "1.5",
     ),
     Habit(
         "producer_small", "producers", 65, "0.08",

@@ -5,7 +5,7 @@ pay makers, makers pay wages, so that debts close to cycles short enough to be c
 a line. Amounts and limits suit payments of up to 500 units, yet a cap of 3 silences nobody.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from enum import StrEnum
 from typing import TypeAlias
@@ -53,11 +53,15 @@ class Link(Struct, frozen=True):
 
 
 class Layout(Struct, frozen=True):
-    """A kind of network: its groups in order of need with their per cent, how many live in one quarter, the links."""
+    """A kind of network: its groups in order of need with their per cent, how many live in one quarter, the links.
+
+    The payers of the link `ring` stand in a ring.
+    """
 
     shares: Mapping[str, int]
     quarter: int
-    links: tuple[Link, ...]
+    links: tuple[Link, ...] = ()
+    ring: Link | None = None
     equivalents: tuple[str, ...] = (UNIT,)
 
 
@@ -100,14 +104,13 @@ VILLAGE_LINKS = (
     Link("households", "agents", 200, 200, by_payee=True),
     Link("retail", "producers", 150, 500, by_payee=True),
     Link("retail", "households", 100, 400),
-    Link("retail", "anchors", 80, 800),
+    Link("retail", "anchors", 100, 800, by_payee=True),
     Link("producers", "households", 100, 400, by_payee=True),
     Link("producers", "retail", 100, 400),
-    Link("producers", "services", 50, 300),
-    Link("producers", "anchors", 40, 500, 2),
+    Link("producers", "services", 100, 300),
     Link("services", "households", 50, 400, by_payee=True),
     Link("services", "retail", 100, 300),
-    Link("services", "anchors", 40, 500, 2),
+    Link("services", "anchors", 100, 500, 2),
     Link("anchors", "producers", 60, 800, by_payee=True),
     Link("anchors", "households", 35, 500, by_payee=True),
     Link("anchors", "retail", 100, 1400, 2, by_payee=True),
@@ -115,38 +118,35 @@ VILLAGE_LINKS = (
     Link("agents", "households", 150, 300, 2),
     Link("agents", "anchors", 100, 800, 2),
 )
-TOWN_LINKS = (
-    *VILLAGE_LINKS,
-    Link("households", "households", 40, 4, equivalent=HOUR),
-    Link("households", "services", 100, 4, by_payee=True, equivalent=HOUR),
+# Hours go round among services; households take part through them.
+HOUR_LINKS = (
+    Link("households", "services", 60, 4, equivalent=HOUR),
     Link("services", "households", 40, 8, by_payee=True, equivalent=HOUR),
 )
+HOUR_RING = Link("services", "services", 200, 8, equivalent=HOUR)
 MARKET_LINKS = (
-    Link("households", "retail", 120, 250),
-    Link("households", "anchors", 100, 500, 2),
-    Link("retail", "producers", 120, 400, by_payee=True),
-    Link("retail", "anchors", 100, 1500, 2),
-    Link("producers", "households", 40, 300, by_payee=True),
-    Link("producers", "anchors", 100, 1500, 2),
-    Link("anchors", "households", 100, 800, 2, by_payee=True),
-    Link("anchors", "retail", 100, 1500, 2, by_payee=True),
-    Link("anchors", "producers", 100, 1500, 2, by_payee=True),
-    Link("anchors", "anchors", 200, 4000, 2),
+    Link("households", "retail", 120, 200),
+    Link("households", "anchors", 100, 200, 2),
+    Link("retail", "producers", 120, 300, by_payee=True),
+    Link("retail", "anchors", 100, 600, 2),
+    Link("producers", "households", 40, 200, by_payee=True),
+    Link("producers", "anchors", 100, 500, 2),
+    Link("anchors", "households", 100, 200, 2, by_payee=True),
+    Link("anchors", "retail", 100, 500, 2, by_payee=True),
+    Link("anchors", "producers", 100, 500, 2, by_payee=True),
+    Link("anchors", "anchors", 200, 2000, 2),
 )
-RING_LINK = Link("neighbours", "neighbours", 200, 200, 2)
+VILLAGE_SHARES = {"households": 38, "retail": 12, "producers": 24, "services": 16, "anchors": 6, "agents": 4}
+TOWN_SHARES = {"households": 44, "retail": 14, "producers": 14, "services": 20, "anchors": 5, "agents": 3}
+SMALL_TOWN = Layout(TOWN_SHARES, 60, VILLAGE_LINKS)
 LAYOUTS = {
-    Profile.VILLAGE: Layout(
-        {"households": 38, "retail": 12, "producers": 24, "services": 16, "anchors": 6, "agents": 4}, 100, VILLAGE_LINKS
-    ),
-    Profile.TOWN: Layout(
-        {"households": 44, "retail": 14, "producers": 14, "services": 20, "anchors": 5, "agents": 3},
-        60,
-        TOWN_LINKS,
-        (HOUR, UNIT),
-    ),
-    Profile.RING: Layout({"neighbours": 100}, MOST, (RING_LINK,)),
+    Profile.VILLAGE: Layout(VILLAGE_SHARES, 100, VILLAGE_LINKS),
+    Profile.TOWN: Layout(TOWN_SHARES, 60, (*VILLAGE_LINKS, *HOUR_LINKS), HOUR_RING, (HOUR, UNIT)),
+    Profile.RING: Layout({"neighbours": 100}, MOST, ring=Link("neighbours", "neighbours", 200, 200, 2)),
     Profile.MARKET: Layout({"households": 50, "anchors": 4, "retail": 22, "producers": 24}, 25, MARKET_LINKS),
 }
+# A smaller town has too few services for hours to go round.
+HOURS_FROM = 20
 
 DAYS = (
     Day(
@@ -178,7 +178,7 @@ def village(participants: int, seed: int, *, profile: Profile = Profile.VILLAGE)
     """A scenario document; raises `InputRefused` unless participants are 2..100 000 and the seed is 0..2^64 - 1."""
     _within("number of participants", participants, LEAST, MOST)
     _within("seed", seed, 0, SEED_MOST)
-    layout = LAYOUTS[profile]
+    layout = SMALL_TOWN if profile is Profile.TOWN and participants < HOURS_FROM else LAYOUTS[profile]
     members = _members(participants, layout, stream(seed, participants, PEOPLE))
     draw = stream(seed, participants, LINES)
     turn = stream(seed, participants, NAMES).next()
@@ -193,7 +193,7 @@ def village(participants: int, seed: int, *, profile: Profile = Profile.VILLAGE)
         "groups": [{"id": group, "label": GROUPS[group].label} for group in members],
         "behaviorProfiles": [_behaviour(habit, layout, members) for habit in HABITS if habit.group in members],
         "participants": [_participant(member, turn) for group in members.values() for member in group],
-        "trustlines": _ring(members["neighbours"], draw) if profile is Profile.RING else _lines(layout, members, draw),
+        "trustlines": [*_lines(layout.links, members, draw), *_ring(layout.ring, members, draw)],
         "settings": _settings(profile),
         "events": _events(members, stream(seed, participants, EVENTS)),
     }
@@ -263,7 +263,7 @@ def _behaviour(habit: Habit, layout: Layout, members: Members) -> Json:
     codes = [
         code
         for code in layout.equivalents
-        if any((habit.group, code) == (link.payer, link.equivalent) for link in layout.links)
+        if any((habit.group, code) == (link.payer, link.equivalent) for link in (*layout.links, layout.ring) if link)
     ]
     weights = {to: weight for to, weight in habit.weights.items() if to in others} or dict.fromkeys(others, 1)
     amounts = {"min": SMALLEST_PAYMENT, "p50": habit.p50, "p90": habit.p90, "max": habit.most}
@@ -281,11 +281,10 @@ def _behaviour(habit: Habit, layout: Layout, members: Members) -> Json:
     }
 
 
-def _lines(layout: Layout, members: Members, draw: Pcg32) -> list[Json]:
+def _lines(links: Iterable[Link], members: Members, draw: Pcg32) -> Iterator[Json]:
     nearby = _nearby(members)
     everywhere = {group: [one.id for one in all_ if one.status == "active"] for group, all_ in members.items()}
-    lines: list[Json] = []
-    for link in layout.links:
+    for link in links:
         choosing, chosen = (link.payee, link.payer) if link.by_payee else (link.payer, link.payee)
         if choosing not in members or chosen not in members:
             continue
@@ -298,9 +297,8 @@ def _lines(layout: Layout, members: Members, draw: Pcg32) -> list[Json]:
             most = len(pool) - (choosing == chosen and one.status == "active")
             for other in _partners(one.id, min(count, most), pool, everywhere[chosen], draw):
                 ends = (one.id, other) if link.by_payee else (other, one.id)
-                lines.append(_line(link, *ends, place, draw))
+                yield _line(link, *ends, place, draw)
                 place += 1
-    return lines
 
 
 def _nearby(members: Members) -> dict[tuple[str, int], list[str]]:
@@ -324,16 +322,14 @@ def _partners(one: str, count: int, nearby: Sequence[str], everywhere: Sequence[
             yield other
 
 
-def _ring(members: Sequence[Member], draw: Pcg32) -> list[Json]:
-    """Each pays the next and the last but one: three neighbours in a row are a cycle, the whole ring is one too."""
-    size = len(members)
-    lines: list[Json] = []
-    for number, payer in enumerate(members):
-        steps = dict.fromkeys(step % size for step in (1, -2))
-        for step in filter(None, steps):
-            payee = members[(number + step) % size]
-            lines.append(_line(RING_LINK, payee.id, payer.id, len(lines), draw))
-    return lines
+def _ring(link: Link | None, members: Members, draw: Pcg32) -> Iterator[Json]:
+    """Each pays the next and the last but one: three neighbours in a row are a cycle, and all are joined."""
+    ring = [one.id for one in members[link.payer] if one.status == "active"] if link else []
+    for place, payer in enumerate(ring):
+        # Of two or three participants some steps lead to the same one, or nowhere.
+        for step in dict.fromkeys(step % len(ring) for step in (1, -2)):
+            if link and step:
+                yield _line(link, ring[(place + step) % len(ring)], payer, 2 * place + (step != 1), draw)
 
 
 def _line(link: Link, creditor: str, debtor: str, place: int, draw: Pcg32) -> Json:
@@ -350,11 +346,11 @@ def _line(link: Link, creditor: str, debtor: str, place: int, draw: Pcg32) -> Js
 
 def _settings(profile: Profile) -> Json:
     return {
-        "warmup": {"ticks": 15, "floor": Decimal("0.25")},
+        "warmup": {"ticks": 10, "floor": Decimal("0.2")},
         "trust_drift": {
             # On a ring one watches what clearing alone does.
             "enabled": profile is not Profile.RING,
-            "growth_rate": Decimal("0.1"),
+            "growth_rate": Decimal("0.15"),
             "decay_rate": Decimal("0.02"),
             "max_growth": 2,
             "min_limit_ratio": Decimal("0.6"),
