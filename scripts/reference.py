@@ -27,7 +27,7 @@ from pendula.kernel.limits import ALL, Limit
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs/reference"
 # Calls whose first argument is the code of a refusal, a reason or a diagnostic.
-REFUSING = frozenset({"Refusal", "Reason", "Diagnostic", "_diagnostic", "_refused", "_tell"})
+REFUSING = frozenset({"Caution", "Refusal", "Reason", "Diagnostic", "warn", "_diagnostic", "_refused", "_tell"})
 
 
 class Unexplained(Exception):

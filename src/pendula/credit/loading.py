@@ -29,7 +29,7 @@ from pendula.credit.model import (
 )
 from pendula.credit.money import InvalidAmount, atoms
 from pendula.documents import Cursor, Document, Members, path_text
-from pendula.documents.faults import suggestion
+from pendula.documents.faults import shown, suggestion
 from pendula.kernel.canonical import Json
 
 FORM_OF_ID = "1 to 200 letters, digits and _ . : -"
@@ -73,7 +73,7 @@ class Reading:
         value = at.any()
         if isinstance(value, bool) or not isinstance(value, str | int | Decimal):
             if at.given:
-                at.refuse(f"{value!r} is no amount", allowed=("a number", "a decimal string"))
+                at.refuse(f"{shown(value)} is no amount", allowed=("a number", "a decimal string"))
             else:
                 at.decimal()
             return 0
@@ -127,7 +127,8 @@ def _scenario(root: Cursor, reading: Reading) -> Scenario:
         root.refuse("one of equivalents and baseEquivalent is needed", code="missing_field")
     participants = it["participants"].list_of(lambda at: _participant(at, reading), min=1)
     _unique(it["participants"], [one.id for one in participants], "participant", "id")
-    known = {one.id for one in participants}
+    # Without participants every end of every line would be a fault of its own.
+    known = {one.id for one in participants} if participants else None
     lines = it["trustlines"].list_of(lambda at: _line(at, reading, known))
     _unique(it["trustlines"], [(one.equivalent, one.creditor, one.debtor) for one in lines], "line")
     groups = it["groups"].list_of(lambda at: _group(at, reading), default=())
@@ -216,12 +217,12 @@ def _open_object(at: Cursor) -> dict[str, Json]:
     return at.map_of(lambda one: one.any(), default={})
 
 
-def _line(at: Cursor, reading: Reading, known: set[str]) -> Trustline:
+def _line(at: Cursor, reading: Reading, known: set[str] | None) -> Trustline:
     optional = ("equivalent", "policy", *(("status",) if reading.lenient else ()))
     it = reading.members(at, ("from", "to", "limit"), optional)
     creditor, debtor = identifier(it["from"]), identifier(it["to"])
     for name, end in (("from", creditor), ("to", debtor)):
-        if end and end not in known:
+        if end and known is not None and end not in known:
             it[name].refuse(f"there is no participant {end!r}{_close(end, known)}", code="unknown_participant")
     if creditor and creditor == debtor:
         at.refuse(f"{creditor!r} cannot trust itself", code="self_line")
@@ -255,7 +256,7 @@ def _switch(at: Cursor) -> bool:
         return True
     text = value.strip().lower() if isinstance(value, str) else value
     if not isinstance(text, bool | int | str) or text not in (*FALSE, *TRUE):
-        at.refuse(f"{value!r} is neither true nor false", allowed=("true", "false"))
+        at.refuse(f"{shown(value)} is neither true nor false", allowed=("true", "false"))
         return True
     return text not in FALSE
 
@@ -283,7 +284,10 @@ def _profiles(at: Cursor, reading: Reading) -> dict[str, Profile]:
             if step not in by_id:
                 place = by_id[chain[-1]][2]
                 if chain[-1] == name:
-                    place.refuse(f"there is no profile {step!r} to extend{suggestion(step, tuple(by_id))}")
+                    place.refuse(
+                        f"there is no profile {step!r} to extend{suggestion(step, tuple(by_id))}",
+                        code="unknown_profile",
+                    )
                 break
             chain.append(step)
             props = {**by_id[step][0].props, **props}

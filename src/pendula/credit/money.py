@@ -3,16 +3,18 @@
 Planned amounts are whole cents. The range is that of twelve digits before and eight behind the point.
 """
 
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
+from re import ASCII
 from re import compile as regex
 
+from pendula.documents.faults import shown
 from pendula.kernel.errors import InputRefused
 
 ATOMS = 10**8
 CENT = 10**6
 MOST = 10**20 - 1
 
-_PLAIN = regex(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
+_PLAIN = regex(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", ASCII)
 
 
 class InvalidAmount(InputRefused):
@@ -30,20 +32,23 @@ def atoms(value: str | int | Decimal, *, round_down: bool = False) -> int:
         text = value.strip()
         if len(text) > 200 or not _PLAIN.fullmatch(text):
             raise InvalidAmount(f"{value[:50]!r} is no decimal number", amount=value[:200])
-        value = Decimal(text)
+        try:
+            value = Decimal(text)
+        except InvalidOperation:
+            raise InvalidAmount(f"{shown(text)} has an exponent out of range", amount=text) from None
     if isinstance(value, int):
         found = value * ATOMS
     else:
         if not value.is_finite():
             raise InvalidAmount(f"{value} is no finite number", amount=str(value))
         if value.adjusted() > 20:
-            raise InvalidAmount(f"{value} has more than 12 digits before the point", amount=str(value))
+            raise InvalidAmount(f"{shown(value)} has more than 12 digits before the point", amount=shown(value))
         numerator, denominator = (0, 1) if value.adjusted() < -4000 else value.as_integer_ratio()
         found, rest = divmod(numerator * ATOMS, denominator)
         if (rest or (value and not numerator)) and not round_down:
-            raise InvalidAmount(f"{value} has more than 8 digits behind the point", amount=str(value))
+            raise InvalidAmount(f"{shown(value)} has more than 8 digits behind the point", amount=shown(value))
     if not -MOST <= found <= MOST:
-        raise InvalidAmount(f"{value} has more than 12 digits before the point", amount=str(value))
+        raise InvalidAmount(f"{shown(value)} has more than 12 digits before the point", amount=shown(value))
     return found
 
 

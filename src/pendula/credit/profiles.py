@@ -121,7 +121,7 @@ def number(value: Any) -> float | None:
         return None
     try:
         found = float(value)
-    except OverflowError:
+    except (OverflowError, ValueError):
         return None
     return found if isfinite(found) else None
 

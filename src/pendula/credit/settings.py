@@ -229,7 +229,8 @@ def parsed(setting: Setting, text: str) -> Any:
                     return number
         case Kind.DECIMAL:
             try:
-                exact = Decimal(text)
+                # Decimal takes digits of every script and underlines between them; a typing error is neither.
+                exact = Decimal(text if text.isascii() and "_" not in text else "nan")
             except InvalidOperation:
                 exact = Decimal("nan")
             if exact.is_finite() and setting.least <= exact <= setting.most and exact.as_tuple().exponent >= -30:  # type: ignore[operator]

@@ -20,6 +20,7 @@ from pendula.credit.model import (
 )
 from pendula.credit.money import CENT, InvalidAmount, atoms
 from pendula.documents import Cursor, Members
+from pendula.documents.faults import shown
 from pendula.kernel.canonical import Json
 
 OPS = ("add_participant", "create_trustline", "freeze_participant", "inject_debt")
@@ -38,6 +39,8 @@ def _event(at: Cursor, index: int, reading: Reading) -> TimelineEvent:
     params, metadata = _open(it["params"]), _open(it["metadata"])
     for name in ("op", "label"):
         it[name].text(default=None)
+    if kind not in (EventType.STRESS, EventType.INJECT):
+        it["effects"].list_of(_open, default=())
     return TimelineEvent(
         index=index,
         type=kind,
@@ -66,8 +69,11 @@ def _time(at: Cursor, reading: Reading) -> int | None:
 def _duration(*sources: Mapping[str, Json]) -> int:
     for source in sources:
         value = source.get("duration_ms")
-        if isinstance(value, int) and not isinstance(value, bool):
-            return max(0, value)
+        # A number that is whole counts, however it is written: a journal writes 3000.0 as 3000.
+        if isinstance(value, bool) or not isinstance(value, int | Decimal):
+            continue
+        if Decimal(value).is_finite() and Decimal(value).to_integral_value() == value:
+            return max(0, int(value))
     return 0
 
 
@@ -88,7 +94,9 @@ def _multipliers(at: Cursor) -> tuple[Multiplier, ...]:
         value = effect.get("value")
         if effect.get("op") != "mult" or effect.get("field") != "tx_rate":
             continue
-        if isinstance(value, bool) or not isinstance(value, int | Decimal) or value <= 0:
+        if isinstance(value, bool) or not isinstance(value, int | Decimal):
+            continue
+        if not Decimal(value).is_finite() or value <= 0:
             continue
         scope = effect.get("scope", "all")
         if isinstance(scope, str) and (scope == "all" or scope.startswith(("group:", "profile:"))):
@@ -105,8 +113,8 @@ def _effects(it: Members, reading: Reading) -> tuple[Effect, ...]:
 
 
 def _effect(at: Cursor, reading: Reading) -> Effect | None:
-    op = at.object(required=("op",), unknown="keep")["op"].any() if at.is_object else at.object().extra.get("op")
-    match op:
+    it = at.object(required=("op",), unknown="keep")
+    match it["op"].any():
         case "add_participant":
             return _add(at, reading)
         case "create_trustline":
@@ -117,8 +125,8 @@ def _effect(at: Cursor, reading: Reading) -> Effect | None:
             return FreezeParticipant(it["participant_id"].text(min=1), it["freeze_trustlines"].boolean(default=True))
         case "inject_debt":
             return _debt(at, reading)
-        case _ if at.is_object:
-            at.object(optional=("op",), unknown="keep")["op"].refuse(f"{op!r} is no injection", allowed=OPS)
+        case op if it["op"].given:
+            it["op"].refuse(f"{shown(op)} is no injection", allowed=OPS)
     return None
 
 
@@ -156,8 +164,7 @@ def _initial(at: Cursor, new: str, reading: Reading) -> Trustline:
 def _debt(at: Cursor, reading: Reading) -> InjectDebt:
     """`creditor` and `debtor` stand for `from` and `to` where these are absent."""
     it = reading.members(at, ("op", "equivalent", "amount"), ("from", "to", "creditor", "debtor"))
-    creditor = it["from"] if it["from"].given or not it["creditor"].given else it["creditor"]
-    debtor = it["to"] if it["to"].given or not it["debtor"].given else it["debtor"]
+    creditor, debtor = _end(it, "from", "creditor"), _end(it, "to", "debtor")
     amount = it["amount"].any()
     found = 0
     if isinstance(amount, bool) or not isinstance(amount, str | int | Decimal):
@@ -168,4 +175,11 @@ def _debt(at: Cursor, reading: Reading) -> InjectDebt:
         except InvalidAmount as refused:
             it["amount"].refuse(refused.message, code=refused.code)
     whole = found // CENT * CENT
-    return InjectDebt(creditor.text(min=1), debtor.text(min=1), reading.code(it["equivalent"]), whole)
+    return InjectDebt(creditor, debtor, reading.code(it["equivalent"]), whole)
+
+
+def _end(it: Members, name: str, alias: str) -> str:
+    found, other = it[name].text(min=1, default=""), it[alias].text(min=1, default="")
+    if not it[name].given and not it[alias].given:
+        it[name].text()
+    return found or other

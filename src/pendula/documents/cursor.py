@@ -167,7 +167,7 @@ class Cursor:
     ) -> Any:
         """An exact number, with or without a fraction."""
         value = self._value
-        if type(value) is not int and not isinstance(value, Decimal):
+        if type(value) is not int and not (isinstance(value, Decimal) and value.is_finite()):
             return self._wrong_kind(default, Decimal(min or 0), "a number", _span("", min, max))
         return self._within(Decimal(value), min, max, default, Decimal(min or 0))
 

@@ -1,0 +1,147 @@
+"""The shape of a network of lines: who is joined to whom, who is within reach, whether circles close.
+
+Everything is told from the lines alone, whoever owes what. Ways go from the one who pays to the one who is paid.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import reduce
+from operator import or_
+
+Ways = dict[str, dict[str, None]]
+
+# The search for circles gives up after so many steps; ordinary networks need a hundredth of them.
+STEPS_MOST = 3_000_000
+
+
+def ways_of(pairs: Iterable[tuple[str, str]]) -> Ways:
+    """From each payer to those it can pay, both in the order of the pairs."""
+    ways: Ways = {}
+    for payer, payee in pairs:
+        ways.setdefault(payer, {})[payee] = None
+    return ways
+
+
+def reach(ways: Ways, sender: str, hops: int, most: int) -> Iterator[str]:
+    """Everybody within so many hops, layer by layer, until `most` are known, the sender among them."""
+    seen, layer = {sender}, [sender]
+    for _ in range(hops):
+        fresh: list[str] = []
+        for payer in layer:
+            for payee in ways.get(payer, ()):
+                if payee in seen:
+                    continue
+                if len(seen) >= most:
+                    return
+                seen.add(payee)
+                fresh.append(payee)
+                yield payee
+        layer = fresh
+
+
+def marks_within(ways: Ways, marks: Mapping[str, int], hops: int) -> dict[str, int]:
+    """The marks, as bits, of everybody within so many hops of each payer, perhaps the payer's own."""
+    found: dict[str, int] = {}
+    for _ in range(hops):
+        found = {
+            payer: reduce(or_, (marks.get(payee, 0) | found.get(payee, 0) for payee in payees))
+            for payer, payees in ways.items()
+        }
+    return found
+
+
+def parts(pairs: Iterable[tuple[str, str]]) -> list[list[str]]:
+    """Participants that are joined, whatever the direction; the largest part first, then by id."""
+    beside: Ways = {}
+    for one, other in pairs:
+        beside.setdefault(one, {})[other] = None
+        beside.setdefault(other, {})[one] = None
+    found: list[list[str]] = []
+    seen: set[str] = set()
+    for start in sorted(beside):
+        if start in seen:
+            continue
+        seen.add(start)
+        part = [start]
+        for one in part:
+            fresh = [other for other in beside[one] if other not in seen]
+            seen.update(fresh)
+            part += fresh
+        found.append(part)
+    return sorted(found, key=lambda part: (-len(part), part[0]))
+
+
+def has_circle(pairs: Iterable[tuple[str, str]], most: int, steps: int = STEPS_MOST) -> bool | None:
+    """Whether three to `most` participants can pay in a circle; None where the search gave up.
+
+    A walk that never turns straight back and meets a participant again has gone round a circle of at least three. Such
+    walks are sought from both sides of each participant, half of the length each.
+    """
+    ahead = ways_of(sorted(pairs))
+    behind = ways_of((payee, payer) for payer, payees in ahead.items() for payee in payees)
+    if most < 3:
+        return False
+    everybody = sorted(ahead.keys() | behind.keys())
+    _peel(ahead, behind, list(everybody))
+    for start in everybody:
+        if start not in ahead:
+            continue
+        forth, spent = _walked(ahead, start, (most + 1) // 2)
+        back, more = _walked(behind, start, most // 2)
+        if start in forth or any(_turns(before, back.get(at)) for at, before in forth.items()):
+            return True
+        steps -= spent + more
+        if steps < 0:
+            return None
+        # Whoever is on no circle is in the way of the others.
+        _peel(ahead, behind, _taken(ahead, behind, start))
+    return False
+
+
+def _turns(before: list[str], after: list[str] | None) -> bool:
+    """Whether one can come from one of these and go on to another one of those."""
+    return after is not None and (len(before) > 1 or len(after) > 1 or before != after)
+
+
+def _peel(ahead: Ways, behind: Ways, suspects: list[str]) -> None:
+    """Take out whoever cannot be on a circle: nobody before them, nobody behind, or the same one on both sides."""
+    while suspects:
+        one = suspects.pop()
+        after, before = ahead.get(one, {}), behind.get(one, {})
+        if not after or not before or (len(after) == 1 and after.keys() == before.keys()):
+            suspects += _taken(ahead, behind, one)
+
+
+def _taken(ahead: Ways, behind: Ways, one: str) -> list[str]:
+    """Takes one out; returns its neighbours."""
+    after, before = ahead.pop(one, {}), behind.pop(one, {})
+    for other in after:
+        del behind[other][one]
+    for other in before:
+        del ahead[other][one]
+    return [*after, *before]
+
+
+def _walked(ways: Ways, start: str, length: int) -> tuple[dict[str, list[str]], int]:
+    """Who is met on walks that never turn straight back, each with up to two from whom one came, and the steps taken.
+
+    Two are enough: from the first one goes on to everybody but the first, from the second only to the first.
+    """
+    met: dict[str, list[str]] = {other: [start] for other in ways[start]}
+    layer, steps = [(other, start) for other in met], len(met)
+    for _ in range(length - 1):
+        fresh: list[tuple[str, str]] = []
+        for at, came_from in layer:
+            first = met[at][0]
+            onward: Iterable[str] = ways[at] if came_from == first else ((first,) if first in ways[at] else ())
+            for target in onward:
+                steps += 1
+                known = met.get(target)
+                if target == came_from or (known is not None and (len(known) > 1 or known[0] == at)):
+                    continue
+                if known is None:
+                    met[target] = [at]
+                else:
+                    known.append(at)
+                fresh.append((target, at))
+        layer = fresh
+    return met, steps

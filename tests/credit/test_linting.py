@@ -1,0 +1,537 @@
+"""What a designer is told: each finding alone, by its code, at its place; and nothing where nothing is wrong."""
+
+import copy
+import json
+from collections.abc import Iterator
+from itertools import permutations
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pendula.credit.linting import lint
+from pendula.credit.loading import Caution, read_scenario
+from pendula.credit.model import Participant, ParticipantType, Profile, Scenario, Trustline
+from pendula.credit.money import ATOMS
+from pendula.credit.planning import REACH_HOPS, REACH_MOST, Market
+from pendula.credit.profiles import behaviour
+from pendula.credit.running import Headless, made
+from pendula.credit.settings import Settings, changed
+from pendula.credit.shape import has_circle, marks_within, parts, reach, ways_of
+from pendula.credit.village import Profile as Kind
+from pendula.credit.village import village
+from pendula.documents import from_value, read_bytes
+from tests.credit.mutations import as_text
+from tests.credit.networks import MALFORMED, case, public_scenario
+
+# Buyers pay shops, shops pay makers, makers pay buyers; a line goes from the one who is paid.
+RING = [("ann", "bea"), ("bea", "cid"), ("cid", "ann")]
+
+
+def ring(**members: Any) -> dict[str, Any]:
+    """Three who can pay in a circle, with nothing to complain about."""
+    given = {
+        "schema_version": "scenario/1",
+        "scenario_id": "ring",
+        "equivalents": ["UAH"],
+        "groups": [{"id": name, "label": name} for name in ("buyers", "makers", "shops")],
+        "participants": [
+            {"id": "ann", "type": "person", "groupId": "buyers", "behaviorProfileId": "calm"},
+            {"id": "bea", "type": "business", "groupId": "shops", "behaviorProfileId": "calm"},
+            {"id": "cid", "type": "business", "groupId": "makers", "behaviorProfileId": "calm"},
+        ],
+        "behaviorProfiles": [{"id": "calm", "props": {"tx_rate": 0.5}}],
+        "trustlines": [line(payer, payee) for payer, payee in RING],
+    }
+    return {**given, **members}
+
+
+def line(payer: str, payee: str, limit: Any = 50, code: str = "UAH", **policy: Any) -> dict[str, Any]:
+    return {"from": payee, "to": payer, "limit": limit, "equivalent": code, "policy": policy}
+
+
+def person(name: str, **members: Any) -> dict[str, Any]:
+    return {"id": name, "type": "person", **members}
+
+
+def found(scenario: Any, **settings: str) -> tuple[Caution, ...]:
+    return lint(read_scenario(read_bytes(json.dumps(scenario).encode())), changed(Settings(), settings))
+
+
+def codes(scenario: Any, **settings: str) -> list[str]:
+    return [one.code for one in found(scenario, **settings)]
+
+
+def the_one(code: str, scenario: Any, **settings: str) -> Caution:
+    (caution,) = [one for one in found(scenario, **settings) if one.code == code]
+    return caution
+
+
+def with_props(**props: Any) -> dict[str, Any]:
+    return ring(behaviorProfiles=[{"id": "calm", "props": props}])
+
+
+def test_a_sound_scenario_has_no_findings() -> None:
+    assert codes(ring()) == []
+
+
+@pytest.mark.req("SIM-SCN-15")
+def test_participants_without_any_line_are_named() -> None:
+    scenario = ring()
+    scenario["participants"] += [person("dan"), person("eva", status="left")]
+
+    caution = the_one("participant_without_line", scenario)
+
+    assert caution.path == "$.participants[?@.id=='dan']"
+    assert "dan" in caution.message
+    assert "eva" not in caution.message
+
+
+def test_many_are_counted_and_a_few_are_named() -> None:
+    scenario = ring()
+    scenario["participants"] += [person(f"p{number}") for number in range(9)]
+
+    caution = the_one("participant_without_line", scenario)
+
+    assert caution.path == "$.participants"
+    assert "9 participants (p0, p1, p2, p3, p4 and 4 more)" in caution.message
+
+
+def test_those_who_can_pay_nobody_and_those_whom_nobody_can_pay_are_named() -> None:
+    scenario = ring()
+    scenario["participants"] += [person("dan"), person("eva"), person("off", status="suspended")]
+    scenario["trustlines"] += [line("ann", "dan"), line("dan", "off"), line("eva", "ann"), line("ann", "eva", limit=0)]
+
+    assert the_one("participant_cannot_pay", scenario).path == "$.participants[?@.id=='dan']"
+    assert the_one("participant_cannot_be_paid", scenario).path == "$.participants[?@.id=='eva']"
+
+
+def test_a_limit_of_zero_is_named() -> None:
+    scenario = ring()
+    scenario["trustlines"] += [line("bea", "ann", limit="0.00")]
+
+    assert "ann to bea (UAH)" in the_one("limit_of_zero", scenario).message
+    assert codes(scenario) == ["limit_of_zero"]
+
+
+def test_blocked_participants_that_nobody_knows_are_named() -> None:
+    scenario = ring()
+    scenario["trustlines"][0] = line("ann", "bea", blocked_participants=["cid", "Cid"])
+
+    assert "Cid" in the_one("blocked_nobody", scenario).message
+
+
+def test_an_equivalent_without_a_live_line_is_named() -> None:
+    assert "EUR" in the_one("equivalent_without_line", ring(equivalents=["UAH", "EUR"])).message
+
+
+@pytest.mark.req("SIM-SCN-15")
+def test_parts_that_no_payment_crosses_are_told_by_equivalent() -> None:
+    scenario = ring()
+    others = ("dan", "eva", "fay", "gus")
+    scenario["participants"] += [person(name) for name in others]
+    scenario["trustlines"] += [line(one, other) for one, other in zip(others, others[1:] + others[:1], strict=True)]
+
+    assert "UAH falls into 2 parts that no payment crosses (4 with dan, 3 with ann)" in (
+        the_one("separate_parts", scenario).message
+    )
+    assert codes(scenario) == ["separate_parts"]
+
+
+@pytest.mark.req("SIM-SCN-15")
+@pytest.mark.parametrize(
+    ("lines", "settings", "expected"),
+    [
+        (RING[:2], {}, True),
+        ([*RING[:2], ("bea", "ann"), ("cid", "bea")], {}, True),
+        (RING, {}, False),
+        (RING, {"clearing_max_depth": "2"}, True),
+        (RING, {"clearing_max_depth": "3"}, False),
+        (RING[:2], {"clearing_enabled": "off"}, False),
+        (RING[:2], {"clearing_every_n_ticks": "0"}, False),
+        (RING[:2], {"clearing_policy": "adaptive", "clearing_every_n_ticks": "0"}, True),
+    ],
+)
+def test_clearing_that_can_never_help_is_told(
+    lines: list[tuple[str, str]], settings: dict[str, str], expected: bool
+) -> None:
+    scenario = ring(trustlines=[line(*ends) for ends in lines])
+
+    assert ("no_cycle" in codes(scenario, **settings)) is expected
+
+
+def test_lines_that_may_not_be_cleared_close_no_circle() -> None:
+    scenario = ring()
+    scenario["trustlines"][1]["policy"] = {"auto_clearing": False}
+
+    assert codes(scenario) == ["no_cycle"]
+
+
+def test_a_circle_longer_than_the_depth_of_clearing_does_not_help_unless_clearing_is_optimal() -> None:
+    names = [f"p{number}" for number in range(8)]
+    scenario = ring(
+        participants=[person(name) for name in names],
+        trustlines=[line(one, other) for one, other in zip(names, names[1:] + names[:1], strict=True)],
+        groups=[],
+        behaviorProfiles=[],
+    )
+
+    assert codes(scenario) == ["no_cycle"]
+    assert codes(scenario, clearing_max_depth="8") == []
+    assert codes(scenario, clearing_mode="optimal") == []
+
+
+def test_groups_that_nobody_belongs_to_are_named() -> None:
+    scenario = ring()
+    scenario["groups"].append({"id": "agents", "label": "Agents"})
+
+    assert "agents" in the_one("group_unused", scenario).message
+
+
+@pytest.mark.req("SIM-SCN-15")
+@pytest.mark.req("SIM-GUARD-5")
+def test_profiles_silenced_by_the_cap_are_named_with_what_helps() -> None:
+    scenario = with_props(amount_model={"uah": {"min": 9, "p50": 12}})
+
+    caution = the_one("profile_silenced", scenario)
+
+    assert caution.path == "$.behaviorProfiles[?@.id=='calm'].props.amount_model.UAH"
+    assert "at least 9.00 UAH, above the cap of 3.00" in caution.message
+    assert codes(scenario, amount_cap="9") == []
+    assert codes(scenario, amount_cap="none") == []
+
+
+def test_profiles_that_no_limit_suffices_are_named() -> None:
+    scenario = with_props(amount_model={"UAH": {"min": 51}})
+
+    assert codes(scenario, amount_cap="none") == ["profile_above_limits"]
+    assert codes(with_props(amount_model={"UAH": {"min": 50}}), amount_cap="none") == []
+
+
+def test_a_profile_that_nobody_has_is_not_judged() -> None:
+    scenario = ring()
+    scenario["behaviorProfiles"].append({"id": "spare", "props": {"amount_model": {"UAH": {"min": 9}}}})
+
+    assert codes(scenario) == []
+
+
+@pytest.mark.parametrize("model", [{"min": 2, "max": 1}, {"max": 0.001}])
+def test_a_model_that_no_amount_fits_is_named(model: dict[str, Any]) -> None:
+    assert codes(with_props(amount_model={"UAH": model})) == ["no_amount_possible"]
+
+
+def test_a_cap_of_zero_is_told() -> None:
+    assert codes(ring(), amount_cap="0") == ["cap_of_zero"]
+
+
+def test_weights_and_models_of_equivalents_that_are_not_there_are_named() -> None:
+    scenario = with_props(equivalent_weights={"uah": 1, "UHA": 2}, amount_model={"EUR": {}})
+
+    assert [one.path for one in found(scenario) if one.code == "unknown_equivalent"] == [
+        "$.behaviorProfiles[?@.id=='calm'].props.equivalent_weights",
+        "$.behaviorProfiles[?@.id=='calm'].props.amount_model",
+    ]
+
+
+@pytest.mark.parametrize("weights", [{}, {"UAH": 0}, {"UHA": 1}])
+def test_a_profile_that_pays_in_no_equivalent_is_named(weights: dict[str, Any]) -> None:
+    assert "profile_without_equivalent" in codes(with_props(equivalent_weights=weights))
+
+
+@pytest.mark.parametrize(("key", "value"), [(key, value) for key, values in MALFORMED.items() for value in values])
+def test_a_prop_that_fell_back_to_its_default_is_named(key: str, value: Any) -> None:
+    caution = the_one("prop_ignored", with_props(**{key: value}))
+
+    assert caution.path == f"$.behaviorProfiles[?@.id=='calm'].props.{key}"
+    assert "the profile calm" in caution.message
+
+
+@pytest.mark.parametrize("model", [{"min": 0}, {"p50": "9"}, [], None, {"p90": True}, {"max": -3}])
+def test_an_entry_of_an_amount_model_that_was_dropped_is_named(model: Any) -> None:
+    assert codes(with_props(amount_model={"UAH": {"min": 1}, "uah ": model})) == ["prop_ignored"]
+
+
+@given(st.integers(0, 10**6))
+def test_a_prop_is_named_exactly_where_the_planner_takes_the_default(seed: int) -> None:
+    """A value that the planner uses differs from the one it takes for rubbish, or is that default itself."""
+    scenario = read_scenario(read_bytes(as_text(case(seed).scenario)))
+    rubbish = "rubbish"
+    named = {one.path.rpartition(".")[2] for one in lint(scenario, Settings()) if one.code == "prop_ignored"}
+
+    for profile in scenario.profiles.values():
+        for key, value in profile.props.items():
+            if key in MALFORMED and key not in named and key != "amount_model":
+                spoilt = {key: Profile(key, {key: rubbish}), "": Profile("", {key: value})}
+                default, used = behaviour(key, spoilt, False), behaviour("", spoilt, False)
+                assert used != default or value in (1, [], {}) or _same_as_default(key, value)
+
+
+def _same_as_default(key: str, value: Any) -> bool:
+    clamped = key == "tx_rate" and value >= 1
+    return clamped or (key == "recipient_group_weights" and not any(value.values()))
+
+
+def test_a_rate_outside_0_to_1_is_told() -> None:
+    assert codes(with_props(tx_rate=1.7)) == codes(with_props(tx_rate=-0.1)) == ["rate_clamped"]
+    assert codes(with_props(tx_rate=0)) == codes(with_props(tx_rate=1)) == []
+
+
+def test_a_misspelt_prop_is_told_with_what_might_be_meant() -> None:
+    assert "did you mean tx_rate?" in the_one("prop_misspelt", with_props(tx_rat=0.5)).message
+    assert codes(with_props(mood="fine")) == []
+
+
+def test_chains_without_flow_are_told() -> None:
+    chained = with_props(flow_chains=[["buyers", "shops"]])
+
+    assert codes(chained) == ["flow_switched_off"]
+    assert codes({**chained, "settings": {"flow": {"enabled": True}}}) == []
+
+
+@pytest.mark.req("SIM-SCN-15")
+def test_a_group_that_no_sender_can_reach_is_a_mistake_of_direction() -> None:
+    scenario = with_props(recipient_group_weights={"shops": 1, "makers": 0})
+    scenario["participants"][2]["behaviorProfileId"] = scenario["participants"][1]["behaviorProfileId"] = "other"
+    scenario["behaviorProfiles"].append({"id": "other"})
+    turned = copy.deepcopy(scenario)
+    turned["trustlines"] = [line("bea", "ann"), line("cid", "bea"), line("ann", "dan")]
+    turned["participants"].append(person("dan", behaviorProfileId="other"))
+
+    caution = the_one("group_out_of_reach", turned)
+
+    assert "group_out_of_reach" not in codes(scenario)
+    assert caution.path == "$.behaviorProfiles[?@.id=='calm'].props.recipient_group_weights"
+    assert "the group shops within 3 hops" in caution.message
+
+
+def test_a_group_of_oneself_alone_is_out_of_reach() -> None:
+    assert codes(with_props(recipient_group_weights={"buyers": 1})) == []
+    scenario = with_props(recipient_group_weights={"buyers": 1})
+    for other in scenario["participants"][1:]:
+        del other["behaviorProfileId"]
+
+    assert codes(scenario) == ["group_out_of_reach"]
+
+
+def test_a_group_that_nobody_is_in_is_out_of_reach_but_not_where_a_preset_guesses_it() -> None:
+    scenario = ring(behaviorProfiles=[])
+    for one in scenario["participants"]:
+        one["behaviorProfileId"] = "household"
+
+    assert codes(scenario) == []
+    assert codes(with_props(recipient_group_weights={"retail": 1})) == ["group_out_of_reach"]
+
+
+def test_a_chain_counts_from_its_own_group() -> None:
+    flow = {"flow": {"enabled": True}}
+    chained = {
+        **with_props(flow_chains=[["buyers", "buyers"], ["agents", "shops"], ["shops", "makers"]]),
+        "settings": flow,
+    }
+
+    caution = the_one("group_out_of_reach", chained)
+
+    assert caution.path.endswith(".props.flow_chains")
+    assert "in the group 'buyers' can reach the group buyers" in caution.message
+
+
+def test_injections_that_are_switched_off_are_told() -> None:
+    effect = {"op": "freeze_participant", "participant_id": "ann"}
+    scenario = ring(events=[{"time": 0, "type": "note"}, {"time": 0, "type": "inject", "effects": [effect]}])
+
+    assert the_one("injection_switched_off", scenario).path == "$.events[1]"
+    assert codes(scenario, enable_inject="on") == []
+
+
+INJECTED = {"equivalent": "UAH", "limit": 5}
+
+
+@pytest.mark.parametrize(
+    "effect",
+    [
+        {"op": "freeze_participant", "participant_id": "stranger"},
+        {"op": "add_participant", "participant": {"id": "ann", "type": "hub"}},
+        {"op": "create_trustline", "from": "ann", "to": "stranger", **INJECTED},
+        {"op": "create_trustline", "from": "ann", "to": "cid", "equivalent": "EUR", "limit": 5},
+        {"op": "create_trustline", "from": "ann", "to": "bea", **INJECTED, "limit": -1},
+        {"op": "inject_debt", "from": "ann", "to": "bea", "equivalent": "UAH", "amount": 1},
+        {"op": "inject_debt", "from": "bea", "to": "ann", "equivalent": "UAH", "amount": 0.001},
+    ],
+)
+def test_an_injection_that_cannot_apply_is_told(effect: dict[str, Any]) -> None:
+    good = {"op": "inject_debt", "from": "bea", "to": "ann", "equivalent": "UAH", "amount": 1}
+    scenario = ring(events=[{"time": 0, "type": "inject", "effects": [good, effect]}])
+
+    assert "the effect 1 cannot apply" in the_one("injection_impossible", scenario, enable_inject="on").message
+
+
+def test_lines_and_participants_to_come_count_where_injections_are_on() -> None:
+    newcomer = {"op": "add_participant", "participant": person("dan"), "initial_trustlines": [
+        {"sponsor": "ann", "equivalent": "UAH", "limit": 5},
+        {"sponsor": "bea", "equivalent": "UAH", "limit": 5, "direction": "new_credits_sponsor"},
+    ]}  # fmt: skip
+    closing = {"op": "create_trustline", "from": "ann", "to": "cid", **INJECTED}
+    scenario = ring(events=[{"time": 0, "type": "inject", "effects": [newcomer, closing]}])
+    del scenario["trustlines"][2]
+
+    assert codes(scenario, enable_inject="on") == []
+    assert {"no_cycle", "injection_switched_off"} <= set(codes(scenario))
+
+
+def test_more_effects_than_apply_are_told() -> None:
+    effect = {"op": "inject_debt", "from": "bea", "to": "ann", "equivalent": "UAH", "amount": 0.01}
+    scenario = ring(events=[{"time": 0, "type": "inject", "effects": [effect] * 501}])
+
+    assert codes(scenario, enable_inject="on") == ["injection_too_long"]
+
+
+@pytest.mark.parametrize("kind", ["payment", "clearing"])
+def test_events_that_nobody_interprets_are_told(kind: str) -> None:
+    assert codes(ring(events=[{"time": 0, "type": kind}])) == ["event_not_interpreted"]
+
+
+def stress(time: int = 0, duration: int = 0, **effect: Any) -> dict[str, Any]:
+    multiplier = {"op": "mult", "field": "tx_rate", "value": 2, **effect}
+    return {"time": time, "type": "stress", "effects": [multiplier], "metadata": {"duration_ms": duration}}
+
+
+@pytest.mark.parametrize(
+    ("event", "expected"),
+    [
+        (stress(), []),
+        (stress(scope="group:shops"), []),
+        (stress(scope="profile:calm"), []),
+        (stress(scope="group:shop"), ["stress_on_nobody"]),
+        (stress(scope="profile:wild"), ["stress_on_nobody"]),
+        (stress(value=0), ["stress_without_effect"]),
+        (stress(field="limit"), ["stress_without_effect"]),
+        (stress(time=1500), ["stress_between_ticks"]),
+        (stress(time=1500, duration=500), ["stress_between_ticks"]),
+        (stress(time=1500, duration=501), []),
+        (stress(time=2000, duration=1), []),
+    ],
+)
+def test_a_stress_that_changes_nothing_is_told(event: dict[str, Any], expected: list[str]) -> None:
+    assert codes(ring(events=[event])) == expected
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+def test_invented_networks_have_nothing_that_a_designer_would_have_to_change(kind: Kind) -> None:
+    scenario = read_scenario(from_value(village(100, 1, profile=kind)))
+
+    harmless = {"participant_cannot_pay", "participant_cannot_be_paid"}
+    assert {one.code for one in lint(scenario, changed(Settings(), {"amount_cap": "500"}))} <= harmless
+
+
+@pytest.mark.req("SIM-GUARD-5")
+def test_the_public_village_is_silent_under_the_usual_cap_and_sound_above_it() -> None:
+    scenario = public_scenario("greenfield-village-100-realistic-v2")
+
+    assert codes(scenario).count("profile_silenced") == 10
+    assert "profile_silenced" not in codes(scenario, amount_cap="500")
+    assert "no_cycle" not in codes(scenario)
+
+
+def test_the_same_profiles_are_silenced_as_in_the_run() -> None:
+    for seed in range(60):
+        scenario = case(seed).scenario
+        plan = made(read_bytes(as_text(scenario)), seed=1)
+        told = {(one["profile"], one["equivalent"]) for one in Headless(plan).run.silenced()}
+        linted = {one.path for one in lint(plan.scenario, Settings()) if one.code == "profile_silenced"}
+
+        assert linted <= {f"$.behaviorProfiles[?@.id=='{name}'].props.amount_model.{code}" for name, code in told}
+
+
+@given(st.integers(0, 10**6))
+def test_any_scenario_can_be_looked_at_and_each_finding_says_something(seed: int) -> None:
+    one = case(seed)
+    scenario, settings = read_scenario(read_bytes(as_text(one.scenario))), changed(Settings(), one.settings)
+
+    cautions = lint(scenario, settings)
+
+    assert cautions == lint(scenario, settings)
+    for caution in cautions:
+        assert caution.code.isidentifier()
+        assert caution.path.startswith("$")
+        assert len(caution.message) > 20
+
+
+def pairs_of(seed: int) -> list[tuple[str, str]]:
+    luck = Random(seed)
+    names = [f"p{number}" for number in range(luck.randint(2, 9))]
+    share = luck.choice((0.05, 0.15, 0.3))
+    return [pair for pair in permutations(names, 2) if luck.random() < share]
+
+
+def circles(pairs: list[tuple[str, str]], most: int) -> Iterator[tuple[str, ...]]:
+    names = sorted({end for pair in pairs for end in pair})
+    for length in range(3, most + 1):
+        for order in permutations(names, length):
+            if all((order[place], order[(place + 1) % length]) in pairs for place in range(length)):
+                yield order
+
+
+@given(st.integers(0, 10**6), st.integers(2, 6))
+def test_circles_are_found_exactly_where_there_are_any(seed: int, most: int) -> None:
+    pairs = pairs_of(seed)
+
+    assert has_circle(pairs, most) is (next(circles(pairs, most), None) is not None)
+
+
+def test_a_search_for_circles_that_takes_too_long_is_given_up() -> None:
+    names = [f"p{number}" for number in range(20)]
+    ring_of_twenty = list(zip(names, names[1:] + names[:1], strict=True))
+
+    assert has_circle(ring_of_twenty, 6) is False
+    assert has_circle(ring_of_twenty, 6, steps=3) is None
+    assert has_circle(ring_of_twenty, 20) is True
+
+
+@given(st.integers(0, 10**6))
+def test_reach_is_that_of_the_planner(seed: int) -> None:
+    run = Headless(made(read_bytes(as_text(case(seed).scenario)), seed=1)).run
+    names = run.network.people.names
+    for desk in run.network.desks.values():
+        book = desk.book
+        live = [h for h in range(len(book)) if book.live(h) and book.limit[h] > 0]
+        ways = ways_of((names[book.debtor[h]], names[book.creditor[h]]) for h in live)
+        for node, name in enumerate(names):
+            everybody = [names[other] for other in Market(book).reach(node).all]
+            assert sorted(reach(ways, name, REACH_HOPS, REACH_MOST)) == everybody
+
+
+def test_reach_ends_with_as_many_as_the_planner_sees() -> None:
+    ways = ways_of(("hub", f"p{number:03}") for number in range(500))
+
+    assert len(list(reach(ways, "hub", 3, 200))) == 199
+
+
+def test_marks_are_seen_as_far_as_the_hops_go() -> None:
+    ways = ways_of([("a", "b"), ("b", "c"), ("c", "d"), ("d", "e")])
+
+    assert marks_within(ways, {"c": 1, "d": 2, "e": 4}, 3) == {"a": 3, "b": 7, "c": 6, "d": 4}
+
+
+def test_parts_are_told_largest_first() -> None:
+    assert parts([("x", "y"), ("b", "a"), ("b", "c")]) == [["a", "b", "c"], ["x", "y"]]
+
+
+def test_ten_thousand_participants_are_looked_at_without_giving_up() -> None:
+    """Seven one-way layers: no circle of six, which is the most work there is to prove."""
+    luck, count = Random(1), 10_000
+    people = tuple(
+        Participant(f"p{number:05}", ParticipantType.PERSON, group=f"g{number % 8}", profile="calm")
+        for number in range(count)
+    )
+    ends = {(luck.randrange(count // 8) * 8 + (one + 1) % 8, one) for one in map(luck.randrange, [count] * 50_000)}
+    lines = tuple(Trustline("UAH", people[one].id, people[other].id, 9 * ATOMS) for one, other in sorted(ends))
+    weights = {f"g{number}": 1 for number in range(9)}
+    profiles = {"calm": Profile("calm", {"recipient_group_weights": weights})}
+
+    cautions = lint(Scenario("large", ("UAH",), people, lines, profiles=profiles), Settings())
+
+    told = {one.code: one.message for one in cautions}
+    assert {"no_cycle", "group_out_of_reach"} <= told.keys()
+    assert "the group g8 within" in told["group_out_of_reach"]

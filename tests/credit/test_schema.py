@@ -1,0 +1,249 @@
+"""Schema and reader agree: what is read satisfies the schema, and what the schema refuses is not read."""
+
+import copy
+import json
+from decimal import Decimal
+from random import Random
+from typing import Any
+
+import jsonschema_rs
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pendula.credit.engine import Run
+from pendula.credit.events import Config
+from pendula.credit.loading import ROOT, read_scenario
+from pendula.credit.running import made
+from pendula.credit.schema import REQUIRED, config_schema, file_schema, settings_schema
+from pendula.credit.settings import TABLE, Settings, changed
+from pendula.credit.village import Profile, village
+from pendula.documents import Document, DocumentRefused, Fault, from_value, read_bytes
+from pendula.kernel.canonical import encode
+from pendula.kernel.errors import InputRefused
+from tests.credit.mutations import as_text, mutated, plain
+from tests.credit.networks import case, public_scenario
+
+# Faults that no schema can see: what is there twice, what refers to nothing, how fine an amount is.
+BEYOND = {"not_unique", "unknown_participant", "self_line", "profile_loop", "invalid_amount"}
+
+SCENARIO = jsonschema_rs.validator_for(file_schema())
+CONFIG = jsonschema_rs.validator_for(config_schema())
+SETTINGS = jsonschema_rs.validator_for(settings_schema())
+
+SMALL: dict[str, Any] = {
+    "schema_version": "scenario/1",
+    "scenario_id": "small",
+    "equivalents": ["UAH"],
+    "participants": [{"id": "ann", "type": "person"}, {"id": "bea", "type": "hub"}],
+    "trustlines": [{"from": "ann", "to": "bea", "limit": "5.00", "equivalent": "UAH", "policy": {}}],
+    "groups": [{"id": "retail", "label": "Shops"}],
+    "behaviorProfiles": [{"id": "calm", "props": {}, "rules": [{"trigger": "payday", "action": "spend"}]}],
+    "events": [
+        {"time": 0, "type": "inject", "effects": [{"op": "freeze_participant", "participant_id": "ann"}]},
+        {"time": 5, "type": "stress", "effects": [{}]},
+    ],
+    "settings": {"warmup": {}, "trust_drift": {}, "flow": {}},
+}
+
+
+def refers_or_folds(fault: Fault) -> bool:
+    """Whether a profile extends nobody, or a code has letters that are no capitals of ours: beyond a schema, too."""
+    strange = isinstance(fault.value, str) and not fault.value.isascii() and "no code" in fault.message
+    return strange or "to extend" in fault.message
+
+
+def codes_of_faults(document: Document) -> set[str]:
+    try:
+        read_scenario(document)
+    except DocumentRefused as refused:
+        return {fault.code for fault in refused.faults if not refers_or_folds(fault)}
+    return set()
+
+
+def with_value(path: tuple[str | int, ...], value: Any) -> dict[str, Any]:
+    given: Any = copy.deepcopy(SMALL)
+    inner = given
+    for step in path[:-1]:
+        inner = inner[step]
+    inner[path[-1]] = value
+    return dict(given)
+
+
+@pytest.mark.parametrize("schema", [file_schema, settings_schema, config_schema])
+def test_each_is_a_schema_and_plain_json(schema: Any) -> None:
+    jsonschema_rs.meta.validate(schema())
+
+    assert encode(schema())
+    assert schema() == schema()
+
+
+@pytest.mark.req("SIM-SCN-1")
+def test_the_schema_knows_the_members_that_the_reader_knows() -> None:
+    assert set(file_schema()["properties"]) == {*REQUIRED, *ROOT, "settings"}
+
+
+@pytest.mark.req("SIM-SCN-1")
+@pytest.mark.parametrize(
+    "name",
+    ["minimal", "clearing-demo-10", "greenfield-village-100-realistic-v2", "riverside-town-50-realistic-v2",
+     "trust-drift-decay-minimal"],
+)  # fmt: skip
+def test_public_scenarios_satisfy_the_schema(name: str) -> None:
+    assert [error.message for error in SCENARIO.iter_errors(public_scenario(name))] == []
+
+
+@pytest.mark.parametrize("profile", list(Profile))
+def test_invented_networks_satisfy_the_schema(profile: Profile) -> None:
+    made_up = json.loads(encode(village(40, 3, profile=profile)))
+
+    assert [error.message for error in SCENARIO.iter_errors(made_up)] == []
+
+
+@given(st.integers(0, 10**6))
+def test_random_scenarios_satisfy_the_schema(seed: int) -> None:
+    assert [error.message for error in SCENARIO.iter_errors(case(seed).scenario)] == []
+
+
+def agree(scenario: Any) -> None:
+    try:
+        document = read_bytes(as_text(scenario))
+    except DocumentRefused:
+        return  # no JSON, or numbers without end: no question of form
+    given = json.loads(as_text(scenario))
+    faults = codes_of_faults(document)
+    valid = SCENARIO.is_valid(given)
+
+    assert valid or faults, "read, although the schema refuses it"
+    if not blurred(document.value):
+        assert not valid or faults <= BEYOND, f"not read ({faults}), although the schema has no complaint"
+
+
+def blurred(value: Any) -> bool:
+    """Whether a number is inside that a validator cannot tell from another: `3.0` from `3`, `1e400` from infinity."""
+    match value:
+        case Decimal():
+            return value == value.to_integral_value() or Decimal(repr(float(value))) != value
+        case dict():
+            return any(map(blurred, value.values()))
+        case list():
+            return any(map(blurred, value))
+        case _:
+            return False
+
+
+@pytest.mark.req("SIM-SCN-1")
+def test_schema_and_reader_agree_about_a_thousand_mutations() -> None:
+    for seed in range(1000):
+        agree(mutated(case(seed).scenario, Random(seed)))
+
+
+@pytest.mark.long
+@given(st.integers(0, 10**9))
+def test_schema_and_reader_agree_about_any_mutation(seed: int) -> None:
+    agree(mutated(case(seed).scenario, Random(seed)))
+
+
+WRONG: list[tuple[tuple[str | int, ...], Any]] = [
+    (("schema_version",), 1),
+    (("scenario_id",), ""),
+    (("seed",), -1),
+    (("equivalents",), []),
+    (("equivalents",), ["UAH", "UAH"]),
+    (("baseEquivalent",), "U-H"),
+    (("participants",), []),
+    (("participants", 0, "type"), "person "),
+    (("participants", 0, "id"), "a b"),
+    (("participants", 0, "id"), "x" * 201),
+    (("participants", 0, "nick"), "an"),
+    (("trustlines", 0, "limit"), "five"),
+    (("trustlines", 0, "limit"), -1),
+    (("trustlines", 0, "limit"), True),
+    (("trustlines", 0, "limit"), 10**13),
+    (("trustlines", 0, "equivalent"), None),
+    (("trustlines", 0, "policy", "auto_clearing"), "perhaps"),
+    (("trustlines", 0, "policy", "max_hop_usage"), -1),
+    (("trustlines", 0, "policy", "blocked_participants"), ["a b"]),
+    (("groups", 0, "label"), None),
+    (("behaviorProfiles", 0, "props"), []),
+    (("behaviorProfiles", 0, "rules", 0, "trigger"), ""),
+    (("events", 0, "effects"), []),
+    (("events", 0, "effects", 0, "op"), "freeze"),
+    (("events", 0, "effects", 0, "participant_id"), ""),
+    (("events", 0, "time"), -1),
+    (("events", 0, "time"), "x" * 51),
+    (("events", 1, "type"), "storm"),
+    (("events", 1, "effects"), [5]),
+    (("settings", "warmup", "floor"), 1.5),
+    (("settings", "trust_drift", "max_growth"), 0.5),
+    (("settings", "flow", "enabled"), "yes"),
+    (("settings", "speed"), 5),
+]
+
+
+@pytest.mark.req("SIM-SCN-1")
+@pytest.mark.parametrize(("path", "value"), WRONG, ids=[".".join(map(str, path)) for path, _ in WRONG])
+def test_schema_and_reader_refuse_the_same(path: tuple[str | int, ...], value: Any) -> None:
+    given = with_value(path, value)
+
+    assert SCENARIO.is_valid(SMALL)
+    assert not SCENARIO.is_valid(given)
+    with pytest.raises(DocumentRefused):
+        read_scenario(read_bytes(as_text(given)))
+
+
+def settings_json(settings: Settings) -> Any:
+    return json.loads(encode(settings))
+
+
+def test_the_schema_of_settings_has_every_setting_with_its_default_and_its_range() -> None:
+    properties = settings_schema()["properties"]
+
+    assert list(properties) == [one.name for one in TABLE] == list(Settings.__struct_fields__)
+    assert SETTINGS.is_valid({})
+    assert SETTINGS.is_valid(settings_json(Settings()))
+    for one in TABLE:
+        if "default" in properties[one.name]:
+            assert properties[one.name]["default"] == settings_json(Settings())[one.name]
+
+
+@given(st.integers(0, 10**6))
+def test_random_settings_satisfy_the_schema(seed: int) -> None:
+    assert SETTINGS.is_valid(settings_json(changed(Settings(), case(seed).settings)))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("tick_ms_base", 0), ("clearing_max_depth", 65), ("clearing_policy", "often"), ("enable_inject", 1),
+     ("amount_cap", 5), ("amount_cap", -(10**6)), ("adaptive_no_capacity_high", 1.5), ("fixed_seed", -1), ("speed", 1)],
+)  # fmt: skip
+def test_settings_out_of_range_are_refused_by_the_schema_and_by_a_run(name: str, value: Any) -> None:
+    given = {**made(from_value(SMALL), seed=1).json, "settings": {name: value}}  # type: ignore[dict-item]
+
+    assert not SETTINGS.is_valid({name: value})
+    assert not CONFIG.is_valid(given)
+    with pytest.raises(InputRefused):
+        Run.create(plain(given))
+
+
+@given(st.integers(0, 10**6))
+def test_the_configuration_of_a_run_satisfies_the_schema(seed: int) -> None:
+    one = case(seed)
+    document = read_bytes(as_text(one.scenario))
+    plan = made(document, seed=one.seed, intensity=one.intensity, settings=changed(Settings(), one.settings))
+
+    assert [error.message for error in CONFIG.iter_errors(json.loads(encode(plan.config)))] == []
+
+
+def test_a_configuration_says_whether_its_scenario_is_read_leniently() -> None:
+    config = {"scenario": {**SMALL, "mood": "fine"}, "seed": 1, "run_id": "run_1"}
+
+    assert not CONFIG.is_valid(config)
+    assert CONFIG.is_valid({**config, "lenient": True})
+    assert not CONFIG.is_valid({**config, "lenient": True, "run_id": "a b"})
+    assert not CONFIG.is_valid({**config, "lenient": True, "scenario": []})
+
+
+def test_the_schema_of_a_configuration_has_every_member() -> None:
+    assert set(config_schema()["properties"]) == {field.encode_name for field in msgspec.structs.fields(Config)}

@@ -1,0 +1,271 @@
+"""Settings: defaults as the requirements give them; every value is read exactly or refused by name before a run."""
+
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pendula.credit.settings import (
+    BY_NAME,
+    BY_VARIABLE,
+    TABLE,
+    ClearingMode,
+    ClearingPolicy,
+    InvalidSetting,
+    Kind,
+    RoutingMode,
+    Setting,
+    Settings,
+    changed,
+    checked,
+    from_environment,
+    parsed,
+)
+from pendula.kernel.errors import InputRefused
+
+DEFAULTS: dict[str, Any] = {
+    "SIMULATOR_TICK_MS_BASE": 1000,
+    "SIMULATOR_ACTIONS_PER_TICK_MAX": 20,
+    "SIMULATOR_ACTIONS_PER_TICK_MIN": 0,
+    "SIMULATOR_FIXED_SEED": None,
+    "SIMULATOR_WORK_UNITS_PER_MS": 1000,
+    "SIMULATOR_PROFILE_PRESETS": True,
+    "SIMULATOR_REAL_AMOUNT_CAP": 300_000_000,
+    "SIMULATOR_REAL_MAX_IN_FLIGHT": 1,
+    "SIMULATOR_MAX_PAYMENTS_PER_SEC": 0,
+    "SIMULATOR_REAL_MAX_TIMEOUTS_PER_TICK": 5,
+    "SIMULATOR_REAL_MAX_ERRORS_TOTAL": 200,
+    "SIMULATOR_REAL_MAX_CONSEC_TICK_FAILURES": 3,
+    "SIMULATOR_PAYMENT_RETRIES": 0,
+    "SIMULATOR_STOP_GRACE_SEC": 5,
+    "SIMULATOR_REAL_ENABLE_INJECT": False,
+    "SIMULATOR_CLEARING_POLICY": "static",
+    "SIMULATOR_CLEARING_EVERY_N_TICKS": 25,
+    "SIMULATOR_CLEARING_MAX_DEPTH": 6,
+    "SIMULATOR_REAL_CLEARING_TIME_BUDGET_MS": 250,
+    "SIMULATOR_REAL_CLEARING_HARD_TIMEOUT_SEC": 8,
+    "SIMULATOR_CLEARING_MAX_CYCLES_PER_CALL": 100,
+    "SIMULATOR_EMIT_CLEARING_PLAN": True,
+    "SIMULATOR_CLEARING_MAX_EDGES_FOR_FX": 30,
+    "CLEARING_ENABLED": True,
+    "ROUTING_MAX_HOPS": 6,
+    "ROUTING_MAX_PATHS": 3,
+    "ROUTING_PATH_FINDING_TIMEOUT_MS": 500,
+    "PREPARE_TIMEOUT_SECONDS": 3,
+    "COMMIT_TIMEOUT_SECONDS": 5,
+    "PAYMENT_TOTAL_TIMEOUT_SECONDS": 10,
+    "PREPARE_LOCK_TTL_SECONDS": 30,
+    "SIMULATOR_ACTIONS_ENABLE": False,
+}
+ADAPTIVE: dict[str, Any] = {
+    "WINDOW_TICKS": 30,
+    "NO_CAPACITY_HIGH": Decimal("0.60"),
+    "NO_CAPACITY_LOW": Decimal("0.30"),
+    "MIN_INTERVAL_TICKS": 5,
+    "BACKOFF_MAX_INTERVAL_TICKS": 60,
+    "MAX_DEPTH_MIN": 3,
+    "MAX_DEPTH_MAX": 6,
+    "TIME_BUDGET_MS_MIN": 50,
+    "TIME_BUDGET_MS_MAX": 250,
+    "INFLIGHT_THRESHOLD": 0,
+    "QUEUE_DEPTH_THRESHOLD": 0,
+    "WARMUP_FALLBACK_CADENCE": None,
+    "TICK_BUDGET_MS": 0,
+    "MAX_EQ_PER_TICK": 0,
+}
+NUMBERS = [one for one in TABLE if one.kind in (Kind.INTEGER, Kind.DECIMAL)]
+
+
+def by_variable(settings: Settings) -> dict[str, Any]:
+    return {one.variable: getattr(settings, one.name) for one in TABLE}
+
+
+@pytest.mark.req("SIM-GUARD-1")
+@pytest.mark.req("SIM-ADP-2")
+def test_defaults_are_those_of_the_requirements() -> None:
+    wanted = {**DEFAULTS, **{f"SIMULATOR_CLEARING_ADAPTIVE_{name}": value for name, value in ADAPTIVE.items()}}
+    found = by_variable(from_environment({}))
+
+    assert {name: found[name] for name in wanted} == wanted
+
+
+@pytest.mark.req("SIM-GUARD-1")
+def test_every_setting_has_one_row_in_the_table() -> None:
+    assert [one.name for one in TABLE] == list(Settings.__struct_fields__)
+    assert len(BY_NAME) == len(BY_VARIABLE) == len(TABLE)
+    assert all(one.meaning and one.allowed for one in TABLE)
+
+
+@pytest.mark.req("SIM-GUARD-1")
+@pytest.mark.parametrize("empty", ["", " ", "\t"])
+def test_missing_and_empty_variables_mean_the_default(empty: str) -> None:
+    assert from_environment({one.variable: empty for one in TABLE}) == from_environment({}) == Settings()
+
+
+@pytest.mark.req("SIM-GUARD-1")
+@pytest.mark.parametrize("one", TABLE, ids=lambda one: one.name)
+@pytest.mark.parametrize("word", ["?", "1.2.3", "0x10", "on off", "1 000", "-", "null", "9" * 31, "1_0", "٣"])
+def test_a_value_that_cannot_be_read_is_refused_with_variable_value_and_what_is_allowed(
+    one: Setting, word: str
+) -> None:
+    with pytest.raises(InvalidSetting) as refused:
+        from_environment({one.variable: word})
+
+    assert isinstance(refused.value, InputRefused)
+    assert refused.value.details == {"variable": one.variable, "value": word, "allowed": one.allowed}
+    assert one.variable in refused.value.message
+    assert repr(word) in refused.value.message
+    assert one.allowed in refused.value.message
+
+
+@pytest.mark.req("SIM-GUARD-1")
+@pytest.mark.parametrize("one", NUMBERS, ids=lambda one: one.name)
+def test_numbers_reach_to_both_ends_of_their_range_and_not_beyond(one: Setting) -> None:
+    assert [parsed(one, str(value)) for value in (one.least, one.most)] == [one.least, one.most]
+    for beyond in (one.least - 1, one.most + 1):
+        with pytest.raises(InvalidSetting):
+            parsed(one, str(beyond))
+        with pytest.raises(InvalidSetting):
+            checked(msgspec.structs.replace(Settings(), **{one.name: beyond}))
+
+
+@pytest.mark.req("SIM-GUARD-1")
+@pytest.mark.parametrize("one", [one for one in NUMBERS if one.kind is Kind.INTEGER], ids=lambda one: one.name)
+@pytest.mark.parametrize("word", ["1.0", "1.5", "1e1", "+1", "--1", "true", "nan"])
+def test_integers_are_written_as_integers(one: Setting, word: str) -> None:
+    with pytest.raises(InvalidSetting):
+        parsed(one, word)
+
+
+@pytest.mark.req("SIM-GUARD-1")
+@pytest.mark.parametrize(
+    "word", ["NaN", "sNaN", "Infinity", "-inf", "1e9999999999999999999", "1e-400", "", "1,5", "0_1", "٠.٥"]
+)
+def test_decimals_are_finite_and_not_endless(word: str) -> None:
+    with pytest.raises(InvalidSetting):
+        parsed(BY_NAME["adaptive_no_capacity_high"], word)
+
+
+@pytest.mark.req("SIM-DET-14")
+def test_decimals_are_exact() -> None:
+    assert changed(Settings(), {"adaptive_no_capacity_high": "0.6000000000000000000001"}).adaptive_no_capacity_high == (
+        Decimal("0.6000000000000000000001")
+    )
+
+
+@pytest.mark.parametrize(
+    ("word", "value"),
+    [("1", True), ("TRUE", True), ("Yes", True), ("on", True), ("0", False), ("False", False), ("no", False),
+     ("OFF", False), (" on ", True)],
+)  # fmt: skip
+def test_switches_have_many_words(word: str, value: bool) -> None:
+    assert from_environment({"SIMULATOR_REAL_ENABLE_INJECT": word}).enable_inject is value
+
+
+@pytest.mark.parametrize(
+    ("variable", "word", "value"),
+    [
+        ("SIMULATOR_CLEARING_POLICY", "Adaptive", ClearingPolicy.ADAPTIVE),
+        ("SIMULATOR_CLEARING_MODE", "optimal", ClearingMode.OPTIMAL),
+        ("ROUTING_MODE", "EXACT", RoutingMode.EXACT),
+    ],
+)
+def test_words_are_read_whatever_their_case(variable: str, word: str, value: Any) -> None:
+    assert by_variable(from_environment({variable: word}))[variable] is value
+
+
+@pytest.mark.req("SIM-GUARD-1")
+@pytest.mark.parametrize(
+    ("word", "atoms"),
+    [("3.00", 300_000_000), ("500", 50_000_000_000), ("9.999", 999_000_000), ("0.009", 0), ("0", 0), ("none", None),
+     ("OFF", None), (" 2.5 ", 250_000_000), ("1e2", 10_000_000_000)],
+)  # fmt: skip
+def test_the_cap_is_rounded_down_to_the_cent_and_can_be_taken_away(word: str, atoms: int | None) -> None:
+    assert from_environment({"SIMULATOR_REAL_AMOUNT_CAP": word}).amount_cap == atoms
+
+
+@pytest.mark.req("SIM-GUARD-1")
+@pytest.mark.parametrize(
+    "word", ["-1", "-0.01", "three", "NaN", "inf", "1e13", "1e400", "1e99999999999999999999", "3,0"]
+)
+def test_a_cap_that_is_no_amount_is_refused(word: str) -> None:
+    with pytest.raises(InvalidSetting) as refused:
+        from_environment({"SIMULATOR_REAL_AMOUNT_CAP": word})
+
+    assert refused.value.details["variable"] == "SIMULATOR_REAL_AMOUNT_CAP"
+
+
+@pytest.mark.req("SIM-ADP-16")
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [
+        ({"NO_CAPACITY_LOW": "0.60"}, "NO_CAPACITY_HIGH"),
+        ({"NO_CAPACITY_LOW": "0.5", "NO_CAPACITY_HIGH": "0.4"}, "NO_CAPACITY_HIGH"),
+        ({"NO_CAPACITY_HIGH": "0.3"}, "NO_CAPACITY_HIGH"),
+        ({"MAX_DEPTH_MIN": "7"}, "MAX_DEPTH_MAX"),
+        ({"MAX_DEPTH_MAX": "2"}, "MAX_DEPTH_MAX"),
+        ({"TIME_BUDGET_MS_MIN": "251"}, "TIME_BUDGET_MS_MAX"),
+        ({"TIME_BUDGET_MS_MAX": "49"}, "TIME_BUDGET_MS_MAX"),
+    ],
+)
+def test_ranges_that_cross_are_refused_with_both_names(low: dict[str, str], high: str) -> None:
+    given = {f"SIMULATOR_CLEARING_ADAPTIVE_{name}": value for name, value in low.items()}
+
+    with pytest.raises(InvalidSetting) as refused:
+        from_environment(given)
+
+    assert f"SIMULATOR_CLEARING_ADAPTIVE_{high}" in refused.value.message
+
+
+@pytest.mark.req("SIM-ADP-16")
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("WINDOW_TICKS", "0"), ("MIN_INTERVAL_TICKS", "0"), ("NO_CAPACITY_LOW", "-0.1"), ("NO_CAPACITY_HIGH", "1.01")],
+)
+def test_adaptive_settings_out_of_range_are_refused(name: str, value: str) -> None:
+    with pytest.raises(InvalidSetting):
+        from_environment({f"SIMULATOR_CLEARING_ADAPTIVE_{name}": value})
+
+
+@pytest.mark.req("SIM-ADP-16")
+def test_both_ends_of_the_adaptive_ranges_may_be_equal_where_nothing_divides_by_their_distance() -> None:
+    given = {"adaptive_max_depth_min": "6", "adaptive_time_budget_ms_min": "250", "adaptive_no_capacity_low": "0"}
+
+    assert changed(Settings(), given).adaptive_max_depth_min == 6
+
+
+def test_the_smallest_budget_is_not_above_the_largest() -> None:
+    with pytest.raises(InvalidSetting, match="SIMULATOR_ACTIONS_PER_TICK_MIN"):
+        changed(Settings(), {"actions_per_tick_min": "21"})
+
+
+def test_settings_change_by_name_or_by_variable_and_the_others_stay() -> None:
+    before = changed(Settings(), {"routing_max_hops": "4"})
+    after = changed(before, {"SIMULATOR_TICK_MS_BASE": " 250 ", "amount_cap": "none"})
+
+    assert (after.routing_max_hops, after.tick_ms_base, after.amount_cap) == (4, 250, None)
+    assert changed(after, {}) == after
+
+
+def test_a_name_that_nobody_knows_is_refused_with_all_names() -> None:
+    with pytest.raises(InvalidSetting) as refused:
+        changed(Settings(), {"speed": "5"})
+
+    assert refused.value.details["variable"] == "speed"
+    assert refused.value.details["allowed"] == sorted(BY_NAME)
+
+
+@given(st.sampled_from(TABLE), st.text(max_size=40))
+def test_any_text_is_read_or_refused(one: Setting, word: str) -> None:
+    try:
+        settings = changed(Settings(), {one.name: word})
+    except InvalidSetting:
+        return
+
+    assert checked(settings) == settings
+    again = getattr(settings, one.name)
+    if one.kind is Kind.INTEGER:
+        assert str(again) == str(int(word))
