@@ -170,6 +170,23 @@ def test_routes_that_share_a_hop_are_held_together_or_not_at_all() -> None:
     assert ledger.reserved == {}
 
 
+@pytest.mark.req("SIM-PAY-14")
+def test_what_is_prepared_is_held_until_it_is_committed_or_aborted() -> None:
+    ledger = book(("R", "A", 50))
+    counter, routes = Counter(ledger, Settings()), (Route((0,), 30 * UNIT),)
+
+    assert counter.prepare(routes) is None
+    assert isinstance(counter.prepare(routes), Refused), "20 are left"
+    assert isinstance(counter.pay(0, 1, 21 * UNIT), Refused)
+    counter.abort(routes)
+    assert ledger.room == [50 * UNIT]
+    assert counter.prepare(routes) is None
+    assert counter.commit(routes, 0, 1, 30 * UNIT) == routes
+
+    assert (ledger.owed, ledger.reserved) == ([30 * UNIT], {})
+    assert list(ledger.broken()) == []
+
+
 @pytest.mark.req("SIM-PAY-16")
 def test_a_payment_that_moves_other_positions_is_taken_back() -> None:
     ledger = book(("B", "A", 100), ("C", "B", 100))

@@ -180,7 +180,7 @@ class View:
         """Whom the built-in planner would consider: up to three hops of live lines away, whatever is used of them."""
         market, names = self._desk(equivalent).market, self._run.network.people.names
         market.refresh()
-        return tuple(names[node] for node in market.reach(self._node(participant)).all)
+        return tuple(names[node] for node in market.members(self._node(participant), None))
 
     def can_pay(self, sender: str, receiver: str, equivalent: str, amount: Decimal | str | int) -> bool:
         """Whether this payment alone would find its routes now; nothing is held back for it."""

@@ -18,7 +18,8 @@ class Trust:
 
     def __init__(self, book: Book, drift: Drift) -> None:
         self.book = book
-        self.original = [whole_cents(limit) for limit in book.limit]
+        # A limit of whole cents is kept as the same object: there is one for every line.
+        self.original = [whole_cents(limit) if limit % CENT else limit for limit in book.limit]
         self.clearing_count: dict[int, int] = {}
         self.last_clearing: dict[int, int] = {}
         self.cleared_volume: dict[int, int] = {}

@@ -8,10 +8,8 @@ from fractions import Fraction
 
 from msgspec import Struct
 
-from pendula.credit.ledger import Book
+from pendula.credit.ledger import Book, Ways
 from pendula.credit.routing import Found, Path, Route, Work, greedy_routes
-
-Ways = Sequence[Sequence[tuple[int, int]]]
 
 
 class Flow(Struct, frozen=True):

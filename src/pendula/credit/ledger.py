@@ -26,6 +26,24 @@ class People:
         return len(self.all)
 
 
+class Ways:
+    """Neighbours with the numbers of the lines between, in the order of ids; made when asked for."""
+
+    def __init__(self, book: "Book", nodes: Sequence[tuple[int, ...]], *, inward: bool, through: bool) -> None:
+        self._book = book
+        self._nodes = nodes
+        self._inward = inward
+        self._through = through
+
+    def __getitem__(self, node: int) -> list[tuple[int, int]]:
+        hop, policy = self._book.hop, self._book.policy
+        if self._inward:
+            found = [(other, hop[other][node]) for other in self._nodes[node]]
+        else:
+            found = [(other, hop[node][other]) for other in self._nodes[node]]
+        return [way for way in found if policy[way[1]].mediates] if self._through else found
+
+
 class Book:
     """The ledger of one equivalent. Lines are in the order (creditor, debtor)."""
 
@@ -58,30 +76,61 @@ class Book:
         return len(self.limit)
 
     def _wire(self) -> None:
-        """The ways value can take: hops of live lines, neighbours in the order of their ids."""
+        """The ways value can take over live lines, neighbours in the order of their ids.
+
+        `open_out` and `open_in` are those that let value through and have capacity now. Only numbers of participants
+        are kept: searches unite them as sets, and tuples of them weigh a third of pairs with the lines.
+        """
         count = len(self.people)
-        self.ways_out: list[list[tuple[int, int]]] = [[] for _ in range(count)]
-        self.ways_in: list[list[tuple[int, int]]] = [[] for _ in range(count)]
-        self.through_out: list[list[tuple[int, int]]] = [[] for _ in range(count)]
-        self.through_in: list[list[tuple[int, int]]] = [[] for _ in range(count)]
+        out: list[list[int]] = [[] for _ in range(count)]
+        into: list[list[int]] = [[] for _ in range(count)]
         self.has_blocked = False
         self.active_lines = sum(status is LineStatus.ACTIVE for status in self.status)
         for h in range(len(self.limit)):
-            if not self.live(h):
-                continue
-            u, v, policy = self.debtor[h], self.creditor[h], self.policy[h]
-            # One tuple serves two lists: at a hundred thousand lines that is half of the memory.
-            there, here = (v, h), (u, h)
-            self.ways_out[u].append(there)
-            self.ways_in[v].append(here)
-            if policy.mediates:
-                self.through_out[u].append(there)
-                self.through_in[v].append(here)
-            self.has_blocked = self.has_blocked or bool(policy.blocked)
-        for ways in (self.ways_out, self.through_out, self.ways_in, self.through_in):
-            for way in ways:
-                way.sort()
+            if self.live(h):
+                out[self.debtor[h]].append(self.creditor[h])
+                into[self.creditor[h]].append(self.debtor[h])
+                self.has_blocked = self.has_blocked or bool(self.policy[h].blocked)
+        self.out = [tuple(sorted(ways)) for ways in out]
+        self.into = [tuple(sorted(ways)) for ways in into]
+        # Where everything is open, and in most of a network it is, one tuple serves both.
+        self.open_out = list(self.out)
+        self.open_in = list(self.into)
+        for h, (u, v) in enumerate(zip(self.debtor, self.creditor, strict=True)):
+            if self.live(h) and not (self.room[h] > 0 and self.policy[h].mediates):
+                self._reopen(u, v)
         self.topology += 1
+
+    def _reopen(self, u: int, v: int) -> None:
+        """The capacity of the hop from u to v begins or ends."""
+        room, hop, policy = self.room, self.hop, self.policy
+        to = hop[u]
+        self.open_out[u] = tuple(w for w in self.out[u] if room[to[w]] > 0 and policy[to[w]].mediates)
+        found = [(w, hop[w][v]) for w in self.into[v]]
+        self.open_in[v] = tuple(w for w, h in found if room[h] > 0 and policy[h].mediates)
+
+    def widen(self, h: int, by: int) -> None:
+        """So much more capacity of a hop, or less; the one place where capacities change."""
+        before = self.room[h]
+        self.room[h] = before + by
+        if (before > 0) != (before + by > 0) and self.policy[h].mediates and self.live(h):
+            self._reopen(self.debtor[h], self.creditor[h])
+
+    @property
+    def ways_out(self) -> Ways:
+        return Ways(self, self.out, inward=False, through=False)
+
+    @property
+    def ways_in(self) -> Ways:
+        return Ways(self, self.into, inward=True, through=False)
+
+    @property
+    def through_out(self) -> Ways:
+        return Ways(self, self.out, inward=False, through=True)
+
+    @property
+    def through_in(self) -> Ways:
+        return Ways(self, self.into, inward=True, through=True)
 
     def live(self, h: int) -> bool:
         """Whether value may flow over the line: it is active and so are both ends."""
@@ -116,7 +165,7 @@ class Book:
         before = owed[h]
         after = before + amount
         owed[h] = after
-        self.room[h] -= amount
+        self.widen(h, -amount)
         u, v = self.debtor[h], self.creditor[h]
         if before >= 0 and after >= 0:
             self.debts[u] += amount
@@ -127,7 +176,7 @@ class Book:
         self.touched[h] = None
         if back >= 0:
             owed[back] = -after
-            self.room[back] += amount
+            self.widen(back, amount)
             self.touched[back] = None
 
     def _cross(self, u: int, v: int, before: int, after: int) -> None:
@@ -139,6 +188,15 @@ class Book:
         self.claims[u] -= shrunk
         self.total += grown - shrunk
 
+    def lacking(self, hops: Hops) -> int | None:
+        """The number of the first hop that has too little for all routes together, or None; nothing is held."""
+        room, wanted = self.room, dict[int, int]()
+        for h, amount in hops:
+            wanted[h] = wanted.get(h, 0) + amount
+            if room[h] < wanted[h]:
+                return h
+        return None
+
     def reserve(self, hops: Hops) -> int | None:
         """Hold capacity for all hops or for none; the number of the first hop that has too little, or None."""
         room, reserved = self.room, self.reserved
@@ -147,7 +205,7 @@ class Book:
                 for other, held in hops[:done]:
                     self._let_go(other, held)
                 return h
-            room[h] -= amount
+            self.widen(h, -amount)
             reserved[h] = reserved.get(h, 0) + amount
         return None
 
@@ -156,7 +214,7 @@ class Book:
             self._let_go(h, amount)
 
     def _let_go(self, h: int, amount: int) -> None:
-        self.room[h] += amount
+        self.widen(h, amount)
         left = self.reserved[h] - amount
         if left:
             self.reserved[h] = left
@@ -166,7 +224,7 @@ class Book:
     def set_limit(self, h: int, limit: int) -> None:
         """Another limit; the planner and the next payment see it at once."""
         before = self.limit[h]
-        self.room[h] += limit - before
+        self.widen(h, limit - before)
         self.limit[h] = limit
         self.touched[h] = self.changed_lines[h] = None
         if (before > 0) != (limit > 0):

@@ -6,7 +6,7 @@ import msgspec
 
 from pendula.credit.drift import Trust
 from pendula.credit.ledger import Book, LedgerText, People
-from pendula.credit.model import Drift, LineStatus, Participant, ParticipantStatus, Scenario, Trustline
+from pendula.credit.model import Drift, LineStatus, Participant, ParticipantStatus, Policy, Scenario, Trustline
 from pendula.credit.payments import Counter
 from pendula.credit.planning import Market, Planner
 from pendula.credit.settings import Settings
@@ -60,7 +60,6 @@ class Network:
         lines: dict[str, list[Trustline]] = {code: [] for code in scenario.equivalents}
         for line in scenario.lines:
             lines[line.equivalent].append(line)
-        self.policies = {(one.equivalent, one.creditor, one.debtor): one.policy for one in scenario.lines}
         self.rebuild(scenario.participants, lines)
 
     def rebuild(self, participants: Iterable[Participant], lines: Mapping[str, Iterable[Trustline]]) -> None:
@@ -76,6 +75,10 @@ class Network:
         markets = [desk.market for desk in self.desks.values()]
         presets, cap = settings.profile_presets, settings.amount_cap
         return Planner(self.people, markets, scenario.profiles, scenario.flow, presets, cap)
+
+    def policies(self) -> dict[tuple[str, str, str], Policy]:
+        """The policies of the scenario by (equivalent, creditor, debtor); only restoring asks."""
+        return {(one.equivalent, one.creditor, one.debtor): one.policy for one in self.scenario.lines}
 
     def use(self, settings: Settings) -> None:
         """Other settings from now on."""

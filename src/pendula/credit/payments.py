@@ -66,18 +66,32 @@ class Counter:
             message = f"The search for routes looked at {self.work} hops and had not ended"
             return Refused(Code.PAYMENT_TIMEOUT, message, {"work_limit": self.work})
 
+    def prepare(self, routes: tuple[Route, ...]) -> Refused | None:
+        """Hold the capacity of all hops of all routes, or of none, for somebody who commits or aborts later."""
+        narrow = self.book.reserve(_hops(routes))
+        return None if narrow is None else self._too_narrow(narrow)
+
+    def abort(self, routes: tuple[Route, ...]) -> None:
+        """Give back what was prepared."""
+        self.book.release(_hops(routes))
+
+    def commit(
+        self, routes: tuple[Route, ...], sender: int, receiver: int, amount: int
+    ) -> tuple[Route, ...] | Refused | Drifted:
+        """Carry out what was prepared."""
+        self.abort(routes)
+        return self.carry_out(routes, sender, receiver, amount)
+
     def carry_out(
         self, routes: tuple[Route, ...], sender: int, receiver: int, amount: int
     ) -> tuple[Route, ...] | Refused | Drifted:
-        """Prepare and commit: all hops of all routes, or none."""
+        """Prepare and commit in one step: all hops of all routes, or none. Nobody comes between, so nothing is held."""
         book = self.book
-        hops = [(h, route.amount) for route in routes for h in route.hops]
-        narrow = book.reserve(hops)
+        hops = _hops(routes)
+        narrow = book.lacking(hops)
         if narrow is not None:
-            facts: dict[str, Json] = {"bottleneck": self._facts(narrow, 0)}
-            return Refused(Code.ROUTING_NO_CAPACITY, "A hop has too little capacity for all routes together", facts)
+            return self._too_narrow(narrow)
         before = {node: book.position(node) for h, _ in hops for node in (book.debtor[h], book.creditor[h])}
-        book.release(hops)
         for h, moved in hops:
             book.move(h, moved)
         before[sender] -= amount
@@ -89,6 +103,10 @@ class Counter:
                     book.move(h, -moved)
                 return Drifted(node, expected, actual)
         return routes
+
+    def _too_narrow(self, h: int) -> Refused:
+        message = "A hop has too little capacity for all routes together"
+        return Refused(Code.ROUTING_NO_CAPACITY, message, {"bottleneck": self._facts(h, 0)})
 
     def refusal(self, sender: int, receiver: int, amount: int, found: Found) -> Refused:
         """Why what was found is not enough."""
@@ -130,3 +148,7 @@ class Counter:
         if key not in self._chains:
             self._chains[key] = chain(self.book, sender, receiver, self.hops)
         return self._chains[key]
+
+
+def _hops(routes: tuple[Route, ...]) -> list[tuple[int, int]]:
+    return [(h, route.amount) for route in routes for h in route.hops]

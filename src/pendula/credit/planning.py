@@ -4,16 +4,18 @@ The draws and their order are part of the contract: each position has a generato
 gives a prefix of the same plan. Floats occur only here and only before an amount becomes whole cents.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from math import log
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from pendula.credit.ledger import Book, People
 from pendula.credit.model import Flow, Multiplier, Profile
 from pendula.credit.money import ATOMS, CENT
 from pendula.credit.profiles import Behaviour, Model, behaviour
 from pendula.kernel.rng import Mersenne, action_seed, reseedable, tick_generator, tick_seed
+
+T = TypeVar("T")
 
 POSITIONS_PER_ACTION = 50
 REACH_HOPS = 3
@@ -22,6 +24,7 @@ LEAST_DRAW = 0.10
 LOW_CENTS_SHARE = 1000
 Z_90 = 1.281551565545
 USUAL_P50 = 50.0
+_MASK = 0xFFFFFFFF
 
 
 class Planned(NamedTuple):
@@ -34,16 +37,6 @@ class Planned(NamedTuple):
     cents: int
 
 
-class Reach:
-    """Whom one participant can reach in one equivalent: all of them, and by group, each in the order of ids."""
-
-    __slots__ = ("all", "by_group")
-
-    def __init__(self, everybody: list[int], by_group: dict[str, list[int]]) -> None:
-        self.all = everybody
-        self.by_group = by_group
-
-
 class Market:
     """One equivalent as the planner sees it; what follows from the lines alone is kept until the lines change."""
 
@@ -51,7 +44,10 @@ class Market:
         self.book = book
         self._topology = -1
         self.candidates: list[int] = []
-        self._reach: dict[int, Reach] = {}
+        self._members: dict[tuple[int, str | None], tuple[int, ...]] = {}
+        self._groups: dict[str, set[int]] = {}
+        self._out: Sequence[tuple[int, ...]] = ()
+        self.spare: dict[int, int] = {}
         self._largest_out: dict[int, int] = {}
         self._largest_in: dict[int, int] = {}
 
@@ -61,50 +57,73 @@ class Market:
         if self._topology == book.topology:
             for h in book.changed_lines:
                 self._largest_out.pop(book.debtor[h], None)
+                self.spare.pop(book.debtor[h], None)
                 self._largest_in.pop(book.creditor[h], None)
             return
         self._topology = book.topology
         self.candidates = [h for h in range(len(book)) if book.limit[h] > 0 and book.live(h)]
-        self._reach, self._largest_out, self._largest_in = {}, {}, {}
+        self._members, self._largest_out, self._largest_in, self.spare = {}, {}, {}, {}
+        self._groups = {}
+        for node, one in enumerate(book.people.all):
+            if one.group is not None:
+                self._groups.setdefault(one.group, set()).add(node)
+        self._out = self._hops()
 
-    def reach(self, sender: int) -> Reach:
-        if sender not in self._reach:
-            self._reach[sender] = self._found(sender)
-        return self._reach[sender]
-
-    def _found(self, sender: int) -> Reach:
+    def _hops(self) -> Sequence[tuple[int, ...]]:
+        """Live lines with a limit; where all have one, those of the ledger serve."""
         book, limit = self.book, self.book.limit
-        seen, layer = {sender: None}, [sender]
+        if all(limit[h] > 0 for h in range(len(book)) if book.live(h)):
+            return book.out
+        return [tuple(v for v in ways if limit[book.hop[u][v]] > 0) for u, ways in enumerate(book.out)]
+
+    def members(self, sender: int, group: str | None) -> tuple[int, ...]:
+        """Whom the sender can reach, of one group or of all, in the order of ids."""
+        key = (sender, group)
+        found = self._members.get(key)
+        if found is None:
+            reached = self._reached(sender)
+            # Iterating over a set is safe here: what comes out is sorted.
+            found = tuple(sorted(reached if group is None else reached & self._groups.get(group, set())))
+            self._members[key] = found
+        return found
+
+    def _reached(self, sender: int) -> set[int]:
+        out, seen, layer = self._out, {sender}, {sender}
+        for _ in range(REACH_HOPS):
+            layer = set().union(*[out[node] for node in layer]) - seen
+            if len(seen) + len(layer) >= REACH_MOST:
+                return self._reached_in_order(sender)
+            seen |= layer
+        seen.discard(sender)
+        return seen
+
+    def _reached_in_order(self, sender: int) -> set[int]:
+        """The same one by one: where there are too many, the order of ids decides who is among them."""
+        out, seen, layer = self._out, {sender}, [sender]
         for _ in range(REACH_HOPS):
             fresh: list[int] = []
             for u in layer:
-                for v, h in book.ways_out[u]:
-                    if v not in seen and limit[h] > 0 and len(seen) < REACH_MOST:
-                        seen[v] = None
+                for v in out[u]:
+                    if v not in seen and len(seen) < REACH_MOST:
+                        seen.add(v)
                         fresh.append(v)
             layer = fresh
-        del seen[sender]
-        everybody = sorted(seen)
-        by_group: dict[str, list[int]] = {}
-        for node in everybody:
-            group = book.people.all[node].group
-            if group is not None:
-                by_group.setdefault(group, []).append(node)
-        return Reach(everybody, by_group)
+        seen.discard(sender)
+        return seen
 
     def largest_out(self, sender: int) -> int:
         found = self._largest_out.get(sender)
         if found is None:
-            limit = self.book.limit
-            found = max((limit[h] for _, h in self.book.ways_out[sender]), default=0)
+            limit, hop = self.book.limit, self.book.hop[sender]
+            found = max((limit[hop[v]] for v in self.book.out[sender]), default=0)
             self._largest_out[sender] = found
         return found
 
     def largest_in(self, receiver: int) -> int:
         found = self._largest_in.get(receiver)
         if found is None:
-            limit = self.book.limit
-            found = max((limit[h] for _, h in self.book.ways_in[receiver]), default=0)
+            limit, hop = self.book.limit, self.book.hop
+            found = max((limit[hop[u][receiver]] for u in self.book.into[receiver]), default=0)
             self._largest_in[receiver] = found
         return found
 
@@ -123,6 +142,9 @@ class Market:
             grown = found * (bonus.denominator + bonus.numerator) // bonus.denominator
             found = min(grown, max(unreduced, found))
         return found
+
+
+Candidate = tuple[float, int, Market]
 
 
 class Planner:
@@ -150,32 +172,25 @@ class Planner:
         self.behaviours = [known[one.profile] for one in people.all]
         self.by_profile = known
         self.groups = sorted({one.group for one in people.all if one.group is not None})
-        self._candidates: list[tuple[float, int, Market]] | None = None
+        self._candidates: list[Candidate] | None = None
         self._known: object = None
+        for market in markets:
+            # What a sender can spare rests on the cap and the profiles of this planner.
+            market.spare.clear()
 
     def plan(self, seed: int, tick: int, budget: int, multipliers: tuple[Multiplier, ...] = ()) -> list[Planned]:
         """At most `budget` payments, numbered from 0."""
         candidates = self._accepting(multipliers)
         if not budget or not candidates:
             return []
-        order = list(candidates)
-        tick_generator(seed, tick).shuffle(order)
-        base, count = tick_seed(seed, tick), len(order)
+        order = shuffled(tick_generator(seed, tick), candidates)
+        first = action_seed(tick_seed(seed, tick), 0)
         draw, reseed = reseedable()
+        random = draw.random
         planned: list[Planned] = []
-        idle: dict[tuple[Market, int], bool] = {}
-        for position in range(POSITIONS_PER_ACTION * budget):
-            chance, sender, market = order[position % count]
-            if chance == 0.0:
-                continue
-            key = (market, sender)
-            if key not in idle:
-                idle[key] = self._is_idle(market, sender)
-            # Positions share no generator: where nothing can come of one, its draws are not missed.
-            if idle[key]:
-                continue
-            reseed(action_seed(base, position))
-            if draw.random() > chance:
+        for position, chance, sender, market in self._hopeful(order, POSITIONS_PER_ACTION * budget):
+            reseed((first + position) & _MASK)
+            if random() > chance:
                 continue
             wanted = self._want(draw, market, sender)
             if wanted is not None:
@@ -184,7 +199,39 @@ class Planner:
                     break
         return planned
 
-    def _accepting(self, multipliers: tuple[Multiplier, ...]) -> list[tuple[float, int, Market]]:
+    def _hopeful(self, order: list[Candidate], most: int) -> Iterator[tuple[int, float, int, Market]]:
+        """Positions below `most` whose candidate may want something, with the candidate.
+
+        Who owes too much wants nothing, whatever would be drawn; and seeding a generator is most of a decision.
+        """
+        found: list[tuple[int, float, int, Market]] = []
+        for position, (chance, sender, market) in enumerate(order[:most]):
+            if chance:
+                spare = market.spare.get(sender)
+                if spare is None:
+                    spare = market.spare[sender] = self._spare(market, sender)
+                if market.book.debts[sender] <= spare:
+                    one = (position, chance, sender, market)
+                    found.append(one)
+                    yield one
+        for begin in range(len(order), most, len(order)):
+            for place, chance, sender, market in found:
+                if begin + place >= most:
+                    return
+                yield begin + place, chance, sender, market
+
+    def _spare(self, market: Market, sender: int) -> int:
+        """The debts above which the sender can want nothing, whoever the receiver is; -1 if it never can."""
+        model = self.behaviours[sender].model(market.book.code)
+        least = 0 if model is None or model.min is None or model.shares else model.min
+        needed = max(CENT, least)
+        ceilings = [most for most in (self.cap, None if model is None else model.max) if most is not None]
+        if any(needed > most for most in ceilings):
+            return -1
+        whole = self.bonus.denominator
+        return max(-1, market.largest_out(sender) - -(-needed * whole // (whole + self.bonus.numerator)))
+
+    def _accepting(self, multipliers: tuple[Multiplier, ...]) -> list[Candidate]:
         """Every candidate with the chance that it is accepted, in the order (equivalent, creditor, debtor)."""
         for market in self.markets:
             market.refresh()
@@ -206,23 +253,10 @@ class Planner:
                 rate *= multiplier.value
         return min(max(rate, 0.0), 1.0)
 
-    def _is_idle(self, market: Market, sender: int) -> bool:
-        """Whether no receiver and no draw could make this sender pay: it may owe no more, or less than it ever pays."""
-        book, model = market.book, self.behaviours[sender].model(market.book.code)
-        out = market.largest_out(sender)
-        left = out - book.debts[sender]
-        if left <= 0 or not market.reach(sender).all:
-            return True
-        grown = left * (self.bonus.denominator + self.bonus.numerator) // self.bonus.denominator
-        ceiling = self._ceiling(min(grown, out), model)
-        return ceiling < CENT or (model is not None and _least(model, ceiling) > ceiling)
-
     def _want(self, draw: Mersenne, market: Market, sender: int) -> tuple[int, int] | None:
         """The receiver and the cents, or None where this position wants nothing."""
         behaviour = self.behaviours[sender]
         receiver = self._receiver(draw, market, sender, behaviour)
-        if receiver is None:
-            return None
         model = behaviour.model(market.book.code)
         ceiling = self._ceiling(market.most(sender, receiver, self.bonus), model)
         cents = _cents(draw, ceiling, model)
@@ -232,32 +266,30 @@ class Planner:
             return None
         return receiver, cents
 
-    def _receiver(self, draw: Mersenne, market: Market, sender: int, behaviour: Behaviour) -> int | None:
-        reach = market.reach(sender)
-        if not reach.all:
-            return None
+    def _receiver(self, draw: Mersenne, market: Market, sender: int, behaviour: Behaviour) -> int:
+        """A candidate has a line to pay over: there is always somebody within reach."""
         group = self.people.all[sender].group
         if self.flow.enabled and group is not None and behaviour.chains:
             affinity = self.affinity if behaviour.affinity is None else behaviour.affinity
             if draw.random() < affinity:
                 targets = [target for start, target in behaviour.chains if start == group]
                 if targets:
-                    members = reach.by_group.get(draw.choice(targets))
+                    members = market.members(sender, draw.choice(targets))
                     if members:
                         return draw.choice(members)
         if behaviour.groups:
-            members = reach.by_group.get(_roulette(draw, behaviour.groups))
+            members = market.members(sender, _roulette(draw, behaviour.groups))
             if members:
                 return draw.choice(members)
         if self.groups:
             order = list(self.groups)
             draw.shuffle(order)
             for name in order:
-                members = reach.by_group.get(name)
+                members = market.members(sender, name)
                 if members:
                     return draw.choice(members)
             # Nobody within reach has a group.
-        return draw.choice(reach.all)
+        return draw.choice(market.members(sender, None))
 
     def _ceiling(self, most: int, model: Model | None) -> int:
         ceiling = most if self.cap is None else min(most, self.cap)
@@ -328,6 +360,18 @@ def _roulette(draw: Mersenne, weights: tuple[tuple[str, float], ...]) -> str:
         if sum_so_far >= wanted:
             return name
     return weights[-1][0]
+
+
+def shuffled(draw: Mersenne, items: Sequence[T]) -> list[T]:
+    """A copy in the order that `draw.shuffle` gives, with the same draws, in less than half of its time."""
+    found, bits = list(items), draw.getrandbits
+    for at in range(len(found) - 1, 0, -1):
+        width = (at + 1).bit_length()
+        other = bits(width)
+        while other > at:
+            other = bits(width)
+        found[at], found[other] = found[other], found[at]
+    return found
 
 
 def budget(most: int, least: int, percent: int, ramp: Fraction) -> int:

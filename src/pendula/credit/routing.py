@@ -4,12 +4,14 @@ A search runs from both ends and meets in the middle: with six hops and five nei
 looked at instead of fifteen thousand. Every look counts as a unit of work, and work is limited instead of time.
 """
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 
 from pendula.credit.ledger import Book
 
 Path = tuple[int, ...]
-Layers = list[dict[int, None]]
+UNLIMITED = 1 << 62
 
 
 class WorkSpent(Exception):
@@ -53,20 +55,25 @@ def greedy_routes(book: Book, sender: int, receiver: int, amount: int, hops: int
     """Up to `paths` routes, each the shortest in what the ones before left over."""
     room, left = book.room, amount
     routes: list[Route] = []
+    taken: list[Route] = []
     try:
-        while left and len(routes) < paths:
+        while len(routes) < paths:
             way = shortest(book, sender, receiver, hops, work)
             if way is None:
                 break
-            carried = min(left, *(room[h] for h in way))
-            for h in way:
-                room[h] -= carried
+            carried = min(left, *[room[h] for h in way])
             routes.append(Route(way, carried))
             left -= carried
+            if not left:
+                break
+            # Only a further search has to see what this route leaves over.
+            taken.append(routes[-1])
+            for h in way:
+                book.widen(h, -carried)
     finally:
-        for route in routes:
+        for route in taken:
             for h in route.hops:
-                room[h] += route.amount
+                book.widen(h, route.amount)
     return Found(tuple(routes), amount - left)
 
 
@@ -84,79 +91,77 @@ def shortest(book: Book, sender: int, receiver: int, most: int, work: Work) -> P
 
 def _meet(book: Book, sender: int, receiver: int, most: int, work: Work) -> Path | None:
     """A way of two hops or more; intermediate participants only over lines that let value through."""
-    room = book.room
-    ahead: Layers = [{sender: None}]
-    behind: Layers = [{receiver: None}]
-    seen_ahead, seen_behind = {sender, receiver}, {receiver, sender}
-    through_out, through_in, looked = book.through_out, book.through_in, 0
-    while len(ahead) + len(behind) - 2 < most:
-        fresh: dict[int, None] = {}
-        if len(behind) == 1 or len(behind[-1]) < len(ahead[-1]):
-            # The last hop may end at the receiver over any line.
-            ways = book.ways_in if len(behind) == 1 else through_in
-            for v in behind[-1]:
-                for u, h in ways[v]:
-                    if room[h] > 0 and u not in seen_behind:
-                        seen_behind.add(u)
-                        fresh[u] = None
-                looked += len(ways[v])
-            behind.append(fresh)
-            other = seen_ahead if len(ahead) > 1 else ()
+    room, hop = book.room, book.hop
+    # The last hop may end at the receiver over any line.
+    last = {u for u in book.into[receiver] if room[hop[u][receiver]] > 0}
+    work.spend(len(book.into[receiver]))
+    return _between(book, book.open_out, book.open_in, sender, receiver, last, most, work)
+
+
+Neighbours = Sequence[tuple[int, ...]]
+
+
+def _between(
+    book: Book, out: Neighbours, into: Neighbours, sender: int, receiver: int, last: set[int], most: int, work: Work
+) -> Path | None:
+    """The shortest way of two hops or more whose last hop begins at one of `last`, the smallest ids of ties.
+
+    Layers are sets, united as a whole; only whether somebody is in one matters, and steps go in the order of ids.
+    """
+    last.discard(sender)
+    ahead, behind = [{sender}], [{receiver}, last]
+    seen_ahead, seen_behind = {sender, receiver}, {sender, receiver} | last
+    near, far = ahead[0], last
+    for _ in range(most - 1):
+        if len(near) <= len(far):
+            ways = [out[node] for node in near]
+            near = set().union(*ways)
+            near -= seen_ahead
+            seen_ahead |= near
+            ahead.append(near)
         else:
-            for u in ahead[-1]:
-                for v, h in through_out[u]:
-                    if room[h] > 0 and v not in seen_ahead:
-                        seen_ahead.add(v)
-                        fresh[v] = None
-                looked += len(through_out[u])
-            ahead.append(fresh)
-            other = seen_behind
-        if not fresh:
-            work.spend(looked)
+            ways = [into[node] for node in far]
+            far = set().union(*ways)
+            far -= seen_behind
+            seen_behind |= far
+            behind.append(far)
+        work.spend(sum(map(len, ways)))
+        if not near or not far:
             return None
-        common = [node for node in fresh if node in other]
-        if common:
-            work.spend(looked)
-            return _walk(book, ahead, behind, sorted(common), work)
-    work.spend(looked)
+        if not near.isdisjoint(far):
+            return _walk(book, out, into, ahead, behind, near & far, work)
     return None
 
 
 def _walk(
-    book: Book, ahead: list[dict[int, None]], behind: list[dict[int, None]], common: list[int], work: Work
+    book: Book,
+    out: Neighbours,
+    into: Neighbours,
+    ahead: list[set[int]],
+    behind: list[set[int]],
+    common: set[int],
+    work: Work,
 ) -> Path:
     """The way with the smallest ids through the layers of a search that has just met at `common`.
 
     Layers before the meeting are thinned to what leads there; then each step takes the smallest participant.
     """
-    room, hop = book.room, book.hop
-    thinned: Layers = [dict.fromkeys(common)]
-    looked = 0
+    layers = [common]
     for layer in reversed(ahead[1:-1]):
-        onward: dict[int, None] = {}
-        for v in thinned[-1]:
-            for u, h in book.through_in[v]:
-                if room[h] > 0 and u in layer:
-                    onward[u] = None
-            looked += len(book.through_in[v])
-        thinned.append(onward)
-    layers = [*reversed(thinned), *reversed(behind[:-1])]
+        ways = [into[node] for node in layers[-1]]
+        work.spend(sum(map(len, ways)))
+        layers.append(layer.intersection(set().union(*ways)))
+    layers.reverse()
+    layers += behind[-2:0:-1]
+    (here,), (receiver,) = ahead[0], behind[0]
     way: list[int] = []
-    here = next(iter(ahead[0]))
-    for number, layer in enumerate(layers):
-        last = number == len(layers) - 1
-        ways = book.ways_out[here] if last else book.through_out[here]
-        looked += len(ways)
-        if last:
-            receiver = next(iter(layer))
-            way.append(hop[here][receiver])
-            break
-        for v, h in ways:
-            if v in layer and room[h] > 0:
-                way.append(h)
-                here = v
+    for layer in layers:
+        for there in out[here]:
+            if there in layer:
+                way.append(book.hop[here][there])
+                here = there
                 break
-    work.spend(looked)
+    way.append(book.hop[here][receiver])
     return tuple(way)
 
 
@@ -223,21 +228,7 @@ def _search(
 
 def chain(book: Book, sender: int, receiver: int, most: int) -> Path | None:
     """The shortest chain of live lines, whatever their capacity and policy; None if there is none."""
-    came: dict[int, int] = {sender: -1}
-    layer = [sender]
-    for _ in range(most):
-        fresh = []
-        for u in layer:
-            for v, h in book.ways_out[u]:
-                if v not in came:
-                    came[v] = h
-                    fresh.append(v)
-        if receiver in came:
-            way: list[int] = []
-            node = receiver
-            while node != sender:
-                way.append(came[node])
-                node = book.debtor[came[node]]
-            return tuple(reversed(way))
-        layer = fresh
-    return None
+    if receiver in book.out[sender]:
+        return (book.hop[sender][receiver],)
+    last = set(book.into[receiver])
+    return _between(book, book.out, book.into, sender, receiver, last, most, Work(UNLIMITED))

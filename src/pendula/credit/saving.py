@@ -160,6 +160,7 @@ def _network(run: "Run", saved: State, settings: Settings) -> Network:
     people = [msgspec.structs.replace(one, status=saved.statuses.get(one.id, one.status)) for one in people]
     known = {one.id for one in people}
     rows: dict[str, list[Trustline]] = {}
+    policies = network.policies()
     for code, lines in saved.lines.items():
         if any(not _sound(line, known) for line in lines):
             raise InvalidState(f"This is no state of a run: a line in {code} makes no sense")
@@ -169,7 +170,7 @@ def _network(run: "Run", saved: State, settings: Settings) -> Network:
                 line.creditor,
                 line.debtor,
                 line.limit,
-                network.policies.get((code, line.creditor, line.debtor), OPEN_POLICY),
+                policies.get((code, line.creditor, line.debtor), OPEN_POLICY),
                 line.status,
             )
             for line in lines
