@@ -23,8 +23,10 @@
     explain                 why a payment fails, why clearing was tried or not
     running, recording, artifacts
                             a run without a server, its journal, its files
-    comparing, sweeping     many seeds and settings
-    village, people         scenarios out of a seed
+    figures, spreading, columns, medians, sweeping, comparing, curves, setting_files
+                            many seeds and settings: counted, spread over processes, put in tables, compared, drawn
+    village, people, example
+                            scenarios out of a seed; a village to begin with
 
 Public names:
 """

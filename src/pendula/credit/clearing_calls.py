@@ -51,6 +51,7 @@ def call(run: "Run", desk: Desk, reason: Why, depth: int, budget_ms: int) -> Cal
         "cleared_cycles": len(cleared.cycles),
         "cleared_amount": text(cleared.amount),
         "stopped": cleared.stopped,
+        "work": cleared.work,
     }
     if cleared.cycles:
         events += _told(run, desk, reason, cleared, plan_name(run.seed, run.tick, code, ordinal), optimum)

@@ -1,8 +1,8 @@
-"""`pendula credit`: run a scenario, check it, make one, fork a run, ask why a payment fails."""
+"""`pendula credit`: run a scenario, check it, make one, fork a run, compare policies, sweep settings, ask why."""
 
 import typer
 
-from pendula.cli.commands.credit import journals, scenarios
+from pendula.cli.commands.credit import compare, journals, scenarios, sweep
 from pendula.cli.output import example
 
 credit = typer.Typer(
@@ -13,3 +13,5 @@ credit = typer.Typer(
 )
 scenarios.register(credit)
 journals.register(credit)
+compare.register(credit)
+sweep.register(credit)

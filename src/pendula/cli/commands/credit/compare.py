@@ -1,0 +1,184 @@
+"""`pendula credit compare`: two settings over many seeds."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pendula.cli.commands.credit import many, options
+from pendula.cli.commands.credit.many import DaskOption, FirstSeedOption, IntensityOption, WorkersOption
+from pendula.cli.commands.credit.options import CapOption, SetOption
+from pendula.cli.commands.credit.scenarios import LenientFlag, ScenarioArgument
+from pendula.cli.output import JsonFlag, Output, example, table
+from pendula.kernel.errors import WrongUsage
+
+if TYPE_CHECKING:
+    from pendula.credit.comparing import Comparison, Row
+    from pendula.credit.settings import Settings
+
+# What is compared where nothing is said.
+USUAL = {"clearing_policy": "static"}, {"clearing_policy": "adaptive"}
+
+
+def register(group: typer.Typer) -> None:
+    group.command(
+        "compare",
+        epilog=example(
+            "pendula credit compare village.json --cap 500 --svg policies.svg",
+            "pendula credit compare village.json --a policy=static --b policy=adaptive --b adaptive_window_ticks=10",
+            "pendula credit compare village.json as-today.yaml as-planned.yaml --seeds 40 --json",
+        ),
+    )(compare)
+
+
+def compare(
+    scenario: ScenarioArgument,
+    a_file: Annotated[
+        Path | None, typer.Argument(metavar="A", help="Settings of one side: a JSON or YAML file.", show_default=False)
+    ] = None,
+    b_file: Annotated[
+        Path | None, typer.Argument(metavar="B", help="Settings of the other side.", show_default=False)
+    ] = None,
+    a: Annotated[
+        list[str] | None,
+        typer.Option("--a", "--set-a", metavar="NAME=VALUE", help="A setting of side A; may be repeated."),
+    ] = None,
+    b: Annotated[
+        list[str] | None,
+        typer.Option("--b", "--set-b", metavar="NAME=VALUE", help="A setting of side B; may be repeated."),
+    ] = None,
+    set_: SetOption = None,
+    cap: CapOption = None,
+    seeds: Annotated[int, typer.Option(metavar="N", min=1, help="How many seeds, each run on both sides.")] = 20,
+    first_seed: FirstSeedOption = 1,
+    ticks: Annotated[int, typer.Option(metavar="T", min=1, help="How many ticks.")] = 120,
+    skip: Annotated[int, typer.Option(metavar="K", min=0, help="How many ticks at the beginning do not count.")] = 30,
+    intensity: IntensityOption = 100,
+    workers: WorkersOption = None,
+    dask: DaskOption = None,
+    svg: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw both sides over ticks there.")] = None,
+    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write every run of both sides there.")] = None,
+    lenient: LenientFlag = False,
+    json: JsonFlag = False,
+) -> None:
+    """Compare two settings over many seeds, paired by seed: medians, differences with intervals, and a verdict.
+
+    Settings come from the environment, --set and --cap give those of both sides, and the files A and B or --a and --b
+    what differs; short names are policy and cap. Without any of these, static clearing is compared with adaptive.
+
+    A difference is told as the median of B less A over seeds, with the interval of the sign test: exact, without
+    assumptions, 95 % sure from six seeds on. B passes if there are no technical errors, budgets are kept, and
+    medians are not worse than those of A by more than 0.02, for at least 5 seeds and 30 ticks that do not count.
+    The exit code is 0 either way.
+    """
+    from pendula.credit.comparing import compare as compared
+    from pendula.documents import read_file
+
+    many.require_folder(svg, csv)
+    output = Output(json)
+    both = options.over(options.from_environment(), options.chosen(None, cap, set_))
+    (left, right), names = _sides(both, (a_file, b_file), (many.pairs("--a", a), many.pairs("--b", b)))
+    with output.progress("runs", 2 * seeds) as advance:
+        comparison = compared(
+            read_file(scenario),
+            left,
+            right,
+            range(first_seed, first_seed + seeds),
+            ticks,
+            workers or many.cores(),
+            skip=skip,
+            names=names,
+            dask=dask,
+            intensity=intensity,
+            lenient=lenient,
+            watch=advance,
+        )
+    if svg is not None:
+        from pendula.credit.curves import comparison_svg
+
+        svg.write_text(comparison_svg(comparison), encoding="utf-8", newline="\n")
+    if csv is not None:
+        csv.write_text(comparison.columns.csv(), encoding="utf-8", newline="\n")
+    output.result(document(comparison), lambda: _drawn(comparison))
+
+
+def document(comparison: "Comparison") -> dict[str, Any]:
+    """The comparison without its curves, which are for drawing."""
+    from msgspec.structs import asdict
+
+    told = asdict(comparison)
+    del told["panels"]
+    columns = comparison.columns
+    told["columns"] = {"order": list(columns.values), "kinds": columns.kinds, "values": columns.values}
+    return {**told, "digest": columns.digest}
+
+
+def _sides(
+    both: "Settings", files: tuple[Path | None, Path | None], given: tuple[dict[str, str], dict[str, str]]
+) -> tuple[tuple["Settings", "Settings"], tuple[str, str]]:
+    """The settings of both sides, and what they are called."""
+    if (files[0] is None) != (files[1] is None):
+        raise WrongUsage("There is a file for side A and none for side B; give both, or --a and --b")
+    if files == (None, None) and given == ({}, {}):
+        given = USUAL
+    sides, names = [], []
+    for file, values in zip(files, given, strict=True):
+        settings = both if file is None else _from_file(file, both)
+        sides.append(options.over(settings, values))
+        said = [] if file is None else [file.stem]
+        said += [f"{_short_name(name)}={value}" for name, value in values.items()]
+        names.append(", ".join(said) or "as it is")
+    if names[0] == names[1]:
+        names = ["A", "B"]
+    return (sides[0], sides[1]), (names[0], names[1])
+
+
+def _from_file(file: Path, settings: "Settings") -> "Settings":
+    from pendula.credit.setting_files import read_settings
+    from pendula.credit.settings import changed
+    from pendula.documents import read_file
+
+    return changed(settings, read_settings(read_file(file)))
+
+
+def _short_name(name: str) -> str:
+    return next((short for short, long in many.SHORT.items() if long == name), name)
+
+
+def _drawn(comparison: "Comparison") -> Any:
+    from rich.text import Text
+
+    seeds = comparison.seeds
+    head = f"{comparison.scenario_id}: {len(seeds)} seeds from {seeds[0]} on, {comparison.ticks} ticks"
+    head += f", the first {comparison.skip} not counted"
+    settings = [(name, *values) for name, values in comparison.settings.items()]
+    a, b = comparison.names
+    rows = [_cells(row) for row in comparison.rows]
+    verdict = comparison.verdict
+    word = "B is as good as A" if verdict.passed else "B is not shown to be as good as A"
+    lines = [Text(f"  {'ok ' if check.passed else 'NO '} {check.name}: {check.sentence}") for check in verdict.checks]
+    return many.grouped(
+        Text(_printable(head)),
+        table(("setting", f"A: {_printable(a)}", f"B: {_printable(b)}"), settings),
+        table(("median", "A", "B", "B less A", "from", "to", "surely", "B is"), rows),
+        Text(f"{word}:", style="bold"),
+        *lines,
+    )
+
+
+def _cells(row: "Row") -> tuple[str, ...]:
+    surely = "–" if row.coverage is None else f"{many.short(_hundredfold(row.coverage))} %"
+    texts = (many.short(text) for text in (row.a, row.b, row.difference, row.low, row.high))
+    return row.measure, *texts, surely, row.shown
+
+
+def _hundredfold(text: str) -> str:
+    from decimal import Decimal
+
+    return format((Decimal(text) * 100).quantize(Decimal("0.1")), "f")
+
+
+def _printable(text: str) -> str:
+    from pendula.cli.commands.credit.tables import printable
+
+    return printable(text)

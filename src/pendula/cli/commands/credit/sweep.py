@@ -1,0 +1,117 @@
+"""`pendula credit sweep`: a grid of settings with many seeds, one row a run."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pendula.cli.commands.credit import many, options
+from pendula.cli.commands.credit.many import DaskOption, FirstSeedOption, IntensityOption, WorkersOption
+from pendula.cli.commands.credit.options import CapOption, PolicyOption, SetOption
+from pendula.cli.commands.credit.scenarios import LenientFlag, ScenarioArgument
+from pendula.cli.output import JsonFlag, Output, example, table
+from pendula.kernel.errors import WrongUsage
+
+if TYPE_CHECKING:
+    from pendula.credit.columns import Columns
+    from pendula.credit.settings import Settings
+
+# Nobody reads more on a terminal; the other formats have everything.
+MOST_SHOWN = 200
+SHOWN = ("committed_rate", "no_capacity_rate", "errors", "clearing_calls", "mean_interval", "mean_cost", "total_debt_")
+
+
+def register(group: typer.Typer) -> None:
+    group.command(
+        "sweep",
+        epilog=example(
+            "pendula credit sweep village.json --vary clearing_every_n_ticks=5,10,25,50 --ticks 200 --csv cadence.csv",
+            "pendula credit sweep village.json --vary policy=static,adaptive --vary cap=50,500 --seeds 20 --ticks 120",
+            "pendula credit sweep village.json --vary routing_max_hops=2,4,6 --ticks 200 --dask tcp://10.0.0.7:8786",
+        ),
+    )(sweep)
+
+
+def sweep(
+    scenario: ScenarioArgument,
+    ticks: Annotated[int, typer.Option(metavar="T", min=1, help="How many ticks each.", show_default=False)],
+    vary: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=V1,V2,…", help="A setting and its values; may be repeated, all are combined."),
+    ] = None,
+    seeds: Annotated[int, typer.Option(metavar="N", min=1, help="How many seeds for each combination.")] = 5,
+    first_seed: FirstSeedOption = 1,
+    skip: Annotated[int, typer.Option(metavar="K", min=0, help="How many ticks at the beginning do not count.")] = 0,
+    intensity: IntensityOption = 100,
+    policy: PolicyOption = None,
+    cap: CapOption = None,
+    set_: SetOption = None,
+    workers: WorkersOption = None,
+    dask: DaskOption = None,
+    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write every run there.")] = None,
+    lenient: LenientFlag = False,
+    json: JsonFlag = False,
+) -> None:
+    """Run every combination of some settings with every seed: one row a run, on processes or on a Dask cluster.
+
+    Settings come from the environment, options go over them, and --vary over those; short names are policy and cap.
+    Rows are the same bytes for any number of workers and on a cluster; each has the digests of its plan and ledger.
+    The table shows medians over seeds; --csv and --json have every run. Connect only to a cluster that you trust.
+    """
+    from pendula.credit.sweeping import sweep as swept
+    from pendula.documents import read_file
+
+    many.require_folder(csv)
+    output = Output(json)
+    settings = options.over(options.from_environment(), options.chosen(policy, cap, set_))
+    grid = {name: texts.split(",") for name, texts in many.pairs("--vary", vary).items()}
+    total = _runs(grid, settings, seeds)
+    with output.progress("runs", total) as advance:
+        columns = swept(
+            read_file(scenario),
+            grid,
+            range(first_seed, first_seed + seeds),
+            ticks,
+            workers or many.cores(),
+            dask=dask,
+            settings=settings,
+            skip=skip,
+            intensity=intensity,
+            lenient=lenient,
+            watch=advance,
+        )
+    if csv is not None:
+        csv.write_text(columns.csv(), encoding="utf-8", newline="\n")
+    output.result(document(columns), lambda: _drawn(columns, list(grid)))
+
+
+def document(columns: "Columns") -> dict[str, Any]:
+    """The columns, and the order in which a file has them."""
+    told = {"order": list(columns.values), "kinds": columns.kinds, "values": columns.values}
+    return {"runs": len(columns), "columns": told, "digest": columns.digest}
+
+
+def _runs(grid: dict[str, list[str]], settings: "Settings", seeds: int) -> int:
+    """How many runs there will be; a grid that makes no sense is wrong usage."""
+    from pendula.credit.settings import InvalidSetting
+    from pendula.credit.sweeping import InvalidGrid, combinations
+
+    try:
+        return seeds * len(combinations(grid, settings, seeds))
+    except (InvalidGrid, InvalidSetting) as refused:
+        raise WrongUsage(refused.message, **refused.details) from None
+
+
+def _drawn(columns: "Columns", varied: list[str]) -> Any:
+    from rich.text import Text
+
+    from pendula.credit.sweeping import summarised
+
+    medians = summarised(columns, varied)
+    names = [name for name in medians.values if name in varied or name == "runs" or name.startswith(SHOWN)]
+    at = [list(medians.values).index(name) for name in names]
+    rows = [tuple(many.short(row[place]) for place in at) for row in medians.rows()[:MOST_SHOWN]]
+    parts = [table([name.replace("_", " ") for name in names], rows, "Medians over seeds")]
+    if len(medians) > MOST_SHOWN:
+        parts.append(Text(f"… and {len(medians) - MOST_SHOWN} more combinations; --csv and --json have them all"))
+    return many.grouped(*parts, Text(f"{len(columns)} runs, digest {columns.digest}"))

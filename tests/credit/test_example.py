@@ -1,0 +1,66 @@
+"""The village of the example: it runs out of credit, clearing helps, and it comes out the same for ever."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pendula.credit.example import LIVES, PARTICIPANTS, SEED, TICKS, Life, live, scenario
+from pendula.credit.loading import read_with_warnings
+from pendula.credit.village import village
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def lives() -> dict[str, Life]:
+    return {name: live(values) for name, values in LIVES.items()}
+
+
+def test_the_village_is_the_one_that_the_command_makes() -> None:
+    found, cautions = read_with_warnings(scenario())
+
+    assert scenario().value == village(PARTICIPANTS, SEED)
+    assert (len(found.participants), found.seed, cautions) == (PARTICIPANTS, SEED, ())
+
+
+def test_the_village_runs_out_of_credit_unless_it_is_cleared(lives: dict[str, Life]) -> None:
+    never, calendar, needed = lives.values()
+
+    assert never.per_cent(0, 10) > 80
+    assert never.per_cent(TICKS - 40, TICKS) < 20
+    assert 2 * never.result.counters.committed_total < calendar.result.counters.committed_total
+    assert calendar.result.counters.committed_total < needed.result.counters.committed_total
+    assert not never.result.clearing
+    assert calendar.result.clearing
+
+
+def test_the_village_comes_out_the_same_again(lives: dict[str, Life]) -> None:
+    name, values = next(iter(LIVES.items()))
+
+    again = live(values)
+
+    assert again == lives[name]
+    assert len({life.result.digests["ledger"] for life in lives.values()}) == len(LIVES)
+
+
+def test_a_share_of_nothing_is_nothing(lives: dict[str, Life]) -> None:
+    assert next(iter(lives.values())).per_cent(TICKS, TICKS + 10) == 0
+
+
+def test_the_script_tells_every_life_and_draws_it(tmp_path: Path, lives: dict[str, Life]) -> None:
+    picture = tmp_path / "village.svg"
+    command = [sys.executable, str(ROOT / "examples/village/lives.py"), str(picture)]
+
+    told = subprocess.run(command, capture_output=True, check=True, timeout=60).stdout.decode()
+
+    for name, life in lives.items():
+        assert f"{name}: {life.result.counters.committed_total} of" in told
+    assert picture.read_text(encoding="utf-8").count("<polyline") == len(LIVES)
+
+
+def test_the_example_has_no_other_files() -> None:
+    names = sorted(path.name for path in (ROOT / "examples/village").iterdir() if path.name != "__pycache__")
+
+    assert names == ["README.md", "lives.py"]

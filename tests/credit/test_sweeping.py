@@ -1,0 +1,276 @@
+"""Many runs: rows in one order, the same bytes wherever they were made, figures that are counted rightly."""
+
+import csv
+import pickle
+from collections.abc import Iterator
+from io import StringIO
+from typing import Any
+
+import pytest
+
+from pendula.credit import figures, spreading
+from pendula.credit.events import ClearingDecision, ClearingDone
+from pendula.credit.figures import Kind, figures_of, within_budget
+from pendula.credit.running import simulate
+from pendula.credit.settings import InvalidSetting, Settings, changed
+from pendula.credit.spreading import ClusterFailed, DaskMissing, Job, Task, TaskFailed, Where, spread
+from pendula.credit.sweeping import InvalidGrid, combinations, summarised, sweep
+from pendula.credit.village import village
+from pendula.documents import Document, DocumentRefused, from_value
+from pendula.kernel.canonical import Json
+from pendula.kernel.errors import LimitExceeded, WrongUsage
+from tests.credit.conftest import network
+
+GRID = {"clearing_policy": ("static", "adaptive"), "amount_cap": ("50", "none")}
+BASE = changed(Settings(), {"clearing_every_n_ticks": "3"})
+
+
+@pytest.fixture(scope="module")
+def small() -> Document:
+    return from_value(village(12, 7))
+
+
+@pytest.fixture(scope="module")
+def reference(small: Document) -> str:
+    return sweep(small, GRID, (1, 2), 8, settings=BASE).csv()
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[str]:
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0", protocol="tcp"
+    ) as one:
+        yield one.scheduler_address
+
+
+def ring() -> Document:
+    return from_value(network(("b", "a", 20), ("c", "b", 20), ("a", "c", 20)))
+
+
+def test_rows_are_in_the_order_of_the_grid_with_seeds_quickest(reference: str) -> None:
+    rows = list(csv.DictReader(StringIO(reference)))
+
+    assert [(row["clearing_policy"], row["amount_cap"], row["seed"]) for row in rows] == [
+        (policy, cap, seed) for policy in ("static", "adaptive") for cap in ("50.00000000", "") for seed in ("1", "2")
+    ]
+
+
+def test_a_row_has_the_digests_of_its_own_run(small: Document, reference: str) -> None:
+    last = list(csv.DictReader(StringIO(reference)))[-1]
+    settings = changed(BASE, {"clearing_policy": "adaptive", "amount_cap": "none"})
+
+    alone = simulate(small, seed=2, ticks=8, settings=settings)
+
+    assert {"plan": last["plan_digest"], "ledger": last["ledger_digest"]} == alone.digests
+    assert int(last["committed"]) == alone.counters.committed_total
+    assert last["total_debt_UNIT"] == alone.metrics["UNIT"]["total_debt"]
+
+
+@pytest.mark.req("SIM-TEST-20")
+@pytest.mark.parametrize("workers", [2, 3])
+def test_any_number_of_workers_gives_the_same_bytes(workers: int, small: Document, reference: str) -> None:
+    # Each worker is a fresh interpreter with a hash seed of its own.
+    assert sweep(small, GRID, (1, 2), 8, workers, settings=BASE).csv() == reference
+
+
+@pytest.mark.req("SIM-TEST-20")
+def test_a_dask_cluster_gives_the_same_bytes(cluster: str, small: Document, reference: str) -> None:
+    seen: list[int] = []
+
+    found = sweep(small, GRID, (1, 2), 8, dask=cluster, settings=BASE, watch=seen.append)
+
+    assert found.csv() == reference
+    assert seen == list(range(1, 9))
+
+
+def test_a_cluster_tells_which_run_failed(cluster: str) -> None:
+    with pytest.raises(TaskFailed, match="seed 9 failed: DocumentRefused"):
+        spread(Job(b"{}", 1), [Task(Settings(), 9, "nothing special")], Where(dask=cluster))
+
+
+def test_a_cluster_with_another_pendula_is_refused(
+    cluster: str, small: Document, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others = iter(["0.0.1 (decisions 0)"])
+    ours = spreading._signature()
+    monkeypatch.setattr(spreading, "_signature", lambda: next(others, ours))
+
+    with pytest.raises(ClusterFailed, match=r"has Pendula 0\.0\.1"):
+        sweep(small, {}, (1,), 1, dask=cluster)
+
+
+def test_a_cluster_without_workers_is_refused(small: Document) -> None:
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as empty,
+        pytest.raises(ClusterFailed, match="no workers"),
+    ):
+        sweep(small, {}, (1,), 1, dask=empty.scheduler_address)
+
+
+def test_without_the_extra_one_sentence_says_so(small: Document, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spreading, "find_spec", lambda _: None)
+
+    with pytest.raises(DaskMissing, match=r'pip install "pendula\[dask\]"'):
+        sweep(small, {}, (1,), 1, dask="tcp://127.0.0.1:1")
+
+
+def test_columns_are_flat_and_each_has_one_kind(small: Document) -> None:
+    found = sweep(small, {"adaptive_no_capacity_high": ["0.5", "0.7"], "clearing_enabled": ["on", "off"]}, (3,), 2)
+    types: dict[Kind, type] = {Kind.INTEGER: int, Kind.DECIMAL: str, Kind.TEXT: str}
+
+    assert list(found.kinds) == list(found.values)
+    for name, kind in found.kinds.items():
+        assert len(found.values[name]) == len(found) == 4
+        assert {type(value) for value in found.values[name]} <= {types[kind], type(None)}, name
+    assert found.values["adaptive_no_capacity_high"] == ["0.50000000", "0.50000000", "0.70000000", "0.70000000"]
+    assert found.values["clearing_enabled"] == ["on", "off", "on", "off"]
+
+
+def test_clearing_is_counted_after_the_ticks_that_are_left_out() -> None:
+    settings = changed(Settings(), {"clearing_every_n_ticks": "4"})
+    alone = simulate(ring(), seed=5, ticks=14, settings=settings)
+    late = [row for row in alone.clearing if row.tick >= 5]
+
+    found = figures_of(ring(), settings, 5, 14, skip=5, trail=True)
+
+    assert found.calls == 2
+    assert found.intervals == (4,)
+    assert found.work > 0
+    assert found.over_budget == 0
+    assert len(late) == 2
+    assert found.cycles == sum(row.cleared_cycles for row in late)
+    assert figures.written(figures.share(found.cleared["UAH"], 10**8)) == f"{sum(map(_amount, late)):.8f}"
+    assert found.trail is not None
+    assert sum(found.trail.finished) == alone.counters.attempts_total
+    assert sum(found.trail.committed[5:]) == found.committed
+    assert sum(found.trail.finished[5:]) == found.attempts
+    assert found.trail.debts["UAH"][-1] == found.debts["UAH"]
+
+
+def _amount(row: Any) -> float:
+    return float(row.cleared_amount)
+
+
+def test_the_first_interval_that_counts_lies_after_the_ticks_that_are_left_out() -> None:
+    often = changed(Settings(), {"clearing_every_n_ticks": "2"})
+
+    assert figures_of(ring(), often, 1, 9, skip=4).intervals == (2, 2)
+
+
+def test_adaptive_calls_are_counted_and_keep_their_budgets(small: Document) -> None:
+    eager = {"adaptive_window_ticks": "1", "adaptive_no_capacity_high": "0.02", "adaptive_no_capacity_low": "0.01"}
+    settings = changed(Settings(), {**eager, "clearing_policy": "adaptive", "amount_cap": "none"})
+
+    found = figures_of(small, settings, 1, 40)
+
+    assert found.calls > 1
+    assert min(found.intervals) >= settings.adaptive_min_interval_ticks
+    assert found.over_budget == 0
+
+
+ADAPTIVE = changed(Settings(), {"clearing_policy": "adaptive"})
+
+
+@pytest.mark.parametrize(
+    ("settings", "work", "since", "decided", "kept"),
+    [
+        (Settings(), 250_000, None, None, True),
+        (Settings(), 250_001, None, None, False),
+        (ADAPTIVE, 50_000, 5, (True, 3, 50), True),
+        (ADAPTIVE, 50_001, 5, (True, 3, 50), False),
+        (ADAPTIVE, 1, 4, (True, 3, 50), False),
+        (ADAPTIVE, 1, 5, (True, 7, 50), False),
+        (ADAPTIVE, 1, 5, (True, 6, 251), False),
+        (ADAPTIVE, 1, 5, (False, 3, 50), False),
+        (ADAPTIVE, 1, 5, None, False),
+    ],
+)
+def test_a_call_beyond_what_its_settings_allow_is_noticed(
+    settings: Settings, work: int, since: int | None, decided: tuple[bool, int, int] | None, kept: bool
+) -> None:
+    decision = decided and ClearingDecision(9, "UAH", decided[0], "RUN_ACTIVE", (1, 2), decided[1], decided[2], 0)
+
+    assert within_budget(settings, work, since, decision, None) is kept
+
+
+@pytest.mark.parametrize(("reduction", "kept"), [("60.00", True), ("60.01", False)])
+def test_circles_deeper_than_allowed_are_noticed(reduction: str, kept: bool) -> None:
+    done = ClearingDone(9, "UAH", "plan", "STATIC_CADENCE", 1, "10.00", reduction, (), "done")
+
+    assert within_budget(Settings(), 1, None, None, done) is kept
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_run_that_fails_is_named_with_its_settings_and_seed(workers: int) -> None:
+    tasks = [Task(Settings(), seed, "amount_cap=50") for seed in (7, 7)]
+
+    with pytest.raises(TaskFailed, match="The run with amount_cap=50, seed 7 failed: DocumentRefused") as caught:
+        spread(Job(b"{}", 1), tasks, Where(workers))
+
+    assert caught.value.details == {"settings": "amount_cap=50", "seed": 7, "exception": "DocumentRefused"}
+    assert pickle.loads(pickle.dumps(caught.value)).details == caught.value.details
+
+
+@pytest.mark.parametrize(
+    ("grid", "error", "says"),
+    [
+        ({"clearing_polcy": ["static"]}, InvalidGrid, "did you mean clearing_policy"),
+        ({"amount_cap": ["1"], "SIMULATOR_REAL_AMOUNT_CAP": ["2"]}, InvalidGrid, "varies twice"),
+        ({"amount_cap": []}, InvalidGrid, "no values"),
+        ({"amount_cap": ["5", "5.00"]}, InvalidGrid, "amount_cap=5 and amount_cap=5.00 are the same settings"),
+        ({"amount_cap": ["5", "many"]}, InvalidSetting, "With amount_cap=many"),
+        ({"adaptive_max_depth_min": ["3", "9"]}, InvalidSetting, "With adaptive_max_depth_min=9"),
+    ],
+)
+def test_a_grid_that_makes_no_sense_is_refused_before_anything_runs(
+    grid: dict[str, list[str]], error: type[Exception], says: str, small: Document
+) -> None:
+    done: list[int] = []
+
+    with pytest.raises(error, match=says):
+        sweep(small, grid, (1,), 2, watch=done.append)
+
+    assert done == []
+
+
+def test_too_many_runs_are_refused_before_they_are_listed() -> None:
+    grid = {name: [str(number) for number in range(1, 1000)] for name in ("routing_max_paths", "tick_ms_base")}
+
+    with pytest.raises(LimitExceeded, match="998001000"):
+        combinations(grid, Settings(), seeds=1000)
+
+
+@pytest.mark.parametrize("seeds", [(), (1, 1), (-1,)])
+def test_seeds_that_make_no_sense_are_refused(seeds: tuple[int, ...], small: Document) -> None:
+    with pytest.raises(WrongUsage, match="different seeds"):
+        sweep(small, {}, seeds, 1)
+
+
+@pytest.mark.parametrize("more", [{"skip": 3}, {"workers": 0}, {"intensity": 101}])
+def test_options_out_of_range_are_refused(more: dict[str, Any], small: Document) -> None:
+    with pytest.raises(WrongUsage):
+        sweep(small, {}, (1,), 3, **more)
+
+
+def test_a_scenario_with_faults_is_refused_before_anything_runs() -> None:
+    faulty: dict[str, Json] = {"schema_version": "scenario/1"}
+
+    with pytest.raises(DocumentRefused):
+        sweep(from_value(faulty), {}, (1,), 1)
+
+
+def test_medians_over_seeds_have_a_row_for_each_combination(small: Document) -> None:
+    found = sweep(small, {"amount_cap": ["5", "50"]}, (1, 2, 3), 3)
+    attempts = found.values["attempts"]
+
+    medians = summarised(found, ["amount_cap"])
+
+    assert medians.values["amount_cap"] == ["5.00000000", "50.00000000"]
+    assert medians.values["runs"] == [3, 3]
+    assert medians.values["attempts"] == [
+        f"{sorted(attempts[at : at + 3], key=lambda value: int(value or 0))[1]}.00000000" for at in (0, 3)
+    ]
+    assert "plan_digest" not in medians.values
+    assert "seed" not in medians.values
