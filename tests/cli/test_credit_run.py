@@ -216,7 +216,7 @@ def test_the_seed_comes_from_the_first_who_gives_one(
             ("--ticks", "1", "--set", "routing_max_hops=0"),
             "ROUTING_MAX_HOPS is '0'; allowed is an integer from 1 to 64",
         ),
-        (("--ticks", "1", "--set", "actions_per_tick_min=30"), "the first must be lower"),
+        (("--ticks", "1", "--set", "actions_per_tick_min=30"), "the first must not be higher"),
         (("--ticks", "1", "--cap", "1", "--set", "amount_cap=2"), "The setting amount_cap is given twice"),
         (("--ticks", "1", "--resume"), "--resume goes on from a journal"),
     ],

@@ -62,6 +62,8 @@ class AdaptivePolicy:
         memory = Memory() if memory is None else memory
         self.settings = settings
         self.window: deque[tuple[int, int]] = deque(memory.window, maxlen=settings.adaptive_window_ticks)
+        self._attempted = sum(one for one, _ in self.window)
+        self._no_capacity = sum(one for _, one in self.window)
         self.active, self.entered = memory.active, memory.entered
         self.last_call, self.zero_streak = memory.last_call, memory.zero_streak
         self.last_volume, self.last_work = memory.last_volume, memory.last_work
@@ -79,11 +81,14 @@ class AdaptivePolicy:
 
     def observe(self, attempted: int, no_capacity: int) -> None:
         """The signals of one tick; what is missing or negative counts as 0."""
-        self.window.append((max(0, attempted), max(0, no_capacity)))
+        fresh = max(0, attempted), max(0, no_capacity)
+        gone = self.window[0] if len(self.window) == self.window.maxlen else (0, 0)
+        self.window.append(fresh)
+        self._attempted += fresh[0] - gone[0]
+        self._no_capacity += fresh[1] - gone[1]
 
     def rate(self) -> Fraction:
-        attempted = sum(one for one, _ in self.window)
-        return Fraction(sum(one for _, one in self.window), attempted) if attempted else Fraction(0)
+        return Fraction(self._no_capacity, self._attempted) if self._attempted else Fraction(0)
 
     def decide(self, tick: int) -> Decision:
         """In this order: cold start, hysteresis, cooldown, backoff, run."""

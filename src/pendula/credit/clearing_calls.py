@@ -14,6 +14,7 @@ from pendula.credit.naming import plan_name
 from pendula.credit.network import Desk
 from pendula.credit.optimal import QUESTION, as_cycles, flows_of, question_of
 from pendula.credit.settings import ClearingMode
+from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Refusal
 
 if TYPE_CHECKING:
@@ -53,6 +54,9 @@ def call(run: "Run", desk: Desk, reason: Why, depth: int, budget_ms: int) -> Cal
         "stopped": cleared.stopped,
         "work": cleared.work,
     }
+    if not cleared.cycles and (cleared.stopped == "work" or optimum):
+        facts: dict[str, Json] = {"kind": "nothing_cleared", "equivalent": code, "stopped": cleared.stopped}
+        events.append(Note(run.tick, run.sim_time_ms, {**facts, "optimum": None if optimum is None else text(optimum)}))
     if cleared.cycles:
         events += _told(run, desk, reason, cleared, plan_name(run.seed, run.tick, code, ordinal), optimum)
         events += _grown(run, desk, cleared)

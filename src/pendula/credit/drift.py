@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from pendula.credit.ledger import Book
 from pendula.credit.model import Drift, LineStatus
-from pendula.credit.money import CENT
+from pendula.credit.money import CENT, MOST
 
 
 def whole_cents(amount: int) -> int:
@@ -23,13 +23,20 @@ class Trust:
         self.clearing_count: dict[int, int] = {}
         self.last_clearing: dict[int, int] = {}
         self.cleared_volume: dict[int, int] = {}
-        self._grow = _exact(1 + drift.growth_rate)
-        self._shrink = _exact(1 - drift.decay_rate)
+        # Fractions: arithmetic on decimals would round as the context of the process says.
+        self._grow = (1 + Fraction(drift.growth_rate)).as_integer_ratio()
+        self._shrink = (1 - Fraction(drift.decay_rate)).as_integer_ratio()
         self._most = _exact(drift.max_growth)
         self._least = _exact(drift.min_limit_ratio)
         self._threshold = _exact(drift.overload_threshold)
         self._overloaded: dict[int, None] = {}
         self.look(range(len(book)))
+
+    def begin(self, h: int) -> None:
+        """Forget what was known of a line."""
+        self.original[h] = whole_cents(self.book.limit[h])
+        for known in (self.clearing_count, self.last_clearing, self.cleared_volume):
+            known.pop(h, None)
 
     def look(self, lines: Iterable[int]) -> None:
         """Note which of these lines are overloaded; all others are as they were."""
@@ -50,7 +57,7 @@ class Trust:
             self.last_clearing[h] = tick
             self.cleared_volume[h] = self.cleared_volume.get(h, 0) + amounts[h]
             limit = book.limit[h]
-            wanted = min(_times(limit, self._grow), _times(self.original[h], self._most))
+            wanted = min(_times(limit, self._grow), _times(self.original[h], self._most), MOST)
             if whole_cents(wanted) > limit:
                 book.set_limit(h, whole_cents(wanted))
                 grown.append(h)

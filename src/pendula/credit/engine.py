@@ -34,9 +34,10 @@ from pendula.credit.events import (
     Tick,
 )
 from pendula.credit.loading import read_scenario
+from pendula.credit.model import Scenario
 from pendula.credit.money import text
 from pendula.credit.network import Network
-from pendula.credit.settings import Settings, changed, checked
+from pendula.credit.settings import ClearingMode, Settings, changed, checked
 from pendula.documents import from_value
 from pendula.kernel.bodies import Nobody
 from pendula.kernel.canonical import Json
@@ -61,11 +62,13 @@ class Run:
     commands: ClassVar[object] = Commands
     events: ClassVar[object] = Event
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, scenario: Scenario | None = None) -> None:
+        """`scenario` is that of the configuration, for those who have read it already."""
         self.outside: Outside = Nobody()
         self.config = config
         self.seed = config.seed
-        self.scenario = read_scenario(from_value(config.scenario, "scenario"), lenient=config.lenient)
+        read = from_value(config.scenario, "scenario")
+        self.scenario = read_scenario(read, lenient=config.lenient) if scenario is None else scenario
         self.settings: Settings = checked(config.settings)
         self.intensity = config.intensity_percent
         self.state_word = "running"
@@ -126,8 +129,8 @@ class Run:
 
     def apply(self, command: Commands) -> Outcome[Event]:
         match command:
-            case Tick(count):
-                return self._ticks(count)
+            case Tick():
+                return self._ticks(command)
             case SetIntensity(percent):
                 return self._intensity(percent)
             case Pay():
@@ -149,15 +152,23 @@ class Run:
             case _:
                 assert_never(command)
 
-    def _ticks(self, count: int) -> Outcome[Event]:
+    def _ticks(self, command: Tick) -> Outcome[Event]:
         if self.state_word != "running":
             message = f"The run is {self.state_word}; only a running run has ticks"
             return Outcome(refusal=Refusal("run_conflict", message, {"state": self.state_word}))
+        self.in_flight, self.queue_depth = command.in_flight, command.queue_depth
+        before = self.mark()
         events: list[Event] = []
-        for _ in range(count):
-            events += fixtures.tick(self) if self.config.mode == "fixtures" else ticking.process(self)
-            if self.state_word != "running":
-                break
+        try:
+            for _ in range(command.count):
+                events += fixtures.tick(self) if self.config.mode == "fixtures" else ticking.process(self)
+                if self.state_word != "running":
+                    break
+        except Exception:
+            # Code that is not ours has failed: the run stays where it was before the command.
+            if before is not None:
+                self.undo(before)
+            raise
         return Outcome(tuple(events), {"tick_index": self.tick, "state": self.state_word, **self.digests()})
 
     def _intensity(self, percent: int) -> Outcome[Event]:
@@ -241,9 +252,11 @@ class Run:
             desk.settle()
 
     def mark(self) -> bytes | None:
-        """What a tick can be taken back to; only where others have a part in it."""
+        """What a command can be taken back to; only where others are asked while it is carried out."""
+        settings = self.settings
+        solver = settings.clearing_mode is ClearingMode.OPTIMAL or settings.clearing_yardstick
         others = self.config.engine == "external" or self.config.behaviour is not None
-        return self.state() if others else None
+        return self.state() if others or solver else None
 
     def undo(self, mark: bytes) -> None:
         saving.load(self, mark)

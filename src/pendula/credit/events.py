@@ -48,9 +48,11 @@ class Command(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Tick(Command, frozen=True, tag="tick"):
-    """Let `count` ticks pass."""
+    """Let `count` ticks pass. The other two say how busy the caller is: the guardrail of clearing looks at them."""
 
     count: Annotated[int, Meta(ge=1, le=1000)] = 1
+    in_flight: Annotated[int, Meta(ge=0)] = 0
+    queue_depth: Annotated[int, Meta(ge=0)] = 0
 
 
 class SetIntensity(Command, frozen=True, tag="set_intensity"):

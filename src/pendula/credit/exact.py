@@ -9,7 +9,7 @@ from fractions import Fraction
 from msgspec import Struct
 
 from pendula.credit.ledger import Book, Ways
-from pendula.credit.routing import Found, Path, Route, Work, greedy_routes
+from pendula.credit.routing import Found, Path, Route, Work, allowed, greedy_routes
 
 
 class Flow(Struct, frozen=True):
@@ -58,7 +58,7 @@ def exact_routes(book: Book, sender: int, receiver: int, amount: int, hops: int,
     if value < amount:
         return found
     routes = _taken_apart(net, flow)
-    if len(routes) <= paths and all(len(one.hops) <= hops and _allowed(book, one.hops) for one in routes):
+    if len(routes) <= paths and all(len(one.hops) <= hops and allowed(book, one.hops) for one in routes):
         return Found(tuple(routes), amount)
     sets = _Sets(net, amount, paths)
     if sets.most(paths) < amount:
@@ -233,20 +233,12 @@ def _ways(net: _Net, least: int) -> Iterator[Path]:
             if room[h] < least or behind[v] > left or (v == net.receiver) != (left == 0):
                 continue
             if v == net.receiver:
-                if _allowed(net.book, (*way, h)):
+                if allowed(net.book, (*way, h)):
                     yield (*way, h)
             elif v not in nodes:
                 nodes.append(v)
                 way.append(h)
                 steps.append(iter(net.out[v]))
-
-
-def _allowed(book: Book, way: Path) -> bool:
-    """Whether nobody between the ends is blocked by a line of the way."""
-    if not book.has_blocked:
-        return True
-    between = {book.people.names[book.creditor[h]] for h in way[:-1]}
-    return all(between.isdisjoint(book.policy[h].blocked) for h in way)
 
 
 class _Sets:

@@ -46,9 +46,15 @@ def tick(run: "Run") -> list[Event]:
         steps = (PlanStep(0, _cycle(run, lines)),)
         events.append(ClearingPlan(run.tick, lines[0].equivalent, _name(run), steps))
         plan.done_at = now + CLEARING_MS
+    shown = 0
     while run.intensity and lines and plan.next_payment <= now:
+        if shown == run.settings.actions_per_tick_max:
+            # A tick longer than all these pauses: what does not fit is not shown later.
+            plan.next_payment = now + _pause(run.intensity)
+            break
         events.append(_payment(run, draw, lines))
         plan.next_payment += _pause(run.intensity) + int(draw.uniform(0, JITTER_MS))
+        shown += 1
     events.append(Ticked(run.tick, now, 0, 0, 0, 0, 0, 0, 0, {}, run.digests()))
     run.tick += 1
     return events

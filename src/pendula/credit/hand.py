@@ -125,6 +125,17 @@ def clear(run: "Run", command: Clear) -> Outcome[Event]:
         codes = list(run.network.desks) if command.equivalent is None else [_desk(run, command.equivalent).book.code]
     except Unfit as unfit:
         return Outcome(refusal=unfit.refusal)
+    before = None if command.dry_run else run.mark()
+    try:
+        return _cleared(run, command, codes)
+    except Exception:
+        # A solver that is not ours has failed: the run stays where it was.
+        if before is not None:
+            run.undo(before)
+        raise
+
+
+def _cleared(run: "Run", command: Clear, codes: list[str]) -> Outcome[Event]:
     events: list[Event] = []
     cycles: list[Json] = []
     total = count = 0
@@ -167,9 +178,7 @@ def open_line(run: "Run", command: OpenLine) -> Outcome[Event]:
         desk = run.network.desks[book.code]
         h = desk.book.line(command.creditor, command.debtor)
     else:
-        book.set_limit(h, limit)
-        book.set_status([h], LineStatus.ACTIVE)
-        desk.trust.original[h] = limit
+        desk.reopen(h, limit)
     assert h is not None
     payload = TopologyPayload(added_edges=(telling.line_view(desk.book, h),))
     settle(desk)

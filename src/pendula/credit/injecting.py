@@ -15,6 +15,7 @@ from pendula.credit.model import (
     FreezeParticipant,
     InjectDebt,
     LineStatus,
+    Participant,
     TimelineEvent,
     Trustline,
 )
@@ -48,6 +49,8 @@ class Injection:
         self.event = event
         self.changed = {code: Changed([], [], [], [], []) for code in run.network.desks}
         self.applied = self.skipped = self.total = 0
+        self.new_people: dict[str, Participant] = {}
+        self.new_lines: dict[tuple[str, str, str], Trustline] = {}
 
     def apply(self) -> None:
         for number, effect in enumerate(self.event.effects):
@@ -55,6 +58,7 @@ class Injection:
                 self.applied += 1
             else:
                 self.skipped += 1
+        self._settle()
 
     def _apply(self, effect: Effect) -> bool:
         """Whether it could be done; what cannot is left out and disturbs nothing else."""
@@ -62,7 +66,7 @@ class Injection:
             case AddParticipant():
                 return self._add(effect)
             case CreateTrustline(line):
-                return self._create([line])
+                return self._create(line)
             case FreezeParticipant(participant, lines):
                 return self._freeze(participant, lines)
             case InjectDebt():
@@ -71,34 +75,40 @@ class Injection:
                 assert_never(effect)
 
     def _add(self, effect: AddParticipant) -> bool:
-        network, new = self.run.network, effect.participant
-        if new.id in network.people.index:
+        new = effect.participant
+        if new.id in self.run.network.people.index or new.id in self.new_people:
             return False
-        network.extend([new], ())
-        self._create([line for line in effect.lines if self._possible(line)])
+        self.new_people[new.id] = new
+        for line in effect.lines:
+            self._create(line)
         for changed in self.changed.values():
             changed.nodes.append(Person(new.id, new.name, new.type.value))
         return True
 
-    def _possible(self, line: Trustline) -> bool:
+    def _create(self, line: Trustline) -> bool:
         network, ends = self.run.network, (line.creditor, line.debtor)
-        desk = network.desks.get(line.equivalent)
-        known = all(end in network.people.index for end in ends) and ends[0] != ends[1]
-        return desk is not None and known and 0 < line.limit <= MOST and desk.book.line(*ends) is None
-
-    def _create(self, lines: list[Trustline]) -> bool:
-        fresh: dict[tuple[str, str, str], Trustline] = {}
-        for line in lines:
-            if self._possible(line):
-                fresh.setdefault((line.equivalent, line.creditor, line.debtor), line)
-        if not fresh:
+        desk, key = network.desks.get(line.equivalent), (line.equivalent, line.creditor, line.debtor)
+        known = all(end in network.people.index or end in self.new_people for end in ends) and ends[0] != ends[1]
+        if desk is None or not known or not 0 < line.limit <= MOST or key in self.new_lines:
             return False
-        self.run.network.extend((), fresh.values())
-        for code, creditor, debtor in fresh:
-            self.changed[code].added.append((creditor, debtor))
+        h = desk.book.line(*ends)
+        if h is None:
+            self.new_lines[key] = line
+        elif desk.book.status[h] is LineStatus.CLOSED:
+            desk.reopen(h, line.limit)
+        else:
+            return False
+        self.changed[line.equivalent].added.append(ends)
         return True
 
+    def _settle(self) -> None:
+        """Build the network with what has been added so far, all of it at once."""
+        if self.new_people or self.new_lines:
+            self.run.network.extend(self.new_people.values(), self.new_lines.values())
+            self.new_people, self.new_lines = {}, {}
+
     def _freeze(self, participant: str, lines: bool) -> bool:
+        self._settle()
         network = self.run.network
         if participant not in network.people.index:
             return False
@@ -110,6 +120,7 @@ class Injection:
         return True
 
     def _owe(self, effect: InjectDebt) -> bool:
+        self._settle()
         desk = self.run.network.desks.get(effect.equivalent)
         h = None if desk is None else desk.book.line(effect.creditor, effect.debtor)
         if desk is None or h is None or effect.amount <= 0 or desk.book.status[h] is not LineStatus.ACTIVE:

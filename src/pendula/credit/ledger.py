@@ -96,25 +96,31 @@ class Book:
         # Where everything is open, and in most of a network it is, one tuple serves both.
         self.open_out = list(self.out)
         self.open_in = list(self.into)
-        for h, (u, v) in enumerate(zip(self.debtor, self.creditor, strict=True)):
-            if self.live(h) and not (self.room[h] > 0 and self.policy[h].mediates):
-                self._reopen(u, v)
+        narrow = [h for h in range(len(self.limit)) if self.live(h) and not self._is_open(h)]
+        # Once for each participant: a hub has thousands of such lines.
+        for u in dict.fromkeys(self.debtor[h] for h in narrow):
+            self._open_out(u)
+        for v in dict.fromkeys(self.creditor[h] for h in narrow):
+            self._open_in(v)
         self.topology += 1
 
-    def _reopen(self, u: int, v: int) -> None:
-        """The capacity of the hop from u to v begins or ends."""
-        room, hop, policy = self.room, self.hop, self.policy
-        to = hop[u]
-        self.open_out[u] = tuple(w for w in self.out[u] if room[to[w]] > 0 and policy[to[w]].mediates)
-        found = [(w, hop[w][v]) for w in self.into[v]]
-        self.open_in[v] = tuple(w for w, h in found if room[h] > 0 and policy[h].mediates)
+    def _is_open(self, h: int) -> bool:
+        return self.room[h] > 0 and self.policy[h].mediates
+
+    def _open_out(self, u: int) -> None:
+        to = self.hop[u]
+        self.open_out[u] = tuple(v for v in self.out[u] if self._is_open(to[v]))
+
+    def _open_in(self, v: int) -> None:
+        self.open_in[v] = tuple(u for u in self.into[v] if self._is_open(self.hop[u][v]))
 
     def widen(self, h: int, by: int) -> None:
         """So much more capacity of a hop, or less; the one place where capacities change."""
         before = self.room[h]
         self.room[h] = before + by
         if (before > 0) != (before + by > 0) and self.policy[h].mediates and self.live(h):
-            self._reopen(self.debtor[h], self.creditor[h])
+            self._open_out(self.debtor[h])
+            self._open_in(self.creditor[h])
 
     @property
     def ways_out(self) -> Ways:

@@ -30,6 +30,12 @@ class Desk:
         expected[sender] = expected.get(sender, 0) - amount
         expected[receiver] = expected.get(receiver, 0) + amount
 
+    def reopen(self, h: int, limit: int) -> None:
+        """A closed line begins anew, as if it had never been."""
+        self.book.set_limit(h, limit)
+        self.book.set_status([h], LineStatus.ACTIVE)
+        self.trust.begin(h)
+
     def drifts(self) -> Iterator[tuple[int, int, int]]:
         """Participants whose position moved by something else, as (participant, expected, actual); forgets the tick."""
         book, known = self.book, self.known

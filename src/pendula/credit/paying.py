@@ -93,7 +93,7 @@ def _paid(run: "Run", draft: Draft, desk: Desk, one: Planned, amount: int) -> tu
     # What the service says it did is done here too; if it cannot be, the two ledgers have drifted apart.
     mirrored = found if isinstance(found, Astray) else desk.counter.carry_out(found, one.sender, one.receiver, amount)
     if isinstance(mirrored, Refused | Astray):
-        return Drifted(one.sender, desk.book.position(one.sender) - amount, desk.book.position(one.sender))
+        return Drifted(one.sender, -amount, 0)
     return mirrored
 
 

@@ -23,7 +23,7 @@ class Refused(NamedTuple):
 
 
 class Drifted(NamedTuple):
-    """A payment that moved positions it should not have moved; it was taken back."""
+    """A payment that moved a position by something else than it should; it was taken back."""
 
     participant: int
     expected: int
@@ -94,11 +94,10 @@ class Counter:
         before = {node: book.position(node) for h, _ in hops for node in (book.debtor[h], book.creditor[h])}
         for h, moved in hops:
             book.move(h, moved)
-        before[sender] -= amount
-        before[receiver] += amount
-        for node, expected in before.items():
-            if book.position(node) != expected:
-                actual = book.position(node)
+        for node, was in before.items():
+            expected = amount * ((node == receiver) - (node == sender))
+            actual = book.position(node) - was
+            if actual != expected:
                 for h, moved in reversed(hops):
                     book.move(h, -moved)
                 return Drifted(node, expected, actual)

@@ -214,6 +214,8 @@ class Planner:
                     one = (position, chance, sender, market)
                     found.append(one)
                     yield one
+        if not found:
+            return
         for begin in range(len(order), most, len(order)):
             for place, chance, sender, market in found:
                 if begin + place >= most:

@@ -79,14 +79,24 @@ def greedy_routes(book: Book, sender: int, receiver: int, amount: int, hops: int
 
 def shortest(book: Book, sender: int, receiver: int, most: int, work: Work) -> Path | None:
     """The hops of the shortest way with capacity, of ties the one with the smallest ids; None if there is none."""
-    if book.has_blocked:
-        return _shortest_with_blocks(book, sender, receiver, most, work)
     room = book.room
     direct = book.hop[sender].get(receiver)
     work.spend(1)
     if direct is not None and room[direct] > 0 and book.live(direct):
         return (direct,)
-    return _meet(book, sender, receiver, most, work)
+    way = _meet(book, sender, receiver, most, work)
+    # The best way of all, where it is allowed, is the best that is allowed; and where there is none, none is.
+    if way is None or allowed(book, way):
+        return way
+    return _shortest_with_blocks(book, sender, receiver, len(way), most, work)
+
+
+def allowed(book: Book, way: Path) -> bool:
+    """Whether nobody between the ends is blocked by a line of the way."""
+    if not book.has_blocked:
+        return True
+    between = {book.people.names[book.creditor[h]] for h in way[:-1]}
+    return all(between.isdisjoint(book.policy[h].blocked) for h in way)
 
 
 def _meet(book: Book, sender: int, receiver: int, most: int, work: Work) -> Path | None:
@@ -165,11 +175,11 @@ def _walk(
     return tuple(way)
 
 
-def _shortest_with_blocks(book: Book, sender: int, receiver: int, most: int, work: Work) -> Path | None:
+def _shortest_with_blocks(book: Book, sender: int, receiver: int, least: int, most: int, work: Work) -> Path | None:
     """The same where lines forbid participants between the ends: what is allowed depends on the whole way."""
     names = book.people.names
     distance = _distances(book, receiver, sender, most, work)
-    for length in range(1, most + 1):
+    for length in range(least, most + 1):
         way = _search(book, sender, receiver, length, [], [], frozenset(), distance, names, work)
         if way is not None:
             return tuple(way)

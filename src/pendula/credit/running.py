@@ -6,7 +6,7 @@
 The same seed, settings and commands give the same result, byte for byte, in one process or in many.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -20,6 +20,7 @@ from pendula.credit.model import Scenario
 from pendula.credit.naming import headless_name
 from pendula.credit.settings import Settings
 from pendula.documents import Document
+from pendula.kernel.bodies import CommandReader
 from pendula.kernel.canonical import Json, decode, digest, encode
 from pendula.kernel.engine import Outcome, Outside
 from pendula.kernel.errors import InputRefused
@@ -31,11 +32,14 @@ SENTENCES = {
     "tick_failed": "The payment service lost tick {tick_index}; it was taken back.",
     "behaviour_answered_badly": "At tick {tick} the behaviour {behaviour} gave {wishes} answers that are no payments.",
     "optimal_clearing_failed": "At tick {tick} the solver had no answer for {equivalent}: {message}",
+    "nothing_cleared": "At tick {tick} nothing was cleared in {equivalent}; the search stopped with {stopped}.",
     "outside_ledger": "The ledger is that of an outside service: nothing is cleared, drifts or is injected here.",
     "payment": "The event {event_index} of type payment is not interpreted.",
     "clearing": "The event {event_index} of type clearing is not interpreted.",
-    "inject": "At tick {tick} the injection {event_index} was due.",
+    "inject": "The injection {event_index}, due at tick {tick}: {what}.",
 }
+
+PLAIN_TICK = Tick()
 
 Watch = Callable[[tuple[Event, ...]], None]
 
@@ -138,7 +142,7 @@ class Headless:
         self, plan: Made, run: Run | None = None, send: "Callable[[Commands], Outcome[Event]] | None" = None
     ) -> None:
         self.plan = plan
-        self.run = Run.create(plan.json) if run is None else run
+        self.run = Run(plan.config, plan.scenario) if run is None else run
         self._send = self.run.apply if send is None else send
         self.clearing: list[ClearingRow] = []
         self.diagnostics: list[Diagnostic] = list(_about(plan))
@@ -148,8 +152,8 @@ class Headless:
         self.run.outside = outside
 
     def do(self, command: Commands) -> Outcome[Event]:
-        """Apply one command; raises `RunRefused` if it is refused."""
-        outcome = self._send(command)
+        """Apply one command; raises `RunRefused` if it is refused, or is none that could come out of a journal."""
+        outcome = self._send(command if command == PLAIN_TICK else _read(command))
         if outcome.refusal is not None:
             refused = outcome.refusal
             raise RunRefused(refused.message, refusal=msgspec.to_builtins(refused))
@@ -175,7 +179,8 @@ class Headless:
                     )
                 case Note(tick, _, facts) if facts.get("kind") in SENTENCES:
                     kind = str(facts["kind"])
-                    self.diagnostics.append(Diagnostic(kind, SENTENCES[kind].format(tick=tick, **facts), facts))
+                    sentence = SENTENCES[kind].format(tick=tick, what=_injected(facts), **facts)
+                    self.diagnostics.append(Diagnostic(kind, sentence, facts))
                 case RunStatus(last_error=error) if error is not None:
                     self.diagnostics.append(Diagnostic(error.code, error.message, error.details))
                 case _:
@@ -195,6 +200,25 @@ class Headless:
             tuple(self.clearing),
             tuple(self.diagnostics),
         )
+
+
+def _read(command: Commands) -> Commands:
+    """The command as a journal would give it back: its numbers in range, its texts in their form."""
+    try:
+        found: Commands = _commands(encode(command))
+    except (msgspec.DecodeError, InputRefused) as trouble:
+        message = f"This is no command of a run: {trouble}"
+        raise RunRefused(message, refusal={"code": "invalid_command", "message": message}) from None
+    return found
+
+
+_commands: CommandReader[Commands] = CommandReader(Run)
+
+
+def _injected(facts: Mapping[str, Json]) -> str:
+    if "ignored" in facts:
+        return str(facts["ignored"])
+    return f"{facts.get('applied')} effects applied, {facts.get('skipped')} skipped, {facts.get('total')} in debts"
 
 
 def _about(plan: Made) -> Iterable[Diagnostic]:

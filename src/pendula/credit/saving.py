@@ -182,9 +182,9 @@ def _network(run: "Run", saved: State, settings: Settings) -> Network:
 
 
 def _sound(line: Line, known: set[str]) -> bool:
-    amounts = line.limit, line.original, line.cleared_volume
+    amounts = 0 <= line.limit <= MOST and 0 <= line.original <= MOST and abs(line.owed) <= MOST
     ends = line.creditor in known and line.debtor in known and line.creditor != line.debtor
-    return ends and all(0 <= amount <= MOST * 1000 for amount in amounts) and abs(line.owed) <= MOST
+    return ends and amounts and line.cleared_volume >= 0
 
 
 def _fill(network: Network, code: str, lines: tuple[Line, ...]) -> None:

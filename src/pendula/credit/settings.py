@@ -233,7 +233,7 @@ def parsed(setting: Setting, text: str) -> Any:
                 exact = Decimal(text if text.isascii() and "_" not in text else "nan")
             except InvalidOperation:
                 exact = Decimal("nan")
-            if exact.is_finite() and setting.least <= exact <= setting.most and exact.as_tuple().exponent >= -30:  # type: ignore[operator]
+            if _fits(setting, exact):
                 return exact
         case Kind.SWITCH:
             if text.lower() in (*_ON, *_OFF):
@@ -244,6 +244,13 @@ def parsed(setting: Setting, text: str) -> Any:
         case Kind.AMOUNT:
             return _cap(setting, text)
     raise _refused(setting, text)
+
+
+def _fits(setting: Setting, value: int | Decimal) -> bool:
+    """Whether a number is in range, and not so fine that computing with it would take for ever."""
+    if isinstance(value, Decimal) and (not value.is_finite() or int(value.as_tuple().exponent) < -30):
+        return False
+    return setting.least <= value <= setting.most
 
 
 def _cap(setting: Setting, text: str) -> int | None:
@@ -273,7 +280,7 @@ def checked(settings: Settings) -> Settings:
     for setting in TABLE:
         value = getattr(settings, setting.name)
         number = setting.kind in (Kind.INTEGER, Kind.DECIMAL) and value is not None
-        if number and not setting.least <= value <= setting.most:
+        if number and not _fits(setting, value):
             raise _refused(setting, str(value))
     if settings.amount_cap is not None and (settings.amount_cap < 0 or settings.amount_cap % CENT):
         raise _refused(BY_NAME["amount_cap"], f"{settings.amount_cap} atoms")
@@ -293,7 +300,7 @@ def _crossed(low: str, high: str, settings: Settings) -> InvalidSetting:
     least, most = BY_NAME[low], BY_NAME[high]
     values = getattr(settings, low), getattr(settings, high)
     return InvalidSetting(
-        f"{least.variable} is {values[0]} and {most.variable} is {values[1]}; the first must be lower",
+        f"{least.variable} is {values[0]} and {most.variable} is {values[1]}; the first must not be higher",
         variable=least.variable,
         value=str(values[0]),
         allowed=f"below {most.variable}",

@@ -50,7 +50,7 @@ def _event(at: Cursor, index: int, reading: Reading) -> TimelineEvent:
         duration=_duration(metadata, params),
         multipliers=_multipliers(it["effects"]) if kind is EventType.STRESS else (),
         effects=_effects(it, reading) if kind is EventType.INJECT else (),
-        most=_most(metadata),
+        most=_most(it["metadata"], metadata, reading),
     )
 
 
@@ -77,14 +77,16 @@ def _duration(*sources: Mapping[str, Json]) -> int:
     return 0
 
 
-def _most(metadata: Mapping[str, Json]) -> int | None:
+def _most(at: Cursor, metadata: Mapping[str, Json], reading: Reading) -> int | None:
     value = metadata.get("max_total_amount")
-    if isinstance(value, bool) or not isinstance(value, int | str | Decimal):
-        return None
-    try:
-        return atoms(value, round_down=True)
-    except InvalidAmount:
-        return None
+    if isinstance(value, str | int | Decimal) and not isinstance(value, bool):
+        try:
+            return atoms(value, round_down=True)
+        except InvalidAmount:
+            pass
+    if value is not None:
+        reading.warn("bound_ignored", at, f"max_total_amount {shown(value)} is no amount and bounds nothing")
+    return None
 
 
 def _multipliers(at: Cursor) -> tuple[Multiplier, ...]:

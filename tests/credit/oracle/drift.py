@@ -14,6 +14,9 @@ DEFAULTS = {
     "overload_threshold": "0.8",
 }
 
+# A limit stays an amount: twelve digits before the point and eight behind (SIM-PAY-2).
+MOST = Fraction(10**20 - 1, 10**8)
+
 # Name of the line, limit before, limit after.
 Change = tuple[Name, Fraction, Fraction]
 
@@ -35,7 +38,7 @@ def grow(world: World, equivalent: str, done: list[Cleared]) -> list[Change]:
     changes = []
     for name in lines_of(equivalent, done) if is_on(world) else []:
         line = world.lines[name]
-        most = line.original * rate(world, "max_growth")
+        most = min(line.original * rate(world, "max_growth"), MOST)
         new = down_to(CENT, min(line.limit * (1 + rate(world, "growth_rate")), most))
         if new > line.limit:
             changes.append((name, line.limit, new))
