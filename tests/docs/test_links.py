@@ -45,7 +45,24 @@ def test_no_page_is_empty() -> None:
 
 def test_titles_of_how_to_pages_start_with_a_verb() -> None:
     titles = [page.read_text(encoding="utf-8").split("\n", 1)[0] for page in (ROOT / "docs/how-to").glob("*.md")]
-    verbs = {"Carry", "Embed", "Move", "Preempt", "Reveal", "Add", "Follow", "Read", "Recover", "Run", "Serve", "Test", "Checkpoint", "Compare", "Drive", "Sweep"}
+    verbs = {
+        "Carry",
+        "Embed",
+        "Move",
+        "Preempt",
+        "Reveal",
+        "Add",
+        "Follow",
+        "Read",
+        "Recover",
+        "Run",
+        "Serve",
+        "Test",
+        "Checkpoint",
+        "Compare",
+        "Drive",
+        "Sweep",
+    }
     verbs |= {"Back", "Keep", "Receive", "Weight", "Write"}
 
     assert [title for title in titles if title.split()[1] not in verbs] == []
