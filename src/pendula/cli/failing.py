@@ -27,6 +27,7 @@ READER_GONE = 141
 
 EXTRAS: Mapping[str, tuple[str, ...]] = {
     "cli": ("typer", "rich"),
+    "fleet": ("numpy", "shapely"),
     "server": ("fastapi", "uvicorn", "prometheus_client", "structlog"),
 }
 

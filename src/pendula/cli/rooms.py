@@ -34,6 +34,9 @@ GROUPS: Mapping[str, Group] = {
     "credit": Group(
         "pendula.cli.commands.credit:credit", "Credit networks: run a scenario, check it, fork a run, ask why."
     ),
+    "fleet": Group(
+        "pendula.cli.commands.fleet:fleet", "Maps for fleets of trucks: compile, check, draw, write one to start from."
+    ),
     "jobs": Group(
         "pendula.cli.commands.jobs:jobs", "Jobs that are done when they are due: enqueue, work, watch, check."
     ),

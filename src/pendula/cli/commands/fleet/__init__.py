@@ -1,0 +1,19 @@
+"""`pendula fleet`: compile a map of aisles, check it, draw it, and write maps of our own."""
+
+import typer
+
+from pendula.cli.commands.fleet import check, compile, draw, new
+from pendula.cli.output import example
+
+fleet = typer.Typer(
+    epilog=example(
+        "pendula fleet new --scene hall -o hall.json --profiles trucks.json --fleet fleet.json",
+        "pendula fleet check hall.json --profiles trucks.json --fleet fleet.json",
+        "pendula fleet compile hall.json --profiles trucks.json -o hall.map.json",
+        "pendula fleet draw hall.map.json -o hall.svg",
+    )
+)
+compile.register(fleet)
+check.register(fleet)
+draw.register(fleet)
+new.register(fleet)

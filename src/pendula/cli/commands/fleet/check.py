@@ -1,0 +1,103 @@
+"""`pendula fleet check`: everything that is to be said about a map, without writing anything."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import typer
+
+from pendula.cli.commands.fleet import files, report
+from pendula.cli.commands.fleet.files import FleetOption, GraphArgument, ParamsOption, ProfilesOption
+from pendula.cli.commands.fleet.granularity import GranularityOption, chosen
+from pendula.cli.failing import require
+from pendula.cli.output import JsonFlag, Output, example
+
+if TYPE_CHECKING:
+    from pendula.fleet import Certificate, CompiledMap, Finding
+
+T = TypeVar("T")
+STEPS = 4
+
+
+def register(group: typer.Typer) -> None:
+    group.command(
+        "check",
+        epilog=example(
+            "pendula fleet check hall.json --profiles trucks.json",
+            "pendula fleet check hall.json --profiles trucks.json --fleet fleet.json --json > report.json",
+        ),
+    )(check)
+
+
+def check(
+    graph: GraphArgument,
+    profiles: ProfilesOption,
+    fleet: FleetOption = None,
+    params: ParamsOption = None,
+    granularity: GranularityOption = None,
+    json: JsonFlag = False,
+) -> None:
+    """Say everything that is wrong with a map for these trucks, where, and what to do about it.
+
+    With `--fleet` also whether that fleet can run on it for ever: a certificate (W1 rest nodes in nobody's way, W2 ways
+    for every stream, W3 room to stop), or the smallest counterexample with its remedy. The exit code is 1 if there is
+    an error; warnings and notes are told and forgiven.
+    """
+    require("fleet")
+    from pendula.fleet import MapRefused, certify, examine
+    from pendula.fleet.model import errors_of
+    from pendula.fleet.profiles import doubts
+
+    out = Output(json)
+    group, settings = files.fleet_of(fleet), files.params_of(params, chosen(granularity))
+    findings: list[Finding] = []
+    site: CompiledMap | None = None
+    certificate: Certificate | None = None
+    with out.progress("check", STEPS) as advance:
+        source = _read(lambda: files.read_graph(graph), findings, profile=False)
+        trucks = _read(lambda: files.read_trucks(profiles), findings, profile=True)
+        advance(1)
+        if source is not None and trucks is not None:
+            found = examine(source, trucks, settings)
+            findings += found.findings
+            site = found.compiled
+        advance(3)
+        if site is not None and group is not None and trucks is not None:
+            certificate, wrong = certify(site, group, trucks)
+            findings += wrong
+        advance(STEPS)
+    errors = errors_of(tuple(findings))
+    form: dict[str, Any] = {
+        "file": str(graph),
+        "sound": not errors,
+        "severities": report.severities(findings),
+        "findings": report.findings_form(findings),
+        "doubts": [doubt for truck in trucks or () for doubt in doubts(truck)],
+        "certificate": None if certificate is None or site is None else certificate.form(site),
+    }
+    out.result(form, lambda: _drawn(form, site, asked=group is not None))
+    if errors:
+        raise MapRefused(_sentence(graph, len(errors)), path=str(graph), errors=len(errors))
+
+
+def _sentence(graph: Path, errors: int) -> str:
+    return f"{graph} cannot be used: {errors} {'error' if errors == 1 else 'errors'}"
+
+
+def _read(read: Callable[[], T], findings: "list[Finding]", *, profile: bool) -> T | None:
+    """What is read, or None and its faults among the findings."""
+    from pendula.documents import DocumentRefused
+    from pendula.fleet import findings_of
+
+    try:
+        return read()
+    except DocumentRefused as refused:
+        findings += findings_of(refused, profile)
+        return None
+
+
+def _drawn(form: dict[str, Any], site: "CompiledMap | None", *, asked: bool) -> Any:
+    """Only where something is drawn: it loads rich."""
+    from pendula.cli.commands.fleet import tables
+
+    return tables.checked(form, None if site is None else report.sizes(site), asked=asked)

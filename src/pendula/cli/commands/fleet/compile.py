@@ -1,0 +1,115 @@
+"""`pendula fleet compile`: from a graph and truck profiles to the file that the running system loads."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pendula.cli.commands.fleet import files, report
+from pendula.cli.commands.fleet.files import FleetOption, GraphArgument, OutOption, ParamsOption, ProfilesOption
+from pendula.cli.commands.fleet.granularity import GranularityOption, chosen
+from pendula.cli.failing import require
+from pendula.cli.output import JsonFlag, Output, example
+
+if TYPE_CHECKING:
+    from pendula.fleet import Certificate, CompiledMap, Finding, Fleet, RobotProfile
+
+STEPS = 4
+
+
+def register(group: typer.Typer) -> None:
+    group.command(
+        "compile",
+        epilog=example(
+            "pendula fleet compile hall.json --profiles trucks.json -o hall.map.json --report",
+            "pendula fleet compile hall.json --profiles trucks.json --fleet fleet.json -o hall.map.json --json",
+            "pendula fleet compile changed.json --profiles trucks.json --previous hall.map.json -o changed.map.json",
+        ),
+    )(compile)
+
+
+def compile(
+    graph: GraphArgument,
+    profiles: ProfilesOption,
+    out: OutOption,
+    params: ParamsOption = None,
+    with_report: Annotated[bool, typer.Option("--report", help="Tell every finding, not only how many.")] = False,
+    granularity: GranularityOption = None,
+    fleet: FleetOption = None,
+    previous: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The compiled map of an earlier version: what did not change is kept."),
+    ] = None,
+    json: JsonFlag = False,
+) -> None:
+    """Compile a map: cells, conflicts, turning discs and standing marks for trucks of these measures.
+
+    The same input in any order gives the same bytes. A map with errors is refused with all of them, and so is one on
+    which the fleet of `--fleet` could come to stand still for good; then nothing is written.
+    """
+    require("fleet")
+    from pendula.fleet import examine
+
+    said = Output(json)
+    files.check_target(out, (graph, profiles, params, fleet, previous))
+    with said.progress("compile", STEPS) as advance:
+        source, trucks = files.read_graph(graph), files.read_trucks(profiles)
+        settings, group = files.params_of(params, chosen(granularity)), files.fleet_of(fleet)
+        before = None if previous is None else files.read_compiled(previous)
+        advance(1)
+        found = examine(source, trucks, settings, before)
+        advance(3)
+        findings, certificate = found.findings, None
+        if found.compiled is not None and group is not None:
+            certificate, findings = _certified(found.compiled, group, trucks, findings)
+        advance(STEPS)
+    if found.compiled is None or found.data is None or _refused(findings):
+        raise _refusal(said, graph, findings, with_report and not json)
+    files.write(out, found.data)
+    form: dict[str, Any] = {
+        "file": str(out),
+        "bytes": len(found.data),
+        **report.map_form(found.compiled, findings, certificate),
+    }
+    if with_report:
+        form["findings"] = report.findings_form(findings)
+    said.result(form, lambda: _tables().compiled(form))
+
+
+def _certified(
+    site: "CompiledMap", fleet: "Fleet", trucks: "tuple[RobotProfile, ...]", findings: "tuple[Finding, ...]"
+) -> "tuple[Certificate | None, tuple[Finding, ...]]":
+    from pendula.fleet import certify
+
+    certificate, more = certify(site, fleet, trucks)
+    return certificate, (*findings, *more)
+
+
+def _refused(findings: "tuple[Finding, ...]") -> bool:
+    from pendula.fleet.model import errors_of
+
+    return bool(errors_of(findings))
+
+
+def _refusal(said: Output, graph: Path, findings: "tuple[Finding, ...]", tell: bool) -> Exception:
+    """The error of a map that cannot be used; with `--report` the findings stand on stdout too."""
+    from pendula.fleet import MapRefused
+    from pendula.fleet.model import errors_of
+
+    if tell:
+        forms = report.findings_form(findings)
+        said.result(forms, lambda: _tables().findings(forms))
+    errors = report.ranked(errors_of(findings))
+    more = f" and {len(errors) - 1} more" if len(errors) > 1 else ""
+    remedy = f" ({errors[0].remedy})" if errors[0].remedy else ""
+    return MapRefused(
+        f"{graph} cannot be used: {errors[0].code.value}: {errors[0].message}{remedy}{more}",
+        findings=report.findings_form(findings),
+    )
+
+
+def _tables() -> Any:
+    """Only where something is drawn: it loads rich."""
+    from pendula.cli.commands.fleet import tables
+
+    return tables

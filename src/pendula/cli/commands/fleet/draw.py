@@ -1,0 +1,106 @@
+"""`pendula fleet draw`: a map as a picture to pin on the wall."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pendula.cli.commands.fleet import files
+from pendula.cli.commands.fleet.files import OutOption, ParamsOption
+from pendula.cli.failing import require
+from pendula.cli.output import JsonFlag, Output, example
+from pendula.kernel.errors import WrongUsage
+
+if TYPE_CHECKING:
+    from pendula.fleet import CompiledMap
+    from pendula.fleet.drawing import Layer
+
+LAYERS = ("edges", "zones", "cells", "conflicts", "stands", "labels")
+# A member that every compiled map has, and no graph.
+_COMPILED = b'"compiledMapHash"'
+
+
+def register(group: typer.Typer) -> None:
+    group.command(
+        "draw",
+        epilog=example(
+            "pendula fleet draw hall.map.json -o hall.svg",
+            "pendula fleet draw hall.json --profiles trucks.json -o hall.svg --layers edges,zones,labels",
+            "pendula fleet draw hall.map.json -o why.svg --highlight 'A1->A2#9' --highlight NODE:B2",
+        ),
+    )(draw)
+
+
+def draw(
+    file: Annotated[
+        Path, typer.Argument(metavar="MAP", help="A compiled map; with --profiles a graph.", show_default=False)
+    ],
+    out: OutOption,
+    layers: Annotated[str, typer.Option(metavar="NAMES", help="What is shown, separated by commas.")] = ",".join(
+        LAYERS
+    ),
+    highlight: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ID",
+            help="A node, edge, group, corridor, conflict, section or cell to point out; may be given several times.",
+            show_default=False,
+        ),
+    ] = None,
+    profiles: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Truck profiles: MAP is a graph, and compiled first.")
+    ] = None,
+    params: ParamsOption = None,
+    json: JsonFlag = False,
+) -> None:
+    """Draw a map as an SVG: lanes with their directions, cells by where trucks may stand, turning discs, conflicts.
+
+    The same map gives the same bytes. Every shape has a tooltip with its id. A highlighted cell shows what it excludes,
+    a highlighted node what must be free while a truck turns there.
+    """
+    require("fleet")
+    from pendula.fleet.drawing import map_svg
+
+    said = Output(json)
+    shown, parts = _layers(layers), highlight or []
+    files.check_target(out, (file, profiles, params))
+    with said.progress("draw", 3) as advance:
+        site = _site(file, profiles, params)
+        advance(2)
+        picture = map_svg(site, shown, parts).encode()
+        advance(3)
+    files.write(out, picture)
+    form = {
+        "file": str(out),
+        "bytes": len(picture),
+        "mapId": site.map_id,
+        "compiledMapHash": site.compiled_hash,
+        "layers": [layer.value for layer in shown],
+        "highlight": parts,
+    }
+    said.result(form, lambda: f"{out} shows {site.map_id}, {len(picture)} bytes.")
+
+
+def _site(file: Path, profiles: Path | None, params: Path | None) -> "CompiledMap":
+    from pendula.fleet import compile_map
+
+    if profiles is not None:
+        return compile_map(files.read_graph(file), files.read_trucks(profiles), files.params_of(params, None))
+    if params is not None:
+        raise WrongUsage("--params belongs to a graph, and that needs --profiles; a compiled map has its own")
+    if _COMPILED not in file.read_bytes():
+        raise WrongUsage(f"{file} is no compiled map; for a graph give --profiles FILE too", path=str(file))
+    return files.read_compiled(file)
+
+
+def _layers(names: str) -> "list[Layer]":
+    from pendula.documents.faults import suggestion
+    from pendula.fleet.drawing import Layer
+
+    wanted = [name.strip() for name in names.split(",") if name.strip()]
+    for name in wanted:
+        if name not in LAYERS:
+            raise WrongUsage(
+                f"There is no layer {name!r}{suggestion(name, LAYERS)}; allowed are {', '.join(LAYERS)}", layer=name
+            )
+    return [layer for layer in Layer if layer.value in wanted]

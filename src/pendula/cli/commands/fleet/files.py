@@ -1,0 +1,100 @@
+"""What the commands read and write: graphs, truck profiles, parameters, fleets, compiled maps.
+
+Everything is read before anything is written. A file is written whole or not at all.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pendula.kernel.errors import WrongUsage
+
+if TYPE_CHECKING:
+    from pendula.fleet import CompiledMap, CompileParams, Fleet, RobotProfile, SourceMap
+    from pendula.fleet.model import Granularity
+
+GraphArgument = Annotated[
+    Path, typer.Argument(metavar="GRAPH", help="The graph of aisles: a YAML or JSON file.", show_default=False)
+]
+ProfilesOption = Annotated[
+    Path,
+    typer.Option(metavar="FILE", help="One truck profile or several: a YAML or JSON file.", show_default=False),
+]
+ParamsOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Compile parameters that differ from the defaults.")
+]
+FleetOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Trucks with their rest nodes, and streams: whether that fleet never stands still for good.",
+    ),
+]
+OutOption = Annotated[
+    Path, typer.Option("--out", "-o", metavar="FILE", help="Where the result goes.", show_default=False)
+]
+
+
+def read_graph(file: Path) -> "SourceMap":
+    from pendula.documents import read_file
+    from pendula.fleet import read_source_map
+
+    return read_source_map(read_file(file))
+
+
+def read_trucks(file: Path) -> "tuple[RobotProfile, ...]":
+    from pendula.documents import read_file
+    from pendula.fleet import read_profiles
+
+    return read_profiles(read_file(file))
+
+
+def params_of(file: Path | None, granularity: "Granularity | None") -> "CompileParams":
+    """The parameters of a file, or the defaults; the granularity of the command line comes before both."""
+    from msgspec.structs import replace
+
+    from pendula.documents import read_file
+    from pendula.fleet import CompileParams, read_params
+
+    params = CompileParams() if file is None else read_params(read_file(file))
+    return params if granularity is None else replace(params, granularity=granularity)
+
+
+def fleet_of(file: Path | None) -> "Fleet | None":
+    from pendula.documents import read_file
+    from pendula.fleet import read_fleet
+
+    return None if file is None else read_fleet(read_file(file))
+
+
+def read_compiled(file: Path) -> "CompiledMap":
+    """The compiled map of a file; raises `MapDamaged` with the name of the file."""
+    from pendula.fleet import MapDamaged, from_bytes
+
+    try:
+        return from_bytes(file.read_bytes())
+    except MapDamaged as damaged:
+        raise MapDamaged(f"{file}: {damaged.message}", path=str(file), **damaged.details) from damaged
+
+
+def check_target(target: Path, inputs: Iterable[Path | None]) -> None:
+    """What is written must not be what was read."""
+    for file in inputs:
+        if file is not None and file.absolute() == target.absolute():
+            raise WrongUsage(f"{target} would take the place of what it is made from; name another file")
+
+
+def write(target: Path, data: bytes) -> None:
+    """Write a whole file: whoever opens it finds the old one or the new one."""
+    if target.exists() and not target.is_file():
+        # A pipe or a device takes what it is given; a directory says that it is one.
+        target.write_bytes(data)
+        return
+    part = target.with_name(target.name + ".part")
+    try:
+        part.write_bytes(data)
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)

@@ -1,0 +1,91 @@
+"""What is known of a type of truck: its outline, its margins with their sources, its dynamics.
+
+No margin has a silent default. `hash_of` covers everything that shapes a map.
+"""
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+from msgspec import Struct
+
+from pendula.fleet.units import plain
+from pendula.kernel.canonical import Json, digest
+
+
+class Source(StrEnum):
+    """Where an error value comes from."""
+
+    MEASURED = "MEASURED"
+    ASSUMED = "ASSUMED"
+    PROFILE = "PROFILE"
+
+
+class ErrorValue(Struct, frozen=True):
+    """A bound of an error with its source and, in words, its basis."""
+
+    value_um: int
+    source: Source
+    basis: str
+
+
+class RobotProfile(Struct, frozen=True):
+    """One type of truck; lengths in micrometres, speeds in micrometres per second."""
+
+    profile_id: str
+    head_um: int
+    tail_um: int
+    width_um: int
+    safety_front_um: int
+    safety_rear_um: int
+    safety_side_um: int
+    localization_error: ErrorValue
+    tracking_error: ErrorValue
+    extra_margin_um: int
+    min_following_gap_um: int
+    v_max_um_s: int
+    accel_um_s2: int
+    brake_um_s2: int
+    latency_us: int
+    turn_rate_urad_s: int
+    min_turn_radius_um: int
+    heading_error_urad: int = 0
+    capabilities: tuple[str, ...] = ()
+
+    @property
+    def inflation_um(self) -> int:
+        return self.localization_error.value_um + self.tracking_error.value_um + self.extra_margin_um
+
+
+def doubts(profile: RobotProfile) -> tuple[str, ...]:
+    """What an operator should hear at the start: error values that are percentiles and so no bounds."""
+    named = (("localizationErrorM", profile.localization_error), ("trackingErrorM", profile.tracking_error))
+    return tuple(
+        f"{profile.profile_id}: {name} rests on {error.basis!r}; a percentile is exceeded now and then"
+        for name, error in named
+        if "P95" in error.basis.upper()
+    )
+
+
+def hash_of(profiles: Sequence[RobotProfile]) -> str:
+    """`sha256:…` over geometry, margins and turning limits of all profiles, in any order."""
+    forms = [shape_of(profile) for profile in sorted(profiles, key=lambda one: one.profile_id)]
+    return "sha256:" + digest(forms)
+
+
+def shape_of(profile: RobotProfile) -> dict[str, Json]:
+    """The part of a profile that a map depends on, in the names and units of the contract."""
+    return {
+        "profileId": profile.profile_id,
+        "head": plain(profile.head_um),
+        "tail": plain(profile.tail_um),
+        "width": plain(profile.width_um),
+        "safetyFrontM": plain(profile.safety_front_um),
+        "safetyRearM": plain(profile.safety_rear_um),
+        "safetySideM": plain(profile.safety_side_um),
+        "localizationErrorM": plain(profile.localization_error.value_um),
+        "trackingErrorM": plain(profile.tracking_error.value_um),
+        "extraMarginM": plain(profile.extra_margin_um),
+        "minFollowingGapM": plain(profile.min_following_gap_um),
+        "headingErrorRad": plain(profile.heading_error_urad),
+        "minTurnRadiusM": plain(profile.min_turn_radius_um),
+    }

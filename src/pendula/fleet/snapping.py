@@ -1,0 +1,87 @@
+"""Where on the map a pose is: an anchor on an edge or in a node, never simply the nearest node."""
+
+from collections.abc import Collection
+
+from msgspec import Struct
+
+from pendula.fleet.angles import turn_urad
+from pendula.fleet.compiled import CompiledMap
+from pendula.fleet.planner import Anchor, AtNode, OnEdge
+from pendula.fleet.routes import Pose
+from pendula.fleet.transitions import truck_yaw
+
+_BUCKET_UM = 4_000_000
+
+
+class SnapParams(Struct, frozen=True):
+    node_snap_um: int = 150_000
+    heading_urad: int = 500_000
+    # Farther away the truck would leave the area that its cells protect.
+    lateral_um: int = 200_000
+
+
+USUAL = SnapParams()
+
+
+class Snapper:
+    """Finds anchors on one map; it keeps an index of what is near a place."""
+
+    def __init__(self, site: CompiledMap, params: SnapParams = USUAL) -> None:
+        self.site = site
+        self.params = params
+        self._edges: dict[tuple[int, int], list[int]] = {}
+        self._nodes: dict[tuple[int, int], list[int]] = {}
+        for number, edge in enumerate(site.network.edges):
+            path = edge.path
+            buckets = set()
+            for leg in range(len(path.s) - 1):
+                low_x, high_x = sorted((path.x[leg], path.x[leg + 1]))
+                low_y, high_y = sorted((path.y[leg], path.y[leg + 1]))
+                for column in range(low_x // _BUCKET_UM, high_x // _BUCKET_UM + 1):
+                    for row in range(low_y // _BUCKET_UM, high_y // _BUCKET_UM + 1):
+                        buckets.add((column, row))
+            for bucket in buckets:
+                self._edges.setdefault(bucket, []).append(number)
+        for number, node in enumerate(site.network.nodes):
+            bucket = (node.at.x_um // _BUCKET_UM, node.at.y_um // _BUCKET_UM)
+            self._nodes.setdefault(bucket, []).append(number)
+
+    def anchor(self, pose: Pose, previous_edge: int | None = None, route_edges: Collection[int] = ()) -> Anchor | None:
+        """The anchor of a pose, None when the truck is off the map or against every edge near it.
+
+        Near a node it is the node. Otherwise, among edges whose heading agrees: the edge of the last progress, then an
+        edge of the route, then the smallest distance, then the edge key.
+        """
+        node = self._node(pose)
+        if node is not None:
+            return AtNode(node, pose.yaw_urad)
+        best: tuple[tuple[bool, bool, int, int], OnEdge] | None = None
+        for number in self._near(self._edges, pose.x_um, pose.y_um, self.params.lateral_um):
+            edge = self.site.network.edges[number]
+            s_um, distance = edge.path.nearest(pose.x_um, pose.y_um)
+            expected = truck_yaw(edge.path.heading(s_um), edge.style)
+            off = abs(turn_urad(expected, pose.yaw_urad)) > self.params.heading_urad
+            if off or distance > self.params.lateral_um:
+                continue
+            order = (number != previous_edge, number not in route_edges, round(distance), number)
+            if best is None or order < best[0]:
+                best = (order, OnEdge(number, s_um))
+        return None if best is None else best[1]
+
+    def _node(self, pose: Pose) -> int | None:
+        reach = self.params.node_snap_um
+        best: tuple[int, int] | None = None
+        for node in self._near(self._nodes, pose.x_um, pose.y_um, reach):
+            at = self.site.network.nodes[node].at
+            dx, dy = pose.x_um - at.x_um, pose.y_um - at.y_um
+            square = dx * dx + dy * dy
+            if square <= reach * reach and (best is None or (square, node) < best):
+                best = (square, node)
+        return None if best is None else best[1]
+
+    def _near(self, table: dict[tuple[int, int], list[int]], x: int, y: int, reach: int) -> list[int]:
+        found: set[int] = set()
+        for column in range((x - reach) // _BUCKET_UM, (x + reach) // _BUCKET_UM + 1):
+            for row in range((y - reach) // _BUCKET_UM, (y + reach) // _BUCKET_UM + 1):
+                found.update(table.get((column, row), ()))
+        return sorted(found)

@@ -1,0 +1,499 @@
+"""`pendula fleet`: graphs in, compiled maps, reports and pictures out; exit codes, and files written whole or not."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from pendula.cli.commands.fleet.new import Scene
+from pendula.fleet import compile_map, from_bytes
+from pendula.fleet.maps.halls import reference_fleet, reference_hall
+from pendula.fleet.maps.scenes import FL_STD
+from pendula.kernel.canonical import decode, encode
+from tests.cli.conftest import Finished, Pendula
+
+
+class Site:
+    """A folder with the reference hall, its truck and its fleet, as `pendula fleet new` writes them."""
+
+    def __init__(self, folder: Path, pendula: Pendula) -> None:
+        self.folder = folder
+        self.graph, self.trucks, self.fleet = (folder / name for name in ("hall.json", "trucks.json", "fleet.json"))
+        made = pendula(
+            *("fleet", "new", "--scene", "hall", "-o", self.graph, "--profiles", self.trucks, "--fleet", self.fleet)
+        )
+        assert made.code == 0, made.err
+
+    def path(self, name: str) -> Path:
+        return self.folder / name
+
+    def changed(self, name: str, file: Path, change: Callable[[Any], object]) -> Path:
+        """A copy of one of the files with a change."""
+        document = json.loads(file.read_text(encoding="utf-8"))
+        change(document)
+        target = self.path(name)
+        target.write_text(json.dumps(document), encoding="utf-8")
+        return target
+
+
+@pytest.fixture
+def site(tmp_path: Path, pendula: Pendula, monkeypatch: pytest.MonkeyPatch) -> Site:
+    monkeypatch.setenv("COLUMNS", "170")
+    return Site(tmp_path, pendula)
+
+
+def error(ended: Finished) -> Any:
+    return json.loads(ended.err)["error"]
+
+
+def lines(text: str) -> list[str]:
+    return [" ".join(line.split()) for line in text.splitlines()]
+
+
+def wrong_in_three_places(graph: Any) -> None:
+    graph["edges"][0]["end"] = "NOPE"
+    graph["edges"].append(dict(graph["edges"][3]))
+    graph["edges"][5]["props"]["movestyle"] = "sideways"
+
+
+def shared_rest(fleet: Any) -> None:
+    fleet["robots"][1]["parkNodeId"] = "P1"
+
+
+# compile
+
+
+def test_compile_writes_the_bytes_of_the_library(site: Site, pendula: Pendula) -> None:
+    out = site.path("hall.map.json")
+
+    ended = pendula("fleet", "compile", site.graph, "--profiles", site.trucks, "-o", out)
+
+    compiled = compile_map(reference_hall(), [FL_STD])
+    assert (ended.code, ended.err) == (0, "")
+    assert from_bytes(out.read_bytes()).compiled_hash == compiled.compiled_hash
+    assert f"compiled {compiled.compiled_hash}" in lines(ended.out)
+    assert "holds 12 nodes, 26 edges, 13 lanes, 592 cells, 13 corridors, 6 sections, 0 conflicts" in lines(ended.out)
+
+
+def test_compile_with_json_is_one_canonical_document(site: Site, pendula: Pendula) -> None:
+    out = site.path("hall.map.json")
+
+    ended = pendula("fleet", "compile", site.graph, "--profiles", site.trucks, "-o", out, "--json")
+
+    said = decode(ended.out.encode())
+    assert isinstance(said, dict)
+    assert ended.out.encode() == encode(said) + b"\n"
+    assert said["file"] == str(out)
+    assert said["bytes"] == out.stat().st_size
+    assert said["severities"] == {"ERROR": 0, "INFO": 0, "WARN": 0}
+    assert said["certificate"] is None
+    assert "findings" not in said
+
+
+@pytest.mark.req("FLT-MAP-18")
+def test_the_order_of_the_lists_does_not_change_a_byte(site: Site, pendula: Pendula) -> None:
+    turned = site.changed(
+        "turned.json", site.graph, lambda graph: [graph[name].reverse() for name in ("nodes", "edges")]
+    )
+
+    for graph, out in ((site.graph, "a.json"), (turned, "b.json")):
+        assert pendula("fleet", "compile", graph, "--profiles", site.trucks, "-o", site.path(out)).code == 0
+
+    assert site.path("a.json").read_bytes() == site.path("b.json").read_bytes()
+
+
+@pytest.mark.req("FLT-MAP-16")
+def test_a_map_with_errors_is_refused_and_nothing_is_written(site: Site, pendula: Pendula) -> None:
+    wrong = site.changed("wrong.json", site.graph, wrong_in_three_places)
+    out = site.path("out.json")
+
+    ended = pendula("fleet", "compile", wrong, "--profiles", site.trucks, "-o", out)
+
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err == (
+        f"pendula: {wrong} cannot be used: DANGLING_EDGE: edge 'e00001' names the node 'NOPE', which is not there "
+        "(add the node or remove the edge) and 2 more (map_refused)\n"
+    )
+    assert not out.exists()
+    assert not list(site.folder.glob("*.part"))
+
+
+def test_the_refusal_carries_every_finding(site: Site, pendula: Pendula) -> None:
+    wrong = site.changed("wrong.json", site.graph, wrong_in_three_places)
+
+    ended = pendula("fleet", "compile", wrong, "--profiles", site.trucks, "-o", site.path("x.json"), "--json")
+
+    assert error(ended)["code"] == "map_refused"
+    found = [(one["severity"], one["code"], one["place"]) for one in error(ended)["details"]["findings"]]
+    assert found[:3] == [
+        ("ERROR", "DANGLING_EDGE", "e00001, NOPE"),
+        ("ERROR", "DUPLICATE_ID", "e00004"),
+        ("ERROR", "INVALID_DIRECTION", "e00006"),
+    ]
+
+
+def test_with_report_a_refused_map_shows_its_findings_too(site: Site, pendula: Pendula) -> None:
+    wrong = site.changed("wrong.json", site.graph, wrong_in_three_places)
+
+    ended = pendula("fleet", "compile", wrong, "--profiles", site.trucks, "-o", site.path("x.json"), "--report")
+
+    assert ended.code == 1
+    assert any("DUPLICATE_ID" in line and "rename one" in line for line in lines(ended.out))
+
+
+def test_report_tells_every_finding_of_a_map_that_serves(site: Site, pendula: Pendula) -> None:
+    graph, out = site.path("demo.json"), site.path("demo.map.json")
+    pendula("fleet", "new", "--scene", "hall-demo", "-o", graph)
+
+    told = pendula("fleet", "compile", graph, "--profiles", site.trucks, "-o", out, "--report", "--json")
+    drawn = pendula("fleet", "compile", graph, "--profiles", site.trucks, "-o", out, "--report")
+
+    said = json.loads(told.out)
+    assert said["severities"] == {"ERROR": 0, "INFO": 3, "WARN": 3}
+    assert [one["severity"] for one in said["findings"]] == ["WARN"] * 3 + ["INFO"] * 3
+    assert said["findings"][1] == {
+        "code": "MISSING_RETURN_EDGE",
+        "details": {"edgeGroupKey": "LM7<->LM8"},
+        "message": "one-way group",
+        "place": "LM7<->LM8",
+        "remedy": "add the edge back if trucks may drive both ways",
+        "severity": "WARN",
+    }
+    assert any(line.startswith("WARN MISSING_RETURN_EDGE LM7<->LM8") for line in lines(drawn.out))
+
+
+def test_granularity_of_the_command_line_comes_before_the_file_of_parameters(site: Site, pendula: Pendula) -> None:
+    params = site.path("params.yaml")
+    params.write_text("conflictGranularity: edge\ncellLenM: 1\n", encoding="utf-8")
+    call = ("fleet", "compile", site.graph, "--profiles", site.trucks, "--params", params)
+
+    of_file = json.loads(pendula(*call, "-o", site.path("a.json"), "--json").out)
+    of_line = json.loads(pendula(*call, "-o", site.path("b.json"), "--granularity", "window", "--json").out)
+
+    assert of_file["conflictGranularity"] == "edge"
+    assert of_line["conflictGranularity"] == "window"
+    assert of_file["sizes"]["cells"] < 592
+
+
+def test_with_the_previous_map_the_bytes_are_those_of_a_full_compilation(site: Site, pendula: Pendula) -> None:
+    before, full, quick = (site.path(name) for name in ("before.json", "full.json", "quick.json"))
+    moved = site.changed("moved.json", site.graph, lambda graph: graph["nodes"][-1].update(x=38))
+    pendula("fleet", "compile", site.graph, "--profiles", site.trucks, "-o", before)
+
+    pendula("fleet", "compile", moved, "--profiles", site.trucks, "-o", full)
+    ended = pendula("fleet", "compile", moved, "--profiles", site.trucks, "-o", quick, "--previous", before)
+
+    assert ended.code == 0
+    assert quick.read_bytes() == full.read_bytes()
+    assert quick.read_bytes() != before.read_bytes()
+
+
+def test_a_damaged_previous_map_is_a_broken_world(site: Site, pendula: Pendula) -> None:
+    out, previous = site.path("hall.map.json"), site.path("damaged.json")
+    pendula("fleet", "compile", site.graph, "--profiles", site.trucks, "-o", out)
+    previous.write_bytes(out.read_bytes().replace(b'"lengthM":14', b'"lengthM":15', 1))
+
+    ended = pendula(
+        *("fleet", "compile", site.graph, "--profiles", site.trucks, "-o", site.path("x.json"), "--previous", previous)
+    )
+
+    assert ended == Finished(3, "", f"pendula: {previous}: The compiled map is not what its hash says (map_damaged)\n")
+
+
+def test_what_is_read_is_never_written_over(site: Site, pendula: Pendula) -> None:
+    before = site.graph.read_bytes()
+
+    ended = pendula("fleet", "compile", site.graph, "--profiles", site.trucks, "-o", site.graph)
+
+    assert ended.code == 2
+    assert "would take the place of what it is made from" in ended.err
+    assert site.graph.read_bytes() == before
+
+
+def test_faults_of_the_graph_are_told_with_line_and_column(site: Site, pendula: Pendula) -> None:
+    bad = site.path("bad.yaml")
+    bad.write_text("contractVersion: 1.0.0\nmapId: x\nnodes: [{id: A, x: left, y: 0}]\nedges: 7\n", encoding="utf-8")
+
+    ended = pendula("fleet", "compile", bad, "--profiles", site.trucks, "-o", site.path("x.json"))
+
+    assert ended.code == 1
+    assert {line.split(" ")[0] for line in ended.err.splitlines()} == {f"{bad}:3:20:", f"{bad}:4:8:"}
+
+
+def test_a_folder_that_is_not_there_is_a_broken_world(site: Site, pendula: Pendula) -> None:
+    out = site.path("nowhere") / "x.json"
+
+    ended = pendula("fleet", "compile", site.graph, "--profiles", site.trucks, "-o", out)
+
+    assert ended.code == 3
+    assert "No such file or directory" in ended.err
+
+
+# the certificate
+
+
+@pytest.mark.req("FLT-LIVE-7")
+def test_a_fleet_that_fits_gets_its_certificate(site: Site, pendula: Pendula) -> None:
+    ended = pendula(
+        *("fleet", "compile", site.graph, "--profiles", site.trucks, "-o", site.path("x.json"), "--fleet", site.fleet)
+    )
+
+    assert ended.code == 0
+    assert "LIVE: 3 trucks and 18 ways meet W1 to W3." in lines(ended.out)
+
+
+@pytest.mark.req("FLT-LIVE-7")
+def test_a_fleet_that_could_stand_still_for_good_gets_the_counterexample_and_its_remedy(
+    site: Site, pendula: Pendula
+) -> None:
+    fleet = site.changed("shared.json", site.fleet, shared_rest)
+
+    drawn = pendula("fleet", "check", site.graph, "--profiles", site.trucks, "--fleet", fleet)
+    told = pendula("fleet", "check", site.graph, "--profiles", site.trucks, "--fleet", fleet, "--json")
+
+    assert (drawn.code, told.code) == (1, 1)
+    assert "NOT LIVE, W1: trucks 'R1' and 'R2' share the rest node 'P1'." in lines(drawn.out)
+    assert "Remedy: add a parking spur for R2." in lines(drawn.out)
+    why = json.loads(told.out)["certificate"]["counterexample"]
+    assert (why["condition"], why["remedy"]) == ("W1", "add a parking spur for R2")
+
+
+def test_a_map_that_is_not_live_for_the_fleet_is_not_written(site: Site, pendula: Pendula) -> None:
+    fleet, out = site.changed("shared.json", site.fleet, shared_rest), site.path("x.json")
+
+    ended = pendula("fleet", "compile", site.graph, "--profiles", site.trucks, "-o", out, "--fleet", fleet)
+
+    assert ended.code == 1
+    assert "MAP_NOT_LIVE: trucks 'R1' and 'R2' share the rest node 'P1' (add a parking spur for R2)" in ended.err
+    assert not out.exists()
+
+
+# check
+
+
+def test_a_sound_map_is_one_line_and_its_doubts(site: Site, pendula: Pendula, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "400")
+
+    ended = pendula("fleet", "check", site.graph, "--profiles", site.trucks)
+
+    doubt, last = lines(ended.out)
+    assert (ended.code, ended.err) == (0, "")
+    assert doubt.startswith("doubt: FL-STD: localizationErrorM rests on 'P95, hall test 2026-01'")
+    sizes = "12 nodes, 26 edges, 13 lanes, 592 cells, 13 corridors, 6 sections, 0 conflicts"
+    assert last == f"{site.graph} is sound: {sizes}; no findings."
+
+
+@pytest.mark.req("FLT-MAP-15")
+def test_check_tells_code_place_severity_and_remedy_of_every_finding(site: Site, pendula: Pendula) -> None:
+    wrong = site.changed("wrong.json", site.graph, wrong_in_three_places)
+
+    ended = pendula("fleet", "check", wrong, "--profiles", site.trucks, "--json")
+
+    said = json.loads(ended.out)
+    assert ended.code == 1
+    assert error(ended)["details"] == {"errors": 3, "path": str(wrong)}
+    assert (said["sound"], said["severities"]) == (False, {"ERROR": 3, "INFO": 0, "WARN": 2})
+    assert {tuple(sorted(one)) for one in said["findings"]} == {
+        ("code", "details", "message", "place", "remedy", "severity")
+    }
+    assert [one["place"] for one in said["findings"]] == ["e00001, NOPE", "e00004", "e00006", "A1<->A2", "B1<->B2"]
+    assert ended.out.encode() == encode(decode(ended.out.encode())) + b"\n"
+
+
+def test_check_collects_the_faults_of_graph_and_profiles(site: Site, pendula: Pendula) -> None:
+    graph = site.path("bad.yaml")
+    graph.write_text("contractVersion: 1.0.0\nmapId: x\nnodes: [{id: A, x: .inf, y: 0}]\nedges: 7\n", encoding="utf-8")
+    trucks = site.changed("short.json", site.trucks, lambda truck: truck["geometry"].pop("head"))
+
+    ended = pendula("fleet", "check", graph, "--profiles", trucks, "--json")
+
+    found = [(one["code"], one["place"]) for one in json.loads(ended.out)["findings"]]
+    assert ended.code == 1
+    assert ("MAP_PARSE_ERROR", f"{graph}:4:8") in found
+    assert "PROFILE_MISSING_FIELD" in [code for code, _ in found]
+    assert {place.rsplit(":", 2)[0] for _, place in found} == {str(graph), str(trucks)}
+
+
+def test_a_fleet_for_a_map_with_errors_waits_for_them(site: Site, pendula: Pendula) -> None:
+    wrong = site.changed("wrong.json", site.graph, wrong_in_three_places)
+
+    ended = pendula("fleet", "check", wrong, "--profiles", site.trucks, "--fleet", site.fleet)
+
+    assert "No certificate: first the errors." in lines(ended.out)
+
+
+def test_a_truck_that_rests_nowhere_is_a_finding(site: Site, pendula: Pendula) -> None:
+    fleet = site.changed("lost.json", site.fleet, lambda one: one["robots"][0].update(parkNodeId="P9"))
+
+    said = json.loads(pendula("fleet", "check", site.graph, "--profiles", site.trucks, "--fleet", fleet, "--json").out)
+
+    assert [(one["code"], one["place"]) for one in said["findings"]] == [("MISSING_PARKING_NODE", "R1")]
+    assert said["certificate"] is None
+
+
+def test_many_findings_are_told_in_part(site: Site, pendula: Pendula, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pendula.cli.commands.fleet import tables
+
+    monkeypatch.setattr(tables, "MOST_ROWS", 2)
+    wrong = site.changed("wrong.json", site.graph, wrong_in_three_places)
+
+    ended = pendula("fleet", "check", wrong, "--profiles", site.trucks)
+
+    assert "and 3 more; --json tells all" in lines(ended.out)
+
+
+# draw
+
+
+def test_a_compiled_map_and_its_graph_give_the_same_picture(site: Site, pendula: Pendula) -> None:
+    compiled, a, b = (site.path(name) for name in ("hall.map.json", "a.svg", "b.svg"))
+    pendula("fleet", "compile", site.graph, "--profiles", site.trucks, "-o", compiled)
+
+    first = pendula("fleet", "draw", compiled, "-o", a)
+    second = pendula("fleet", "draw", site.graph, "--profiles", site.trucks, "-o", b)
+
+    assert (first.code, second.code) == (0, 0)
+    assert first.out == f"{a} shows reference-hall, {a.stat().st_size} bytes.\n"
+    assert a.read_bytes() == b.read_bytes()
+    assert ElementTree.parse(a).getroot().tag == "{http://www.w3.org/2000/svg}svg"
+
+
+def test_layers_and_highlights_are_told_with_json(site: Site, pendula: Pendula) -> None:
+    out = site.path("a.svg")
+
+    ended = pendula(
+        *("fleet", "draw", site.graph, "--profiles", site.trucks, "-o", out, "--layers", "labels, edges"),
+        *("--highlight", "NODE:B2", "--highlight", "A1->A2#9", "--json"),
+    )
+
+    said = json.loads(ended.out)
+    assert said["layers"] == ["edges", "labels"]
+    assert said["highlight"] == ["NODE:B2", "A1->A2#9"]
+    assert said["compiledMapHash"] == compile_map(reference_hall(), [FL_STD]).compiled_hash
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "said"),
+    [
+        (["--layers", "edges,zone"], 2, "There is no layer 'zone' (did you mean zones?)"),
+        (["--highlight", "WESt"], 1, "has no node, edge, group, corridor, conflict, section or cell 'WESt' (did you"),
+    ],
+)
+def test_what_cannot_be_drawn_is_said_and_nothing_written(
+    more: list[str], code: int, said: str, site: Site, pendula: Pendula
+) -> None:
+    out = site.path("a.svg")
+
+    ended = pendula("fleet", "draw", site.graph, "--profiles", site.trucks, "-o", out, *more)
+
+    assert ended.code == code
+    assert said in ended.err
+    assert not out.exists()
+
+
+def test_a_graph_without_profiles_is_no_compiled_map(site: Site, pendula: Pendula) -> None:
+    ended = pendula("fleet", "draw", site.graph, "-o", site.path("a.svg"))
+
+    said = f"pendula: {site.graph} is no compiled map; for a graph give --profiles FILE too (wrong_usage)\n"
+    assert ended == Finished(2, "", said)
+
+
+def test_parameters_belong_to_a_graph(site: Site, pendula: Pendula) -> None:
+    ended = pendula("fleet", "draw", site.graph, "-o", site.path("a.svg"), "--params", site.fleet)
+
+    assert ended.code == 2
+    assert "--params belongs to a graph" in ended.err
+
+
+# new
+
+
+@pytest.mark.parametrize("scene", [scene for scene in Scene if scene is not Scene.LARGE])
+def test_every_scene_is_a_map_that_compiles(scene: Scene, site: Site, pendula: Pendula) -> None:
+    graph = site.path("scene.json")
+
+    made = pendula("fleet", "new", "--scene", scene.value, "-o", graph, "--json")
+    checked = pendula("fleet", "check", graph, "--profiles", site.trucks, "--json")
+
+    assert made.code == 0
+    assert json.loads(checked.out)["severities"]["ERROR"] == 0
+
+
+def test_what_new_writes_is_what_the_library_has(site: Site) -> None:
+    from pendula.cli.commands.fleet import files
+
+    assert files.read_trucks(site.trucks) == (FL_STD,)
+    assert files.fleet_of(site.fleet) == reference_fleet()
+    assert (
+        compile_map(files.read_graph(site.graph), [FL_STD]).map_hash == compile_map(reference_hall(), [FL_STD]).map_hash
+    )
+
+
+def test_a_random_map_has_the_nodes_asked_for_and_comes_again(site: Site, pendula: Pendula) -> None:
+    for name in ("a.json", "b.json"):
+        call = ("fleet", "new", "--scene", "random", "--nodes", 9, "--seed", 4, "-o", site.path(name), "--json")
+        assert json.loads(pendula(*call).out)["nodes"] == 9
+
+    assert site.path("a.json").read_bytes() == site.path("b.json").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--scene", "hall", "--nodes", "9"], "--nodes and --seed belong to random maps"),
+        (["--scene", "random", "--nodes", "0"], "a random map has 1 to 2000 nodes"),
+        (["--scene", "random", "--seed", "-1"], "allowed is 0 to"),
+        (["--scene", "spur", "--fleet", "f.json"], "The scene spur has no fleet; hall has one"),
+        (["--scene", "hall", "--profiles", "x.json"], "go into files of their own"),
+        (["--scene", "hall", "--profiles", "x.yaml"], "name a file that ends in .json"),
+        (["--scene", "halle"], "'halle' is not one of 'hall'"),
+    ],
+)
+def test_what_makes_no_map_is_wrong_usage(
+    arguments: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pendula: Pendula
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    ended = pendula("fleet", "new", "-o", "x.json", *arguments)
+
+    assert (ended.code, ended.out) == (2, "")
+    assert said in ended.err
+    assert list(tmp_path.iterdir()) == []
+
+
+# what all of them share
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["compile", "g.json", "--profiles", "p.json", "-o", "m.json"],
+        ["check", "g.json", "--profiles", "p.json"],
+        ["draw", "m.json", "-o", "m.svg"],
+        ["new", "--scene", "hall", "-o", "g.json"],
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_without_the_extra_one_sentence_names_it(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, pendula: Pendula
+) -> None:
+    monkeypatch.setitem(sys.modules, "shapely", None)
+
+    ended = pendula("fleet", *arguments)
+
+    assert ended == Finished(
+        3, "", 'pendula: This needs shapely; install with: pip install "pendula[fleet]" (missing_extra)\n'
+    )
+
+
+def test_help_loads_no_geometry(python: Callable[..., Finished]) -> None:
+    code = "import sys\nfrom pendula.cli import main\ntry:\n main()\nfinally:\n print(*sys.modules, file=sys.stderr)"
+
+    ended = python(code, "fleet", "compile", "--help")
+
+    assert ended.code == 0
+    assert not {"numpy", "scipy", "shapely"} & set(ended.err.split())

@@ -1,0 +1,34 @@
+"""Compiled maps that many tests share; they are frozen, so one of each serves all."""
+
+from collections.abc import Callable
+from functools import cache
+
+from pendula.fleet import CompiledMap, compile_map
+from pendula.fleet.maps import halls, scenes
+from pendula.fleet.maps.random_maps import random_map
+from pendula.fleet.maps.scenes import FL_STD
+from pendula.fleet.model import SourceMap
+
+SCENES: dict[str, Callable[[], SourceMap]] = {
+    "hall-demo": scenes.hall_demo,
+    "head-on-lane": scenes.head_on_lane,
+    "plus-crossing": scenes.plus_crossing,
+    "triangle": scenes.triangle,
+    "ring-with-bypass": scenes.ring_with_bypass,
+    "near-lanes": scenes.near_lanes,
+    "tail-swing-bend": scenes.tail_swing_bend,
+    "spur": scenes.spur,
+    "straight-lane": scenes.straight_lane,
+    "reference-hall": halls.reference_hall,
+    "small-warehouse": lambda: halls.warehouse(4, 6, 2),
+}
+
+
+@cache
+def scene(name: str) -> CompiledMap:
+    return compile_map(SCENES[name](), [FL_STD])
+
+
+@cache
+def random_site(seed: int) -> CompiledMap:
+    return compile_map(random_map(seed), [FL_STD])

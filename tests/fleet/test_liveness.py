@@ -1,0 +1,207 @@
+"""The map conditions: certificates of maps that can run, smallest counterexamples of those that cannot."""
+
+import pytest
+from msgspec.structs import replace
+
+from pendula.fleet import Closed, CompiledMap, Fleet, Planner, Stream, Truck, certify, compile_map
+from pendula.fleet.liveness import Certificate, Counterexample, closed_by, least_lookahead_um
+from pendula.fleet.maps.halls import reference_fleet, warehouse
+from pendula.fleet.maps.scenes import FL_STD, Sketch
+from pendula.fleet.planner import AtNode
+from pendula.kernel.engine import Refusal
+from tests.fleet.sites import scene
+
+STREAM = Stream("S", ("W",), ("E",))
+
+
+def trucks(*rests: str) -> tuple[Truck, ...]:
+    return tuple(Truck(f"R{i + 1}", "FL-STD", rest) for i, rest in enumerate(rests))
+
+
+def lane_with_spur(length: float, turning: bool = False) -> CompiledMap:
+    """A through lane, a parking spur in its middle, another far off; with `turning`, a way off opposite the spur."""
+    sketch = Sketch("spur")
+    for name, x, y in (("W", -40, 0), ("Q", -20, 0), ("M", 0, 0), ("E", 40, 0)):
+        sketch.node(name, x, y)
+    sketch.node("P", 0, length, "ParkPoint")
+    sketch.node("O", -20, 12, "ParkPoint")
+    sketch.chain("W", "Q", "M", "E")
+    sketch.lane("M", "P")
+    sketch.lane("Q", "O")
+    if turning:
+        sketch.node("D", 0, -30)
+        sketch.lane("M", "D")
+    return compile_map(sketch.done(), [FL_STD])
+
+
+def counterexample(site: CompiledMap, fleet: Fleet) -> Counterexample:
+    certificate, findings = certify(site, fleet, [FL_STD])
+    assert certificate is not None
+    assert not certificate.live
+    assert certificate.counterexample is not None
+    assert findings[0].remedy == certificate.counterexample.remedy
+    return certificate.counterexample
+
+
+def certificate(site: CompiledMap, fleet: Fleet) -> Certificate:
+    made, findings = certify(site, fleet, [FL_STD])
+    assert made is not None
+    assert made.live, made.counterexample
+    assert findings == ()
+    return made
+
+
+@pytest.mark.req("FLT-LIVE-7")
+def test_the_hall_of_the_contract_is_live_for_its_two_trucks() -> None:
+    fleet = Fleet(trucks("PK1", "PK2"), (Stream("S-A", ("AP1",), ("LM3",)),))
+
+    made = certificate(scene("hall-demo"), fleet)
+
+    site = scene("hall-demo")
+    assert {site.network.edges[edge].key for edge in made.closed["R1"].edges} == {"LM3->PK2", "PK2->LM3"}
+
+
+@pytest.mark.req("FLT-LIVE-7")
+@pytest.mark.parametrize("count", [3, 4])
+def test_the_reference_hall_is_live(count: int) -> None:
+    assert certificate(scene("reference-hall"), reference_fleet(count)).legs == 6 * count
+
+
+@pytest.mark.req("FLT-LIVE-7")
+@pytest.mark.parametrize(("length", "turning", "needed"), [(3.4, False, 3.7), (5.0, True, 5.3), (4.2, True, 5.3)])
+def test_a_spur_that_is_too_short_is_told_its_length(length: float, turning: bool, needed: float) -> None:
+    stream = Stream("S", ("W",), ("D",)) if turning else STREAM
+
+    why = counterexample(lane_with_spur(length, turning), Fleet(trucks("P", "O"), (stream,)))
+
+    assert why.condition == "W1"
+    assert float(str(why.details["spurM"])) == pytest.approx(needed)
+    assert why.remedy == f"make the spur M<->P {needed} m long"
+    assert why.details["robotId"] == "R2"
+
+
+@pytest.mark.req("FLT-LIVE-7")
+@pytest.mark.parametrize(("length", "turning"), [(3.7, False), (5.3, True)])
+def test_a_spur_of_the_needed_length_is_enough(length: float, turning: bool) -> None:
+    stream = Stream("S", ("W",), ("D",)) if turning else STREAM
+
+    certificate(lane_with_spur(length, turning), Fleet(trucks("P", "O"), (stream,)))
+
+
+@pytest.mark.req("FLT-LIVE-7")
+@pytest.mark.parametrize(("apart", "live"), [(4.9, False), (5.0, True)])
+def test_parallel_spurs_lie_five_metres_apart(apart: float, live: bool) -> None:
+    sketch = Sketch("parallel")
+    for name, x in (("W", -40), ("A", 0.0), ("B", apart), ("E", 40)):
+        sketch.node(name, x, 0)
+    sketch.node("PA", 0, 9, "ParkPoint")
+    sketch.node("PB", apart, 9, "ParkPoint")
+    sketch.chain("W", "A", "B", "E")
+    sketch.lane("A", "PA")
+    sketch.lane("B", "PB")
+    site = compile_map(sketch.done(), [FL_STD])
+    fleet = Fleet(trucks("PA", "PB"), (STREAM,))
+
+    if live:
+        certificate(site, fleet)
+    else:
+        why = counterexample(site, fleet)
+        assert why.details == {"nodeIds": ["PA", "PB"], "distanceM": 5}
+
+
+@pytest.mark.req("FLT-LIVE-7")
+@pytest.mark.parametrize(("apart", "live"), [(4.9, False), (5.0, True)])
+def test_nobody_can_turn_in_a_station_beside_a_truck_at_rest(apart: float, live: bool) -> None:
+    sketch = Sketch("beside")
+    for name, x in (("W", -40), ("A", 0.0), ("B", apart), ("E", 40)):
+        sketch.node(name, x, 0)
+    sketch.node("PA", 0, 9, "ParkPoint")
+    sketch.node("T", apart, 9, "ActionPoint")
+    sketch.node("PE", 30, 9, "ParkPoint")
+    sketch.node("F", 30, 0)
+    sketch.chain("W", "A", "B", "F", "E")
+    for start, end in (("A", "PA"), ("B", "T"), ("F", "PE")):
+        sketch.lane(start, end)
+    site = compile_map(sketch.done(), [FL_STD])
+
+    made, _ = certify(site, Fleet(trucks("PA", "PE"), (Stream("S", ("W",), ("T",)),)), [FL_STD])
+
+    assert made is not None
+    assert made.live is live
+
+
+@pytest.mark.req("FLT-LIVE-7", "FLT-TASK-9")
+def test_two_trucks_cannot_share_a_rest_node() -> None:
+    why = counterexample(scene("reference-hall"), Fleet(trucks("P1", "P1"), reference_fleet().streams))
+
+    assert why.condition == "W1"
+    assert why.details["robotIds"] == ["R1", "R2"]
+
+
+@pytest.mark.req("FLT-LIVE-7")
+def test_a_rest_node_on_the_way_through_is_named_with_its_remedy() -> None:
+    why = counterexample(lane_with_spur(8.0), Fleet(trucks("M", "O"), (STREAM,)))
+
+    assert why.details["restNodeIds"] == ["M"]
+    assert why.remedy == "add a parking spur at M and rest there"
+
+
+@pytest.mark.req("FLT-LIVE-7")
+def test_a_stream_that_cannot_be_reached_is_found() -> None:
+    why = counterexample(scene("hall-demo"), Fleet(trucks("PK1"), (Stream("S", ("AP1",), ("LM8",)),)))
+
+    assert why.condition == "W2"
+    assert (why.details["from"], why.details["to"]) == ("AP1", "LM8")
+
+
+@pytest.mark.req("FLT-LIVE-7", "FLT-COR-4")
+def test_a_lookahead_below_the_stopping_distance_is_found() -> None:
+    fleet = replace(reference_fleet(), lookahead_um=5_250_000)
+
+    why = counterexample(scene("reference-hall"), fleet)
+
+    assert why.condition == "W3"
+    assert least_lookahead_um(FL_STD, 500_000, fleet) == 5_260_000
+
+
+@pytest.mark.req("FLT-LIVE-7")
+def test_routes_keep_off_foreign_rest_nodes() -> None:
+    site = compile_map(warehouse(4, 6, 2), [FL_STD])
+    rests = [node.id for node in site.network.nodes if node.parking]
+    stations = tuple(node.id for node in site.network.nodes if node.station)
+    fleet = Fleet(trucks(*rests), (Stream("S", stations[:3], stations[3:]),))
+
+    made = certificate(site, fleet)
+    planner = Planner(site, FL_STD)
+    goal = site.node_number[stations[0]]
+    way = planner.way(AtNode(site.node_number[rests[0]]), goal, made.closed["R1"])
+
+    assert not isinstance(way, Refusal)
+    foreign = [closed_by(site, site.node_number[rest]) for rest in rests[1:]]
+    assert not set(way.edges) & {edge for one in foreign for edge in one.edges}
+
+
+def test_a_fleet_with_unknown_names_gets_findings_and_no_certificate() -> None:
+    fleet = Fleet((Truck("R1", "OTHER", "NOWHERE"),), (Stream("S", ("X",), ("LM3",)),))
+
+    made, findings = certify(scene("hall-demo"), fleet, [FL_STD])
+
+    assert made is None
+    codes = [one.code.value for one in findings]
+    assert codes == ["PROFILE_MISSING_FIELD", "MISSING_PARKING_NODE", "MISSING_PICK_DROP_NODE"]
+
+
+def test_the_certificate_has_a_form_for_people() -> None:
+    site = scene("hall-demo")
+    made, _ = certify(site, Fleet(trucks("PK1", "PK2"), (Stream("S-A", ("AP1",), ("LM3",)),)), [FL_STD])
+    assert made is not None
+
+    form = made.form(site)
+
+    assert form["live"] is True
+    assert form["trucks"][1] == {
+        "robotId": "R2",
+        "closedEdgeKeys": ["LM3->PK1", "PK1->LM3"],
+        "closedTurnNodeIds": ["PK1"],
+    }
+    assert not Closed()

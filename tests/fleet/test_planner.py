@@ -1,0 +1,245 @@
+"""Routes: costs, turns, ties, closed edges, and an independent search that looks at every way."""
+
+from decimal import Decimal
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from pendula.fleet import AtNode, Closed, CompiledMap, OnEdge, Planner, compile_map
+from pendula.fleet.maps.halls import grid
+from pendula.fleet.maps.random_maps import random_map
+from pendula.fleet.maps.scenes import FL_STD, Sketch
+from pendula.fleet.model import MoveStyle
+from pendula.fleet.planner import Way
+from pendula.kernel.engine import Refusal
+from tests.fleet.sites import random_site, scene
+
+
+def keys(site: CompiledMap, way: Way | Refusal) -> list[str]:
+    assert isinstance(way, Way), way
+    return [site.network.edges[edge].key for edge in way.edges]
+
+
+def every_way(planner: Planner, first: int, goal: int, most: int) -> list[tuple[int, int, tuple[str, ...]]]:
+    """Cost, length and keys of all ways without a repeated edge that begin with an edge, by plain depth-first search.
+
+    Costs are computed anew from lengths and headings, in exact decimals.
+    """
+    site = planner.site
+    found: list[tuple[int, int, tuple[str, ...]]] = []
+
+    def time_us(edge: int) -> int:
+        one = site.network.edges[edge]
+        factor = Decimal("1.5") if one.style is MoveStyle.BACKWARD else Decimal(1)
+        return int((Decimal(one.path.length_um) / Decimal("1.2") * factor).quantize(Decimal(1), "ROUND_HALF_UP"))
+
+    def turn_us(a: int, b: int) -> int:
+        one, two = site.network.edges[a], site.network.edges[b]
+        bend = (two.path.yaws[0][0] - one.path.yaws[-1][1]) / 1e6
+        bend = abs((bend + np.pi) % (2 * np.pi) - np.pi)
+        if one.style is two.style and bend <= 0.0873 + 1e-9:
+            return 0
+        if one.style is not two.style:
+            bend = np.pi - bend
+        return round(bend / 0.5 * 1e6)
+
+    def search(path: list[int], cost: int) -> None:
+        last = path[-1]
+        if site.network.edges[last].end == goal:
+            length = sum(site.network.edges[edge].path.length_um for edge in path)
+            found.append((cost, length, tuple(site.network.edges[edge].key for edge in path)))
+            return
+        if len(path) < most:
+            for after in site.network.outgoing[site.network.edges[last].end]:
+                if after not in path:
+                    search([*path, after], cost + turn_us(last, after) + time_us(after))
+
+    search([first], time_us(first))
+    return sorted(found)
+
+
+@pytest.mark.req("FLT-PLAN-7")
+def test_the_cost_of_the_contract_example() -> None:
+    site = scene("hall-demo")
+    planner = Planner(site, FL_STD)
+
+    way = planner.way(OnEdge(site.edge_number["LM1->LM2"], 3_000_000), site.node_number["AP1"])
+
+    assert isinstance(way, Way)
+    assert way.cost_us == 5_833_333 + 7_500_000 + 6_283_185
+    assert way.turns_urad == (0, 3_141_593)
+
+
+@pytest.mark.req("FLT-PLAN-1", "FLT-PLAN-7")
+@pytest.mark.parametrize("seed", range(12))
+def test_the_cheapest_way_is_that_of_an_exhaustive_search(seed: int) -> None:
+    source = random_map(seed, 4, 7)
+    site = compile_map(source, [FL_STD])
+    planner = Planner(site, FL_STD)
+    for first in range(0, len(site.network.edges), 3):
+        for goal in range(0, len(site.network.nodes), 2):
+            ways = every_way(planner, first, goal, 9)
+            way = planner.way(OnEdge(first, 0), goal)
+            if not ways:
+                assert isinstance(way, Refusal)
+                continue
+            assert isinstance(way, Way)
+            # The search computes turns with floats: costs may differ by a microsecond a turn.
+            assert abs(way.cost_us - ways[0][0]) <= len(way.edges)
+            if len(ways) == 1 or ways[1][0] - ways[0][0] > 20:
+                assert tuple(keys(site, way)) == ways[0][2]
+
+
+@pytest.mark.req("FLT-PLAN-7")
+def test_ties_go_to_the_smaller_sequence_of_keys() -> None:
+    site = compile_map(grid(4, 4), [FL_STD])
+    planner = Planner(site, FL_STD)
+    start = AtNode(site.node_number["S000-000"])
+
+    way = planner.way(start, site.node_number["S003-003"])
+
+    # All monotone ways with one turn cost the same; up first has the smaller keys.
+    assert keys(site, way) == [
+        *(f"S000-00{i}->S000-00{i + 1}" for i in range(3)),
+        *(f"S00{i}-003->S00{i + 1}-003" for i in range(3)),
+    ]
+
+
+@pytest.mark.req("FLT-PLAN-7")
+def test_of_two_ways_of_equal_time_the_shorter_wins() -> None:
+    sketch = Sketch("two-ways")
+    sketch.node("A", 0, 0)
+    sketch.node("B", 20, 0)
+    sketch.node("Z", -20, 0)
+    sketch.bezier("A", "B", (8, 6), (12, 6), back=False)
+    sketch.lane("A", "B", back=False)
+    sketch.lane("Z", "A", back=False)
+    site = compile_map(sketch.done(), [FL_STD])
+    bowed, direct = site.edge_number["A->B"], site.edge_number["A->B#2"]
+    usual = Planner(site, FL_STD)
+    more = usual.drive_us(bowed, site.network.edges[bowed].path.length_um) - usual.drive_us(direct, 20_000_000)
+
+    # Coming from Z the truck turns into the bow.
+    tilt = usual.turn_us(site.network.edges[bowed].path.yaws[0][0])
+
+    def choice(penalty: int, start: str) -> list[str]:
+        planner = Planner(site, FL_STD, penalties_us={direct: penalty})
+        return keys(site, planner.way(AtNode(site.node_number[start]), site.node_number["B"]))
+
+    assert choice(more, "A") == ["A->B#2"]
+    assert choice(more + 1, "A") == ["A->B"]
+    assert choice(more + tilt, "Z") == ["Z->A", "A->B#2"]
+    assert choice(more + tilt + 1, "Z") == ["Z->A", "A->B"]
+
+
+@pytest.mark.req("FLT-PLAN-7")
+def test_turning_is_counted_at_nodes() -> None:
+    """A longer way without turns beats a shorter one with two."""
+    sketch = Sketch("turns")
+    for name, x, y in (("A", 0, 0), ("B", 10, 0), ("C", 10, 5), ("D", 20, 5), ("E", 30, 5)):
+        sketch.node(name, x, y)
+    sketch.chain("A", "B", "C", "D", "E", back=False)
+    sketch.bezier("B", "D", (15, 0), (14, 5), back=False)
+    site = compile_map(sketch.done(), [FL_STD])
+
+    assert keys(site, Planner(site, FL_STD).way(AtNode(0), site.node_number["E"])) == ["A->B", "B->D", "D->E"]
+
+
+@pytest.mark.req("FLT-PLAN-7")
+def test_driving_backward_is_dearer() -> None:
+    site = scene("hall-demo")
+    planner = Planner(site, FL_STD)
+
+    assert planner.drive_us(site.edge_number["LM2->AP1"], 6_000_000) == 7_500_000
+    assert planner.drive_us(site.edge_number["AP1->LM2"], 6_000_000) == 5_000_000
+    assert Planner(site, FL_STD, reverse_milli=2000).drive_us(site.edge_number["LM2->AP1"], 6_000_000) == 10_000_000
+
+
+@pytest.mark.req("FLT-PLAN-4")
+def test_from_the_middle_of_an_edge_it_goes_on_to_its_end() -> None:
+    site = scene("hall-demo")
+
+    way = Planner(site, FL_STD).way(OnEdge(site.edge_number["LM2->LM1"], 1_000_000), site.node_number["LM2"])
+
+    assert keys(site, way) == ["LM2->LM1", "LM1->LM2"]
+
+
+@pytest.mark.req("FLT-PLAN-5")
+def test_a_route_to_where_the_truck_is_is_empty_and_valid() -> None:
+    site = scene("hall-demo")
+
+    assert Planner(site, FL_STD).way(AtNode(2), 2) == Way((), 0, ())
+
+
+@pytest.mark.req("FLT-PLAN-12")
+def test_no_route_names_the_goal_and_what_was_closed() -> None:
+    site = scene("hall-demo")
+    closed = Closed(frozenset({site.edge_number["LM2->AP1"]}))
+
+    refusal = Planner(site, FL_STD).way(AtNode(site.node_number["LM1"]), site.node_number["AP1"], closed)
+
+    assert isinstance(refusal, Refusal)
+    assert refusal.code == "NO_ROUTE"
+    assert refusal.details == {"goal": "AP1", "blocked": ["LM2->AP1"]}
+
+
+@pytest.mark.req("FLT-PLAN-12")
+def test_a_closed_edge_is_gone_around() -> None:
+    site = scene("ring-with-bypass")
+    planner = Planner(site, FL_STD)
+    start, goal = AtNode(site.node_number["M"]), site.node_number["N"]
+
+    assert keys(site, planner.way(start, goal)) == ["M->N"]
+    around = planner.way(start, goal, Closed(frozenset({site.edge_number["M->N"]})))
+    assert keys(site, around) == ["M->A", "A->B", "B->N"]
+
+
+@pytest.mark.req("FLT-LIVE-7")
+def test_no_turn_is_made_where_turning_is_closed() -> None:
+    site = scene("ring-with-bypass")
+    planner = Planner(site, FL_STD)
+    closed = Closed(frozenset(), frozenset({site.node_number["M"], site.node_number["A"]}))
+
+    way = planner.way(OnEdge(site.edge_number["D->M"], 0), site.node_number["N"], closed)
+
+    assert isinstance(way, Refusal)
+    around = planner.way(OnEdge(site.edge_number["C->D"], 0), site.node_number["N"], closed)
+    assert keys(site, around) == ["C->D", "D->C", "C->N"]
+
+
+@pytest.mark.req("FLT-PLAN-13")
+def test_the_order_of_questions_changes_no_answer() -> None:
+    site = random_site(6)
+    questions = [(start, goal) for start in range(len(site.network.nodes)) for goal in range(len(site.network.nodes))]
+    fresh = {q: Planner(site, FL_STD).way(AtNode(q[0], 0), q[1]) for q in questions[::7]}
+    used = Planner(site, FL_STD)
+    used.prepare(list(range(len(site.network.nodes))))
+
+    assert {q: used.way(AtNode(q[0], 0), q[1]) for q in reversed(questions[::7])} == fresh
+
+
+@pytest.mark.req("FLT-PLAN-7")
+def test_the_yaw_at_the_start_counts() -> None:
+    site = scene("plus-crossing")
+    planner = Planner(site, FL_STD)
+    x, e = site.node_number["X"], site.node_number["E"]
+
+    ahead, behind = planner.cost_us(AtNode(x, 0), e), planner.cost_us(AtNode(x, 3_141_593), e)
+
+    assert ahead == 10_000_000
+    assert behind == 16_283_185
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_ways_hang_together_and_end_in_the_goal(seed: int) -> None:
+    site = random_site(seed)
+    planner = Planner(site, FL_STD)
+    edges = site.network.edges
+    for goal in range(len(site.network.nodes)):
+        way = planner.way(AtNode(0, 0), goal)
+        if isinstance(way, Way) and way.edges:
+            assert edges[way.edges[0]].start == 0
+            assert edges[way.edges[-1]].end == goal
+            assert all(edges[a].end == edges[b].start for a, b in pairwise(way.edges))
+            assert len(way.turns_urad) == len(way.edges)
