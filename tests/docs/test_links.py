@@ -58,9 +58,12 @@ def test_titles_of_how_to_pages_start_with_a_verb() -> None:
         "Run",
         "Serve",
         "Test",
+        "Bring",
         "Checkpoint",
         "Compare",
+        "Describe",
         "Drive",
+        "Recompile",
         "Sweep",
     }
     verbs |= {"Back", "Keep", "Receive", "Weight", "Write"}

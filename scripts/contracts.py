@@ -1,0 +1,202 @@
+"""Writes what the models of the contracts can tell: docs/reference/fleet-contracts.md and a JSON Schema of each.
+
+    python scripts/contracts.py            write the files
+    python scripts/contracts.py --check    change nothing; fail when a file is not what would be written
+
+What a member means stands in docs/reference/contracts.toml. A member without a line and a line without a member are
+faults.
+"""
+
+import json
+import sys
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pendula.fleet.schema import CONTRACTS, schema_of
+
+FOLDER = Path(__file__).resolve().parent.parent / "docs/reference"
+EVERYWHERE = "everywhere"
+# Names of models say that they are forms of something; a reader need not know.
+ENDINGS = ("Contract", "Form")
+INTRO = """# Contracts of a fleet
+
+The payloads of the room `fleet`: maps, trucks and routes, and what a running system will exchange with trucks, tasks
+and people. Those of the first kind are read and written by what stands today; the others are fixed, so that both sides
+can be built.
+
+Written by `scripts/contracts.py` from the models and `docs/reference/contracts.toml`; change those, not this page.
+
+## How they are read
+
+Payloads are canonical JSON: sorted members, UTF-8, no NaN. Names say units: `…M` metres, `…Rad` radians, `…Ms`
+milliseconds, `…Ts` a time in milliseconds, `…S` a position on the route in metres (but seconds in `controlLatencyS`).
+Lengths and angles have at most six decimals, and numbers are exact: `0.1` is a tenth, never a float. The angle
+`3.141593` means π.
+
+A member that is not known is passed over. A missing one that is required is an error, and so is another major version
+of `contractVersion`. Members marked *optional* may be left out; null is allowed only where it says so.
+
+```python
+from pendula.fleet.schema import CONTRACTS, ContractRefused, parse, schema_of, serialise
+
+data = b'{"nodeId": "LM2", "inEdgeKey": "LM1->LM2", "outEdgeKey": "LM2->AP1", "transitionGeomKind": "NON_TANGENT", '
+whole = data + b'"turnRad": 3.141593, "colour": "red"}'
+print(serialise(parse("Transition", whole)).decode())
+try:
+    parse("Transition", data + b'"colour": "red"}')
+except ContractRefused as refused:
+    print(refused)
+print(len(CONTRACTS), schema_of("Transition")["$schema"])
+```
+
+```text
+{"inEdgeKey":"LM1->LM2","nodeId":"LM2","outEdgeKey":"LM2->AP1","transitionGeomKind":"NON_TANGENT","turnRad":3.141593}
+This is no Transition: Object missing required field `turnRad`
+19 https://json-schema.org/draft/2020-12/schema
+```
+
+Each contract has a JSON Schema (draft 2020-12), in the folder `schemas` beside this page and from `schema_of`.
+"""
+
+
+class Unexplained(Exception):
+    """Members and their lines do not fit together; says which."""
+
+
+def name_of(model: str) -> str:
+    for ending in ENDINGS:
+        model = model.removesuffix(ending)
+    return model
+
+
+def anchor(name: str) -> str:
+    return name.lower()
+
+
+def types() -> dict[str, dict[str, Any]]:
+    """Every object of every contract by its name, contracts first where they come up first."""
+    found: dict[str, dict[str, Any]] = {}
+    for contract in CONTRACTS:
+        for model, form in schema_of(contract)["$defs"].items():
+            found.setdefault(model, form)
+    return found
+
+
+class Lines:
+    """The lines of contracts.toml; remembers which of them were used."""
+
+    def __init__(self, text: str) -> None:
+        self._lines: dict[str, dict[str, str]] = tomllib.loads(text)
+        self._used: set[tuple[str, str]] = set()
+        self._missing: list[str] = []
+
+    def of(self, kind: str, member: str) -> str:
+        for table in (kind, EVERYWHERE):
+            line = self._lines.get(table, {}).get(member)
+            if line is not None:
+                self._used.add((table, member))
+                return line
+        self._missing.append(f"{kind}.{member}")
+        return ""
+
+    def settle(self) -> None:
+        """Raises `Unexplained` when a member had no line, or a line no member."""
+        every = {(table, member) for table, lines in self._lines.items() for member in lines}
+        idle = [f"{table}.{member}" for table, member in sorted(every - self._used)]
+        faults = [f"no line for {name}" for name in self._missing] + [f"no such member as {name}" for name in idle]
+        if faults:
+            raise Unexplained("; ".join(faults))
+
+
+def page(explanations: str | None = None) -> str:
+    """The text of fleet-contracts.md; raises `Unexplained`."""
+    text = (FOLDER / "contracts.toml").read_text(encoding="utf-8") if explanations is None else explanations
+    lines, forms = Lines(text), types()
+    titles = {name_of(model) for model in forms}
+    contracts = {name_of(model.__name__): name for name, model in CONTRACTS.items()}
+    parts = [INTRO, "## The contracts", ""]
+    parts += ["| contract | |", "|---|---|"]
+    parts += [f"| [`{name}`](#{anchor(kind)}) | {lines.of(kind, 'about')} |" for kind, name in contracts.items()]
+    for model, form in forms.items():
+        kind = name_of(model)
+        if "properties" not in form:
+            continue
+        schema = f", [schema](schemas/{contracts[kind]}.json)" if kind in contracts else ""
+        head = f"The contract `{contracts[kind]}`{schema}." if kind in contracts else _part_of(model, forms, titles)
+        parts += ["", f"## {kind}", "", head, "", *_table(kind, form, forms, lines)]
+    lines.settle()
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def _part_of(model: str, forms: Mapping[str, Any], titles: set[str]) -> str:
+    owners = [name_of(owner) for owner, form in forms.items() if f'"#/$defs/{model}"' in json.dumps(form)]
+    assert set(owners) <= titles
+    return "In " + ", ".join(f"[`{owner}`](#{anchor(owner)})" for owner in owners) + "."
+
+
+def _table(kind: str, form: Mapping[str, Any], forms: Mapping[str, Any], lines: Lines) -> Iterator[str]:
+    yield "| member | type | |"
+    yield "|---|---|---|"
+    required = form.get("required", [])
+    for member, value in form["properties"].items():
+        may = "" if member in required else "optional; "
+        yield f"| `{member}` | {_type(value, forms)} | {may}{lines.of(kind, member)} |"
+
+
+def _type(value: Mapping[str, Any], forms: Mapping[str, Any]) -> str:
+    if "anyOf" in value:
+        return " or ".join(_type(one, forms) for one in value["anyOf"])
+    if "$ref" in value:
+        model = value["$ref"].rpartition("/")[2]
+        if "enum" in forms[model]:
+            return ", ".join(f"`{word}`" for word in forms[model]["enum"]) if model != "Code" else "a code"
+        return f"[{name_of(model)}](#{anchor(name_of(model))})"
+    match value.get("type"):
+        case "array" if "prefixItems" in value:
+            return "[" + ", ".join(_type(one, forms) for one in value["prefixItems"]) + "]"
+        case "array":
+            return f"list of {_type(value.get('items', {}), forms)}"
+        case "object":
+            inner = value.get("additionalProperties")
+            return f"object of {_type(inner, forms)}" if isinstance(inner, dict) and inner else "object"
+        case str(plain):
+            return {"string": "text", "boolean": "true or false"}.get(plain, plain)
+    return "anything"
+
+
+def schema_text(name: str) -> str:
+    return json.dumps(schema_of(name), indent=2) + "\n"
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "fleet-contracts.md": page,
+    **{f"schemas/{name}.json": partial(schema_text, name) for name in CONTRACTS},
+}
+
+
+def main(arguments: Sequence[str]) -> int:
+    try:
+        texts = {name: write() for name, write in PAGES.items()}
+    except Unexplained as fault:
+        print(f"docs/reference/contracts.toml: {fault}", file=sys.stderr)
+        return 1
+    if list(arguments) != ["--check"]:
+        for name, text in texts.items():
+            (FOLDER / name).parent.mkdir(exist_ok=True)
+            (FOLDER / name).write_text(text, encoding="utf-8")
+        return 0
+    old = [name for name, text in texts.items() if not is_written(FOLDER / name, text)]
+    for name in old:
+        print(f"docs/reference/{name} is not up to date; run python scripts/contracts.py", file=sys.stderr)
+    return 1 if old else 0
+
+
+def is_written(path: Path, text: str) -> bool:
+    return path.is_file() and path.read_text(encoding="utf-8") == text
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,52 @@
+"""The page of maps has every finding with its severity, and every parameter of the compiler with default and range."""
+
+import re
+from decimal import Decimal
+
+import pytest
+
+from pendula.documents import DocumentRefused, Format, read_bytes
+from pendula.fleet import Code, CompileParams, read_params
+from pendula.fleet.artifact_form import params_form
+from pendula.fleet.model import severity_of
+from tests.docs.markdown import ROOT
+
+PAGE = (ROOT / "docs/reference/fleet-maps.md").read_text(encoding="utf-8")
+FINDING = re.compile(r"^\| `([A-Z_]+)` \| (ERROR|WARN|INFO) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
+PARAMETER = re.compile(r"^\| `(\w+)` \| (?:m|rad|) ?\| ([0-9.]+) \| ([0-9.]+) to ([0-9.]+) \|", re.MULTILINE)
+RANGES = [(name, default, least, most) for name, default, least, most in PARAMETER.findall(PAGE)]
+# Two parameters of a file that the compiler adds up.
+SUMMED = {"offRouteExtraOnBendM", "turningExtraMarginM"}
+
+
+@pytest.mark.req("FLT-MAP-15")
+def test_every_finding_has_its_row_with_its_severity() -> None:
+    told = {code: severity for code, severity, _, _ in FINDING.findall(PAGE)}
+
+    assert told == {code.value: severity_of(code).value for code in Code}
+
+
+def test_every_finding_says_when_it_comes_and_what_to_do() -> None:
+    assert [code for code, _, when, remedy in FINDING.findall(PAGE) if not (when.strip() and remedy.strip())] == []
+
+
+def test_every_parameter_with_a_number_is_there_with_its_default() -> None:
+    known = {name: value for name, value in params_form(CompileParams()).items() if not isinstance(value, str)}
+    known.pop("geomEps")  # fixed
+    known.pop("bendExtraM")  # the sum of two parameters
+    told = {name: Decimal(default) for name, default, _, _ in RANGES}
+
+    assert told == known | dict.fromkeys(SUMMED, 0)
+
+
+@pytest.mark.parametrize(("name", "least", "most"), [(name, least, most) for name, _, least, most in RANGES])
+def test_the_range_of_a_parameter_is_what_is_accepted(name: str, least: str, most: str) -> None:
+    def read(value: Decimal) -> CompileParams:
+        return read_params(read_bytes(f'{{"{name}": {value:f}}}'.encode(), Format.JSON, "params"))
+
+    step = 1 if name == "maxRectsPerCell" else Decimal("0.0001")
+    read(Decimal(least))
+    read(Decimal(most))
+    for outside in (Decimal(least) - step, Decimal(most) + step):
+        with pytest.raises(DocumentRefused):
+            read(outside)

@@ -1,0 +1,42 @@
+"""The page of contracts and the schemas beside it are what the models say."""
+
+from pathlib import Path
+
+import pytest
+
+from pendula.fleet.schema import CONTRACTS
+from scripts import contracts
+
+LINES = (contracts.FOLDER / "contracts.toml").read_text(encoding="utf-8")
+
+
+@pytest.mark.req("FLT-API-2")
+def test_the_page_and_the_schemas_are_up_to_date() -> None:
+    assert contracts.main(["--check"]) == 0
+
+
+@pytest.mark.req("FLT-API-2")
+def test_every_contract_has_its_schema_and_no_other_is_there() -> None:
+    there = sorted(path.stem for path in (contracts.FOLDER / "schemas").iterdir())
+
+    assert there == sorted(CONTRACTS)
+
+
+def test_a_schema_changed_by_hand_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "contracts.toml").write_text(LINES, encoding="utf-8")
+    monkeypatch.setattr(contracts, "FOLDER", tmp_path)
+    assert contracts.main([]) == 0
+    assert contracts.main(["--check"]) == 0
+    schema = tmp_path / "schemas/Task.json"
+    schema.write_text(schema.read_text(encoding="utf-8").replace("integer", "number"), encoding="utf-8")
+
+    assert contracts.main(["--check"]) == 1
+    told = "docs/reference/schemas/Task.json is not up to date; run python scripts/contracts.py\n"
+    assert capsys.readouterr().err == told
+
+
+def test_a_member_without_a_line_and_a_line_without_a_member_are_told() -> None:
+    with pytest.raises(contracts.Unexplained, match=r"no line for Task\.taskId; no such member as Task\.taskID"):
+        contracts.page(LINES.replace('\ntaskId = "name of the task"', '\ntaskID = "name of the task"'))
