@@ -123,12 +123,16 @@ def error_kinds() -> list[Any]:
 
 @cache
 def refusal_codes() -> dict[str, str]:
-    """The codes of refusals and reasons, written out or members of a room's `Code`, with the first module of each."""
+    """The codes of refusals, reasons and faults, with the first module of each.
+
+    They are written out, or members of an enumeration `Code` or `FaultCode`.
+    """
     found: dict[str, str] = {}
     for module in modules():
-        choices = vars(module).get("Code")
-        if choices is not None and choices.__module__ == module.__name__:
-            found |= {str(choice): module.__name__ for choice in choices}
+        for name in ("Code", "FaultCode"):
+            choices = vars(module).get(name)
+            if choices is not None and choices.__module__ == module.__name__:
+                found |= {str(choice): module.__name__ for choice in choices}
         for node in ast.walk(ast.parse(inspect.getsource(module))):
             match node:
                 case ast.Call(

@@ -28,12 +28,21 @@ class Part:
     budget: int
     folders: tuple[str, ...] = ()
     workers: int = 2
+    # The commands of a room are tested with the room: the part of the program has no seconds for five of them.
+    more: tuple[str, ...] = ()
 
     def present(self) -> list[str]:
         """The folders that hold tests in this checkout."""
         return [f"tests/{folder}" for folder in self.folders if any((ROOT / "tests" / folder).rglob("test_*.py"))]
 
+    def elsewhere(self) -> list[str]:
+        """Tests in these folders that other parts run."""
+        mine = [f"tests/{folder}/" for folder in self.folders]
+        others = [name for part in PARTS if part is not self for name in part.more]
+        return [f"--ignore={name}" for name in others if name.startswith(tuple(mine))]
 
+
+CREDIT_COMMANDS = tuple(f"tests/cli/test_credit_{name}.py" for name in ("journal", "run", "sweep"))
 PARTS = (
     Part("lint", 60),
     Part("kernel", 60, ("kernel", "documents", "testing")),
@@ -41,7 +50,7 @@ PARTS = (
     Part("playback", 45, ("playback",)),
     Part("jobs", 120, ("jobs",)),
     Part("credit", 60, ("credit",)),
-    Part("fleet", 100, ("fleet",)),
+    Part("fleet", 100, ("fleet",), more=("tests/cli/test_fleet_commands.py", *CREDIT_COMMANDS)),
     Part("server", 60, ("server", "cli", "docs", "wheel", "setup")),
     # One browser at a time: two would wait for each other's frames on a small machine.
     Part("browser", 50, ("browser",), workers=0),
@@ -82,7 +91,7 @@ def run_part(part: Part, machine: Machine, long: bool) -> bool:
     if part.name == "mutations":
         return machine.run(sys.executable, str(MUTATIONS))
     options = ["-n", str(part.workers), "--not-run", str(NOTED), *(["--long"] if long else [])]
-    return machine.run(sys.executable, "-m", "pytest", *options, *part.present())
+    return machine.run(sys.executable, "-m", "pytest", *options, *part.elsewhere(), *part.present(), *part.more)
 
 
 # ---- lint ------------------------------------------------------------------------------------------------------------

@@ -89,3 +89,18 @@ def anchors(text: str) -> set[str]:
             words = re.sub(r"[^\w\- ]", "", heading["title"].lower())
             names.add(words.strip().replace(" ", "-"))
     return names
+
+
+# Pages of these rooms are run with the tests of the room: their examples take as long as those.
+ROOMS = ("credit", "fleet")
+
+
+def room_of(page: Path, text: str) -> str | None:
+    """The room whose tests run the examples of a page; None for pages of the whole."""
+    if page.parent == Path():
+        return None
+    return next((room for room in ROOMS if f"pendula {room} " in text or f"pendula.{room}" in text), None)
+
+
+def pages_of(room: str | None) -> list[Path]:
+    return [page for page in pages() if room_of(page, (ROOT / page).read_text(encoding="utf-8")) == room]

@@ -29,8 +29,10 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
+import pytest
+
 from pendula.documents import Format, read_bytes
-from tests.docs.markdown import Block
+from tests.docs.markdown import ROOT, Block, blocks, pages_of
 
 PORT = "8765"
 PATIENCE_SECONDS = 60
@@ -213,3 +215,32 @@ def _impatience(process: subprocess.Popen[bytes]) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
+
+
+def blocks_of(page: Path) -> list[Block]:
+    return blocks(page, (ROOT / page).read_text(encoding="utf-8"))
+
+
+# Pages whose examples run many seeds; with `--long` they are run like the others.
+LONG = ("compare-policies", "sweep-settings", "clearing-and-the-optimum")
+
+
+def with_examples(room: str | None) -> list[Any]:
+    """The pages of a room that have something to run, as parameters of a test."""
+    found = [page for page in pages_of(room) if any(is_run(block) for block in blocks_of(page))]
+    return [pytest.param(page, marks=pytest.mark.long) if page.stem in LONG else page for page in found]
+
+
+def page_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Page]:
+    """A page that runs in this folder; for a fixture to hand out."""
+    monkeypatch.chdir(folder)
+    monkeypatch.syspath_prepend(str(folder))
+    known = set(sys.modules)
+    running = Page(folder)
+    try:
+        yield running
+    finally:
+        running.close()
+        for name in set(sys.modules) - known:
+            if str(getattr(sys.modules[name], "__file__", "")).startswith(str(folder)):
+                del sys.modules[name]

@@ -1,38 +1,20 @@
 """Every block of code in the documentation runs, and prints what the page says."""
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.docs.markdown import ROOT, Block, blocks, pages
-from tests.docs.running import ExampleFailed, Page, fault_of_form, is_run
-
-
-def blocks_of(page: Path) -> list[Block]:
-    return blocks(page, (ROOT / page).read_text(encoding="utf-8"))
-
-
-WITH_EXAMPLES = [page for page in pages() if any(is_run(block) for block in blocks_of(page))]
+from tests.docs.markdown import Block, blocks, pages
+from tests.docs.running import ExampleFailed, Page, blocks_of, fault_of_form, page_in, with_examples
 
 
 @pytest.fixture
 def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Page]:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    known = set(sys.modules)
-    running = Page(tmp_path)
-    try:
-        yield running
-    finally:
-        running.close()
-        for name in set(sys.modules) - known:
-            if str(getattr(sys.modules[name], "__file__", "")).startswith(str(tmp_path)):
-                del sys.modules[name]
+    yield from page_in(tmp_path, monkeypatch)
 
 
-@pytest.mark.parametrize("path", WITH_EXAMPLES, ids=str)
+@pytest.mark.parametrize("path", with_examples(None), ids=str)
 def test_the_examples_of_a_page_do_what_it_says(path: Path, page: Page) -> None:
     page.run(blocks_of(path))
 

@@ -6,6 +6,7 @@ rounds amounts that are too fine down; each of these is a warning.
 
 from collections.abc import Iterable
 from decimal import Decimal
+from enum import StrEnum
 from re import compile as regex
 from typing import Any
 
@@ -39,6 +40,14 @@ TRUE = (True, 1, "1", "true", "yes", "on")
 ROOT = ("name", "description", "seed", "baseEquivalent", "equivalents", "groups", "behaviorProfiles", "events")
 
 _CODE = regex(CODE_FORM)
+
+
+class FaultCode(StrEnum):
+    """Faults of a scenario that other documents do not have."""
+
+    UNKNOWN_PARTICIPANT = "unknown_participant"
+    SELF_LINE = "self_line"
+    PROFILE_LOOP = "profile_loop"
 
 
 class Caution(Struct, frozen=True):
@@ -223,9 +232,9 @@ def _line(at: Cursor, reading: Reading, known: set[str] | None) -> Trustline:
     creditor, debtor = identifier(it["from"]), identifier(it["to"])
     for name, end in (("from", creditor), ("to", debtor)):
         if end and known is not None and end not in known:
-            it[name].refuse(f"there is no participant {end!r}{_close(end, known)}", code="unknown_participant")
+            it[name].refuse(f"there is no participant {end!r}{_close(end, known)}", code=FaultCode.UNKNOWN_PARTICIPANT)
     if creditor and creditor == debtor:
-        at.refuse(f"{creditor!r} cannot trust itself", code="self_line")
+        at.refuse(f"{creditor!r} cannot trust itself", code=FaultCode.SELF_LINE)
     equivalent = reading.code_or_base(it["equivalent"]) if at.is_object else ""
     limit = reading.money(it["limit"])
     policy = _policy(it["policy"]) if it["policy"].given else OPEN_POLICY
@@ -279,7 +288,7 @@ def _profiles(at: Cursor, reading: Reading) -> dict[str, Profile]:
         step: str | None = name
         while step is not None:
             if step in chain:
-                by_id[name][2].refuse(f"the profile {name!r} extends itself", code="profile_loop")
+                by_id[name][2].refuse(f"the profile {name!r} extends itself", code=FaultCode.PROFILE_LOOP)
                 break
             if step not in by_id:
                 place = by_id[chain[-1]][2]

@@ -6,6 +6,7 @@ wrong kind is a fault with its place.
 
 from collections.abc import Callable
 from decimal import Decimal
+from enum import StrEnum
 from re import compile as regex
 
 from pendula.documents import Cursor, Document, DocumentRefused, Members
@@ -30,6 +31,14 @@ from pendula.fleet.profiles import ErrorValue, RobotProfile, Source
 from pendula.fleet.units import micro
 from pendula.kernel.canonical import Json
 
+
+class FaultCode(StrEnum):
+    """Faults of a map that other documents do not have."""
+
+    UNKNOWN_VERSION = "unknown_version"
+    COORDINATE_OUT_OF_RANGE = "coordinate_out_of_range"
+
+
 MAJOR = "1"
 # Beyond this a number is no length; it would only cost time to say so later.
 HUGE = Decimal(10) ** 9
@@ -39,7 +48,7 @@ _VERSION = regex(r"[0-9]+\.[0-9]+\.[0-9]+")
 _ID = regex(r"(?!.*->)[^\s#|\x00-\x1f]+")
 _ID_FORM = "text without spaces, '#', '|' and '->'"
 _FLEET_PARAMS = ("lookaheadM", "rtpLookaheadM", "tickPeriodMs")
-_GEOMETRY = frozenset({"not_finite", "number_too_long", "coordinate_out_of_range"})
+_GEOMETRY = frozenset({"not_finite", "number_too_long", FaultCode.COORDINATE_OUT_OF_RANGE})
 
 
 def read_source_map(document: Document) -> SourceMap:
@@ -84,7 +93,9 @@ def version(it: Members) -> None:
     at = it["contractVersion"]
     text = at.text(pattern=_VERSION, form="a version such as 1.0.0")
     if text and text.split(".")[0] != MAJOR:
-        at.refuse(f"contract version {text} is not read here", code="unknown_version", allowed=(f"{MAJOR}.x.y",))
+        at.refuse(
+            f"contract version {text} is not read here", code=FaultCode.UNKNOWN_VERSION, allowed=(f"{MAJOR}.x.y",)
+        )
 
 
 def length(at: Cursor, least: int | None = 0) -> int:
@@ -107,7 +118,9 @@ def name(at: Cursor) -> str:
 def _coordinate(at: Cursor) -> int:
     value = at.decimal()
     if abs(value) > HUGE:
-        at.refuse("the coordinate is out of range", code="coordinate_out_of_range", allowed=(f"at most {HUGE} m",))
+        at.refuse(
+            "the coordinate is out of range", code=FaultCode.COORDINATE_OUT_OF_RANGE, allowed=(f"at most {HUGE} m",)
+        )
         return 0
     return micro(value)
 
