@@ -177,7 +177,7 @@ def test_routes_keep_off_foreign_rest_nodes() -> None:
     way = planner.way(AtNode(site.node_number[rests[0]]), goal, made.closed["R1"])
 
     assert not isinstance(way, Refusal)
-    foreign = [closed_by(site, site.node_number[rest]) for rest in rests[1:]]
+    foreign = [closed_by(site, (site.node_number[rest], 0)) for rest in rests[1:]]
     assert not set(way.edges) & {edge for one in foreign for edge in one.edges}
 
 

@@ -76,7 +76,10 @@ def from_bytes(data: bytes) -> CompiledMap:
         raise MapDamaged("The compiled map is not what its hash says", claimed=file.compiledMapHash)
     if file.compilerVersion.split(".")[0] != COMPILER_VERSION.split(".")[0]:
         raise MapDamaged(f"The map was compiled by version {file.compilerVersion}", allowed=COMPILER_VERSION)
-    return _map_of(file)
+    try:
+        return _map_of(file)
+    except (KeyError, IndexError, ValueError, OverflowError, ArithmeticError) as error:
+        raise MapDamaged(f"The parts of the compiled map do not fit each other: {error!r}") from error
 
 
 class _Span(Struct):

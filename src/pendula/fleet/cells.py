@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from pendula.fleet.curves import Curve
 from pendula.fleet.envelope import Envelope
+from pendula.fleet.kinks import kinks_of
 from pendula.fleet.model import CompileParams
 from pendula.fleet.network import Edge, Network
 from pendula.fleet.shapes import boxes, corners
-from pendula.fleet.swept import swept_rects
+from pendula.fleet.swept import kink_rects, swept_rects
 
 Ints = NDArray[np.int64]
 
@@ -65,13 +66,20 @@ def boundaries(length_um: int, cell_len_um: int) -> Ints:
 def cut(network: Network, curves: tuple[Curve, ...], envelope: Envelope, params: CompileParams) -> Cells:
     """All cells of a network, swept."""
     edge, s0, s1, first = cut_lengths([one.path.length_um for one in network.edges], params.cell_len_um)
+    kinks = kinks_of(network, curves, envelope, params)
+    margin = params.conflict_margin_um / 2.0
     quads: list[Ints] = []
     owners: list[Ints] = []
     for i, one in enumerate(network.edges):
         low, high = first[i], first[i + 1]
         corner, owner = swept_quads(one, curves[i], s0[low:high], s1[low:high], envelope, params)
-        quads.append(corner)
+        before, after = (
+            [corners(kink_rects(kink, envelope), margin) for kink in ends] for ends in (kinks[i].start, kinks[i].end)
+        )
+        quads += [*before, corner, *after]
+        owners += [np.full(len(part), low, dtype=np.int64) for part in before]
         owners.append(owner + low)
+        owners += [np.full(len(part), high - 1, dtype=np.int64) for part in after]
     owner = np.concatenate(owners) if owners else np.zeros(0, dtype=np.int64)
     quad_first = np.searchsorted(owner, np.arange(len(edge) + 1)).astype(np.int64)
     every = np.concatenate(quads) if quads else np.zeros((0, 4, 2), dtype=np.int64)

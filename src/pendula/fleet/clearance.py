@@ -57,10 +57,10 @@ def _last_cell(site: CompiledMap, edge: int, ux: float, uy: float) -> Ints:
     happen to begin."""
     cell = int(site.cells.first[edge + 1]) - 1
     own = int(site.cells.s1[cell] - site.cells.s0[cell])
-    rest = max(0, site.params.cell_len_um - own - _TOUCH_UM)
+    rest = site.params.cell_len_um - own - _TOUCH_UM
     quads = _quads(site, cell)
-    shift = np.rint(np.array([ux, uy]) * rest).astype(np.int64)
-    return np.concatenate([quads, quads - shift])
+    shifted = quads - np.rint(np.array([ux, uy]) * rest).astype(np.int64)
+    return shifted if rest <= 0 else np.concatenate([quads, shifted])
 
 
 def _turning_nodes(site: CompiledMap, edges: tuple[int, ...], goal: int) -> list[int]:

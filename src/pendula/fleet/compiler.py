@@ -162,7 +162,7 @@ def _pairs(
     if params.granularity is Granularity.EDGE:
         # There whole groups are in the relation; what met by shape cannot be told from it any more.
         return overlapping(cells)
-    same = _unchanged(network, previous)
+    same = [pair for pair in _unchanged(network, previous) if _same_area(cells, pair[0], previous.cells, pair[1])]
     renumbered = np.full(len(previous.cells), -1, dtype=np.int64)
     changed = np.ones(len(cells), dtype=np.bool_)
     for edge, before in same:
@@ -179,6 +179,16 @@ def _pairs(
     i, j = np.concatenate([i, new_i]), np.concatenate([j, new_j])
     order = np.lexsort((j, i))
     return i[order], j[order]
+
+
+def _same_area(cells: Cells, edge: int, before: Cells, old: int) -> bool:
+    """Whether the cells of an edge cover what they covered: two curves can share a polyline and not their sweep."""
+
+    def part(one: Cells, number: int) -> tuple[Ints, Ints]:
+        first = one.quad_first[one.first[number] : one.first[number + 1] + 1]
+        return first - first[0], one.quads[first[0] : first[-1]]
+
+    return all(np.array_equal(a, b) for a, b in zip(part(cells, edge), part(before, old), strict=True))
 
 
 def _unchanged(network: Network, previous: CompiledMap) -> list[tuple[int, int]]:

@@ -21,9 +21,9 @@ from pendula.kernel.limits import Limit
 
 Ints = NDArray[np.int64]
 
-MAP_PAIRS = Limit("map_pairs", 60_000_000, "pairs", "map_too_dense", "Too many cells lie over each other")
+MAP_PAIRS = Limit("map_pairs", 12_000_000, "pairs", "map_too_dense", "Too many cells lie over each other")
 
-_ROWS = 2048
+_ROWS = 512
 _PAIRS = 1_000_000
 
 
@@ -75,7 +75,9 @@ def _candidates(cells: Cells, among: Ints | None) -> Iterator[tuple[Ints, Ints]]
         i, j = i[keep], j[keep]
         total += len(i)
         MAP_PAIRS.check(total)
-        yield np.minimum(i, j), np.maximum(i, j)
+        for start in range(0, len(i), _PAIRS):
+            one, two = i[start : start + _PAIRS], j[start : start + _PAIRS]
+            yield np.minimum(one, two), np.maximum(one, two)
 
 
 def _meeting(cells: Cells, frames: Ints, i: Ints, j: Ints) -> NDArray[np.bool_]:

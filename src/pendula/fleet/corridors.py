@@ -133,18 +133,24 @@ def _lined_up(network: Network, corridor: Corridor, forward: bool) -> list[tuple
         for edge in network.groups[group].edges:
             if (network.edges[edge].forward_on_axis == along) == forward:
                 result.append((begin, edge))
-    return sorted(result)
+    line = sorted(result)
+    if corridor.nodes[0] == corridor.nodes[-1]:
+        # A ring goes on where it was cut: whoever is near its end follows those near its beginning.
+        line += [(begin + total, edge) for begin, edge in line]
+    return line
 
 
 def _following(line: list[tuple[int, int]], network: Network, cells: Cells, envelope: Envelope) -> list[Triples]:
     parts = []
-    for place, (begin, follower) in enumerate(line):
+    for begin, follower in line:
         own = np.arange(cells.first[follower], cells.first[follower + 1], dtype=np.int64)
         reach_from = begin + cells.s1[own]
-        for ahead, leader in line[place:]:
+        # Edges of one lane begin at the same place: each may follow the other.
+        same = next(k for k, (other, _) in enumerate(line) if other == begin)
+        for ahead, leader in line[same:]:
             spacing = envelope.spacing_um(network.edges[leader].style, network.edges[follower].style)
             if ahead - int(reach_from[-1]) >= spacing:
-                break
+                continue
             low, high = int(cells.first[leader]), int(cells.first[leader + 1])
             starts = ahead + cells.s0[low:high]
             # Leaders from the follower's own place on, up to the last one that is too close.

@@ -39,6 +39,12 @@ class Curve:
     def kind(self) -> CurveKind:
         return self.path.kind
 
+    @property
+    def end_direction(self) -> tuple[float, float]:
+        if self.poses is None:
+            return self.start_direction
+        return float(self.poses.ux[-1]), float(self.poses.uy[-1])
+
 
 def straight(start: Point, end: Point) -> Curve:
     return _along_points(CurveKind.STRAIGHT, [start, end], 0)
@@ -203,6 +209,15 @@ def _leg_poses(x: Ints, y: Ints, s: Ints, ux: Floats, uy: Floats) -> Poses:
 
 def _gap(a: tuple[float, float], b: tuple[float, float]) -> float:
     return sqrt((b[0] - a[0]) * (b[0] - a[0]) + (b[1] - a[1]) * (b[1] - a[1]))
+
+
+def fan_poses(x: float, y: float, a: tuple[float, float], b: tuple[float, float]) -> Poses:
+    """The headings between two directions in one place, as a truck passes through a kink."""
+    fan = _fan(a, b)
+    count = len(fan)
+    turns = np.array([_gap(fan[k], fan[k + 1]) for k in range(count - 1)])
+    ux, uy = np.array([one[0] for one in fan]), np.array([one[1] for one in fan])
+    return Poses(np.zeros(count), np.full(count, x), np.full(count, y), ux, uy, np.zeros(count - 1), turns)
 
 
 def _fan(a: tuple[float, float], b: tuple[float, float]) -> list[tuple[float, float]]:

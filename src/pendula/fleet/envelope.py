@@ -4,13 +4,14 @@ An envelope is the rectangle `[-rear, front] x [-side, side]` in the frame of th
 Roots are rounded up, so that what is reserved is never smaller than the truth.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import isqrt, sqrt
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from pendula.fleet.model import MoveStyle
-from pendula.fleet.profiles import RobotProfile
+from pendula.fleet.profiles import ErrorValue, RobotProfile
 from pendula.fleet.units import MILLION, ceil_div
 
 
@@ -55,13 +56,26 @@ def envelope_of(profile: RobotProfile) -> Envelope:
 
 def largest_envelope(profiles: Sequence[RobotProfile]) -> Envelope:
     """The component-wise greatest of all types; a map is compiled for it."""
-    every = [envelope_of(profile) for profile in profiles]
-    return Envelope(
-        front_um=max(one.front_um for one in every),
-        rear_um=max(one.rear_um for one in every),
-        side_um=max(one.side_um for one in every),
-        gap_um=max(one.gap_um for one in every),
-        min_turn_radius_um=max(one.min_turn_radius_um for one in every),
+
+    def bound(errors: Iterable[ErrorValue]) -> ErrorValue:
+        return max(errors, key=lambda one: one.value_um)
+
+    return envelope_of(
+        replace(
+            profiles[0],
+            head_um=max(one.head_um for one in profiles),
+            tail_um=max(one.tail_um for one in profiles),
+            width_um=max(one.width_um for one in profiles),
+            safety_front_um=max(one.safety_front_um for one in profiles),
+            safety_rear_um=max(one.safety_rear_um for one in profiles),
+            safety_side_um=max(one.safety_side_um for one in profiles),
+            localization_error=bound(one.localization_error for one in profiles),
+            tracking_error=bound(one.tracking_error for one in profiles),
+            extra_margin_um=max(one.extra_margin_um for one in profiles),
+            heading_error_urad=max(one.heading_error_urad for one in profiles),
+            min_following_gap_um=max(one.min_following_gap_um for one in profiles),
+            min_turn_radius_um=max(one.min_turn_radius_um for one in profiles),
+        )
     )
 
 

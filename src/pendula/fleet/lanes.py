@@ -8,6 +8,7 @@ from pendula.fleet.paths import Path
 Floats = NDArray[np.float64]
 
 COINCIDE_UM = 50_000.0
+_TABLE = 500_000
 
 
 def lanes_of(paths: list[Path]) -> list[int]:
@@ -39,17 +40,35 @@ def _lane(
     alike = np.abs(np.array(frames) - np.array(frame)).max(axis=1) <= COINCIDE_UM
     for other in np.flatnonzero(alike):
         ox, oy = shapes[int(other)]
+        if _step_by_step(x, y, ox, oy) or _step_by_step(x, y, ox[::-1], oy[::-1]):
+            return int(other)
         if _farthest(x, y, ox, oy) <= COINCIDE_UM and _farthest(ox, oy, x, y) <= COINCIDE_UM:
             return int(other)
     return len(shapes)
 
 
+def _step_by_step(x: Floats, y: Floats, ox: Floats, oy: Floats) -> bool:
+    """Whether two lines run together vertex by vertex, as an edge and its way back do."""
+    if len(x) != len(ox):
+        return False
+    dx, dy = x - ox, y - oy
+    return float((dx * dx + dy * dy).max()) <= COINCIDE_UM * COINCIDE_UM
+
+
 def _farthest(x: Floats, y: Floats, ox: Floats, oy: Floats) -> float:
-    """The greatest distance of a vertex of the first line from the second line."""
+    """The greatest distance of a vertex of the first line from the second line; more than `COINCIDE_UM` where that is
+    exceeded, found in portions, so that long curves need no table of all pairs."""
     ax, ay = ox[None, :-1], oy[None, :-1]
     dx, dy = ox[None, 1:] - ax, oy[None, 1:] - ay
     square = dx * dx + dy * dy
-    part = ((x[:, None] - ax) * dx + (y[:, None] - ay) * dy) / np.where(square > 0.0, square, 1.0)
-    part = np.clip(part, 0.0, 1.0)
-    ex, ey = x[:, None] - ax - part * dx, y[:, None] - ay - part * dy
-    return float(np.sqrt((ex * ex + ey * ey).min(axis=1).max()))
+    safe = np.where(square > 0.0, square, 1.0)
+    rows = max(1, _TABLE // dx.shape[1])
+    worst = 0.0
+    for low in range(0, len(x), rows):
+        px, py = x[low : low + rows, None] - ax, y[low : low + rows, None] - ay
+        part = np.clip((px * dx + py * dy) / safe, 0.0, 1.0)
+        ex, ey = px - part * dx, py - part * dy
+        worst = max(worst, float(np.sqrt((ex * ex + ey * ey).min(axis=1).max())))
+        if worst > COINCIDE_UM:
+            break
+    return worst

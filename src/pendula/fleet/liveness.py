@@ -5,7 +5,8 @@ The standing set of a truck at rest is its turning zone, the last cell of each w
 No other truck may use an edge that conflicts with it, nor stop or turn in a node whose zone does.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,13 +14,16 @@ from pendula.fleet.clearance import missing_distance_um, missing_length_um
 from pendula.fleet.compiled import CompiledMap
 from pendula.fleet.envelope import stop_distance_um
 from pendula.fleet.model import Code, Finding, Fleet, Truck, finding
-from pendula.fleet.planner import AtNode, Closed, Planner
+from pendula.fleet.planner import AtNode, Closed, Planner, Way
 from pendula.fleet.profiles import RobotProfile, hash_of
-from pendula.fleet.sections import dead_end, other_end
+from pendula.fleet.sections import EXIT_CLEARANCE_UM, dead_end, other_end
 from pendula.fleet.units import MILLION, ceil_div, plain
 from pendula.fleet.validation import standing_set
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Refusal
+
+# A truck has arrived when it stands this close to its node (`arriveTolM`).
+ARRIVE_TOL_UM = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +89,12 @@ def fleet_findings(site: CompiledMap, fleet: Fleet, profiles: Sequence[RobotProf
         message = "the map was compiled for other truck profiles"
         findings.append(finding(Code.PROFILE_HASH_MISMATCH, message, "compile it again", expected=site.profile_hash))
     names = {profile.profile_id for profile in profiles}
+    seen: set[str] = set()
     for truck in fleet.trucks:
+        if truck.robot_id in seen:
+            message = f"there are two trucks {truck.robot_id!r}"
+            findings.append(finding(Code.DUPLICATE_ID, message, "rename one", id=truck.robot_id))
+        seen.add(truck.robot_id)
         if truck.profile_id not in names:
             message = f"truck {truck.robot_id!r} has the unknown profile {truck.profile_id!r}"
             findings.append(finding(Code.PROFILE_MISSING_FIELD, message, "add the profile", robotId=truck.robot_id))
@@ -111,11 +120,12 @@ def certify(
         return None, tuple(wrong)
     by_id = {profile.profile_id: profile for profile in profiles}
     rests = {truck.robot_id: site.node_number[truck.park_node_id] for truck in fleet.trucks}
-    closed = {truck.robot_id: closed_for(site, truck, fleet) for truck in fleet.trucks}
+    closed = {truck.robot_id: closed_for(site, truck, fleet, by_id) for truck in fleet.trucks}
     legs = _legs(site, fleet)
     why = (
         _shared_rest(fleet)
         or _resting_side_by_side(site, rests)
+        or _too_many_in_a_section(site, rests)
         or _missing_way(site, fleet, by_id, rests, closed, legs)
         or _too_short_sighted(site, fleet, by_id)
     )
@@ -126,36 +136,42 @@ def certify(
     return certificate, (finding(Code.MAP_NOT_LIVE, why.message, why.remedy, **details),)
 
 
-def closed_for(site: CompiledMap, truck: Truck, fleet: Fleet) -> Closed:
+def short_um(profile: RobotProfile) -> int:
+    """How far before its rest node the release bound of a truck at rest may lie."""
+    return profile.localization_error.value_um + ARRIVE_TOL_UM
+
+
+def closed_for(site: CompiledMap, truck: Truck, fleet: Fleet, profiles: Mapping[str, RobotProfile]) -> Closed:
     """What a truck keeps off so that all others can rest."""
-    edges: set[int] = set()
-    turns: set[int] = set()
-    for other in fleet.trucks:
-        if other.park_node_id != truck.park_node_id:
-            shut = closed_by(site, site.node_number[other.park_node_id])
-            edges |= shut.edges
-            turns |= shut.turns
-    return Closed(frozenset(edges), frozenset(turns))
+    return closed_by(
+        site,
+        *(
+            (site.node_number[other.park_node_id], short_um(profiles[other.profile_id]))
+            for other in fleet.trucks
+            if other.robot_id != truck.robot_id
+        ),
+    )
 
 
-def closed_by(site: CompiledMap, rest: int) -> Closed:
-    """What a truck at rest in a node closes to all others."""
+def closed_by(site: CompiledMap, *rests: tuple[int, int]) -> Closed:
+    """What trucks at rest, each in a node and with what its release bound lacks, close to all others. A section is
+    closed when as many rest in it as it holds."""
     count = len(site.cells)
-    edges: set[int] = set()
-    turns: set[int] = set()
-    for resource in standing_set(site, rest):
-        related = site.conflicts.members(resource)
-        if resource < count:
-            related += site.following.members(resource)
-            for section in site.sections_of_cell.get(resource, ()):
-                for low, high in site.sections[section].cells:
-                    related += range(low, high + 1)
-        for one in related:
-            if one < count:
-                edges.add(int(site.cells.edge[one]))
-            else:
-                turns.add(one - count)
-    return Closed(frozenset(edges), frozenset(turns))
+    related: set[int] = set()
+    inside: Counter[int] = Counter()
+    for rest, short in rests:
+        standing = standing_set(site, rest, short)
+        cells = [one for one in standing if one < count]
+        for resource in standing:
+            related.update(site.conflicts.members(resource))
+        for cell in cells:
+            related.update(site.following.members(cell))
+        inside.update({section for cell in cells for section in site.sections_of_cell.get(cell, ())})
+    for section, taken in inside.items():
+        if taken >= site.sections[section].capacity:
+            related.update(cell for low, high in site.sections[section].cells for cell in range(low, high + 1))
+    edges = frozenset(int(site.cells.edge[one]) for one in related if one < count)
+    return Closed(edges, frozenset(one - count for one in related if one >= count))
 
 
 def _legs(site: CompiledMap, fleet: Fleet) -> list[Leg]:
@@ -207,6 +223,24 @@ def _resting_side_by_side(site: CompiledMap, rests: dict[str, int]) -> Counterex
     return None
 
 
+def _too_many_in_a_section(site: CompiledMap, rests: dict[str, int]) -> Counterexample | None:
+    inside: dict[int, list[str]] = {}
+    for robot in sorted(rests):
+        cells = (one for one in standing_set(site, rests[robot]) if one < len(site.cells))
+        for section in sorted({number for cell in cells for number in site.sections_of_cell.get(cell, ())}):
+            inside.setdefault(section, []).append(robot)
+    for section, robots in sorted(inside.items()):
+        one = site.sections[section]
+        if len(robots) > one.capacity:
+            return Counterexample(
+                "W1",
+                f"{len(robots)} trucks rest in section {one.id!r}, which holds {one.capacity}",
+                f"raise its capacity to {len(robots)}, or let trucks rest elsewhere",
+                {"criticalSectionId": one.id, "robotIds": list(robots)},
+            )
+    return None
+
+
 def _missing_way(
     site: CompiledMap,
     fleet: Fleet,
@@ -219,7 +253,11 @@ def _missing_way(
     profile_of = {truck.robot_id: truck.profile_id for truck in fleet.trucks}
     for leg in legs:
         planner = planners[profile_of[leg.robot_id]]
-        if _possible(planner, leg, closed[leg.robot_id]):
+        way = _way(planner, leg, closed[leg.robot_id])
+        if way is not None:
+            stuck = _no_exit(site, leg, way)
+            if stuck is not None:
+                return stuck
             continue
         start, goal = (site.network.nodes[node].id for node in (leg.start, leg.goal))
         details: dict[str, Json] = {"robotId": leg.robot_id, "from": start, "to": goal, "streamId": leg.stream_id}
@@ -230,22 +268,58 @@ def _missing_way(
                 f"add an edge that leads to {goal}",
                 details,
             )
-        return _blocked_by_rest(site, planner, leg, rests, details)
+        short = {truck.robot_id: short_um(profiles[truck.profile_id]) for truck in fleet.trucks}
+        return _blocked_by_rest(site, planner, leg, rests, short, details)
     return None
 
 
-def _possible(planner: Planner, leg: Leg, closed: Closed) -> bool:
+def _way(planner: Planner, leg: Leg, closed: Closed) -> Way | None:
     if leg.goal in closed.turns:
-        return False
-    return not isinstance(planner.way(AtNode(leg.start), leg.goal, closed), Refusal)
+        return None
+    way = planner.way(AtNode(leg.start), leg.goal, closed)
+    return None if isinstance(way, Refusal) else way
+
+
+def _possible(planner: Planner, leg: Leg, closed: Closed) -> bool:
+    return _way(planner, leg, closed) is not None
+
+
+def _no_exit(site: CompiledMap, leg: Leg, way: Way) -> Counterexample | None:
+    """A section on the way that the truck could enter but not clear before it stops at the goal."""
+    begin = 0
+    ends: dict[int, int] = {}
+    for edge in way.edges:
+        for cell in site.cells.of_edge(edge):
+            for section in site.sections_of_cell.get(cell, ()):
+                ends[section] = begin + int(site.cells.s1[cell])
+        begin += site.network.edges[edge].path.length_um
+    trail = site.envelope.trail_um(site.network.edges[way.edges[-1]].style)
+    for section, end in sorted(ends.items()):
+        lacks = end + trail + EXIT_CLEARANCE_UM - begin
+        # A goal inside the section keeps the token; one right behind it leaves the tail inside for ever.
+        if end < begin and lacks > 0:
+            start, goal = (site.network.nodes[node].id for node in (leg.start, leg.goal))
+            name = site.sections[section].id
+            return Counterexample(
+                "W2",
+                f"truck {leg.robot_id!r} cannot clear section {name!r} before it stops in {goal!r}",
+                f"move {goal} {plain(lacks)} m away, or let the section cover it",
+                {"robotId": leg.robot_id, "from": start, "to": goal, "criticalSectionId": name},
+            )
+    return None
 
 
 def _blocked_by_rest(
-    site: CompiledMap, planner: Planner, leg: Leg, rests: dict[str, int], details: dict[str, Json]
+    site: CompiledMap,
+    planner: Planner,
+    leg: Leg,
+    rests: dict[str, int],
+    short: dict[str, int],
+    details: dict[str, Json],
 ) -> Counterexample:
     """Names the single truck at rest that closes the way, or all of them where only together they do."""
     others = [robot for robot in sorted(rests) if robot != leg.robot_id]
-    alone = [robot for robot in others if not _possible(planner, leg, closed_by(site, rests[robot]))]
+    alone = [robot for robot in others if not _possible(planner, leg, closed_by(site, (rests[robot], short[robot])))]
     guilty = alone[:1] or others
     nodes = site.network.nodes
     names = [nodes[rests[robot]].id for robot in guilty]

@@ -42,6 +42,7 @@ class FaultCode(StrEnum):
 MAJOR = "1"
 # Beyond this a number is no length; it would only cost time to say so later.
 HUGE = Decimal(10) ** 9
+TRUCK_MOST = Decimal(100)
 NAME_MOST = 128
 _VERSION = regex(r"[0-9]+\.[0-9]+\.[0-9]+")
 # Keys are made of ids: what joins them may not occur in them.
@@ -104,8 +105,13 @@ def length(at: Cursor, least: int | None = 0) -> int:
     return micro(value)
 
 
+def measure(at: Cursor) -> int:
+    """A length of a truck: what is larger than any truck would overflow where shapes are compared."""
+    return micro(at.decimal(min=0, max=TRUCK_MOST))
+
+
 def positive(at: Cursor) -> int:
-    value = length(at)
+    value = measure(at)
     if value <= 0 and at.given:
         at.refuse("the value must be greater than 0", allowed=("greater than 0",))
     return value
@@ -224,11 +230,26 @@ def _member(at: Cursor) -> SourceMember:
 
 def _profiles(root: Cursor) -> tuple[RobotProfile, ...]:
     if root.is_list:
-        return root.list_of(_profile, min=1)
+        return root.list_of(_one_of_a_name(), min=1)
     it = root.object(optional=("profiles",), unknown="keep")
     if "profiles" in it:
-        return it["profiles"].list_of(_profile, min=1)
+        return it["profiles"].list_of(_one_of_a_name(), min=1)
     return (_profile(root),)
+
+
+def _one_of_a_name() -> Callable[[Cursor], RobotProfile]:
+    """Reads one profile after the other; a name that was there before is a fault at its second place."""
+    seen: set[str] = set()
+
+    def read(at: Cursor) -> RobotProfile:
+        profile = _profile(at)
+        if profile.profile_id and profile.profile_id in seen:
+            place = at.object(optional=("profileId",), unknown="keep")["profileId"]
+            place.refuse(f"the profile {profile.profile_id!r} is there twice", code="not_unique")
+        seen.add(profile.profile_id)
+        return profile
+
+    return read
 
 
 def _profile(at: Cursor) -> RobotProfile:
@@ -250,7 +271,7 @@ def _profile(at: Cursor) -> RobotProfile:
     dynamics = it["dynamics"].object(
         required=("vMax", "accel", "a_brake", "controlLatencyS", "turnRateRadS", "minTurnRadiusM"), unknown="keep"
     )
-    head, tail = length(shape["head"]), length(shape["tail"])
+    head, tail = measure(shape["head"]), measure(shape["tail"])
     if head + tail == 0 and shape["head"].given and shape["tail"].given:
         it["geometry"].refuse("head and tail together must be greater than 0")
     return RobotProfile(
@@ -258,19 +279,19 @@ def _profile(at: Cursor) -> RobotProfile:
         head_um=head,
         tail_um=tail,
         width_um=positive(shape["width"]),
-        safety_front_um=length(safety["safetyFrontM"]),
-        safety_rear_um=length(safety["safetyRearM"]),
-        safety_side_um=length(safety["safetySideM"]),
+        safety_front_um=measure(safety["safetyFrontM"]),
+        safety_rear_um=measure(safety["safetyRearM"]),
+        safety_side_um=measure(safety["safetySideM"]),
         localization_error=_error_value(safety["localizationErrorM"]),
         tracking_error=_error_value(safety["trackingErrorM"]),
-        extra_margin_um=length(safety["extraMarginM"]),
-        min_following_gap_um=length(safety["minFollowingGapM"]),
+        extra_margin_um=measure(safety["extraMarginM"]),
+        min_following_gap_um=measure(safety["minFollowingGapM"]),
         v_max_um_s=positive(dynamics["vMax"]),
         accel_um_s2=positive(dynamics["accel"]),
         brake_um_s2=positive(dynamics["a_brake"]),
-        latency_us=length(dynamics["controlLatencyS"]),
+        latency_us=measure(dynamics["controlLatencyS"]),
         turn_rate_urad_s=positive(dynamics["turnRateRadS"]),
-        min_turn_radius_um=length(dynamics["minTurnRadiusM"]),
+        min_turn_radius_um=measure(dynamics["minTurnRadiusM"]),
         heading_error_urad=length(safety["headingErrorRad"]) if "headingErrorRad" in safety else 0,
         capabilities=it["capabilities"].list_of(lambda one: one.text(min=1), default=()),
     )
@@ -278,7 +299,7 @@ def _profile(at: Cursor) -> RobotProfile:
 
 def _error_value(at: Cursor) -> ErrorValue:
     it = at.object(required=("value", "source", "basis"), unknown="keep")
-    return ErrorValue(length(it["value"]), it["source"].choice(Source), it["basis"].text(min=1))
+    return ErrorValue(measure(it["value"]), it["source"].choice(Source), it["basis"].text(min=1))
 
 
 def params(root: Cursor) -> CompileParams:

@@ -6,6 +6,7 @@ of the source.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from pendula.fleet.curves import Curve, bezier, polyline, straight
 from pendula.fleet.lanes import lanes_of
@@ -32,6 +33,8 @@ SNAP_UM = 20_000
 # Below this an edge has no length to speak of.
 SHORTEST_UM = 1_000
 FARTHEST_UM = FARTHEST_M * MILLION
+# Longer edges would need hundreds of megabytes of cells; ten kilometres without a node is no aisle.
+LONGEST_UM = 10_000 * 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +162,16 @@ def _references(source: SourceMap) -> list[tuple[str, Code]]:
     return stations + [(name, Code.MISSING_PARKING_NODE) for name in sorted(set(source.parking))]
 
 
+def _ends_within(edge: SourceEdge, places: dict[str, Point]) -> bool:
+    return _within(places[edge.start]) and _within(places[edge.end])
+
+
+def _span_um(edge: SourceEdge, places: dict[str, Point]) -> int:
+    """At least the length of the edge: along its points, each axis apart."""
+    way = [places[edge.start], *edge.points, places[edge.end]]
+    return sum(abs(b.x_um - a.x_um) + abs(b.y_um - a.y_um) for a, b in pairwise(way))
+
+
 def _within(point: Point) -> bool:
     return abs(point.x_um) <= FARTHEST_UM and abs(point.y_um) <= FARTHEST_UM
 
@@ -189,7 +202,13 @@ def _drafts(edge: SourceEdge, places: dict[str, Point], params: CompileParams, f
         )
     if not all(_within(point) for point in edge.points):
         findings.append(_too_far(f"a point of edge {edge.id!r}", edge=edge.id))
-    if len(findings) > before or not (_within(places[edge.start]) and _within(places[edge.end])):
+    elif len(findings) == before and _ends_within(edge, places) and _span_um(edge, places) > LONGEST_UM:
+        message = (
+            f"edge {edge.id!r} is longer than {LONGEST_UM // 1_000_000} m, or its control points lie that far apart"
+        )
+        remedy = "put nodes on the way, or move the control points"
+        findings.append(finding(Code.MAP_INVALID_GEOMETRY, message, remedy, edge=edge.id))
+    if len(findings) > before or not _ends_within(edge, places):
         return []
     if not _ends_fit(edge, places, findings):
         return []

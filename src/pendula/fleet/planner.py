@@ -161,7 +161,7 @@ class Planner:
             turn = self._first_turn(edge, yaw)
             if abs(turn) > self.site.params.tangent_eps_urad and node in closed.turns:
                 continue
-            cost = self._edge_us[edge] + (self.turn_us(turn) if abs(turn) > self.site.params.tangent_eps_urad else 0)
+            cost = self._edge_us[edge] + self.first_turn_us(edge, yaw)
             key = cost * _LENGTHS + self._length[edge] + after
             # Edges come in the order of their keys: the first of equals stays.
             if best is None or key < best[0]:
@@ -171,6 +171,11 @@ class Planner:
         key, first, turn = best
         edges, turns = self._walk(first, goal, tree, closed)
         return Way((first, *edges), key // _LENGTHS, (turn, *turns))
+
+    def first_turn_us(self, edge: int, yaw: int | None) -> int:
+        """The time to turn out of a yaw into the start of an edge; nothing where it is tangent or not known."""
+        turn = self._first_turn(edge, yaw)
+        return self.turn_us(turn) if abs(turn) > self.site.params.tangent_eps_urad else 0
 
     def _first_turn(self, edge: int, yaw: int | None) -> int:
         one = self.site.network.edges[edge]

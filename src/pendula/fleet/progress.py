@@ -48,7 +48,7 @@ def advanced(
     error = profile.localization_error.value_um
     moved = s_um - before.raw_um[-1]
     possible = driven + error + profile.tracking_error.value_um
-    if moved < -params.regress_um or abs(moved) > possible:
+    if s_um < before.extend_um - params.regress_um or abs(moved) > possible:
         return PoseJump(moved, possible)
     bound = before.extend_um + driven + error
     extend = max(before.extend_um, min(s_um, bound))

@@ -57,6 +57,8 @@ class Limits:
 
 
 LIMITS = Limits()
+# Two passages of a route whose distances from a pose differ by no more than this are the same place.
+_SAME_PLACE_UM = 2_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,18 +110,22 @@ class RoutePlan:
         Where the route passes a place twice with the same yaw, `near_um` (the last known position) decides, else the
         first passage.
         """
-        best: tuple[tuple[int, int, int, int], Projection] | None = None
-        for number in range(len(self.segments)):
-            found = self._on_segment(number, pose, limits)
-            # What is within the limits goes before what is not; then what is near in place, or to the last position.
-            fits = found.lateral_um <= limits.off_route_um and abs(found.heading_error_urad) <= limits.heading_urad
-            away = 0 if near_um is None else abs(found.s_on_route_um - near_um)
-            order = (0, away, found.lateral_um, number) if fits else (1, found.lateral_um, away, number)
-            if fits and near_um is None:
-                order = (0, found.lateral_um, 0, number)
-            if best is None or order < best[0]:
-                best = (order, found)
-        return None if best is None else best[1]
+        every = [self._on_segment(number, pose, limits) for number in range(len(self.segments))]
+        if not every:
+            return None
+        on = [
+            one
+            for one in every
+            if one.lateral_um <= limits.off_route_um and abs(one.heading_error_urad) <= limits.heading_urad
+        ]
+        if not on:
+            return min(every, key=lambda one: (one.lateral_um, one.segment))
+        # The end of a segment is near its node too: only places that fit equally well are told apart by the last one.
+        least = min(one.lateral_um for one in on)
+        same = [one for one in on if one.lateral_um <= least + _SAME_PLACE_UM]
+        if near_um is None:
+            return min(same, key=lambda one: one.segment)
+        return min(same, key=lambda one: (abs(one.s_on_route_um - near_um), one.lateral_um, one.segment))
 
     def _on_segment(self, number: int, pose: Pose, limits: Limits) -> Projection:
         segment = self.segments[number]
@@ -260,7 +266,7 @@ def committed(route: RoutePlan, stop_line_um: int) -> int:
 
 def _cost(planner: Planner, start: Anchor, edges: tuple[int, ...]) -> int:
     site = planner.site
-    cost = 0
+    cost = planner.first_turn_us(edges[0], start.yaw_urad) if isinstance(start, AtNode) else 0
     for place, edge in enumerate(edges):
         begin = start.s_um if place == 0 and isinstance(start, OnEdge) else 0
         cost += planner.drive_us(edge, site.network.edges[edge].path.length_um - begin)

@@ -48,13 +48,23 @@ def sections_of(
         members = _members(network, number, source, findings)
         if members:
             drafts[source.id] = (source.capacity, members, Origin.AUTHORED)
-    covered = {member.group for _, members, _ in drafts.values() for member in members}
+    covered = {
+        member.group
+        for _, members, _ in drafts.values()
+        for member in members
+        if member.s0 == 0 and member.s1 == network.groups[member.group].length_um
+    }
     for leaf, groups in spurs(network):
         if groups[0] in covered:
             continue
         # Numbers of groups are in the order of their keys.
         whole = tuple(Member(group, 0, network.groups[group].length_um) for group in sorted(groups))
-        drafts.setdefault(f"SPUR-{network.nodes[leaf].id}", (1, whole, Origin.GENERATED))
+        name = f"SPUR-{network.nodes[leaf].id}"
+        if name in drafts:
+            message = f"section {name!r} has the name of the section generated for the dead end to its node"
+            findings.append(finding(Code.DUPLICATE_ID, message, "rename it, or let it cover the dead end", id=name))
+            continue
+        drafts[name] = (1, whole, Origin.GENERATED)
     return tuple(
         Section(name, capacity, members, origin, _cell_ranges(network, cells, members))
         for name, (capacity, members, origin) in sorted(drafts.items())
@@ -152,6 +162,8 @@ def without_exit_room(
         inside = {edge for group in groups for edge in network.groups[group].edges}
         for edge in sorted(inside):
             end = network.edges[edge].end
+            if _room_on(network, cells, edge, section, forbidden, envelope):
+                continue
             onward = [one for one in network.outgoing[end] if one not in inside]
             if onward and not _room(network, cells, onward, inside, forbidden, envelope):
                 node = network.nodes[end].id
@@ -169,6 +181,16 @@ def without_exit_room(
     return findings
 
 
+def _room_on(
+    network: Network, cells: Cells, edge: int, section: Section, forbidden: set[int], envelope: Envelope
+) -> bool:
+    """Whether a truck clears a section that ends on the way before it comes to the end of the edge."""
+    own = [m for m in section.members if m.group == network.group_of[edge]]
+    end = max(on_edge(network, edge, member.s0, member.s1)[1] for member in own)
+    need = end + envelope.trail_um(network.edges[edge].style) + EXIT_CLEARANCE_UM
+    return any(int(cells.s1[cell]) >= need and cell not in forbidden for cell in cells.of_edge(edge))
+
+
 def _room(
     network: Network, cells: Cells, onward: list[int], inside: set[int], forbidden: set[int], envelope: Envelope
 ) -> bool:
@@ -182,7 +204,9 @@ def _room(
             if driven + int(cells.s1[cell]) >= need and cell not in forbidden:
                 return True
         for after in network.outgoing[one.end]:
-            if after not in seen and after not in inside:
+            # Turning round leads back to the section, not away from it.
+            back = network.group_of[after] == network.group_of[edge]
+            if after not in seen and after not in inside and not back:
                 seen.add(after)
                 queue.append((after, driven + one.path.length_um))
     return False

@@ -33,13 +33,9 @@ class Snapper:
         self._nodes: dict[tuple[int, int], list[int]] = {}
         for number, edge in enumerate(site.network.edges):
             path = edge.path
-            buckets = set()
+            buckets: set[tuple[int, int]] = set()
             for leg in range(len(path.s) - 1):
-                low_x, high_x = sorted((path.x[leg], path.x[leg + 1]))
-                low_y, high_y = sorted((path.y[leg], path.y[leg + 1]))
-                for column in range(low_x // _BUCKET_UM, high_x // _BUCKET_UM + 1):
-                    for row in range(low_y // _BUCKET_UM, high_y // _BUCKET_UM + 1):
-                        buckets.add((column, row))
+                buckets |= _buckets(path.x[leg], path.y[leg], path.x[leg + 1], path.y[leg + 1])
             for bucket in buckets:
                 self._edges.setdefault(bucket, []).append(number)
         for number, node in enumerate(site.network.nodes):
@@ -85,3 +81,16 @@ class Snapper:
             for row in range((y - reach) // _BUCKET_UM, (y + reach) // _BUCKET_UM + 1):
                 found.update(table.get((column, row), ()))
         return sorted(found)
+
+
+def _buckets(ax: int, ay: int, bx: int, by: int) -> set[tuple[int, int]]:
+    """The buckets a leg goes through, in pieces no longer than one: a long diagonal must not fill its whole box."""
+    pieces = max(abs(bx - ax), abs(by - ay)) // _BUCKET_UM + 1
+    found = set()
+    for piece in range(pieces):
+        x0, x1 = sorted((ax + (bx - ax) * piece // pieces, ax + (bx - ax) * (piece + 1) // pieces))
+        y0, y1 = sorted((ay + (by - ay) * piece // pieces, ay + (by - ay) * (piece + 1) // pieces))
+        for column in range(x0 // _BUCKET_UM, x1 // _BUCKET_UM + 1):
+            for row in range(y0 // _BUCKET_UM, y1 // _BUCKET_UM + 1):
+                found.add((column, row))
+    return found

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pendula.fleet.bezier import Poses
 from pendula.fleet.curves import Curve
 from pendula.fleet.envelope import Envelope
+from pendula.fleet.kinks import Kink
 from pendula.fleet.model import CurveKind, MoveStyle
 from pendula.fleet.shapes import Rects
 
@@ -56,6 +57,15 @@ def swept_rects(
     else:
         first, last, owner = _even_pieces(poses, s0, s1, most)
     return _merged(poses, slack, first, last, lead, trail, side), owner
+
+
+def kink_rects(kink: Kink, envelope: Envelope) -> Rects:
+    """What an envelope covers while it turns from one heading of a kink to the next in their one place."""
+    poses, slack, style = kink.poses, kink.slack, kink.style
+    first = np.arange(0, len(poses.s) - 1, GAPS_PER_RECT, dtype=np.int64)
+    last = np.minimum(first + GAPS_PER_RECT, len(poses.s) - 1)
+    lead, trail = float(envelope.lead_um(style)), float(envelope.trail_um(style))
+    return _merged(poses, slack, first, last, lead, trail, float(envelope.side_um))
 
 
 def _straight(curve: Curve, s0: Ints, s1: Ints, lead: float, trail: float, side: float) -> Rects:

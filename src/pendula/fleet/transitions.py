@@ -28,7 +28,10 @@ class Transitions:
 
 def truck_yaw(tangent_urad: int, style: MoveStyle) -> int:
     """The yaw of the truck: along the tangent, or against it when the edge is driven backward."""
-    return tangent_urad if style is MoveStyle.FORWARD else wrapped_urad(tangent_urad + PI_URAD)
+    if style is MoveStyle.FORWARD:
+        return tangent_urad
+    # Twice the pi of a file is one microradian more than a whole turn.
+    return 0 if tangent_urad == PI_URAD else wrapped_urad(tangent_urad + PI_URAD)
 
 
 def transitions_of(network: Network, tangent_eps_urad: int) -> Transitions:

@@ -138,10 +138,16 @@ def _parking(one: CompiledMap) -> list[Finding]:
     return findings
 
 
-def standing_set(one: CompiledMap, node: int) -> list[int]:
-    """What a truck holds while it rests in a node: the zone, and the last cell of each way in."""
-    last = [int(one.cells.first[edge + 1]) - 1 for edge in one.network.incoming[node]]
-    return [*last, one.zone(node)]
+def standing_set(one: CompiledMap, node: int, short_um: int = 0) -> list[int]:
+    """What a truck holds while it rests in a node: the zone, and of each way in the cells that a release bound
+    `short_um` before the node has not passed; always the last."""
+    cells = one.cells
+    held = []
+    for edge in one.network.incoming[node]:
+        bound = one.network.edges[edge].path.length_um - short_um
+        own = cells.of_edge(edge)
+        held += [cell for cell in own if int(cells.s1[cell]) > bound or cell == own.stop - 1]
+    return [*held, one.zone(node)]
 
 
 def _ways_in(one: CompiledMap, corridor: int, node: int) -> bool:

@@ -14,6 +14,7 @@ from pendula.fleet.bezier import Poses
 from pendula.fleet.cells import Cells
 from pendula.fleet.curves import Curve
 from pendula.fleet.envelope import Envelope
+from pendula.fleet.kinks import Ends, Kink, kinks_of
 from pendula.fleet.model import CompileParams, CurveKind
 from pendula.fleet.network import Edge, Network
 from pendula.fleet.paths import Path
@@ -61,9 +62,10 @@ def zones_of(
     """All windows and overlaps of the turning discs."""
     radius = envelope.turn_radius_um
     windows: list[Window] = []
-    for edge, near in _near(network, cells, radius):
+    kinks = kinks_of(network, curves, envelope, params)
+    for edge, near in _near(network, cells, radius + params.conflict_margin_um):
         for node in near:
-            windows += _windows(network, curves[edge], cells, edge, node, envelope, params)
+            windows += _windows(network, curves[edge], cells, edge, node, envelope, params, kinks[edge])
     windows.sort(key=lambda one: (one.node, one.edge, one.s0))
     return made(network, radius, tuple(windows))
 
@@ -102,10 +104,15 @@ def _windows(
     node: int,
     envelope: Envelope,
     params: CompileParams,
+    kinks: Ends,
 ) -> list[Window]:
     one, centre = network.edges[edge], network.nodes[node].at
     length = one.path.length_um
-    spans = _spans(one, curve, float(centre.x_um), float(centre.y_um), envelope, params)
+    x, y = float(centre.x_um), float(centre.y_um)
+    spans = _spans(one, curve, x, y, envelope, params)
+    for place, ends in ((0, kinks.start), (length, kinks.end)):
+        if any(_in_a_kink(kink, x, y, envelope, params) for kink in ends):
+            spans.append((place, place))
     result = []
     for low, high in merged([(max(0, low), min(length, high)) for low, high in spans]):
         cell0 = cells.at(edge, low)
@@ -132,6 +139,13 @@ def _spans(
     # Between two poses of a leg everything is said by the leg itself; a corner is one position.
     spread = 1 if curve.kind is CurveKind.BEZIER else 0
     return spans + _pose_spans(poses, slack, x, y, (lead, trail, side), radius, spread)
+
+
+def _in_a_kink(kink: Kink, x: float, y: float, envelope: Envelope, params: CompileParams) -> bool:
+    """Whether a truck that turns in its node meets the disc."""
+    extents = float(envelope.lead_um(kink.style)), float(envelope.trail_um(kink.style)), float(envelope.side_um)
+    radius = envelope.turn_radius_um + _GROWTH + params.conflict_margin_um
+    return bool(_pose_spans(kink.poses, kink.slack + _GROWTH, x, y, extents, radius, 0))
 
 
 def _leg_spans(
