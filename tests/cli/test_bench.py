@@ -96,6 +96,15 @@ def test_parts_of_a_benchmark_are_not_offered(repository: Path) -> None:
     assert rooms_with_benchmarks(repository) == ["engine"]
 
 
+def test_a_name_with_a_dash_is_a_module_with_an_underscore(repository: Path, pendula: Pendula) -> None:
+    (repository / "bench" / "fleet_map.py").write_text(ENGINE_BENCH)
+    (repository / "bench" / "fleet_map_part.py").write_text("raise AssertionError('a part is no benchmark')")
+
+    assert rooms_with_benchmarks(repository) == ["engine", "fleet-map"]
+    assert pendula("bench", "fleet-map", "--quick").code == 0
+    assert pendula("bench", "fleet_map").code == 2
+
+
 def test_results_as_json(repository: Path, pendula: Pendula) -> None:
     ended = pendula("bench", "--quick", "--json")
 

@@ -23,7 +23,7 @@ from pendula.fleet import (
     read_profiles,
     read_source_map,
 )
-from pendula.fleet.conflicts import MAP_PAIRS
+from pendula.fleet.extent import MAP_PAIRS
 from pendula.fleet.maps.scenes import FL_STD, Sketch, hall_demo, plus_crossing, spur
 from pendula.fleet.model import (
     CurveKind,

@@ -2,8 +2,9 @@
 
 Benchmarks live in the checkout, `bench/<room>.py`, and follow `Bench`: they measure Pendula and a yardstick in one
 run, doing the same work with the same durability, and give `Row`s. Parts of a room's benchmark lie beside it as
-`bench/<room>_<part>.py`. A ratio is always ours divided by the yardstick's; a target says which side of a number it
-should be on. What cannot be measured fairly here (a disk that is memory, a peer that is missing) is not judged.
+`bench/<room>_<part>.py`; a room with several benchmarks has no module of its bare name, and `fleet-map` is
+`bench/fleet_map.py`. A ratio is always ours divided by the yardstick's; a target says which side of a number it should
+be on. What cannot be measured fairly here (a disk that is memory, a peer that is missing) is not judged.
 """
 
 import os
@@ -131,8 +132,10 @@ def checkout() -> Path:
 
 
 def rooms_with_benchmarks(root: Path) -> list[str]:
-    """Names one can ask for; modules with an underscore are parts of one."""
-    return sorted(path.stem for path in (root / "bench").glob("*.py") if "_" not in path.stem)
+    """Names one can ask for, dashes for underscores; a module whose name goes on from another's is a part of it."""
+    stems = sorted(path.stem for path in (root / "bench").glob("*.py"))
+    parts = {stem for stem in stems for other in stems if stem.startswith(f"{other}_")}
+    return [stem.replace("_", "-") for stem in stems if stem not in parts]
 
 
 def load(root: Path, room: str) -> Bench:
@@ -142,7 +145,7 @@ def load(root: Path, room: str) -> Bench:
         raise UnknownBench(f"There is no benchmark {room!r}; there are {', '.join(known)}", room=room, known=known)
     if str(root) not in sys.path:
         sys.path.insert(0, str(root))
-    bench = cast(Bench, import_module(f"bench.{room}"))
+    bench = cast(Bench, import_module(f"bench.{room.replace('-', '_')}"))
     absent = [peer for peer in bench.PEERS if find_spec(peer) is None]
     if absent:
         install = shlex.join([sys.executable, "-m", "pip", "install", "-r", str(root / "requirements-bench.lock")])

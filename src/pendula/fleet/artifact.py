@@ -41,6 +41,7 @@ from pendula.fleet.transitions import Transitions
 from pendula.fleet.units import micro
 from pendula.fleet.zones import Window, made
 from pendula.kernel.canonical import Json, digest_bytes, encode
+from pendula.kernel.errors import LimitExceeded
 
 Ints = NDArray[np.int64]
 
@@ -78,8 +79,8 @@ def from_bytes(data: bytes) -> CompiledMap:
         raise MapDamaged(f"The map was compiled by version {file.compilerVersion}", allowed=COMPILER_VERSION)
     try:
         return _map_of(file)
-    except (KeyError, IndexError, ValueError, OverflowError, ArithmeticError) as error:
-        raise MapDamaged(f"The parts of the compiled map do not fit each other: {error!r}") from error
+    except (LookupError, ValueError, ArithmeticError, LimitExceeded) as error:
+        raise MapDamaged(f"The parts of the compiled map do not fit together: {error}") from error
 
 
 class _Span(Struct):

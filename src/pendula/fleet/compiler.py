@@ -82,16 +82,28 @@ def examine(
     """Compiles as far as possible and reports everything; never raises for a bad map."""
     if not profiles:
         raise WrongUsage("A map is compiled for trucks: at least one profile is needed")
-    envelope = largest_envelope(profiles)
-    network, curves, found = normalised(source, params)
-    findings = [*found, *curve_findings(network, curves, profiles)]
-    cells = cut(network, curves, envelope, params)
+    findings: list[Finding] = []
     try:
-        i, j = _pairs(network, cells, envelope, params, previous)
+        return _examined(source, profiles, params, previous, findings)
     except LimitExceeded as error:
-        remedy = "remove edges that lie over each other"
+        remedy = "remove what lies over each other, or make it several maps"
         findings.append(finding(Code.CONFLICT_BUILD_FAILED, error.message, remedy, limit=str(error.details["limit"])))
         return Report(_sorted(findings), None, None)
+
+
+def _examined(
+    source: SourceMap,
+    profiles: Sequence[RobotProfile],
+    params: CompileParams,
+    previous: CompiledMap | None,
+    findings: list[Finding],
+) -> Report:
+    """The report; what was found is in `findings` also when a limit ends the work."""
+    envelope = largest_envelope(profiles)
+    network, curves, found = normalised(source, params)
+    findings += [*found, *curve_findings(network, curves, profiles)]
+    cells = cut(network, curves, envelope, params)
+    i, j = _pairs(network, cells, envelope, params, previous)
     zones = zones_of(network, curves, cells, envelope, params)
     conflicts = named(network, cells, zones, i, j, _gaps(network, curves, envelope, params, i, j))
     parts = [*geometric(i, j, len(cells)), *opposite_directions(network, cells), *zone_triples(zones, len(cells))]
@@ -162,7 +174,7 @@ def _pairs(
     if params.granularity is Granularity.EDGE:
         # There whole groups are in the relation; what met by shape cannot be told from it any more.
         return overlapping(cells)
-    same = [pair for pair in _unchanged(network, previous) if _same_area(cells, pair[0], previous.cells, pair[1])]
+    same = _unchanged(network, cells, previous)
     renumbered = np.full(len(previous.cells), -1, dtype=np.int64)
     changed = np.ones(len(cells), dtype=np.bool_)
     for edge, before in same:
@@ -181,18 +193,11 @@ def _pairs(
     return i[order], j[order]
 
 
-def _same_area(cells: Cells, edge: int, before: Cells, old: int) -> bool:
-    """Whether the cells of an edge cover what they covered: two curves can share a polyline and not their sweep."""
+def _unchanged(network: Network, cells: Cells, previous: CompiledMap) -> list[tuple[int, int]]:
+    """Edges with the same key, group and shapes as before, with their old numbers.
 
-    def part(one: Cells, number: int) -> tuple[Ints, Ints]:
-        first = one.quad_first[one.first[number] : one.first[number + 1] + 1]
-        return first - first[0], one.quads[first[0] : first[-1]]
-
-    return all(np.array_equal(a, b) for a, b in zip(part(cells, edge), part(before, old), strict=True))
-
-
-def _unchanged(network: Network, previous: CompiledMap) -> list[tuple[int, int]]:
-    """Edges with the same key, group, style and path as before, with their old numbers."""
+    A control point may move so little that the path in whole micrometres stays and a shape does not.
+    """
     old = previous.edge_number
     result = []
     for number, edge in enumerate(network.edges):
@@ -200,6 +205,18 @@ def _unchanged(network: Network, previous: CompiledMap) -> list[tuple[int, int]]
         if before is None:
             continue
         was = previous.network.edges[before]
-        if (edge.group_key, edge.style, edge.path) == (was.group_key, was.style, was.path):
+        if edge.group_key == was.group_key and _same_shapes(cells, number, previous.cells, before):
             result.append((number, before))
     return result
+
+
+def _same_shapes(cells: Cells, edge: int, others: Cells, other: int) -> bool:
+    first, rest = _quads(cells, edge)
+    other_first, other_rest = _quads(others, other)
+    return np.array_equal(first, other_first) and np.array_equal(rest, other_rest)
+
+
+def _quads(cells: Cells, edge: int) -> tuple[Ints, Ints]:
+    """Where the quadrangles of the cells of an edge begin, from its first one on, and the quadrangles."""
+    at = cells.quad_first[int(cells.first[edge]) : int(cells.first[edge + 1]) + 1]
+    return at - at[0], cells.quads[int(at[0]) : int(at[-1])]

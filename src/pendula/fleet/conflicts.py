@@ -13,17 +13,15 @@ import shapely
 from numpy.typing import NDArray
 
 from pendula.fleet.cells import Cells
+from pendula.fleet.extent import MAP_PAIRS
 from pendula.fleet.network import Network
 from pendula.fleet.relation import Triples, expanded, merged, runs
 from pendula.fleet.shapes import boxes, distances_um, meet
 from pendula.fleet.zones import Zones
-from pendula.kernel.limits import Limit
 
 Ints = NDArray[np.int64]
 
-MAP_PAIRS = Limit("map_pairs", 12_000_000, "pairs", "map_too_dense", "Too many cells lie over each other")
-
-_ROWS = 512
+_FIRST_ROWS, _ROWS = 64, 2048
 _PAIRS = 1_000_000
 
 
@@ -65,19 +63,20 @@ def _candidates(cells: Cells, among: Ints | None) -> Iterator[tuple[Ints, Ints]]
     rows = np.arange(len(cells), dtype=np.int64) if among is None else among
     asked = np.zeros(len(cells), dtype=np.bool_)
     asked[rows] = True
-    total = 0
-    for low in range(0, len(rows), _ROWS):
-        part = rows[low : low + _ROWS]
+    total, low, portion = 0, 0, _FIRST_ROWS
+    while low < len(rows):
+        part = rows[low : low + portion]
         near, other = tree.query(shapes[part])
+        low += portion
+        # Where cells lie thick a portion has few rows: what the tree answers must fit before it is counted.
+        portion = min(_ROWS, max(1, _PAIRS * len(part) // max(1, len(near))))
         i, j = part[near], other.astype(np.int64)
         # A pair of two asked cells comes up twice, any other pair once.
         keep = (i < j) | (~asked[j] & (i != j))
         i, j = i[keep], j[keep]
         total += len(i)
         MAP_PAIRS.check(total)
-        for start in range(0, len(i), _PAIRS):
-            one, two = i[start : start + _PAIRS], j[start : start + _PAIRS]
-            yield np.minimum(one, two), np.maximum(one, two)
+        yield np.minimum(i, j), np.maximum(i, j)
 
 
 def _meeting(cells: Cells, frames: Ints, i: Ints, j: Ints) -> NDArray[np.bool_]:

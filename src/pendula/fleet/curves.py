@@ -47,7 +47,13 @@ class Curve:
 
 
 def straight(start: Point, end: Point) -> Curve:
-    return _along_points(CurveKind.STRAIGHT, [start, end], 0)
+    """One leg; without numpy, as most edges are straight and a call of it costs more than the arithmetic."""
+    dx, dy = float(end.x_um - start.x_um), float(end.y_um - start.y_um)
+    size = sqrt(dx * dx + dy * dy)
+    angle = angle_urad(dx, dy)
+    path = Path(CurveKind.STRAIGHT, (start.x_um, end.x_um), (start.y_um, end.y_um), (0, round(size)), ((angle, angle),))
+    direction = (dx / size, dy / size) if size > 0.0 else (dx, dy)
+    return Curve(path, direction, 1.0, 0.0, None)
 
 
 def polyline(points: list[Point], chord_error_um: int) -> Curve:

@@ -42,7 +42,10 @@ class FaultCode(StrEnum):
 MAJOR = "1"
 # Beyond this a number is no length; it would only cost time to say so later.
 HUGE = Decimal(10) ** 9
-TRUCK_MOST = Decimal(100)
+# No part of a truck is longer: products of lengths of shapes that meet then fit into 64 bits.
+TRUCK_MOST = Decimal(20)
+HEADING_MOST = Decimal("1.570797")
+LEAST = Decimal("0.000001")
 NAME_MOST = 128
 _VERSION = regex(r"[0-9]+\.[0-9]+\.[0-9]+")
 # Keys are made of ids: what joins them may not occur in them.
@@ -99,22 +102,13 @@ def version(it: Members) -> None:
         )
 
 
-def length(at: Cursor, least: int | None = 0) -> int:
+def length(at: Cursor, most: Decimal = HUGE) -> int:
     """A length (or angle, or time) as micrometres."""
-    value = at.decimal(min=least, max=HUGE)
-    return micro(value)
+    return micro(at.decimal(min=0, max=most))
 
 
-def measure(at: Cursor) -> int:
-    """A length of a truck: what is larger than any truck would overflow where shapes are compared."""
-    return micro(at.decimal(min=0, max=TRUCK_MOST))
-
-
-def positive(at: Cursor) -> int:
-    value = measure(at)
-    if value <= 0 and at.given:
-        at.refuse("the value must be greater than 0", allowed=("greater than 0",))
-    return value
+def positive(at: Cursor, most: Decimal = HUGE) -> int:
+    return micro(at.decimal(min=LEAST, max=most))
 
 
 def name(at: Cursor) -> str:
@@ -271,35 +265,35 @@ def _profile(at: Cursor) -> RobotProfile:
     dynamics = it["dynamics"].object(
         required=("vMax", "accel", "a_brake", "controlLatencyS", "turnRateRadS", "minTurnRadiusM"), unknown="keep"
     )
-    head, tail = measure(shape["head"]), measure(shape["tail"])
+    head, tail = length(shape["head"], TRUCK_MOST), length(shape["tail"], TRUCK_MOST)
     if head + tail == 0 and shape["head"].given and shape["tail"].given:
         it["geometry"].refuse("head and tail together must be greater than 0")
     return RobotProfile(
         profile_id=name(it["profileId"]),
         head_um=head,
         tail_um=tail,
-        width_um=positive(shape["width"]),
-        safety_front_um=measure(safety["safetyFrontM"]),
-        safety_rear_um=measure(safety["safetyRearM"]),
-        safety_side_um=measure(safety["safetySideM"]),
+        width_um=positive(shape["width"], TRUCK_MOST),
+        safety_front_um=length(safety["safetyFrontM"], TRUCK_MOST),
+        safety_rear_um=length(safety["safetyRearM"], TRUCK_MOST),
+        safety_side_um=length(safety["safetySideM"], TRUCK_MOST),
         localization_error=_error_value(safety["localizationErrorM"]),
         tracking_error=_error_value(safety["trackingErrorM"]),
-        extra_margin_um=measure(safety["extraMarginM"]),
-        min_following_gap_um=measure(safety["minFollowingGapM"]),
+        extra_margin_um=length(safety["extraMarginM"], TRUCK_MOST),
+        min_following_gap_um=length(safety["minFollowingGapM"]),
         v_max_um_s=positive(dynamics["vMax"]),
         accel_um_s2=positive(dynamics["accel"]),
         brake_um_s2=positive(dynamics["a_brake"]),
-        latency_us=measure(dynamics["controlLatencyS"]),
+        latency_us=length(dynamics["controlLatencyS"]),
         turn_rate_urad_s=positive(dynamics["turnRateRadS"]),
-        min_turn_radius_um=measure(dynamics["minTurnRadiusM"]),
-        heading_error_urad=length(safety["headingErrorRad"]) if "headingErrorRad" in safety else 0,
+        min_turn_radius_um=length(dynamics["minTurnRadiusM"]),
+        heading_error_urad=length(safety["headingErrorRad"], HEADING_MOST) if "headingErrorRad" in safety else 0,
         capabilities=it["capabilities"].list_of(lambda one: one.text(min=1), default=()),
     )
 
 
 def _error_value(at: Cursor) -> ErrorValue:
     it = at.object(required=("value", "source", "basis"), unknown="keep")
-    return ErrorValue(measure(it["value"]), it["source"].choice(Source), it["basis"].text(min=1))
+    return ErrorValue(length(it["value"], TRUCK_MOST), it["source"].choice(Source), it["basis"].text(min=1))
 
 
 def params(root: Cursor) -> CompileParams:

@@ -4,11 +4,13 @@ What cannot be used is left out and reported, so that one reading finds everythi
 of the source.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 from pendula.fleet.curves import Curve, bezier, polyline, straight
+from pendula.fleet.extent import MAP_METRES, MAP_NODES, MAP_POSES, MAP_TRANSITIONS, oversize
 from pendula.fleet.lanes import lanes_of
 from pendula.fleet.model import (
     PARKING_KINDS,
@@ -102,15 +104,33 @@ class _Draft:
 
 
 def normalised(source: SourceMap, params: CompileParams) -> tuple[Network, tuple[Curve, ...], tuple[Finding, ...]]:
-    """The network of all that can be used, the curves of its edges, and what is wrong with the rest."""
+    """The network of all that can be used, the curves of its edges, and what is wrong with the rest.
+
+    Raises `LimitExceeded` when the map holds too much.
+    """
     findings: list[Finding] = []
+    MAP_NODES.check(len(source.nodes))
     nodes = _nodes(source, findings)
     places = {node.id: node.at for node in nodes}
     drafts: list[_Draft] = []
+    length_um = poses = 0
     for edge in _unique(source.edges, "edge", findings):
-        drafts += _drafts(edge, places, params, findings)
+        made = _drafts(edge, places, params, findings)
+        length_um += sum(draft.curve.path.length_um for draft in made)
+        poses += sum(len(draft.curve.poses.s) for draft in made if draft.curve.poses is not None)
+        MAP_METRES.check(length_um // MILLION)
+        MAP_POSES.check(poses)
+        drafts += made
+    _check_meetings(drafts)
     network, curves = _network(source.map_id, nodes, drafts)
     return network, curves, tuple(findings)
+
+
+def _check_meetings(drafts: list[_Draft]) -> None:
+    """Every way into a node goes over into every way out of it: their number grows with the square."""
+    into = Counter(draft.end for draft in drafts)
+    out = Counter(draft.start for draft in drafts)
+    MAP_TRANSITIONS.check(sum(count * out[node] for node, count in into.items()))
 
 
 def _unique(edges: Iterable[SourceEdge], what: str, findings: list[Finding]) -> list[SourceEdge]:
@@ -209,6 +229,11 @@ def _drafts(edge: SourceEdge, places: dict[str, Point], params: CompileParams, f
         remedy = "put nodes on the way, or move the control points"
         findings.append(finding(Code.MAP_INVALID_GEOMETRY, message, remedy, edge=edge.id))
     if len(findings) > before or not _ends_within(edge, places):
+        return []
+    much = oversize(edge, places[edge.start], places[edge.end])
+    if much is not None:
+        message = f"edge {edge.id!r} {much}"
+        findings.append(finding(Code.MAP_INVALID_GEOMETRY, message, "make it several edges", edge=edge.id))
         return []
     if not _ends_fit(edge, places, findings):
         return []

@@ -9,7 +9,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from pendula.fleet.units import plain
-from pendula.kernel.canonical import Json, digest
+from pendula.kernel.canonical import Json, digest, encode
 
 
 class Source(StrEnum):
@@ -68,7 +68,8 @@ def doubts(profile: RobotProfile) -> tuple[str, ...]:
 
 def hash_of(profiles: Sequence[RobotProfile]) -> str:
     """`sha256:…` over geometry, margins and turning limits of all profiles, in any order."""
-    forms = [shape_of(profile) for profile in sorted(profiles, key=lambda one: one.profile_id)]
+    # Two types may share an id by mistake; the order they came in must not decide even then.
+    forms = sorted((shape_of(profile) for profile in profiles), key=lambda one: (one["profileId"], encode(one)))
     return "sha256:" + digest(forms)
 
 

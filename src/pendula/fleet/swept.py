@@ -48,7 +48,12 @@ def swept_rects(
     lead, trail = float(envelope.lead_um(style)), float(envelope.trail_um(style))
     side = float(envelope.side_um)
     if curve.poses is None:
-        return _straight(curve, s0, s1, lead, trail, side), np.arange(len(s0), dtype=np.int64)
+        x, y = curve.path.x[0], curve.path.y[0]
+        columns = [np.full(len(s0), float(value)) for value in (x, y, *curve.start_direction, lead, trail)]
+        rects = straight_rects(
+            (columns[0], columns[1]), (columns[2], columns[3]), s0, s1, (columns[4], columns[5]), side
+        )
+        return rects, np.arange(len(s0), dtype=np.int64)
     slack = pose_slack(curve, envelope, extra_um)
     poses = curve.poses
     if curve.kind is CurveKind.POLYLINE:
@@ -68,19 +73,19 @@ def kink_rects(kink: Kink, envelope: Envelope) -> Rects:
     return _merged(poses, slack, first, last, lead, trail, float(envelope.side_um))
 
 
-def _straight(curve: Curve, s0: Ints, s1: Ints, lead: float, trail: float, side: float) -> Rects:
-    ux, uy = curve.start_direction
+def straight_rects(
+    start: tuple[Floats, Floats],
+    direction: tuple[Floats, Floats],
+    s0: Ints,
+    s1: Ints,
+    reach: tuple[Floats, Floats],
+    side: float,
+) -> Rects:
+    """Rectangles of cells of straight edges, one for each: where its edge begins, its direction, lead and trail."""
+    (x, y), (ux, uy), (lead, trail) = start, direction, reach
     back, ahead = s0 - trail, s1 + lead
     middle = (back + ahead) / 2.0
-    count = len(s0)
-    return Rects(
-        float(curve.path.x[0]) + ux * middle,
-        float(curve.path.y[0]) + uy * middle,
-        np.full(count, ux),
-        np.full(count, uy),
-        (ahead - back) / 2.0,
-        np.full(count, side),
-    )
+    return Rects(x + ux * middle, y + uy * middle, ux, uy, (ahead - back) / 2.0, np.full(len(s0), side))
 
 
 def _even_pieces(poses: Poses, s0: Ints, s1: Ints, most: int) -> tuple[Ints, Ints, Ints]:

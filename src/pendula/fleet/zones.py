@@ -14,6 +14,7 @@ from pendula.fleet.bezier import Poses
 from pendula.fleet.cells import Cells
 from pendula.fleet.curves import Curve
 from pendula.fleet.envelope import Envelope
+from pendula.fleet.extent import MAP_OVERLAPS
 from pendula.fleet.kinks import Ends, Kink, kinks_of
 from pendula.fleet.model import CompileParams, CurveKind
 from pendula.fleet.network import Edge, Network
@@ -50,20 +51,25 @@ class Zones:
 
     def meets(self, node: int, cells: Ints) -> Bools:
         """Whether each cell touches the window of the node."""
-        result = np.zeros(len(cells), dtype=np.bool_)
-        for window in self.by_node[node]:
-            result |= (cells >= window.cell0) & (cells <= window.cell1)
-        return result
+        windows = self.by_node[node]
+        if not windows:
+            return np.zeros(len(cells), dtype=np.bool_)
+        # Windows are sorted and do not overlap, so their first cells and their last ones are sorted too.
+        low = np.array([window.cell0 for window in windows], dtype=np.int64)
+        high = np.array([window.cell1 for window in windows], dtype=np.int64)
+        last = np.searchsorted(low, cells, side="right") - 1
+        inside: Bools = (last >= 0) & (cells <= high[np.maximum(last, 0)])
+        return inside
 
 
 def zones_of(
     network: Network, curves: tuple[Curve, ...], cells: Cells, envelope: Envelope, params: CompileParams
 ) -> Zones:
-    """All windows and overlaps of the turning discs."""
+    """All windows and overlaps of the turning discs; raises `LimitExceeded` where too many of them overlap."""
     radius = envelope.turn_radius_um
     windows: list[Window] = []
     kinks = kinks_of(network, curves, envelope, params)
-    for edge, near in _near(network, cells, radius + params.conflict_margin_um):
+    for edge, near in _near(network, cells, radius, params.conflict_margin_um):
         for node in near:
             windows += _windows(network, curves[edge], cells, edge, node, envelope, params, kinks[edge])
     windows.sort(key=lambda one: (one.node, one.edge, one.s0))
@@ -78,7 +84,7 @@ def made(network: Network, radius_um: int, windows: tuple[Window, ...]) -> Zones
     return Zones(radius_um, windows, _overlaps(network, radius_um), tuple(tuple(one) for one in by_node))
 
 
-def _near(network: Network, cells: Cells, radius: int) -> list[tuple[int, list[int]]]:
+def _near(network: Network, cells: Cells, radius: int, margin: int) -> list[tuple[int, list[int]]]:
     """For every edge the nodes whose discs come near its box; a proposal, not a decision."""
     if not network.nodes or not network.edges:
         return []
@@ -88,7 +94,7 @@ def _near(network: Network, cells: Cells, radius: int) -> list[tuple[int, list[i
     high = np.maximum.reduceat(frame[:, 2:], at, axis=0)
     points = shapely.points([(node.at.x_um, node.at.y_um) for node in network.nodes])
     tree = shapely.STRtree(points)
-    reach = radius + 10
+    reach = radius + margin + 10
     areas = shapely.box(low[:, 0] - reach, low[:, 1] - reach, high[:, 0] + reach, high[:, 1] + reach)
     found: list[list[int]] = [[] for _ in network.edges]
     for edge, node in zip(*(column.tolist() for column in tree.query(areas)), strict=True):
@@ -203,11 +209,14 @@ def _overlaps(network: Network, radius: int) -> tuple[tuple[int, ...], ...]:
     order = np.argsort(x, kind="stable")
     result: list[list[int]] = [[] for _ in network.nodes]
     ordered = x[order]
+    total = 0
     for place, node in enumerate(order.tolist()):
         stop = int(np.searchsorted(ordered, ordered[place] + far, side="right"))
         others = order[place + 1 : stop]
         dx, dy = x[others] - x[node], y[others] - y[node]
         close = (np.abs(dy) <= far) & (dx * dx + np.where(np.abs(dy) <= far, dy * dy, 0) <= far * far)
+        total += int(np.count_nonzero(close))
+        MAP_OVERLAPS.check(total)
         for other in others[close].tolist():
             result[node].append(other)
             result[other].append(node)

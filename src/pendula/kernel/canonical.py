@@ -6,7 +6,7 @@ with its path: floats, NaN, keys that are not strings, lone surrogates, sets, by
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
 from enum import StrEnum
 from hashlib import sha256
@@ -35,6 +35,8 @@ Place: TypeAlias = tuple[Any, str | int] | None
 
 # The fast encoder itself refuses an unset value anywhere but in a struct.
 _SCALARS = frozenset({NoneType, bool, int, str, UnsetType})
+# From here on it pays to ask first whether all members of a list are scalars, as they are in columns of numbers.
+_MANY = 64
 _PLAIN_NAME = regex(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 _encode_fast = msgspec.json.Encoder(order="sorted", decimal_format="number").encode
@@ -123,7 +125,7 @@ def first_difference(a: Json, b: Json) -> str | None:
 def _is_plain(value: Any) -> bool:
     """Whether the fast encoder can only write the canonical bytes of `value`, or fail."""
     kind = type(value)
-    members: Iterable[object]
+    members: Collection[object]
     if kind is dict:
         members = value.values()
     elif kind is list or kind is tuple:
@@ -137,6 +139,8 @@ def _is_plain(value: Any) -> bool:
         return text[-1] in "123456789" and "E" not in text and "N" not in text
     else:
         return kind in _SCALARS or isinstance(value, StrEnum)
+    if len(members) > _MANY and _SCALARS.issuperset(map(type, members)):
+        return True
     for member in members:
         if type(member) in _SCALARS or _is_plain(member):
             continue

@@ -1,0 +1,73 @@
+"""What `fleet-map` measures with: warehouses of about 100, of 300 and of 1000 nodes, an edit, routes to ask for."""
+
+from collections.abc import Callable
+from time import thread_time_ns
+
+import numpy as np
+import shapely
+from msgspec.structs import replace
+
+from pendula.fleet import AtNode, CompiledMap, OnEdge, Planner, SourceMap, plan_route
+from pendula.fleet.cells import Cells
+from pendula.fleet.maps.halls import large, warehouse
+from pendula.fleet.maps.scenes import FL_STD
+from pendula.fleet.model import MoveStyle
+from pendula.fleet.planner import Anchor
+from pendula.kernel.engine import Refusal
+from pendula.kernel.rng import Pcg32
+
+TRUCKS = [FL_STD]
+SEED = 20
+
+
+def hundred() -> SourceMap:
+    """100 nodes, of the same parts as the large one."""
+    return warehouse(5, 18, 0)
+
+
+MAPS: dict[int, Callable[[], SourceMap]] = {100: hundred, 300: warehouse, 1000: large}
+
+
+def with_one_edge_changed(source: SourceMap) -> SourceMap:
+    """An edge in the middle is driven backward from now on: other swept areas, and another lane end."""
+    at = len(source.edges) // 2
+    changed = replace(source.edges[at], style=MoveStyle.BACKWARD.value)
+    return replace(source, edges=(*source.edges[:at], changed, *source.edges[at + 1 :]))
+
+
+def bare_tree(cells: Cells) -> int:
+    """How many pairs shapely's tree finds among the rectangles of all cells, with its own test of intersection."""
+    rectangles = np.asarray(shapely.polygons(cells.quads))
+    first, _ = shapely.STRtree(rectangles).query(rectangles, predicate="intersects")
+    return len(first)
+
+
+def destinations(site: CompiledMap) -> list[int]:
+    return [number for number, node in enumerate(site.network.nodes) if node.station or node.parking]
+
+
+def questions(site: CompiledMap, count: int) -> list[tuple[Anchor, int]]:
+    """Starts anywhere, in nodes and on edges, and goals where trucks load or park."""
+    draw, goals = Pcg32.seeded(SEED, 1), destinations(site)
+    edges, nodes = site.network.edges, site.network.nodes
+    asked: list[tuple[Anchor, int]] = []
+    for number in range(count):
+        start: Anchor
+        if number % 2:
+            edge = draw.next() % len(edges)
+            start = OnEdge(edge, draw.next() % edges[edge].path.length_um)
+        else:
+            start = AtNode(draw.next() % len(nodes), 0)
+        asked.append((start, goals[draw.next() % len(goals)]))
+    return asked
+
+
+def query_costs(planner: Planner, asked: list[tuple[Anchor, int]]) -> list[int]:
+    """Nanoseconds of every query: the cheapest way, and its segments with their places on the route."""
+    costs = []
+    for start, goal in asked:
+        begin = thread_time_ns()
+        route = plan_route(planner, "R", "Q", start, (goal,))
+        costs.append(thread_time_ns() - begin)
+        assert not isinstance(route, Refusal)
+    return costs

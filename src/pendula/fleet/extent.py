@@ -1,0 +1,42 @@
+"""How much a map may hold: counted before it is worked on, so that no source keeps the compiler for ever.
+
+Every limit is many times what a hall needs; a map of 1000 nodes has about 12 km of lanes and 4000 transitions.
+"""
+
+from itertools import pairwise
+from math import sqrt
+
+from pendula.fleet.model import CurveKind, Point, SourceEdge
+from pendula.kernel.limits import Limit
+
+MAP_NODES = Limit("map_nodes", 20_000, "nodes", "map_too_large", "The map has too many nodes")
+MAP_METRES = Limit("map_metres", 100_000, "m", "map_too_large", "The lanes of the map are too long together")
+MAP_POSES = Limit("map_poses", 4_000_000, "poses", "map_too_large", "The curves of the map need too many poses")
+MAP_TRANSITIONS = Limit(
+    "map_transitions", 200_000, "transitions", "map_too_dense", "Too many edges meet in the same nodes"
+)
+MAP_OVERLAPS = Limit("map_overlaps", 100_000, "pairs", "map_too_dense", "Too many turning discs overlap")
+MAP_PAIRS = Limit("map_pairs", 6_000_000, "pairs", "map_too_dense", "Too many cells lie over each other")
+
+# One curve, measured along its control points, and one polyline.
+CURVE_M = 250
+POLYLINE_POINTS = 1000
+
+
+def drawn_um(edge: SourceEdge, start: Point, end: Point) -> int:
+    """The length of the line through all points of an edge: no shorter than the edge itself."""
+    points = [start, *edge.points, end]
+    total = 0.0
+    for a, b in pairwise(points):
+        dx, dy = float(b.x_um - a.x_um), float(b.y_um - a.y_um)
+        total += sqrt(dx * dx + dy * dy)
+    return int(total)
+
+
+def oversize(edge: SourceEdge, start: Point, end: Point) -> str | None:
+    """What is too much about one edge, in words."""
+    if edge.kind is CurveKind.POLYLINE and len(edge.points) > POLYLINE_POINTS:
+        return f"has {len(edge.points)} points; allowed are {POLYLINE_POINTS}"
+    if edge.kind is CurveKind.BEZIER and drawn_um(edge, start, end) > CURVE_M * 1_000_000:
+        return f"is longer than the {CURVE_M} m allowed for a curve"
+    return None
