@@ -1,0 +1,228 @@
+"""What participants want: profiles and their malformed values, reach, receivers, amounts, positions."""
+
+from decimal import Decimal
+from random import Random
+from typing import Any
+
+import pytest
+
+from pendula.credit.adaptive import AdaptivePolicy
+from pendula.credit.events import Pay, TxFailed, TxUpdated
+from pendula.credit.ledger import Book, People
+from pendula.credit.model import Code, Participant, ParticipantType, Profile, Trustline
+from pendula.credit.planning import Market, Planner, _in_turn, shuffled
+from pendula.credit.profiles import PLAIN, behaviour
+from pendula.credit.running import Headless, made
+from pendula.credit.settings import Settings, changed
+from pendula.documents import from_value
+from pendula.kernel.canonical import Json
+from pendula.kernel.rng import action_generator, tick_generator, tick_seed
+from tests.credit.conftest import headless, network
+
+
+def props(**given: Json) -> Any:
+    return behaviour("p", {"p": Profile("p", given)}, presets=False)
+
+
+@pytest.mark.req("SIM-PROF-1")
+def test_every_key_of_a_profile_is_understood() -> None:
+    found = props(
+        tx_rate=Decimal("0.25"),
+        equivalent_weights={"uah": 2, "EUR": 1},
+        recipient_group_weights={"b": 1, "a": Decimal("0.5"), "none": 0},
+        amount_model={"UAH": {"min": 1, "max": 9, "p50": 3, "p90": 5}},
+        flow_chains=[["a", "b"], ["a", "c"]],
+        flow_affinity=Decimal("0.4"),
+        periodicity_factor=Decimal("1.5"),
+    )
+
+    assert found.tx_rate == 0.25
+    assert (found.weight("UAH"), found.weight("EUR"), found.weight("HOUR")) == (1.0, 0.5, 0.0)
+    assert found.groups == (("a", 0.5), ("b", 1.0))
+    model = found.model("UAH")
+    assert (model.min, model.max, model.p50, model.p90) == (10**8, 9 * 10**8, 3.0, 5.0)
+    assert found.chains == (("a", "b"), ("a", "c"))
+    assert (found.affinity, found.periodicity) == (0.4, 1.5)
+    assert props(tx_rate=7).tx_rate == 1.0, "rates are clamped"
+
+
+@pytest.mark.req("SIM-PROF-2")
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"tx_rate": "often"},
+        {"tx_rate": True},
+        {"equivalent_weights": {"UAH": -1}},
+        {"equivalent_weights": [1]},
+        {"recipient_group_weights": {"a": "much"}},
+        {"amount_model": {"UAH": {"min": 0}}},
+        {"amount_model": 5},
+        {"flow_chains": [["a"]]},
+        {"flow_affinity": 3},
+        {"periodicity_factor": 0},
+        {"of_no_meaning": 1},
+    ],
+)
+def test_malformed_values_and_unknown_keys_change_nothing(given: dict[str, Json]) -> None:
+    assert props(**given) == PLAIN
+
+
+@pytest.mark.req("SIM-PROF-9")
+def test_reach_goes_three_hops_and_ends_with_two_hundred() -> None:
+    chain = [(f"p{n + 1}", f"p{n}", 5) for n in range(5)]
+    run = headless(network(*chain)).run
+    market = run.network.desks["UAH"].market
+    market.refresh()
+    assert market.members(0, None) == (1, 2, 3)
+
+    wide = headless(network(*((f"q{n:03}", "hub", 5) for n in range(300)))).run.network.desks["UAH"].market
+    wide.refresh()
+    seen = wide.members(0, None)
+    assert len(seen) == 199
+    assert seen == tuple(range(1, 200)), "neighbours come in the order of their ids"
+
+
+def people(*groups: str | None) -> People:
+    return People(
+        Participant(f"p{n}", ParticipantType.PERSON, group=group, profile="p") for n, group in enumerate(groups)
+    )
+
+
+def planner(crowd: People, lines: list[tuple[int, int]], **given: Any) -> Planner:
+    rows = [Trustline("UAH", f"p{creditor}", f"p{debtor}", 10**12) for creditor, debtor in lines]
+    flow = headless(network(("a", "b", 1), settings={"flow": {"enabled": True}})).run.scenario.flow
+    return Planner(crowd, [Market(Book("UAH", crowd, rows))], {"p": Profile("p", given)}, flow, False, None)
+
+
+STAR = [(1, 0), (2, 0), (3, 0)]
+
+
+@pytest.mark.req("SIM-PROF-10")
+def test_a_chain_of_flow_decides_the_receiver_when_it_is_followed() -> None:
+    crowd = people("home", "shop", "farm", "farm")
+    always = planner(crowd, STAR, flow_chains=[["home", "shop"]], flow_affinity=1)
+    never = planner(crowd, STAR, flow_chains=[["home", "shop"]], flow_affinity=0, recipient_group_weights={"farm": 1})
+
+    assert {one.receiver for one in always.plan(1, 0, 20)} == {1}
+    assert {one.receiver for one in never.plan(1, 0, 20)} == {2, 3}
+
+
+@pytest.mark.req("SIM-PROF-11")
+def test_weights_of_groups_decide_the_receiver() -> None:
+    crowd = people(None, "a", "b", "c")
+    one_sided = planner(crowd, STAR, recipient_group_weights={"b": 1, "a": 0})
+    out_of_reach = planner(crowd, STAR, recipient_group_weights={"nowhere": 1})
+
+    assert {one.receiver for one in one_sided.plan(1, 0, 20)} == {2}
+    assert {one.receiver for one in out_of_reach.plan(1, 0, 20)} == {1, 2, 3}, "then any group serves"
+
+
+@pytest.mark.req("SIM-PROF-6")
+@pytest.mark.req("SIM-PROF-19")
+def test_positions_go_round_the_candidates_and_a_skipped_one_uses_no_number() -> None:
+    """Two candidates; the first never pays: every second position is planned, numbered without gaps."""
+    crowd = People(
+        [
+            Participant("a", ParticipantType.PERSON, profile="still"),
+            Participant("b", ParticipantType.PERSON),
+            Participant("c", ParticipantType.PERSON),
+        ]
+    )
+    book = Book("UAH", crowd, [Trustline("UAH", "c", "a", 10**12), Trustline("UAH", "c", "b", 10**12)])
+    flow = headless(network(("a", "b", 1))).run.scenario.flow
+    plans = Planner(crowd, [Market(book)], {"still": Profile("still", {"tx_rate": 0})}, flow, False, 10**10)
+
+    plan = plans.plan(5, 3, 4)
+
+    assert [one.seq for one in plan] == [0, 1, 2, 3]
+    order = shuffled(tick_generator(5, 3), ["a", "b"])
+    positions = [position for position in range(8) if order[position % 2] == "b"]
+    expected = []
+    for position in positions:
+        draw = action_generator(tick_seed(5, 3), position)
+        draw.random()
+        draw.choice([2])
+        expected.append(int((0.1 + draw.random() * 100.0) * 100))
+    assert [one.cents for one in plan] == expected
+
+
+def test_shuffling_is_that_of_the_standard_library() -> None:
+    for count in (0, 1, 2, 7, 100, 1000):
+        items = list(range(count))
+        Random(count).shuffle(items)
+        assert shuffled(Random(count), range(count)) == items
+
+
+@pytest.mark.req("SIM-PROF-17")
+def test_amounts_are_whole_cents_not_below_the_least_and_not_above_the_ceiling() -> None:
+    crowd = people(None, None)
+    plans = planner(crowd, [(1, 0)], amount_model={"UAH": {"min": Decimal("2.005"), "max": Decimal("2.999"), "p50": 2}})
+
+    cents = [one.cents for tick in range(20) for one in plans.plan(1, tick, 20)]
+
+    assert cents
+    assert min(cents) >= 201
+    assert max(cents) <= 299
+
+
+@pytest.mark.req("SIM-PROF-18")
+def test_large_amounts_come_less_often() -> None:
+    crowd = people(None, None)
+    fixed = {"UAH": {"min": 20, "max": 20, "p50": 10}}
+    plain = planner(crowd, [(1, 0)], amount_model=fixed)
+    rare = planner(crowd, [(1, 0)], amount_model=fixed, periodicity_factor=Decimal("1.5"))
+
+    budget = 400
+    # A plan ends with its budget: how many positions it took is told by the last draw that was accepted.
+    assert len(plain.plan(1, 0, budget)) == budget
+    taken = [len(plans.plan(1, 0, 20)) for plans in (plain, rare)]
+    assert taken == [20, 20]
+    model = rare.behaviours[0].model("UAH")
+    accepted = sum(_in_turn(action_generator(9, n), 2000, 20 * 10**8, model, 1.5) for n in range(2000))
+    assert 0.46 < accepted / 2000 < 0.52, "1 / (1 + 1.5 ln 2) is 0.490"
+
+
+@pytest.mark.req("SIM-ADP-6")
+@pytest.mark.req("SIM-ADP-9")
+@pytest.mark.req("SIM-ADP-10")
+@pytest.mark.req("SIM-TEST-11")
+def test_cold_start_keeps_a_cadence_with_the_smallest_budgets_and_respects_the_cooldown() -> None:
+    settings = changed(
+        Settings(),
+        {"adaptive_warmup_fallback_cadence": "2", "adaptive_min_interval_ticks": "3", "adaptive_window_ticks": "100"},
+    )
+    policy, seen = AdaptivePolicy(settings), []
+    for tick in range(9):
+        policy.observe(10, 10)
+        decision = policy.decide(tick)
+        seen.append((decision.reason.value, decision.max_depth, decision.time_budget_ms) if decision.run else None)
+        if decision.run:
+            policy.called(tick, 1, 1)
+
+    run = ("WARMUP_FALLBACK_RUN", 3, 50)
+    assert seen == [None, None, run, None, None, None, run, None, None], "tick 4 is too soon after tick 2"
+
+
+@pytest.mark.req("SIM-PAY-1")
+@pytest.mark.req("SIM-PAY-21")
+@pytest.mark.req("SIM-TEST-7")
+def test_planned_payments_go_through_the_ledger_and_every_failure_has_a_known_code() -> None:
+    options = changed(Settings(), {"amount_cap": "30", "routing_max_hops": "1"})
+    scenario = network(("b", "a", 40), ("c", "b", 40), ("a", "c", 40), ("d", "a", 5))
+    run = Headless(made(from_value(scenario), seed=2, settings=options))
+    events: list[Any] = []
+    run.step(10, events.extend)
+
+    book = run.run.network.desks["UAH"].book
+    paid = [one for one in events if isinstance(one, TxUpdated)]
+    failed = [one for one in events if isinstance(one, TxFailed)]
+    assert paid
+    assert failed
+    assert {one.error.code for one in failed} <= {code.value for code in Code}
+    for name, node in book.people.index.items():
+        moved = sum(Decimal(one.amount) * ((one.receiver == name) - (one.sender == name)) for one in paid)
+        assert book.position(node) == int(moved * 10**8)
+    assert all(owed > 0 for _, _, owed in book.debt_rows()), "a debt of zero is absent"
+    before = run.run.state()
+    assert run.run.apply(Pay("a", "nobody", "UAH", "1")).refusal is not None
+    assert run.run.state() == before
