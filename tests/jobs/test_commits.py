@@ -1,6 +1,5 @@
 """All or nothing: callers share a commit and not each other's failures; a fault anywhere leaves what was there."""
 
-import os
 import signal
 import sqlite3
 import threading
@@ -187,6 +186,7 @@ def test_a_caller_interrupted_in_line_does_not_stop_the_line(tmp_path: Path) -> 
     scheduler, _ = opened(tmp_path)
     store = sqlite_of(scheduler)
     leading, go_on = threading.Event(), threading.Event()
+    waiting = threading.get_ident()
 
     def lead(tx: Writer) -> None:
         leading.set()
@@ -196,7 +196,8 @@ def test_a_caller_interrupted_in_line_does_not_stop_the_line(tmp_path: Path) -> 
         leading.wait()
         while not store._line:
             time.sleep(0.0005)
-        os.kill(os.getpid(), signal.SIGINT)
+        # To the waiting thread itself: a signal to the process may reach another one, and come too late.
+        signal.pthread_kill(waiting, signal.SIGINT)
         time.sleep(0.01)  # the signal may still be on its way; either order is a case
         go_on.set()
 
