@@ -43,18 +43,26 @@ class Cleared(Struct, frozen=True):
         return sum(cycle.amount * len(cycle.hops) for cycle in self.cycles)
 
 
+def clearable(book: Book) -> dict[int, int]:
+    """The debts that may be cleared, by the number of their line, in that order."""
+    policy, live = book.policy, book.live
+    return {
+        h: owed
+        for h, owed in enumerate(book.owed)
+        if owed > 0 and policy[h].auto_clearing and live(h) and not _held(book, h)
+    }
+
+
 class DebtGraph:
     """The debts that may be cleared: edges from debtor to creditor, both directions sorted by participant."""
 
     def __init__(self, book: Book) -> None:
-        self.left: dict[int, int] = {}
+        self.left = clearable(book)
         self.out: dict[int, list[tuple[int, int]]] = {}
         self.into: dict[int, list[int]] = {}
-        for h, owed in enumerate(book.owed):
-            if owed > 0 and book.policy[h].auto_clearing and book.live(h) and not _held(book, h):
-                self.left[h] = owed
-                self.out.setdefault(book.debtor[h], []).append((book.creditor[h], h))
-                self.into.setdefault(book.creditor[h], []).append(book.debtor[h])
+        for h in self.left:
+            self.out.setdefault(book.debtor[h], []).append((book.creditor[h], h))
+            self.into.setdefault(book.creditor[h], []).append(book.debtor[h])
         for ways in self.out.values():
             ways.sort()
 

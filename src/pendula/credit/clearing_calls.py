@@ -6,7 +6,7 @@ from msgspec import UNSET
 
 from pendula.credit import telling
 from pendula.credit.adaptive import Why, hard_timeout_ms
-from pendula.credit.clearing import Cleared, Cycle, DebtGraph, clear, find_and_clear
+from pendula.credit.clearing import Cleared, Cycle, clear, clearable, find_and_clear
 from pendula.credit.events import ClearingDone, ClearingPlan, Event, Note, PlanStep, TopologyChanged, TopologyPayload
 from pendula.credit.ledger import Book
 from pendula.credit.money import text
@@ -75,9 +75,9 @@ def _ordinal(run: "Run", code: str) -> int:
 
 def _circulation(run: "Run", book: Book) -> tuple[Cycle, ...] | Refusal:
     """The best circulation, as cycles; a refusal where the solver has none or says what cannot be."""
-    graph = DebtGraph(book)
-    hops = sorted(graph.left)
-    edges = [(book.debtor[h], book.creditor[h], graph.left[h]) for h in hops]
+    debts = clearable(book)
+    hops = list(debts)
+    edges = [(book.debtor[h], book.creditor[h], owed) for h, owed in debts.items()]
     if not edges:
         return ()
     flows = flows_of(edges, run.outside.ask(QUESTION, question_of(edges)))

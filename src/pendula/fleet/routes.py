@@ -13,7 +13,7 @@ from pendula.fleet.compiled import CompiledMap
 from pendula.fleet.model import CONTRACT_VERSION, TransitionKind
 from pendula.fleet.planner import OPEN, Anchor, AtNode, Closed, OnEdge, Planner, Way
 from pendula.fleet.transitions import truck_yaw
-from pendula.fleet.units import half_up, plain
+from pendula.fleet.units import half_up, plain, root
 from pendula.kernel.engine import Refusal
 
 
@@ -59,6 +59,8 @@ class Limits:
 LIMITS = Limits()
 # Two passages of a route whose distances from a pose differ by no more than this are the same place.
 _SAME_PLACE_UM = 2_000
+# How far from its last position a truck is looked for first: less than the way round any loop it could drive.
+_WINDOW_UM = 3_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,38 +104,59 @@ class RoutePlan:
         edge = self.site.network.edges[segment.edge]
         on = min(max(s_um - segment.route_s0_um, 0), segment.length_um)
         x, y = edge.path.point(on)
-        return Pose(round(x), round(y), truck_yaw(edge.path.heading(on), edge.style))
+        return Pose(x, y, truck_yaw(edge.path.heading(on), edge.style))
 
     def project(self, pose: Pose, near_um: int | None = None, limits: Limits = LIMITS) -> Projection | None:
         """The position of a pose, None for a route without segments.
 
-        Where the route passes a place twice with the same yaw, `near_um` (the last known position) decides, else the
-        first passage.
+        Where the last known position is given as `near_um`, what fits near it is taken: a route that crosses itself
+        does not make a truck jump. Where the route passes a place twice with the same yaw, `near_um` decides, else
+        the first passage.
         """
-        every = [self._on_segment(number, pose, limits) for number in range(len(self.segments))]
-        if not every:
+        if not self.segments:
             return None
-        on = [
-            one
-            for one in every
-            if one.lateral_um <= limits.off_route_um and abs(one.heading_error_urad) <= limits.heading_urad
-        ]
+        on: list[Projection] = []
+        if near_um is not None:
+            on = self._on(pose, limits, near_um - _WINDOW_UM, near_um + _WINDOW_UM)
+        on = on or self._on(pose, limits, 0, self.length_um)
         if not on:
+            every = (self._nearest(number, pose, limits) for number in range(len(self.segments)))
             return min(every, key=lambda one: (one.lateral_um, one.segment))
         # The end of a segment is near its node too: only places that fit equally well are told apart by the last one.
         least = min(one.lateral_um for one in on)
         same = [one for one in on if one.lateral_um <= least + _SAME_PLACE_UM]
         if near_um is None:
-            return min(same, key=lambda one: one.segment)
+            return min(same, key=lambda one: one.s_on_route_um)
         return min(same, key=lambda one: (abs(one.s_on_route_um - near_um), one.lateral_um, one.segment))
 
-    def _on_segment(self, number: int, pose: Pose, limits: Limits) -> Projection:
+    def _on(self, pose: Pose, limits: Limits, low_um: int, high_um: int) -> list[Projection]:
+        """Every place between two positions at which the pose is on the route, within both limits."""
+        found = []
+        for number in range(self.segment_at(low_um), self.segment_at(high_um) + 1):
+            segment = self.segments[number]
+            path = self.site.network.edges[segment.edge].path
+            begin = self.start_um if number == 0 else 0
+            low = max(low_um - segment.route_s0_um, begin)
+            high = max(low, min(high_um - segment.route_s0_um, segment.length_um))
+            for on, square in path.places(pose.x_um, pose.y_um, limits.off_route_um, low, high):
+                # Where the window was cut the closest place may lie beyond it.
+                if (on == low > begin) or (on == high < segment.length_um):
+                    continue
+                one = self._projected(number, on, square, pose, limits)
+                if abs(one.heading_error_urad) <= limits.heading_urad:
+                    found.append(one)
+        return found
+
+    def _nearest(self, number: int, pose: Pose, limits: Limits) -> Projection:
+        path = self.site.network.edges[self.segments[number].edge].path
+        on, square = path.nearest(pose.x_um, pose.y_um, self.start_um if number == 0 else 0)
+        return self._projected(number, on, square, pose, limits)
+
+    def _projected(self, number: int, on: int, square: int, pose: Pose, limits: Limits) -> Projection:
         segment = self.segments[number]
         edge = self.site.network.edges[segment.edge]
-        low = self.start_um if number == 0 else 0
-        on, distance = edge.path.nearest(pose.x_um, pose.y_um, low)
         error = turn_urad(truck_yaw(edge.path.heading(on), edge.style), pose.yaw_urad)
-        lateral = round(distance)
+        lateral = root(square)
         worst = max(
             half_up(lateral * 1_000_000, limits.off_route_um), half_up(abs(error) * 1_000_000, limits.heading_urad)
         )

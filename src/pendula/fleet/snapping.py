@@ -11,6 +11,8 @@ from pendula.fleet.routes import Pose
 from pendula.fleet.transitions import truck_yaw
 
 _BUCKET_UM = 4_000_000
+# Passages of one edge that lie farther apart along it than this are told apart by the last position.
+_WINDOW_UM = 3_000_000
 
 
 class SnapParams(Struct, frozen=True):
@@ -42,27 +44,44 @@ class Snapper:
             bucket = (node.at.x_um // _BUCKET_UM, node.at.y_um // _BUCKET_UM)
             self._nodes.setdefault(bucket, []).append(number)
 
-    def anchor(self, pose: Pose, previous_edge: int | None = None, route_edges: Collection[int] = ()) -> Anchor | None:
+    def anchor(
+        self,
+        pose: Pose,
+        previous_edge: int | None = None,
+        route_edges: Collection[int] = (),
+        previous_s_um: int | None = None,
+    ) -> Anchor | None:
         """The anchor of a pose, None when the truck is off the map or against every edge near it.
 
         Near a node it is the node. Otherwise, among edges whose heading agrees: the edge of the last progress, then an
-        edge of the route, then the smallest distance, then the edge key.
+        edge of the route, then the smallest distance, then the edge key. On an edge that crosses itself the passage
+        around `previous_s_um` comes first, then the closest one whose heading agrees.
         """
         node = self._node(pose)
         if node is not None:
             return AtNode(node, pose.yaw_urad)
         best: tuple[tuple[bool, bool, int, int], OnEdge] | None = None
         for number in self._near(self._edges, pose.x_um, pose.y_um, self.params.lateral_um):
-            edge = self.site.network.edges[number]
-            s_um, distance = edge.path.nearest(pose.x_um, pose.y_um)
-            expected = truck_yaw(edge.path.heading(s_um), edge.style)
-            off = abs(turn_urad(expected, pose.yaw_urad)) > self.params.heading_urad
-            if off or distance > self.params.lateral_um:
+            place = self._place(number, pose, previous_s_um if number == previous_edge else None)
+            if place is None:
                 continue
-            order = (number != previous_edge, number not in route_edges, round(distance), number)
+            s_um, square = place
+            order = (number != previous_edge, number not in route_edges, square, number)
             if best is None or order < best[0]:
                 best = (order, OnEdge(number, s_um))
         return None if best is None else best[1]
+
+    def _place(self, number: int, pose: Pose, previous_s_um: int | None) -> tuple[int, int] | None:
+        """Where on an edge a pose is, with its squared distance; None where no heading near it agrees."""
+        edge = self.site.network.edges[number]
+        fitting = [
+            (s_um, square)
+            for s_um, square in edge.path.places(pose.x_um, pose.y_um, self.params.lateral_um)
+            if abs(turn_urad(truck_yaw(edge.path.heading(s_um), edge.style), pose.yaw_urad)) <= self.params.heading_urad
+        ]
+        if previous_s_um is not None:
+            fitting = [one for one in fitting if abs(one[0] - previous_s_um) <= _WINDOW_UM] or fitting
+        return min(fitting, key=lambda one: (one[1], one[0]), default=None)
 
     def _node(self, pose: Pose) -> int | None:
         reach = self.params.node_snap_um

@@ -5,6 +5,7 @@ way in. The angle 3.141593 of a file means pi.
 """
 
 from decimal import ROUND_HALF_EVEN, Decimal
+from math import isqrt
 
 MILLION = 1_000_000
 PI_URAD = 3_141_593
@@ -33,8 +34,13 @@ def plain(micros: int) -> Decimal | int:
 
 
 def half_up(numerator: int, denominator: int) -> int:
-    """The quotient of a number >= 0 and a positive one, rounded half up."""
+    """The quotient of a number and a positive one, rounded half up: a half of -1 is 0."""
     return (2 * numerator + denominator) // (2 * denominator)
+
+
+def root(square: int) -> int:
+    """The square root of a number >= 0, to the nearest whole."""
+    return (isqrt(4 * square) + 1) // 2
 
 
 def ceil_div(numerator: int, denominator: int) -> int:
