@@ -275,7 +275,7 @@ def test_engine_agrees_on_three_thousand_random_networks(first: int) -> None:
         ("minimal", 42, 40, "3.00"),
         ("clearing-demo-10", 42, 100, "500"),
         ("trust-drift-decay-minimal", 1, 20, "500"),
-        ("greenfield-village-100-realistic-v2", 42, 70, "500"),
+        pytest.param("greenfield-village-100-realistic-v2", 42, 70, "500", marks=pytest.mark.long),
         ("riverside-town-50-realistic-v2", 42, 70, "500"),
     ],
 )
@@ -286,3 +286,11 @@ def test_engine_agrees_on_sixty_ticks_of_the_public_scenarios(
     settings |= {"SIMULATOR_CLEARING_ADAPTIVE_WINDOW_TICKS": "10", "SIMULATOR_CLEARING_EVERY_N_TICKS": "12"}
 
     assert difference(Case(public_scenario(name), seed, 60, intensity, settings)) is None
+
+
+@pytest.mark.req("SIM-TEST-6")
+def test_engine_agrees_on_a_part_of_the_public_village() -> None:
+    """The whole of it takes the oracle ten seconds; with `--long` it is compared, too."""
+    settings = {"SIMULATOR_REAL_AMOUNT_CAP": "500", "SIMULATOR_CLEARING_EVERY_N_TICKS": "12"}
+
+    assert difference(Case(public_scenario("greenfield-village-100-realistic-v2"), 42, 25, 70, settings)) is None

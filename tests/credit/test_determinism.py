@@ -11,7 +11,19 @@ from typing import Any
 import pytest
 
 from pendula.credit.engine import Run
-from pendula.credit.events import Clear, Configure, Pause, Pay, Restart, Resume, SetIntensity, Tick, TxFailed, TxUpdated
+from pendula.credit.events import (
+    Clear,
+    Configure,
+    Freeze,
+    Pause,
+    Pay,
+    Restart,
+    Resume,
+    SetIntensity,
+    Tick,
+    TxFailed,
+    TxUpdated,
+)
 from pendula.credit.running import Headless, chosen_seed, made, simulate
 from pendula.credit.settings import Settings, changed
 from pendula.credit.village import village
@@ -172,6 +184,42 @@ def test_a_restored_run_ends_with_the_same_digests(policy: str) -> None:
 
         assert restored.digests() == whole.run.digests(), at
         assert restored.state() == whole.run.state(), at
+
+
+def eventful_state() -> tuple[Json, dict[str, Any]]:
+    """A configuration, and a state of its run that has nothing in common with that of a new one."""
+    newcomer: Json = {"op": "add_participant", "participant": {"id": "D", "type": "person"}}
+    scenario = network(
+        ("B", "A", 10),
+        ("C", "B", 10),
+        ("A", "C", 10),
+        events=[{"type": "inject", "time": 0, "effects": [newcomer]}],
+        settings={"trust_drift": {"enabled": True}},
+    )
+    run = headless(scenario, intensity=100, enable_inject="on", clearing_policy="adaptive", routing_max_hops="1")
+    run.do(Tick(2))
+    for sender, receiver in (("A", "B"), ("B", "C"), ("C", "A")):
+        run.do(Pay(sender, receiver, "UAH", "1", f"{sender}:{receiver}"))
+    run.do(Clear("UAH"))
+    run.do(Freeze("C"))
+    run.do(SetIntensity(40))
+    run.do(Configure({"payment_retries": "1"}))
+    state: Any = decode(run.run.state())
+    error = {"code": "INTERNAL_ERROR", "message": "too much", "details": {"kind": "test"}}
+    state |= {"failed_ticks": 2, "all_rejected": 3, "state": "stopped", "stop_source": "user", "stop_reason": "enough"}
+    state |= {"last_error": error, "demonstration": {"next_payment": 1, "next_clearing": 2, "done_at": 3, "shown": 4}}
+    return run.plan.json, state
+
+
+@pytest.mark.req("SIM-STO-8")
+def test_every_part_of_a_state_is_restored() -> None:
+    config, state = eventful_state()
+    fresh: Any = decode(Run.create(config).state())
+    assert [name for name in fresh if fresh[name] == state[name]] == [], "nothing is as in a new run"
+
+    restored: Any = decode(Run.from_state(config, encode(state)).state())
+
+    assert restored == state
 
 
 @pytest.mark.req("SIM-RUN-9")

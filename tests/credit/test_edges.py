@@ -1,6 +1,7 @@
 """Corners where a run could go wrong in silence: hubs, many injections, huge limits, failing helpers, odd commands."""
 
 from decimal import Decimal, localcontext
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -311,8 +312,6 @@ def test_presets_are_used_for_what_a_scenario_leaves_open_and_can_be_switched_of
 @pytest.mark.req("SIM-PROF-14")
 def test_the_most_that_may_be_wanted_is_what_both_ends_have_left() -> None:
     """a may owe b 100 and c 40; it owes b 30. b is owed 30 of at most 100. c owes a 5."""
-    from fractions import Fraction
-
     books = book(("b", "a", 100), ("c", "a", 40), ("a", "c", 20))
     lines = {(books.people.names[books.creditor[h]], books.people.names[books.debtor[h]]): h for h in range(3)}
     books.move(lines["b", "a"], 30 * 10**8)
@@ -328,3 +327,14 @@ def test_the_most_that_may_be_wanted_is_what_both_ends_have_left() -> None:
     books.move(lines["b", "a"], 60 * 10**8)
     assert market.most(0, 2, Fraction(0)) == 10 * 10**8
     assert market.most(0, 2, Fraction(1, 2)) == 15 * 10**8, "c owes a: half as much again"
+
+
+@pytest.mark.req("SIM-PROF-13")
+def test_what_a_receiver_is_owed_by_others_counts_too() -> None:
+    """a may owe b 100, b may owe c 50 and owes it 20; between a and c there is no line."""
+    books = book(("b", "a", 100), ("c", "b", 50))
+    books.move(books.hop[1][2], 20 * 10**8)
+    market = Market(books)
+    market.refresh()
+
+    assert market.most(0, 2, Fraction(0)) == 30 * 10**8

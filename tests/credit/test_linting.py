@@ -520,6 +520,7 @@ def test_parts_are_told_largest_first() -> None:
     assert parts([("x", "y"), ("b", "a"), ("b", "c")]) == [["a", "b", "c"], ["x", "y"]]
 
 
+@pytest.mark.long
 def test_ten_thousand_participants_are_looked_at_without_giving_up() -> None:
     """Seven one-way layers: no circle of six, which is the most work there is to prove."""
     luck, count = Random(1), 10_000

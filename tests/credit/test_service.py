@@ -395,8 +395,12 @@ def test_both_ledgers_agree_after_any_mixture_of_troubles(seed: int) -> None:
 
         assert watched.debts() == service.debts() != []
         assert len(set(service.effects)) == len(service.effects)
-        assert all(answer is None for answer in watched.payments.settle().values())
         assert sum(watched.counts()[1:4]) == watched.counts()[0] == 60
+        assert min(watched.counts()[1:4]) > 0, "some were made, some refused, some failed"
+        assert len(service.posts) > 60, "some were tried again"
+        unsettled = list(watched.payments.unsettled)
+        assert unsettled
+        assert watched.payments.settle() == dict.fromkeys(unsettled), "none of them was made"
         assert not list(watched.run.broken())
 
 
