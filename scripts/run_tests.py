@@ -32,8 +32,9 @@ class Part:
     more: tuple[str, ...] = ()
 
     def present(self) -> list[str]:
-        """The folders that hold tests in this checkout."""
-        return [f"tests/{folder}" for folder in self.folders if any((ROOT / "tests" / folder).rglob("test_*.py"))]
+        """The folders and files that hold tests in this checkout."""
+        folders = [f"tests/{folder}" for folder in self.folders if any((ROOT / "tests" / folder).rglob("test_*.py"))]
+        return [*folders, *(name for name in self.more if folders and (ROOT / name).is_file())]
 
     def elsewhere(self) -> list[str]:
         """Tests in these folders that other parts run."""
@@ -91,7 +92,7 @@ def run_part(part: Part, machine: Machine, long: bool) -> bool:
     if part.name == "mutations":
         return machine.run(sys.executable, str(MUTATIONS))
     options = ["-n", str(part.workers), "--not-run", str(NOTED), *(["--long"] if long else [])]
-    return machine.run(sys.executable, "-m", "pytest", *options, *part.elsewhere(), *part.present(), *part.more)
+    return machine.run(sys.executable, "-m", "pytest", *options, *part.elsewhere(), *part.present())
 
 
 # ---- lint ------------------------------------------------------------------------------------------------------------

@@ -8,12 +8,13 @@ interrupt; a worker does not outlive the process that started it.
 import os
 import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from importlib.util import find_spec
 from multiprocessing import get_context, parent_process
 from multiprocessing.synchronize import Event
+from queue import SimpleQueue
 from threading import Thread
 from typing import Any
 
@@ -184,11 +185,17 @@ def _on_processes(job: Job, tasks: Sequence[Task], workers: int, tell: Watch) ->
     with ProcessPoolExecutor(workers, context, initializer=_begin, initargs=(job, stop)) as pool:
         places: dict[Future[Figures], int] = {}
         found: dict[int, Figures] = {}
+        # Waiting for a queue can be interrupted anywhere. Waiting for futures takes the locks of all of them, and an
+        # interrupt in the middle of that would leave some taken: the pool could never be shut down.
+        done: SimpleQueue[Future[Figures]] = SimpleQueue()
         try:
             with _interrupts_held():
                 for at, task in enumerate(tasks):
-                    places[pool.submit(_run_in_worker, task)] = at
-            for future in as_completed(places):
+                    future = pool.submit(_run_in_worker, task)
+                    places[future] = at
+                    future.add_done_callback(done.put)
+            while len(found) < len(tasks):
+                future = done.get()
                 found[places[future]] = future.result()
                 tell(len(found))
         except BrokenProcessPool:
