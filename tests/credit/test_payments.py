@@ -68,6 +68,17 @@ def test_a_line_of_nothing_is_enough_to_pay_back() -> None:
     assert debts(run) == {}
 
 
+@pytest.mark.req("SIM-PAY-4")
+def test_what_is_paid_back_in_part_leaves_the_rest_of_the_debt() -> None:
+    run = headless(network(("B", "A", 10), ("A", "B", 25)))
+    pay(run, "B", "A", "25")
+
+    pay(run, "A", "B", "10")
+
+    assert debts(run) == {"BA": "15.00"}
+    assert list(run.run.broken()) == []
+
+
 @pytest.mark.req("SIM-PAY-7")
 def test_a_payment_needs_the_trust_of_the_next_one_on_its_way() -> None:
     run = headless(network(("B", "A", 10), ("C", "B", 10)))

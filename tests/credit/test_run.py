@@ -344,7 +344,9 @@ def test_an_injected_debt_pays_back_first_and_stays_below_its_total() -> None:
     assert list(run.run.network.desks["UAH"].book.debt_rows()) == [("b", "a", 20 * 10**8)]
     assert not [one for one in events if isinstance(one, AuditDrift)], "what was injected is no drift"
     (netted,) = notes(injected([debt(30), debt(130, "a", "b"), debt("0.01", "a", "b")])[1])
-    assert (netted["applied"], netted["skipped"]) == (2, 1), "30 are paid back, and 100 are owed: as much as may be"
+    assert (netted["applied"], netted["skipped"], netted["total"]) == (2, 1, "160.00"), (
+        "30 paid back, 100 owed: the limit"
+    )
 
 
 @pytest.mark.req("SIM-SCN-13")

@@ -227,6 +227,7 @@ def test_every_group_reaches_a_receiver_in_each_group_that_it_pays(profile: Prof
                 groups = {group_of[other] for other in within(out, one.id, HOPS) - {one.id}}
                 reached.setdefault(one.profile, set()).update(groups)
 
+        assert reached
         for name, groups in reached.items():
             wanted = {*props[name]["recipient_group_weights"], *(to for _, to in props[name]["flow_chains"])}
             assert wanted, name
@@ -300,7 +301,10 @@ def test_limits_of_a_kind_spread_over_three_doublings() -> None:
 
 @pytest.mark.parametrize("profile", Profile)
 def test_profiles_give_all_properties_and_the_default_cap_silences_none(profile: Profile) -> None:
-    for props in props_of(village(100, 1, profile=profile)).values():
+    all_props = props_of(village(100, 1, profile=profile))
+
+    assert all_props
+    for props in all_props.values():
         assert set(props) == PROPS
         assert set(props["amount_model"]) == set(props["equivalent_weights"]) != set()
         for model in props["amount_model"].values():
