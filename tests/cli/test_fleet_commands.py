@@ -346,6 +346,25 @@ def test_many_findings_are_told_in_part(site: Site, pendula: Pendula, monkeypatc
     assert "and 3 more; --json tells all" in lines(ended.out)
 
 
+def test_members_that_nobody_reads_are_doubted(site: Site, pendula: Pendula) -> None:
+    params, fleet = site.path("params.json"), site.path("odd-fleet.json")
+    params.write_text('{"contractVersion": "1.0.0", "cellLenm": 1, "cellLenM": 0.5}')
+    known = json.loads(site.fleet.read_bytes())
+    fleet.write_text(json.dumps({**known, "params": {"lookahedM": 9, "tickPeriodMs": 100}, "colour": "red"}))
+
+    ended = pendula(
+        *("fleet", "check", site.graph, "--profiles", site.trucks, "--params", params, "--fleet", fleet, "--json")
+    )
+
+    told = [doubt for doubt in json.loads(ended.out)["doubts"] if "nobody reads" in doubt]
+    assert ended.code == 0
+    assert told == [
+        f"{params}: nobody reads the member 'cellLenm' (did you mean cellLenM?)",
+        f"{fleet}: nobody reads the member 'colour'",
+        f"{fleet}: nobody reads the member 'params.lookahedM' (did you mean lookaheadM?)",
+    ]
+
+
 # draw
 
 
@@ -360,6 +379,32 @@ def test_a_compiled_map_and_its_graph_give_the_same_picture(site: Site, pendula:
     assert first.out == f"{a} shows reference-hall, {a.stat().st_size} bytes.\n"
     assert a.read_bytes() == b.read_bytes()
     assert ElementTree.parse(a).getroot().tag == "{http://www.w3.org/2000/svg}svg"
+
+
+@pytest.mark.req("FLT-MAP-21")
+def test_a_file_that_ends_in_geojson_becomes_geojson(site: Site, pendula: Pendula) -> None:
+    a, b = site.path("a.geojson"), site.path("b.GeoJSON")
+    command = ("fleet", "draw", site.graph, "--profiles", site.trucks)
+
+    first = pendula(*command, "-o", a)
+    second = pendula(*command, "-o", b)
+    few = pendula(*command, "-o", site.path("c.geojson"), "--layers", "zones")
+
+    assert (first.code, second.code, few.code) == (0, 0, 0)
+    assert a.read_bytes() == b.read_bytes()
+    assert json.loads(a.read_bytes())["type"] == "FeatureCollection"
+    kinds = {one["properties"]["kind"] for one in json.loads(site.path("c.geojson").read_bytes())["features"]}
+    assert kinds == {"zone", "window"}
+
+
+def test_nothing_is_pointed_out_in_geojson(site: Site, pendula: Pendula) -> None:
+    out = site.path("a.geojson")
+
+    ended = pendula("fleet", "draw", site.graph, "--profiles", site.trucks, "-o", out, "--highlight", "NODE:B2")
+
+    assert ended.code == 2
+    assert "--highlight belongs to a picture" in ended.err
+    assert not out.exists()
 
 
 def test_layers_and_highlights_are_told_with_json(site: Site, pendula: Pendula) -> None:

@@ -32,3 +32,19 @@ def scene(name: str) -> CompiledMap:
 @cache
 def random_site(seed: int) -> CompiledMap:
     return compile_map(random_map(seed), [FL_STD])
+
+
+@cache
+def odd_site(seed: int) -> CompiledMap:
+    return compile_map(random_map(seed, odd=True), [FL_STD])
+
+
+def any_site(name: str) -> CompiledMap:
+    """`random-3` or `odd-3`: tests are named after the map they look at."""
+    kind, _, seed = name.partition("-")
+    return odd_site(int(seed)) if kind == "odd" else random_site(int(seed))
+
+
+def names(count: int) -> list[str]:
+    """So many random maps, and as many odd ones."""
+    return [f"{kind}-{seed}" for kind in ("random", "odd") for seed in range(count)]

@@ -257,3 +257,35 @@ def test_a_quarter_bend_joins_two_lanes_tangentially_both_ways() -> None:
         move = next(k for k in site.transitions.of(edge) if int(site.transitions.out[k]) == site.edge_number[out])
         assert bool(site.transitions.tangent[move]), (into, out)
     assert all(edge.style is MoveStyle.FORWARD for edge in site.network.edges)
+
+
+def closest_follower_um(site: CompiledMap, leader: int, held: set[int]) -> int:
+    """How far behind a leader at the start of its cell a follower on A->B may come, when the leader holds `held`."""
+    taken = {other for one in held for other in site.conflicts.members(one)}
+    taken |= {other for one in held if one < len(site.cells) for other in site.following.members(one)}
+    own = site.cells.of_edge(site.edge_number["A->B"])
+    free = [cell for cell in own if cell < leader and cell not in taken]
+    return int(site.cells.s0[leader]) - int(site.cells.s1[free[-1]])
+
+
+@pytest.mark.req("FLT-EVO-5", "FLT-GEO-14")
+def test_a_platoon_through_a_tangent_node_needs_no_disc() -> None:
+    """Against the distance that the turning disc of the node would demand: 4.57 m before it and 4.77 m behind it."""
+    sketch = Sketch("platoon")
+    for name, x in (("A", 0), ("B", 30), ("C", 60)):
+        sketch.node(name, x, 0)
+    sketch.chain("A", "B", "C", back=False)
+    site = compile_map(sketch.done(), [FL_STD])
+    (move,) = site.transitions.of(site.edge_number["A->B"])
+    last = site.cells.of_edge(site.edge_number["A->B"])[-1]
+    node = site.node_number["B"]
+    window = {site.network.edges[one.edge].key: one for one in site.zones.by_node[node]}
+
+    close = closest_follower_um(site, last, {last})
+
+    assert bool(site.transitions.tangent[move])
+    assert 4_900_000 <= close <= 4_900_000 + 2 * site.params.cell_len_um
+    # With the disc the leader has it until its tail is out, and the follower stays before it.
+    behind, before = window["B->C"].s1, 30_000_000 - window["A->B"].s0
+    assert (behind + before) / 1e6 == pytest.approx(9.34, abs=0.001)
+    assert closest_follower_um(site, last, {last, site.zone(node)}) > before - site.params.cell_len_um

@@ -32,8 +32,9 @@ from pendula.fleet.conflicts import overlapping
 from pendula.fleet.maps.halls import warehouse
 from pendula.fleet.maps.random_maps import random_map
 from pendula.fleet.maps.scenes import FL_STD, Sketch, hall_demo
-from pendula.fleet.model import Granularity, Point
+from pendula.fleet.model import Granularity, Point, SourceMember, SourceSection
 from pendula.fleet.profiles import hash_of
+from pendula.fleet.source_form import source_form
 from pendula.kernel.canonical import encode
 from tests.fleet.sites import SCENES, random_site, scene
 
@@ -218,16 +219,33 @@ def test_the_profile_hash_covers_all_types_in_any_order() -> None:
 
 @pytest.mark.req("FLT-MAP-9")
 def test_an_unchanged_part_keeps_its_ids() -> None:
-    source = hall_demo()
-    more = replace(
-        source,
-        nodes=(*source.nodes, replace(source.nodes[0], id="NEW", at=Point(60_000_000, 60_000_000))),
-    )
+    """A lane across the aisle from LM3 to PK1, whose name comes before all others: every number moves, no name does."""
+    source, before = hall_demo(), scene("hall-demo")
+    names = (("AA1", 6_000_000, -18_000_000), ("AA2", 6_000_000, -8_000_000))
+    nodes = tuple(replace(source.nodes[0], id=name, at=Point(x, y)) for name, x, y in names)
+    lane = replace(source.edges[0], id="e00000", start="AA1", end="AA2")
 
-    grown = compile_map(more, [FL_STD])
+    after = compile_map(replace(source, nodes=(*nodes, *source.nodes), edges=(lane, *source.edges)), [FL_STD])
 
-    assert {one.id for one in grown.named} == {one.id for one in scene("hall-demo").named}
-    assert {one.id for one in grown.corridors} == {one.id for one in scene("hall-demo").corridors}
+    def conflicts(site: CompiledMap) -> dict[str, tuple[str, str]]:
+        groups = site.network.groups
+        return {one.id: (groups[one.a].key, groups[one.b].key) for one in site.named}
+
+    def named_cells(site: CompiledMap) -> dict[str, set[str]]:
+        new = ("AA1", "NODE:AA")
+        return {
+            site.resource_name(row): {
+                name for name in map(site.resource_name, site.conflicts.members(row)) if not name.startswith(new)
+            }
+            for row in range(len(site.conflicts))
+            if not site.resource_name(row).startswith(new)
+        }
+
+    assert conflicts(before).items() < conflicts(after).items()
+    assert ("AA1<->AA2", "LM3<->PK1") in conflicts(after).values()
+    assert {one.id for one in before.corridors} < {one.id for one in after.corridors}
+    assert before.edge_number["LM1->LM2"] != after.edge_number["LM1->LM2"]
+    assert named_cells(before) == named_cells(after)
 
 
 @pytest.mark.req("FLT-MAP-16")
@@ -312,3 +330,62 @@ def test_the_loaded_map_answers_like_the_compiled_one() -> None:
     assert again.standing == site.standing
     assert again.sections == site.sections
     assert (again.params, again.envelope, again.findings) == (site.params, site.envelope, site.findings)
+
+
+@pytest.mark.req("FLT-MAP-13", "FLT-LIVE-3")
+def test_cells_zones_and_sections_are_asked_in_the_same_way() -> None:
+    site = scene("hall-demo")
+    token = site.token(0)
+    last = site.token(len(site.sections))
+
+    assert site.excluded(token) == [(token, token)]
+    assert [site.excluded(one) for one in range(len(site.conflicts))] == [
+        site.conflicts.ranges(one) for one in range(len(site.conflicts))
+    ]
+    assert {site.capacity(one) for one in range(last)} == {1}
+    for nothing in (-1, last):
+        with pytest.raises(IndexError, match=f"there is no resource {nothing}"):
+            site.excluded(nothing)
+
+
+@pytest.mark.req("FLT-MAP-12", "FLT-MAP-13")
+def test_a_section_with_room_for_three_says_so() -> None:
+    wide = replace(hall_demo(), sections=(SourceSection("WIDE", 3, (SourceMember("LM1<->LM2"),)),))
+    site = compile_map(wide, [FL_STD])
+
+    tokens = {site.resource_name(site.token(k)): site.capacity(site.token(k)) for k in range(len(site.sections))}
+
+    assert tokens["CS:WIDE"] == 3
+    assert {capacity for name, capacity in tokens.items() if name != "CS:WIDE"} == {1}
+
+
+@pytest.mark.req("FLT-MAP-19")
+def test_the_hash_of_a_map_does_not_move_without_meaning() -> None:
+    plain = hall_demo()
+    places = {node.id: node.at for node in plain.nodes}
+    edges = tuple(replace(one, start_at=places[one.start], end_at=places[one.end]) for one in plain.edges)
+    section = SourceSection("S", 1, (SourceMember("LM1<->LM2"),))
+    from_zero = SourceSection("S", 1, (SourceMember("LM1<->LM2", 0),))
+
+    said_twice = replace(plain, edges=edges, stations=("AP1", "AP1"), parking=("PK1",))
+
+    assert compile_map(said_twice, [FL_STD]).map_hash == compile_map(plain, [FL_STD]).map_hash
+    assert source_form(replace(plain, sections=(section,))) == source_form(replace(plain, sections=(from_zero,)))
+
+
+@pytest.mark.req("FLT-MAP-19")
+def test_the_hash_of_a_map_moves_with_its_meaning() -> None:
+    plain = hall_demo()
+    moved = replace(plain.edges[0], start_at=Point(0, 1))
+
+    hashes = {
+        compile_map(one, [FL_STD]).map_hash
+        for one in (
+            plain,
+            replace(plain, stations=("LM3",)),
+            replace(plain, parking=("AP1",)),
+            replace(plain, edges=(moved, *plain.edges[1:])),
+        )
+    }
+
+    assert len(hashes) == 4

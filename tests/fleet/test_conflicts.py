@@ -12,7 +12,7 @@ from pendula.fleet.maps.scenes import FL_STD, Sketch, near_lanes, straight_lane,
 from pendula.fleet.model import Granularity, MoveStyle
 from pendula.fleet.relation import Relation, Triples, is_symmetric, merged, relation
 from tests.fleet.judge import PoseM, envelope
-from tests.fleet.sites import SCENES, random_site, scene
+from tests.fleet.sites import SCENES, any_site, names, scene
 
 
 def cell(site: CompiledMap, key: str, s_m: float) -> int:
@@ -209,10 +209,10 @@ def pose(site: CompiledMap, edge: int, s: int) -> PoseM:
 
 
 @pytest.mark.req("FLT-MAP-8", "FLT-EVO-1")
-@pytest.mark.parametrize("seed", range(10))
-def test_trucks_in_cells_without_conflict_never_overlap(seed: int) -> None:
-    site = random_site(seed)
-    draw = np.random.default_rng(seed)
+@pytest.mark.parametrize("name", names(8))
+def test_trucks_in_cells_without_conflict_never_overlap(name: str) -> None:
+    site = any_site(name)
+    draw = np.random.default_rng(len(site.cells))
     spots = []
     for _ in range(250):
         edge = int(draw.integers(len(site.network.edges)))

@@ -1,13 +1,16 @@
 """Contracts: golden payloads are parsed, validated, written and compared; schemas say what the models say."""
 
 import json
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import jsonschema_rs
 import pytest
 
-from pendula.fleet import to_bytes
+from pendula.documents import DocumentRefused, Format, read_bytes
+from pendula.fleet import read_source_map, to_bytes
 from pendula.fleet.artifact_form import cell_form
 from pendula.fleet.schema import CONTRACTS, ContractRefused, parse, schema_of, serialise
 from pendula.kernel.canonical import encode
@@ -47,6 +50,76 @@ def test_a_golden_payload_is_read_and_written_without_loss(path: Path) -> None:
     value = parse(contract(path), path.read_bytes())
 
     assert serialise(value) == encode(plain(path))
+
+
+@pytest.mark.req("FLT-API-2", "FLT-API-3")
+@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
+def test_a_golden_payload_fits_its_schema_and_a_spoilt_one_does_not(path: Path) -> None:
+    schema = jsonschema_rs.validator_for(schema_of(contract(path)))
+    form = json.loads(path.read_text())
+
+    schema.validate(form)
+
+    for name in schema_of(contract(path))["$defs"][CONTRACTS[contract(path)].__name__]["required"]:
+        assert not schema.is_valid({key: value for key, value in form.items() if key != name})
+        wrong = 7 if isinstance(form[name], dict) else {"no": ["such", "thing"]}
+        assert not schema.is_valid({**form, name: wrong})
+
+
+NULLABLE = ("criticalSections", "stations", "parking")
+
+
+def graphs() -> dict[str, dict[str, Any]]:
+    """Source maps in every way of writing them, good and bad."""
+    nodes = [{"id": "A", "x": 0, "y": 0}, {"id": "B", "x": 9, "y": 0.5}]
+    edge = {"id": "e", "start": "A", "end": "B"}
+    whole: dict[str, Any] = {"contractVersion": "1.0.0", "mapId": "m", "nodes": nodes, "edges": [edge]}
+    bezier = {**edge, "className": "Bezier", "controlPos1": [3, 0], "controlPos2": {"x": 6, "y": 0.5}}
+    line = {**edge, "className": "Polyline", "points": [[0, 0], {"x": 4, "y": 0}, [9, 0.5]]}
+    edges = {
+        "bezier": bezier,
+        "line": line,
+        "three": {**line, "points": [[0, 0, 0], [9, 0.5]]},
+        "text": {**bezier, "controlPos1": ["3", 0]},
+        "null point": {**bezier, "controlPos1": None},
+        "id": {**edge, "id": None},
+        "class": {**edge, "className": None},
+        **{name: {**edge, name: None} for name in ("startPos", "endPos", "props")},
+        "start": {**edge, "startPos": [0, 0]},
+        "width": {**edge, "props": {"width": None}},
+        "style": {**edge, "props": {"movestyle": None}},
+    }
+    sections = {
+        "member": [{"criticalSectionId": "S", "members": [{"edgeGroupKey": "A<->B", "s0M": None, "s1M": None}]}],
+        "no members": [{"criticalSectionId": "S", "members": None}],
+        "capacity": [{"criticalSectionId": "S", "capacity": None, "members": [{"edgeGroupKey": "A<->B"}]}],
+    }
+    return {
+        "plain": whole,
+        "kind": {**whole, "nodes": [{**nodes[0], "kind": None}, nodes[1]]},
+        **{name: {**whole, name: None} for name in (*NULLABLE, "nodes", "edges", "mapId", "contractVersion")},
+        **{name: {**whole, "edges": [one]} for name, one in edges.items()},
+        **{name: {**whole, "criticalSections": one} for name, one in sections.items()},
+    }
+
+
+@pytest.mark.req("FLT-API-2")
+@pytest.mark.parametrize("name", graphs())
+def test_schema_model_and_loader_agree_about_source_maps(name: str) -> None:
+    form = graphs()[name]
+
+    def reads(read: Callable[[], object]) -> bool:
+        try:
+            read()
+        except (ContractRefused, DocumentRefused):
+            return False
+        return True
+
+    valid = jsonschema_rs.validator_for(schema_of("SourceMap")).is_valid(form)
+
+    assert reads(lambda: read_source_map(read_bytes(json.dumps(form).encode(), Format.JSON))) is valid
+    # The model takes a number in quotes for a number too.
+    assert name == "text" or reads(lambda: parse("SourceMap", json.dumps(form).encode())) is valid
 
 
 @pytest.mark.req("FLT-API-3")

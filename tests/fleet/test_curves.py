@@ -4,12 +4,14 @@ from math import atan2, cos, hypot, pi, sin
 
 import numpy as np
 import pytest
+import shapely
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pendula.fleet.curves import Curve, bezier, polyline, straight
 from pendula.fleet.model import CurveKind, Point
 from pendula.fleet.paths import Path
+from pendula.fleet.units import root
 
 STEP, CHORD = 50_000, 5_000
 KAPPA = 0.5522847498307936
@@ -39,7 +41,8 @@ def exact(curve: tuple[Point, ...], t: float) -> tuple[float, float]:
 
 
 def distance_to(path: Path, x: float, y: float) -> float:
-    return path.nearest(x, y)[1]
+    line = shapely.LineString(list(zip(path.x, path.y, strict=True)))
+    return float(line.distance(shapely.Point(x, y)))
 
 
 @pytest.mark.req("FLT-MAP-4")
@@ -55,11 +58,11 @@ def test_a_quarter_circle_has_its_length_and_its_ends() -> None:
 @given(controls, st.floats(0, 1), st.floats(0, 1))
 def test_no_two_positions_are_farther_apart_than_their_arc(curve: tuple[Point, ...], a: float, b: float) -> None:
     path = bezier((curve[0], curve[1], curve[2], curve[3]), STEP, CHORD).path
-    s, t = a * path.length_um, b * path.length_um
+    s, t = round(a * path.length_um), round(b * path.length_um)
 
     (x, y), (u, v) = path.point(s), path.point(t)
 
-    assert hypot(x - u, y - v) <= abs(s - t) + 1
+    assert hypot(x - u, y - v) <= abs(s - t) + 2
 
 
 @pytest.mark.req("FLT-MAP-4")
@@ -133,11 +136,11 @@ def test_a_polyline_keeps_its_heading_on_every_leg() -> None:
 @given(controls, st.floats(0, 1))
 def test_the_nearest_position_of_a_point_on_the_path_is_there(curve: tuple[Point, ...], part: float) -> None:
     path = bezier((curve[0], curve[1], curve[2], curve[3]), STEP, CHORD).path
-    x, y = path.point(part * path.length_um)
+    x, y = path.point(round(part * path.length_um))
 
-    s, distance = path.nearest(x, y)
+    s, square = path.nearest(x, y)
 
-    assert distance <= 1
+    assert square <= 1
     assert hypot(path.point(s)[0] - x, path.point(s)[1] - y) <= 2
 
 
@@ -162,4 +165,31 @@ def test_a_sharp_corner_needs_a_very_small_circle() -> None:
 def test_the_piece_of_a_path_has_both_ends() -> None:
     path = polyline([at(0, 0), at(3, 0), at(3, 4)], CHORD).path
 
-    assert path.piece(1_000_000, 5_000_000) == [(1e6, 0.0), (3e6, 0.0), (3e6, 2e6)]
+    assert path.piece(1_000_000, 5_000_000) == [(1_000_000, 0), (3_000_000, 0), (3_000_000, 2_000_000)]
+
+
+@pytest.mark.req("FLT-PLAN-2", "FLT-PLAN-6")
+@given(controls, points, st.floats(0, 1))
+def test_positions_and_distances_are_integers_and_right(curve: tuple[Point, ...], asked: Point, part: float) -> None:
+    path = bezier((curve[0], curve[1], curve[2], curve[3]), STEP, CHORD).path
+    assume(path.length_um > 1000)
+    s, square = path.nearest(asked.x_um, asked.y_um)
+    x, y = path.point(round(part * path.length_um))
+
+    assert {type(one) for one in (s, square, x, y, path.heading(s))} == {int}
+    assert root(square) == pytest.approx(distance_to(path, asked.x_um, asked.y_um), abs=1)
+    assert distance_to(path, x, y) <= 1
+    assert hypot(path.point(s)[0] - asked.x_um, path.point(s)[1] - asked.y_um) == pytest.approx(root(square), abs=2)
+
+
+def test_a_path_that_crosses_itself_has_two_places_at_the_crossing() -> None:
+    path = bezier((at(0, 0), at(24, 16), at(-14, 16), at(10, 0)), STEP, CHORD).path
+    x = 5_000_000
+    y = next(path.point(s)[1] for s in range(0, path.length_um, 1000) if path.point(s)[0] >= x)
+
+    first, second = path.places(x, y, 200_000)
+
+    assert second[0] - first[0] > 6_000_000
+    assert max(first[1], second[1]) < 10_000**2
+    assert path.places(x, y, 200_000, 0, path.length_um // 2) == [first]
+    assert path.places(x, y - 3_000_000, 200_000) == []

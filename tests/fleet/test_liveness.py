@@ -5,8 +5,10 @@ from msgspec.structs import replace
 
 from pendula.fleet import Closed, CompiledMap, Fleet, Planner, Stream, Truck, certify, compile_map
 from pendula.fleet.liveness import Certificate, Counterexample, closed_by, least_lookahead_um
+from pendula.fleet.maps import scenes
 from pendula.fleet.maps.halls import reference_fleet, warehouse
 from pendula.fleet.maps.scenes import FL_STD, Sketch
+from pendula.fleet.model import Code, errors_of
 from pendula.fleet.planner import AtNode
 from pendula.kernel.engine import Refusal
 from tests.fleet.sites import scene
@@ -47,7 +49,7 @@ def certificate(site: CompiledMap, fleet: Fleet) -> Certificate:
     made, findings = certify(site, fleet, [FL_STD])
     assert made is not None
     assert made.live, made.counterexample
-    assert findings == ()
+    assert errors_of(findings) == ()
     return made
 
 
@@ -205,3 +207,27 @@ def test_the_certificate_has_a_form_for_people() -> None:
         "closedTurnNodeIds": ["PK1"],
     }
     assert not Closed()
+
+
+@pytest.mark.req("FLT-DCL-19")
+def test_a_pick_in_a_dead_end_that_is_no_station_is_told_of() -> None:
+    graph = lane_with_spur(8.0)
+    fleet = Fleet(trucks("P", "O"), (STREAM,))
+
+    _, findings = certify(graph, fleet, [FL_STD])
+
+    assert [(one.code, one.details["nodeId"], one.remedy) for one in findings] == [
+        (Code.DEAD_END_WITHOUT_TOKEN, "E", "declare it under stations"),
+        (Code.DEAD_END_WITHOUT_TOKEN, "W", "declare it under stations"),
+    ]
+
+
+@pytest.mark.req("FLT-DCL-19")
+def test_the_remedy_for_a_dead_end_that_is_no_station_helps() -> None:
+    graph = scenes.spur()
+    plain = replace(graph, nodes=tuple(replace(node, kind="LocationMark") for node in graph.nodes))
+    fleet = Fleet((), (Stream("S", ("P",), ("M",)),))
+
+    told = [certify(compile_map(one, [FL_STD]), fleet, [FL_STD])[1] for one in (plain, replace(plain, stations=("P",)))]
+
+    assert [len(findings) for findings in told] == [1, 0]

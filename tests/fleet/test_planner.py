@@ -243,3 +243,32 @@ def test_ways_hang_together_and_end_in_the_goal(seed: int) -> None:
             assert edges[way.edges[-1]].end == goal
             assert all(edges[a].end == edges[b].start for a, b in pairwise(way.edges))
             assert len(way.turns_urad) == len(way.edges)
+
+
+@pytest.mark.req("FLT-PLAN-12", "FLT-LIVE-7")
+def test_no_route_ends_where_a_truck_may_not_stop() -> None:
+    site = scene("plus-crossing")
+    planner = Planner(site, FL_STD)
+    goal, other = site.node_number["X"], site.node_number["N"]
+    into = site.edge_number["E->X"]
+    closed = Closed(turns=frozenset({goal}))
+
+    for refused in (
+        planner.way(AtNode(other), goal, closed),
+        planner.way(OnEdge(into, 5_000_000), goal, closed),
+        planner.onward(into, goal, closed),
+    ):
+        assert isinstance(refused, Refusal)
+        assert refused.details == {"goal": "X", "blocked": ["NODE:X"]}
+    assert isinstance(planner.way(OnEdge(into, 5_000_000), site.node_number["W"], closed), Way)
+
+
+def test_a_truck_that_stands_where_it_may_not_stop_has_arrived() -> None:
+    site = scene("plus-crossing")
+    planner = Planner(site, FL_STD)
+    goal, into = site.node_number["X"], site.edge_number["E->X"]
+    closed = Closed(turns=frozenset({goal}))
+
+    assert planner.way(AtNode(goal), goal, closed) == Way((), 0, ())
+    at_its_end = planner.way(OnEdge(into, site.network.edges[into].path.length_um), goal, closed)
+    assert at_its_end == Way((into,), 0, (0,))

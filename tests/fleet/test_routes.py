@@ -27,11 +27,12 @@ from pendula.fleet import (
     started,
 )
 from pendula.fleet.maps.scenes import FL_STD, Sketch
+from pendula.fleet.model import MoveStyle
 from pendula.fleet.progress import uncertainty_um
 from pendula.fleet.routes import committed, segments_of
 from pendula.kernel.canonical import encode
 from pendula.kernel.engine import Refusal
-from tests.fleet.sites import SCENES, random_site, scene
+from tests.fleet.sites import SCENES, any_site, names, scene
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -87,9 +88,59 @@ def test_the_projection_of_a_pose_on_the_route_is_its_position(name: str) -> Non
 
 
 @pytest.mark.req("FLT-PLAN-6")
-@pytest.mark.parametrize("seed", range(4))
-def test_curved_routes_are_projected_without_knowing_where_to_look(seed: int) -> None:
-    site = random_site(seed)
+@pytest.mark.parametrize("name", SCENES)
+def test_a_thousand_positions_of_a_drive_are_found_from_the_last_answer(name: str) -> None:
+    site = scene(name)
+    planner = Planner(site, FL_STD)
+    draw = np.random.default_rng(2)
+    asked = 0
+    for _ in range(200):
+        edge, goal = int(draw.integers(len(site.network.edges))), int(draw.integers(len(site.network.nodes)))
+        planned = plan_route(planner, "R", "r", OnEdge(edge, 0), (goal,))
+        if isinstance(planned, Refusal):
+            continue
+        last, step = 0, 60_000 + int(draw.integers(100_000))
+        for s in range(0, planned.length_um, step):
+            pose = planned.pose_at(s)
+            found = planned.project(pose, near_um=last)
+            assert found is not None
+            # In the step in which a truck begins to go out by the way it came in, both are the same pose.
+            near = 10_000 if planned.pose_at(found.s_on_route_um) != pose else 2 * step
+            assert abs(found.s_on_route_um - s) <= near
+            last = found.s_on_route_um
+            asked += 1
+        if asked >= 1000:
+            break
+    assert asked >= 1000
+
+
+@pytest.mark.req("FLT-PLAN-6", "FLT-PLAN-14")
+@pytest.mark.parametrize("noise", [0, 30_000])
+def test_a_truck_that_backs_out_by_the_way_it_came_in_is_followed(noise: int) -> None:
+    sketch = Sketch("in-and-out")
+    sketch.node("A", 0, 0)
+    sketch.node("B", 10, 0)
+    sketch.lane("A", "B", back=False)
+    sketch.lane("B", "A", back=False, style=MoveStyle.BACKWARD)
+    site = compile_map(sketch.done(), [FL_STD])
+    edges = site.edge_number["A->B"], site.edge_number["B->A"]
+    way = RoutePlan("r", 1, "R", site, OnEdge(edges[0], 0), 0, segments_of(site, edges), 0, "TEST")
+    draw = np.random.default_rng(3)
+
+    last = 0
+    for s in range(0, way.length_um, 100_000):
+        pose = way.pose_at(s)
+        shaken = Pose(pose.x_um + int(draw.integers(-noise, noise + 1)), pose.y_um, pose.yaw_urad)
+        found = way.project(shaken, near_um=last)
+        assert found is not None
+        assert abs(found.s_on_route_um - s) <= (250_000 if abs(s - 10_000_000) < 300_000 else noise + 1)
+        last = found.s_on_route_um
+
+
+@pytest.mark.req("FLT-PLAN-6")
+@pytest.mark.parametrize("name", names(4))
+def test_curved_routes_are_projected_without_knowing_where_to_look(name: str) -> None:
+    site = any_site(name)
     planned = plan_route(Planner(site, FL_STD), "R", "r", OnEdge(0, 0), (len(site.network.nodes) - 1,))
     if isinstance(planned, Refusal):
         return

@@ -1,7 +1,8 @@
 """The compiled map: everything the running system asks about a site, answered in integers.
 
-Resources are numbered: cells first, edge by edge, then the turning zones of the nodes, then the sections. `conflicts`
-relates cells and zones; `following` adds what the operating gap demands between cells of one corridor.
+Resources are numbered: cells first, edge by edge, then the turning zones of the nodes, then the sections. `excluded`
+is the one relation over all of them: `conflicts` holds its rows for cells and zones, a section relates to itself alone,
+and `capacity` says how many may hold it. `following` adds what the operating gap demands between cells of one corridor.
 """
 
 from dataclasses import dataclass, field
@@ -78,6 +79,19 @@ class CompiledMap:
     def token(self, section: int) -> int:
         """The number of a section's pseudo-cell among the resources."""
         return len(self.cells) + len(self.network.nodes) + section
+
+    def excluded(self, resource: int) -> list[tuple[int, int]]:
+        """What nobody else may hold beside a resource, as ranges, both ends included: for a section itself, once as
+        many hold it as `capacity` says. Raises `IndexError` for a number that is no resource."""
+        beyond = resource - len(self.conflicts)
+        if not 0 <= resource < self.token(len(self.sections)):
+            raise IndexError(f"there is no resource {resource}")
+        return self.conflicts.ranges(resource) if beyond < 0 else [(resource, resource)]
+
+    def capacity(self, resource: int) -> int:
+        """How many trucks may hold a resource at a time: one, but for sections that have room for more."""
+        beyond = resource - len(self.conflicts)
+        return 1 if beyond < 0 else self.sections[beyond].capacity
 
     def cell_name(self, cell: int) -> str:
         edge = int(self.cells.edge[cell])

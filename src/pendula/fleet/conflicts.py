@@ -7,6 +7,7 @@ order in which pairs are found is left.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import pairwise
 
 import numpy as np
 import shapely
@@ -192,39 +193,47 @@ def named(
     i, j, gi, gj, gaps = i[order], j[order], gi[order], gj[order], gaps[order]
     fresh = np.ones(len(i), dtype=np.bool_)
     fresh[1:] = (gi[1:] != gi[:-1]) | (gj[1:] != gj[:-1])
-    starts = np.flatnonzero(fresh).tolist()
-    result = []
-    for low, high in zip(starts, [*starts[1:], len(i)], strict=True):
-        part = slice(low, high)
-        one = _conflict(network, cells, zones, (int(gi[low]), int(gj[low])), i[part], j[part], gaps[part])
-        if one is not None:
-            result.append(one)
+    starts = np.flatnonzero(fresh)
+    owner = np.cumsum(fresh) - 1
+    keep = _outside(network, zones, len(cells), i, j, owner, gi[starts], gj[starts])
+    i, j, gi, gj, gaps, owner = i[keep], j[keep], gi[keep], gj[keep], gaps[keep], owner[keep]
+    bounds = [*np.flatnonzero(np.diff(owner, prepend=-1)).tolist(), len(i)]
+    result = [
+        _conflict(network, cells, (int(gi[low]), int(gj[low])), i[low:high], j[low:high], gaps[low:high])
+        for low, high in pairwise(bounds)
+    ]
     return tuple(sorted(result, key=lambda one: one.id))
 
 
+def _outside(
+    network: Network, zones: Zones, count: int, i: Ints, j: Ints, owner: Ints, first: Ints, second: Ints
+) -> NDArray[np.bool_]:
+    """Which pairs of cells do not both lie in the window of a node that their groups share."""
+    groups = network.groups
+    by_node: dict[int, list[int]] = {}
+    for pair, (a, b) in enumerate(zip(first.tolist(), second.tolist(), strict=True)):
+        for node in {groups[a].a, groups[a].b} & {groups[b].a, groups[b].b}:
+            by_node.setdefault(node, []).append(pair)
+    bounds = np.searchsorted(owner, np.arange(len(first) + 1)).astype(np.int64)
+    keep = np.ones(len(i), dtype=np.bool_)
+    for node, numbers in by_node.items():
+        # One row for each node, however many pairs of groups meet in it.
+        inside = zones.inside(node, count)
+        pairs = np.array(numbers, dtype=np.int64)
+        _, rows = expanded(pairs, bounds[pairs], bounds[pairs + 1] - 1)
+        keep[rows] &= ~(inside[i[rows]] & inside[j[rows]])
+    return keep
+
+
 def _conflict(
-    network: Network,
-    cells: Cells,
-    zones: Zones,
-    pair: tuple[int, int],
-    i: Ints,
-    j: Ints,
-    gaps: NDArray[np.float64],
-) -> Conflict | None:
-    first, second = network.groups[pair[0]], network.groups[pair[1]]
-    shared = sorted({first.a, first.b} & {second.a, second.b})
-    if shared:
-        outside = np.ones(len(i), dtype=np.bool_)
-        for node in shared:
-            outside &= ~(zones.meets(node, i) & zones.meets(node, j))
-        i, j, gaps = i[outside], j[outside], gaps[outside]
-    if not len(i):
-        return None
+    network: Network, cells: Cells, pair: tuple[int, int], i: Ints, j: Ints, gaps: NDArray[np.float64]
+) -> Conflict:
     spans: dict[int, list[tuple[int, int]]] = {}
     for cell in np.unique(np.concatenate([i, j])).tolist():
         spans.setdefault(int(cells.edge[cell]), []).append((int(cells.s0[cell]), int(cells.s1[cell])))
     windows = tuple((edge, low, high) for edge in sorted(spans) for low, high in merged(spans[edge]))
-    return Conflict(conflict_id(first.key, second.key), *pair, windows, int(gaps.min()))
+    keys = network.groups[pair[0]].key, network.groups[pair[1]].key
+    return Conflict(conflict_id(*keys), *pair, windows, int(gaps.min()))
 
 
 def conflict_id(key_a: str, key_b: str) -> str:

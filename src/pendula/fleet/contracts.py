@@ -61,6 +61,10 @@ class XY(Struct, frozen=True):
     y: Number
 
 
+# A point is an object or a pair.
+Place = XY | tuple[Number, Number]
+
+
 class GraphNode(Struct, frozen=True):
     id: str
     x: Number
@@ -79,18 +83,18 @@ class GraphEdge(Struct, frozen=True):
     start: str
     end: str
     className: CurveKind | UnsetType = UNSET
-    controlPos1: XY | UnsetType = UNSET
-    controlPos2: XY | UnsetType = UNSET
-    points: tuple[XY, ...] | UnsetType = UNSET
-    startPos: XY | UnsetType = UNSET
-    endPos: XY | UnsetType = UNSET
-    props: EdgeProps | UnsetType = UNSET
+    controlPos1: Place | UnsetType = UNSET
+    controlPos2: Place | UnsetType = UNSET
+    points: tuple[Place, ...] | UnsetType = UNSET
+    startPos: Place | UnsetType | None = UNSET
+    endPos: Place | UnsetType | None = UNSET
+    props: EdgeProps | UnsetType | None = UNSET
 
 
 class SectionMember(Struct, frozen=True):
     edgeGroupKey: str
-    s0M: Number | UnsetType = UNSET
-    s1M: Number | UnsetType = UNSET
+    s0M: Number | UnsetType | None = UNSET
+    s1M: Number | UnsetType | None = UNSET
 
 
 class CriticalSection(Struct, frozen=True):
@@ -105,9 +109,9 @@ class SourceMapContract(Struct, frozen=True):
     mapId: str
     nodes: tuple[GraphNode, ...]
     edges: tuple[GraphEdge, ...]
-    criticalSections: tuple[CriticalSection, ...] | UnsetType = UNSET
-    stations: tuple[str, ...] | UnsetType = UNSET
-    parking: tuple[str, ...] | UnsetType = UNSET
+    criticalSections: tuple[CriticalSection, ...] | UnsetType | None = UNSET
+    stations: tuple[str, ...] | UnsetType | None = UNSET
+    parking: tuple[str, ...] | UnsetType | None = UNSET
 
 
 class Units(Struct, frozen=True):

@@ -5,7 +5,7 @@ Roots are rounded up, so that what is reserved is never smaller than the truth.
 """
 
 from collections.abc import Iterable, Sequence
-from math import isqrt, sqrt
+from math import isqrt
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -93,8 +93,8 @@ def stop_distance_um(profile: RobotProfile, v_um_s: int) -> int:
 def allowed_speed_um_s(profile: RobotProfile, distance_um: int) -> int:
     """`vAllow`: the speed from which a truck still stops within the distance, rounded down, at most `vMax`."""
     brake, latency = profile.brake_um_s2, profile.latency_us
-    lag = brake * latency / MILLION
-    speed = int(sqrt(lag * lag + 2.0 * brake * max(0, distance_um)) - lag)
+    lag = brake * latency
+    speed = (isqrt(lag * lag + 2 * brake * max(0, distance_um) * MILLION * MILLION) - lag) // MILLION
     while speed > 0 and braking_um(profile, speed) > distance_um:
         speed -= 1
     return min(speed, profile.v_max_um_s)

@@ -111,6 +111,35 @@ def fleet_findings(site: CompiledMap, fleet: Fleet, profiles: Sequence[RobotProf
     return findings
 
 
+def undeclared_dead_ends(site: CompiledMap, fleet: Fleet) -> list[Finding]:
+    """Picks and drops in dead ends of which the map does not know that trucks stop there: without a section nothing
+    keeps a second truck from following the first one in."""
+    network = site.network
+    guarded = {member.group for section in site.sections for member in section.members}
+    asked = {
+        site.node_number[name]
+        for stream in fleet.streams
+        for name in (*stream.pick_node_ids, *stream.drop_node_ids)
+        if name in site.node_number
+    }
+    return [
+        finding(
+            Code.DEAD_END_WITHOUT_TOKEN,
+            f"trucks load or unload in the dead end to {network.nodes[node].id!r}, which has no section",
+            "declare it under stations",
+            nodeId=network.nodes[node].id,
+        )
+        for node in sorted(asked)
+        if _is_dead_end(site, node) and network.meeting[node][0] not in guarded
+    ]
+
+
+def _is_dead_end(site: CompiledMap, node: int) -> bool:
+    """Whether trucks come in and go out by the same lane."""
+    network = site.network
+    return network.degree(node) == 1 and bool(network.incoming[node] and network.outgoing[node])
+
+
 def certify(
     site: CompiledMap, fleet: Fleet, profiles: Sequence[RobotProfile]
 ) -> tuple[Certificate | None, tuple[Finding, ...]]:
@@ -130,10 +159,11 @@ def certify(
         or _too_short_sighted(site, fleet, by_id)
     )
     certificate = Certificate(why is None, closed, len(legs), why)
-    if why is None:
-        return certificate, ()
-    details: dict[str, Json] = {"condition": why.condition, **why.details}
-    return certificate, (finding(Code.MAP_NOT_LIVE, why.message, why.remedy, **details),)
+    findings = undeclared_dead_ends(site, fleet)
+    if why is not None:
+        details: dict[str, Json] = {"condition": why.condition, **why.details}
+        findings.insert(0, finding(Code.MAP_NOT_LIVE, why.message, why.remedy, **details))
+    return certificate, tuple(findings)
 
 
 def short_um(profile: RobotProfile) -> int:
@@ -274,8 +304,6 @@ def _missing_way(
 
 
 def _way(planner: Planner, leg: Leg, closed: Closed) -> Way | None:
-    if leg.goal in closed.turns:
-        return None
     way = planner.way(AtNode(leg.start), leg.goal, closed)
     return None if isinstance(way, Refusal) else way
 

@@ -51,7 +51,12 @@ _VERSION = regex(r"[0-9]+\.[0-9]+\.[0-9]+")
 # Keys are made of ids: what joins them may not occur in them.
 _ID = regex(r"(?!.*->)[^\s#|\x00-\x1f]+")
 _ID_FORM = "text without spaces, '#', '|' and '->'"
-_FLEET_PARAMS = ("lookaheadM", "rtpLookaheadM", "tickPeriodMs")
+FLEET_MEMBERS = ("robots", "streams", "params")
+FLEET_PARAMS = ("lookaheadM", "rtpLookaheadM", "tickPeriodMs")
+PARAMS = (
+    *("polylineStepM", "chordErrorM", "conflictMarginM", "cellLenM", "maxRectsPerCell", "tangentEps"),
+    *("conflictGranularity", "offRouteExtraOnBendM", "turningExtraMarginM"),
+)
 _GEOMETRY = frozenset({"not_finite", "number_too_long", FaultCode.COORDINATE_OUT_OF_RANGE})
 
 
@@ -298,13 +303,7 @@ def _error_value(at: Cursor) -> ErrorValue:
 
 def params(root: Cursor) -> CompileParams:
     """Compile parameters in the names of the contract; what is not given has its default."""
-    it = root.object(
-        optional=(
-            *("polylineStepM", "chordErrorM", "conflictMarginM", "cellLenM", "maxRectsPerCell", "tangentEps"),
-            *("conflictGranularity", "offRouteExtraOnBendM", "turningExtraMarginM"),
-        ),
-        unknown="keep",
-    )
+    it = root.object(optional=PARAMS, unknown="keep")
     usual = CompileParams()
 
     def within(member: str, least: str, most: str, default: int) -> int:
@@ -328,7 +327,7 @@ def _fleet(root: Cursor) -> Fleet:
     it = root.object(required=("robots",), optional=("streams", "params"), unknown="keep")
     usual = Fleet(())
     given = it["params"].unless_null()
-    limits = (given if given.given else root).object(optional=_FLEET_PARAMS, unknown="keep")
+    limits = (given if given.given else root).object(optional=FLEET_PARAMS, unknown="keep")
     return Fleet(
         it["robots"].list_of(_truck),
         it["streams"].unless_null().list_of(_stream, default=()),

@@ -45,7 +45,8 @@ Anchor: TypeAlias = OnEdge | AtNode
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """What a route has to do without: edges, and nodes in which it may neither turn nor stop."""
+    """What a route has to do without: edges, and nodes in which it may neither turn nor stop. A truck that stands in
+    such a node already has arrived there."""
 
     edges: frozenset[int] = field(default_factory=frozenset)
     turns: frozenset[int] = field(default_factory=frozenset)
@@ -135,6 +136,11 @@ class Planner:
 
     def onward(self, edge: int, goal: int, closed: Closed = OPEN) -> Way | Refusal:
         """The way after the end of an edge; the edge itself is neither listed nor counted."""
+        if goal in closed.turns:
+            return self._no_route(goal, closed)
+        return self._after(edge, goal, closed)
+
+    def _after(self, edge: int, goal: int, closed: Closed) -> Way | Refusal:
         tree = self._tree(goal, closed)
         key = tree[edge]
         if key is None:
@@ -143,7 +149,8 @@ class Planner:
         return Way(tuple(edges), key // _LENGTHS, tuple(turns))
 
     def _from_edge(self, edge: int, s_um: int, goal: int, closed: Closed) -> Way | Refusal:
-        rest = self.onward(edge, goal, closed)
+        there = s_um >= self._length[edge] and self.site.network.edges[edge].end == goal
+        rest = self._after(edge, goal, closed) if there else self.onward(edge, goal, closed)
         if isinstance(rest, Refusal):
             return rest
         left = self._length[edge] - s_um
@@ -152,6 +159,8 @@ class Planner:
     def _from_node(self, node: int, yaw: int | None, goal: int, closed: Closed) -> Way | Refusal:
         if node == goal:
             return Way((), 0, ())
+        if goal in closed.turns:
+            return self._no_route(goal, closed)
         tree = self._tree(goal, closed)
         best: tuple[int, int, int] | None = None
         for edge in self.site.network.outgoing[node]:
@@ -248,5 +257,6 @@ class Planner:
         network = self.site.network
         name = network.nodes[goal].id
         blocked = sorted(network.edges[edge].key for edge in closed.edges)
+        blocked += sorted(f"NODE:{network.nodes[node].id}" for node in closed.turns)
         because = f" without {', '.join(blocked)}" if blocked else ""
         return Refusal("NO_ROUTE", f"there is no way to {name}{because}", {"goal": name, "blocked": blocked})

@@ -45,6 +45,16 @@ class Relation:
         found: NDArray[np.bool_] = (rows[k] == a) & (self.lo[k] <= b) & (b <= self.hi[k])
         return found
 
+    def related(self, spans: list[tuple[int, int]]) -> NDArray[np.bool_]:
+        """For every number whether a row of the spans (both ends included) relates to it."""
+        steps = np.zeros(len(self) + 1, dtype=np.int64)
+        for low, high in spans:
+            part = slice(int(self.at[low]), int(self.at[high + 1]))
+            steps += np.bincount(self.lo[part], minlength=len(steps))
+            steps -= np.bincount(self.hi[part] + 1, minlength=len(steps))
+        found: NDArray[np.bool_] = np.cumsum(steps[:-1]) > 0
+        return found
+
     def sizes(self) -> Ints:
         """How many numbers each row relates to."""
         total = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(self.hi - self.lo + 1)])

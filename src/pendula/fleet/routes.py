@@ -61,6 +61,8 @@ LIMITS = Limits()
 _SAME_PLACE_UM = 2_000
 # How far from its last position a truck is looked for first: less than the way round any loop it could drive.
 _WINDOW_UM = 3_000_000
+# A move back is as unlikely as one so many times as far ahead.
+_BACK = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +129,7 @@ class RoutePlan:
         same = [one for one in on if one.lateral_um <= least + _SAME_PLACE_UM]
         if near_um is None:
             return min(same, key=lambda one: one.s_on_route_um)
-        return min(same, key=lambda one: (abs(one.s_on_route_um - near_um), one.lateral_um, one.segment))
+        return min(same, key=lambda one: (_away(one.s_on_route_um - near_um), one.lateral_um, one.segment))
 
     def _on(self, pose: Pose, limits: Limits, low_um: int, high_um: int) -> list[Projection]:
         """Every place between two positions at which the pose is on the route, within both limits."""
@@ -198,6 +200,11 @@ class RoutePlan:
                 "turnRad": plain(segment.turn_urad),
             },
         }
+
+
+def _away(moved_um: int) -> int:
+    """How unlikely a move is. No truck drives back: what looks like it is noise, or the way out by which it came in."""
+    return moved_um if moved_um >= 0 else _BACK * -moved_um
 
 
 def anchor_form(site: CompiledMap, anchor: Anchor) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from pendula.fleet.compiled import CompiledMap
 from pendula.fleet.planner import Anchor, AtNode, OnEdge
 from pendula.fleet.routes import Pose
 from pendula.fleet.transitions import truck_yaw
+from pendula.fleet.units import root
 
 _BUCKET_UM = 4_000_000
 # Passages of one edge that lie farther apart along it than this are told apart by the last position.
@@ -66,7 +67,7 @@ class Snapper:
             if place is None:
                 continue
             s_um, square = place
-            order = (number != previous_edge, number not in route_edges, square, number)
+            order = (number != previous_edge, number not in route_edges, root(square), number)
             if best is None or order < best[0]:
                 best = (order, OnEdge(number, s_um))
         return None if best is None else best[1]

@@ -1,13 +1,26 @@
 """A source map in its canonical form: what `mapHash` is computed from, and what can be written to a file again."""
 
+from collections.abc import Mapping
 from typing import Any
 
-from pendula.fleet.model import CONTRACT_VERSION, CurveKind, Point, SourceEdge, SourceMap, SourceMember
+from pendula.fleet.model import (
+    CONTRACT_VERSION,
+    PARKING_KINDS,
+    STATION_KINDS,
+    CurveKind,
+    Point,
+    SourceEdge,
+    SourceMap,
+    SourceMember,
+)
 from pendula.fleet.units import plain
 
 
 def source_form(source: SourceMap) -> dict[str, Any]:
-    """The graph with its lists sorted by id: equal maps have equal forms, whatever their order was."""
+    """The graph with its lists sorted by id and without what says nothing new (an end that lies in its node, a station
+    that is one by its kind): maps that mean the same have equal forms."""
+    places = {node.id: node.at for node in source.nodes}
+    kinds = {node.id: node.kind for node in source.nodes}
     return {
         "contractVersion": CONTRACT_VERSION,
         "mapId": source.map_id,
@@ -15,7 +28,7 @@ def source_form(source: SourceMap) -> dict[str, Any]:
             {"id": node.id, "x": plain(node.at.x_um), "y": plain(node.at.y_um), "kind": node.kind}
             for node in sorted(source.nodes, key=lambda one: (one.id, repr(one)))
         ],
-        "edges": [_edge(edge) for edge in sorted(source.edges, key=lambda one: (one.id, repr(one)))],
+        "edges": [_edge(edge, places) for edge in sorted(source.edges, key=lambda one: (one.id, repr(one)))],
         "criticalSections": [
             {
                 "criticalSectionId": section.id,
@@ -24,12 +37,12 @@ def source_form(source: SourceMap) -> dict[str, Any]:
             }
             for section in sorted(source.sections, key=lambda one: (one.id, repr(one)))
         ],
-        "stations": sorted(set(source.stations)),
-        "parking": sorted(set(source.parking)),
+        "stations": sorted({name for name in source.stations if kinds.get(name) not in STATION_KINDS}),
+        "parking": sorted({name for name in source.parking if kinds.get(name) not in PARKING_KINDS}),
     }
 
 
-def _edge(edge: SourceEdge) -> dict[str, Any]:
+def _edge(edge: SourceEdge, places: Mapping[str, Point]) -> dict[str, Any]:
     props: dict[str, Any] = {"movestyle": edge.style, "direction": edge.direction}
     if edge.width_um is not None:
         props["width"] = plain(edge.width_um)
@@ -42,15 +55,15 @@ def _edge(edge: SourceEdge) -> dict[str, Any]:
     }
     if edge.kind is CurveKind.BEZIER:
         form["controlPos1"], form["controlPos2"] = _point(edge.points[0]), _point(edge.points[1])
+    start, end = places.get(edge.start), places.get(edge.end)
     if edge.kind is CurveKind.POLYLINE:
-        ends = [point for point in (edge.start_at, edge.end_at) if point is not None]
-        inner = [_point(point) for point in edge.points]
-        form["points"] = [_point(ends[0]), *inner, _point(ends[1])] if len(ends) == 2 else inner
-    else:
-        if edge.start_at is not None:
-            form["startPos"] = _point(edge.start_at)
-        if edge.end_at is not None:
-            form["endPos"] = _point(edge.end_at)
+        ends = edge.start_at or start, edge.end_at or end
+        form["points"] = [_point(point) for point in (ends[0], *edge.points, ends[1]) if point is not None]
+        return form
+    if edge.start_at is not None and edge.start_at != start:
+        form["startPos"] = _point(edge.start_at)
+    if edge.end_at is not None and edge.end_at != end:
+        form["endPos"] = _point(edge.end_at)
     return form
 
 
@@ -60,7 +73,7 @@ def _point(point: Point) -> dict[str, Any]:
 
 def _member(member: SourceMember) -> dict[str, Any]:
     form: dict[str, Any] = {"edgeGroupKey": member.group_key}
-    if member.s0_um is not None:
+    if member.s0_um:
         form["s0M"] = plain(member.s0_um)
     if member.s1_um is not None:
         form["s1M"] = plain(member.s1_um)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pendula.fleet.cells import Cells
 from pendula.fleet.conflicts import Conflict
@@ -14,13 +15,18 @@ from pendula.fleet.sections import Section
 from pendula.fleet.transitions import Transitions
 from pendula.fleet.zones import Zones
 
+Bools = NDArray[np.bool_]
+
+# How many edges before a mouth a truck may have to wait.
+_EDGES_BACK = 4
+
 STANDS = (Stand.FREE, Stand.UNWANTED, Stand.FORBIDDEN)
 
 
 @dataclass(frozen=True, slots=True)
 class Mouth:
-    """The end of a corridor at a node where ways branch, and the last cells on the other ways in from which a waiting
-    truck leaves the way out open."""
+    """The end of a corridor at a node where ways branch, and the last cells on the other ways in, on the edge into the
+    node or before it, from which a waiting truck leaves the way out open."""
 
     corridor: int
     node: int
@@ -69,8 +75,7 @@ def standing_of(
     for section in sections:
         for first, last in section.cells:
             marks[first : last + 1] = 2
-    settled = tuple(marks.tolist())
-    return Standing(settled, _mouths(network, cells, corridors, relation, settled))
+    return Standing(tuple(marks.tolist()), _mouths(network, cells, corridors, relation, marks == 2))
 
 
 def reasons(
@@ -95,7 +100,7 @@ def reasons(
 
 
 def _mouths(
-    network: Network, cells: Cells, corridors: tuple[Corridor, ...], relation: Relation, marks: tuple[int, ...]
+    network: Network, cells: Cells, corridors: tuple[Corridor, ...], relation: Relation, forbidden: Bools
 ) -> tuple[Mouth, ...]:
     mouths = []
     for number, corridor in enumerate(corridors):
@@ -103,32 +108,39 @@ def _mouths(
         ways = {network.edges[edge].forward_on_axis for group in groups for edge in network.groups[group].edges}
         if len(ways) < 2:
             continue
+        edges = sorted(edge for group in groups for edge in network.groups[group].edges)
+        inner = [(int(cells.first[edge]), int(cells.first[edge + 1]) - 1) for edge in edges]
         for node in sorted(set(corridor.ends)):
             if network.degree(node) < 3:
                 continue
             ways_in = [edge for edge in network.incoming[node] if network.group_of[edge] not in groups]
-            inner = [edge for group in sorted(groups) for edge in network.groups[group].edges]
-            found = [_waiting(cells, edge, node, inner, relation, marks) for edge in ways_in]
-            mouths.append(Mouth(number, node, tuple(cell for cell in found if cell is not None)))
+            zone = len(cells) + node
+            # Who waits touches neither the turning disc of the mouth nor a cell inside, and stands in no section.
+            closed = forbidden | relation.related([*inner, (zone, zone)])[: len(cells)]
+            mouths.append(Mouth(number, node, _waiting(network, cells, ways_in, groups, closed)))
     return tuple(mouths)
 
 
-def _waiting(
-    cells: Cells, edge: int, node: int, inner: list[int], relation: Relation, marks: tuple[int, ...]
-) -> int | None:
-    """The last cell of a way in that touches neither the turning disc of the mouth nor a cell inside."""
-    zone = len(cells) + node
-    for cell in reversed(cells.of_edge(edge)):
-        if marks[cell] == 2:
-            continue
-        ranges = relation.ranges(cell)
-        if any(low <= zone <= high for low, high in ranges):
-            continue
-        closed = any(
-            low <= int(cells.first[one + 1]) - 1 and high >= int(cells.first[one])
-            for one in inner
-            for low, high in ranges
-        )
-        if not closed:
-            return cell
-    return None
+def _waiting(network: Network, cells: Cells, ways_in: list[int], groups: set[int], closed: Bools) -> tuple[int, ...]:
+    """On every way in the last cell that is not closed; where an edge has none, on the edges before it."""
+    found: list[int] = []
+    seen, edges = set(ways_in), ways_in
+    for _ in range(_EDGES_BACK):
+        full = []
+        for edge in edges:
+            own = cells.of_edge(edge)
+            free = np.flatnonzero(~closed[own.start : own.stop])
+            if len(free):
+                found.append(own.start + int(free[-1]))
+            else:
+                full.append(edge)
+        before = {
+            one
+            for edge in full
+            for one in network.incoming[network.edges[edge].start]
+            # Neither out of the corridor nor back where the truck came from.
+            if network.group_of[one] not in groups and network.group_of[one] != network.group_of[edge]
+        }
+        edges = sorted(before - seen)
+        seen |= before
+    return tuple(found)

@@ -49,17 +49,12 @@ class Zones:
     overlaps: tuple[tuple[int, ...], ...]
     by_node: tuple[tuple[Window, ...], ...]
 
-    def meets(self, node: int, cells: Ints) -> Bools:
-        """Whether each cell touches the window of the node."""
-        windows = self.by_node[node]
-        if not windows:
-            return np.zeros(len(cells), dtype=np.bool_)
-        # Windows are sorted and do not overlap, so their first cells and their last ones are sorted too.
-        low = np.array([window.cell0 for window in windows], dtype=np.int64)
-        high = np.array([window.cell1 for window in windows], dtype=np.int64)
-        last = np.searchsorted(low, cells, side="right") - 1
-        inside: Bools = (last >= 0) & (cells <= high[np.maximum(last, 0)])
-        return inside
+    def inside(self, node: int, count: int) -> Bools:
+        """For every one of `count` cells whether it touches the window of the node."""
+        marks = np.zeros(count, dtype=np.bool_)
+        for window in self.by_node[node]:
+            marks[window.cell0 : window.cell1 + 1] = True
+        return marks
 
 
 def zones_of(

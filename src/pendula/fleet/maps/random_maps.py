@@ -1,15 +1,21 @@
 """Random planar maps for property tests: the same seed gives the same map on every machine."""
 
+from msgspec.structs import replace
+
 from pendula.fleet.maps.scenes import Sketch
-from pendula.fleet.model import MoveStyle, SourceMap
+from pendula.fleet.model import MoveStyle, SourceMap, SourceMember, SourceSection
 from pendula.kernel.rng import Pcg32
 
 _PITCH_M = 14.0
 
 
-def random_map(seed: int, least: int = 4, most: int = 25) -> SourceMap:
+def random_map(seed: int, least: int = 4, most: int = 25, *, odd: bool = False) -> SourceMap:
     """4 to 25 nodes on a jittered grid, joined without crossings: straight and curved edges, one-way and backward
-    ones, spurs with stations and parking, now and then a second lane."""
+    ones, spurs with stations and parking, now and then a second lane.
+
+    An odd map also has what a hall seldom has: nodes almost on top of each other with tiny edges between them, kinks
+    just below the tangent limit, lanes driven forward and backward alike, and critical sections.
+    """
     draw = Pcg32.seeded(seed, 7)
     count = least + _below(draw, most - least + 1)
     columns = 1
@@ -32,8 +38,12 @@ def random_map(seed: int, least: int = 4, most: int = 25) -> SourceMap:
         if len(ways) == 2 and _below(draw, 2):
             ways.pop(_below(draw, 2))
         for other in ways:
-            _join(sketch, draw, _name(other), _name(number))
-    return sketch.done()
+            if odd and _below(draw, 2):
+                _odd_join(sketch, draw, _name(other), _name(number))
+            else:
+                _join(sketch, draw, _name(other), _name(number))
+    source = sketch.done()
+    return replace(source, sections=_sections(draw, source)) if odd else source
 
 
 def _name(number: int) -> str:
@@ -62,6 +72,38 @@ def _join(sketch: Sketch, draw: Pcg32, a: str, b: str) -> None:
             (start.y_um + end.y_um) / 2_000_000 + _below(draw, 200) / 1000,
         )
         sketch.polyline(a, b, [middle])
+
+
+def _odd_join(sketch: Sketch, draw: Pcg32, a: str, b: str) -> None:
+    start, end = sketch.nodes[a].at, sketch.nodes[b].at
+    dx, dy = (end.x_um - start.x_um) / 1_000_000, (end.y_um - start.y_um) / 1_000_000
+    x, y = start.x_um / 1_000_000, start.y_um / 1_000_000
+    kind, between = _below(draw, 3), f"{a}{b}"
+    if kind == 0:
+        # The driving direction is free on both ways.
+        for from_node, to_node in ((a, b), (b, a)):
+            sketch.lane(from_node, to_node, back=False)
+            sketch.lane(from_node, to_node, back=False, style=MoveStyle.BACKWARD)
+    elif kind == 1:
+        # In the middle, aside by up to 2 % of the length: a turn of at most 0.08 rad.
+        aside = (_below(draw, 41) - 20) / 1000
+        sketch.node(between, x + dx / 2 - dy * aside, y + dy / 2 + dx * aside)
+        sketch.chain(a, between, b)
+    else:
+        # From 1.4 cm on: less than a sliver of a cell.
+        part = (1 + _below(draw, 60)) / 1000
+        sketch.node(between, x + dx * part, y + dy * part)
+        sketch.chain(a, between, b)
+
+
+def _sections(draw: Pcg32, source: SourceMap) -> tuple[SourceSection, ...]:
+    """Up to two: one over a whole lane, one over the first metre of another."""
+    lanes = sorted({"<->".join(sorted((edge.start, edge.end))) for edge in source.edges})
+    first, second = lanes[_below(draw, len(lanes))], lanes[_below(draw, len(lanes))]
+    whole = SourceSection("WHOLE", 1 + _below(draw, 2), (SourceMember(first),))
+    if first == second:
+        return (whole,)
+    return (whole, SourceSection("PART", 1, (SourceMember(second, 0, 1_000_000),)))
 
 
 def _bowed(sketch: Sketch, draw: Pcg32, a: str, b: str, back: bool = False) -> None:

@@ -72,7 +72,7 @@ def check(
         "sound": not errors,
         "severities": report.severities(findings),
         "findings": report.findings_form(findings),
-        "doubts": [doubt for truck in trucks or () for doubt in doubts(truck)],
+        "doubts": [*(doubt for truck in trucks or () for doubt in doubts(truck)), *files.unread(params, fleet)],
         "certificate": None if certificate is None or site is None else certificate.form(site),
     }
     out.result(form, lambda: _drawn(form, site, asked=group is not None))

@@ -1,4 +1,4 @@
-"""`pendula fleet draw`: a map as a picture to pin on the wall."""
+"""`pendula fleet draw`: a map as a picture to pin on the wall, or as GeoJSON for other programs."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -27,6 +27,7 @@ def register(group: typer.Typer) -> None:
             "pendula fleet draw hall.map.json -o hall.svg",
             "pendula fleet draw hall.json --profiles trucks.json -o hall.svg --layers edges,zones,labels",
             "pendula fleet draw hall.map.json -o why.svg --highlight 'A1->A2#9' --highlight NODE:B2",
+            "pendula fleet draw hall.map.json -o hall.geojson --layers cells,zones,conflicts",
         ),
     )(draw)
 
@@ -57,17 +58,20 @@ def draw(
 
     The same map gives the same bytes. Every shape has a tooltip with its id. A highlighted cell shows what it excludes,
     a highlighted node what must be free while a truck turns there.
+
+    A file that ends in `.geojson` becomes GeoJSON in metres: nodes, lanes, swept areas of cells, turning discs with
+    their windows, conflicts.
     """
     require("fleet")
-    from pendula.fleet.drawing import map_svg
-
     said = Output(json)
     shown, parts = _layers(layers), highlight or []
+    if parts and _is_geojson(out):
+        raise WrongUsage("--highlight belongs to a picture; GeoJSON has the id of every part", path=str(out))
     files.check_target(out, (file, profiles, params))
     with said.progress("draw", 3) as advance:
         site = _site(file, profiles, params)
         advance(2)
-        picture = map_svg(site, shown, parts).encode()
+        picture = _drawn(site, out, shown, parts)
         advance(3)
     files.write(out, picture)
     form = {
@@ -79,6 +83,17 @@ def draw(
         "highlight": parts,
     }
     said.result(form, lambda: f"{out} shows {site.map_id}, {len(picture)} bytes.")
+
+
+def _is_geojson(out: Path) -> bool:
+    return out.suffix.lower() == ".geojson"
+
+
+def _drawn(site: "CompiledMap", out: Path, shown: "list[Layer]", parts: list[str]) -> bytes:
+    from pendula.fleet.drawing import map_svg
+    from pendula.fleet.geojson import map_geojson
+
+    return map_geojson(site, shown) if _is_geojson(out) else map_svg(site, shown, parts).encode()
 
 
 def _site(file: Path, profiles: Path | None, params: Path | None) -> "CompiledMap":

@@ -69,6 +69,15 @@ def fleet_of(file: Path | None) -> "Fleet | None":
     return None if file is None else read_fleet(read_file(file))
 
 
+def unread(params: Path | None, fleet: Path | None) -> list[str]:
+    """What stands in a file of parameters or a fleet and changes nothing."""
+    from pendula.documents import read_file
+    from pendula.fleet.unread import unread_fleet, unread_params
+
+    told = [] if params is None else [*unread_params(read_file(params))]
+    return told if fleet is None else [*told, *unread_fleet(read_file(fleet))]
+
+
 def read_compiled(file: Path) -> "CompiledMap":
     """The compiled map of a file; raises `MapDamaged` with the name of the file."""
     from pendula.fleet import MapDamaged, from_bytes
