@@ -3,10 +3,10 @@
 units, angles                   micrometres, microradians, and an arctangent that is the same everywhere
 model, profiles, envelope       source maps, trucks with their margins, what a truck needs around it
 outline                         corners of trucks, for pictures
-loading, source_form            documents into models with all their faults, and back
+loading, source_form, unread    documents into models with all their faults, and back; what nobody reads
 bezier, curves, paths           geometry of edges
-network, lanes, reach           nodes, directed edges, groups; what hangs together
-swept, shapes, cells            areas an envelope covers; cells of pivot positions
+network, lanes, reach, extent   nodes, directed edges, groups; what hangs together; how much a map may hold
+swept, shapes, kinks, cells     areas an envelope covers, also in nodes; cells of pivot positions
 conflicts, zones, relation      what excludes what
 corridors, sections             chains and dead ends
 transitions, standing           turns in nodes; where a truck may be left standing
@@ -15,6 +15,7 @@ compiled, artifact, compiler    the compiled map, its file, how it is made
 planner, routes, snapping       the cheapest way, where on it a truck is
 progress, replanning            how far a truck has come; when it may look for another way
 contracts, traffic_contracts    the payloads, and their schemas (schema)
+drawing, sheet, parts, geojson  the picture of a map, and its shapes for other tools
 maps                            maps of our own
 """
 
