@@ -1,6 +1,8 @@
 """What all tests share: the hypothesis profiles, the long cases, and the note of what could not run."""
 
 import os
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -43,3 +45,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     reasons = [report.longrepr[2].removeprefix("Skipped: ") for report in terminalreporter.getreports("skipped")]
     with Path(noted).open("a", encoding="utf-8") as file:
         file.writelines(f"{reason}\n" for reason in reasons if reason.startswith(NOT_RUN))
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Interrupts work here and in programs that are started: tests in the background inherit that they are ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

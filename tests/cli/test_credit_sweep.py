@@ -157,6 +157,7 @@ def test_a_settings_file_with_faults_is_refused_with_their_places(ring: Path, tm
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="children are looked up in /proc")
 @pytest.mark.parametrize("ending", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.long)])
+@pytest.mark.usefixtures("interruptible")
 def test_whatever_ends_a_sweep_ends_its_workers(ending: signal.Signals, ring: Path) -> None:
     command = [sys.executable, "-m", "pendula", "credit", "sweep", str(ring), "--ticks", "1000000", "--workers", "2"]
     with subprocess.Popen(

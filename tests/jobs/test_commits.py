@@ -182,6 +182,7 @@ def test_an_interrupted_leader_leaves_nobody_without_an_answer(tmp_path: Path) -
     scheduler.close()
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_a_caller_interrupted_in_line_does_not_stop_the_line(tmp_path: Path) -> None:
     scheduler, _ = opened(tmp_path)
     store = sqlite_of(scheduler)
