@@ -242,3 +242,19 @@ def test_a_file_with_a_right_hash_and_wrong_parts_is_damaged() -> None:
     data = encode({**form, "compiledMapHash": "sha256:" + sha256(encode(form)).hexdigest()})
     with pytest.raises(MapDamaged):
         from_bytes(data)
+
+
+def test_a_ring_keeps_the_following_gap_at_every_node_also_where_it_is_cut() -> None:
+    """A square of equal lanes, driven one way: what is near a node looks the same at all four."""
+    one = sketch(("A", 0, 0), ("B", 30, 0), ("C", 30, 30), ("D", 0, 30))
+    one.chain("A", "B", "C", "D", "A", back=False)
+    site = compile_map(one.done(), [FL_STD])
+    order = [site.edge_number[key] for key in ("A->B", "B->C", "C->D", "D->A")]
+
+    close = []
+    for before, after in zip(order, [*order[1:], order[0]], strict=True):
+        pairs = [(a, b) for a in site.cells.of_edge(before) for b in site.cells.of_edge(after)]
+        close.append(sum(bool(site.following.holds(a, b)) for a, b in pairs))
+
+    assert close[0] > 0
+    assert len(set(close)) == 1
