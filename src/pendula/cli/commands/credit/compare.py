@@ -160,16 +160,28 @@ def _drawn(comparison: "Comparison") -> Any:
     return many.grouped(
         Text(_printable(head)),
         table(("setting", f"A: {_printable(a)}", f"B: {_printable(b)}"), settings),
-        table(("median", "A", "B", "B less A", "from", "to", "surely", "B is"), rows),
+        table(("median", "A", "B", "B less A", "from", "to", "B is"), rows),
+        *_sureness(comparison),
         Text(f"{word}:", style="bold"),
         *lines,
     )
 
 
 def _cells(row: "Row") -> tuple[str, ...]:
-    surely = "–" if row.coverage is None else f"{many.short(_hundredfold(row.coverage))} %"
     texts = (many.short(text) for text in (row.a, row.b, row.difference, row.low, row.high))
-    return row.measure, *texts, surely, row.shown
+    # Words can be broken over lines where a terminal is narrow; a name in one piece would be cut.
+    return row.measure.replace("_", " "), *texts, row.shown
+
+
+def _sureness(comparison: "Comparison") -> list[Any]:
+    """How sure the intervals are; it depends on how many seeds could be compared."""
+    from rich.text import Text
+
+    found = sorted({row.coverage for row in comparison.rows if row.coverage is not None})
+    if not found:
+        return []
+    sure = " or ".join(f"{many.short(_hundredfold(one))} %" for one in found)
+    return [Text(f"Each interval, from … to …, holds its median with {sure}.\n")]
 
 
 def _hundredfold(text: str) -> str:
