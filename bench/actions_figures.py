@@ -10,7 +10,7 @@ from bench.actions_loads import DAY, Closed, Open
 from bench.actions_rounds import Rounds, cpu_seconds, paused_collector, peak_bytes
 from pendula.actions import Advance, World
 from pendula.actions.events import WORLD_EVENTS
-from pendula.cli.bench import Progress, Row, Target, compared
+from pendula.cli.benchmarks import Progress, Row, Target, compared
 
 AT_MOST_ALL = Target("<=", Decimal(1))
 FEATURES = Target("<=", Decimal("1.5"))

@@ -8,7 +8,7 @@ from bench import credit_clearing as clearing
 from bench import credit_decisions as decisions
 from bench import credit_routing as routing
 from bench import credit_ticks as ticks
-from pendula.cli.bench import Progress, Row
+from pendula.cli.benchmarks import Progress, Row
 
 PEERS: tuple[str, ...] = ("igraph", "mesa", "networkx", "ortools")
 

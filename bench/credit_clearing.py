@@ -9,7 +9,7 @@ from bench import credit_loads as loads
 from bench import credit_ours as ours
 from bench.actions_rounds import Rounds
 from bench.credit_loads import Debt
-from pendula.cli.bench import Progress, Row, Target, compared, measured
+from pendula.cli.benchmarks import Progress, Row, Target, compared, measured
 
 DEPTH = 6
 DEPTHS = (6, 8, 10)

@@ -8,18 +8,18 @@ from typing import Any
 
 from bench import credit_loads as loads
 from bench.credit_loads import CODE, Debt, Network, Payment
-from pendula.credit.clearing import Cleared, DebtGraph, find_and_clear
 from pendula.credit.engine import Run
 from pendula.credit.events import Config
-from pendula.credit.ledger import Book, People
-from pendula.credit.loading import read_scenario
+from pendula.credit.ledger.book import Book, People
+from pendula.credit.ledger.circulation import solve
+from pendula.credit.ledger.cycles import Cleared, DebtGraph, find_and_clear
+from pendula.credit.ledger.payment import Counter
+from pendula.credit.ledger.routing import Work, shortest
 from pendula.credit.model import Participant, ParticipantType, Scenario, Trustline
 from pendula.credit.money import CENT
-from pendula.credit.network import Network as Kept
-from pendula.credit.optimal import solve
-from pendula.credit.payments import Counter
-from pendula.credit.routing import Work, shortest
+from pendula.credit.reading.scenario import read_scenario
 from pendula.credit.settings import Settings
+from pendula.credit.state.network import Network as Kept
 from pendula.documents import from_value
 
 NO_LIMIT = 10**15

@@ -10,7 +10,7 @@ from bench import credit_loads as loads
 from bench import credit_ours as ours
 from bench.actions_rounds import Rounds
 from bench.credit_loads import Network, Payment
-from pendula.cli.bench import Progress, Row, Target, compared
+from pendula.cli.benchmarks import Progress, Row, Target, compared
 
 PARTICIPANTS, LINES = 10_000, 50_000
 PAYMENTS, PAYMENTS_QUICK = 5_000, 1_000

@@ -6,9 +6,9 @@ from typing import Any
 from bench import credit_ours as ours
 from bench.actions_rounds import Rounds
 from bench.credit_loads import Debt
-from pendula.cli.bench import Progress, Row, Target, compared
+from pendula.cli.benchmarks import Progress, Row, Target, compared
+from pendula.credit.authoring.village import village
 from pendula.credit.events import Tick
-from pendula.credit.village import village
 
 PARTICIPANTS = 100
 SEED = 7

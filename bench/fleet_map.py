@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.actions_rounds import Rounds
-from pendula.cli.bench import Progress, Row, Target, compared, measured
+from pendula.cli.benchmarks import Progress, Row, Target, compared, measured
 
 if TYPE_CHECKING:
     from pendula.fleet import CompiledMap, Report, SourceMap
@@ -59,7 +59,7 @@ def compiling(
     """All sizes and the yardstick take turns, so that what else the machine does falls on all of them."""
     from bench.fleet_map_loads import TRUCKS, bare_tree
     from pendula.fleet import examine
-    from pendula.fleet.conflicts import overlapping
+    from pendula.fleet.exclusion.conflicts import overlapping
 
     sites = {count: _site(report) for count, report in reports.items()}
     big = sites[BIG].cells

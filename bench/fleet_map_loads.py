@@ -8,11 +8,11 @@ import shapely
 from msgspec.structs import replace
 
 from pendula.fleet import AtNode, CompiledMap, OnEdge, Planner, SourceMap, plan_route
-from pendula.fleet.cells import Cells
-from pendula.fleet.maps.halls import large, warehouse
-from pendula.fleet.maps.scenes import FL_STD
+from pendula.fleet.exclusion.cells import Cells
 from pendula.fleet.model import MoveStyle
-from pendula.fleet.planner import Anchor
+from pendula.fleet.routing.planner import Anchor
+from pendula.fleet.samples.halls import large, warehouse
+from pendula.fleet.samples.scenes import FL_STD
 from pendula.kernel.engine import Refusal
 from pendula.kernel.rng import Pcg32
 

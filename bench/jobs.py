@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bench import jobs_beside, jobs_http, jobs_latency, jobs_raw, jobs_scale
 from bench.kernel_journal import why_unfair as why_unfair
-from pendula.cli.bench import Progress, Row
+from pendula.cli.benchmarks import Progress, Row
 
 # Other queues are yardsticks only where they are installed.
 PEERS: tuple[str, ...] = ()

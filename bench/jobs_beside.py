@@ -13,7 +13,7 @@ from msgspec import Struct
 from bench.jobs_loads import Desk, ack_entries, assert_all
 from bench.jobs_peers import PEERS, Known, Peer
 from bench.jobs_rounds import Turns
-from pendula.cli.bench import Progress, Row, compared, measured
+from pendula.cli.benchmarks import Progress, Row, compared, measured
 from pendula.jobs.model import Durability
 
 BATCH, TAKEN = 1000, 100

@@ -22,7 +22,7 @@ from msgspec.json import encode
 
 from bench.jobs_loads import body
 from bench.jobs_rounds import Turns
-from pendula.cli.bench import Progress, Row, Target, checkout, compared
+from pendula.cli.benchmarks import Progress, Row, Target, checkout, compared
 
 ENQUEUE, RETURN = "/scheduler/jobs", "/scheduler/bench/return"
 HALF = Target(">=", Decimal("0.5"))

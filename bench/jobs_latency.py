@@ -10,11 +10,11 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from statistics import median
 
-from pendula.cli.bench import Progress, Row, compared
-from pendula.jobs.handlers import Context, Handlers, handler
+from pendula.cli.benchmarks import Progress, Row, compared
 from pendula.jobs.model import SECOND
 from pendula.jobs.scheduler import Scheduler
-from pendula.jobs.worker import INTERVAL_SEC, Worker
+from pendula.jobs.worker.handlers import Context, Handlers, handler
+from pendula.jobs.worker.worker import INTERVAL_SEC, Worker
 from pendula.kernel.time import format_utc, parse_utc
 
 JOBS, QUICK_JOBS = 200, 40

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bench.jobs_loads import Desk, assert_all, filled
 from bench.jobs_rounds import Turns
-from pendula.cli.bench import Progress, Row, Target, compared
+from pendula.cli.benchmarks import Progress, Row, Target, compared
 
 PULLED, FEW = 100, 1000
 MANY, QUICK_MANY = 1_000_000, 100_000

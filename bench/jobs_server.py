@@ -12,11 +12,11 @@ from starlette.responses import Response
 
 from pendula.jobs.model import Policy
 from pendula.jobs.requests import Enqueue, read_enqueue
-from pendula.server.access import Operator
-from pendula.server.engines import encode_view
 from pendula.server.errors import json_response
-from pendula.server.scheduler import room
-from pendula.server.scheduler_bodies import read_object
+from pendula.server.rooms.jobs.bodies import read_object
+from pendula.server.rooms.jobs.routes import room
+from pendula.server.routes.dependencies import Operator
+from pendula.server.routes.engine import encode_view
 from pendula.server.serving import serve
 from pendula.server.settings import LogLevel, Settings
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from decimal import Decimal
 
 from bench import kernel_journal, kernel_queue
-from pendula.cli.bench import Progress, Row, Target, compared
+from pendula.cli.benchmarks import Progress, Row, Target, compared
 
 PEERS: tuple[str, ...] = ()
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 from time import perf_counter
 
-from pendula.cli.bench import Progress, Row, Target, compared, measured
+from pendula.cli.benchmarks import Progress, Row, Target, compared, measured
 from pendula.kernel.commit import GroupCommit
 from pendula.kernel.disk import RealDisk
 from pendula.kernel.journal import FileJournal

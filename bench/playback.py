@@ -17,8 +17,8 @@ from bench import playback_loads as loads
 from bench import playback_peers as peers
 from bench.actions_rounds import Rounds, Work
 from bench.playback_loads import Listener
-from pendula.cli.bench import Progress, Row, Target, compared, measured
-from pendula.playback.swrr import RoundRobin
+from pendula.cli.benchmarks import Progress, Row, Target, compared, measured
+from pendula.playback.choosing.swrr import RoundRobin
 
 # numpy and a C compiler are yardsticks only where they are installed.
 PEERS: tuple[str, ...] = ()

@@ -10,11 +10,11 @@ from time import thread_time_ns
 from bench import playback_loads as loads
 from bench.actions_rounds import cpu_seconds
 from bench.playback_loads import Listener
-from pendula.cli.bench import Progress, Row, Target, compared
-from pendula.playback.cache import BLOCKS_KEPT
+from pendula.cli.benchmarks import Progress, Row, Target, compared
+from pendula.playback.cache.shelf import BLOCKS_KEPT
+from pendula.playback.choosing.programme import Programme
+from pendula.playback.choosing.records import BLOCK_BYTES
 from pendula.playback.model import RECORD_BYTES
-from pendula.playback.programme import Programme
-from pendula.playback.records import BLOCK_BYTES
 
 AT_MOST_ALL = Target("<=", Decimal(1))
 GROWTH = Target("<=", Decimal("1.3"))

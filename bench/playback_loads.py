@@ -13,12 +13,12 @@ from pathlib import Path
 
 from pendula.kernel.disk import RealDisk
 from pendula.kernel.rng import Pcg32
-from pendula.playback.cache import CacheShelf, cache_name, open_cache, write_cache
-from pendula.playback.generator import Channel
+from pendula.playback.cache.shelf import CacheShelf, cache_name, open_cache, write_cache
+from pendula.playback.choosing.generator import Channel
+from pendula.playback.choosing.programme import Programme
+from pendula.playback.choosing.records import MemoryShelf, pack
+from pendula.playback.choosing.swrr import RoundRobin
 from pendula.playback.model import WSUM, Exposure, Mode, Pick, PickMode, Record, Settings
-from pendula.playback.programme import Programme
-from pendula.playback.records import MemoryShelf, pack
-from pendula.playback.swrr import RoundRobin
 
 N, RECORDS = 64, 1024
 SEED = 1

@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pendula.fleet import compile_map
-from pendula.fleet.drawing import map_svg
-from pendula.fleet.maps import scenes
-from pendula.fleet.maps.scenes import FL_STD, Sketch
 from pendula.fleet.model import SourceMap
+from pendula.fleet.pictures.map import map_svg
+from pendula.fleet.samples import scenes
+from pendula.fleet.samples.scenes import FL_STD, Sketch
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs/explanation/pictures"
 

@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from pendula.fleet import AtNode, CompiledMap, Fleet, Planner, RoutePlan, SourceMap, Truck, certify, plan_route
 from pendula.fleet import compile_map as compiled
-from pendula.fleet.drawing import map_svg
-from pendula.fleet.maps.halls import reference_fleet, reference_hall
-from pendula.fleet.maps.scenes import FL_STD
 from pendula.fleet.model import Point
+from pendula.fleet.pictures.map import map_svg
+from pendula.fleet.samples.halls import reference_fleet, reference_hall
+from pendula.fleet.samples.scenes import FL_STD
 
 METRE = 1_000_000
 

@@ -6,7 +6,7 @@ python examples/village/lives.py [village.svg]
 import sys
 from pathlib import Path
 
-from pendula.credit.example import LIVES, TICKS, Life, live
+from pendula.credit.authoring.example import LIVES, TICKS, Life, live
 
 WINDOW = 10  # ticks: in one there are too few payments for a share
 COLOURS = ("#b71c1c", "#1565c0", "#2e7d32")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pendula.cli.bench import Row, Target, Verdict, checkout, compared, load, measured, rooms_with_benchmarks
+from pendula.cli.benchmarks import Row, Target, Verdict, checkout, compared, load, measured, rooms_with_benchmarks
 from pendula.cli.failing import MissingExtra
 from tests.cli.conftest import Finished, Pendula
 
@@ -18,7 +18,7 @@ AT_LEAST = Target(">=", Decimal(20))
 
 ENGINE_BENCH = """
 from decimal import Decimal
-from pendula.cli.bench import Progress, Row, Target, compared, measured
+from pendula.cli.benchmarks import Progress, Row, Target, compared, measured
 
 PEERS = ()
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from pendula.credit.recording import Recording
-from pendula.credit.running import made
+from pendula.credit.runs.headless import made
+from pendula.credit.runs.recording import Recording
 from pendula.credit.settings import BY_VARIABLE, Settings, changed
 from pendula.documents import read_file
 from pendula.kernel.disk import RealDisk
@@ -303,7 +303,7 @@ def test_a_process_killed_in_the_middle_loses_no_acknowledged_tick(
     path = written(tmp_path / "ring.json", RING)
     code = """
 import os, signal, sys
-from pendula.credit.artifacts import Artifacts
+from pendula.credit.runs.artifacts import Artifacts
 plain = Artifacts.write
 def write(self, events):
     plain(self, events)

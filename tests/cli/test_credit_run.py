@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from pendula.credit.optimal import AmountsTooLarge, Edge
-from pendula.credit.running import simulate
+from pendula.credit.ledger.circulation import AmountsTooLarge, Edge
+from pendula.credit.runs.headless import simulate
 from pendula.credit.settings import BY_VARIABLE, Settings, changed
 from pendula.documents import read_file
 from pendula.kernel.canonical import decode, encode
@@ -267,7 +267,7 @@ def test_lenient_passes_over_what_strict_refuses(tmp_path: Path, pendula: Pendul
 def test_the_yardstick_stands_beside_every_clearing(
     ring: Path, tmp_path: Path, pendula: Pendula, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pendula.credit.optimal.OrTools", CircleSolver)
+    monkeypatch.setattr("pendula.credit.ledger.circulation.OrTools", CircleSolver)
     journal = tmp_path / "journal"
     run = ("credit", "run", ring, "--ticks", "9", *OFTEN, "--yardstick")
 
@@ -306,7 +306,7 @@ def test_a_solver_that_cannot_is_a_gap_and_not_the_end(
         def solve(self, edges: list[Edge]) -> tuple[int, ...]:
             raise AmountsTooLarge("too large", unit=1, value=1, allowed=0)
 
-    monkeypatch.setattr("pendula.credit.optimal.OrTools", Overwhelmed)
+    monkeypatch.setattr("pendula.credit.ledger.circulation.OrTools", Overwhelmed)
 
     told = said(pendula("credit", "run", ring, "--ticks", "9", *OFTEN, "--yardstick", "--json"))
 
@@ -429,5 +429,5 @@ def test_a_run_loads_no_library_it_does_not_need(ring: Path, python: Callable[..
     ended = python(code, "credit", "run", str(ring), "--ticks", "1", "--json")
 
     assert ended.code == 0
-    unneeded = {"fastapi", "numpy", "ortools", "rich", "pendula.credit.artifacts", "pendula.kernel.driver"}
+    unneeded = {"fastapi", "numpy", "ortools", "rich", "pendula.credit.runs.artifacts", "pendula.kernel.driver"}
     assert not unneeded & set(ended.err.split())

@@ -11,9 +11,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from pendula.credit import spreading
 from pendula.credit.settings import BY_VARIABLE, Settings, changed
-from pendula.credit.sweeping import sweep
+from pendula.credit.studies import workers
+from pendula.credit.studies.sweep import sweep
 from pendula.documents import read_file
 from tests.cli.conftest import Pendula, quiet_environment
 from tests.cli.credit import OFTEN, error, said, written
@@ -87,7 +87,7 @@ def test_a_sweep_that_makes_no_sense_is_wrong_usage(
 
 
 def test_a_missing_extra_is_one_sentence(ring: Path, pendula: Pendula, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spreading, "find_spec", lambda _: None)
+    monkeypatch.setattr(workers, "find_spec", lambda _: None)
 
     ended = pendula("credit", "sweep", ring, "--ticks", "1", "--dask", "tcp://127.0.0.1:1")
 

@@ -11,8 +11,8 @@ import pytest
 
 from pendula.cli.commands.fleet.new import Scene
 from pendula.fleet import compile_map, from_bytes
-from pendula.fleet.maps.halls import reference_fleet, reference_hall
-from pendula.fleet.maps.scenes import FL_STD
+from pendula.fleet.samples.halls import reference_fleet, reference_hall
+from pendula.fleet.samples.scenes import FL_STD
 from pendula.kernel.canonical import decode, encode
 from tests.cli.conftest import Finished, Pendula
 

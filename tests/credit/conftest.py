@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pendula.credit.running import Headless, made
+from pendula.credit.runs.headless import Headless, made
 from pendula.credit.settings import Settings, changed
 from pendula.documents import Document, from_value, read_file
 from pendula.kernel.canonical import Json

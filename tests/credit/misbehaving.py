@@ -1,4 +1,4 @@
-"""A payment service over HTTP that keeps the contract of `pendula.credit.service`, except where it is told not to.
+"""A payment service over HTTP that keeps the contract of `credit.outside.payment_service`, except where told not to.
 
 It has a ledger and an engine of its own, remembers keys, and counts what it did. `acts` says how it treats one POST
 after the other; when they are used up it behaves. What waits for nothing waits until the service is closed.
@@ -16,9 +16,9 @@ from typing import Any
 import msgspec
 
 from pendula.credit.engine import Run
-from pendula.credit.payments import Drifted, Refused
-from pendula.credit.running import made
-from pendula.credit.telling import route_views
+from pendula.credit.ledger.payment import Drifted, Refused
+from pendula.credit.runs.headless import made
+from pendula.credit.tick.event_parts import route_views
 from pendula.documents import from_value
 
 PEOPLE = ("ann", "bea", "cid", "dan", "eva", "fay")

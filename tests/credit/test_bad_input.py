@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from pendula.credit.authoring.linting import lint
 from pendula.credit.engine import InvalidRun, Run
 from pendula.credit.events import (
     Clear,
@@ -21,10 +22,9 @@ from pendula.credit.events import (
     Pay,
     SetLimit,
 )
-from pendula.credit.linting import lint
-from pendula.credit.loading import read_scenario
 from pendula.credit.money import InvalidAmount, atoms
-from pendula.credit.running import Headless, Made, made
+from pendula.credit.reading.scenario import read_scenario
+from pendula.credit.runs.headless import Headless, Made, made
 from pendula.credit.settings import TABLE, Settings, changed
 from pendula.documents import Document, DocumentRefused, from_value, read_bytes
 from pendula.kernel.errors import InputRefused

@@ -7,9 +7,12 @@ from typing import Any, cast
 
 import pytest
 
-from pendula.credit import behaviour as registry
-from pendula.credit.answering import Answers
-from pendula.credit.behaviour import (
+from pendula.credit.engine import Run
+from pendula.credit.events import Config, Event, Note, Pay, Tick, TxFailed, TxUpdated
+from pendula.credit.money import InvalidAmount
+from pendula.credit.outside import behaviours as registry
+from pendula.credit.outside.answers import Answers
+from pendula.credit.outside.behaviours import (
     BehaviourFailed,
     BehaviourOutside,
     Draw,
@@ -25,10 +28,7 @@ from pendula.credit.behaviour import (
     registered,
     wish,
 )
-from pendula.credit.engine import Run
-from pendula.credit.events import Config, Event, Note, Pay, Tick, TxFailed, TxUpdated
-from pendula.credit.money import InvalidAmount
-from pendula.credit.running import Headless, Made, made
+from pendula.credit.runs.headless import Headless, Made, made
 from pendula.credit.settings import Settings, changed
 from pendula.documents import from_value
 from pendula.kernel.bodies import NobodyToAsk

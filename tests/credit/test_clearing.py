@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pendula.credit.clearing import find_and_clear
 from pendula.credit.events import Clear, ClearingDecision, ClearingDone, ClearingPlan, Event, Pay, Tick, TopologyChanged
-from pendula.credit.ledger import Book, People
+from pendula.credit.ledger.book import Book, People
+from pendula.credit.ledger.circulation import OptimalOutside
+from pendula.credit.ledger.cycles import find_and_clear
 from pendula.credit.model import LineStatus, Participant, ParticipantType, Policy, Trustline
 from pendula.credit.money import text
-from pendula.credit.optimal import OptimalOutside
-from pendula.credit.running import Headless, made
+from pendula.credit.runs.headless import Headless, made
 from pendula.credit.settings import Settings, changed
 from pendula.documents import from_value
 from pendula.kernel.canonical import Json

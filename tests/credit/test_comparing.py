@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pendula.credit.comparing import Comparison, Curve, Panel, compare, judged
-from pendula.credit.curves import PANELS_MOST, comparison_svg
-from pendula.credit.figures import Figures
-from pendula.credit.medians import CONFIDENCE, Interval, median, median_interval, quantile
-from pendula.credit.setting_files import read_settings
+from pendula.credit.authoring.village import village
+from pendula.credit.reading.settings_file import read_settings
 from pendula.credit.settings import Settings, changed
-from pendula.credit.village import village
+from pendula.credit.studies.chart import PANELS_MOST, comparison_svg
+from pendula.credit.studies.compare import Comparison, Curve, Panel, compare, judged
+from pendula.credit.studies.figures import Figures
+from pendula.credit.studies.statistics import CONFIDENCE, Interval, median, median_interval, quantile
 from pendula.documents import DocumentRefused, Format, from_value, read_bytes
 from pendula.kernel.errors import WrongUsage
 

@@ -17,7 +17,7 @@ from pendula.credit.events import (
     Stop,
     Tick,
 )
-from pendula.credit.running import made
+from pendula.credit.runs.headless import made
 from pendula.credit.settings import Settings, changed
 from pendula.documents import from_value
 from pendula.kernel.canonical import Json

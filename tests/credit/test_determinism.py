@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pendula.credit.authoring.village import village
 from pendula.credit.engine import Run
 from pendula.credit.events import (
     Clear,
@@ -26,9 +27,8 @@ from pendula.credit.events import (
     TxFailed,
     TxUpdated,
 )
-from pendula.credit.running import Headless, chosen_seed, made, simulate
+from pendula.credit.runs.headless import Headless, chosen_seed, made, simulate
 from pendula.credit.settings import Settings, changed
-from pendula.credit.village import village
 from pendula.documents import Document, from_value, read_bytes
 from pendula.kernel.canonical import Json, decode, encode
 from pendula.kernel.errors import InputRefused
@@ -93,7 +93,7 @@ def test_order_in_the_file_changes_nothing(shuffle: int) -> None:
 ELSEWHERE = """
 import json
 from pendula.credit import Settings, changed, simulate
-from pendula.credit.village import village
+from pendula.credit.authoring.village import village
 from pendula.documents import from_value
 settings = changed(Settings(), {"amount_cap": "500", "clearing_policy": "adaptive", "adaptive_window_ticks": "5"})
 print(json.dumps(simulate(from_value(village(30, 3)), seed=7, ticks=30, settings=settings).digests))

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from pendula.credit import ledger, network
 from pendula.credit.engine import Run
 from pendula.credit.events import (
     Clear,
@@ -21,12 +20,14 @@ from pendula.credit.events import (
     Tick,
     TxUpdated,
 )
+from pendula.credit.ledger.book import Book
+from pendula.credit.ledger.payment import Counter, Drifted
+from pendula.credit.ledger.routing import Route, Work, shortest
 from pendula.credit.money import MOST
-from pendula.credit.payments import Counter, Drifted
-from pendula.credit.planning import Market, Planner
-from pendula.credit.routing import Route, Work, shortest
-from pendula.credit.running import Headless, RunRefused, made
+from pendula.credit.planning.planner import Market, Planner
+from pendula.credit.runs.headless import Headless, RunRefused, made
 from pendula.credit.settings import InvalidSetting, Settings, changed
+from pendula.credit.state import network
 from pendula.documents import from_value
 from pendula.kernel.canonical import Json
 from tests.credit.conftest import headless
@@ -42,14 +43,14 @@ def told(run: Headless, ticks: int = 1) -> list[Event]:
 
 def test_a_hub_is_wired_once_and_not_once_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = 0
-    real = ledger.Book._open_in
+    real = Book._open_in
 
-    def counted(self: ledger.Book, v: int) -> None:
+    def counted(self: Book, v: int) -> None:
         nonlocal calls
         calls += 1
         real(self, v)
 
-    monkeypatch.setattr(ledger.Book, "_open_in", counted)
+    monkeypatch.setattr(Book, "_open_in", counted)
     lines = scenario_of(*(("hub", f"p{number}", 5) for number in range(300)))
     for line in lines["trustlines"]:  # type: ignore[union-attr]
         line["policy"] = {"can_be_intermediate": False}  # type: ignore[index]

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pendula.credit.exact import exact_routes, max_flow, shares
-from pendula.credit.ledger import Book, People
+from pendula.credit.ledger.book import Book, People
+from pendula.credit.ledger.max_flow import exact_routes, max_flow, shares
+from pendula.credit.ledger.routing import Found, Work, WorkSpent, greedy_routes
 from pendula.credit.model import LineStatus, Participant, ParticipantType, Policy, Trustline
-from pendula.credit.routing import Found, Work, WorkSpent, greedy_routes
 
 PLENTY = 10**9
 WAYS_TO_TRY = 16

@@ -2,13 +2,13 @@
 
 import pytest
 
+from pendula.credit.authoring.village import village
 from pendula.credit.engine import Run
 from pendula.credit.events import Pause, Pay, Restart, Resume, SetIntensity, Stop, Tick
-from pendula.credit.forking import ForkRefused, compared, fork
-from pendula.credit.recording import NoCreditJournal, OtherRun, Recording, UnknownTick, last_tick, run_at
-from pendula.credit.running import Headless, Made, made
+from pendula.credit.runs.forking import ForkRefused, compared, fork
+from pendula.credit.runs.headless import Headless, Made, made
+from pendula.credit.runs.recording import NoCreditJournal, OtherRun, Recording, UnknownTick, last_tick, run_at
 from pendula.credit.settings import InvalidSetting, Settings, changed
-from pendula.credit.village import village
 from pendula.documents import from_value
 from pendula.kernel.bodies import Nobody
 from pendula.kernel.canonical import Json

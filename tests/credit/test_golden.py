@@ -6,16 +6,16 @@ from hashlib import sha256
 
 import pytest
 
-from pendula.credit.adaptive import AdaptivePolicy, guarded, hard_timeout_ms
-from pendula.credit.drift import Trust
 from pendula.credit.events import Clear, Pay, SetIntensity, Tick, TxFailed
-from pendula.credit.ledger import Book, People
+from pendula.credit.ids import idempotency_key
+from pendula.credit.ledger.book import Book, People
+from pendula.credit.ledger.trust import Trust
 from pendula.credit.model import Drift, Multiplier, Participant, ParticipantType, Trustline
 from pendula.credit.money import cents_text, text
-from pendula.credit.naming import idempotency_key
-from pendula.credit.planning import Market, Planned, Planner, budget, ramp
-from pendula.credit.running import Headless, made
+from pendula.credit.planning.planner import Market, Planned, Planner, budget, ramp
+from pendula.credit.runs.headless import Headless, made
 from pendula.credit.settings import Settings, changed
+from pendula.credit.state.clearing_policy import AdaptivePolicy, guarded, hard_timeout_ms
 from pendula.documents import Document
 from pendula.kernel.rng import action_seed, tick_generator, tick_seed
 from tests.credit.conftest import headless, network

@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pendula.credit.linting import lint
-from pendula.credit.loading import Caution, read_scenario
+from pendula.credit.authoring.linting import lint
+from pendula.credit.authoring.reachability import has_circle, marks_within, parts, reach, ways_of
+from pendula.credit.authoring.village import Profile as Kind
+from pendula.credit.authoring.village import village
 from pendula.credit.model import Participant, ParticipantType, Profile, Scenario, Trustline
 from pendula.credit.money import ATOMS
-from pendula.credit.planning import REACH_HOPS, REACH_MOST, Market
-from pendula.credit.profiles import behaviour
-from pendula.credit.running import Headless, made
+from pendula.credit.planning.planner import REACH_HOPS, REACH_MOST, Market
+from pendula.credit.planning.profiles import behaviour
+from pendula.credit.reading.scenario import Caution, read_scenario
+from pendula.credit.runs.headless import Headless, made
 from pendula.credit.settings import Settings, changed
-from pendula.credit.shape import has_circle, marks_within, parts, reach, ways_of
-from pendula.credit.village import Profile as Kind
-from pendula.credit.village import village
 from pendula.documents import from_value, read_bytes
 from tests.credit.mutations import as_text
 from tests.credit.networks import MALFORMED, case, public_scenario

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import yaml
 
-from pendula.credit.loading import Caution, read_scenario, read_with_warnings
 from pendula.credit.model import (
     OPEN_POLICY,
     AddParticipant,
@@ -31,7 +30,8 @@ from pendula.credit.model import (
     Warmup,
 )
 from pendula.credit.money import ATOMS
-from pendula.credit.running import Headless, made
+from pendula.credit.reading.scenario import Caution, read_scenario, read_with_warnings
+from pendula.credit.runs.headless import Headless, made
 from pendula.documents import DocumentRefused, Format, from_value, read_bytes, read_file
 from tests.credit.networks import PUBLIC, public_scenario
 

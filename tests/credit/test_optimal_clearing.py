@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pendula.credit import optimal
-from pendula.credit.optimal import (
+from pendula.credit.ledger import circulation
+from pendula.credit.ledger.circulation import (
     QUESTION,
     UNITS_MOST,
     AmountsTooLarge,
@@ -287,7 +287,7 @@ def test_other_questions_go_to_the_others() -> None:
 
 
 def test_a_missing_extra_is_one_sentence_that_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(optimal, "find_spec", lambda _: None)
+    monkeypatch.setattr(circulation, "find_spec", lambda _: None)
 
     with pytest.raises(OptimalMissing, match=r'install with: pip install "pendula\[optimal\]"') as missing:
         OptimalOutside()
@@ -296,7 +296,8 @@ def test_a_missing_extra_is_one_sentence_that_names_it(monkeypatch: pytest.Monke
 
 
 def test_the_library_is_loaded_only_when_a_solver_is_made() -> None:
-    look = "import sys, pendula.credit.optimal; print(any(name.split('.')[0] == 'ortools' for name in sys.modules))"
+    found = "any(name.split('.')[0] == 'ortools' for name in sys.modules)"
+    look = f"import sys, pendula.credit.ledger.circulation; print({found})"
 
     done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
 

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pendula.credit.events import CloseLine, Freeze, OpenLine, Pay, SetLimit, TxUpdated
-from pendula.credit.ledger import Book, People
+from pendula.credit.ledger.book import Book, People
+from pendula.credit.ledger.payment import Counter, Drifted, Refused
+from pendula.credit.ledger.routing import Found, Route, Work, WorkSpent, greedy_routes, shortest
 from pendula.credit.model import Participant, ParticipantType, Policy, Trustline
 from pendula.credit.money import atoms, text
-from pendula.credit.payments import Counter, Drifted, Refused
-from pendula.credit.routing import Found, Route, Work, WorkSpent, greedy_routes, shortest
-from pendula.credit.running import Headless
+from pendula.credit.runs.headless import Headless
 from pendula.credit.settings import Settings
 from tests.credit.conftest import headless, network
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from pendula.credit.adaptive import AdaptivePolicy
 from pendula.credit.events import Pay, TxFailed, TxUpdated
-from pendula.credit.ledger import Book, People
+from pendula.credit.ledger.book import Book, People
 from pendula.credit.model import Code, Participant, ParticipantType, Profile, Trustline
-from pendula.credit.planning import Market, Planner, _in_turn, shuffled
-from pendula.credit.profiles import PLAIN, behaviour
-from pendula.credit.running import Headless, made
+from pendula.credit.planning.planner import Market, Planner, _in_turn, shuffled
+from pendula.credit.planning.profiles import PLAIN, behaviour
+from pendula.credit.runs.headless import Headless, made
 from pendula.credit.settings import Settings, changed
+from pendula.credit.state.clearing_policy import AdaptivePolicy
 from pendula.documents import from_value
 from pendula.kernel.canonical import Json
 from pendula.kernel.rng import action_generator, tick_generator, tick_seed

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pendula.credit.counters import Counters, too_many, too_many_failed_ticks
+from pendula.credit.authoring.village import village
 from pendula.credit.engine import Run
 from pendula.credit.events import (
     AuditDrift,
@@ -31,9 +31,9 @@ from pendula.credit.events import (
 )
 from pendula.credit.model import Code
 from pendula.credit.money import text
-from pendula.credit.running import Headless, made
+from pendula.credit.runs.headless import Headless, made
 from pendula.credit.settings import Settings, changed
-from pendula.credit.village import village
+from pendula.credit.state.counters import Counters, too_many, too_many_failed_ticks
 from pendula.documents import Document, from_value
 from pendula.kernel.canonical import Json
 from tests.credit.conftest import headless, network

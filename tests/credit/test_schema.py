@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pendula.credit.authoring.schema import REQUIRED, config_schema, file_schema, settings_schema
+from pendula.credit.authoring.village import Profile, village
 from pendula.credit.engine import Run
 from pendula.credit.events import Config
-from pendula.credit.loading import ROOT, read_scenario
-from pendula.credit.running import made
-from pendula.credit.schema import REQUIRED, config_schema, file_schema, settings_schema
+from pendula.credit.reading.scenario import ROOT, read_scenario
+from pendula.credit.runs.headless import made
 from pendula.credit.settings import TABLE, Settings, changed
-from pendula.credit.village import Profile, village
 from pendula.documents import Document, DocumentRefused, Fault, from_value, read_bytes
 from pendula.kernel.canonical import encode
 from pendula.kernel.errors import InputRefused

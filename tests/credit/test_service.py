@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from pendula.credit.answering import Answers
 from pendula.credit.engine import Run
 from pendula.credit.events import AuditDrift, Event, Note, RunStatus, Tick, TxFailed, TxUpdated
+from pendula.credit.ids import idempotency_key
 from pendula.credit.model import Code
-from pendula.credit.naming import idempotency_key
-from pendula.credit.running import Headless, Made, made, simulate
-from pendula.credit.service import ANSWER_BYTES_MOST, PaymentService
+from pendula.credit.outside.answers import Answers
+from pendula.credit.outside.payment_service import ANSWER_BYTES_MOST, PaymentService
+from pendula.credit.runs.headless import Headless, Made, made, simulate
 from pendula.credit.settings import Settings, changed
 from pendula.documents import from_value
 from pendula.kernel.bodies import NobodyToAsk

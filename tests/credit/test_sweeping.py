@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from pendula.credit import figures, spreading
+from pendula.credit.authoring.village import village
 from pendula.credit.events import ClearingDecision, ClearingDone
-from pendula.credit.figures import Kind, figures_of, within_budget
-from pendula.credit.running import simulate
+from pendula.credit.runs.headless import simulate
 from pendula.credit.settings import InvalidSetting, Settings, changed
-from pendula.credit.spreading import ClusterFailed, DaskMissing, Job, Task, TaskFailed, Where, spread
-from pendula.credit.sweeping import InvalidGrid, combinations, summarised, sweep
-from pendula.credit.village import village
+from pendula.credit.studies import figures, workers
+from pendula.credit.studies.figures import Kind, figures_of, within_budget
+from pendula.credit.studies.sweep import InvalidGrid, combinations, summarised, sweep
+from pendula.credit.studies.workers import ClusterFailed, DaskMissing, Job, Task, TaskFailed, Where, spread
 from pendula.documents import Document, DocumentRefused, from_value
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import LimitExceeded, WrongUsage
@@ -93,8 +93,8 @@ def test_a_cluster_with_another_pendula_is_refused(
     cluster: str, small: Document, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     others = iter(["0.0.1 (decisions 0)"])
-    ours = spreading._signature()
-    monkeypatch.setattr(spreading, "_signature", lambda: next(others, ours))
+    ours = workers._signature()
+    monkeypatch.setattr(workers, "_signature", lambda: next(others, ours))
 
     with pytest.raises(ClusterFailed, match=r"has Pendula 0\.0\.1"):
         sweep(small, {}, (1,), 1, dask=cluster)
@@ -110,7 +110,7 @@ def test_a_cluster_without_workers_is_refused(small: Document) -> None:
 
 
 def test_without_the_extra_one_sentence_says_so(small: Document, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spreading, "find_spec", lambda _: None)
+    monkeypatch.setattr(workers, "find_spec", lambda _: None)
 
     with pytest.raises(DaskMissing, match=r'pip install "pendula\[dask\]"'):
         sweep(small, {}, (1,), 1, dask="tcp://127.0.0.1:1")

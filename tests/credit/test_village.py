@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pendula.credit.authoring.linting import lint
+from pendula.credit.authoring.village import LAYOUTS, LEAST, MOST, SEED_MOST, Profile, village
+from pendula.credit.authoring.village_groups import GROUPS, HABITS, habit_of, name_of
 from pendula.credit.engine import Run
 from pendula.credit.events import Clear, ClearingDone, Event, SetIntensity, Tick, TxFailed, TxUpdated
-from pendula.credit.linting import lint
-from pendula.credit.loading import read_with_warnings
 from pendula.credit.model import LineStatus, ParticipantStatus, Scenario
 from pendula.credit.money import ATOMS, text
-from pendula.credit.people import GROUPS, HABITS, habit_of, name_of
+from pendula.credit.reading.scenario import read_with_warnings
 from pendula.credit.settings import Settings
-from pendula.credit.village import LAYOUTS, LEAST, MOST, SEED_MOST, Profile, village
 from pendula.documents import read_bytes
 from pendula.kernel.canonical import Json, digest, encode
 from pendula.kernel.errors import InputRefused
@@ -148,7 +148,7 @@ def test_a_network_has_the_bytes_it_always_had(profile: Profile, participants: i
 
 def test_a_network_has_the_same_bytes_under_any_hash_seed() -> None:
     code = (
-        "from pendula.credit.village import Profile, village; from pendula.kernel.canonical import digest;"
+        "from pendula.credit.authoring.village import Profile, village; from pendula.kernel.canonical import digest;"
         "print([digest(village(150, 5, profile=one)) for one in Profile])"
     )
     expected = str([digest(village(150, 5, profile=one)) for one in Profile])

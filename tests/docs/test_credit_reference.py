@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import get_args
 
-from pendula.credit import linting
-from pendula.credit.adaptive import Why
-from pendula.credit.artifacts import NAMES
+from pendula.credit.authoring import linting
 from pendula.credit.events import Commands, Event
-from pendula.credit.profiles import PRESETS
+from pendula.credit.planning.profiles import PRESETS
+from pendula.credit.runs.artifacts import NAMES
+from pendula.credit.state.clearing_policy import Why
 from tests.docs.markdown import ROOT
 
 SOURCE = ROOT / "src/pendula/credit"
-WARNING_MODULES = ("loading.py", "timeline_loading.py", "linting.py")
+WARNING_MODULES = ("reading/scenario.py", "reading/timeline.py", "authoring/linting.py")
 LENIENT = ("unknown_member", "id_for_scenario_id", "no_schema_version", "amount_rounded")
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from pendula.documents import DocumentRefused, Format, read_bytes
 from pendula.fleet import Code, CompileParams, read_params
-from pendula.fleet.artifact_form import params_form
 from pendula.fleet.model import severity_of
+from pendula.fleet.site.file_names import params_form
 from tests.docs.markdown import ROOT
 
 PAGE = (ROOT / "docs/reference/fleet-maps.md").read_text(encoding="utf-8")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pendula.fleet.schema import CONTRACTS
+from pendula.fleet.contracts.schema import CONTRACTS
 from scripts import contracts
 
 LINES = (contracts.FOLDER / "contracts.toml").read_text(encoding="utf-8")

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from functools import cache
 
 from pendula.fleet import CompiledMap, compile_map
-from pendula.fleet.maps import halls, scenes
-from pendula.fleet.maps.random_maps import random_map
-from pendula.fleet.maps.scenes import FL_STD
 from pendula.fleet.model import SourceMap
+from pendula.fleet.samples import halls, scenes
+from pendula.fleet.samples.random_maps import random_map
+from pendula.fleet.samples.scenes import FL_STD
 
 SCENES: dict[str, Callable[[], SourceMap]] = {
     "hall-demo": scenes.hall_demo,

@@ -28,8 +28,7 @@ from pendula.fleet import (
     read_profiles,
     read_source_map,
 )
-from pendula.fleet.maps.random_maps import random_map
-from pendula.fleet.maps.scenes import FL_STD, Sketch, hall_demo, plus_crossing, spur
+from pendula.fleet.compiler.source_form import source_form
 from pendula.fleet.model import (
     CurveKind,
     Direction,
@@ -40,7 +39,8 @@ from pendula.fleet.model import (
     SourceSection,
     errors_of,
 )
-from pendula.fleet.source_form import source_form
+from pendula.fleet.samples.random_maps import random_map
+from pendula.fleet.samples.scenes import FL_STD, Sketch, hall_demo, plus_crossing, spur
 from pendula.kernel.canonical import encode
 from tests.fleet.sites import scene
 from tests.fleet.test_validation import TRIGGERS

@@ -4,9 +4,9 @@ import pytest
 from msgspec.structs import replace
 
 from pendula.fleet import CompiledMap, compile_map, examine
-from pendula.fleet.corridors import corridors_of
-from pendula.fleet.maps.scenes import FL_STD, Sketch, hall_demo, quarter
+from pendula.fleet.exclusion.corridors import corridors_of
 from pendula.fleet.model import Code, MoveStyle, Origin, SourceMember, SourceSection, Stand
+from pendula.fleet.samples.scenes import FL_STD, Sketch, hall_demo, quarter
 from tests.fleet.sites import SCENES, random_site, scene
 
 

@@ -26,15 +26,15 @@ from pendula.fleet import (
     read_source_map,
     to_bytes,
 )
-from pendula.fleet.artifact_form import cell_form
-from pendula.fleet.cells import Cells, Ints
-from pendula.fleet.conflicts import overlapping
-from pendula.fleet.maps.halls import warehouse
-from pendula.fleet.maps.random_maps import random_map
-from pendula.fleet.maps.scenes import FL_STD, Sketch, hall_demo
+from pendula.fleet.compiler.source_form import source_form
+from pendula.fleet.exclusion.cells import Cells, Ints
+from pendula.fleet.exclusion.conflicts import overlapping
 from pendula.fleet.model import Granularity, Point, SourceMember, SourceSection
-from pendula.fleet.profiles import hash_of
-from pendula.fleet.source_form import source_form
+from pendula.fleet.samples.halls import warehouse
+from pendula.fleet.samples.random_maps import random_map
+from pendula.fleet.samples.scenes import FL_STD, Sketch, hall_demo
+from pendula.fleet.site.file_names import cell_form
+from pendula.fleet.trucks.profiles import hash_of
 from pendula.kernel.canonical import encode
 from tests.fleet.sites import SCENES, random_site, scene
 
@@ -43,8 +43,8 @@ SOURCE = Path(__file__).parents[2] / "src"
 
 PRINT_HASHES = """
 from pendula.fleet import compile_map
-from pendula.fleet.maps import halls, scenes
-from pendula.fleet.maps.random_maps import random_map
+from pendula.fleet.samples import halls, scenes
+from pendula.fleet.samples.random_maps import random_map
 maps = [scenes.hall_demo(), scenes.tail_swing_bend(), scenes.near_lanes()]
 maps += [halls.reference_hall(), halls.warehouse(4, 6, 2)]
 for source in [*maps, *(random_map(seed) for seed in range(6))]:
@@ -302,7 +302,7 @@ def test_only_pairs_with_a_changed_edge_are_looked_at_again(monkeypatch: pytest.
         asked.append(len(cells) if among is None else len(among))
         return overlapping(cells, among)
 
-    monkeypatch.setattr("pendula.fleet.compiler.overlapping", counting)
+    monkeypatch.setattr("pendula.fleet.compiler.compile.overlapping", counting)
     first = replace(source.nodes[0], at=Point(source.nodes[0].at.x_um, -100_000))
     compile_map(replace(source, nodes=(first, *source.nodes[1:])), [FL_STD], previous=before)
 

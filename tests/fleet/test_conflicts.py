@@ -8,9 +8,9 @@ from msgspec.structs import replace
 from shapely import STRtree
 
 from pendula.fleet import CompiledMap, CompileParams, compile_map, from_bytes, to_bytes
-from pendula.fleet.maps.scenes import FL_STD, Sketch, near_lanes, straight_lane, tail_swing_bend
+from pendula.fleet.exclusion.relation import Relation, Triples, is_symmetric, merged, relation
 from pendula.fleet.model import Granularity, MoveStyle
-from pendula.fleet.relation import Relation, Triples, is_symmetric, merged, relation
+from pendula.fleet.samples.scenes import FL_STD, Sketch, near_lanes, straight_lane, tail_swing_bend
 from tests.fleet.judge import PoseM, envelope
 from tests.fleet.sites import SCENES, any_site, names, scene
 

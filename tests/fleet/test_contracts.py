@@ -11,8 +11,8 @@ import pytest
 
 from pendula.documents import DocumentRefused, Format, read_bytes
 from pendula.fleet import read_source_map, to_bytes
-from pendula.fleet.artifact_form import cell_form
-from pendula.fleet.schema import CONTRACTS, ContractRefused, parse, schema_of, serialise
+from pendula.fleet.contracts.schema import CONTRACTS, ContractRefused, parse, schema_of, serialise
+from pendula.fleet.site.file_names import cell_form
 from pendula.kernel.canonical import encode
 from tests.fleet.sites import scene
 

@@ -3,8 +3,8 @@
 import pytest
 
 from pendula.fleet import CompiledMap, OnEdge, Planner, Pose, RoutePlan, Snapper, compile_map, plan_route
-from pendula.fleet.maps.scenes import FL_STD, Sketch
-from pendula.fleet.snapping import SnapParams
+from pendula.fleet.routing.snapping import SnapParams
+from pendula.fleet.samples.scenes import FL_STD, Sketch
 
 
 def loop() -> CompiledMap:

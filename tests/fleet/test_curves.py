@@ -8,9 +8,9 @@ import shapely
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pendula.fleet.curves import Curve, bezier, polyline, straight
+from pendula.fleet.geometry.curves import Curve, bezier, polyline, straight
+from pendula.fleet.geometry.paths import Path
 from pendula.fleet.model import CurveKind, Point
-from pendula.fleet.paths import Path
 from pendula.fleet.units import root
 
 STEP, CHORD = 50_000, 5_000

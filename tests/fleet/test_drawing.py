@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from pendula.fleet import compile_map
-from pendula.fleet.drawing import Layer, map_svg
-from pendula.fleet.maps.scenes import FL_STD, Sketch, hall_demo, plus_crossing
 from pendula.fleet.model import SourceMap
-from pendula.fleet.parts import Reasons, UnknownPart, highlight_of
-from pendula.fleet.sheet import Labels, sheet_of, shortened, text_width
+from pendula.fleet.pictures.highlight import Reasons, UnknownPart, highlight_of
+from pendula.fleet.pictures.map import Layer, map_svg
+from pendula.fleet.pictures.sheet import Labels, sheet_of, shortened, text_width
+from pendula.fleet.samples.scenes import FL_STD, Sketch, hall_demo, plus_crossing
 from tests.fleet.sites import SCENES, random_site, scene
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -66,7 +66,7 @@ def test_all_coordinates_lie_on_the_sheet(name: str) -> None:
 
 def test_the_same_map_gives_the_same_bytes_under_any_hash_seed() -> None:
     code = (
-        "import sys; from tests.fleet.sites import scene; from pendula.fleet.drawing import map_svg;"
+        "import sys; from tests.fleet.sites import scene; from pendula.fleet.pictures.map import map_svg;"
         "sys.stdout.write(map_svg(scene('hall-demo'), highlight=['LM2', 'LM7->LM8#20']))"
     )
 
@@ -268,7 +268,7 @@ def test_random_maps_can_be_drawn(seed: int) -> None:
 
 
 def test_a_margin_between_lanes_is_part_of_the_floor() -> None:
-    from pendula.fleet.compiler import DEFAULT_PARAMS
+    from pendula.fleet.compiler.compile import DEFAULT_PARAMS
 
     site = compile_map(plus_crossing(), [FL_STD], replace(DEFAULT_PARAMS, conflict_margin_um=200_000))
 

@@ -6,10 +6,10 @@ import pytest
 from msgspec.structs import replace
 
 from pendula.fleet import envelope_of, largest_envelope
-from pendula.fleet.envelope import allowed_speed_um_s, braking_um, stop_distance_um
-from pendula.fleet.maps.scenes import FL_STD
 from pendula.fleet.model import MoveStyle
-from pendula.fleet.outline import body_corners, envelope_corners
+from pendula.fleet.samples.scenes import FL_STD
+from pendula.fleet.trucks.envelope import allowed_speed_um_s, braking_um, stop_distance_um
+from pendula.fleet.trucks.outline import body_corners, envelope_corners
 
 FORWARD, BACKWARD = MoveStyle.FORWARD, MoveStyle.BACKWARD
 ENVELOPE = envelope_of(FL_STD)

@@ -11,9 +11,6 @@ from msgspec.structs import replace
 
 from pendula.documents import DocumentRefused, from_value
 from pendula.fleet import Code, CompileParams, MapDamaged, compile_map, examine, from_bytes, read_profiles, to_bytes
-from pendula.fleet.envelope import envelope_of
-from pendula.fleet.extent import MAP_PAIRS
-from pendula.fleet.maps.scenes import FL_STD, Sketch, spur
 from pendula.fleet.model import (
     CurveKind,
     Direction,
@@ -22,7 +19,10 @@ from pendula.fleet.model import (
     SourceMap,
     SourceNode,
 )
-from pendula.fleet.profiles import hash_of
+from pendula.fleet.network.limits import MAP_PAIRS
+from pendula.fleet.samples.scenes import FL_STD, Sketch, spur
+from pendula.fleet.trucks.envelope import envelope_of
+from pendula.fleet.trucks.profiles import hash_of
 from pendula.kernel.canonical import digest_bytes, encode
 from tests.fleet.sites import scene
 
@@ -80,8 +80,8 @@ def test_too_much_of_anything_is_told_in_words(make: Callable[[], SourceMap], co
 
 def test_the_tree_is_asked_in_portions_that_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     """A limit that is checked after an answer of any size would come too late."""
-    monkeypatch.setattr("pendula.fleet.conflicts._PAIRS", 1000)
-    monkeypatch.setattr("pendula.fleet.conflicts.MAP_PAIRS", replace(MAP_PAIRS, default=20_000))
+    monkeypatch.setattr("pendula.fleet.exclusion.conflicts._PAIRS", 1000)
+    monkeypatch.setattr("pendula.fleet.exclusion.conflicts.MAP_PAIRS", replace(MAP_PAIRS, default=20_000))
 
     report = examine(lanes(30, 30), [FL_STD])
 

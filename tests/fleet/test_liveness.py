@@ -4,12 +4,12 @@ import pytest
 from msgspec.structs import replace
 
 from pendula.fleet import Closed, CompiledMap, Fleet, Planner, Stream, Truck, certify, compile_map
-from pendula.fleet.liveness import Certificate, Counterexample, closed_by, least_lookahead_um
-from pendula.fleet.maps import scenes
-from pendula.fleet.maps.halls import reference_fleet, warehouse
-from pendula.fleet.maps.scenes import FL_STD, Sketch
+from pendula.fleet.liveness.certificate import Certificate, Counterexample, closed_by, least_lookahead_um
 from pendula.fleet.model import Code, errors_of
-from pendula.fleet.planner import AtNode
+from pendula.fleet.routing.planner import AtNode
+from pendula.fleet.samples import scenes
+from pendula.fleet.samples.halls import reference_fleet, warehouse
+from pendula.fleet.samples.scenes import FL_STD, Sketch
 from pendula.kernel.engine import Refusal
 from tests.fleet.sites import scene
 

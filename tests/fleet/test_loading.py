@@ -10,12 +10,12 @@ from msgspec.structs import replace
 
 from pendula.documents import DocumentRefused, Format, from_value, read_bytes
 from pendula.fleet import compile_map, read_fleet, read_params, read_profiles, read_source_map
-from pendula.fleet.maps.halls import reference_hall
-from pendula.fleet.maps.random_maps import random_map
-from pendula.fleet.maps.scenes import FL_STD, hall_demo
+from pendula.fleet.compiler.source_form import source_form
 from pendula.fleet.model import CompileParams, CurveKind, Fleet, Granularity, Point, SourceMap, Stream, Truck
-from pendula.fleet.profiles import Source, doubts
-from pendula.fleet.source_form import source_form
+from pendula.fleet.samples.halls import reference_hall
+from pendula.fleet.samples.random_maps import random_map
+from pendula.fleet.samples.scenes import FL_STD, hall_demo
+from pendula.fleet.trucks.profiles import Source, doubts
 from pendula.kernel.canonical import Json, encode
 from tests.fleet.sites import scene
 

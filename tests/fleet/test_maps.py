@@ -4,10 +4,10 @@ import pytest
 from msgspec.structs import replace
 
 from pendula.fleet import Severity, examine
-from pendula.fleet.maps.halls import grid, large, reference_hall, warehouse
-from pendula.fleet.maps.random_maps import random_map
-from pendula.fleet.maps.scenes import FL_STD
 from pendula.fleet.model import Origin
+from pendula.fleet.samples.halls import grid, large, reference_hall, warehouse
+from pendula.fleet.samples.random_maps import random_map
+from pendula.fleet.samples.scenes import FL_STD
 from tests.fleet.sites import SCENES, odd_site, scene
 
 

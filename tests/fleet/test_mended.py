@@ -29,10 +29,10 @@ from pendula.fleet import (
     started,
     to_bytes,
 )
-from pendula.fleet.maps import scenes
-from pendula.fleet.maps.scenes import FL_STD, Sketch, hall_demo
 from pendula.fleet.model import MoveStyle, SourceMap, SourceMember, SourceSection
-from pendula.fleet.transitions import truck_yaw
+from pendula.fleet.network.transitions import truck_yaw
+from pendula.fleet.samples import scenes
+from pendula.fleet.samples.scenes import FL_STD, Sketch, hall_demo
 from tests.fleet.judge import envelope
 
 

@@ -4,9 +4,9 @@ import pytest
 from msgspec.structs import replace
 
 from pendula.fleet import CompiledMap, compile_map
-from pendula.fleet.maps.scenes import FL_STD, Sketch, hall_demo
 from pendula.fleet.model import Code, CompileParams, Direction, Finding, MoveStyle, Point, SourceEdge, SourceMap
-from pendula.fleet.network import Network, normalised
+from pendula.fleet.network.graph import Network, normalised
+from pendula.fleet.samples.scenes import FL_STD, Sketch, hall_demo
 from tests.fleet.sites import scene
 
 

@@ -28,10 +28,7 @@ from pendula.fleet import (
     read_source_map,
     to_bytes,
 )
-from pendula.fleet.artifact_form import cell_form, named_form
-from pendula.fleet.maps.halls import warehouse
-from pendula.fleet.maps.random_maps import random_map
-from pendula.fleet.maps.scenes import FL_STD, Sketch, hall_demo, near_lanes, plus_crossing, tail_swing_bend
+from pendula.fleet.compiler.source_form import source_form
 from pendula.fleet.model import (
     CurveKind,
     Granularity,
@@ -42,8 +39,11 @@ from pendula.fleet.model import (
     SourceNode,
     SourceSection,
 )
-from pendula.fleet.profiles import RobotProfile, Source
-from pendula.fleet.source_form import source_form
+from pendula.fleet.samples.halls import warehouse
+from pendula.fleet.samples.random_maps import random_map
+from pendula.fleet.samples.scenes import FL_STD, Sketch, hall_demo, near_lanes, plus_crossing, tail_swing_bend
+from pendula.fleet.site.file_names import cell_form, named_form
+from pendula.fleet.trucks.profiles import RobotProfile, Source
 from pendula.kernel.canonical import encode
 
 Edit = Callable[[SourceMap, random.Random], SourceMap]

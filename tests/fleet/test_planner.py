@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from pendula.fleet import AtNode, Closed, CompiledMap, OnEdge, Planner, compile_map
-from pendula.fleet.maps.halls import grid
-from pendula.fleet.maps.random_maps import random_map
-from pendula.fleet.maps.scenes import FL_STD, Sketch
 from pendula.fleet.model import MoveStyle
-from pendula.fleet.planner import Way
+from pendula.fleet.routing.planner import Way
+from pendula.fleet.samples.halls import grid
+from pendula.fleet.samples.random_maps import random_map
+from pendula.fleet.samples.scenes import FL_STD, Sketch
 from pendula.kernel.engine import Refusal
 from tests.fleet.sites import random_site, scene
 

@@ -29,8 +29,8 @@ from importlib import import_module
 from msgspec.structs import replace
 
 from pendula.fleet import CompileParams, examine
-from pendula.fleet.maps.random_maps import random_map
-from pendula.fleet.maps.scenes import FL_STD
+from pendula.fleet.samples.random_maps import random_map
+from pendula.fleet.samples.scenes import FL_STD
 from pendula.fleet.model import Granularity
 from pendula.kernel.canonical import digest
 from tests.fleet.sites import SCENES
@@ -144,13 +144,13 @@ DIFFERING = frozenset(
     }
 )
 # Sums of whole numbers have no last bits.
-WHOLE = {("pendula.fleet.relation", "sum")}
+WHOLE = {("pendula.fleet.exclusion.relation", "sum")}
 
 
 def modules_of_the_compiler() -> dict[str, ast.Module]:
     """The room's modules that the compiler imports, and those that they import."""
     found: dict[str, ast.Module] = {}
-    waiting = ["pendula.fleet.compiler"]
+    waiting = ["pendula.fleet.compiler.compile"]
     while waiting:
         name = waiting.pop()
         file = ROOT / "src" / Path(*name.split(".")).with_suffix(".py")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pendula.fleet.replanning import may_replan, worth_taking
+from pendula.fleet.routing.replanning import may_replan, worth_taking
 
 
 @pytest.mark.req("FLT-PLAN-9", "FLT-OSC-4")

@@ -26,10 +26,10 @@ from pendula.fleet import (
     splice,
     started,
 )
-from pendula.fleet.maps.scenes import FL_STD, Sketch
 from pendula.fleet.model import MoveStyle
-from pendula.fleet.progress import uncertainty_um
-from pendula.fleet.routes import committed, segments_of
+from pendula.fleet.routing.progress import uncertainty_um
+from pendula.fleet.routing.route_plan import committed, segments_of
+from pendula.fleet.samples.scenes import FL_STD, Sketch
 from pendula.kernel.canonical import encode
 from pendula.kernel.engine import Refusal
 from tests.fleet.sites import SCENES, any_site, names, scene

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shapely.geometry import Point, Polygon
 
-from pendula.fleet.shapes import Rects, corners, distances_um, meet, near
+from pendula.fleet.geometry.quadrangles import Rects, corners, distances_um, meet, near
 
 um = st.integers(-12_000_000, 12_000_000)
 half = st.integers(1, 5_000_000)

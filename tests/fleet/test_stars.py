@@ -6,9 +6,9 @@ from math import cos, pi, sin
 import pytest
 
 from pendula.fleet import CompiledMap, compile_map
-from pendula.fleet.maps.scenes import FL_STD, Sketch
+from pendula.fleet.exclusion.turning_discs import Bools, Zones
 from pendula.fleet.model import Code, SourceMap, Stand
-from pendula.fleet.zones import Bools, Zones
+from pendula.fleet.samples.scenes import FL_STD, Sketch
 from tests.fleet.sites import SCENES, random_site, scene
 
 

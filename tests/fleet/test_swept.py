@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from shapely.prepared import prep
 
 from pendula.fleet import CompiledMap, CompileParams, compile_map, envelope_of
-from pendula.fleet.cells import boundaries
-from pendula.fleet.curves import bezier, polyline, straight
-from pendula.fleet.maps.random_maps import random_map
-from pendula.fleet.maps.scenes import FL_STD, Sketch
+from pendula.fleet.exclusion.cells import boundaries
+from pendula.fleet.exclusion.swept import pose_slack, sweep_slack, swept_rects
+from pendula.fleet.geometry.curves import bezier, polyline, straight
+from pendula.fleet.geometry.quadrangles import corners
 from pendula.fleet.model import MoveStyle, Point, SourceMap
-from pendula.fleet.shapes import corners
-from pendula.fleet.swept import pose_slack, sweep_slack, swept_rects
+from pendula.fleet.samples.random_maps import random_map
+from pendula.fleet.samples.scenes import FL_STD, Sketch
 from tests.fleet.judge import REAR, SIDE, area, bezier_pose, envelope, points_of
 from tests.fleet.sites import any_site, names, random_site, scene
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pendula.fleet.angles import angle_urad, between_urad, turn_urad
+from pendula.fleet.geometry.angles import angle_urad, between_urad, turn_urad
 from pendula.fleet.units import PI_URAD, angle_femto, half_up, micro, plain, wrapped_urad
 
 coordinates = st.integers(-(10**11), 10**11)

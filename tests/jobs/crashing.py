@@ -18,13 +18,13 @@ from typing import Any
 
 from pendula.jobs import JobRefused
 from pendula.jobs.calls import Calls
-from pendula.jobs.checking import check
-from pendula.jobs.effects import Transaction, once
-from pendula.jobs.leases import LeaseGone, steady_us
 from pendula.jobs.model import Policy
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.jobs.store.turnstile import Turnstile
+from pendula.jobs.upkeep.verification import check
+from pendula.jobs.worker.effects import Transaction, once
+from pendula.jobs.worker.leases import LeaseGone, steady_us
 from pendula.kernel.canonical import Json
 from tests.jobs.stores import NOON
 

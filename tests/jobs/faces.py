@@ -14,7 +14,7 @@ from pendula.jobs.model import JobRefused, Policy
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.kernel.time import format_utc
-from pendula.server.scheduler import room
+from pendula.server.rooms.jobs.routes import room
 from pendula.server.settings import Settings
 from tests.jobs.stores import NOON
 from tests.server.living import LiveServer

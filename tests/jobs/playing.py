@@ -9,9 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from pendula.jobs import looking
-from pendula.jobs.calls import Calls, Reply
-from pendula.jobs.checking import check
+from pendula.jobs.calls import Calls, Reply, queries
 from pendula.jobs.model import (
     PRIORITIES,
     AuditCheck,
@@ -25,6 +23,7 @@ from pendula.jobs.model import (
 )
 from pendula.jobs.store.protocol import AuditListing, Listing
 from pendula.jobs.store.sqlite import SqliteStore
+from pendula.jobs.upkeep.verification import check
 from tests.jobs.histories import Delivery, Storyteller, settings
 from tests.jobs.oracle import Oracle
 from tests.jobs.oracle_bodies import Settings, text
@@ -113,7 +112,7 @@ class Play:
         """An ack may name an event of ours; the model has to know what that is about."""
         if call != "ack" or "audit_event_id" not in body or not self.story.chance(2):
             return
-        events = looking.trail(self.store, self.calls.policy, {"limit": 1000})
+        events = queries.trail(self.store, self.calls.policy, {"limit": 1000})
         assert isinstance(events, Reply)
         if found := events.body["events"]:
             event: Any = self.story.one_of(list(found))  # type: ignore[arg-type]
@@ -147,11 +146,11 @@ class Play:
         ids = [self.names.model[job.job_id] for job in jobs]
         assert ids == [job.job_id for job in reversed(self.oracle.jobs)], "other jobs, or in another order"
         for job in self.oracle.jobs:
-            shown = looking.show(self.store, self.names.real[job.job_id])
+            shown = queries.show(self.store, self.names.real[job.job_id])
             assert isinstance(shown, Reply)
             assert same(shown.body, {"job": job.shown()}, self.names, "") is None
         for (kind, name), (at, version) in self.oracle.objects.items():
-            known = looking.shown_object(self.store, kind, name)
+            known = queries.shown_object(self.store, kind, name)
             assert isinstance(known, Reply)
             assert known.body["next_action_at"] == (None if at is None else text(at))
             assert known.body["version"] == version
@@ -167,7 +166,7 @@ class Play:
 
     def same_metrics(self, window: int) -> None:
         self.said.append(f"{text(self.oracle.now)} metrics {window}")
-        ours = looking.metrics(self.store, self.oracle.now, window)
+        ours = queries.metrics(self.store, self.oracle.now, window)
         theirs = self.oracle.metrics(window)
         assert ours["alerts_waiting"] == len(self.oracle.alerts)
         statuses = Counter(job.status for job in self.oracle.jobs)

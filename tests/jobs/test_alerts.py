@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from pendula.jobs.alerts import LONGEST_PAUSE_SEC, Alert, Alerts, Webhook
 from pendula.jobs.store.protocol import Writer
+from pendula.jobs.upkeep.alerts import LONGEST_PAUSE_SEC, Alert, Alerts, Webhook
 from pendula.kernel.canonical import decode
 from pendula.kernel.errors import WrongUsage
 from tests.jobs.workers import MEMORY, Virtual, close_all, virtual

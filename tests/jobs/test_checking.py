@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from pendula.jobs.calls import Calls
-from pendula.jobs.checking import check, replay
 from pendula.jobs.model import Policy
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.store.sqlite import SqliteStore
+from pendula.jobs.upkeep.verification import check, replay
 from tests.jobs.lived import JOB, lived
 from tests.jobs.playing import Play
 

@@ -19,16 +19,16 @@ import pytest
 from msgspec import Struct
 from typer.testing import CliRunner
 
-from pendula.cli.commands.jobs import desk, looking
+from pendula.cli.commands.jobs import look, target
 from pendula.cli.program import run
 from pendula.jobs import Scheduler
-from pendula.jobs.checking import check
+from pendula.jobs.upkeep.verification import check
 from pendula.kernel.canonical import decode, encode
 from pendula.server import logs, serving
 from pendula.server.rooms import RoomSpec
-from pendula.server.scheduler import room
+from pendula.server.rooms.jobs.routes import room
+from pendula.server.security.tokens import TokenStore
 from pendula.server.settings import LogFormat, LogLevel, Settings
-from pendula.server.tokens import TokenStore
 from tests.jobs.stores import NOON, Clock
 from tests.server.living import LiveServer, until
 
@@ -70,8 +70,8 @@ class Still(Clock):
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Still:
     still = Still()
-    monkeypatch.setattr(desk, "_user", lambda: "ada")
-    monkeypatch.setattr(desk, "SelfCheckingClock", lambda: SimpleNamespace(now=still))
+    monkeypatch.setattr(target, "_user", lambda: "ada")
+    monkeypatch.setattr(target, "SelfCheckingClock", lambda: SimpleNamespace(now=still))
     return still
 
 
@@ -706,7 +706,7 @@ def test_watching_looks_again_until_it_is_interrupted(
             scheduler.defer("memory", "mem_1", "verify", run_at="2999-01-01T00:00:00Z")
 
     sleep = Enough(enqueue)
-    monkeypatch.setattr(looking, "sleep", sleep)
+    monkeypatch.setattr(look, "sleep", sleep)
 
     ended = jobs("stats", "--watch", "--interval", 7, *db)
 
@@ -717,7 +717,7 @@ def test_watching_looks_again_until_it_is_interrupted(
 
 
 def test_watching_ends_after_so_many_looks(jobs: Program, db: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(looking, "sleep", Enough(lambda: None, lambda: None))
+    monkeypatch.setattr(look, "sleep", Enough(lambda: None, lambda: None))
 
     ended = jobs("stats", "--watch", "--count", 3, *db)
 
@@ -727,7 +727,7 @@ def test_watching_ends_after_so_many_looks(jobs: Program, db: tuple[str, str], m
 # Workers and servers
 
 HANDLERS = """
-from pendula.jobs.handlers import Done, handler
+from pendula.jobs.worker.handlers import Done, handler
 
 @handler("memory", "verify")
 def verify(context):

@@ -23,11 +23,11 @@ from pendula.jobs.client import (
     TokenUnusable,
     token_from,
 )
-from pendula.jobs.leases import is_rate_limit
 from pendula.jobs.model import StorageBusy
-from pendula.jobs.worker import Client
+from pendula.jobs.worker.leases import is_rate_limit
+from pendula.jobs.worker.worker import Client
 from pendula.kernel.errors import InputRefused, WrongUsage
-from pendula.server.scheduler import room
+from pendula.server.rooms.jobs.routes import room
 from pendula.server.settings import Settings
 from tests.jobs.stores import Clock, opened
 from tests.server.living import LiveServer, until

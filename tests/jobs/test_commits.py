@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from pendula.jobs import JobRefused
-from pendula.jobs.checking import check
-from pendula.jobs.effects import EffectFailed, once
 from pendula.jobs.model import Actor, Job, Policy
 from pendula.jobs.requests import Enqueue
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.store import sqlite
 from pendula.jobs.store.protocol import Listing, ObjectRow, Writer
 from pendula.jobs.store.sqlite import SqliteStore, StoreUnusable
+from pendula.jobs.upkeep.verification import check
+from pendula.jobs.worker.effects import EffectFailed, once
 from tests.jobs.stores import Clock, opened
 from tests.jobs.watching import everything, failing_at, trouble, watched, watching
 

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pendula.documents import DocumentRefused, from_value
+from pendula.documents.toml_text import read_toml
 from pendula.jobs import JobRefused, Policy
-from pendula.jobs.configuring import BESIDES, POLICY, Configured, Governance, Recurring, duration_us, load, read
 from pendula.jobs.model import AuditCheck, Durability, Priority, PullClock, PullOrder, RetryBase
-from pendula.jobs.toml_places import read_toml
+from pendula.jobs.settings_file import BESIDES, POLICY, Configured, Governance, Recurring, duration_us, load, read
 from pendula.kernel.errors import InputRefused
 from tests.jobs.stores import opened
 

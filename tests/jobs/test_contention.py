@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from pendula.jobs.calls import Calls
-from pendula.jobs.checking import check
 from pendula.jobs.model import Policy
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.store.sqlite import SqliteStore
+from pendula.jobs.upkeep.verification import check
 from pendula.kernel.wallclock import WallClock
 from tests.jobs.crashing import forked, store_of
 

@@ -23,11 +23,11 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from pendula.jobs.calls import Calls
-from pendula.jobs.checking import check
 from pendula.jobs.client import RemoteScheduler
 from pendula.jobs.model import Durability, Policy, Vocabulary
 from pendula.jobs.store.sqlite import SqliteStore
-from pendula.server.scheduler import desk_in, room
+from pendula.jobs.upkeep.verification import check
+from pendula.server.rooms.jobs.routes import desk_in, room
 from pendula.server.settings import Settings
 from tests.jobs.faces import FACES, Case, Written, at_once
 from tests.jobs.stores import Clock

@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 from pendula.jobs.calls import Calls
-from pendula.jobs.effects import once
-from pendula.jobs.handlers import Context, Done
 from pendula.jobs.model import Policy
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.store.sqlite import SqliteStore
-from pendula.jobs.worker import Worker
+from pendula.jobs.worker.effects import once
+from pendula.jobs.worker.handlers import Context, Done
+from pendula.jobs.worker.worker import Worker
 from pendula.testing import over_seeds
 from tests.jobs.crashing import (
     TRIES,

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from pendula.jobs.configuring import Recurring
 from pendula.jobs.cron import Cron, CronRefused, next_after
 from pendula.jobs.model import Priority
-from pendula.jobs.recurring import Recurrences
+from pendula.jobs.settings_file import Recurring
+from pendula.jobs.upkeep.recurring import Recurrences
 from pendula.kernel.time import format_utc, parse_utc
 from tests.jobs.workers import Virtual, close_all, virtual
 

@@ -9,10 +9,10 @@ import pytest
 
 from pendula.jobs import JobRefused, Policy, Scheduler
 from pendula.jobs.calls import Calls
-from pendula.jobs.checking import check
 from pendula.jobs.model import AuditCheck, Durability, PullClock
 from pendula.jobs.store.protocol import Writer
 from pendula.jobs.store.sqlite import SqliteStore
+from pendula.jobs.upkeep.verification import check
 from pendula.kernel.canonical import Json
 from pendula.kernel.time import format_utc, parse_utc
 from tests.jobs.stores import Clock, opened

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from pendula.jobs import JobRefused, Policy
-from pendula.jobs.checking import check
-from pendula.jobs.effects import Transaction, once
-from pendula.jobs.handlers import Context, Done
-from pendula.jobs.leases import LeaseGone
 from pendula.jobs.store.protocol import StatementRefused
+from pendula.jobs.upkeep.verification import check
+from pendula.jobs.worker.effects import Transaction, once
+from pendula.jobs.worker.handlers import Context, Done
+from pendula.jobs.worker.leases import LeaseGone
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import NotCanonical
 from tests.jobs.stores import opened

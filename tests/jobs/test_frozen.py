@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from pendula.jobs import JobRefused
-from pendula.jobs.effects import once
-from pendula.jobs.handlers import Context, Done
-from pendula.jobs.leases import LeaseGone
-from pendula.jobs.worker import Worker
+from pendula.jobs.worker.effects import once
+from pendula.jobs.worker.handlers import Context, Done
+from pendula.jobs.worker.leases import LeaseGone
+from pendula.jobs.worker.worker import Worker
 from tests.jobs.crashing import (
     SharedClock,
     Told,

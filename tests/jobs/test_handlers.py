@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from msgspec import UNSET
 
-from pendula.jobs.handlers import (
+from pendula.jobs.model import Policy
+from pendula.jobs.scheduler import Scheduler
+from pendula.jobs.worker.handlers import (
     Context,
     Done,
     Handlers,
@@ -22,8 +24,6 @@ from pendula.jobs.handlers import (
     handler,
     load,
 )
-from pendula.jobs.model import Policy
-from pendula.jobs.scheduler import Scheduler
 from pendula.kernel.time import format_utc, parse_utc
 from tests.jobs.workers import MEMORY, close_all, decays, virtual, worked
 
@@ -303,7 +303,7 @@ def module(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str) 
 
 def test_handlers_are_loaded_from_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = (
-        "from pendula.jobs.handlers import handler\n"
+        "from pendula.jobs.worker.handlers import handler\n"
         "@handler('memory', 'decay', timeout_sec=3)\n@handler('memory', 'verify')\ndef both(context): ...\n"
         "also = both\ndef other(context): ...\n"
     )
@@ -327,14 +327,14 @@ def test_handlers_are_loaded_from_modules(tmp_path: Path, monkeypatch: pytest.Mo
         (
             "pendula_test_twice",
             (
-                "from pendula.jobs.handlers import handler\n"
+                "from pendula.jobs.worker.handlers import handler\n"
                 "@handler('memory', 'decay')\ndef a(context): ...\n@handler('memory', 'decay')\ndef b(context): ...\n"
             ),
             "two handlers",
         ),
         (
             "pendula_test_limit",
-            "from pendula.jobs.handlers import handler\n@handler('memory', 'decay', timeout_sec=0)\ndef a(c): ...\n",
+            "from pendula.jobs import handler\n@handler('memory', 'decay', timeout_sec=0)\ndef a(c): ...\n",
             "time limit",
         ),
     ],

@@ -10,10 +10,10 @@ import pytest
 
 from pendula.jobs import JobRefused, Policy, Scheduler
 from pendula.jobs.calls import Caller, Calls, Reply
-from pendula.jobs.checking import check
 from pendula.jobs.joining import CannotJoin, enqueue_within
 from pendula.jobs.model import Actor, Refused, StorageBusy
 from pendula.jobs.store.sqlite import NotDurable, SqliteStore
+from pendula.jobs.upkeep.verification import check
 from tests.jobs.stores import Clock, opened
 
 JOB = {"object_type": "memory", "object_id": "m", "action": "verify"}

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from pendula.jobs.checking import check
-from pendula.jobs.handlers import (
+from pendula.jobs.scheduler import Scheduler
+from pendula.jobs.upkeep.verification import check
+from pendula.jobs.worker.handlers import (
     Context,
     Done,
 )
-from pendula.jobs.leases import Held, Leases
-from pendula.jobs.scheduler import Scheduler
-from pendula.jobs.worker import Worker
+from pendula.jobs.worker.leases import Held, Leases
+from pendula.jobs.worker.worker import Worker
 from pendula.kernel.time import parse_utc
 from tests.jobs.workers import MEMORY, Virtual, close_all, decays, shaky, virtual, worked
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pendula.jobs import JobRefused, Policy, Scheduler
-from pendula.jobs.outbox import Newest, WriteBacks
+from pendula.jobs.upkeep.outbox import Newest, WriteBacks
 from tests.jobs.stores import Clock, opened
 
 ELSEWHERE = Policy(objects_elsewhere=True, auto_followup=False)

@@ -13,10 +13,10 @@ import pytest
 
 from pendula.jobs import Policy, Scheduler
 from pendula.jobs.calls import Calls
-from pendula.jobs.checking import check
 from pendula.jobs.model import Durability, Job
 from pendula.jobs.store.protocol import Listing
 from pendula.jobs.store.sqlite import SqliteStore
+from pendula.jobs.upkeep.verification import check
 from tests.jobs.stores import Clock, opened
 
 ROOT = Path(__file__).resolve().parents[2]

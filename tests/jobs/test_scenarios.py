@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pendula.jobs import JobRefused
-from pendula.jobs.checking import check
+from pendula.jobs.upkeep.verification import check
 from tests.jobs.stores import opened
 
 JOB = {"object_type": "cognition", "object_id": "cg_1", "action": "revalidate"}

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from pendula.jobs import Scheduler
-from pendula.jobs.checking import check
 from pendula.jobs.client import RemoteScheduler
+from pendula.jobs.upkeep.verification import check
 from pendula.kernel.errors import PendulaError
 
 CLIENTS = 4

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from pendula.jobs.calls import Calls
-from pendula.jobs.checking import check
 from pendula.jobs.model import Durability, Policy, StorageBusy
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.store import sqlite as store_module
 from pendula.jobs.store.mounts import NetworkFileSystem, refuse_network
 from pendula.jobs.store.protocol import Listing
 from pendula.jobs.store.sqlite import NewerStore, NotDurable, SqliteStore, StoreUnusable, migrations, statements
+from pendula.jobs.upkeep.verification import check
 from tests.jobs.stores import Clock, opened
 from tests.jobs.watching import everything, failing_at, watched, watching
 

@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 
 from pendula.jobs import JobRefused
-from pendula.jobs.checking import check
-from pendula.jobs.execution import Delivery, Ending, Failed
-from pendula.jobs.handlers import (
+from pendula.jobs.scheduler import Scheduler
+from pendula.jobs.upkeep.verification import check
+from pendula.jobs.worker.delivery import Delivery, Ending, Failed
+from pendula.jobs.worker.handlers import (
     Context,
     Done,
     EffectMisused,
     Handlers,
 )
-from pendula.jobs.scheduler import Scheduler
-from pendula.jobs.worker import Worker, own_name
+from pendula.jobs.worker.worker import Worker, own_name
 from pendula.kernel.errors import WrongUsage
 from pendula.kernel.time import parse_utc
 from tests.jobs.workers import MEMORY, Rested, Silent, close_all, decays, shaky, virtual, worked

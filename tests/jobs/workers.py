@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from pendula.jobs.calls import Calls
-from pendula.jobs.handlers import Context, Handlers, handler
 from pendula.jobs.model import Policy
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.store.sqlite import SqliteStore
-from pendula.jobs.worker import Worker
+from pendula.jobs.worker.handlers import Context, Handlers, handler
+from pendula.jobs.worker.worker import Worker
 from pendula.kernel.errors import WorldBroken
 from tests.jobs.stores import Clock
 

@@ -13,7 +13,7 @@ from amqtt.mqtt.puback import PubackPacket  # type: ignore[import-untyped]
 from amqtt.plugins.base import BaseAuthPlugin, BasePlugin, BaseTopicPlugin  # type: ignore[import-untyped]
 from amqtt.session import Session  # type: ignore[import-untyped]
 
-from pendula.playback.mqtt import Broker
+from pendula.playback.sources.mqtt import Broker
 
 USERNAME, PASSWORD = "frame", "behind the canvas"
 FORBIDDEN = "forbidden"

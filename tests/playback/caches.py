@@ -6,7 +6,7 @@ from pathlib import Path
 from struct import pack
 from zlib import crc32
 
-from pendula.playback.cache import CacheShelf, open_cache
+from pendula.playback.cache.shelf import CacheShelf, open_cache
 
 
 def raw(id: int, ts: int, *, modified: int = 0, payload: bytes = b"") -> bytes:

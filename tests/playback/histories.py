@@ -8,9 +8,9 @@ from contextlib import suppress
 from random import Random
 
 from pendula.playback import saving
-from pendula.playback.generator import Channel
+from pendula.playback.choosing.generator import Channel
+from pendula.playback.choosing.programme import Programme
 from pendula.playback.model import Item, Record
-from pendula.playback.programme import Programme
 from tests.playback.oracle import Artwork, Followed, Oracle, Shown, Slot, Wishes
 from tests.playback.worlds import (
     IDS,

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from decimal import Decimal
 
-from pendula.playback.generator import Channel
+from pendula.playback.choosing.generator import Channel
+from pendula.playback.choosing.records import MemoryShelf
 from pendula.playback.model import Exposure, Item, Mode, Record
-from pendula.playback.records import MemoryShelf
 
 
 def listed(ids: Sequence[int]) -> list[Record]:

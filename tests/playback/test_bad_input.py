@@ -11,8 +11,10 @@ import pytest
 
 from pendula.kernel.errors import InputRefused
 from pendula.playback import saving
+from pendula.playback.choosing.generator import Channel
+from pendula.playback.choosing.programme import Programme
+from pendula.playback.choosing.records import UNREADABLE, MemoryShelf, Row, pack
 from pendula.playback.explain import why
-from pendula.playback.generator import Channel
 from pendula.playback.model import (
     Exposure,
     InsertResult,
@@ -26,8 +28,6 @@ from pendula.playback.model import (
     Record,
     Settings,
 )
-from pendula.playback.programme import Programme
-from pendula.playback.records import UNREADABLE, MemoryShelf, Row, pack
 from pendula.playback.scheduler import Scheduler
 from tests.playback.oracle import Artwork, Fault, Slot
 from tests.playback.shelves import ids, listed

@@ -11,15 +11,18 @@ from zlib import crc32
 import pytest
 
 from pendula.kernel.disk import RealDisk
-from pendula.playback.cache import (
+from pendula.playback.cache.layout import offset_of
+from pendula.playback.cache.shelf import (
     CacheUnreachable,
     cache_name,
     open_cache,
     set_aside,
     write_cache,
 )
-from pendula.playback.generator import Channel
-from pendula.playback.layout import offset_of
+from pendula.playback.choosing.generator import Channel
+from pendula.playback.choosing.programme import Programme
+from pendula.playback.choosing.records import UNREADABLE, MemoryShelf, Row, Shelf
+from pendula.playback.choosing.records import pack as packed
 from pendula.playback.model import (
     InvalidParameter,
     InvalidRecord,
@@ -30,9 +33,6 @@ from pendula.playback.model import (
     Settings,
     TooManyChannels,
 )
-from pendula.playback.programme import Programme
-from pendula.playback.records import UNREADABLE, MemoryShelf, Row, Shelf
-from pendula.playback.records import pack as packed
 from pendula.testing.faulty_disk import Crashed, Failure, FaultyDisk
 from tests.playback.caches import cache_file, flipped, opened, put, raw, raws, shelf_of
 from tests.playback.shelves import shown

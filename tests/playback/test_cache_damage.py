@@ -8,11 +8,11 @@ from random import Random
 
 import pytest
 
-from pendula.playback.cache import CacheShelf, open_cache, open_or_set_aside
-from pendula.playback.generator import Channel
-from pendula.playback.layout import Header, offset_of, read_header
+from pendula.playback.cache.layout import Header, offset_of, read_header
+from pendula.playback.cache.shelf import CacheShelf, open_cache, open_or_set_aside
+from pendula.playback.choosing.generator import Channel
+from pendula.playback.choosing.programme import Programme
 from pendula.playback.model import Diagnostic, Item, Pick, PickMode, Settings
-from pendula.playback.programme import Programme
 from tests.playback.caches import cache_file, flipped, header, opened, put, raws, shelf_of
 from tests.playback.shelves import ids, shown
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from pendula.kernel.canonical import Json
+from pendula.playback.choosing.records import MemoryShelf
 from pendula.playback.engine import Player
 from pendula.playback.events import (
     Advance,
@@ -26,7 +27,6 @@ from pendula.playback.events import (
     Update,
 )
 from pendula.playback.model import Record
-from pendula.playback.records import MemoryShelf
 from pendula.testing import engine_contract
 from tests.playback.shelves import listed
 

@@ -10,21 +10,12 @@ from typing import Any
 
 import pytest
 
-from pendula.playback import (
-    explain,
-    exposure,
-    generator,
-    model,
-    nae,
-    programme,
-    records,
-    saving,
-    swrr,
-)
+from pendula.playback import explain, model, saving
+from pendula.playback.choosing import exposure, generator, new_artwork, programme, records, swrr
 from tests.playback.histories import Duet, play
 from tests.playback.test_why import check_all
 
-MODULES = (model, exposure, swrr, nae, records, generator, programme, saving, explain)
+MODULES = (model, exposure, swrr, new_artwork, records, generator, programme, saving, explain)
 FILES = {str(module.__file__): module.__name__ for module in MODULES}
 INEXACT = ("float", "complex", "round")
 EXACT_OF_MATH = ("gcd",)

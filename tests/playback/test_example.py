@@ -12,11 +12,11 @@ import pytest
 
 from pendula.documents import DocumentRefused, from_value, read_file
 from pendula.kernel.canonical import digest, encode
+from pendula.playback.choosing.records import MemoryShelf
 from pendula.playback.example import PAINTERS, channels, frame, new_picture, records, title_in
-from pendula.playback.loading import NAMES, NaeInsert, read_spec
-from pendula.playback.records import MemoryShelf
-from pendula.playback.running import RunResult, name_of, run_document
-from pendula.playback.schema import file_schema
+from pendula.playback.runs.loading import NAMES, NaeInsert, read_spec
+from pendula.playback.runs.schema import file_schema
+from pendula.playback.runs.script import RunResult, name_of, run_document
 
 ROOT = Path(__file__).parents[2]
 

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from pendula.playback import folder as folders
-from pendula.playback.cache import open_or_set_aside
-from pendula.playback.folder import AUDIO, MEDIA, PICTURE, VIDEO, FolderSource, available, missing, record_of
-from pendula.playback.generator import Channel
+from pendula.playback.cache.merge import Page, SourceFailed
+from pendula.playback.cache.refresher import Feed, Refresher
+from pendula.playback.cache.shelf import open_or_set_aside
+from pendula.playback.choosing.generator import Channel
+from pendula.playback.choosing.programme import Programme
+from pendula.playback.choosing.records import MemoryShelf
 from pendula.playback.model import Record
-from pendula.playback.programme import Programme
-from pendula.playback.records import MemoryShelf
-from pendula.playback.refresh import Page, SourceFailed
-from pendula.playback.refresher import Feed, Refresher
 from pendula.playback.scheduler import Scheduler
+from pendula.playback.sources import folder as folders
+from pendula.playback.sources.folder import AUDIO, MEDIA, PICTURE, VIDEO, FolderSource, available, missing, record_of
 from tests.playback.shelves import ids, shown
 
 

@@ -9,7 +9,9 @@ import pytest
 import yaml
 
 from pendula.documents import DocumentRefused, Format, from_value, read_bytes
-from pendula.playback.loading import (
+from pendula.playback.choosing.programme import DEFAULTS
+from pendula.playback.model import Mode, Nae, Pick, PickMode, Record
+from pendula.playback.runs.loading import (
     NaeInsert,
     Next,
     Peek,
@@ -20,8 +22,6 @@ from pendula.playback.loading import (
     read_records,
     read_spec,
 )
-from pendula.playback.model import Mode, Nae, Pick, PickMode, Record
-from pendula.playback.programme import DEFAULTS
 from tests.playback.program import HIST, NAE_E, PICK_D
 
 FULL = """\

@@ -12,10 +12,10 @@ from types import FunctionType, ModuleType
 import msgspec
 import pytest
 
-from pendula.playback import generator, nae, programme, records, swrr
-from pendula.playback.generator import Channel
+from pendula.playback.choosing import generator, new_artwork, programme, records, swrr
+from pendula.playback.choosing.generator import Channel
+from pendula.playback.choosing.records import MemoryShelf
 from pendula.playback.model import Exposure, Mode, Nae, Pick, PickMode, Record, Settings
-from pendula.playback.records import MemoryShelf
 from pendula.playback.scheduler import Scheduler
 from tests.playback.shelves import listed
 
@@ -48,7 +48,10 @@ def inside(thing: object) -> Iterable[object]:
 def held(scheduler: Scheduler) -> int:
     """The bytes of all that can be reached from a scheduler and from the variables of its modules, but the records."""
     scheduler.stats()
-    waiting: list[object] = [scheduler, *(vars(module) for module in (generator, nae, programme, records, swrr))]
+    waiting: list[object] = [
+        scheduler,
+        *(vars(module) for module in (generator, new_artwork, programme, records, swrr)),
+    ]
     seen: dict[int, int] = {}
     while waiting:
         thing = waiting.pop()

@@ -19,9 +19,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pendula.kernel.errors import WrongUsage
-from pendula.playback import mqtt
+from pendula.playback.choosing.records import unpack
 from pendula.playback.model import InsertResult, InvalidParameter, Nae, Record, Settings
-from pendula.playback.mqtt import (
+from pendula.playback.scheduler import Scheduler
+from pendula.playback.sources import mqtt
+from pendula.playback.sources.mqtt import (
     MESSAGE_BYTES,
     Broker,
     Connected,
@@ -37,8 +39,6 @@ from pendula.playback.mqtt import (
     read_message,
     topic_of,
 )
-from pendula.playback.records import unpack
-from pendula.playback.scheduler import Scheduler
 from tests.playback.broker import FORBIDDEN, BrokerHere, broker_here
 from tests.playback.shelves import ids
 from tests.server.certificate import CERTIFICATE, KEY

@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pendula.playback import nae, saving
+from pendula.playback import saving
+from pendula.playback.choosing import new_artwork
+from pendula.playback.choosing.programme import Programme
+from pendula.playback.choosing.records import pack
+from pendula.playback.choosing.swrr import RoundRobin
 from pendula.playback.model import Entry, InsertResult, Item, Nae, Origin, Pick, PickMode, Record, Settings
-from pendula.playback.programme import Programme
-from pendula.playback.records import pack
-from pendula.playback.swrr import RoundRobin
 from tests.playback.shelves import ids, manual
 
 PAIR = (ids("a", *range(1, 9)), ids("b", 11, 12, 13))
@@ -19,9 +20,9 @@ PAIR = (ids("a", *range(1, 9)), ids("b", 11, 12, 13))
 def chosen(item: Item) -> Entry | None:
     """The new artwork that was drawn when the item came up, shown or not."""
     trace = item.trace
-    if trace is None or trace.nae_draw is None or not nae.triggers(trace.nae_draw, trace.pool):
+    if trace is None or trace.nae_draw is None or not new_artwork.triggers(trace.nae_draw, trace.pool):
         return None
-    return nae.choose(trace.pool)[0]
+    return new_artwork.choose(trace.pool)[0]
 
 
 def entries(programme: Programme) -> list[Entry]:
@@ -55,7 +56,7 @@ def test_a_burst_of_10_000_never_fills_the_pool_over_its_cap(cap: int) -> None:
     programme = Programme(PAIR, Settings(nae=Nae(cap=cap), lookahead=1), seed=1)
     for number in range(10_000):
         assert programme.nae_insert(Record(1000 + number, 0)) is InsertResult.INSERTED
-        assert nae.size(programme.generator.pool) == min(cap, number + 1)
+        assert new_artwork.size(programme.generator.pool) == min(cap, number + 1)
         # The new one is never the one that goes.
         assert programme.generator.pool[0][-1].id == 1000 + number
         if number % 97 == 0:
@@ -69,7 +70,9 @@ def test_a_full_pool_interrupts_every_step_until_its_chance_is_below_one() -> No
         programme.nae_insert(Record(900 + number, 0))
     quiet = 0
     for _ in range(400):
-        certain = sum(p * len(level) for p, level in zip(nae.PRIORITIES, programme.generator.pool, strict=True)) >= 64
+        certain = (
+            sum(p * len(level) for p, level in zip(new_artwork.PRIORITIES, programme.generator.pool, strict=True)) >= 64
+        )
         item = programme.next()
         assert item is not None
         assert not certain or chosen(item) is not None

@@ -14,11 +14,11 @@ from rich.console import Console
 from pendula.cli.commands.playback import screen, tables
 from pendula.cli.commands.playback.terminal import LivePace
 from pendula.kernel.errors import WrongUsage
-from pendula.playback.folder import record_of
-from pendula.playback.gallery import Galleries, names
 from pendula.playback.model import Exposure, Mode, Settings
-from pendula.playback.opening import ChannelUnreachable
-from pendula.playback.showing import Key, Showing, VirtualPace, play
+from pendula.playback.player.gallery import Galleries, names
+from pendula.playback.player.loop import Key, Showing, VirtualPace, play
+from pendula.playback.runs.opening import ChannelUnreachable
+from pendula.playback.sources.folder import record_of
 from tests.playback.oracle import Fault
 from tests.playback.program import media, pendula
 from tests.playback.worlds import RoughShelf

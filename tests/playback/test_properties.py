@@ -11,7 +11,11 @@ from hypothesis import strategies as st
 
 from pendula.kernel import canonical
 from pendula.playback import saving
-from pendula.playback.generator import Channel
+from pendula.playback.choosing.generator import Channel
+from pendula.playback.choosing.new_artwork import triggers
+from pendula.playback.choosing.programme import Programme
+from pendula.playback.choosing.records import MemoryShelf
+from pendula.playback.choosing.swrr import RoundRobin
 from pendula.playback.model import (
     Item,
     Pick,
@@ -19,10 +23,6 @@ from pendula.playback.model import (
     Record,
     Settings,
 )
-from pendula.playback.nae import triggers
-from pendula.playback.programme import Programme
-from pendula.playback.records import MemoryShelf
-from pendula.playback.swrr import RoundRobin
 from tests.playback.histories import public
 from tests.playback.oracle import Artwork, Fault, Slot
 from tests.playback.shelves import ids, shown

@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pendula.playback.cache.merge import BackOff, Page, merge, refresh_cache
+from pendula.playback.choosing.records import pack
 from pendula.playback.model import (
     InvalidParameter,
     InvalidRecord,
     Record,
 )
-from pendula.playback.records import pack
-from pendula.playback.refresh import BackOff, Page, merge, refresh_cache
 from pendula.testing.faulty_disk import Crashed, FaultyDisk
 from tests.playback.caches import cache_file, flipped, raw, raws
 from tests.playback.shelves import listed

@@ -8,15 +8,15 @@ from queue import Queue
 import msgspec
 import pytest
 
-from pendula.playback import refresher as refresher_module
-from pendula.playback.cache import open_or_set_aside
-from pendula.playback.folder import FolderSource
-from pendula.playback.generator import Channel
+from pendula.playback.cache import refresher as refresher_module
+from pendula.playback.cache.merge import BackOff, Page, Source, SourceFailed
+from pendula.playback.cache.refresher import Feed, Plan, Refresher
+from pendula.playback.cache.shelf import open_or_set_aside
+from pendula.playback.choosing.generator import Channel
+from pendula.playback.choosing.records import Shelf
 from pendula.playback.model import ChannelTaken, Diagnostic, Exposure, InvalidParameter, Mode, Settings, UnknownChannel
-from pendula.playback.records import Shelf
-from pendula.playback.refresh import BackOff, Page, Source, SourceFailed
-from pendula.playback.refresher import Feed, Plan, Refresher
 from pendula.playback.scheduler import Scheduler
+from pendula.playback.sources.folder import FolderSource
 from tests.playback.caches import cache_file, flipped, put, raws
 from tests.playback.shelves import listed, shown
 

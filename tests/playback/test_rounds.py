@@ -10,7 +10,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pendula.playback.exposure import checked, integer_weights, shares
+from pendula.playback.choosing.exposure import checked, integer_weights, shares
+from pendula.playback.choosing.programme import Programme
+from pendula.playback.choosing.swrr import RoundRobin
 from pendula.playback.model import (
     WSUM,
     Exposure,
@@ -18,8 +20,6 @@ from pendula.playback.model import (
     Mode,
     Settings,
 )
-from pendula.playback.programme import Programme
-from pendula.playback.swrr import RoundRobin
 from tests.playback.arithmetic import integers, round_robin
 from tests.playback.shelves import ids, manual
 

@@ -12,15 +12,15 @@ from pendula.kernel.disk import RealDisk
 from pendula.kernel.errors import WrongUsage
 from pendula.kernel.journal import FileJournal
 from pendula.kernel.replay import replay
-from pendula.playback.cache import write_cache
+from pendula.playback.cache.shelf import write_cache
+from pendula.playback.choosing.records import pack
 from pendula.playback.engine import Player
-from pendula.playback.loading import ChannelSpec, read_spec
 from pendula.playback.model import Record
-from pendula.playback.opening import ChannelUnreachable, opened
-from pendula.playback.reasons import UnknownItem, reason_in
-from pendula.playback.recording import Recording, Tape
-from pendula.playback.records import pack
-from pendula.playback.running import RunResult, calls_of, programme_of, run_calls, run_document
+from pendula.playback.runs.loading import ChannelSpec, read_spec
+from pendula.playback.runs.opening import ChannelUnreachable, opened
+from pendula.playback.runs.recording import Recording, Tape
+from pendula.playback.runs.script import RunResult, calls_of, programme_of, run_calls, run_document
+from pendula.playback.runs.why import UnknownItem, reason_in
 from tests.playback.program import HIST, NAE_E, PICK_D, media
 
 A: Any = {"id": "a", "records": [{"id": 1, "ts": 2}, {"id": 2, "ts": 1}]}
@@ -143,7 +143,7 @@ def test_count_and_calls_exclude_each_other() -> None:
 def test_a_run_is_made_in_handfuls_that_nobody_notices(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = run_document(document(PICK_D), count=100)
     told: list[int] = []
-    monkeypatch.setattr("pendula.playback.running.STEP", 7)
+    monkeypatch.setattr("pendula.playback.runs.script.STEP", 7)
 
     spec = read_spec(document(PICK_D))
     handful = run_calls(calls_of(spec, 100), programme_of(spec, Path()), told.append)

@@ -5,8 +5,9 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from pendula.playback import Channel, MemoryShelf, Pick, PickMode, Record, Scheduler, Settings, swrr
-from pendula.playback.records import Row
+from pendula.playback import Channel, MemoryShelf, Pick, PickMode, Record, Scheduler, Settings
+from pendula.playback.choosing import swrr
+from pendula.playback.choosing.records import Row
 from tests.playback.shelves import ids, shown
 
 CHANGING = {

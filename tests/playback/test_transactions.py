@@ -6,8 +6,11 @@ from decimal import Decimal
 import msgspec
 import pytest
 
-from pendula.playback import nae, saving
-from pendula.playback.generator import Channel
+from pendula.playback import saving
+from pendula.playback.choosing import new_artwork
+from pendula.playback.choosing.generator import Channel
+from pendula.playback.choosing.programme import NotShown, Programme
+from pendula.playback.choosing.records import MemoryShelf
 from pendula.playback.model import (
     Exposure,
     InvalidParameter,
@@ -20,8 +23,6 @@ from pendula.playback.model import (
     TooManyChannels,
     UnknownChannel,
 )
-from pendula.playback.programme import NotShown, Programme
-from pendula.playback.records import MemoryShelf
 from tests.playback.oracle import Artwork, Fault, Slot
 from tests.playback.shelves import ids, listed, manual, shown
 from tests.playback.worlds import RoughShelf
@@ -94,7 +95,7 @@ def test_a_material_change_is_exactly_one_reset_and_a_reset_empties_all(change: 
     generator = programme.generator
     assert (programme.epoch_id, programme.resets) == (1, 1)
     assert not programme.lookahead
-    assert generator.pool == nae.EMPTY
+    assert generator.pool == new_artwork.EMPTY
     assert generator.last_id is None
     assert not any(generator.round.credits_at(generator.round.taken))
     assert not any(generator.cursors)

@@ -8,8 +8,8 @@ from functools import lru_cache
 from hashlib import sha256
 from random import Random
 
+from pendula.playback.choosing.records import UNREADABLE, MemoryShelf, Row, Shelf, pack
 from pendula.playback.model import Exposure, Mode, Nae, Pick, PickMode, Record, Settings
-from pendula.playback.records import UNREADABLE, MemoryShelf, Row, Shelf, pack
 from tests.playback.oracle import Artwork, Fault, Slot, Wishes
 
 NAMES = tuple("abcdefgh")

@@ -10,8 +10,8 @@ from fastapi import FastAPI
 
 from pendula.jobs.model import Durability, Policy
 from pendula.kernel.time import format_utc, parse_utc
-from pendula.server.scheduler import desk_in, room
-from pendula.server.scheduler_desk import Desk
+from pendula.server.rooms.jobs.routes import desk_in, room
+from pendula.server.rooms.jobs.service import Desk
 from pendula.server.settings import Settings
 from tests.server.living import client_of, house_of, running
 

@@ -15,14 +15,14 @@ import msgspec
 from fastapi import FastAPI
 
 from pendula.server.app import create_app
-from pendula.server.datadir import DataDirectory
-from pendula.server.hosting import real_disk
-from pendula.server.house import House, MakeDisk
-from pendula.server.page import Page
+from pendula.server.data_directory import DataDirectory
+from pendula.server.hosting.engine_host import real_disk
+from pendula.server.hosting.supervisor import House, MakeDisk
+from pendula.server.http.page import Page
 from pendula.server.rooms import RoomSpec
+from pendula.server.rooms.tally import ROOM
 from pendula.server.serving import bind, server_for
 from pendula.server.settings import Settings
-from pendula.server.tally import ROOM
 
 ORIGIN = "http://127.0.0.1:8765"
 JSON = {"content-type": "application/json"}

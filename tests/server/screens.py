@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import msgspec
 
-from pendula.server.playback import ROOM
+from pendula.server.rooms.playback.routes import ROOM
 
 BASE = "/api/v1/playback"
 HALL = f"{BASE}/hall"

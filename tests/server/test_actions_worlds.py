@@ -12,12 +12,12 @@ import pytest
 from fastapi import FastAPI
 
 from pendula.actions import World
-from pendula.server import founding
-from pendula.server.actions import ROOM
-from pendula.server.identity import Role
+from pendula.server.hosting import creation
+from pendula.server.rooms.actions.demo import DEMO
+from pendula.server.rooms.actions.routes import ROOM
+from pendula.server.security.identity import Role
+from pendula.server.security.tokens import TokenStore
 from pendula.server.settings import Settings
-from pendula.server.tokens import TokenStore
-from pendula.server.town import DEMO
 from tests.server.living import JSON, StreamReader, client_of, code_of, house_of, running
 from tests.server.worlds import BASE, DOCUMENT, HOUSE, STILL, ask, gist, make, told
 
@@ -157,7 +157,7 @@ async def test_a_world_outlives_the_server(settings: Settings) -> None:
 
 async def test_worlds_half_made_or_half_removed_are_swept_away(settings: Settings) -> None:
     folder = Path(settings.data) / "rooms" / "actions"
-    for leftover in (founding.DRAFT, founding.REMOVED):
+    for leftover in (creation.DRAFT, creation.REMOVED):
         (folder / f"house{leftover}").mkdir(parents=True)
         (folder / f"house{leftover}" / "00000000.journal").write_bytes(b"half")
 

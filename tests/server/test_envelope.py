@@ -14,8 +14,8 @@ from starlette.responses import StreamingResponse
 from pendula.kernel.errors import InputRefused, PendulaError, WorldBroken
 from pendula.server.errors import error_body, status_of
 from pendula.server.logs import REMOVED, without_secrets
+from pendula.server.security.tokens import TokenStore
 from pendula.server.settings import Settings
-from pendula.server.tokens import TokenStore
 from tests.server.living import BASE, TALLY, client_of, code_of, running
 
 pytestmark = pytest.mark.anyio

@@ -10,13 +10,13 @@ import msgspec
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from pendula.server import gates
 from pendula.server.app import gated
 from pendula.server.errors import BodyTooLarge, HostNotAllowed, InvalidHead, SlowRequest, TooManyRequests
-from pendula.server.gates import HostGate, RequestsGate, SizeGate, host_allowed, split_host
-from pendula.server.house import House
+from pendula.server.hosting.supervisor import House
+from pendula.server.security import gates
+from pendula.server.security.gates import HostGate, RequestsGate, SizeGate, host_allowed, split_host
+from pendula.server.security.tokens import TokenStore
 from pendula.server.settings import Settings
-from pendula.server.tokens import TokenStore
 from tests.server.living import BASE, JSON, ORIGIN, TALLY, client_of, code_of, running
 
 pytestmark = pytest.mark.anyio

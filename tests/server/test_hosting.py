@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from pendula.kernel.disk import Disk
-from pendula.server.hosting import real_disk
+from pendula.server.hosting.engine_host import real_disk
 from pendula.server.settings import Settings
 from pendula.testing import FaultyDisk
 from pendula.testing.tally import Command, Tally

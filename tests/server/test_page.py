@@ -5,8 +5,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from pendula.server.envelope import SECURITY_HEADERS
-from pendula.server.page import Page
+from pendula.server.http.envelope import SECURITY_HEADERS
+from pendula.server.http.page import Page
 from pendula.server.settings import Settings
 from tests.server.living import client_of, code_of, running
 

@@ -20,9 +20,9 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from pendula.kernel.time import parse_utc
-from pendula.server.identity import Role
+from pendula.server.security.identity import Role
+from pendula.server.security.tokens import TokenStore
 from pendula.server.settings import Settings
-from pendula.server.tokens import TokenStore
 from tests.server.living import JSON, LiveServer, StreamReader, client_of, code_of, running
 from tests.server.screens import BASE, HALL, HOUR_MS, PAYLOAD, STILL, ask, fill, hang, make, records, shown, told
 

@@ -15,15 +15,15 @@ from pendula.kernel.commit import Busy
 from pendula.kernel.disk import RealDisk
 from pendula.kernel.journal import FileJournal
 from pendula.kernel.replay import replay
+from pendula.playback.cache.merge import Page
 from pendula.playback.engine import Player
 from pendula.playback.model import TooManyChannels
-from pendula.playback.refresh import Page
-from pendula.server import lending
-from pendula.server import library as library_module
-from pendula.server.frame import CHANNELS, DEMO, next_command
-from pendula.server.lending import Lending
-from pendula.server.library import Library
-from pendula.server.playback import ROOM
+from pendula.server.rooms.playback import library as library_module
+from pendula.server.rooms.playback import library_service
+from pendula.server.rooms.playback.demo import CHANNELS, DEMO, next_command
+from pendula.server.rooms.playback.library import Library
+from pendula.server.rooms.playback.library_service import Lending
+from pendula.server.rooms.playback.routes import ROOM
 from pendula.server.settings import Settings, load
 from tests.playback.shelves import listed
 from tests.server.living import JSON, client_of, code_of, house_of, running
@@ -231,13 +231,13 @@ def test_counts_that_somebody_else_wrote_are_no_counts(tmp_path: Path) -> None:
 async def test_a_player_that_was_busy_is_told_later(
     app: FastAPI, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lending, "AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr(library_service, "AGAIN_SECONDS", 0.01)
     await hang(client, channels=["b"])
     host = house_of(app).host("playback", "hall")
     submit, busy = host.submit, [True, True]
 
     async def sometimes(command: object, by: str, request_id: str | None) -> Any:
-        if by == lending.LIBRARIAN and busy:
+        if by == library_service.LIBRARIAN and busy:
             busy.pop()
             raise Busy("Too many wait")
         return await submit(command, by, request_id)

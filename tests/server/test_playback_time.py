@@ -11,9 +11,9 @@ from fastapi import FastAPI
 from pendula.kernel.driver import DiskLow
 from pendula.playback.engine import Player
 from pendula.playback.events import Advance, Insert
-from pendula.server import house
-from pendula.server import pace as pace_module
-from pendula.server.pace import Pace
+from pendula.server.hosting import pace as pace_module
+from pendula.server.hosting import supervisor
+from pendula.server.hosting.pace import Pace
 from pendula.server.settings import Settings
 from tests.server.living import JSON, client_of, house_of, running
 from tests.server.screens import BASE, HALL, HOUR_MS, STILL, ask, eventually, fill, hang, make, told
@@ -171,14 +171,14 @@ class NoRoom:
 
 
 async def test_time_stands_while_it_cannot_be_written_down(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(house, "STANDS_SECONDS", 0)
+    monkeypatch.setattr(supervisor, "STANDS_SECONDS", 0)
     clock, player = Clock(), Player.create({"seed": 1})
     player.apply(Insert(id=1))
     pace = Pace(Advance, "ms", clock)
     pace.begin(player)
     host: Any = NoRoom(player, pace, clock)
 
-    await asyncio.wait_for(house._keep_time(host, pace), 10)
+    await asyncio.wait_for(supervisor._keep_time(host, pace), 10)
 
     assert host.told == [0, 0]
     assert pace.reading() == 0

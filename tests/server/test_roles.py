@@ -3,12 +3,12 @@
 import pytest
 from fastapi.routing import APIRoute, RouteContext, iter_route_contexts
 
-from pendula.server.access import Needs
 from pendula.server.app import create_app
-from pendula.server.gates import is_public
-from pendula.server.identity import LOCAL_OPERATOR, Role
+from pendula.server.routes.dependencies import Needs
+from pendula.server.security.gates import is_public
+from pendula.server.security.identity import LOCAL_OPERATOR, Role
+from pendula.server.security.tokens import TokenStore
 from pendula.server.settings import Settings
-from pendula.server.tokens import TokenStore
 from tests.server.living import BASE, TALLY, client_of, code_of, running
 
 pytestmark = pytest.mark.anyio

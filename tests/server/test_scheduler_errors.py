@@ -15,9 +15,9 @@ from pendula.jobs.calls import Calls
 from pendula.jobs.model import AuditCheck, Code, Policy, PullClock
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.kernel.limits import MIB
-from pendula.server.identity import Role
+from pendula.server.security.identity import Role
+from pendula.server.security.tokens import TokenStore
 from pendula.server.settings import Settings
-from pendula.server.tokens import TokenStore
 from tests.server.desks import DUE, JOB, QUICK, Jobs, error_of, serving
 from tests.server.living import JSON
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from pendula.jobs.checking import check
 from pendula.jobs.model import PullClock, Vocabulary
+from pendula.jobs.upkeep.verification import check
 from pendula.server.settings import Settings
 from tests.server.desks import DUE, JOB, QUICK, Jobs, error_of, serving
 

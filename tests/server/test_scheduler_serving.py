@@ -12,13 +12,13 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from pendula.jobs.calls import Calls
-from pendula.jobs.checking import check
 from pendula.jobs.model import Policy
 from pendula.jobs.store.sqlite import SqliteStore
-from pendula.server import scheduler_desk
+from pendula.jobs.upkeep.verification import check
 from pendula.server.rooms import rooms_for
-from pendula.server.scheduler import room_for
-from pendula.server.scheduler_metrics import prefers_text
+from pendula.server.rooms.jobs import service
+from pendula.server.rooms.jobs.metrics import prefers_text
+from pendula.server.rooms.jobs.routes import room_for
 from pendula.server.settings import Settings, load
 from tests.server.desks import DUE, JOB, Jobs, error_of, serving
 from tests.server.living import StreamReader, client_of, code_of, house_of, running
@@ -241,7 +241,7 @@ def test_the_accept_header_decides_between_json_and_text(accept: str | None, tex
 @pytest.mark.req("JOB-PULL-12")
 async def test_a_waiting_pull_is_answered_when_a_job_comes(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
     # What is written here is seen at once; nobody has to look for it.
-    monkeypatch.setattr(scheduler_desk, "POLL_SECONDS", 3600)
+    monkeypatch.setattr(service, "POLL_SECONDS", 3600)
     waiting = asyncio.create_task(jobs.post("jobs/pull", {"worker_id": "w", "wait_ms": 30_000}))
     await jobs.until_waiting(1)
     job = await jobs.enqueued(run_at=None)

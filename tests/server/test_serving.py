@@ -15,11 +15,11 @@ import msgspec
 import pytest
 
 from pendula.server import logs
-from pendula.server.datadir import DataDirectory
+from pendula.server.data_directory import DataDirectory
 from pendula.server.errors import DataLocked, DataUnusable, HostUnusable, PortTaken, TlsUnusable, UnsafeBinding
+from pendula.server.security.tokens import TokenStore
 from pendula.server.serving import address, bind, check_binding, check_tls, serve
 from pendula.server.settings import Settings
-from pendula.server.tokens import TokenStore
 from tests.server.living import BASE, TALLY, LiveServer, until
 
 PROGRAM = """

@@ -12,7 +12,7 @@ import httpx
 import msgspec
 import pytest
 
-from pendula.server.protocol import LARGEST_HEAD, StrictConnection
+from pendula.server.http.connection import LARGEST_HEAD, StrictConnection
 from pendula.server.settings import Settings
 from tests.server.certificate import CERTIFICATE, KEY
 from tests.server.living import BASE, LiveServer, until

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 from fastapi import FastAPI
 
-from pendula.server import streams
+from pendula.server.hosting import streams
+from pendula.server.security.tokens import TokenStore
 from pendula.server.settings import Settings
-from pendula.server.tokens import TokenStore
 from tests.server.living import BASE, TALLY, StreamReader, client_of, code_of, house_of, running
 
 pytestmark = pytest.mark.anyio

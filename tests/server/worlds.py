@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import msgspec
 
-from pendula.server.actions import ROOM
+from pendula.server.rooms.actions.routes import ROOM
 
 BASE = "/api/v1/actions"
 HOUSE = f"{BASE}/house"

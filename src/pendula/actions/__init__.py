@@ -20,6 +20,7 @@
 Public names:
 """
 
+from pendula.actions.configuration import InvalidCarryOver, InvalidEpoch, InvalidSetting
 from pendula.actions.engine import World
 from pendula.actions.events import (
     Advance,
@@ -37,7 +38,6 @@ from pendula.actions.live import LiveWorld, Refused
 from pendula.actions.logs import Logs, audio_name
 from pendula.actions.model import Code, Instance
 from pendula.actions.running import EpochResult, RunResult, run, run_document, run_epochs
-from pendula.actions.setting import InvalidCarryOver, InvalidEpoch, InvalidSetting
 
 __all__ = [
     "Advance",  # let time go on

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from pendula.actions.configuration import FIELDS, InvalidSetting
 from pendula.actions.engine import World
 from pendula.actions.events import (
     WORLD_EVENTS,
@@ -21,7 +22,6 @@ from pendula.actions.events import (
 )
 from pendula.actions.model import Instance
 from pendula.actions.saving import carry_of
-from pendula.actions.setting import FIELDS, InvalidSetting
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Outcome
 

@@ -33,8 +33,8 @@ Public names:
 
 from pendula.credit.engine import Run
 from pendula.credit.events import Clear, Config, Configure, Pay, SetIntensity, SetLimit, Tick
-from pendula.credit.loading import read_scenario
-from pendula.credit.running import Headless, Result, made, simulate
+from pendula.credit.reading.scenario import read_scenario
+from pendula.credit.runs.headless import Headless, Result, made, simulate
 from pendula.credit.settings import Settings, changed, from_environment
 
 __all__ = [

@@ -9,10 +9,7 @@ from typing import ClassVar, Self, assert_never
 
 import msgspec
 
-from pendula.credit import explain, fixtures, hand, saving, ticking
-from pendula.credit.adaptive import AdaptivePolicy
-from pendula.credit.counters import Counters
-from pendula.credit.digests import running_digest
+from pendula.credit import demonstration, explain, manual, saving
 from pendula.credit.events import (
     Clear,
     CloseLine,
@@ -33,11 +30,15 @@ from pendula.credit.events import (
     Stop,
     Tick,
 )
-from pendula.credit.loading import read_scenario
 from pendula.credit.model import Scenario
 from pendula.credit.money import text
-from pendula.credit.network import Network
+from pendula.credit.reading.scenario import read_scenario
 from pendula.credit.settings import ClearingMode, Settings, changed, checked
+from pendula.credit.state.clearing_policy import AdaptivePolicy
+from pendula.credit.state.counters import Counters
+from pendula.credit.state.digests import running_digest
+from pendula.credit.state.network import Network
+from pendula.credit.tick import phases
 from pendula.documents import from_value
 from pendula.kernel.bodies import Nobody
 from pendula.kernel.canonical import Json
@@ -89,7 +90,7 @@ class Run:
         self.stop_source: str | None = None
         self.stop_reason: str | None = None
         self.last_clearing: dict[str, Json] = {}
-        self.demonstration = fixtures.Demonstration()
+        self.demonstration = demonstration.Demonstration()
 
     @classmethod
     def create(cls, config: Json) -> Self:
@@ -134,17 +135,17 @@ class Run:
             case SetIntensity(percent):
                 return self._intensity(percent)
             case Pay():
-                return hand.pay(self, command)
+                return manual.pay(self, command)
             case Clear():
-                return hand.clear(self, command)
+                return manual.clear(self, command)
             case OpenLine():
-                return hand.open_line(self, command)
+                return manual.open_line(self, command)
             case SetLimit():
-                return hand.set_limit(self, command)
+                return manual.set_limit(self, command)
             case CloseLine():
-                return hand.close_line(self, command)
+                return manual.close_line(self, command)
             case Freeze():
-                return hand.freeze(self, command)
+                return manual.freeze(self, command)
             case Configure(values):
                 return self._configure(values)
             case Pause() | Resume() | Stop() | Restart():
@@ -161,7 +162,7 @@ class Run:
         events: list[Event] = []
         try:
             for _ in range(command.count):
-                events += fixtures.tick(self) if self.config.mode == "fixtures" else ticking.process(self)
+                events += demonstration.tick(self) if self.config.mode == "fixtures" else phases.process(self)
                 if self.state_word != "running":
                     break
         except Exception:

@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from pendula.credit.ledger import Book
+from pendula.credit.ledger.book import Book
+from pendula.credit.ledger.payment import Refused
+from pendula.credit.ledger.routing import Found
 from pendula.credit.money import InvalidAmount, atoms, text
-from pendula.credit.payments import Refused
-from pendula.credit.routing import Found
 from pendula.credit.settings import ClearingPolicy
-from pendula.credit.telling import route_views, routes_json
+from pendula.credit.tick.event_parts import route_views, routes_json
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Reason
 

@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
-from pendula.credit.adaptive import AdaptivePolicy, Memory
-from pendula.credit.counters import Counters
-from pendula.credit.digests import Saved, running_digest
+from pendula.credit.demonstration import Demonstration
 from pendula.credit.events import LastError
-from pendula.credit.fixtures import Demonstration
 from pendula.credit.model import OPEN_POLICY, LineStatus, Participant, ParticipantStatus, Trustline
 from pendula.credit.money import MOST
-from pendula.credit.network import Network
 from pendula.credit.settings import Settings, checked
+from pendula.credit.state.clearing_policy import AdaptivePolicy, Memory
+from pendula.credit.state.counters import Counters
+from pendula.credit.state.digests import Saved, running_digest
+from pendula.credit.state.network import Network
 from pendula.kernel.canonical import Json, Reader, encode
 from pendula.kernel.errors import InputRefused
 

@@ -19,12 +19,8 @@ drawing, sheet, parts, geojson  the picture of a map, and its shapes for other t
 maps                            maps of our own
 """
 
-from pendula.fleet.artifact import from_bytes, to_bytes
-from pendula.fleet.compiled import CompiledMap
-from pendula.fleet.compiler import Report, compile_map, examine
-from pendula.fleet.envelope import Envelope, envelope_of, largest_envelope
-from pendula.fleet.liveness import Certificate, certify
-from pendula.fleet.loading import findings_of, read_fleet, read_params, read_profiles, read_source_map
+from pendula.fleet.compiler.compile import Report, compile_map, examine
+from pendula.fleet.liveness.certificate import Certificate, certify
 from pendula.fleet.model import (
     Code,
     CompileParams,
@@ -37,11 +33,15 @@ from pendula.fleet.model import (
     Stream,
     Truck,
 )
-from pendula.fleet.planner import AtNode, Closed, OnEdge, Planner
-from pendula.fleet.profiles import RobotProfile
-from pendula.fleet.progress import PoseJump, Progress, advanced, started
-from pendula.fleet.routes import Pose, Projection, RoutePlan, plan_route, splice
-from pendula.fleet.snapping import Snapper
+from pendula.fleet.reading.documents import findings_of, read_fleet, read_params, read_profiles, read_source_map
+from pendula.fleet.routing.planner import AtNode, Closed, OnEdge, Planner
+from pendula.fleet.routing.progress import PoseJump, Progress, advanced, started
+from pendula.fleet.routing.route_plan import Pose, Projection, RoutePlan, plan_route, splice
+from pendula.fleet.routing.snapping import Snapper
+from pendula.fleet.site.compiled_map import CompiledMap
+from pendula.fleet.site.file import from_bytes, to_bytes
+from pendula.fleet.trucks.envelope import Envelope, envelope_of, largest_envelope
+from pendula.fleet.trucks.profiles import RobotProfile
 
 __all__ = [
     "AtNode",

@@ -21,10 +21,19 @@
 Public names:
 """
 
-from pendula.jobs.handlers import Context, Done, ObjectNotFound, PermanentError, RetryAfter, RunAgain, handler, load
 from pendula.jobs.model import JobRefused, Policy, Status, Vocabulary
 from pendula.jobs.scheduler import Scheduler
-from pendula.jobs.worker import Worker
+from pendula.jobs.worker.handlers import (
+    Context,
+    Done,
+    ObjectNotFound,
+    PermanentError,
+    RetryAfter,
+    RunAgain,
+    handler,
+    load,
+)
+from pendula.jobs.worker.worker import Worker
 
 __all__ = [
     "Context",  # what a handler is given

@@ -5,8 +5,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from pendula.jobs import looking
-from pendula.jobs.calls import LOCAL, Answer, Caller, Calls, Reply
+from pendula.jobs.calls import LOCAL, Answer, Caller, Calls, Reply, queries
 from pendula.jobs.model import SECOND, Durability, JobRefused, Policy, Refused
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.kernel.canonical import Json
@@ -85,25 +84,25 @@ class Scheduler:
         return _granted(self.calls.requeue(job_id, members, self.caller))
 
     def show(self, job_id: str) -> dict[str, Any]:
-        return _granted(looking.show(self.calls.store, job_id))
+        return _granted(queries.show(self.calls.store, job_id))
 
     def list(self, **query: Members) -> dict[str, Any]:
-        return _granted(looking.listed(self.calls.store, self.calls.policy, query))
+        return _granted(queries.listed(self.calls.store, self.calls.policy, query))
 
     def history(self, job_id: str) -> dict[str, Any]:
-        return _granted(looking.history(self.calls.store, job_id))
+        return _granted(queries.history(self.calls.store, job_id))
 
     def audit(self, **query: Members) -> dict[str, Any]:
-        return _granted(looking.trail(self.calls.store, self.calls.policy, query))
+        return _granted(queries.trail(self.calls.store, self.calls.policy, query))
 
     def object(self, object_type: str, object_id: str) -> dict[str, Any]:
-        return _granted(looking.shown_object(self.calls.store, object_type, object_id))
+        return _granted(queries.shown_object(self.calls.store, object_type, object_id))
 
     def metrics(self, **query: Members) -> dict[str, Any]:
-        window = looking.window_of(query)
+        window = queries.window_of(query)
         if isinstance(window, Refused):
             raise JobRefused(window)
-        return looking.metrics(self.calls.store, self.calls.clock(), window)
+        return queries.metrics(self.calls.store, self.calls.clock(), window)
 
 
 def _granted(answer: Answer) -> dict[str, Any]:

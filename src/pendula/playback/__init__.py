@@ -22,8 +22,9 @@
 Public names:
 """
 
+from pendula.playback.choosing.generator import Channel
+from pendula.playback.choosing.records import MemoryShelf, Shelf
 from pendula.playback.engine import Player
-from pendula.playback.generator import Channel
 from pendula.playback.model import (
     Diagnostic,
     Exposure,
@@ -37,7 +38,6 @@ from pendula.playback.model import (
     Record,
     Settings,
 )
-from pendula.playback.records import MemoryShelf, Shelf
 from pendula.playback.scheduler import Scheduler
 
 __all__ = [

@@ -17,6 +17,9 @@ from pendula.kernel.canonical import Json, Reader, encode
 from pendula.kernel.engine import Outcome, Outside, Reason, Refusal
 from pendula.kernel.errors import InputRefused, WrongUsage
 from pendula.playback import explain
+from pendula.playback.choosing.generator import Channel
+from pendula.playback.choosing.programme import NotShown, Programme
+from pendula.playback.choosing.records import UNREADABLE, Row, sound
 from pendula.playback.events import (
     Advance,
     Ban,
@@ -47,7 +50,6 @@ from pendula.playback.events import (
     Update,
     View,
 )
-from pendula.playback.generator import Channel
 from pendula.playback.model import (
     KEY_BYTES,
     MASK_64,
@@ -59,8 +61,6 @@ from pendula.playback.model import (
     item_json,
     unfit,
 )
-from pendula.playback.programme import NotShown, Programme
-from pendula.playback.records import UNREADABLE, Row, sound
 from pendula.playback.saving import ChannelState, broken_invariants, load, save
 from pendula.playback.settings import merged
 

@@ -2,14 +2,14 @@
 
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Reason
-from pendula.playback import nae
+from pendula.playback.choosing import new_artwork
+from pendula.playback.choosing.programme import Programme
 from pendula.playback.model import WSUM, Item, Levels, Origin, PickMode, Trace
-from pendula.playback.programme import Programme
 
 
 def why(programme: Programme, item: Item) -> Reason:
     """The reason of an item of the present epoch; of an earlier one only how it came up."""
-    trace = item.trace or Trace(nae.EMPTY)
+    trace = item.trace or Trace(new_artwork.EMPTY)
     facts: dict[str, Json] = {"id": item.id, "ordinal": item.ordinal, "epoch_id": item.epoch_id}
     if item.epoch_id != programme.epoch_id:
         sentence = f"Item {item.ordinal} is of epoch {item.epoch_id}; the weights of that epoch are gone."
@@ -40,15 +40,15 @@ def _new_artwork_step(programme: Programme, trace: Trace) -> tuple[Reason, ...]:
     if trace.nae_draw is None:
         why_not = "New artwork events are off." if not settings.enabled else "No new artwork was waiting."
         return (Reason("no_new_artwork", f"{why_not} Nothing was drawn.", {"pool": []}),)
-    chance = nae.probability(trace.pool)
+    chance = new_artwork.probability(trace.pool)
     facts: dict[str, Json] = {"draw": trace.nae_draw, "probability_64": chance, "pool": _pool(trace.pool)}
-    if nae.triggers(trace.nae_draw, trace.pool):
+    if new_artwork.triggers(trace.nae_draw, trace.pool):
         return (Reason("new_artwork_drawn", f"The draw {trace.nae_draw} is below {chance}/64 of 2^32.", facts),)
     return (Reason("new_artwork_not_drawn", f"The draw {trace.nae_draw} is not below {chance}/64 of 2^32.", facts),)
 
 
 def _chosen(trace: Trace) -> str:
-    entry = nae.choose(trace.pool)[0]
+    entry = new_artwork.choose(trace.pool)[0]
     return f"{entry.id} had the highest priority, and of equals it was inserted first"
 
 
@@ -107,6 +107,6 @@ def _record(programme: Programme, item: Item, trace: Trace) -> Reason:
 def _pool(pool: Levels) -> list[Json]:
     return [
         {"id": entry.id, "number": entry.number, "priority_64": priority}
-        for priority, level in zip(nae.PRIORITIES, pool, strict=True)
+        for priority, level in zip(new_artwork.PRIORITIES, pool, strict=True)
         for entry in level
     ]

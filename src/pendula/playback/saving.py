@@ -15,12 +15,12 @@ from msgspec import Struct
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import InputRefused
 from pendula.kernel.rng import Pcg32
-from pendula.playback import nae
-from pendula.playback.generator import Channel, Counts
+from pendula.playback.choosing import new_artwork
+from pendula.playback.choosing.generator import Channel, Counts
+from pendula.playback.choosing.programme import Programme, Snapshot, checked
+from pendula.playback.choosing.records import Shelf, sound
+from pendula.playback.choosing.swrr import RoundRobin
 from pendula.playback.model import MASK_64, WSUM, Entry, Item, Levels, Origin, Settings, Trace
-from pendula.playback.programme import Programme, Snapshot, checked
-from pendula.playback.records import Shelf, sound
-from pendula.playback.swrr import RoundRobin
 
 READABLE, OUT_BEFORE, OUT_NOW = 0, 1, 2
 
@@ -231,7 +231,7 @@ def broken_invariants(programme: Programme) -> Iterator[str]:
         yield "new_artwork_was_drawn"
     if not all(_placed(item, programme) for item in held):
         yield "items_of_channels_have_a_place_there"
-    if nae.size(generator.pool) > settings.nae.cap:
+    if new_artwork.size(generator.pool) > settings.nae.cap:
         yield "the_pool_holds_at_most_its_cap"
     if len(programme.lookahead) > 2 * settings.lookahead - 1:
         yield "buffers_hold_at_most_what_was_set"
@@ -273,7 +273,7 @@ def _drawn(item: Item) -> bool:
     if item.origin is Origin.BASE:
         return True
     trace = item.trace
-    return trace is not None and trace.nae_draw is not None and nae.triggers(trace.nae_draw, trace.pool)
+    return trace is not None and trace.nae_draw is not None and new_artwork.triggers(trace.nae_draw, trace.pool)
 
 
 def _anchor(programme: Programme) -> int:
@@ -291,13 +291,13 @@ def _out(programme: Programme, index: int) -> int:
 
 
 def _pool_rows(pool: Levels, *, with_raw: bool) -> Iterator[PoolRow]:
-    for priority, level in zip(nae.PRIORITIES, pool, strict=True):
+    for priority, level in zip(new_artwork.PRIORITIES, pool, strict=True):
         for entry in level:
             yield PoolRow(priority, entry.number, entry.id, _text(entry.raw) if with_raw else "")
 
 
 def _levels(rows: Iterable[PoolRow]) -> Levels:
-    levels: dict[int, list[Entry]] = {priority: [] for priority in nae.PRIORITIES}
+    levels: dict[int, list[Entry]] = {priority: [] for priority in new_artwork.PRIORITIES}
     for row in rows:
         assert row.priority in levels, f"{row.priority} is no priority"
         raw = b64decode(row.raw, validate=True)
@@ -356,11 +356,11 @@ def _follows(before: Item | None, item: Item) -> bool:
 def _after(item: Item | None) -> Levels:
     """The pool after an item, without what was inserted since."""
     if item is None or item.trace is None:
-        return nae.EMPTY
+        return new_artwork.EMPTY
     trace = item.trace
-    if trace.nae_draw is None or not nae.triggers(trace.nae_draw, trace.pool):
+    if trace.nae_draw is None or not new_artwork.triggers(trace.nae_draw, trace.pool):
         return trace.pool
-    return nae.choose(trace.pool)[1]
+    return new_artwork.choose(trace.pool)[1]
 
 
 def _bare(pool: Levels) -> list[list[tuple[int, int]]]:

@@ -9,7 +9,9 @@ from typing import Self
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Reason
 from pendula.playback import explain, saving
-from pendula.playback.generator import Channel
+from pendula.playback.choosing.generator import Channel
+from pendula.playback.choosing.programme import DEFAULTS, Programme
+from pendula.playback.choosing.records import MemoryShelf, Shelf
 from pendula.playback.model import (
     Diagnostic,
     Exposure,
@@ -20,8 +22,6 @@ from pendula.playback.model import (
     Record,
     Settings,
 )
-from pendula.playback.programme import DEFAULTS, Programme
-from pendula.playback.records import MemoryShelf, Shelf
 
 
 class Scheduler:

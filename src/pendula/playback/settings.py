@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import msgspec
 
 from pendula.kernel.canonical import Json
+from pendula.playback.choosing.programme import checked
 from pendula.playback.model import InvalidParameter, Settings, unfit
-from pendula.playback.programme import checked
 
 
 def _joined(there: Json, value: Json) -> Json:

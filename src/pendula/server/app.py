@@ -12,10 +12,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 import pendula
-from pendula.server import front, openapi
-from pendula.server.datadir import DataDirectory
-from pendula.server.engines import engine_router
-from pendula.server.envelope import Envelope
+from pendula.server.data_directory import DataDirectory
 from pendula.server.errors import (
     HttpRefused,
     InvalidHead,
@@ -24,12 +21,15 @@ from pendula.server.errors import (
     NotFound,
     error_response,
 )
-from pendula.server.forwarded import Forwarded
-from pendula.server.gates import ContentTypeGate, HostGate, IdentityGate, OriginGate, RequestsGate, SizeGate
-from pendula.server.hosting import real_disk
-from pendula.server.house import House, MakeDisk
-from pendula.server.page import Page
+from pendula.server.hosting.engine_host import real_disk
+from pendula.server.hosting.supervisor import House, MakeDisk
+from pendula.server.http.envelope import Envelope
+from pendula.server.http.forwarded import Forwarded
+from pendula.server.http.page import Page
 from pendula.server.rooms import RoomSpec
+from pendula.server.routes import front, openapi
+from pendula.server.routes.engine import engine_router
+from pendula.server.security.gates import ContentTypeGate, HostGate, IdentityGate, OriginGate, RequestsGate, SizeGate
 from pendula.server.settings import Settings
 
 

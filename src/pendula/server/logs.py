@@ -12,8 +12,8 @@ from typing import IO, Any
 import structlog
 from structlog.typing import EventDict, Processor
 
+from pendula.server.security.tokens import SECRET_PATTERN
 from pendula.server.settings import LogFormat, LogLevel
-from pendula.server.tokens import SECRET_PATTERN
 
 SECRET_NAMES = frozenset({"authorization", "cookie", "set-cookie", "secret", "token", "password"})
 REMOVED = "[removed]"

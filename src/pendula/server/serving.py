@@ -19,13 +19,13 @@ from fastapi import FastAPI
 from pendula.kernel.limits import HEADER_SECONDS
 from pendula.server import logs
 from pendula.server.app import create_app
-from pendula.server.datadir import DataDirectory
+from pendula.server.data_directory import DataDirectory
 from pendula.server.errors import HostUnusable, PortTaken, TlsUnusable, UnsafeBinding
-from pendula.server.house import House
-from pendula.server.protocol import most_connections, protocol_for
+from pendula.server.hosting.supervisor import House
+from pendula.server.http.connection import most_connections, protocol_for
 from pendula.server.rooms import RoomSpec, rooms_for
+from pendula.server.security.tokens import TokenStore
 from pendula.server.settings import Settings
-from pendula.server.tokens import TokenStore
 
 # Streams end at once when told to; this is for the requests that are being answered.
 GRACE_SECONDS = 10

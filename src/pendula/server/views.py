@@ -7,7 +7,7 @@ from msgspec import Raw, Struct
 
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Reason
-from pendula.server.identity import Role
+from pendula.server.security.identity import Role
 
 
 class State(StrEnum):

@@ -10,7 +10,7 @@ from pendula.cli.output import JsonFlag, Output, example, table
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from pendula.cli.bench import Row
+    from pendula.cli.benchmarks import Row
 
 COLUMNS = ("measured", "ours", "yardstick", "unit", "ratio", "target", "verdict")
 
@@ -28,7 +28,7 @@ def bench(
 
     A ratio is ours divided by the yardstick's. A missed target is a finding, not a failure: the exit code is 0.
     """
-    from pendula.cli.bench import checkout, load, machine, rooms_with_benchmarks
+    from pendula.cli.benchmarks import checkout, load, machine, rooms_with_benchmarks
 
     out = Output(json)
     root = checkout()

@@ -78,8 +78,8 @@ def replay(
 
 
 def _replay_store(db: str, out: Output) -> None:
-    from pendula.cli.commands.jobs.desk import Desk
-    from pendula.cli.commands.jobs.looking import drawn, replayed, wrong
+    from pendula.cli.commands.jobs.look import drawn, replayed, wrong
+    from pendula.cli.commands.jobs.target import Desk
 
     told = {"room": "jobs", **replayed(Desk(db, None, None, None, out))}
     out.result(told, lambda: drawn(told))

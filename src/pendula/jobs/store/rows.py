@@ -12,8 +12,8 @@ from pendula.jobs.audit import GENESIS, JOB_EVENT, Row, Trail
 from pendula.jobs.ids import seq_of
 from pendula.jobs.model import SECOND, Actor, Job, Status
 from pendula.jobs.requests import Pull
-from pendula.jobs.store.bulk import Bulk
 from pendula.jobs.store.protocol import AuditListing, Effect, Figures, Listing, ObjectRow, StatementRefused
+from pendula.jobs.store.sqlite_bulk import Bulk
 from pendula.kernel.canonical import Json, decode, encode
 
 COLUMNS = ", ".join(Job.__struct_fields__)

@@ -9,9 +9,9 @@ from msgspec import Struct
 
 from pendula.documents import Document, Format, read_bytes
 from pendula.kernel.rng import stream
-from pendula.playback.generator import Channel
+from pendula.playback.choosing.generator import Channel
+from pendula.playback.choosing.records import MemoryShelf
 from pendula.playback.model import PAYLOAD_BYTES, Record
-from pendula.playback.records import MemoryShelf
 
 SEED = 7
 NEWEST_TS = 1_751_371_200  # 1 July 2025, noon

@@ -49,7 +49,7 @@ def run(
     cannot be used as a whole is refused with every fault it has.
     """
     from pendula.actions.engine import World
-    from pendula.actions.loading import accept, unknown_sections
+    from pendula.actions.reading.loading import accept, unknown_sections
     from pendula.actions.running import config_of, drive
     from pendula.documents import read_file
 
@@ -73,7 +73,7 @@ def check(file: FileArgument, json: JsonFlag = False) -> None:
     That includes what a run gets along with: instances it would reject, requests it would pass over, names that nobody
     knows. Only what depends on how the days go is not foreseen: locks that are taken, resources that run out.
     """
-    from pendula.actions import checking
+    from pendula.actions.reading import checking
     from pendula.documents import read_file
 
     document = read_file(file)
@@ -99,7 +99,7 @@ def why(
     """Say where an action stands at a moment of the run: what it waits for, who has it, who is before it."""
     from pendula.actions.engine import World
     from pendula.actions.events import Advance, Request, Submit
-    from pendula.actions.loading import accept
+    from pendula.actions.reading.loading import accept
     from pendula.actions.running import config_of
     from pendula.documents import read_file
 
@@ -147,8 +147,8 @@ def _road(world: "World", config: Mapping[str, Any], journal: Path | None, logs:
 
 
 def _driver(world: "World", config: Mapping[str, Any], directory: Path) -> "Driver[Any, Any]":
-    from pendula.actions.asking import NoAnswers
     from pendula.actions.engine import World
+    from pendula.actions.questions import NoAnswers
     from pendula.kernel.disk import RealDisk
     from pendula.kernel.driver import Driver
     from pendula.kernel.journal import FileJournal

@@ -2,7 +2,7 @@
 
 import typer
 
-from pendula.cli.commands.credit import compare, journals, scenarios, sweep
+from pendula.cli.commands.credit import compare, fork, run, sweep
 from pendula.cli.output import example
 
 credit = typer.Typer(
@@ -11,7 +11,7 @@ credit = typer.Typer(
         "pendula credit run village.json --seed 42 --ticks 200 --cap 500",
     )
 )
-scenarios.register(credit)
-journals.register(credit)
+run.register(credit)
+fork.register(credit)
 compare.register(credit)
 sweep.register(credit)

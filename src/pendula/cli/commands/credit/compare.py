@@ -8,13 +8,13 @@ import typer
 from pendula.cli.commands.credit import many, options
 from pendula.cli.commands.credit.many import DaskOption, FirstSeedOption, IntensityOption, WorkersOption
 from pendula.cli.commands.credit.options import CapOption, SetOption
-from pendula.cli.commands.credit.scenarios import LenientFlag, ScenarioArgument
+from pendula.cli.commands.credit.run import LenientFlag, ScenarioArgument
 from pendula.cli.output import JsonFlag, Output, example, table
 from pendula.kernel.errors import WrongUsage
 
 if TYPE_CHECKING:
-    from pendula.credit.comparing import Comparison, Row
     from pendula.credit.settings import Settings
+    from pendula.credit.studies.compare import Comparison, Row
 
 # What is compared where nothing is said.
 USUAL = {"clearing_policy": "static"}, {"clearing_policy": "adaptive"}
@@ -71,7 +71,7 @@ def compare(
     medians are not worse than those of A by more than 0.02, for at least 5 seeds and 30 ticks that do not count.
     The exit code is 0 either way.
     """
-    from pendula.credit.comparing import compare as compared
+    from pendula.credit.studies.compare import compare as compared
     from pendula.documents import read_file
 
     many.require_folder(svg, csv)
@@ -94,7 +94,7 @@ def compare(
             watch=advance,
         )
     if svg is not None:
-        from pendula.credit.curves import comparison_svg
+        from pendula.credit.studies.chart import comparison_svg
 
         svg.write_text(comparison_svg(comparison), encoding="utf-8", newline="\n")
     if csv is not None:
@@ -134,7 +134,7 @@ def _sides(
 
 
 def _from_file(file: Path, settings: "Settings") -> "Settings":
-    from pendula.credit.setting_files import read_settings
+    from pendula.credit.reading.settings_file import read_settings
     from pendula.credit.settings import changed
     from pendula.documents import read_file
 

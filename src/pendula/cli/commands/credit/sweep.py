@@ -8,13 +8,13 @@ import typer
 from pendula.cli.commands.credit import many, options
 from pendula.cli.commands.credit.many import DaskOption, FirstSeedOption, IntensityOption, WorkersOption
 from pendula.cli.commands.credit.options import CapOption, PolicyOption, SetOption
-from pendula.cli.commands.credit.scenarios import LenientFlag, ScenarioArgument
+from pendula.cli.commands.credit.run import LenientFlag, ScenarioArgument
 from pendula.cli.output import JsonFlag, Output, example, table
 from pendula.kernel.errors import WrongUsage
 
 if TYPE_CHECKING:
-    from pendula.credit.columns import Columns
     from pendula.credit.settings import Settings
+    from pendula.credit.studies.columns import Columns
 
 # Nobody reads more on a terminal; the other formats have everything.
 MOST_SHOWN = 200
@@ -58,7 +58,7 @@ def sweep(
     Rows are the same bytes for any number of workers and on a cluster; each has the digests of its plan and ledger.
     The table shows medians over seeds; --csv and --json have every run. Connect only to a cluster that you trust.
     """
-    from pendula.credit.sweeping import sweep as swept
+    from pendula.credit.studies.sweep import sweep as swept
     from pendula.documents import read_file
 
     many.require_folder(csv)
@@ -94,7 +94,7 @@ def document(columns: "Columns") -> dict[str, Any]:
 def _runs(grid: dict[str, list[str]], settings: "Settings", seeds: int) -> int:
     """How many runs there will be; a grid that makes no sense is wrong usage."""
     from pendula.credit.settings import InvalidSetting
-    from pendula.credit.sweeping import InvalidGrid, combinations
+    from pendula.credit.studies.sweep import InvalidGrid, combinations
 
     try:
         return seeds * len(combinations(grid, settings, seeds))
@@ -105,7 +105,7 @@ def _runs(grid: dict[str, list[str]], settings: "Settings", seeds: int) -> int:
 def _drawn(columns: "Columns", varied: list[str]) -> Any:
     from rich.text import Text
 
-    from pendula.credit.sweeping import summarised
+    from pendula.credit.studies.sweep import summarised
 
     medians = summarised(columns, varied)
     names = [name for name in medians.values if name in varied or name == "runs" or name.startswith(SHOWN)]

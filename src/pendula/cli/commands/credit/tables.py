@@ -8,9 +8,9 @@ from rich.text import Text
 from rich.tree import Tree
 
 from pendula.cli.output import facts, table
-from pendula.credit.counters import Counters
-from pendula.credit.forking import Cleared, Comparison
-from pendula.credit.running import ClearingRow, Diagnostic, Result
+from pendula.credit.runs.forking import Cleared, Comparison
+from pendula.credit.runs.headless import ClearingRow, Diagnostic, Result
+from pendula.credit.state.counters import Counters
 from pendula.kernel.engine import Reason
 
 # Nobody reads more on a terminal; `--json` has everything.

@@ -46,7 +46,7 @@ def check(
     require("fleet")
     from pendula.fleet import MapRefused, certify, examine
     from pendula.fleet.model import errors_of
-    from pendula.fleet.profiles import doubts
+    from pendula.fleet.trucks.profiles import doubts
 
     out = Output(json)
     group, settings = files.fleet_of(fleet), files.params_of(params, chosen(granularity))

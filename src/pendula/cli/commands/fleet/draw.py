@@ -13,7 +13,7 @@ from pendula.kernel.errors import WrongUsage
 
 if TYPE_CHECKING:
     from pendula.fleet import CompiledMap
-    from pendula.fleet.drawing import Layer
+    from pendula.fleet.pictures.map import Layer
 
 LAYERS = ("edges", "zones", "cells", "conflicts", "stands", "labels")
 # A member that every compiled map has, and no graph.
@@ -90,8 +90,8 @@ def _is_geojson(out: Path) -> bool:
 
 
 def _drawn(site: "CompiledMap", out: Path, shown: "list[Layer]", parts: list[str]) -> bytes:
-    from pendula.fleet.drawing import map_svg
-    from pendula.fleet.geojson import map_geojson
+    from pendula.fleet.pictures.geojson import map_geojson
+    from pendula.fleet.pictures.map import map_svg
 
     return map_geojson(site, shown) if _is_geojson(out) else map_svg(site, shown, parts).encode()
 
@@ -110,7 +110,7 @@ def _site(file: Path, profiles: Path | None, params: Path | None) -> "CompiledMa
 
 def _layers(names: str) -> "list[Layer]":
     from pendula.documents.faults import suggestion
-    from pendula.fleet.drawing import Layer
+    from pendula.fleet.pictures.map import Layer
 
     wanted = [name.strip() for name in names.split(",") if name.strip()]
     for name in wanted:

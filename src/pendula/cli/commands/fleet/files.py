@@ -72,7 +72,7 @@ def fleet_of(file: Path | None) -> "Fleet | None":
 def unread(params: Path | None, fleet: Path | None) -> list[str]:
     """What stands in a file of parameters or a fleet and changes nothing."""
     from pendula.documents import read_file
-    from pendula.fleet.unread import unread_fleet, unread_params
+    from pendula.fleet.reading.unread import unread_fleet, unread_params
 
     told = [] if params is None else [*unread_params(read_file(params))]
     return told if fleet is None else [*told, *unread_fleet(read_file(fleet))]

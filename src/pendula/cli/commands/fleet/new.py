@@ -65,9 +65,9 @@ def new(
 ) -> None:
     """Write a map to start from: the reference hall, a warehouse, a random one, or a scene of the tests."""
     require("fleet")
-    from pendula.fleet.maps.halls import reference_fleet
-    from pendula.fleet.maps.scenes import FL_STD
-    from pendula.fleet.source_form import source_form
+    from pendula.fleet.compiler.source_form import source_form
+    from pendula.fleet.samples.halls import reference_fleet
+    from pendula.fleet.samples.scenes import FL_STD
 
     if fleet is not None and scene is not Scene.HALL:
         raise WrongUsage(f"The scene {scene.value} has no fleet; hall has one", scene=scene.value)
@@ -97,8 +97,8 @@ def new(
 
 
 def _source(scene: Scene, nodes: int | None, seed: int | None) -> "SourceMap":
-    from pendula.fleet.maps import halls, scenes
-    from pendula.fleet.maps.random_maps import random_map
+    from pendula.fleet.samples import halls, scenes
+    from pendula.fleet.samples.random_maps import random_map
 
     if scene is Scene.RANDOM:
         count = NODES if nodes is None else nodes

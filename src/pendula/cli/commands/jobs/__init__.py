@@ -2,7 +2,7 @@
 
 import typer
 
-from pendula.cli.commands.jobs import changing, keeping, looking, running
+from pendula.cli.commands.jobs import change, look, upkeep, work
 from pendula.cli.output import example
 
 jobs = typer.Typer(
@@ -12,7 +12,7 @@ jobs = typer.Typer(
         "pendula jobs stats --watch --db sqlite:///jobs.db",
     )
 )
-keeping.register(jobs)
-running.register(jobs)
-changing.register(jobs)
-looking.register(jobs)
+upkeep.register(jobs)
+work.register(jobs)
+change.register(jobs)
+look.register(jobs)

@@ -12,9 +12,9 @@ from pendula.cli.output import JsonFlag, Output, example
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pendula.playback.loading import Call, Spec
-    from pendula.playback.programme import Programme
-    from pendula.playback.running import RunResult
+    from pendula.playback.choosing.programme import Programme
+    from pendula.playback.runs.loading import Call, Spec
+    from pendula.playback.runs.script import RunResult
 
 playback = typer.Typer(
     epilog=example("pendula playback run frame.yaml", "pendula playback play pictures/sea pictures/hills")
@@ -51,7 +51,7 @@ def run(
     result, and the exit code is 0. A file with faults is refused with every one of them, and so is one that names
     another channel's cache, or what is none.
     """
-    from pendula.playback.running import calls_of
+    from pendula.playback.runs.script import calls_of
 
     out = Output(json)
     spec = _spec(file)
@@ -84,8 +84,8 @@ def why(
     Nothing is touched, not even a cache that cannot be trusted.
     """
     from pendula.playback.model import item_json
-    from pendula.playback.reasons import reason_in
-    from pendula.playback.running import calls_of
+    from pendula.playback.runs.script import calls_of
+    from pendula.playback.runs.why import reason_in
 
     spec = _spec(file)
     if spec.calls is None and count is None:
@@ -98,13 +98,13 @@ def why(
 
 def _spec(file: Path) -> "Spec":
     from pendula.documents import read_file
-    from pendula.playback.loading import read_spec
+    from pendula.playback.runs.loading import read_spec
 
     return read_spec(read_file(file))
 
 
 def _run(spec: "Spec", calls: "Sequence[Call]", file: Path, advance: "Callable[[int], None]") -> "RunResult":
-    from pendula.playback.running import programme_of, run_calls
+    from pendula.playback.runs.script import programme_of, run_calls
 
     return run_calls(calls, programme_of(spec, file.parent), advance)
 
@@ -114,8 +114,8 @@ def _recorded(
 ) -> "RunResult":
     """The same, and every call through a player with a journal as well."""
     from pendula.kernel.disk import RealDisk
-    from pendula.playback.recording import Recording, Tape
-    from pendula.playback.running import programme_of, run_calls
+    from pendula.playback.runs.recording import Recording, Tape
+    from pendula.playback.runs.script import programme_of, run_calls
 
     programme = programme_of(spec, file.parent, Tape)
     disk = RealDisk(journal)
@@ -132,8 +132,8 @@ def _looked_at(spec: "Spec", base: Path) -> "Programme":
     """A programme of the file's channels as they lie there."""
     from secrets import randbits
 
-    from pendula.playback.opening import counted, opened
-    from pendula.playback.programme import Programme
+    from pendula.playback.choosing.programme import Programme
+    from pendula.playback.runs.opening import counted, opened
 
     channels, diagnostics = opened(spec.channels, base, set_aside=False)
     seed = randbits(64) if spec.seed is None else spec.seed
@@ -143,7 +143,7 @@ def _looked_at(spec: "Spec", base: Path) -> "Programme":
 
 
 def _wanted(calls: "Sequence[Call]") -> int:
-    from pendula.playback.loading import Next
+    from pendula.playback.runs.loading import Next
 
     return sum(call.n for call in calls if isinstance(call, Next))
 

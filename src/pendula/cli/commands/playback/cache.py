@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from pendula.playback.layout import Fault
-    from pendula.playback.repair import Inspection, Repaired
+    from pendula.playback.cache.layout import Fault
+    from pendula.playback.cache.repair import Inspection, Repaired
 
 cache = typer.Typer(epilog=example("pendula playback cache verify sea.pch", "pendula playback cache repair sea.pch"))
 
@@ -34,7 +34,7 @@ class CacheFaulty(InputRefused):
 @cache.command("inspect", epilog=example("pendula playback cache inspect sea.pch --channel sea"))
 def inspect(file: FileArgument, channel: ChannelOption = None, json: JsonFlag = False) -> None:
     """Say what the header of a cache file says, be it right or wrong, and what its blocks hold."""
-    from pendula.playback import repair
+    from pendula.playback.cache import repair
 
     found = repair.inspect(file, channel)
     Output(json).result({"file": str(file), **_inspected(found)}, lambda: _drawn(file, found))
@@ -43,7 +43,7 @@ def inspect(file: FileArgument, channel: ChannelOption = None, json: JsonFlag = 
 @cache.command("verify", epilog=example("pendula playback cache verify sea.pch --json"))
 def verify(file: FileArgument, channel: ChannelOption = None, json: JsonFlag = False) -> None:
     """Say everything that is wrong with a cache file, byte by byte; the exit code is 1 if anything is."""
-    from pendula.playback import repair
+    from pendula.playback.cache import repair
 
     faults = repair.verify(file, channel)
     document = {"file": str(file), "sound": not faults, "faults": [_fault(fault) for fault in faults]}
@@ -58,7 +58,7 @@ def mend(file: FileArgument, channel: ChannelOption = None, json: JsonFlag = Fal
 
     A file whose header is damaged does not say whose it is: then --channel has to.
     """
-    from pendula.playback import repair
+    from pendula.playback.cache import repair
 
     _check_channel(channel)
     repaired = repair.repair(file, channel)
@@ -94,8 +94,8 @@ def write(
     The newest records are kept. A file that is there is replaced, and its generation counts on.
     """
     from pendula.documents import read_file
-    from pendula.playback.loading import read_records
-    from pendula.playback.records import pack
+    from pendula.playback.choosing.records import pack
+    from pendula.playback.runs.loading import read_records
 
     raws = [pack(record) for record in read_records(read_file(records))]
     generation = _written(file, channel, raws, k, block_bytes)
@@ -106,7 +106,7 @@ def write(
 
 def _written(file: Path, channel: str, raws: "Sequence[bytes]", k: int, block_bytes: int) -> int:
     from pendula.kernel.disk import RealDisk
-    from pendula.playback.cache import checked_name, write_cache
+    from pendula.playback.cache.shelf import checked_name, write_cache
 
     _check_channel(channel)
     # Before the folder is made.

@@ -17,9 +17,9 @@ from pendula.playback.model import MASK_64, Mode, PickMode
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from pendula.playback.gallery import Galleries
     from pendula.playback.model import Exposure
-    from pendula.playback.showing import Showing
+    from pendula.playback.player.gallery import Galleries
+    from pendula.playback.player.loop import Showing
 
 DAY_MS = 86_400_000
 DRAW_EVERY_MS = 200
@@ -67,7 +67,7 @@ def play(
     Keys: n next, p previous, space pause, b ban until the folder changes, q quit. The document of --json says at the
     end what was shown when, how much each channel got, and the seed.
     """
-    from pendula.playback.gallery import Galleries
+    from pendula.playback.player.gallery import Galleries
 
     if fast and count is None:
         raise WrongUsage("--fast does not wait, so it would never end; say with --count how many pictures")
@@ -97,7 +97,7 @@ def _showing(
     from secrets import randbits
 
     from pendula.playback.model import Pick, Settings
-    from pendula.playback.showing import REMEMBERED, Showing
+    from pendula.playback.player.loop import REMEMBERED, Showing
 
     # One can go back to what was on before a file was added or banned.
     settings = Settings(exposure, Pick(pick), preserve_history=True)
@@ -112,7 +112,7 @@ def _showing(
 
 
 def _fast(showing: "Showing", out: Output) -> None:
-    from pendula.playback.showing import VirtualPace, play
+    from pendula.playback.player.loop import VirtualPace, play
 
     showing.on_said = lambda sentence: _note(out, sentence)
     play(showing, VirtualPace())
@@ -120,7 +120,7 @@ def _fast(showing: "Showing", out: Output) -> None:
 
 def _live(showing: "Showing", look_every_ms: int, out: Output) -> None:
     from pendula.cli.commands.playback.terminal import LivePace, keys
-    from pendula.playback.showing import play
+    from pendula.playback.player.loop import play
 
     with keys() as keyboard, _eyes(showing, out) as draw:
         try:
@@ -170,7 +170,7 @@ def _exposure(mode: Mode | None, weights: Sequence[str], names: Sequence[str]) -
 
 def _weight(text: str, names: Sequence[str]) -> tuple[str, Decimal]:
     from pendula.documents.faults import suggestion
-    from pendula.playback.exposure import exact
+    from pendula.playback.choosing.exposure import exact
 
     name, _, number = text.rpartition("=")
     if name not in names:

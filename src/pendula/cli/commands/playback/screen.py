@@ -8,7 +8,7 @@ from rich.text import Text
 
 from pendula.cli.commands.playback.tables import clock, exposed, printable
 from pendula.playback.events import View
-from pendula.playback.showing import Showing
+from pendula.playback.player.loop import Showing
 
 COMING = 5
 KEYS = "n next   p previous   space pause   b ban   q quit"

@@ -11,8 +11,8 @@ from rich.tree import Tree
 from pendula.cli.output import table
 from pendula.kernel.engine import Reason
 from pendula.playback.model import WSUM, Item
-from pendula.playback.running import RunResult
-from pendula.playback.showing import Appearance, Share, Showing
+from pendula.playback.player.loop import Appearance, Share, Showing
+from pendula.playback.runs.script import RunResult
 
 # Nobody reads more on a terminal; `--json` has everything.
 MOST_SHOWN = 1000

@@ -1,0 +1,268 @@
+"""Everything that is wrong with a file of actions, single things too, each with its place and its code.
+
+A run gets along with most of this: it rejects an instance, passes over a request. Somebody who writes a file wants to
+know before.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from pendula.actions import admission
+from pendula.actions.admission import LOCKS_EACH, RESOURCES_EACH, Verb, read_instance, read_verb
+from pendula.actions.configuration import Setting
+from pendula.actions.duration import is_factor
+from pendula.actions.model import (
+    FACTOR_MOST,
+    ActionDef,
+    Code,
+    EpochFrame,
+    Instance,
+    KnowledgeItem,
+    Modifier,
+    Need,
+    Options,
+)
+from pendula.actions.reading.loading import (
+    SECTIONS,
+    Complaint,
+    Sections,
+    below,
+    note_all,
+    refuse_if_faulty,
+    taken_apart,
+)
+from pendula.actions.requests import Wish, read_wishes
+from pendula.actions.skills import BadSkill, Matrix, SkillRule, Skills
+from pendula.documents import Cursor, Document
+from pendula.documents.faults import shown, suggestion
+from pendula.documents.places import Step
+from pendula.kernel.canonical import Json
+from pendula.kernel.limits import Limit
+
+IGNORED = {
+    "interrupt": Code.INTERRUPT_IGNORED,
+    "cancel": Code.NOT_CANCELLABLE,
+    "resume": Code.NOT_RESUMABLE,
+}
+CODES_OF_FIELDS: Mapping[Step, str] = {"base_duration_min": Code.INVALID_DURATION, "effort": Code.INVALID_EFFORT}
+SOMEBODY = "?"
+
+
+def check(document: Document) -> None:
+    """Raise `FileRefused` with every fault there is; nothing if the file is as it should be."""
+    sections = Sections(document)
+    if sections.root.is_object:
+        _Check(sections).everything()
+    refuse_if_faulty(document)
+
+
+class _Check:
+    """One reading of the single things in a file, by a setting made of what is good in it."""
+
+    def __init__(self, sections: Sections) -> None:
+        self._sections = sections
+        self._definitions = sections.members("action_defs")
+        self._ids: dict[str, int] = {}
+        good = dict(sections.good)
+        good["skills"], good["skill_weights"] = self._skills()
+        good["world_state"] = {"modifiers": list(self._modifiers(good["world_state"]["modifiers"]))}
+        self._setting = Setting.read(good)
+
+    def everything(self) -> None:
+        self._names()
+        for name, at in self._definitions.items():
+            self._definition(name, at)
+        for place, at in enumerate(self._sections.elements("actions_submitted")):
+            self._instance(place, at)
+        for at in self._sections.elements("interrupts"):
+            self._wish(at, lambda raw: read_wishes((raw,), (), self._setting))
+        for at in self._sections.elements("commands"):
+            self._wish(at, lambda raw: read_wishes((), (raw,), self._setting))
+
+    def _names(self) -> None:
+        """Members that nobody reads."""
+        sections = self._sections
+        sections.root.object(optional=SECTIONS)
+        _known(sections.at["epoch"], EpochFrame)
+        _known(sections.at["options"], Options)
+        if sections.at["world_state"].is_object:
+            sections.at["world_state"].object(optional=("modifiers", "knowledge"))
+        for name, kind in (("modifiers", Modifier), ("knowledge", KnowledgeItem)):
+            for at in sections.parts_of_the_world(name):
+                _known(at, kind)
+        for at in self._definitions.values():
+            _known(at, ActionDef)
+
+    def _modifiers(self, good: list[Any]) -> Iterator[Json]:
+        for at in self._sections.parts_of_the_world("modifiers"):
+            if (raw := at.any()) not in good:
+                continue
+            modifier = msgspec.convert(raw, Modifier)
+            for place, verb in enumerate(modifier.verbs or ()):
+                self._verb(below(at, ("verbs", place)), verb)
+            if is_factor(modifier.factor):
+                yield raw
+            else:
+                message = f"{modifier.factor} is no factor; allowed is above 0 up to {FACTOR_MOST}"
+                below(at, ("factor",)).refuse(message, code=Code.INVALID_DURATION)
+
+    def _skills(self) -> tuple[dict[str, Json], dict[str, Json]]:
+        """Actors and weights that give levels; each level, dimension and weight is asked for alone."""
+        weights = {
+            skill: at.any()
+            for skill, at in self._sections.members("skill_weights").items()
+            if not _known(at, SkillRule) and _level(at, SOMEBODY, skill, {"matrix": {}}, {skill: at.any()})
+        }
+        actors = {actor: at.any() for actor, at in self._sections.members("skills").items() if _skills_of(at, actor)}
+        return actors, weights
+
+    def _definition(self, name: str, at: Cursor) -> None:
+        def judge(raw: Json) -> Complaint | None:
+            read = read_verb(name, raw)
+            return Complaint(read.code, read.message) if isinstance(read, admission.Fault) else None
+
+        note_all(at, judge, codes=CODES_OF_FIELDS)
+        for need in _elements(at, "resources"):
+            _known(need, Need)
+        self._locks(at)
+        verb = self._setting.verbs[name]
+        if isinstance(verb, Verb):
+            _within(at, "locks", len(verb.locks), LOCKS_EACH)
+            _within(at, "resources", len(verb.definition.resources), RESOURCES_EACH)
+        for other in _texts(at, "interrupts"):
+            self._verb(other, str(other.any()))
+
+    def _locks(self, at: Cursor) -> None:
+        """Locks outside a closed list, also of a definition that has other faults."""
+        allowed = self._setting.options.strict_locks
+        if allowed is None:
+            return
+        for lock in _texts(at, "locks"):
+            if (name := str(lock.any())) not in allowed:
+                message = f"{shown(name)} is not in the list of locks{suggestion(name, allowed)}"
+                lock.refuse(message, code=Code.UNKNOWN_LOCK)
+
+    def _verb(self, at: Cursor, verb: str) -> None:
+        if verb not in self._definitions:
+            message = f"there is no definition of {shown(verb)}{suggestion(verb, tuple(self._definitions))}"
+            at.refuse(message, code=Code.UNKNOWN_VERB)
+
+    def _instance(self, place: int, at: Cursor) -> None:
+        raw = at.any()
+        faulty = note_all(at, _judge_instance)
+        if isinstance(raw, dict):
+            self._identity(place, at, raw)
+        if faulty:
+            return
+        read = read_instance(raw)
+        assert not isinstance(read, admission.Fault)
+        instance, extra = read
+        for name in extra or ():
+            if hint := suggestion(name, Instance.__struct_fields__):
+                below(at, (name,)).refuse(f"nobody knows {shown(name)}{hint}", code=Code.UNKNOWN_FIELDS)
+        when = self._setting.submitted(instance)
+        if isinstance(when, admission.Fault):
+            below(at, ("submitted_at",)).refuse(when.message, code=when.code)
+            when = (0, 0)
+        self._verb(below(at, ("verb",)), instance.verb)
+        self._duration(at, instance, when[0])
+
+    def _identity(self, place: int, at: Cursor, raw: dict[str, Any]) -> None:
+        action_id = raw.get("id")
+        if not isinstance(action_id, str):
+            return
+        first = self._ids.setdefault(action_id, place)
+        if first != place or action_id in self._sections.used_ids:
+            before = f"by $.actions_submitted[{first}]" if first != place else "by an action of the carry"
+            below(at, ("id",)).refuse(f"the id {shown(action_id)} is used {before}", code=Code.DUPLICATE_ACTION_ID)
+
+    def _duration(self, at: Cursor, instance: Instance, minute: int) -> None:
+        verb = self._setting.verbs.get(instance.verb)
+        if not isinstance(verb, Verb):
+            return
+        epoch = self._setting.first_epoch + max(minute, 0) // self._setting.horizon
+        timing = self._setting.durations.timing(verb, instance, minute, epoch, {})
+        if isinstance(timing, admission.Fault):
+            below(at, ("verb",)).refuse(timing.message, code=timing.code)
+
+    def _wish(self, at: Cursor, read: Callable[[Json], Iterator[Wish | admission.Fault]]) -> None:
+        def judge(raw: Json) -> Complaint | None:
+            wish = next(read(raw))
+            return Complaint(wish.code, wish.message) if isinstance(wish, admission.Fault) else None
+
+        if note_all(at, judge):
+            return
+        wish = next(read(at.any()))
+        assert isinstance(wish, Wish)
+        if wish.target not in self._ids and wish.target not in self._sections.used_ids:
+            field = "target" if wish.kind == "interrupt" else wish.kind
+            message = f"nobody submits {shown(wish.target)}{suggestion(wish.target, tuple(self._ids))}"
+            below(at, (field,)).refuse(message, code=IGNORED[wish.kind])
+
+
+def _known(at: Cursor, kind: type[Struct]) -> bool:
+    """Notes members that the struct does not have; returns whether there were any."""
+    if not at.is_object:
+        return False
+    names = [field.encode_name for field in msgspec.structs.fields(kind)]
+    at.object(optional=names)
+    return not set(at.map_of(_itself)) <= set(names)
+
+
+def _skills_of(at: Cursor, actor: str) -> bool:
+    if not at.is_object:
+        return _level(at, actor, SOMEBODY, at.any(), {})
+    matrix = below(at, ("matrix",))
+    if not matrix.is_object:
+        levels = at.map_of(_itself).items()
+        good = [_level(one, actor, skill, {skill: one.any()}, {}) for skill, one in levels]
+        return all(good)
+    _known(at, Matrix)
+    good = [
+        _level(one, actor, SOMEBODY, {"matrix": {name: one.any()}}, {}) for name, one in matrix.map_of(_itself).items()
+    ]
+    override = below(at, ("override",))
+    given = {"matrix": {}, "override": override.any()}
+    if not override.given:
+        return all(good)
+    if not override.is_object:
+        return _level(override, actor, SOMEBODY, given, {})
+    for skill, one in override.map_of(_itself).items():
+        good.append(_level(one, actor, skill, {"matrix": {}, "override": {skill: one.any()}}, {}))
+    return all(good)
+
+
+def _level(at: Cursor, actor: str, skill: str, given: Json, weights: dict[str, Any]) -> bool:
+    """Whether a level can be told from this alone; a fault is noted."""
+    level = Skills({actor: given}, weights).level(actor, skill)
+    if isinstance(level, BadSkill):
+        message, _ = taken_apart(level.message)
+        at.refuse(message, code=level.code)
+    return not isinstance(level, BadSkill)
+
+
+def _judge_instance(raw: Json) -> Complaint | None:
+    read = read_instance(raw)
+    return Complaint(read.code, read.message) if isinstance(read, admission.Fault) else None
+
+
+def _within(at: Cursor, field: str, count: int, limit: Limit) -> None:
+    if count > limit.default:
+        below(at, (field,)).refuse(f"{limit.sentence}: {count}, allowed are {limit.default}", code=limit.code)
+
+
+def _elements(at: Cursor, field: str) -> tuple[Cursor, ...]:
+    """The elements of a list in an object; none where either is something else."""
+    inner = below(at, (field,)) if at.is_object else at
+    return inner.list_of(_itself) if inner is not at and inner.is_list else ()
+
+
+def _texts(at: Cursor, field: str) -> list[Cursor]:
+    return [element for element in _elements(at, field) if element.is_text]
+
+
+def _itself(at: Cursor) -> Cursor:
+    return at

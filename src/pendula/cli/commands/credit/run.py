@@ -1,0 +1,263 @@
+"""`pendula credit run`, `check` and `new`: what is done with a scenario file."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import typer
+
+from pendula.cli.commands.credit import options
+from pendula.cli.commands.credit.options import CapOption, PolicyOption, SetOption
+from pendula.cli.output import JsonFlag, Output, example
+from pendula.credit.authoring.village import LEAST, MOST, SEED_MOST, Profile
+from pendula.kernel.errors import InputRefused, WorldBroken, WrongUsage
+
+if TYPE_CHECKING:
+    from pendula.credit.events import Event
+    from pendula.credit.runs.artifacts import Artifacts
+    from pendula.credit.runs.headless import Headless, Made, Result, Watch
+    from pendula.credit.runs.recording import Recording
+    from pendula.kernel.engine import Outside
+
+    Step: TypeAlias = Callable[[int, Watch], None]
+
+ScenarioArgument = Annotated[
+    Path, typer.Argument(metavar="SCENARIO", help="The network: a JSON or YAML file.", show_default=False)
+]
+LenientFlag = Annotated[
+    bool, typer.Option("--lenient", help="Pass over unknown members and other small things, with warnings.")
+]
+
+
+class RunFailed(WorldBroken):
+    """A guardrail ended the run: too many timeouts or errors. Facts: `tick` and the `last_error` of the run."""
+
+    code = "run_failed"
+
+
+class FileExists(InputRefused):
+    """The file that was to be written is there already. Facts: `path`."""
+
+    code = "file_exists"
+
+
+def register(credit: typer.Typer) -> None:
+    credit.command(
+        "run",
+        epilog=example(
+            "pendula credit run village.json --seed 42 --ticks 200 --cap 500",
+            "pendula credit run village.json --ticks 200 --policy adaptive --journal village-journal --json > run.json",
+        ),
+    )(run)
+    credit.command("check", epilog=example("pendula credit check village.json --cap 500"))(check)
+    credit.command(
+        "new",
+        epilog=example(
+            "pendula credit new --participants 100 --profile village --seed 7 -o village.json",
+            "pendula credit new --participants 12 --profile ring > ring.json",
+        ),
+    )(new)
+
+
+def run(
+    scenario: ScenarioArgument,
+    ticks: Annotated[int, typer.Option(metavar="T", min=0, help="How many ticks.", show_default=False)],
+    seed: Annotated[
+        int | None, typer.Option(metavar="S", min=0, help="Where chance begins.", show_default="the scenario's, or 0")
+    ] = None,
+    intensity: Annotated[int, typer.Option(metavar="P", min=0, max=100, help="Per cent of the actions.")] = 100,
+    policy: PolicyOption = None,
+    cap: CapOption = None,
+    set_: SetOption = None,
+    yardstick: Annotated[
+        bool, typer.Option("--yardstick", help="Say beside each clearing what the optimum was; extra optimal.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write status, events, summary and a bundle there.")
+    ] = None,
+    journal: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Keep a journal there, for `pendula replay`.")
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the run whose journal is there, up to T ticks in all.")
+    ] = False,
+    lenient: LenientFlag = False,
+    json: JsonFlag = False,
+) -> None:
+    """Run a scenario, tick after tick: who pays whom, what is refused, what clearing frees.
+
+    Settings come from the environment (SIMULATOR_…), and options go over them. The same scenario, seed and settings
+    give the same digests on every machine. Payments that find no capacity are a result, and the exit code is 0.
+    """
+    if resume and journal is None:
+        raise WrongUsage("--resume goes on from a journal; say with --journal where it is")
+    output = Output(json)
+    settings = options.over(options.from_environment(), options.chosen(policy, cap, set_, yardstick))
+    solver = options.solver_for(settings)
+    plan = _made(scenario, seed, intensity, settings, lenient, patches=out is not None or journal is not None)
+    with output.progress("ticks", ticks) as advance, _running(plan, solver, out, journal, resume) as (headless, step):
+        if headless.run.tick > ticks:
+            raise WrongUsage(f"The run has {headless.run.tick} ticks already; --ticks {ticks} is fewer", ticks=ticks)
+        step(ticks - headless.run.tick, lambda _: advance(headless.run.tick))
+        result = headless.result()
+    output.result(document(result), lambda: _tables().ran(result))
+    if (error := headless.run.last_error) is not None:
+        message = f"A guardrail ended the run at tick {result.ticks}: {error.message}"
+        raise RunFailed(message, tick=result.ticks, last_error=error)
+
+
+def document(result: "Result") -> dict[str, Any]:
+    """The fixed form of what a run came to; an optimum stands only where it was asked for."""
+    return {
+        "counters": result.counters,
+        "digests": result.digests,
+        "metrics": result.metrics,
+        "clearing": result.clearing,
+        "diagnostics": result.diagnostics,
+    }
+
+
+def check(
+    scenario: ScenarioArgument, lenient: LenientFlag = False, cap: CapOption = None, json: JsonFlag = False
+) -> None:
+    """Say everything that is wrong with a scenario, with line and column; the exit code is 1 if anything is.
+
+    What is only worth a look is a warning, and the exit code stays 0: participants that nobody can pay, limits of
+    zero, groups on islands, profiles that the cap silences.
+    """
+    from pendula.credit.authoring.linting import lint
+    from pendula.credit.reading.scenario import read_with_warnings
+    from pendula.documents import read_file
+
+    settings = options.over(options.from_environment(), options.chosen(cap=cap))
+    found, cautions = read_with_warnings(read_file(scenario), lenient=lenient)
+    warnings = (*cautions, *lint(found, settings))
+    told: dict[str, Any] = {
+        "file": str(scenario),
+        "sound": True,
+        "participants": len(found.participants),
+        "trustlines": len(found.lines),
+        "equivalents": list(found.equivalents),
+        "events": len(found.events),
+        "warnings": warnings,
+    }
+    Output(json).result(told, lambda: _tables().checked(told))
+
+
+def new(
+    participants: Annotated[
+        int, typer.Option(metavar="N", min=LEAST, max=MOST, help="How many take part.", show_default=False)
+    ],
+    profile: Annotated[Profile, typer.Option(help="The shape of the network.")] = Profile.VILLAGE,
+    seed: Annotated[int, typer.Option(metavar="S", min=0, max=SEED_MOST, help="Where chance begins.")] = 0,
+    file: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it there.", show_default="stdout")
+    ] = None,
+    json: JsonFlag = False,
+) -> None:
+    """Invent a scenario: people and firms that trade in circles. The same arguments give the same file."""
+    import msgspec
+
+    from pendula.credit.authoring.village import village
+    from pendula.kernel.canonical import encode
+
+    made = village(participants, seed, profile=profile)
+    text = msgspec.json.format(encode(made), indent=2)
+    if file is None:
+        Output(json).result(made, text.decode)
+        return
+    try:
+        with file.open("xb") as target:
+            target.write(text + b"\n")
+    except FileExistsError:
+        raise FileExists(f"{file} is there already; name another file or remove it", path=str(file)) from None
+    lines: Any = made["trustlines"]
+    told = {
+        "file": str(file),
+        "scenario_id": made["scenario_id"],
+        "participants": participants,
+        "trustlines": len(lines),
+    }
+    Output(json).result(told, lambda: f"{file}: {participants} participants, {len(lines)} lines.")
+
+
+def _made(scenario: Path, seed: int | None, intensity: int, settings: Any, lenient: bool, patches: bool) -> "Made":
+    from pendula.credit.runs.headless import made
+    from pendula.documents import read_file
+
+    return made(
+        read_file(scenario), seed=seed, intensity=intensity, settings=settings, lenient=lenient, patches=patches
+    )
+
+
+@contextmanager
+def _running(
+    plan: "Made", solver: "Outside | None", out: Path | None, journal: Path | None, resume: bool
+) -> "Iterator[tuple[Headless, Step]]":
+    """The run and how it is stepped: straight or by way of a journal; a directory keeps what happens, if one is given.
+
+    Artifacts are finished when all went well. What lies in a directory already is refused before anything is made.
+    """
+    from pendula.credit.runs.headless import Headless
+
+    own_run = plan.config.run_id if resume else None
+    if out is not None:
+        _require_free(out, own_run)
+    with ExitStack() as stack:
+        recording = None if journal is None else stack.enter_context(_recording(plan, solver, journal, resume))
+        headless = Headless(plan) if recording is None else recording.headless
+        if recording is None and solver is not None:
+            headless.ask(solver)
+        kept = None if out is None else stack.enter_context(_artifacts(plan, out, own_run))
+        tell: Watch = _unheard if kept is None else kept.write
+        if recording is not None and resume:
+            recording.tell_again(tell)
+        yield headless, partial(_stepped, headless.step if recording is None else recording.step, tell)
+        if kept is not None:
+            kept.finish(headless.run.status(), headless.result())
+
+
+def _require_free(directory: Path, own_run: str | None) -> None:
+    from pendula.credit.runs.artifacts import require_free
+
+    require_free(directory, own_run)
+
+
+def _artifacts(plan: "Made", directory: Path, own_run: str | None) -> "Artifacts":
+    from pendula.credit.runs.artifacts import Artifacts
+    from pendula.kernel.wallclock import SelfCheckingClock
+
+    return Artifacts(directory, plan, SelfCheckingClock().now, own_run=own_run)
+
+
+def _recording(plan: "Made", solver: "Outside | None", directory: Path, resume: bool) -> "Recording":
+    from pendula.credit.runs.recording import Recording
+    from pendula.kernel.disk import RealDisk
+
+    disk = RealDisk(directory, make=not resume)
+    try:
+        return (Recording.resume if resume else Recording.begin)(plan, disk, solver)
+    except BaseException:
+        disk.close()
+        raise
+
+
+def _stepped(step: "Step", tell: "Watch", ticks: int, watch: "Watch") -> None:
+    def heard(events: "tuple[Event, ...]") -> None:
+        tell(events)
+        watch(events)
+
+    step(ticks, heard)
+
+
+def _unheard(_: object) -> None:
+    """Events that nobody keeps."""
+
+
+def _tables() -> Any:
+    """Only where something is drawn: it loads rich."""
+    from pendula.cli.commands.credit import tables
+
+    return tables

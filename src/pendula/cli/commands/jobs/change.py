@@ -1,0 +1,355 @@
+"""The commands that change something: enqueue, pull, ack, fail, renew, release, cancel, requeue, free-key."""
+
+from collections.abc import Sequence
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pendula.cli.commands.jobs.target import Desk, command, members, wall_now
+from pendula.kernel.errors import InputRefused, WrongUsage
+
+if TYPE_CHECKING:
+    from pendula.jobs.client import RemoteScheduler
+    from pendula.jobs.scheduler import Scheduler
+
+TOGETHER = 1000
+
+JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="The id of the job.", show_default=False)]
+WorkerOption = Annotated[
+    str | None, typer.Option("--worker", metavar="NAME", help="The worker that holds it.", show_default=False)
+]
+TokenOption = Annotated[
+    str | None, typer.Option("--lease-token", metavar="TOKEN", help="The proof of its lease.", show_default=False)
+]
+ReasonOption = Annotated[str | None, typer.Option(metavar="TEXT", help="Why, for the trail.", show_default=False)]
+TIME = "A time with offset: 2026-02-21T00:00:00Z."
+
+
+class EntriesRefused(InputRefused):
+    """Facts: `refused` and `entries`, how many."""
+
+    code = "entries_refused"
+
+
+def register(jobs: typer.Typer) -> None:
+    at = "--db sqlite:///jobs.db"
+    command(
+        jobs,
+        "enqueue",
+        f"pendula jobs enqueue memory mem_1 verify {at}",
+        f"pendula jobs enqueue cognition cg_7 revalidate --in 3600 --priority high {at}",
+        f"pendula jobs enqueue --batch jobs.yaml {at}",
+    )(enqueue)
+    command(jobs, "pull", f"pendula jobs pull --worker night-1 --limit 10 {at} --json")(pull)
+    command(
+        jobs,
+        "ack",
+        f"pendula jobs ack job_000000000001 --lease-token lt_5c1e --next-action-at 2026-02-28T00:00:00Z {at}",
+    )(ack)
+    command(
+        jobs,
+        "fail",
+        f"pendula jobs fail job_000000000001 --error 'no evidence' --retry-delay-sec 300 {at}",
+    )(fail)
+    command(
+        jobs,
+        "renew",
+        f"pendula jobs renew job_000000000001 --worker night-1 --lease-token lt_5c1e --lease-sec 120 {at}",
+    )(renew)
+    command(jobs, "release", f"pendula jobs release job_000000000001 --worker night-1 --lease-token lt_5c1e {at}")(
+        release
+    )
+    command(jobs, "cancel", f"pendula jobs cancel job_000000000001 --reason 'object deleted' {at}")(cancel)
+    command(jobs, "requeue", f"pendula jobs requeue job_000000000001 --reason 'service is back' {at}")(requeue)
+    command(jobs, "free-key", f"pendula jobs free-key cg_1:verify:7 --reason 'to be done again' {at}")(free_key)
+
+
+def enqueue(
+    desk: Desk,
+    object_type: Annotated[
+        str | None, typer.Argument(metavar="TYPE", help="memory, experience, cognition.", show_default=False)
+    ] = None,
+    object_id: Annotated[str | None, typer.Argument(metavar="ID", help="Which object.", show_default=False)] = None,
+    action: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="ACTION", help="verify, revalidate, decay, archive, reinstate-check.", show_default=False
+        ),
+    ] = None,
+    run_at: Annotated[str | None, typer.Option(metavar="TIME", help=TIME, show_default="now")] = None,
+    in_sec: Annotated[
+        int | None, typer.Option("--in", metavar="SECONDS", min=0, help="So many seconds from now.", show_default=False)
+    ] = None,
+    priority: Annotated[str | None, typer.Option(help="low, medium or high.", show_default="medium")] = None,
+    max_attempts: Annotated[int | None, typer.Option(metavar="N", help="1 to 100.", show_default="3")] = None,
+    idempotency_key: Annotated[
+        str | None, typer.Option("--key", metavar="KEY", help="The same work, never twice.", show_default="derived")
+    ] = None,
+    correlation_id: Annotated[
+        str | None, typer.Option(metavar="ID", help="What it belongs to.", show_default=False)
+    ] = None,
+    queue: Annotated[str | None, typer.Option(metavar="NAME", help="The queue.", show_default="default")] = None,
+    batch: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Many jobs: a list of their members, YAML or JSON.", show_default=False),
+    ] = None,
+    atomic: Annotated[bool, typer.Option("--atomic", help="All jobs of the batch, or none.")] = False,
+) -> None:
+    """Store a job, or a batch of them. The same key again gives the job that is there already."""
+    one = members(
+        object_type=object_type,
+        object_id=object_id,
+        action=action,
+        run_at=run_at,
+        priority=priority,
+        max_attempts=max_attempts,
+        idempotency_key=idempotency_key,
+        correlation_id=correlation_id,
+        queue=queue,
+    )
+    if batch is not None:
+        if one or in_sec is not None:
+            raise WrongUsage("With --batch everything about the jobs is in the file")
+        _enqueue_batch(desk, batch, atomic)
+        return
+    if atomic:
+        raise WrongUsage("--atomic is for --batch; one job is stored or not anyway")
+    if object_type is None or object_id is None or action is None:
+        raise WrongUsage("Say what is to be done: TYPE ID ACTION, or --batch FILE; see pendula jobs enqueue --help")
+    if in_sec is not None:
+        if run_at is not None:
+            raise WrongUsage("--run-at and --in both say when; give one of them")
+        one["run_at"] = _from_now(in_sec)
+    with desk.scheduler() as scheduler:
+        reply = scheduler.enqueue(**one)
+    desk.out.result(reply, lambda: _tables().enqueued(reply))
+
+
+def _from_now(seconds: int) -> str:
+    from pendula.jobs.model import SECOND
+    from pendula.kernel.time import format_utc
+
+    return format_utc(wall_now() + seconds * SECOND)
+
+
+def _enqueue_batch(desk: Desk, file: Path, atomic: bool) -> None:
+    jobs = _entries(file)
+    if atomic and len(jobs) > TOGETHER:
+        raise WrongUsage(f"--atomic is for at most {TOGETHER} jobs; {file} has {len(jobs)}")
+    results: list[Any] = []
+    with desk.scheduler() as scheduler, desk.out.progress("enqueue", len(jobs)) as advance:
+        for first in range(0, len(jobs), TOGETHER):
+            results += scheduler.enqueue_batch(jobs[first : first + TOGETHER], atomic=atomic)["results"]
+            advance(len(results))
+    desk.out.result({"results": results}, lambda: _tables().batch(results))
+    refused = sum("error" in one for one in results)
+    if refused:
+        raise EntriesRefused(f"{refused} of {len(results)} entries were refused", refused=refused, entries=len(results))
+
+
+def _entries(file: Path) -> Sequence[Any]:
+    from pendula.documents import read_file
+
+    document = read_file(file)
+    value = document.value
+    if isinstance(value, dict) and list(value) == ["jobs"]:
+        value = value["jobs"]
+    if not isinstance(value, list) or not value:
+        document.root().refuse("a batch is a list of jobs, at least one")
+        document.done()
+    assert isinstance(value, list)
+    return value
+
+
+def pull(
+    desk: Desk,
+    worker_id: Annotated[str, typer.Option("--worker", metavar="NAME", help="Who takes them.", show_default=False)],
+    limit: Annotated[int | None, typer.Option(metavar="N", help="At most so many.", show_default="100")] = None,
+    lease_sec: Annotated[
+        int | None, typer.Option(metavar="SECONDS", help="How long they are lent.", show_default="60")
+    ] = None,
+    now: Annotated[str | None, typer.Option(metavar="TIME", help="Due by then. " + TIME, show_default="now")] = None,
+    object_types: Annotated[
+        list[str] | None,
+        typer.Option("--object-type", metavar="TYPE", help="Only these; may be repeated.", show_default=False),
+    ] = None,
+    actions: Annotated[
+        list[str] | None,
+        typer.Option("--action", metavar="ACTION", help="Only these; may be repeated.", show_default=False),
+    ] = None,
+    queues: Annotated[
+        list[str] | None,
+        typer.Option("--queue", metavar="NAME", help="Only these, in this order; may be repeated.", show_default=False),
+    ] = None,
+    wait_ms: Annotated[
+        int | None, typer.Option(metavar="N", help="Wait so many milliseconds for one.", show_default="0")
+    ] = None,
+) -> None:
+    """Take due jobs. Each comes with a lease; ack, fail, renew and release prove it with its token."""
+    asked = members(
+        worker_id=worker_id,
+        limit=limit,
+        lease_sec=lease_sec,
+        now=now,
+        object_types=object_types or None,
+        actions=actions or None,
+        queues=queues or None,
+        wait_ms=wait_ms,
+    )
+    with desk.scheduler() as scheduler:
+        reply = scheduler.pull(**asked)
+    desk.out.result(reply, lambda: _tables().pulled(reply))
+
+
+def ack(
+    desk: Desk,
+    job_id: JobArgument,
+    lease_token: TokenOption = None,
+    worker_id: WorkerOption = None,
+    next_action_at: Annotated[
+        str | None, typer.Option(metavar="TIME", help="When the object is due again. " + TIME, show_default=False)
+    ] = None,
+    clear: Annotated[
+        bool, typer.Option("--no-next-action", help="The object is not due again: its time is cleared.")
+    ] = False,
+    next_action: Annotated[
+        str | None, typer.Option(metavar="ACTION", help="What is then to be done.", show_default="the same")
+    ] = None,
+    outcome: Annotated[
+        str | None, typer.Option(metavar="WORD", help="What came of it, for reports.", show_default=False)
+    ] = None,
+    audit_event_id: Annotated[
+        str | None, typer.Option(metavar="ID", help="The event that tells of it.", show_default="the one of this ack")
+    ] = None,
+) -> None:
+    """Finish a job: it succeeded."""
+    if clear and next_action_at is not None:
+        raise WrongUsage("--next-action-at and --no-next-action contradict each other")
+    given = members(
+        lease_token=lease_token,
+        worker_id=worker_id,
+        next_action_at=next_action_at,
+        next_action=next_action,
+        outcome=outcome,
+        audit_event_id=audit_event_id,
+    )
+    if clear:
+        given["next_action_at"] = None
+    with desk.scheduler() as scheduler:
+        reply = scheduler.ack(_id(job_id), result="succeeded", **given)
+    desk.out.result(reply, lambda: _tables().acked(reply))
+
+
+def fail(
+    desk: Desk,
+    job_id: JobArgument,
+    error: Annotated[str, typer.Option(metavar="TEXT", help="What went wrong.", show_default=False)],
+    lease_token: TokenOption = None,
+    worker_id: WorkerOption = None,
+    retry_delay_sec: Annotated[
+        str | None, typer.Option(metavar="SECONDS", help="Again after so long.", show_default="longer each time")
+    ] = None,
+    permanent: Annotated[bool, typer.Option("--permanent", help="Never try again.")] = False,
+) -> None:
+    """Say that a job failed: it is tried again, or set aside as a dead letter when no attempt is left."""
+    given = members(
+        error=error,
+        lease_token=lease_token,
+        worker_id=worker_id,
+        retry_delay_sec=None if retry_delay_sec is None else _number("--retry-delay-sec", retry_delay_sec),
+        retryable=False if permanent else None,
+    )
+    with desk.scheduler() as scheduler:
+        reply = scheduler.fail(_id(job_id), **given)
+    desk.out.result(reply, lambda: _tables().failed(reply))
+
+
+def renew(
+    desk: Desk,
+    job_id: JobArgument,
+    lease_token: TokenOption = None,
+    worker_id: WorkerOption = None,
+    lease_sec: Annotated[
+        int | None, typer.Option(metavar="SECONDS", help="From now on.", show_default="as the settings say")
+    ] = None,
+) -> None:
+    """Keep a job for longer."""
+    given = members(lease_token=lease_token, worker_id=worker_id, lease_sec=lease_sec)
+    with desk.scheduler() as scheduler:
+        reply = scheduler.renew(_id(job_id), **given)
+    desk.out.result(reply, lambda: f"The lease of {job_id} ends at {reply['lease_expires_at']}.")
+
+
+def release(desk: Desk, job_id: JobArgument, lease_token: TokenOption = None, worker_id: WorkerOption = None) -> None:
+    """Hand a job back that was not begun; it counts as no attempt."""
+    with desk.scheduler() as scheduler:
+        reply = scheduler.release(_id(job_id), **members(lease_token=lease_token, worker_id=worker_id))
+    desk.out.result(reply, lambda: f"{job_id} is {reply['job']['status']} again.")
+
+
+def cancel(desk: Desk, job_id: JobArgument, reason: ReasonOption = None) -> None:
+    """Take a waiting job back; it becomes failed and is not tried."""
+    with desk.scheduler() as scheduler:
+        reply = scheduler.cancel(_id(job_id), **members(reason=reason))
+    desk.out.result(reply, lambda: f"{job_id} is {reply['job']['status']}: {reply['job']['last_error']}.")
+
+
+def requeue(
+    desk: Desk,
+    job_id: JobArgument,
+    run_at: Annotated[str | None, typer.Option(metavar="TIME", help=TIME, show_default="now")] = None,
+    reason: ReasonOption = None,
+) -> None:
+    """Let a dead letter be tried again, with all its attempts."""
+    with desk.scheduler() as scheduler:
+        reply = scheduler.requeue(_id(job_id), **members(run_at=run_at, reason=reason))
+    desk.out.result(reply, lambda: f"{job_id} is {reply['job']['status']}, due at {reply['job']['run_at']}.")
+
+
+def free_key(
+    desk: Desk,
+    key: Annotated[str, typer.Argument(metavar="KEY", help="The key of a removed job.", show_default=False)],
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why, for the trail.", show_default=False)],
+) -> None:
+    """Let the key of a job that was removed be used again: the same work may then be done a second time."""
+    given = members(idempotency_key=key, reason=reason)
+    with desk.scheduler() as scheduler:
+        reply = _freed(scheduler, given)
+    desk.out.result(reply, lambda: f"{key} is free." if reply["freed"] else f"{key} was free already.")
+
+
+def _freed(scheduler: "Scheduler | RemoteScheduler", given: dict[str, Any]) -> dict[str, Any]:
+    from pendula.jobs.client import RemoteScheduler
+    from pendula.jobs.model import JobRefused, Refused
+    from pendula.jobs.upkeep.retention import free_key
+
+    if isinstance(scheduler, RemoteScheduler):
+        return scheduler.free_key(**given)
+    answer = free_key(scheduler.calls, given, scheduler.caller)
+    if isinstance(answer, Refused):
+        raise JobRefused(answer)
+    return answer.body
+
+
+def _id(job_id: str) -> str:
+    text: str = members(job=job_id)["job"]
+    return text
+
+
+def _number(option: str, text: str) -> Decimal:
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        number = Decimal("NaN")
+    if not number.is_finite():
+        raise WrongUsage(f"{option}: {text!r} is no number", value=text)
+    return number
+
+
+def _tables() -> Any:
+    """Only where something is drawn: it loads rich."""
+    from pendula.cli.commands.jobs import tables
+
+    return tables

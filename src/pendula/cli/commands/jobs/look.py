@@ -1,0 +1,241 @@
+"""The commands that look: show, list, history, stats, audit and audit verify."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import sleep
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pendula.cli.commands.jobs.target import Desk, command, members, with_desk
+from pendula.cli.output import Output, example
+from pendula.kernel.errors import InputRefused, WrongUsage
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from pendula.jobs.client import RemoteScheduler
+    from pendula.jobs.scheduler import Scheduler
+
+JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="The id of the job.", show_default=False)]
+LimitOption = Annotated[int | None, typer.Option(metavar="N", help="At most so many.", show_default="100")]
+
+
+class TrailBroken(InputRefused):
+    """The trail is not what was written. Facts: `findings`, how many."""
+
+    code = "trail_broken"
+
+
+def register(jobs: typer.Typer) -> None:
+    at = "--db sqlite:///jobs.db"
+    command(jobs, "show", f"pendula jobs show job_000000000001 {at}")(show)
+    command(
+        jobs,
+        "list",
+        f"pendula jobs list --status dead_letter {at}",
+        "pendula jobs list --object-type memory --limit 20 --url http://127.0.0.1:8765 --json",
+    )(list_)
+    command(jobs, "history", f"pendula jobs history job_000000000001 {at}")(history)
+    command(jobs, "stats", f"pendula jobs stats --watch {at}", f"pendula jobs stats --window-sec 86400 {at} --json")(
+        stats
+    )
+    group = typer.Typer(
+        invoke_without_command=True,
+        epilog=example(f"pendula jobs audit --object-id mem_1 {at}", f"pendula jobs audit verify {at}"),
+    )
+    group.callback()(_unless_verifying(with_desk(audit)))
+    command(group, "verify", f"pendula jobs audit verify {at} --json")(verify)
+    jobs.add_typer(group, name="audit", help="Read the trail of all changes, or verify it.")
+
+
+def show(desk: Desk, job_id: JobArgument) -> None:
+    """Show one job."""
+    with desk.scheduler() as scheduler:
+        reply = scheduler.show(members(job=job_id)["job"])
+    desk.out.result(reply, lambda: _tables().job(reply["job"]))
+
+
+def list_(
+    desk: Desk,
+    status: Annotated[
+        str | None, typer.Option(help="queued, running, succeeded, failed or dead_letter.", show_default="all")
+    ] = None,
+    object_type: Annotated[str | None, typer.Option(metavar="TYPE", help="Only these.", show_default=False)] = None,
+    object_id: Annotated[
+        str | None, typer.Option(metavar="ID", help="Only of this object.", show_default=False)
+    ] = None,
+    action: Annotated[str | None, typer.Option(metavar="ACTION", help="Only these.", show_default=False)] = None,
+    queue: Annotated[str | None, typer.Option(metavar="NAME", help="Only of this queue.", show_default=False)] = None,
+    cursor: Annotated[
+        str | None, typer.Option(metavar="CURSOR", help="Where the last list ended.", show_default=False)
+    ] = None,
+    limit: LimitOption = None,
+) -> None:
+    """List jobs, the newest first. Dead letters are `--status dead_letter`."""
+    asked = members(
+        status=status,
+        object_type=object_type,
+        object_id=object_id,
+        action=action,
+        queue=queue,
+        cursor=cursor,
+        limit=limit,
+    )
+    with desk.scheduler() as scheduler:
+        reply = scheduler.list(**asked)
+    desk.out.result(reply, lambda: _tables().jobs(reply))
+
+
+def history(desk: Desk, job_id: JobArgument) -> None:
+    """Tell all that happened to a job: its errors, and every event."""
+    with desk.scheduler() as scheduler:
+        reply = scheduler.history(members(job=job_id)["job"])
+    desk.out.result(reply, lambda: _tables().history(reply))
+
+
+def stats(
+    desk: Desk,
+    window_sec: Annotated[
+        int | None, typer.Option(metavar="SECONDS", help="What rates are made of, 60 to 604800.", show_default="3600")
+    ] = None,
+    watch: Annotated[bool, typer.Option("--watch", help="Look again and again; Ctrl+C ends it.")] = False,
+    interval: Annotated[
+        int, typer.Option(metavar="SECONDS", min=1, max=3600, help="Between two looks of --watch.")
+    ] = 2,
+    count: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Stop --watch after N looks.", show_default="never")
+    ] = None,
+) -> None:
+    """How the scheduler is: what is due and for how long, jobs by status, rates, dead letters."""
+    asked = members(window_sec=window_sec)
+    if count is not None and not watch:
+        raise WrongUsage("--count is for --watch")
+    if watch and desk.out.as_json:
+        raise WrongUsage("--watch is for people, --json for programs; a program asks as often as it likes")
+    with desk.scheduler() as scheduler:
+        if watch:
+            reply, before = _watched(scheduler, asked, interval, count, desk.out)
+        else:
+            reply, before = scheduler.metrics(**asked), None
+    desk.out.result(reply, lambda: _tables().stats(reply, before))
+
+
+def _watched(
+    scheduler: "Scheduler | RemoteScheduler", asked: dict[str, Any], interval: int, count: int | None, out: Output
+) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """The last two looks."""
+    reply, before = scheduler.metrics(**asked), None
+    looks = 1
+    with _eyes(out) as draw:
+        try:
+            while True:
+                draw(reply, before)
+                if looks == count:
+                    break
+                sleep(interval)
+                reply, before = scheduler.metrics(**asked), reply
+                looks += 1
+        except KeyboardInterrupt:
+            pass
+    return reply, before
+
+
+@contextmanager
+def _eyes(out: Output) -> Iterator[Callable[[dict[str, Any], dict[str, Any] | None], None]]:
+    """How numbers are watched, on stderr: a table that changes for people, a line a look for a log."""
+    tables = _tables()
+    if not sys.stderr.isatty():
+        yield lambda reply, _: out.note(tables.line(reply))
+        return
+    from rich.console import Console
+    from rich.live import Live
+
+    with Live(console=Console(stderr=True, highlight=False), auto_refresh=False, transient=True) as live:
+        yield lambda reply, before: live.update(tables.stats(reply, before), refresh=True)
+
+
+def audit(
+    desk: Desk,
+    object_type: Annotated[
+        str | None, typer.Option(metavar="TYPE", help="What events are about.", show_default=False)
+    ] = None,
+    object_id: Annotated[
+        str | None, typer.Option(metavar="ID", help="Only of this object.", show_default=False)
+    ] = None,
+    job_id: Annotated[
+        str | None, typer.Option("--job", metavar="JOB", help="Only of this job.", show_default=False)
+    ] = None,
+    event_type: Annotated[
+        str | None, typer.Option(metavar="TYPE", help="scheduler_job, state_transition, …", show_default=False)
+    ] = None,
+    after: Annotated[
+        str | None, typer.Option(metavar="EVENT", help="Events after this one.", show_default="the beginning")
+    ] = None,
+    limit: LimitOption = None,
+) -> None:
+    """Read the trail of all changes, the oldest first, or verify it."""
+    asked = members(
+        object_type=object_type, object_id=object_id, job_id=job_id, event_type=event_type, after=after, limit=limit
+    )
+    with desk.scheduler() as scheduler:
+        reply = scheduler.audit(**asked)
+    desk.out.result(reply, lambda: _tables().trail(reply))
+
+
+def _unless_verifying(read: Callable[..., None]) -> Callable[..., None]:
+    """The group itself reads the trail; its subcommand does something else."""
+    from inspect import Parameter, signature
+
+    def run(context: typer.Context, **given: Any) -> None:
+        if context.invoked_subcommand is None:
+            read(**given)
+        elif any(value not in (None, False) for value in given.values()):
+            raise WrongUsage("Options of verify come after it: pendula jobs audit verify --db sqlite:///jobs.db")
+
+    seen = signature(read)
+    first = Parameter("context", Parameter.KEYWORD_ONLY, annotation=typer.Context)
+    run.__doc__ = read.__doc__
+    run.__signature__ = seen.replace(parameters=[first, *seen.parameters.values()])  # type: ignore[attr-defined]
+    run.__annotations__ = {"context": typer.Context, **read.__annotations__}
+    return run
+
+
+def verify(desk: Desk) -> None:
+    """Follow the trail from its beginning: is it as it was written, and does it tell what the store holds?
+
+    The exit code is 1 if not.
+    """
+    told = replayed(desk)
+    desk.out.result(told, lambda: drawn(told))
+    if told["findings"]:
+        raise TrailBroken(wrong(told), findings=len(told["findings"]))
+
+
+def replayed(desk: Desk) -> dict[str, Any]:
+    """What following the trail of a store gave, as a document."""
+    from pendula.jobs.upkeep.verification import replay
+
+    with desk.store() as store:
+        found = replay(store)
+    findings = [{"code": one.code, "where": one.where, "sentence": one.sentence} for one in found.findings]
+    return {"events": found.events, "jobs": found.jobs, "findings": findings, "verified": not findings}
+
+
+def drawn(told: dict[str, Any]) -> "RenderableType":
+    if told["findings"]:
+        found: RenderableType = _tables().findings(told["findings"])
+        return found
+    return f"The trail is whole: {told['events']} events tell of {told['jobs']} jobs, and all is as they tell."
+
+
+def wrong(told: dict[str, Any]) -> str:
+    return f"The trail does not tell what the store holds: {told['findings'][0]['sentence']}"
+
+
+def _tables() -> Any:
+    """Only where something is drawn: it loads rich."""
+    from pendula.cli.commands.jobs import tables
+
+    return tables

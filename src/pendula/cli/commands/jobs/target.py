@@ -1,0 +1,285 @@
+"""What every command of `pendula jobs` has: `--db` or `--url`, settings, a way to the reader; and the way to a store.
+
+Only `init` makes a store. Everybody else is told in one line what is wrong with the file that was named.
+"""
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from inspect import Parameter, Signature, signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec
+
+import typer
+from msgspec import Struct
+
+from pendula.cli.output import JsonFlag, Output, example
+from pendula.kernel.errors import InputRefused, WorldBroken, WrongUsage
+from pendula.kernel.wallclock import SelfCheckingClock
+
+if TYPE_CHECKING:
+    from pendula.jobs.calls import Calls
+    from pendula.jobs.client import RemoteScheduler
+    from pendula.jobs.scheduler import Scheduler
+    from pendula.jobs.settings_file import Configured
+    from pendula.jobs.store.sqlite import SqliteStore
+
+P = ParamSpec("P")
+
+SQLITE = "sqlite:///"
+SCHEMES_TO_COME = ("postgresql", "postgres")
+TABLES = frozenset({"jobs", "audit", "used_keys"})
+
+DbOption = Annotated[
+    str | None,
+    typer.Option(metavar="ADDRESS", help="The store: sqlite:///jobs.db, sqlite:////srv/jobs.db.", show_default=False),
+]
+UrlOption = Annotated[
+    str | None, typer.Option(metavar="URL", help="A running server: http://127.0.0.1:8765.", show_default=False)
+]
+TokenFileOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="The access token for --url.", show_default="the variable PENDULA_TOKEN"),
+]
+ConfigOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Settings for --db: TOML, YAML or JSON.", show_default=False)
+]
+COMMON: Mapping[str, tuple[Any, Any]] = {
+    "db": (DbOption, None),
+    "url": (UrlOption, None),
+    "token_file": (TokenFileOption, None),
+    "config": (ConfigOption, None),
+    "json": (JsonFlag, False),
+}
+
+
+class NoStore(WorldBroken):
+    """There is no store of jobs in the named file. Facts: `path`."""
+
+    code = "no_store"
+
+
+class StoreToCome(InputRefused):
+    """A kind of store that this version does not have. Facts: `scheme`."""
+
+    code = "store_to_come"
+
+
+class Desk(Struct, frozen=True):
+    """One command's options that all commands have, and what they lead to."""
+
+    db: str | None
+    url: str | None
+    token_file: Path | None
+    config: Path | None
+    out: Output
+
+    @contextmanager
+    def scheduler(self) -> "Iterator[Scheduler | RemoteScheduler]":
+        """The scheduler of the store or of the server; both have the same calls."""
+        from pendula.jobs.client import RemoteScheduler, token_from
+        from pendula.jobs.model import JobRefused
+        from pendula.jobs.scheduler import Scheduler
+
+        self._check(remote=True)
+        try:
+            if self.url is None:
+                with self.calls() as calls:
+                    yield Scheduler(calls, caller())
+            else:
+                with RemoteScheduler(self.url, token_from(self.token_file)) as remote:
+                    yield remote
+        except JobRefused as refused:
+            if not self.out.as_json:
+                refused.message = in_full(refused.message, refused.details)
+            raise
+
+    @contextmanager
+    def calls(self) -> "Iterator[Calls]":
+        """The scheduler of the store itself."""
+        from pendula.jobs.calls import Calls
+
+        configured = self.configured()
+        with self.store(configured) as store:
+            yield Calls(store, configured.policy, clock())
+
+    @contextmanager
+    def store(self, configured: "Configured | None" = None, *, make: bool = False) -> "Iterator[SqliteStore]":
+        """The store that `--db` names; made only where `make` says so."""
+        from pendula.jobs.store.sqlite import SqliteStore, StoreUnusable
+
+        self._check(remote=False)
+        policy = (configured or self.configured()).policy
+        path = self.path()
+        if make:
+            check_new(path)
+        else:
+            check_store(path)
+        try:
+            store = SqliteStore(path, durability=policy.durability)
+            try:
+                yield store
+            finally:
+                store.close()
+        except sqlite3.Error as trouble:
+            raise StoreUnusable(f"{path} cannot be used as a store of jobs: {trouble}", path=str(path)) from trouble
+
+    def configured(self) -> "Configured":
+        from pendula.jobs.settings_file import Configured, load
+
+        return Configured() if self.config is None else load(self.config)
+
+    def require_store(self) -> None:
+        """Raise `WrongUsage` unless `--db` was given: a server does not do this for others."""
+        self._check(remote=False)
+
+    def path(self) -> Path:
+        """The file that `--db` names."""
+        assert self.db is not None
+        return sqlite_path(self.db)
+
+    def _check(self, *, remote: bool) -> None:
+        if self.db is not None and self.url is not None:
+            raise WrongUsage("--db is a store, --url a server; give one of them")
+        if self.url is not None and not remote:
+            raise WrongUsage("This works on the store itself: give it with --db, on the machine where it lies")
+        if self.db is None and self.url is None:
+            raise WrongUsage(
+                "Say which jobs: --db sqlite:///jobs.db" + (" or --url http://127.0.0.1:8765" if remote else "")
+            )
+        if self.config is not None and self.url is not None:
+            raise WrongUsage("--config is for --db; a server has its own settings")
+        if self.token_file is not None and self.db is not None:
+            raise WrongUsage("--token-file is for --url; a store needs no token")
+
+
+def clock() -> Callable[[], int]:
+    """Microseconds since 1970, as this machine counts them."""
+    return SelfCheckingClock().now
+
+
+def wall_now() -> int:
+    return clock()()
+
+
+def command(group: typer.Typer, name: str, *examples: str) -> Callable[[Callable[Concatenate[Desk, P], None]], None]:
+    """Registers a command: its own options, then those that all have."""
+
+    def register(work: Callable[Concatenate[Desk, P], None]) -> None:
+        group.command(name, epilog=example(*examples))(with_desk(work))
+
+    return register
+
+
+def with_desk(work: Callable[..., None]) -> Callable[..., None]:
+    """The function that typer sees: the options of `work`, and in place of its desk those that make one."""
+    own = list(signature(work, eval_str=True).parameters.values())[1:]
+
+    def run(**given: Any) -> None:
+        shared = {option: given.pop(option) for option in COMMON}
+        out = Output(shared.pop("json"))
+        work(Desk(**shared, out=out), **given)
+
+    common = [
+        Parameter(option, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        for option, (annotation, default) in COMMON.items()
+    ]
+    parameters = [*(one.replace(kind=Parameter.KEYWORD_ONLY) for one in own), *common]
+    run.__doc__ = work.__doc__
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    return run
+
+
+def members(**given: Any) -> dict[str, Any]:
+    """What was given on the command line; text that is no text is refused here, for stores cannot keep it."""
+    found = {name: value for name, value in given.items() if value is not None}
+    for name, value in found.items():
+        for text in value if isinstance(value, list) else [value]:
+            if isinstance(text, str) and any("\ud800" <= char <= "\udfff" for char in text):
+                raise WrongUsage(f"{name.replace('_', '-')} is no UTF-8 text", name=name)
+    return found
+
+
+def in_full(message: str, details: Mapping[str, Any]) -> str:
+    """What people read of a refusal: every field with what is allowed; programs find it in the details."""
+    fields = details.get("fields") or []
+    told = []
+    for fault in fields:
+        allowed = fault.get("allowed")
+        words = ", ".join(allowed) if isinstance(allowed, list) else allowed
+        said = f"{fault['field']}: {fault['code'].replace('_', ' ')}"
+        told.append(f"{said}, allowed: {words}" if words else said)
+    if len(told) == 1:
+        return told[0] if told[0].startswith(message) else message
+    return f"{message}: {'; '.join(told)}" if told else message
+
+
+def caller() -> Any:
+    """Who sits at this terminal, for the trail."""
+    from pendula.jobs.calls import Caller
+    from pendula.jobs.model import Actor
+
+    return Caller(Actor("user", _user()))
+
+
+def _user() -> str:
+    from pwd import getpwuid
+
+    try:
+        return getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return f"uid-{os.getuid()}"
+
+
+def sqlite_path(address: str) -> Path:
+    """The file of `sqlite:///file` (from here) or `sqlite:////file` (from the root)."""
+    scheme, colon, _ = address.partition(":")
+    if colon and scheme.lower().partition("+")[0] in SCHEMES_TO_COME:
+        raise StoreToCome(
+            "PostgreSQL comes with a later version; this one keeps jobs in a file: --db sqlite:///jobs.db",
+            scheme=scheme,
+        )
+    rest = address.removeprefix(SQLITE)
+    if rest == address or not rest.strip("/") or rest == ":memory:" or "\0" in rest:
+        said = f"{scheme}:…" if colon and scheme.isalnum() else repr(address)
+        raise WrongUsage(f"{said} is no address of a store; write sqlite:///jobs.db, or sqlite:////srv/jobs.db")
+    return Path(rest)
+
+
+def check_new(path: Path) -> None:
+    """A store can be made here, or is here already."""
+    if not path.parent.is_dir():
+        raise NoStore(f"There is no directory {path.parent}; make it first", path=str(path))
+    if path.exists() and (path.is_dir() or path.stat().st_size):
+        check_store(path)
+    elif not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise NoStore(f"{path} cannot be written: Permission denied", path=str(path))
+
+
+def check_store(path: Path) -> None:
+    """There is a store of jobs in this file, and it can be written."""
+    if not path.exists():
+        raise NoStore(f"There is no store {path}; make it with: pendula jobs init --db {SQLITE}{path}", path=str(path))
+    if not path.is_file():
+        what = "a directory" if path.is_dir() else "no plain file"
+        raise NoStore(f"{path} is {what}, not a store of jobs", path=str(path))
+    # The write-ahead log and the locks lie beside the file.
+    for place in (path, path.parent):
+        if not os.access(place, os.R_OK | os.W_OK):
+            raise NoStore(f"{place} cannot be read and written: Permission denied", path=str(path))
+    if not _tables(path).issuperset(TABLES):
+        raise NoStore(f"{path} is no store of jobs", path=str(path))
+
+
+def _tables(path: Path) -> set[str]:
+    from contextlib import closing
+
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+            return {row[0] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    except sqlite3.DatabaseError as trouble:
+        if trouble.sqlite_errorcode == sqlite3.SQLITE_NOTADB:
+            return set()
+        raise NoStore(f"{path} cannot be used as a store of jobs: {trouble}", path=str(path)) from None

@@ -1,0 +1,138 @@
+"""The commands that look after a store: init, check, backup, retain."""
+
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from pendula.cli.commands.jobs.target import Desk, caller, command
+from pendula.cli.output import table
+from pendula.kernel.errors import InputRefused
+
+
+class StoreFaulty(InputRefused):
+    """Something is wrong with a store. Facts: `findings`, how many."""
+
+    code = "store_faulty"
+
+
+class BackupExists(InputRefused):
+    """Facts: `path`."""
+
+    code = "backup_exists"
+
+
+def register(jobs: typer.Typer) -> None:
+    command(jobs, "init", "pendula jobs init --db sqlite:///jobs.db")(init)
+    command(
+        jobs,
+        "check",
+        "pendula jobs check --db sqlite:///jobs.db",
+        "pendula jobs check --db sqlite:////srv/jobs.db --json",
+    )(check)
+    command(jobs, "backup", "pendula jobs backup jobs-monday.db --db sqlite:///jobs.db")(backup)
+    command(
+        jobs,
+        "retain",
+        "pendula jobs retain --db sqlite:///jobs.db",
+        "pendula jobs retain --days 90 --dead-letters --db sqlite:///jobs.db",
+    )(retain)
+
+
+def init(desk: Desk) -> None:
+    """Make a store of jobs, or bring one up to date that an older Pendula made."""
+    from pendula.jobs.store.sqlite import migrations
+
+    desk.require_store()
+    path = desk.path()
+    there = path.exists() and path.stat().st_size > 0
+    with desk.store(make=True) as store:
+        settings = store.settings()
+        store.check_durable()
+    document: dict[str, Any] = {
+        "created": not there,
+        "file": str(path),
+        "version": len(migrations()),
+        "durability": store.durability.value,
+        "settings": settings,
+    }
+    said = "is there already and up to date" if there else "is made"
+    desk.out.result(document, lambda: f"The store {path} {said}, version {document['version']}.")
+
+
+def check(desk: Desk) -> None:
+    """Say everything that is wrong with a store: its file, its invariants, its trail.
+
+    The exit code is 1 if anything is.
+    """
+    from pendula.jobs.upkeep.verification import check as checked
+
+    with desk.store() as store:
+        found = checked(store)
+    findings = [{"code": one.code, "where": one.where, "sentence": one.sentence} for one in found]
+    document = {"file": str(desk.path()), "findings": findings, "sound": not findings}
+    rows = [(one["code"], one["where"], one["sentence"]) for one in findings]
+    drawn = lambda: table(("code", "where", "what is wrong"), rows) if rows else f"{desk.path()} is sound."  # noqa: E731
+    desk.out.result(document, drawn)
+    if findings:
+        raise StoreFaulty(f"{desk.path()} has faults: {len(findings)}", findings=len(findings))
+
+
+def backup(
+    desk: Desk,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where the copy goes; a new file.", show_default=False)],
+) -> None:
+    """Copy a store while others go on working with it: all as it was at one moment."""
+    desk.require_store()
+    if file.exists():
+        raise BackupExists(f"{file} is there already; name another file", path=str(file))
+    part = file.with_name(file.name + ".part")
+    try:
+        with desk.store() as store, desk.out.progress("backup", 100) as advance:
+            part.unlink(missing_ok=True)
+            store.backup(part, lambda done, pages: advance(done * 100 // max(pages, 1)))
+        _settle(part, file)
+    finally:
+        part.unlink(missing_ok=True)
+    document = {"bytes": file.stat().st_size, "file": str(file), "from": str(desk.path())}
+    desk.out.result(document, lambda: f"{file} is a copy of {desk.path()}, {document['bytes']} bytes.")
+
+
+def _settle(part: Path, file: Path) -> None:
+    """The copy gets its name when it is on the disk, and never takes the place of another file."""
+    with part.open("rb") as copied:
+        os.fsync(copied.fileno())
+    try:
+        os.link(part, file)
+    except FileExistsError:
+        raise BackupExists(f"{file} is there already; name another file", path=str(file)) from None
+    folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def retain(
+    desk: Desk,
+    days: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, max=3650, help="Older than so many days.", show_default="as the settings say"),
+    ] = None,
+    dead_letters: Annotated[bool, typer.Option("--dead-letters", help="Dead letters, too.")] = False,
+) -> None:
+    """Remove jobs that have been over for long. Their keys stay used, and the trail keeps all events."""
+    from pendula.jobs.upkeep.retention import retain as retained
+
+    with desk.calls() as calls, desk.out.status("retain") as say:
+        done = retained(
+            calls,
+            days=days,
+            dead_letters=dead_letters,
+            caller=caller(),
+            progress=lambda gone: say(f"{gone} removed") if gone else None,
+        )
+    document = done.as_json()
+    rows = [(status, str(number)) for status, number in done.removed.items()]
+    desk.out.result(document, lambda: table(("status", "removed"), rows, f"Over before {document['before']}"))

@@ -1,0 +1,220 @@
+"""The commands that go on until they are stopped: serve and worker."""
+
+import logging
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from msgspec.structs import asdict
+
+from pendula.cli.commands.jobs.target import Desk, command, members
+from pendula.cli.failing import require
+from pendula.cli.output import facts
+from pendula.kernel.errors import WorldBroken
+
+if TYPE_CHECKING:
+    from pendula.jobs.calls import Calls
+    from pendula.jobs.client import RemoteScheduler
+    from pendula.jobs.scheduler import Scheduler
+    from pendula.jobs.settings_file import Configured
+    from pendula.jobs.upkeep.alerts import Alerts
+
+
+def register(jobs: typer.Typer) -> None:
+    at = "--db sqlite:///jobs.db"
+    command(jobs, "serve", f"pendula jobs serve {at}", f"pendula jobs serve --port 0 {at} --json")(serve)
+    command(
+        jobs,
+        "worker",
+        f"pendula jobs worker --handlers my_project.upkeep {at}",
+        "pendula jobs worker --handlers my_project.upkeep --concurrency 8 --url http://127.0.0.1:8765",
+        f"pendula jobs worker --handlers my_project.upkeep --once {at} --json",
+    )(worker)
+
+
+def serve(
+    desk: Desk,
+    host: Annotated[str | None, typer.Option(help="Address to listen on.", show_default="127.0.0.1")] = None,
+    port: Annotated[int | None, typer.Option(help="Port; 0 takes any free one.", show_default="8765")] = None,
+    data: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where tokens are kept.", show_default="pendula-data")
+    ] = None,
+    allowed_host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="HOST", help="Another name we may be called by; may be repeated.", show_default=False),
+    ] = None,
+    tls_cert: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Certificate chain in PEM.", show_default=False)
+    ] = None,
+    tls_key: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Private key in PEM.", show_default=False)
+    ] = None,
+    behind_proxy: Annotated[
+        bool, typer.Option("--behind-proxy", help="A proxy before us does TLS; trust what it says of the caller.")
+    ] = False,
+) -> None:
+    """Serve the scheduler alone, at /scheduler, on this machine only unless told otherwise.
+
+    It also sends alerts, enqueues recurring jobs and removes what has been over for as many days as the settings say.
+    Other processes may use the same store meanwhile. Listening elsewhere needs an access token (see pendula token) and
+    TLS, or a proxy. Ctrl+C stops it cleanly.
+    """
+    require("server")
+    from pendula.jobs.client import TOKEN_VARIABLE
+    from pendula.server.rooms.jobs.routes import room_for
+    from pendula.server.serving import serve as run
+    from pendula.server.settings import load
+
+    with desk.store():
+        # Whatever is wrong with the store is told before anybody hears of a server.
+        path = desk.path()
+    flags: dict[str, object] = {
+        "host": host,
+        "port": port,
+        "data": data,
+        "allowed_hosts": allowed_host or None,
+        "tls_cert": None if tls_cert is None else str(tls_cert),
+        "tls_key": None if tls_key is None else str(tls_key),
+        "behind_proxy": behind_proxy or None,
+        "log_format": "json" if desk.out.as_json else None,
+        "jobs.database": str(path.absolute()),
+        "jobs.settings": None if desk.config is None else str(desk.config.absolute()),
+    }
+    # The token of those who call a server is no setting of one.
+    settings = load(flags, {name: value for name, value in os.environ.items() if name != TOKEN_VARIABLE})
+
+    def ready(address: str) -> None:
+        document = {"address": address, "data": settings.data, "file": str(path)}
+        desk.out.result(document, lambda: f"The scheduler is at {address}/scheduler (Ctrl+C stops it)")
+
+    run(settings, rooms=(room_for(settings),), on_ready=ready)
+
+
+def worker(
+    desk: Desk,
+    handlers: Annotated[
+        list[str],
+        typer.Option(metavar="MODULE", help="Where handlers are: package.module; may be repeated.", show_default=False),
+    ],
+    worker_id: Annotated[
+        str | None, typer.Option("--worker", metavar="NAME", help="Its name.", show_default="host, process, chance")
+    ] = None,
+    concurrency: Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="Handlers at work at a time.")] = 1,
+    batch: Annotated[int, typer.Option(metavar="N", min=0, max=10_000, help="Jobs held besides.")] = 0,
+    once: Annotated[bool, typer.Option("--once", help="One round, then end.")] = False,
+    max_jobs: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="End after so many jobs.", show_default="never")
+    ] = None,
+    interval: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", min=0.05, max=3600, help="Between two looks for work.", show_default="5"),
+    ] = None,
+    fixed: Annotated[
+        bool, typer.Option("--fixed-interval", help="Look only then, and do not wake up when a job is due.")
+    ] = False,
+    lease_sec: Annotated[
+        int | None, typer.Option(metavar="SECONDS", help="How long jobs are lent.", show_default="as the settings say")
+    ] = None,
+    grace: Annotated[
+        int, typer.Option(metavar="SECONDS", min=0, max=86_400, help="For running handlers, when told to stop.")
+    ] = 30,
+    object_type: Annotated[
+        list[str] | None, typer.Option(metavar="TYPE", help="Only these; may be repeated.", show_default=False)
+    ] = None,
+    action: Annotated[
+        list[str] | None, typer.Option(metavar="ACTION", help="Only these; may be repeated.", show_default=False)
+    ] = None,
+    queue: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Only these; may be repeated.", show_default=False)
+    ] = None,
+) -> None:
+    """Work: take due jobs, run their handlers, tell how they ended; until Ctrl+C, or as long as you say.
+
+    Ctrl+C or SIGTERM lets running handlers finish; a second one ends it at once. Whatever becomes of the jobs, the exit
+    code is 0. With --db the worker also sends alerts and enqueues recurring jobs: give all that run on one store the
+    same --config.
+    """
+    from pendula.jobs.worker.handlers import load
+    from pendula.jobs.worker.worker import Worker
+
+    configured = desk.configured()
+    seconds = float(configured.worker_interval_sec) if interval is None else interval
+    given = members(worker_id=worker_id, lease_sec=lease_sec, max_jobs=max_jobs, interval_sec=seconds)
+    with desk.scheduler() as scheduler, _from_here(), _log(), _around(scheduler, configured):
+        made = Worker(
+            scheduler,
+            load(handlers),
+            concurrency=concurrency,
+            batch=batch,
+            once=once,
+            wake_up=not fixed,
+            grace_sec=grace,
+            object_types=object_type or (),
+            actions=action or (),
+            queues=queue or (),
+            **given,
+        )
+        tally = made.run(signals=True)
+    document: dict[str, Any] = {"worker_id": made.worker_id, **asdict(tally)}
+    desk.out.result(document, lambda: facts([(name, str(value)) for name, value in document.items()]))
+
+
+@contextmanager
+def _around(scheduler: "Scheduler | RemoteScheduler", configured: "Configured") -> Iterator[None]:
+    """Who works on a store also sends its alerts and enqueues what recurs; a server does that for its own."""
+    from pendula.jobs.scheduler import Scheduler
+    from pendula.jobs.upkeep.recurring import Recurrences
+
+    if not isinstance(scheduler, Scheduler):
+        yield
+        return
+    recurring = Recurrences(scheduler.calls, configured.recurring)
+    recurring.enqueue_next()
+    parts = (_alerts(scheduler.calls, configured), recurring)
+    for part in parts:
+        part.start()
+    try:
+        yield
+    finally:
+        for part in parts:
+            part.close()
+    # A worker that ends may have left alerts, and nobody may be there to send them.
+    try:
+        _alerts(scheduler.calls, configured).deliver()
+    except WorldBroken as trouble:
+        logging.getLogger("pendula.jobs").warning("alerts cannot be delivered now: %s", trouble)
+
+
+def _alerts(calls: "Calls", configured: "Configured") -> "Alerts":
+    from pendula.jobs.upkeep.alerts import Alerts, Webhook
+
+    sinks = () if configured.alert_webhook is None else (Webhook(configured.alert_webhook),)
+    return Alerts(calls.store, calls.clock, sinks)
+
+
+@contextmanager
+def _from_here() -> Iterator[None]:
+    """Handlers are looked for in the present directory, too, as `python -m` would."""
+    here = str(Path.cwd())
+    sys.path.insert(0, here)
+    try:
+        yield
+    finally:
+        sys.path.remove(here)
+
+
+@contextmanager
+def _log() -> Iterator[None]:
+    """What the worker says goes to stderr."""
+    log = logging.getLogger("pendula.jobs")
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("pendula: %(message)s"))
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)

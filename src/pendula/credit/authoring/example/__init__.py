@@ -1,0 +1,60 @@
+"""The example of the room: a village of a hundred that runs out of credit, and the same village when it is cleared.
+
+Everything comes out of one seed, so that scripts, pages and tests speak of the same village.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from pendula.credit.authoring.village import village
+from pendula.credit.events import Event, Ticked
+from pendula.credit.runs.headless import Headless, Result, made
+from pendula.credit.settings import Settings, changed
+from pendula.documents import Document, from_value
+
+PARTICIPANTS = 100
+SEED = 7
+TICKS = 120
+CAP = "500"
+
+# What is cleared when, by the name of the life that comes of it.
+LIVES: Mapping[str, Mapping[str, str]] = {
+    "never cleared": {"clearing_enabled": "off"},
+    "cleared every 25 ticks": {},
+    "cleared when it is needed": {
+        "clearing_policy": "adaptive",
+        "adaptive_window_ticks": "10",
+        "adaptive_no_capacity_high": "0.4",
+        "adaptive_no_capacity_low": "0.2",
+    },
+}
+
+
+class Life(Struct, frozen=True):
+    """What a village came to, and its payments tick by tick: how many were tried, how many made."""
+
+    result: Result
+    payments: tuple[tuple[int, int], ...]
+
+    def per_cent(self, since: int, until: int) -> int:
+        """The share of payments that were made from one tick to before another, rounded down; 0 if none was tried."""
+        tried, paid = (sum(column) for column in zip((0, 0), *self.payments[since:until], strict=True))
+        return 100 * paid // tried if tried else 0
+
+
+def scenario() -> Document:
+    """The village."""
+    return from_value(village(PARTICIPANTS, SEED), "village")
+
+
+def live(values: Mapping[str, str], ticks: int = TICKS) -> Life:
+    """Let the village live for some ticks, with these settings and a cap that suits it."""
+    headless = Headless(made(scenario(), settings=changed(Settings(), {"amount_cap": CAP, **values}), patches=False))
+    payments: list[tuple[int, int]] = []
+
+    def count(events: Sequence[Event]) -> None:
+        payments.extend((one.planned, one.committed) for one in events if isinstance(one, Ticked))
+
+    headless.step(ticks, count)
+    return Life(headless.result(), tuple(payments))

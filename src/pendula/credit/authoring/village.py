@@ -1,0 +1,385 @@
+"""A village of one's own: a scenario of invented people and firms that trade in circles, made from a seed.
+
+The same arguments give the same document, byte by byte; nothing is drawn but integers. Households pay shops, shops
+pay makers, makers pay wages, so that debts close to cycles short enough to be cleared; whoever pays is the debtor of
+a line. Amounts and limits suit payments of up to 500 units, yet a cap of 3 silences nobody.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from enum import StrEnum
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from pendula.credit.authoring.village_groups import GROUPS, HABITS, Habit, habit_of, name_of
+from pendula.credit.money import cents_text
+from pendula.kernel.canonical import Json
+from pendula.kernel.errors import InputRefused
+from pendula.kernel.rng import Pcg32, stream
+
+LEAST, MOST = 2, 100_000
+SEED_MOST = 2**64 - 1
+UNIT, HOUR = "UNIT", "HOUR"
+SMALLEST_PAYMENT = 1
+HOURS_MODEL: Mapping[str, Json] = {"min": SMALLEST_PAYMENT, "p50": 2, "p90": 6, "max": 12}
+
+# What each stream of numbers decides: to tune one leaves the draws of the others alone.
+PEOPLE, NAMES, LINES, EVENTS = 0x50454F50, 0x4E414D45, 0x4C494E45, 0x4556454E
+
+
+class Profile(StrEnum):
+    """The shape of the network: a village; a town of quarters that counts hours too; a ring; hubs with spokes."""
+
+    VILLAGE = "village"
+    TOWN = "town"
+    RING = "ring"
+    MARKET = "market"
+
+
+class Link(Struct, frozen=True):
+    """Who pays whom: each payer (or each payee) finds `hundredths` / 100 partners.
+
+    Limits lie between `least` units and `least` doubled `doublings` times, each doubling equally often.
+    """
+
+    payer: str
+    payee: str
+    hundredths: int
+    least: int
+    doublings: int = 3
+    by_payee: bool = False
+    equivalent: str = UNIT
+
+
+class Layout(Struct, frozen=True):
+    """A kind of network: its groups in order of need with their per cent, how many live in one quarter, the links.
+
+    The payers of the link `ring` stand in a ring.
+    """
+
+    shares: Mapping[str, int]
+    quarter: int
+    links: tuple[Link, ...] = ()
+    ring: Link | None = None
+    equivalents: tuple[str, ...] = (UNIT,)
+
+
+class Member(Struct, frozen=True):
+    """A participant as the generator sees it; `number` counts within the group."""
+
+    id: str
+    group: str
+    number: int
+    quarter: int
+    habit: str
+    status: str
+
+
+class Day(Struct, frozen=True):
+    """A time of more or less trade, in seconds from the beginning; factors of the rate by scope."""
+
+    label: str
+    description: str
+    begins: int
+    lasts: int
+    factors: Mapping[str, str]
+
+
+Members: TypeAlias = Mapping[str, Sequence[Member]]
+
+# Shops and institutions are never absent, or half a quarter would have nobody to pay.
+SOMETIMES_ABSENT = ("households", "producers", "services")
+ABSENT = ("suspended", "frozen", "left")
+ONE_ABSENT_IN = 25
+# One partner in so many is chosen in the whole network, the others in one's own quarter: cycles stay short.
+ONE_STRANGER_IN = 10
+LATE_BY = 20  # seconds
+
+VILLAGE_LINKS = (
+    Link("households", "retail", 250, 300),
+    Link("households", "households", 130, 150),
+    Link("households", "services", 200, 250, by_payee=True),
+    Link("households", "producers", 60, 200, by_payee=True),
+    Link("households", "agents", 200, 200, by_payee=True),
+    Link("retail", "producers", 150, 500, by_payee=True),
+    Link("retail", "households", 100, 400),
+    Link("retail", "anchors", 100, 800, by_payee=True),
+    Link("producers", "households", 100, 400, by_payee=True),
+    Link("producers", "retail", 100, 400),
+    Link("producers", "services", 100, 300),
+    Link("services", "households", 50, 400, by_payee=True),
+    Link("services", "retail", 100, 300),
+    Link("services", "anchors", 100, 500, 2),
+    Link("anchors", "producers", 60, 800, by_payee=True),
+    Link("anchors", "households", 35, 500, by_payee=True),
+    Link("anchors", "retail", 100, 1400, 2, by_payee=True),
+    Link("anchors", "services", 100, 800, 2),
+    Link("agents", "households", 150, 300, 2),
+    Link("agents", "anchors", 100, 800, 2),
+)
+# Hours go round among services; households take part through them.
+HOUR_LINKS = (
+    Link("households", "services", 60, 4, equivalent=HOUR),
+    Link("services", "households", 40, 8, by_payee=True, equivalent=HOUR),
+)
+HOUR_RING = Link("services", "services", 200, 8, equivalent=HOUR)
+MARKET_LINKS = (
+    Link("households", "retail", 120, 200),
+    Link("households", "anchors", 100, 200, 2),
+    Link("retail", "producers", 120, 300, by_payee=True),
+    Link("retail", "anchors", 100, 600, 2),
+    Link("producers", "households", 40, 200, by_payee=True),
+    Link("producers", "anchors", 100, 500, 2),
+    Link("anchors", "households", 100, 200, 2, by_payee=True),
+    Link("anchors", "retail", 100, 500, 2, by_payee=True),
+    Link("anchors", "producers", 100, 500, 2, by_payee=True),
+    Link("anchors", "anchors", 200, 2000, 2),
+)
+VILLAGE_SHARES = {"households": 38, "retail": 12, "producers": 24, "services": 16, "anchors": 6, "agents": 4}
+TOWN_SHARES = {"households": 44, "retail": 14, "producers": 14, "services": 20, "anchors": 5, "agents": 3}
+SMALL_TOWN = Layout(TOWN_SHARES, 60, VILLAGE_LINKS)
+LAYOUTS = {
+    Profile.VILLAGE: Layout(VILLAGE_SHARES, 100, VILLAGE_LINKS),
+    Profile.TOWN: Layout(TOWN_SHARES, 60, (*VILLAGE_LINKS, *HOUR_LINKS), HOUR_RING, (HOUR, UNIT)),
+    Profile.RING: Layout({"neighbours": 100}, MOST, ring=Link("neighbours", "neighbours", 200, 200, 2)),
+    Profile.MARKET: Layout({"households": 50, "anchors": 4, "retail": 22, "producers": 24}, 25, MARKET_LINKS),
+}
+# A smaller town has too few services for hours to go round.
+HOURS_FROM = 20
+
+DAYS = (
+    Day(
+        "market_day",
+        "A market day brings everybody to the stalls.",
+        70,
+        25,
+        {"group:households": "1.5", "group:retail": "1.4"},
+    ),
+    Day("rainy_week", "It rains; people stay at home.", 120, 20, {"all": "0.6"}),
+    Day(
+        "harvest",
+        "Harvest: wages are paid and spent.",
+        170,
+        30,
+        {"group:producers": "2", "profile:household_active": "1.5"},
+    ),
+    Day(
+        "settling_day",
+        "Shops and services settle what they owe.",
+        230,
+        10,
+        {"group:retail": "1.8", "group:services": "1.5"},
+    ),
+)
+
+
+def village(participants: int, seed: int, *, profile: Profile = Profile.VILLAGE) -> dict[str, Json]:
+    """A scenario document; raises `InputRefused` unless participants are 2..100 000 and the seed is 0..2^64 - 1."""
+    _within("number of participants", participants, LEAST, MOST)
+    _within("seed", seed, 0, SEED_MOST)
+    layout = SMALL_TOWN if profile is Profile.TOWN and participants < HOURS_FROM else LAYOUTS[profile]
+    members = _members(participants, layout, stream(seed, participants, PEOPLE))
+    draw = stream(seed, participants, LINES)
+    turn = stream(seed, participants, NAMES).next()
+    return {
+        "schema_version": "scenario/1",
+        "scenario_id": f"{profile}-{participants}-{seed}",
+        "name": f"A {profile} of {participants}",
+        "description": f"Invented: a {profile} of {participants} participants that trade in circles, from seed {seed}.",
+        "seed": seed,
+        "baseEquivalent": UNIT,
+        "equivalents": list(layout.equivalents),
+        "groups": [{"id": group, "label": GROUPS[group].label} for group in members],
+        "behaviorProfiles": [_behaviour(habit, layout, members) for habit in HABITS if habit.group in members],
+        "participants": [_participant(member, turn) for group in members.values() for member in group],
+        "trustlines": [*_lines(layout.links, members, draw), *_ring(layout.ring, members, draw)],
+        "settings": _settings(profile),
+        "events": _events(members, stream(seed, participants, EVENTS)),
+    }
+
+
+def _within(noun: str, value: int, least: int, most: int) -> None:
+    if not least <= value <= most:
+        raise InputRefused(f"The {noun} is {value}; allowed are {least} to {most}", value=value, least=least, most=most)
+
+
+def _members(participants: int, layout: Layout, draw: Pcg32) -> dict[str, list[Member]]:
+    counts = _counts(participants, layout.shares)
+    quarters = max(1, participants // layout.quarter)
+    absent = _absent(participants // ONE_ABSENT_IN, counts, draw)
+    turn = draw.bounded(100)
+    return {
+        group: [
+            Member(
+                id=f"{GROUPS[group].member}-{number + 1:0{len(str(count))}d}",
+                group=group,
+                number=number,
+                quarter=number * quarters // count,
+                habit=habit_of(group, turn + number),
+                status=ABSENT[draw.bounded(len(ABSENT))] if (group, number) in absent else "active",
+            )
+            for number in range(count)
+        ]
+        for group, count in counts.items()
+    }
+
+
+def _counts(participants: int, shares: Mapping[str, int]) -> dict[str, int]:
+    """One of each group as far as they go, the rest by share."""
+    groups = list(shares)[:participants]
+    rest, whole = participants - len(groups), sum(shares[group] for group in groups)
+    counts, before = {}, 0
+    for group in groups:
+        after = before + shares[group]
+        counts[group] = 1 + rest * after // whole - rest * before // whole
+        before = after
+    return counts
+
+
+def _absent(count: int, counts: Mapping[str, int], draw: Pcg32) -> set[tuple[str, int]]:
+    groups = [group for group in SOMETIMES_ABSENT if group in counts]
+    found: set[tuple[str, int]] = set()
+    while groups and len(found) < count:
+        group = groups[draw.bounded(len(groups))]
+        found.add((group, draw.bounded(counts[group])))
+    return found
+
+
+def _participant(member: Member, turn: int) -> Json:
+    return {
+        "id": member.id,
+        "name": name_of(member.group, member.number, turn),
+        "type": GROUPS[member.group].type,
+        "status": member.status,
+        "groupId": member.group,
+        "behaviorProfileId": member.habit,
+    }
+
+
+def _behaviour(habit: Habit, layout: Layout, members: Members) -> Json:
+    # A group of one has nobody of its own to pay.
+    others = [group for group in members if group != habit.group or len(members[group]) > 1]
+    codes = [
+        code
+        for code in layout.equivalents
+        if any((habit.group, code) == (link.payer, link.equivalent) for link in (*layout.links, layout.ring) if link)
+    ]
+    weights = {to: weight for to, weight in habit.weights.items() if to in others} or dict.fromkeys(others, 1)
+    amounts = {"min": SMALLEST_PAYMENT, "p50": habit.p50, "p90": habit.p90, "max": habit.most}
+    return {
+        "id": habit.id,
+        "props": {
+            "tx_rate": Decimal(habit.rate),
+            "equivalent_weights": dict.fromkeys(codes, 1),
+            "recipient_group_weights": weights,
+            "amount_model": {code: amounts if code == UNIT else HOURS_MODEL for code in codes},
+            "flow_chains": [[habit.group, to] for to in habit.chains if to in others],
+            "flow_affinity": Decimal(habit.affinity),
+            "periodicity_factor": Decimal(habit.periodicity),
+        },
+    }
+
+
+def _lines(links: Iterable[Link], members: Members, draw: Pcg32) -> Iterator[Json]:
+    nearby = _nearby(members)
+    everywhere = {group: [one.id for one in all_ if one.status == "active"] for group, all_ in members.items()}
+    for link in links:
+        choosing, chosen = (link.payee, link.payer) if link.by_payee else (link.payer, link.payee)
+        if choosing not in members or chosen not in members:
+            continue
+        place = draw.bounded(100)
+        for one in members[choosing]:
+            count = (link.hundredths + draw.bounded(100)) // 100
+            pool = nearby.get((chosen, one.quarter), [])
+            # The only one of a quarter deals with its like elsewhere.
+            pool = everywhere[chosen] if pool in ([], [one.id]) else pool
+            most = len(pool) - (choosing == chosen and one.status == "active")
+            for other in _partners(one.id, min(count, most), pool, everywhere[chosen], draw):
+                ends = (one.id, other) if link.by_payee else (other, one.id)
+                yield _line(link, *ends, place, draw)
+                place += 1
+
+
+def _nearby(members: Members) -> dict[tuple[str, int], list[str]]:
+    """Who of a group can be dealt with in a quarter."""
+    found: dict[tuple[str, int], list[str]] = {}
+    for group, all_ in members.items():
+        for one in all_:
+            if one.status == "active":
+                found.setdefault((group, one.quarter), []).append(one.id)
+    return found
+
+
+def _partners(one: str, count: int, nearby: Sequence[str], everywhere: Sequence[str], draw: Pcg32) -> Iterator[str]:
+    """So many different others, mostly of the same quarter."""
+    taken = {one}
+    while len(taken) <= count:
+        pool = nearby if draw.bounded(ONE_STRANGER_IN) else everywhere
+        other = pool[draw.bounded(len(pool))]
+        if other not in taken:
+            taken.add(other)
+            yield other
+
+
+def _ring(link: Link | None, members: Members, draw: Pcg32) -> Iterator[Json]:
+    """Each pays the next and the last but one: three neighbours in a row are a cycle, and all are joined."""
+    ring = [one.id for one in members[link.payer] if one.status == "active"] if link else []
+    for place, payer in enumerate(ring):
+        # Of two or three participants some steps lead to the same one, or nowhere.
+        for step in dict.fromkeys(step % len(ring) for step in (1, -2)):
+            if link and step:
+                yield _line(link, ring[(place + step) % len(ring)], payer, 2 * place + (step != 1), draw)
+
+
+def _line(link: Link, creditor: str, debtor: str, place: int, draw: Pcg32) -> Json:
+    """Doublings and policies take turns by `place`: villages differ in who trusts whom, not in how much there is."""
+    low = link.least * 100 << place % link.doublings
+    line: dict[str, Json] = {"from": creditor, "to": debtor, "limit": cents_text(low + draw.bounded(low))}
+    if link.equivalent != UNIT:
+        line["equivalent"] = link.equivalent
+    mediates = GROUPS[link.payee].mediates
+    if place * mediates % 100 >= mediates:
+        line["policy"] = {"can_be_intermediate": False}
+    return line
+
+
+def _settings(profile: Profile) -> Json:
+    return {
+        "warmup": {"ticks": 10, "floor": Decimal("0.2")},
+        "trust_drift": {
+            # On a ring one watches what clearing alone does.
+            "enabled": profile is not Profile.RING,
+            "growth_rate": Decimal("0.15"),
+            "decay_rate": Decimal("0.02"),
+            "max_growth": 2,
+            "min_limit_ratio": Decimal("0.6"),
+            "overload_threshold": Decimal("0.9"),
+        },
+        "flow": {"enabled": True, "default_affinity": Decimal("0.6"), "reciprocity_bonus": Decimal("0.15")},
+    }
+
+
+def _events(members: Members, draw: Pcg32) -> list[Json]:
+    """A note at the beginning, then days on which more or less is paid than usual."""
+    opening: Json = {"time": 0, "type": "note", "description": "The books are open; nobody owes anybody anything."}
+    habits = {member.habit for group in members.values() for member in group}
+    scopes = {"all", *(f"group:{group}" for group in members), *(f"profile:{habit}" for habit in habits)}
+    days = [day for day in DAYS if not scopes.isdisjoint(day.factors)]
+    return [opening, *(_stress(day, scopes, draw) for day in days)]
+
+
+def _stress(day: Day, scopes: set[str], draw: Pcg32) -> Json:
+    effects: list[Json] = [
+        {"op": "mult", "field": "tx_rate", "scope": scope, "value": Decimal(factor)}
+        for scope, factor in day.factors.items()
+        if scope in scopes
+    ]
+    return {
+        "time": (day.begins + draw.bounded(LATE_BY)) * 1000,
+        "type": "stress",
+        "label": day.label,
+        "description": day.description,
+        "effects": effects,
+        "metadata": {"duration_ms": day.lasts * 1000},
+    }

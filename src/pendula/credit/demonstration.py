@@ -1,0 +1,93 @@
+"""The demonstration mode: events without a ledger, for pages that want something to show.
+
+A clearing is announced from 25 seconds of virtual time on, done two seconds later, and the next one comes 45 seconds
+after that; payments come more often the higher the intensity.
+"""
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from pendula.credit.events import ClearingDone, ClearingPlan, Edge, Event, PlanStep, RouteView, Ticked, TxUpdated
+from pendula.credit.ids import tx_name
+from pendula.credit.model import LineStatus, Trustline
+from pendula.credit.money import CENT, text
+from pendula.kernel.rng import Mersenne, tick_generator
+
+if TYPE_CHECKING:
+    from pendula.credit.engine import Run
+
+FIRST_CLEARING_MS = 25_000
+CLEARING_MS = 2_000
+PAUSE_MS = 45_000
+PAYMENT_MS = 2_000
+JITTER_MS = 600
+
+
+class Demonstration(Struct, forbid_unknown_fields=True):
+    """When the next things happen, in virtual milliseconds."""
+
+    next_payment: int = 0
+    next_clearing: int = FIRST_CLEARING_MS
+    done_at: int | None = None
+    shown: int = 0
+
+
+def tick(run: "Run") -> list[Event]:
+    now, plan = run.sim_time_ms, run.demonstration
+    draw = tick_generator(run.seed, run.tick)
+    lines = [line for line in run.scenario.lines if line.status is LineStatus.ACTIVE and line.limit >= CENT]
+    events: list[Event] = []
+    if plan.done_at is not None and now >= plan.done_at:
+        events.append(_done(run, _cycle(run, lines)))
+        plan.done_at, plan.next_clearing, plan.shown = None, now + PAUSE_MS, plan.shown + 1
+    elif plan.done_at is None and now >= plan.next_clearing and lines:
+        steps = (PlanStep(0, _cycle(run, lines)),)
+        events.append(ClearingPlan(run.tick, lines[0].equivalent, _name(run), steps))
+        plan.done_at = now + CLEARING_MS
+    shown = 0
+    while run.intensity and lines and plan.next_payment <= now:
+        if shown == run.settings.actions_per_tick_max:
+            # A tick longer than all these pauses: what does not fit is not shown later.
+            plan.next_payment = now + _pause(run.intensity)
+            break
+        events.append(_payment(run, draw, lines))
+        plan.next_payment += _pause(run.intensity) + int(draw.uniform(0, JITTER_MS))
+        shown += 1
+    events.append(Ticked(run.tick, now, 0, 0, 0, 0, 0, 0, 0, {}, run.digests()))
+    run.tick += 1
+    return events
+
+
+def _pause(intensity: int) -> int:
+    return int(PAYMENT_MS * max(Fraction(1, 4), 1 - Fraction(3 * intensity, 400)))
+
+
+def _payment(run: "Run", draw: Mersenne, lines: list[Trustline]) -> TxUpdated:
+    line = draw.choice(lines)
+    cap = run.settings.amount_cap
+    most = line.limit if cap is None else min(line.limit, max(cap, CENT))
+    amount = text(draw.randint(1, most // CENT) * CENT)
+    ends = line.debtor, line.creditor
+    number = f"show{run.demonstration.next_payment}"
+    tx_id = tx_name(run.seed, run.tick, number, *ends, line.equivalent, amount)
+    view = RouteView(ends, amount)
+    return TxUpdated(run.tick, None, tx_id, line.equivalent, *ends, amount, (view,), (Edge(*ends),))
+
+
+def _cycle(run: "Run", lines: list[Trustline]) -> tuple[Edge, ...]:
+    """Some lines to light up; a demonstration has no debts that could form a circle."""
+    start = run.demonstration.shown % len(lines)
+    picked = (lines + lines)[start : start + 3]
+    return tuple(Edge(line.debtor, line.creditor) for line in picked)
+
+
+def _name(run: "Run") -> str:
+    return f"plan_demonstration_{run.demonstration.shown}"
+
+
+def _done(run: "Run", edges: tuple[Edge, ...]) -> ClearingDone:
+    code = run.scenario.lines[0].equivalent
+    nothing = "0.00"
+    return ClearingDone(run.tick, code, _name(run), "DEMONSTRATION", 1, nothing, nothing, edges, "done")

@@ -1,0 +1,277 @@
+"""Clearing at its best: of all circulations over the debts, one of the largest volume (a minimum-cost flow).
+
+OR-tools, the extra `optimal`, finds it; it is imported when a solver is made. Nothing it says is taken on trust:
+`check` proves every answer, feasible and of the largest volume, before a debt is touched. The largest volume is
+unique; which debts it is taken from may depend on the version of the solver. That is why an engine asks through its
+`Outside`: the answer is recorded, and a run replays without OR-tools.
+"""
+
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from importlib.metadata import version
+from importlib.util import find_spec
+from math import gcd
+from re import compile as regex
+from typing import Any, Protocol
+
+from pendula.credit.ledger.cycles import Cycle
+from pendula.kernel.bodies import Nobody
+from pendula.kernel.canonical import Json
+from pendula.kernel.engine import Outside, Refusal
+from pendula.kernel.errors import InputRefused, WorldBroken
+
+QUESTION = "optimal_clearing"
+
+# OR-tools computes in 64 bits and adds up what enters and what leaves a node; a bit is kept for the difference.
+UNITS_MOST = 2**62
+
+Edge = tuple[int, int, int]
+
+_ATOMS = regex(r"[0-9]{1,40}")
+
+
+class OptimalMissing(WorldBroken):
+    """The extra `optimal` is not installed. Facts: `extra`, `modules`."""
+
+    code = "missing_extra"
+
+
+class AmountsTooLarge(InputRefused):
+    """Debts that do not fit into 64 bits even in the largest unit they all share. Facts: `unit`, `value`, `allowed`."""
+
+    code = "amounts_too_large"
+
+
+class WrongFlows(WorldBroken):
+    """What a solver gave is no circulation over the debts, or not one of the largest volume."""
+
+    code = "wrong_flows"
+
+
+class Solver(Protocol):
+    """Finds a circulation of the largest volume."""
+
+    @property
+    def name(self) -> str:
+        """Name and version, kept with every answer."""
+        ...
+
+    def solve(self, edges: Sequence[Edge]) -> tuple[int, ...]:
+        """The flow of each edge (debtor, creditor, atoms); raises `AmountsTooLarge`."""
+        ...
+
+
+class OrTools:
+    """The minimum-cost flow of OR-tools, each unit that flows at a cost of -1; raises `OptimalMissing` when made."""
+
+    def __init__(self) -> None:
+        if find_spec("ortools") is None:
+            message = 'Optimal clearing needs ortools; install with: pip install "pendula[optimal]"'
+            raise OptimalMissing(message, extra="optimal", modules=["ortools"])
+        # By name: the library has no types, and whoever clears in another way must not pay for loading it.
+        self._library: Any = import_module("ortools.graph.python.min_cost_flow")
+        self.name = f"ortools {version('ortools')}"
+
+    def solve(self, edges: Sequence[Edge]) -> tuple[int, ...]:
+        unit = gcd(*(amount for _, _, amount in edges)) or 1
+        _require_room(edges, unit)
+        place = _places(edges)
+        problem = self._library.SimpleMinCostFlow()
+        add = problem.add_arc_with_capacity_and_unit_cost
+        # Nodes without a supply give on what they get, which makes the flow a circulation.
+        for debtor, creditor, amount in edges:
+            add(place[debtor], place[creditor], amount // unit, -1)
+        status = problem.solve()
+        if status != problem.OPTIMAL:
+            raise WrongFlows(f"{self.name} found no circulation, though no flow at all is one: {status.name}")
+        return tuple(problem.flow(at) * unit for at in range(len(edges)))
+
+
+def _places(edges: Sequence[Edge]) -> dict[int, int]:
+    """The nodes, numbered in their order."""
+    nodes = {edge[0] for edge in edges}
+    nodes.update(edge[1] for edge in edges)
+    return {node: at for at, node in enumerate(sorted(nodes))}
+
+
+def _require_room(edges: Sequence[Edge], unit: int) -> None:
+    """Refuse what one participant owes or is owed in all if it does not fit."""
+    if sum(amount for _, _, amount in edges) // unit <= UNITS_MOST:
+        return
+    debts: dict[int, int] = {}
+    claims: dict[int, int] = {}
+    for debtor, creditor, amount in edges:
+        debts[debtor] = debts.get(debtor, 0) + amount // unit
+        claims[creditor] = claims.get(creditor, 0) + amount // unit
+    most = max(*debts.values(), *claims.values())
+    if most > UNITS_MOST:
+        raise AmountsTooLarge(
+            f"The debts are too large for optimal clearing: one participant owes or is owed {most} times {unit} atoms,"
+            f" the largest unit that all debts share; allowed are {UNITS_MOST}",
+            unit=unit,
+            value=most,
+            allowed=UNITS_MOST,
+        )
+
+
+def solve(edges: Sequence[Edge], solver: Solver | None = None) -> tuple[int, ...]:
+    """The flow of each edge (debtor, creditor, atoms) in a circulation of the largest volume, proven.
+
+    By OR-tools unless another solver is given. Raises `OptimalMissing`, `AmountsTooLarge`, and `WrongFlows` for a
+    solver that is wrong.
+    """
+    flows = (solver or OrTools()).solve(edges)
+    check(edges, flows)
+    return flows
+
+
+def check(edges: Sequence[Edge], flows: Sequence[int]) -> None:
+    """Raise `WrongFlows` unless this is a circulation over the edges, and no other has a larger volume."""
+    if len(flows) != len(edges):
+        raise WrongFlows(f"There are {len(edges)} debts and {len(flows)} flows", debts=len(edges), flows=len(flows))
+    place = _places(edges)
+    balance = [0] * len(place)
+    arcs: list[tuple[int, int, int]] = []
+    for (debtor, creditor, amount), flow in zip(edges, flows, strict=True):
+        if not 0 <= flow <= amount:
+            message = f"A flow of {flow} over the debt of {debtor} to {creditor}; allowed is 0 to {amount}"
+            raise WrongFlows(message, debtor=debtor, creditor=creditor, flow=flow, amount=amount)
+        u, v = place[debtor], place[creditor]
+        balance[u] -= flow
+        balance[v] += flow
+        if flow < amount:
+            arcs.append((u, v, -1))
+        if flow:
+            arcs.append((v, u, 1))
+    for node, change in zip(place, balance, strict=True):
+        if change:
+            raise WrongFlows(f"The position of {node} would change by {change}", participant=node, change=change)
+    if _has_negative_cycle(arcs, len(place)):
+        raise WrongFlows("Another circulation over these debts has a larger volume")
+
+
+def _has_negative_cycle(arcs: list[tuple[int, int, int]], nodes: int) -> bool:
+    """Whether a circle of changes gains volume (Bellman and Ford): adding flow costs -1, taking it back +1.
+
+    Without such a circle no distance falls below 1 - `nodes`, and the sweeps come to rest.
+    """
+    distance, before = [0] * nodes, [-1] * nodes
+    changed = True
+    while changed:
+        changed = False
+        for u, v, cost in arcs:
+            nearer = distance[u] + cost
+            if nearer < distance[v]:
+                if nearer <= -nodes:
+                    return True
+                distance[v] = nearer
+                before[v] = u
+                changed = True
+        if changed and _turns_round(before):
+            return True
+        # The next sweep goes the other way: chains of arcs settle in few sweeps in whichever order they are listed.
+        arcs.reverse()
+    return False
+
+
+def _turns_round(before: Sequence[int]) -> bool:
+    """Whether going back from node to node ever comes round; the distances alone would show it much later."""
+    seen = [-1] * len(before)
+    for start in range(len(before)):
+        node = start
+        while node >= 0 and seen[node] < 0:
+            seen[node] = start
+            node = before[node]
+        if node >= 0 and seen[node] == start:
+            return True
+    return False
+
+
+def volume(flows: Sequence[int]) -> int:
+    """By how much all debts together shrink, in atoms."""
+    return sum(flows)
+
+
+def as_cycles(edges: Sequence[Edge], flows: Sequence[int]) -> tuple[Cycle, ...]:
+    """A circulation as simple cycles, in one order; `hops` of a cycle are places in `edges`.
+
+    The walk begins at the smallest node with flow and always goes on to the smallest next node; the first cycle that
+    closes is cut out, as much of it as flows all round, and the walk goes on from where the cycle began.
+    """
+    left = list(flows)
+    out: dict[int, list[tuple[int, int]]] = {}
+    for at in sorted((at for at, flow in enumerate(flows) if flow), key=lambda at: (edges[at][1], at), reverse=True):
+        out.setdefault(edges[at][0], []).append((edges[at][1], at))
+    cycles = []
+    for start in sorted(out):
+        nodes, places, depth = [start], list[int](), {start: 0}
+        while out[start]:
+            node, place = out[nodes[-1]][-1]
+            places.append(place)
+            first = depth.get(node)
+            if first is None:
+                depth[node] = len(nodes)
+                nodes.append(node)
+                continue
+            amount = min([left[at] for at in places[first:]])
+            cycles.append(_cycle(nodes[first:], places[first:], amount))
+            for debtor, at in zip(nodes[first:], places[first:], strict=True):
+                left[at] -= amount
+                if not left[at]:
+                    # The walk took the last of each list: what has run out is there.
+                    out[debtor].pop()
+            for gone in nodes[first + 1 :]:
+                del depth[gone]
+            del nodes[first + 1 :], places[first:]
+    return tuple(cycles)
+
+
+def _cycle(nodes: list[int], places: list[int], amount: int) -> Cycle:
+    """The cycle from its smallest node on."""
+    turn = nodes.index(min(nodes))
+    return Cycle((*nodes[turn:], *nodes[:turn]), (*places[turn:], *places[:turn]), amount)
+
+
+def question_of(edges: Sequence[Edge]) -> Json:
+    """What an engine asks its `Outside` as `optimal_clearing`; amounts as text, for they may exceed 64 bits."""
+    return {"edges": [[debtor, creditor, str(amount)] for debtor, creditor, amount in edges]}
+
+
+def flows_of(edges: Sequence[Edge], answer: Json) -> tuple[int, ...] | Refusal:
+    """The flows in an answer, proven as if it came from a stranger; a refusal if it brings none or wrong ones."""
+    match answer:
+        case {"refused": {"code": str(code), "message": str(message)}}:
+            return Refusal(code, message)
+        case {"flows": [*texts]} if all(isinstance(one, str) and _ATOMS.fullmatch(one) for one in texts):
+            flows = tuple(int(str(one)) for one in texts)
+        case _:
+            return Refusal(WrongFlows.code, "The answer to a question for optimal clearing has no flows")
+    try:
+        check(edges, flows)
+    except WrongFlows as wrong:
+        return Refusal(wrong.code, wrong.message)
+    return flows
+
+
+class OptimalOutside:
+    """Answers `optimal_clearing`; every other question goes to `others`. Raises `OptimalMissing` when made.
+
+    The answer is {"flows": [atoms as text, ...], "solver": name and version}, or {"refused": {code, message}} where
+    the solver cannot: an exception would stop the engine for what is only a wish not granted.
+    """
+
+    def __init__(self, solver: Solver | None = None, others: Outside | None = None) -> None:
+        self._solver = solver or OrTools()
+        self._others = others or Nobody()
+
+    def ask(self, name: str, question: Json) -> Json:
+        if name != QUESTION:
+            return self._others.ask(name, question)
+        assert isinstance(question, Mapping)
+        rows: Any = question["edges"]
+        edges = [(debtor, creditor, int(amount)) for debtor, creditor, amount in rows]
+        try:
+            flows = self._solver.solve(edges)
+        except (AmountsTooLarge, WrongFlows) as refused:
+            return {"refused": {"code": refused.code, "message": refused.message}}
+        return {"flows": [str(flow) for flow in flows], "solver": self._solver.name}

@@ -1,0 +1,181 @@
+"""Circles of debt, cleared one by one in one total order: short ones first, then large ones, then the smallest ids.
+
+Clearing takes the smallest debt of a circle off each of its debts; nobody's position changes. Debts only shrink while
+a call goes on, so no shorter circle can appear: the circles of one length are searched once, and a heap keeps them in
+order.
+"""
+
+from collections.abc import Sequence
+from heapq import heapify, heappop, heapreplace
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from pendula.credit.ledger.book import Book
+from pendula.credit.ledger.routing import Work, WorkSpent
+
+SHORTEST = 3
+
+
+class Cycle(NamedTuple):
+    """Participants from the smallest id on, each owing the next, the lines of these debts, and the amount in atoms."""
+
+    nodes: tuple[int, ...]
+    hops: tuple[int, ...]
+    amount: int
+
+
+class Cleared(Struct, frozen=True):
+    """What one call cleared; `stopped` is "done", "work" or "cycles". Amounts in atoms."""
+
+    cycles: tuple[Cycle, ...]
+    work: int
+    stopped: str
+
+    @property
+    def amount(self) -> int:
+        """The sum over cycles of what each debt of it lost."""
+        return sum(cycle.amount for cycle in self.cycles)
+
+    @property
+    def reduction(self) -> int:
+        """By how much all debts together have shrunk."""
+        return sum(cycle.amount * len(cycle.hops) for cycle in self.cycles)
+
+
+def clearable(book: Book) -> dict[int, int]:
+    """The debts that may be cleared, by the number of their line, in that order."""
+    policy, live = book.policy, book.live
+    return {
+        h: owed
+        for h, owed in enumerate(book.owed)
+        if owed > 0 and policy[h].auto_clearing and live(h) and not _held(book, h)
+    }
+
+
+class DebtGraph:
+    """The debts that may be cleared: edges from debtor to creditor, both directions sorted by participant."""
+
+    def __init__(self, book: Book) -> None:
+        self.left = clearable(book)
+        self.out: dict[int, list[tuple[int, int]]] = {}
+        self.into: dict[int, list[int]] = {}
+        for h in self.left:
+            self.out.setdefault(book.debtor[h], []).append((book.creditor[h], h))
+            self.into.setdefault(book.creditor[h], []).append(book.debtor[h])
+        for ways in self.out.values():
+            ways.sort()
+
+    def take(self, cycle: Cycle) -> None:
+        """Shrink the debts of a cycle; those that are gone leave the graph."""
+        count = len(cycle.nodes)
+        for at, h in enumerate(cycle.hops):
+            self.left[h] -= cycle.amount
+            if not self.left[h]:
+                u, v = cycle.nodes[at], cycle.nodes[(at + 1) % count]
+                self.out[u].remove((v, h))
+                self.into[v].remove(u)
+
+
+def _held(book: Book, h: int) -> bool:
+    """Whether a payment holds capacity between the two."""
+    return bool(book.reserved) and (h in book.reserved or book.back[h] in book.reserved)
+
+
+def find_and_clear(book: Book, depth: int, most: int, work_limit: int, *, dry_run: bool = False) -> Cleared:
+    """Clear up to `most` cycles of 3 to `depth` debts; a dry run only says which."""
+    graph, work = DebtGraph(book), Work(work_limit)
+    done: list[Cycle] = []
+    stopped = "done"
+    for length in range(SHORTEST, depth + 1):
+        try:
+            found = cycles_of_length(graph, length, work)
+        except WorkSpent:
+            stopped = "work"
+            break
+        heap = [(-_least(graph, hops), nodes, hops) for nodes, hops in found]
+        heapify(heap)
+        while heap and len(done) < most:
+            known, nodes, hops = heap[0]
+            amount = min(graph.left[h] for h in hops)
+            if not amount:
+                heappop(heap)
+            elif amount != -known:
+                heapreplace(heap, (-amount, nodes, hops))
+            else:
+                heappop(heap)
+                cycle = Cycle(nodes, hops, amount)
+                if not dry_run:
+                    clear(book, cycle)
+                graph.take(cycle)
+                done.append(cycle)
+        if len(done) == most:
+            stopped = "cycles"
+            break
+    return Cleared(tuple(done), min(work.spent, work_limit), stopped)
+
+
+def clear(book: Book, cycle: Cycle) -> None:
+    """Take the amount off each debt of the cycle; positions are compared before and after."""
+    before = [book.position(node) for node in cycle.nodes]
+    for h in cycle.hops:
+        book.move(h, -cycle.amount)
+    assert before == [book.position(node) for node in cycle.nodes], "clearing moved a position"
+
+
+def _least(graph: DebtGraph, hops: Sequence[int]) -> int:
+    return min(graph.left[h] for h in hops)
+
+
+def cycles_of_length(graph: DebtGraph, length: int, work: Work) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Every simple cycle of exactly `length` debts, as participants and lines, each from its smallest participant."""
+    found: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
+    for root in sorted(graph.out):
+        if not graph.out[root] or not graph.into.get(root):
+            continue
+        distance = _distances(graph, root, length - 1, work)
+        if distance:
+            _extend(graph.out, root, length, [root], [], distance, found, work)
+    return found
+
+
+def _distances(graph: DebtGraph, root: int, most: int, work: Work) -> dict[int, int]:
+    """How many debts lie between each larger participant and the root, up to `most`."""
+    found: dict[int, int] = {}
+    layer = [root]
+    for distance in range(1, most + 1):
+        fresh = []
+        for v in layer:
+            debtors = graph.into.get(v, ())
+            work.spend(len(debtors))
+            for u in debtors:
+                if u > root and u not in found:
+                    found[u] = distance
+                    fresh.append(u)
+        layer = fresh
+    return found
+
+
+def _extend(
+    out: dict[int, list[tuple[int, int]]],
+    root: int,
+    left: int,
+    nodes: list[int],
+    hops: list[int],
+    distance: dict[int, int],
+    found: list[tuple[tuple[int, ...], tuple[int, ...]]],
+    work: Work,
+) -> None:
+    ways = out[nodes[-1]]
+    work.spend(len(ways))
+    for v, h in ways:
+        if left == 1:
+            if v == root:
+                found.append((tuple(nodes), (*hops, h)))
+                return
+        elif distance.get(v, left) < left and v not in nodes and v in out:
+            nodes.append(v)
+            hops.append(h)
+            _extend(out, root, left - 1, nodes, hops, distance, found, work)
+            nodes.pop()
+            hops.pop()

@@ -1,0 +1,153 @@
+"""One payment: found, held, carried out, checked; or refused with a reason, and then nothing has changed."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from pendula.credit.ledger.book import Book
+from pendula.credit.ledger.max_flow import exact_routes
+from pendula.credit.ledger.routing import Found, Path, Route, Work, WorkSpent, chain, greedy_routes
+from pendula.credit.model import Code
+from pendula.credit.money import text
+from pendula.credit.settings import RoutingMode, Settings
+from pendula.kernel.canonical import Json
+
+CHAINS_MOST = 100_000
+
+
+class Refused(NamedTuple):
+    """Why a payment was not made; `details` name what stands in its way."""
+
+    code: Code
+    message: str
+    details: dict[str, Json]
+
+
+class Drifted(NamedTuple):
+    """A payment that moved a position by something else than it should; it was taken back."""
+
+    participant: int
+    expected: int
+    actual: int
+
+
+class Counter:
+    """Where payments of one equivalent are made: the book, how routes are found, and the chains known so far."""
+
+    def __init__(self, book: Book, settings: Settings) -> None:
+        self.book = book
+        self.use(settings)
+        self._chains: dict[tuple[int, int], Path | None] = {}
+        self._topology = book.topology
+
+    def use(self, settings: Settings) -> None:
+        """Other settings from the next payment on."""
+        self.hops = settings.routing_max_hops
+        self.paths = settings.routing_max_paths
+        self.work = settings.routing_timeout_ms * settings.work_units_per_ms
+        self.find: Callable[[Book, int, int, int, int, int, Work], Found] = (
+            exact_routes if settings.routing_mode is RoutingMode.EXACT else greedy_routes
+        )
+        self._chains = {}
+
+    def pay(self, sender: int, receiver: int, amount: int) -> tuple[Route, ...] | Refused | Drifted:
+        """The routes that were used."""
+        found = self.find_routes(sender, receiver, amount)
+        if not isinstance(found, Found):
+            return found
+        if found.amount < amount:
+            return self.refusal(sender, receiver, amount, found)
+        return self.carry_out(found.routes, sender, receiver, amount)
+
+    def find_routes(self, sender: int, receiver: int, amount: int) -> Found | Refused:
+        work = Work(self.work)
+        try:
+            return self.find(self.book, sender, receiver, amount, self.hops, self.paths, work)
+        except WorkSpent:
+            message = f"The search for routes looked at {self.work} hops and had not ended"
+            return Refused(Code.PAYMENT_TIMEOUT, message, {"work_limit": self.work})
+
+    def prepare(self, routes: tuple[Route, ...]) -> Refused | None:
+        """Hold the capacity of all hops of all routes, or of none, for somebody who commits or aborts later."""
+        narrow = self.book.reserve(_hops(routes))
+        return None if narrow is None else self._too_narrow(narrow)
+
+    def abort(self, routes: tuple[Route, ...]) -> None:
+        """Give back what was prepared."""
+        self.book.release(_hops(routes))
+
+    def commit(
+        self, routes: tuple[Route, ...], sender: int, receiver: int, amount: int
+    ) -> tuple[Route, ...] | Refused | Drifted:
+        """Carry out what was prepared."""
+        self.abort(routes)
+        return self.carry_out(routes, sender, receiver, amount)
+
+    def carry_out(
+        self, routes: tuple[Route, ...], sender: int, receiver: int, amount: int
+    ) -> tuple[Route, ...] | Refused | Drifted:
+        """Prepare and commit in one step: all hops of all routes, or none. Nobody comes between, so nothing is held."""
+        book = self.book
+        hops = _hops(routes)
+        narrow = book.lacking(hops)
+        if narrow is not None:
+            return self._too_narrow(narrow)
+        before = {node: book.position(node) for h, _ in hops for node in (book.debtor[h], book.creditor[h])}
+        for h, moved in hops:
+            book.move(h, moved)
+        for node, was in before.items():
+            expected = amount * ((node == receiver) - (node == sender))
+            actual = book.position(node) - was
+            if actual != expected:
+                for h, moved in reversed(hops):
+                    book.move(h, -moved)
+                return Drifted(node, expected, actual)
+        return routes
+
+    def _too_narrow(self, h: int) -> Refused:
+        message = "A hop has too little capacity for all routes together"
+        return Refused(Code.ROUTING_NO_CAPACITY, message, {"bottleneck": self._facts(h, 0)})
+
+    def refusal(self, sender: int, receiver: int, amount: int, found: Found) -> Refused:
+        """Why what was found is not enough."""
+        way = self._chain(sender, receiver)
+        names = self.book.people.names
+        if way is None:
+            message = f"No chain of at most {self.hops} active lines leads from {names[sender]} to {names[receiver]}"
+            return Refused(Code.ROUTING_NO_ROUTE, message, {"max_hops": self.hops})
+        taken: dict[int, int] = {}
+        for route in found.routes:
+            for h in route.hops:
+                taken[h] = taken.get(h, 0) + route.amount
+        narrow = min(way, key=lambda h: self.book.room[h] - taken.get(h, 0))
+        facts: dict[str, Json] = {
+            "found": text(found.amount),
+            "routes": len(found.routes),
+            "limited_by": "max_paths" if len(found.routes) == self.paths else "capacity",
+            "bottleneck": self._facts(narrow, taken.get(narrow, 0)),
+        }
+        message = f"Only {text(found.amount)} of {text(amount)} found a way"
+        return Refused(Code.ROUTING_NO_CAPACITY, message, facts)
+
+    def _facts(self, h: int, taken: int) -> dict[str, Json]:
+        """A hop and why no more goes over it: full, or closed to value that goes on."""
+        book, names = self.book, self.book.people.names
+        return {
+            "from": names[book.debtor[h]],
+            "to": names[book.creditor[h]],
+            "limit": text(book.limit[h]),
+            "owed": text(book.debt(h)),
+            "available": text(max(0, book.room[h] - taken)),
+            "mediates": book.policy[h].mediates,
+        }
+
+    def _chain(self, sender: int, receiver: int) -> Path | None:
+        if self._topology != self.book.topology or len(self._chains) >= CHAINS_MOST:
+            self._chains, self._topology = {}, self.book.topology
+        key = (sender, receiver)
+        if key not in self._chains:
+            self._chains[key] = chain(self.book, sender, receiver, self.hops)
+        return self._chains[key]
+
+
+def _hops(routes: tuple[Route, ...]) -> list[tuple[int, int]]:
+    return [(h, route.amount) for route in routes for h in route.hops]

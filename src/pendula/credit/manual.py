@@ -1,0 +1,291 @@
+"""What is done by hand: one payment, one clearing, lines opened, changed and closed, participants frozen.
+
+A wish that makes no sense is refused and leaves no trace. A payment that finds no way is no refusal: it was tried, it
+is counted and told like a planned one.
+"""
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pendula.credit.events import (
+    Clear,
+    CloseLine,
+    Event,
+    Failure,
+    Freeze,
+    OpenLine,
+    Pay,
+    SetLimit,
+    TopologyChanged,
+    TopologyPayload,
+    TxFailed,
+)
+from pendula.credit.ids import tx_name
+from pendula.credit.ledger.book import Book
+from pendula.credit.ledger.cycles import Cycle, find_and_clear
+from pendula.credit.ledger.payment import Drifted, Refused
+from pendula.credit.model import Code, LineStatus, Trustline
+from pendula.credit.money import InvalidAmount, atoms, text
+from pendula.credit.state.clearing_policy import Why
+from pendula.credit.state.network import Desk
+from pendula.credit.tick import event_parts
+from pendula.credit.tick.clearing import call
+from pendula.credit.tick.payments import updated
+from pendula.kernel.canonical import Json, digest
+from pendula.kernel.engine import Outcome, Refusal
+
+if TYPE_CHECKING:
+    from pendula.credit.engine import Run
+
+KEYS_MOST = 100_000
+STATES = ("running", "paused")
+
+
+class Unfit(Exception):
+    """A wish that cannot be granted; becomes a refusal."""
+
+    def __init__(self, code: Code | str, message: str, **details: Json) -> None:
+        super().__init__(message)
+        self.refusal = Refusal(str(code), message, details)
+
+
+def pay(run: "Run", command: Pay) -> Outcome[Event]:
+    """One payment. With a key it happens at most once; the same key again gives the same answer."""
+    try:
+        desk, amount = _payable(run, command)
+        fingerprint = digest([command.sender, command.receiver, desk.book.code, text(amount)])
+        known = run.keys.get(command.key) if command.key is not None else None
+        if known is not None:
+            if known[0] != fingerprint:
+                raise Unfit(Code.CONFLICT, f"The key {command.key!r} was used for another payment", key=command.key)
+            return Outcome(answer=known[1])
+        if command.key is not None and len(run.keys) >= KEYS_MOST:
+            raise Unfit(Code.CONFLICT, f"A run remembers {KEYS_MOST} keys; there are no more", limit=KEYS_MOST)
+    except Unfit as unfit:
+        return Outcome(refusal=unfit.refusal)
+    event, answer = _paid(run, command, desk, amount)
+    if command.key is not None:
+        run.keys[command.key] = (fingerprint, answer)
+    settle(desk)
+    return Outcome(event, answer)
+
+
+def _payable(run: "Run", command: Pay) -> tuple[Desk, int]:
+    _alive(run)
+    desk = _desk(run, command.equivalent)
+    index = run.network.people.index
+    for name in (command.sender, command.receiver):
+        if name not in index:
+            raise Unfit(Code.PARTICIPANT_NOT_FOUND, f"There is no participant {name!r}", participant=name)
+    if command.sender == command.receiver:
+        raise Unfit(Code.INVALID_INPUT, f"{command.sender!r} cannot pay itself", participant=command.sender)
+    amount = _amount(command.amount)
+    if amount <= 0:
+        raise Unfit(Code.INVALID_INPUT, f"The amount {command.amount} is not above 0", amount=command.amount)
+    return desk, amount
+
+
+def _paid(run: "Run", command: Pay, desk: Desk, amount: int) -> tuple[tuple[Event, ...], Json]:
+    index, code = run.network.people.index, desk.book.code
+    ends = index[command.sender], index[command.receiver]
+    run.by_hand += 1
+    tx_id = tx_name(run.seed, run.tick, f"hand{run.by_hand}", command.sender, command.receiver, code, text(amount))
+    answer: dict[str, Json] = {
+        "tx_id": tx_id,
+        "from": command.sender,
+        "to": command.receiver,
+        "equivalent": code,
+        "amount": text(amount),
+    }
+    found = desk.counter.pay(*ends, amount)
+    if isinstance(found, Drifted):
+        found = Refused(Code.INTERNAL_ERROR, "The payment moved other positions than it should; it was taken back", {})
+    if isinstance(found, Refused):
+        run.counters.count(found.code)
+        failure = Failure(found.code.value, found.message, found.details)
+        event = TxFailed(run.tick, None, code, command.sender, command.receiver, text(amount), failure)
+        return (event,), {**answer, "status": "ABORTED", "routes": [], "error": msgspec.to_builtins(failure)}
+    run.counters.count(None)
+    desk.expect(*ends, amount)
+    made = updated(run, run.tick, None, tx_id, desk, ends, amount, found)
+    return (made,), {**answer, "status": "COMMITTED", "routes": event_parts.routes_json(made.routes)}
+
+
+def settle(desk: Desk) -> None:
+    """What was done between ticks is no drift of the next one."""
+    for _ in desk.drifts():
+        pass
+    desk.settle()
+
+
+def clear(run: "Run", command: Clear) -> Outcome[Event]:
+    try:
+        _alive(run)
+        codes = list(run.network.desks) if command.equivalent is None else [_desk(run, command.equivalent).book.code]
+    except Unfit as unfit:
+        return Outcome(refusal=unfit.refusal)
+    before = None if command.dry_run else run.mark()
+    try:
+        return _cleared(run, command, codes)
+    except Exception:
+        # A solver that is not ours has failed: the run stays where it was.
+        if before is not None:
+            run.undo(before)
+        raise
+
+
+def _cleared(run: "Run", command: Clear, codes: list[str]) -> Outcome[Event]:
+    events: list[Event] = []
+    cycles: list[Json] = []
+    total = count = 0
+    for code in codes:
+        desk, settings = run.network.desks[code], run.settings
+        if command.dry_run:
+            limits = (
+                settings.clearing_max_cycles_per_call,
+                settings.clearing_time_budget_ms * settings.work_units_per_ms,
+            )
+            cleared = find_and_clear(desk.book, command.max_depth, *limits, dry_run=True)
+        else:
+            result = call(run, desk, Why.MANUAL, command.max_depth, settings.clearing_time_budget_ms)
+            cleared = result.cleared
+            events += result.events
+            settle(desk)
+        cycles += [_cycle(desk.book, cycle) for cycle in cleared.cycles]
+        total += cleared.amount
+        count += len(cleared.cycles)
+    answer: Json = {"cleared_cycles": count, "total_cleared_amount": text(total), "cycles": cycles}
+    return Outcome(tuple(events), answer)
+
+
+def _cycle(book: Book, cycle: Cycle) -> Json:
+    edges = [msgspec.to_builtins(edge) for edge in event_parts.edges(book, cycle.hops)]
+    return {"equivalent": book.code, "cleared_amount": text(cycle.amount), "edges": edges}
+
+
+def open_line(run: "Run", command: OpenLine) -> Outcome[Event]:
+    try:
+        desk = _line_desk(run, command)
+        limit = _limit(command.limit)
+        book, h = desk.book, desk.book.line(command.creditor, command.debtor)
+        if h is not None and book.status[h] is not LineStatus.CLOSED:
+            raise Unfit(Code.CONFLICT, f"{command.creditor!r} trusts {command.debtor!r} already", equivalent=book.code)
+    except Unfit as unfit:
+        return Outcome(refusal=unfit.refusal)
+    if h is None:
+        run.network.extend((), [Trustline(book.code, command.creditor, command.debtor, limit)])
+        desk = run.network.desks[book.code]
+        h = desk.book.line(command.creditor, command.debtor)
+    else:
+        desk.reopen(h, limit)
+    assert h is not None
+    payload = TopologyPayload(added_edges=(event_parts.line_view(desk.book, h),))
+    settle(desk)
+    return _changed(run, desk, h, payload, "line_opened")
+
+
+def set_limit(run: "Run", command: SetLimit) -> Outcome[Event]:
+    try:
+        desk = _line_desk(run, command)
+        limit, h = _limit(command.limit), _known_line(desk.book, command)
+        if limit < desk.book.debt(h):
+            message = f"The limit {text(limit)} is below the debt of {text(desk.book.debt(h))}"
+            raise Unfit(Code.TRUSTLINE_LIMIT_EXCEEDED, message, debt=text(desk.book.debt(h)))
+    except Unfit as unfit:
+        return Outcome(refusal=unfit.refusal)
+    desk.book.set_limit(h, limit)
+    settle(desk)
+    patch = TopologyPayload(edge_patch=(event_parts.edge_patch(desk.book, h),))
+    return _changed(run, desk, h, patch, "limit_set")
+
+
+def close_line(run: "Run", command: CloseLine) -> Outcome[Event]:
+    try:
+        desk = _line_desk(run, command)
+        h = _known_line(desk.book, command)
+        if desk.book.owed[h]:
+            message = f"There is a debt of {text(abs(desk.book.owed[h]))} between the two"
+            raise Unfit(Code.TRUSTLINE_REJECTED, message, debt=text(abs(desk.book.owed[h])))
+    except Unfit as unfit:
+        return Outcome(refusal=unfit.refusal)
+    desk.book.set_status([h], LineStatus.CLOSED)
+    settle(desk)
+    payload = TopologyPayload(removed_edges=(event_parts.line_view(desk.book, h),))
+    return _changed(run, desk, h, payload, "line_closed")
+
+
+def freeze(run: "Run", command: Freeze) -> Outcome[Event]:
+    people = run.network.people
+    try:
+        _alive(run)
+        if command.participant not in people.index:
+            message = f"There is no participant {command.participant!r}"
+            raise Unfit(Code.PARTICIPANT_NOT_FOUND, message, participant=command.participant)
+        if not people.active[people.index[command.participant]]:
+            raise Unfit(Code.CONFLICT, f"{command.participant!r} is not active", participant=command.participant)
+    except Unfit as unfit:
+        return Outcome(refusal=unfit.refusal)
+    events: list[Event] = []
+    for code, lines in run.network.freeze(command.participant, command.lines).items():
+        desk = run.network.desks[code]
+        frozen = tuple(event_parts.line_view(desk.book, h) for h in lines)
+        payload = TopologyPayload(frozen_nodes=(command.participant,), frozen_edges=frozen)
+        events.append(TopologyChanged(run.tick, code, payload, "participant_frozen"))
+        settle(desk)
+    return Outcome(tuple(events), {"participant": command.participant, "status": "suspended"})
+
+
+def _changed(run: "Run", desk: Desk, h: int, payload: TopologyPayload, reason: str) -> Outcome[Event]:
+    book = desk.book
+    answer = {**msgspec.to_builtins(event_parts.edge_patch(book, h)), "status": book.status[h].value}
+    return Outcome((TopologyChanged(run.tick, book.code, payload, reason),), answer)
+
+
+def _alive(run: "Run") -> None:
+    if run.state_word not in STATES:
+        message = f"The run is {run.state_word}; only a run that is running or paused can be changed"
+        raise Unfit("run_conflict", message, state=run.state_word)
+    if run.config.engine == "external":
+        raise Unfit("run_conflict", "The ledger of this run is that of an outside service; change it there")
+
+
+def _desk(run: "Run", equivalent: str) -> Desk:
+    code = equivalent.strip().upper()
+    if code not in run.network.desks:
+        known: list[Json] = list(run.network.desks)
+        raise Unfit(Code.EQUIVALENT_NOT_FOUND, f"There is no equivalent {equivalent!r}", known=known)
+    return run.network.desks[code]
+
+
+def _line_desk(run: "Run", command: OpenLine | SetLimit | CloseLine) -> Desk:
+    _alive(run)
+    desk = _desk(run, command.equivalent)
+    for name in (command.creditor, command.debtor):
+        if name not in run.network.people.index:
+            raise Unfit(Code.PARTICIPANT_NOT_FOUND, f"There is no participant {name!r}", participant=name)
+    if command.creditor == command.debtor:
+        raise Unfit(Code.INVALID_INPUT, f"{command.creditor!r} cannot trust itself", participant=command.creditor)
+    return desk
+
+
+def _known_line(book: Book, command: SetLimit | CloseLine) -> int:
+    h = book.line(command.creditor, command.debtor)
+    if h is None or book.status[h] is LineStatus.CLOSED:
+        message = f"{command.creditor!r} has no line to {command.debtor!r}"
+        raise Unfit(Code.TRUSTLINE_NOT_ACTIVE, message, equivalent=book.code)
+    return h
+
+
+def _amount(given: str) -> int:
+    try:
+        return atoms(given)
+    except InvalidAmount as refused:
+        raise Unfit(Code.INVALID_INPUT, refused.message, amount=given[:200]) from None
+
+
+def _limit(given: str) -> int:
+    limit = _amount(given)
+    if limit < 0:
+        raise Unfit(Code.INVALID_INPUT, f"The limit {given} is below 0", limit=given)
+    return limit

@@ -1,0 +1,56 @@
+"""Everybody a run may ask, behind one door: a behaviour, a payment service, a solver."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from pendula.credit.outside import behaviours, payment_service
+from pendula.credit.outside.behaviours import BehaviourOutside
+from pendula.kernel.bodies import NobodyToAsk
+from pendula.kernel.canonical import Json
+from pendula.kernel.engine import Engine, Outside
+
+if TYPE_CHECKING:
+    from pendula.credit.engine import Run
+
+SOLVE = "optimal_clearing"
+
+
+class Answers:
+    """An `Outside` that hands each question to the one who knows; raises `NobodyToAsk` where nobody does.
+
+    `run` is the run that asks, or a function that gives it: `lambda: driver.engine` where there is a journal.
+    `payments` is for runs with the engine "external". Without a `solver`, OR-tools is loaded when it is first asked
+    for; `OptimalMissing` if it is not installed.
+    """
+
+    def __init__(
+        self,
+        run: "Run | Callable[[], Engine[Any, Any]]",
+        payments: Outside | None = None,
+        solver: Outside | None = None,
+    ) -> None:
+        self._behaviours = BehaviourOutside(run)
+        self._payments = payments
+        self._solver = solver
+
+    def ask(self, name: str, question: Json) -> Json:
+        if name == behaviours.QUESTION:
+            return self._behaviours.ask(name, question)
+        if name == payment_service.QUESTION:
+            return self._paying().ask(name, question)
+        if name == SOLVE:
+            return self._solving().ask(name, question)
+        raise NobodyToAsk(f"The run asks {name!r}, which nobody answers", name=name, question=question)
+
+    def _paying(self) -> Outside:
+        if self._payments is None:
+            message = "The run pays through an outside service, and none was given; hand over a PaymentService"
+            raise NobodyToAsk(message, name=payment_service.QUESTION)
+        return self._payments
+
+    def _solving(self) -> Outside:
+        if self._solver is None:
+            from pendula.credit.ledger.circulation import OptimalOutside
+
+            self._solver = OptimalOutside()
+        return self._solver

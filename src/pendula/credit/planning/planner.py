@@ -1,0 +1,390 @@
+"""What participants want to pay in a tick: candidates in a shuffled order, accepted one by one, receiver and amount.
+
+The draws and their order are part of the contract: each position has a generator of its own, so that a smaller budget
+gives a prefix of the same plan. Floats occur only here and only before an amount becomes whole cents.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from math import log
+from typing import NamedTuple, TypeVar
+
+from pendula.credit.ledger.book import Book, People
+from pendula.credit.model import Flow, Multiplier, Profile
+from pendula.credit.money import ATOMS, CENT
+from pendula.credit.planning.profiles import Behaviour, Model, behaviour
+from pendula.kernel.rng import Mersenne, action_seed, reseedable, tick_generator, tick_seed
+
+T = TypeVar("T")
+
+POSITIONS_PER_ACTION = 50
+REACH_HOPS = 3
+REACH_MOST = 200
+LEAST_DRAW = 0.10
+LOW_CENTS_SHARE = 1000
+Z_90 = 1.281551565545
+USUAL_P50 = 50.0
+_MASK = 0xFFFFFFFF
+
+
+class Planned(NamedTuple):
+    """One payment that is wanted; `cents` are hundredths of a unit."""
+
+    seq: int
+    book: Book
+    sender: int
+    receiver: int
+    cents: int
+
+
+class Market:
+    """One equivalent as the planner sees it; what follows from the lines alone is kept until the lines change."""
+
+    def __init__(self, book: Book) -> None:
+        self.book = book
+        self._topology = -1
+        self.candidates: list[int] = []
+        self._members: dict[tuple[int, str | None], tuple[int, ...]] = {}
+        self._groups: dict[str, set[int]] = {}
+        self._out: Sequence[tuple[int, ...]] = ()
+        self.spare: dict[int, int] = {}
+        self._largest_out: dict[int, int] = {}
+        self._largest_in: dict[int, int] = {}
+
+    def refresh(self) -> None:
+        """Forget what no longer holds."""
+        book = self.book
+        if self._topology == book.topology:
+            for h in book.changed_lines:
+                self._largest_out.pop(book.debtor[h], None)
+                self.spare.pop(book.debtor[h], None)
+                self._largest_in.pop(book.creditor[h], None)
+            return
+        self._topology = book.topology
+        self.candidates = [h for h in range(len(book)) if book.limit[h] > 0 and book.live(h)]
+        self._members, self._largest_out, self._largest_in, self.spare = {}, {}, {}, {}
+        self._groups = {}
+        for node, one in enumerate(book.people.all):
+            if one.group is not None:
+                self._groups.setdefault(one.group, set()).add(node)
+        self._out = self._hops()
+
+    def _hops(self) -> Sequence[tuple[int, ...]]:
+        """Live lines with a limit; where all have one, those of the ledger serve."""
+        book, limit = self.book, self.book.limit
+        if all(limit[h] > 0 for h in range(len(book)) if book.live(h)):
+            return book.out
+        return [tuple(v for v in ways if limit[book.hop[u][v]] > 0) for u, ways in enumerate(book.out)]
+
+    def members(self, sender: int, group: str | None) -> tuple[int, ...]:
+        """Whom the sender can reach, of one group or of all, in the order of ids."""
+        key = (sender, group)
+        found = self._members.get(key)
+        if found is None:
+            reached = self._reached(sender)
+            # Iterating over a set is safe here: what comes out is sorted.
+            found = tuple(sorted(reached if group is None else reached & self._groups.get(group, set())))
+            self._members[key] = found
+        return found
+
+    def _reached(self, sender: int) -> set[int]:
+        out, seen, layer = self._out, {sender}, {sender}
+        for _ in range(REACH_HOPS):
+            layer = set().union(*[out[node] for node in layer]) - seen
+            if len(seen) + len(layer) >= REACH_MOST:
+                return self._reached_in_order(sender)
+            seen |= layer
+        seen.discard(sender)
+        return seen
+
+    def _reached_in_order(self, sender: int) -> set[int]:
+        """The same one by one: where there are too many, the order of ids decides who is among them."""
+        out, seen, layer = self._out, {sender}, [sender]
+        for _ in range(REACH_HOPS):
+            fresh: list[int] = []
+            for u in layer:
+                for v in out[u]:
+                    if v not in seen and len(seen) < REACH_MOST:
+                        seen.add(v)
+                        fresh.append(v)
+            layer = fresh
+        seen.discard(sender)
+        return seen
+
+    def largest_out(self, sender: int) -> int:
+        found = self._largest_out.get(sender)
+        if found is None:
+            limit, hop = self.book.limit, self.book.hop[sender]
+            found = max((limit[hop[v]] for v in self.book.out[sender]), default=0)
+            self._largest_out[sender] = found
+        return found
+
+    def largest_in(self, receiver: int) -> int:
+        found = self._largest_in.get(receiver)
+        if found is None:
+            limit, hop = self.book.limit, self.book.hop
+            found = max((limit[hop[u][receiver]] for u in self.book.into[receiver]), default=0)
+            self._largest_in[receiver] = found
+        return found
+
+    def most(self, sender: int, receiver: int, bonus: Fraction) -> int:
+        """The most that may be wanted: the largest limits of both ends less what is used, in atoms."""
+        book = self.book
+        out, into = self.largest_out(sender), self.largest_in(receiver)
+        found = min(out - book.debts[sender], into - book.claims[receiver])
+        unreduced = min(out, into)
+        h = book.hop[sender].get(receiver)
+        if h is not None and book.limit[h] > 0 and book.live(h):
+            found = min(found, book.limit[h] - max(0, book.owed[h]))
+            unreduced = min(unreduced, book.limit[h])
+        found = max(0, found)
+        if bonus and book.owes(receiver, sender) > 0:
+            grown = found * (bonus.denominator + bonus.numerator) // bonus.denominator
+            found = min(grown, max(unreduced, found))
+        return found
+
+
+Candidate = tuple[float, int, Market]
+
+
+class Planner:
+    """The behaviour of everybody in a run; knows profiles and flow, draws as the requirements say."""
+
+    def __init__(
+        self,
+        people: People,
+        markets: Sequence[Market],
+        profiles: Mapping[str, Profile],
+        flow: Flow,
+        presets: bool,
+        cap: int | None,
+    ) -> None:
+        self.people = people
+        self.markets = markets
+        self.cap = cap
+        self.flow = flow
+        self.bonus = Fraction(flow.reciprocity_bonus)
+        self.affinity = float(flow.default_affinity)
+        known: dict[str | None, Behaviour] = {}
+        for one in people.all:
+            if one.profile not in known:
+                known[one.profile] = behaviour(one.profile, profiles, presets)
+        self.behaviours = [known[one.profile] for one in people.all]
+        self.by_profile = known
+        self.groups = sorted({one.group for one in people.all if one.group is not None})
+        self._candidates: list[Candidate] | None = None
+        self._known: object = None
+        for market in markets:
+            # What a sender can spare rests on the cap and the profiles of this planner.
+            market.spare.clear()
+
+    def plan(self, seed: int, tick: int, budget: int, multipliers: tuple[Multiplier, ...] = ()) -> list[Planned]:
+        """At most `budget` payments, numbered from 0."""
+        candidates = self._accepting(multipliers)
+        if not budget or not candidates:
+            return []
+        order = shuffled(tick_generator(seed, tick), candidates)
+        first = action_seed(tick_seed(seed, tick), 0)
+        draw, reseed = reseedable()
+        random = draw.random
+        planned: list[Planned] = []
+        for position, chance, sender, market in self._hopeful(order, POSITIONS_PER_ACTION * budget):
+            reseed((first + position) & _MASK)
+            if random() > chance:
+                continue
+            wanted = self._want(draw, market, sender)
+            if wanted is not None:
+                planned.append(Planned(len(planned), market.book, sender, *wanted))
+                if len(planned) == budget:
+                    break
+        return planned
+
+    def _hopeful(self, order: list[Candidate], most: int) -> Iterator[tuple[int, float, int, Market]]:
+        """Positions below `most` whose candidate may want something, with the candidate.
+
+        Who owes too much wants nothing, whatever would be drawn; and seeding a generator is most of a decision.
+        """
+        found: list[tuple[int, float, int, Market]] = []
+        for position, (chance, sender, market) in enumerate(order[:most]):
+            if chance:
+                spare = market.spare.get(sender)
+                if spare is None:
+                    spare = market.spare[sender] = self._spare(market, sender)
+                if market.book.debts[sender] <= spare:
+                    one = (position, chance, sender, market)
+                    found.append(one)
+                    yield one
+        if not found:
+            return
+        for begin in range(len(order), most, len(order)):
+            for place, chance, sender, market in found:
+                if begin + place >= most:
+                    return
+                yield begin + place, chance, sender, market
+
+    def _spare(self, market: Market, sender: int) -> int:
+        """The debts above which the sender can want nothing, whoever the receiver is; -1 if it never can."""
+        model = self.behaviours[sender].model(market.book.code)
+        least = 0 if model is None or model.min is None or model.shares else model.min
+        needed = max(CENT, least)
+        ceilings = [most for most in (self.cap, None if model is None else model.max) if most is not None]
+        if any(needed > most for most in ceilings):
+            return -1
+        whole = self.bonus.denominator
+        return max(-1, market.largest_out(sender) - -(-needed * whole // (whole + self.bonus.numerator)))
+
+    def _accepting(self, multipliers: tuple[Multiplier, ...]) -> list[Candidate]:
+        """Every candidate with the chance that it is accepted, in the order (equivalent, creditor, debtor)."""
+        for market in self.markets:
+            market.refresh()
+        known = (multipliers, tuple(market.book.topology for market in self.markets))
+        if self._candidates is None or known != self._known:
+            rates = [self._rate(node, multipliers) for node in range(len(self.people))]
+            self._candidates = []
+            for market in self.markets:
+                code, debtor = market.book.code, market.book.debtor
+                chances = [rate * one.weight(code) for rate, one in zip(rates, self.behaviours, strict=True)]
+                self._candidates += [(chances[debtor[h]], debtor[h], market) for h in market.candidates]
+            self._known = known
+        return self._candidates
+
+    def _rate(self, node: int, multipliers: tuple[Multiplier, ...]) -> float:
+        one, rate = self.people.all[node], self.behaviours[node].tx_rate
+        for multiplier in multipliers:
+            if multiplier.scope in ("all", f"group:{one.group}", f"profile:{one.profile}"):
+                rate *= multiplier.value
+        return min(max(rate, 0.0), 1.0)
+
+    def _want(self, draw: Mersenne, market: Market, sender: int) -> tuple[int, int] | None:
+        """The receiver and the cents, or None where this position wants nothing."""
+        behaviour = self.behaviours[sender]
+        receiver = self._receiver(draw, market, sender, behaviour)
+        model = behaviour.model(market.book.code)
+        ceiling = self._ceiling(market.most(sender, receiver, self.bonus), model)
+        cents = _cents(draw, ceiling, model)
+        if cents is None:
+            return None
+        if behaviour.periodicity != 1.0 and not _in_turn(draw, cents, ceiling, model, behaviour.periodicity):
+            return None
+        return receiver, cents
+
+    def _receiver(self, draw: Mersenne, market: Market, sender: int, behaviour: Behaviour) -> int:
+        """A candidate has a line to pay over: there is always somebody within reach."""
+        group = self.people.all[sender].group
+        if self.flow.enabled and group is not None and behaviour.chains:
+            affinity = self.affinity if behaviour.affinity is None else behaviour.affinity
+            if draw.random() < affinity:
+                targets = [target for start, target in behaviour.chains if start == group]
+                if targets:
+                    members = market.members(sender, draw.choice(targets))
+                    if members:
+                        return draw.choice(members)
+        if behaviour.groups:
+            members = market.members(sender, _roulette(draw, behaviour.groups))
+            if members:
+                return draw.choice(members)
+        if self.groups:
+            order = list(self.groups)
+            draw.shuffle(order)
+            for name in order:
+                members = market.members(sender, name)
+                if members:
+                    return draw.choice(members)
+            # Nobody within reach has a group.
+        return draw.choice(market.members(sender, None))
+
+    def _ceiling(self, most: int, model: Model | None) -> int:
+        ceiling = most if self.cap is None else min(most, self.cap)
+        return ceiling if model is None or model.max is None else min(ceiling, model.max)
+
+
+def _cents(draw: Mersenne, ceiling: int, model: Model | None) -> int | None:
+    """An amount up to the ceiling; None where the ceiling allows none."""
+    if ceiling <= 0:
+        return None
+    least = 0 if model is None else _least(model, ceiling)
+    if least > ceiling:
+        return None
+    raw = 0.1 + draw.random() * (ceiling / ATOMS) if model is None else _drawn(draw, model, ceiling, least)
+    cents = min(_floor_cents(raw), ceiling // CENT)
+    if cents * CENT < least:
+        cents = -(-least // CENT)
+        if cents * CENT > ceiling:
+            return None
+    return cents if cents > 0 else None
+
+
+def _least(model: Model, ceiling: int) -> int:
+    if model.min is None:
+        return 0
+    return ceiling * model.min // LOW_CENTS_SHARE if model.shares else model.min
+
+
+def _drawn(draw: Mersenne, model: Model, ceiling: int, least: int) -> float:
+    """A raw amount of the model: log-normal where two percentiles tell how, triangular otherwise."""
+    top = ceiling / ATOMS
+    low = LEAST_DRAW if model.min is None else least / ATOMS
+    scale = top if model.shares else 1.0
+    p50 = None if model.p50 is None else min(max(model.p50 * scale, low), top)
+    if p50 is not None and model.p90 is not None:
+        p90 = min(max(model.p90 * scale, p50), top)
+        if p90 > p50:
+            return draw.lognormvariate(log(p50), log(p90 / p50) / Z_90)
+    mode = p50 if p50 is not None else min(max((low + top) / 2, low), top)
+    return draw.triangular(low, top, mode)
+
+
+def _floor_cents(raw: float) -> int:
+    """Whole cents of the shortest decimal form of a draw."""
+    whole, _, fraction = repr(raw).partition(".")
+    if "e" in fraction or "e" in whole:
+        return int(Fraction(repr(raw)) * 100)
+    return int(whole) * 100 + int((fraction + "0")[:2])
+
+
+def _in_turn(draw: Mersenne, cents: int, ceiling: int, model: Model | None, factor: float) -> bool:
+    """Large amounts come less often."""
+    p50 = USUAL_P50 if model is None or model.p50 is None else model.p50
+    if model is not None and model.shares:
+        p50 *= ceiling / ATOMS
+    divisor = 1 + factor * log(max(cents / 100 / p50, 0.1))
+    chance = 0.0 if divisor <= 0 else min(max(1 / divisor, 0.0), 1.0)
+    return draw.random() <= chance
+
+
+def _roulette(draw: Mersenne, weights: tuple[tuple[str, float], ...]) -> str:
+    total = 0.0
+    for _, weight in weights:
+        total += weight
+    wanted, sum_so_far = draw.random() * total, 0.0
+    for name, weight in weights:
+        sum_so_far += weight
+        if sum_so_far >= wanted:
+            return name
+    return weights[-1][0]
+
+
+def shuffled(draw: Mersenne, items: Sequence[T]) -> list[T]:
+    """A copy in the order that `draw.shuffle` gives, with the same draws, in less than half of its time."""
+    found, bits = list(items), draw.getrandbits
+    for at in range(len(found) - 1, 0, -1):
+        width = (at + 1).bit_length()
+        other = bits(width)
+        while other > at:
+            other = bits(width)
+        found[at], found[other] = found[other], found[at]
+    return found
+
+
+def budget(most: int, least: int, percent: int, ramp: Fraction) -> int:
+    """How many payments a tick may plan; exact."""
+    found = most * percent * ramp.numerator // (100 * ramp.denominator)
+    return max(found, least) if percent > 0 else found
+
+
+def ramp(ticks: int, floor: Fraction, tick: int) -> Fraction:
+    """From `floor` to 1 over the first `ticks` ticks."""
+    if tick >= ticks:
+        return Fraction(1)
+    low = min(max(floor, Fraction(0)), Fraction(1))
+    return low + (1 - low) * Fraction(tick, ticks)

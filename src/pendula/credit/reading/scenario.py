@@ -1,0 +1,370 @@
+"""A scenario file into a `Scenario`: every fault at once, each with its place; lenient where that is asked for.
+
+Strict is the default. Lenient accepts `id` for `scenario_id` and `status` on a line, ignores unknown members and
+rounds amounts that are too fine down; each of these is a warning.
+"""
+
+from collections.abc import Iterable
+from decimal import Decimal
+from enum import StrEnum
+from re import compile as regex
+from typing import Any
+
+from msgspec import Struct
+
+from pendula.credit.model import (
+    CODE_FORM,
+    ID_FORM,
+    OPEN_POLICY,
+    Drift,
+    Flow,
+    LineStatus,
+    Participant,
+    ParticipantStatus,
+    ParticipantType,
+    Policy,
+    Profile,
+    Scenario,
+    Trustline,
+    Warmup,
+)
+from pendula.credit.money import InvalidAmount, atoms
+from pendula.documents import Cursor, Document, Members, path_text
+from pendula.documents.faults import shown, suggestion
+from pendula.kernel.canonical import Json
+
+FORM_OF_ID = "1 to 200 letters, digits and _ . : -"
+FORM_OF_CODE = "1 to 16 capital letters, digits and _"
+FALSE = (False, 0, "0", "false", "no", "off")
+TRUE = (True, 1, "1", "true", "yes", "on")
+ROOT = ("name", "description", "seed", "baseEquivalent", "equivalents", "groups", "behaviorProfiles", "events")
+
+_CODE = regex(CODE_FORM)
+
+
+class FaultCode(StrEnum):
+    """Faults of a scenario that other documents do not have."""
+
+    UNKNOWN_PARTICIPANT = "unknown_participant"
+    SELF_LINE = "self_line"
+    PROFILE_LOOP = "profile_loop"
+
+
+class Caution(Struct, frozen=True):
+    """Something a designer should look at; the scenario runs all the same."""
+
+    code: str
+    path: str
+    message: str
+
+
+class Reading:
+    """What a reading of a scenario carries along: how strict it is, the codes so far, what it warned of."""
+
+    def __init__(self, lenient: bool) -> None:
+        self.lenient = lenient
+        self.warnings: list[Caution] = []
+        self.base: str | None = None
+
+    def members(self, at: Cursor, required: tuple[str, ...] = (), optional: tuple[str, ...] = ()) -> Members:
+        """The members of a closed object; unknown ones are faults, or warnings in lenient reading."""
+        it = at.object(required=required, optional=optional, unknown="keep" if self.lenient else "refuse")
+        if self.lenient:
+            for name in it.extra:
+                self.warn("unknown_member", at, f"the member {name!r} is not known here and was ignored")
+        return it
+
+    def warn(self, code: str, at: Cursor, message: str) -> None:
+        self.warnings.append(Caution(code, path_text(at.path), message))
+
+    def money(self, at: Cursor, least: int | None = 0) -> int:
+        """An amount in atoms; a fault if it is below `least`."""
+        value = at.any()
+        if isinstance(value, bool) or not isinstance(value, str | int | Decimal):
+            if at.given:
+                at.refuse(f"{shown(value)} is no amount", allowed=("a number", "a decimal string"))
+            else:
+                at.decimal()
+            return 0
+        try:
+            found = atoms(value)
+        except InvalidAmount as refused:
+            if not self.lenient or "behind" not in refused.message:
+                at.refuse(refused.message, code=refused.code, allowed=("a decimal of at most 12 and 8 digits",))
+                return 0
+            found = atoms(value, round_down=True)
+            self.warn("amount_rounded", at, f"{value} was rounded down to 8 digits behind the point")
+        if least is not None and found < least:
+            at.refuse(f"{value} is below {least}", code="invalid_amount", allowed=(f"at least {least}",))
+            return 0
+        return found
+
+    def code(self, at: Cursor) -> str:
+        """An equivalent's code, trimmed and in capitals."""
+        return _code(at, at.text(min=1))
+
+    def code_or_base(self, at: Cursor) -> str:
+        if at.unless_null().given:
+            return self.code(at)
+        if self.base is None:
+            at.refuse("there is neither an equivalent nor a baseEquivalent", code="missing_field")
+            return ""
+        return self.base
+
+
+def read_scenario(document: Document, *, lenient: bool = False) -> Scenario:
+    """The scenario of a document; raises `DocumentRefused` with every fault."""
+    return read_with_warnings(document, lenient=lenient)[0]
+
+
+def read_with_warnings(document: Document, *, lenient: bool = False) -> tuple[Scenario, tuple[Caution, ...]]:
+    """The scenario, and what was overlooked while reading it leniently or refers to nothing."""
+    reading = Reading(lenient)
+    scenario = document.read(lambda root: _scenario(root, reading))
+    return scenario, tuple(reading.warnings)
+
+
+def _scenario(root: Cursor, reading: Reading) -> Scenario:
+    # Imported here: the timeline reads with this module's own means.
+    from pendula.credit.reading.timeline import read_events
+
+    name_of_id, it = _root(root, reading)
+    reading.base = reading.code(it["baseEquivalent"]) or None if it["baseEquivalent"].given else None
+    codes = it["equivalents"].list_of(reading.code, min=1, default=())
+    _unique(it["equivalents"], codes, "equivalent")
+    if root.is_object and "equivalents" not in it and "baseEquivalent" not in it:
+        root.refuse("one of equivalents and baseEquivalent is needed", code="missing_field")
+    participants = it["participants"].list_of(lambda at: _participant(at, reading), min=1)
+    _unique(it["participants"], [one.id for one in participants], "participant", "id")
+    # Without participants every end of every line would be a fault of its own.
+    known = {one.id for one in participants} if participants else None
+    lines = it["trustlines"].list_of(lambda at: _line(at, reading, known))
+    _unique(it["trustlines"], [(one.equivalent, one.creditor, one.debtor) for one in lines], "line")
+    groups = it["groups"].list_of(lambda at: _group(at, reading), default=())
+    profiles = _profiles(it["behaviorProfiles"], reading)
+    _refer(it["participants"], participants, set(groups), set(profiles), reading)
+    settings = reading.members(it["settings"], optional=("warmup", "trust_drift", "flow")) if "settings" in it else None
+    it["description"].text(default=None)
+    used = {*codes, *((reading.base,) if reading.base else ()), *(one.equivalent for one in lines)} - {""}
+    return Scenario(
+        id=it[name_of_id].text(min=1),
+        equivalents=tuple(sorted(used)),
+        participants=tuple(sorted(participants, key=lambda one: one.id)),
+        lines=tuple(sorted(lines, key=lambda one: (one.equivalent, one.creditor, one.debtor))),
+        groups=groups,
+        profiles=profiles,
+        events=read_events(it["events"], reading),
+        warmup=_warmup(settings["warmup"], reading) if settings else Warmup(),
+        drift=_drift(settings["trust_drift"], reading) if settings else Drift(),
+        flow=_flow(settings["flow"], reading) if settings else Flow(),
+        name=it["name"].text(default=None),
+        seed=it["seed"].integer(min=0, default=None),
+    )
+
+
+def _root(root: Cursor, reading: Reading) -> tuple[str, Members]:
+    """The members of a scenario, and the name of the one that holds its id."""
+    wanted, name_of_id = ["schema_version", "scenario_id", "participants", "trustlines"], "scenario_id"
+    optional = [*ROOT, "settings"]
+    if reading.lenient and root.is_object:
+        found = root.object(optional=("schema_version", "scenario_id", "id"), unknown="keep")
+        if "scenario_id" not in found and "id" in found:
+            wanted[1] = name_of_id = "id"
+            reading.warn("id_for_scenario_id", found["id"], "id stands for scenario_id")
+        if "schema_version" not in found:
+            wanted.remove("schema_version")
+            optional.append("schema_version")
+            reading.warn("no_schema_version", root, "schema_version is missing")
+    it = reading.members(root, tuple(wanted), tuple(optional))
+    it["schema_version"].text(default="") if reading.lenient else it["schema_version"].text()
+    return name_of_id, it
+
+
+def identifier(at: Cursor) -> str:
+    """An id of the format."""
+    return at.text(min=1, max=200, pattern=ID_FORM, form=FORM_OF_ID)
+
+
+def _code(at: Cursor, text: str) -> str:
+    code = text.strip().upper()
+    if text and not _CODE.fullmatch(code):
+        at.refuse(f"{text[:50]!r} is no code of an equivalent", allowed=(FORM_OF_CODE,))
+        return ""
+    return code
+
+
+def _unique(at: Cursor, found: Iterable[Any], noun: str, member: str | None = None) -> None:
+    """Notes each later one of two that are equal, at its own place."""
+    seen: dict[Any, int] = {}
+    elements: list[Cursor] = []
+    for index, one in enumerate(found):
+        empty = one == "" or (isinstance(one, tuple) and "" in one)
+        if not empty and seen.setdefault(one, index) != index:
+            elements = elements or list(at.list_of(lambda element: element))
+            name = one if isinstance(one, str) else " ".join(one)
+            place = elements[index]
+            if member is not None:
+                place = place.object(optional=(member,), unknown="keep")[member]
+            place.refuse(f"the {noun} {name!r} is there twice, first at [{seen[one]}]", code="not_unique")
+
+
+def _participant(at: Cursor, reading: Reading) -> Participant:
+    it = reading.members(at, ("id", "type"), ("name", "status", "groupId", "behaviorProfileId", "metadata"))
+    _open_object(it["metadata"])
+    return Participant(
+        id=identifier(it["id"]),
+        type=it["type"].choice(ParticipantType),
+        name=it["name"].text(default=None),
+        status=it["status"].choice(ParticipantStatus, default=ParticipantStatus.ACTIVE),
+        group=identifier(it["groupId"]) if it["groupId"].given else None,
+        profile=identifier(it["behaviorProfileId"]) if it["behaviorProfileId"].given else None,
+    )
+
+
+def _open_object(at: Cursor) -> dict[str, Json]:
+    """Any object; its members are the owner's own."""
+    return at.map_of(lambda one: one.any(), default={})
+
+
+def _line(at: Cursor, reading: Reading, known: set[str] | None) -> Trustline:
+    optional = ("equivalent", "policy", *(("status",) if reading.lenient else ()))
+    it = reading.members(at, ("from", "to", "limit"), optional)
+    creditor, debtor = identifier(it["from"]), identifier(it["to"])
+    for name, end in (("from", creditor), ("to", debtor)):
+        if end and known is not None and end not in known:
+            it[name].refuse(f"there is no participant {end!r}{_close(end, known)}", code=FaultCode.UNKNOWN_PARTICIPANT)
+    if creditor and creditor == debtor:
+        at.refuse(f"{creditor!r} cannot trust itself", code=FaultCode.SELF_LINE)
+    equivalent = reading.code_or_base(it["equivalent"]) if at.is_object else ""
+    limit = reading.money(it["limit"])
+    policy = _policy(it["policy"]) if it["policy"].given else OPEN_POLICY
+    status = it["status"].choice(LineStatus, default=LineStatus.ACTIVE) if reading.lenient else LineStatus.ACTIVE
+    return Trustline(equivalent, creditor, debtor, limit, policy, status)
+
+
+def _close(end: str, known: set[str]) -> str:
+    return suggestion(end, tuple(sorted(known))) if len(known) <= 1000 else ""
+
+
+def _policy(at: Cursor) -> Policy:
+    names = ("auto_clearing", "can_be_intermediate", "max_hop_usage", "blocked_participants", "daily_limit", "status")
+    it = at.object(optional=names, unknown="keep")
+    usage = it["max_hop_usage"].unless_null().integer(min=0, default=None)
+    blocked = it["blocked_participants"].unless_null().list_of(identifier, default=())
+    policy = Policy(
+        auto_clearing=_switch(it["auto_clearing"]),
+        mediates=_switch(it["can_be_intermediate"]) and usage != 0,
+        blocked=tuple(sorted(set(blocked))),
+    )
+    return OPEN_POLICY if policy == OPEN_POLICY else policy
+
+
+def _switch(at: Cursor) -> bool:
+    value = at.unless_null().any()
+    if value is None:
+        return True
+    text = value.strip().lower() if isinstance(value, str) else value
+    if not isinstance(text, bool | int | str) or text not in (*FALSE, *TRUE):
+        at.refuse(f"{shown(value)} is neither true nor false", allowed=("true", "false"))
+        return True
+    return text not in FALSE
+
+
+def _group(at: Cursor, reading: Reading) -> str:
+    it = reading.members(at, ("id", "label"))
+    it["label"].text()
+    return identifier(it["id"])
+
+
+def _profiles(at: Cursor, reading: Reading) -> dict[str, Profile]:
+    """Profiles by id with what they extend merged in, key by key; own values win."""
+    found = at.list_of(lambda one: _profile(one, reading), default=())
+    _unique(at, [profile.id for profile, _, _ in found], "profile", "id")
+    by_id = {profile.id: (profile, extends, place) for profile, extends, place in found}
+    merged: dict[str, Profile] = {}
+    for name in by_id:
+        chain: list[str] = []
+        props: dict[str, Json] = {}
+        step: str | None = name
+        while step is not None:
+            if step in chain:
+                by_id[name][2].refuse(f"the profile {name!r} extends itself", code=FaultCode.PROFILE_LOOP)
+                break
+            if step not in by_id:
+                place = by_id[chain[-1]][2]
+                if chain[-1] == name:
+                    place.refuse(
+                        f"there is no profile {step!r} to extend{suggestion(step, tuple(by_id))}",
+                        code="unknown_profile",
+                    )
+                break
+            chain.append(step)
+            props = {**by_id[step][0].props, **props}
+            step = by_id[step][1]
+        merged[name] = Profile(name, props)
+    return merged
+
+
+def _profile(at: Cursor, reading: Reading) -> tuple[Profile, str | None, Cursor]:
+    it = reading.members(at, ("id",), ("extends", "props", "rules"))
+    it["rules"].list_of(lambda rule: _rule(rule, reading), default=())
+    extends = identifier(it["extends"]) or None if it["extends"].given else None
+    return Profile(identifier(it["id"]), _open_object(it["props"])), extends, it["extends"]
+
+
+def _rule(at: Cursor, reading: Reading) -> None:
+    it = reading.members(at, ("trigger", "action"), ("params",))
+    it["trigger"].text(min=1)
+    it["action"].text(min=1)
+    _open_object(it["params"])
+
+
+def _refer(at: Cursor, found: tuple[Participant, ...], groups: set[str], profiles: set[str], reading: Reading) -> None:
+    """Warns of groups and profiles that nobody declared; presets need no declaration."""
+    from pendula.credit.planning.profiles import PRESETS
+
+    elements = at.list_of(lambda element: element) if at.is_list else ()
+    for participant, element in zip(found, elements, strict=False):
+        if participant.group is not None and participant.group not in groups:
+            reading.warn("unknown_group", element, f"no group is called {participant.group!r}")
+        if participant.profile is not None and participant.profile not in profiles | PRESETS.keys():
+            reading.warn("unknown_profile", element, f"no profile is called {participant.profile!r}")
+
+
+def _ratio(at: Cursor, default: Decimal, least: int = 0, most: int | None = 1) -> Decimal:
+    return at.decimal(min=least, max=most, default=default)
+
+
+def _warmup(at: Cursor, reading: Reading) -> Warmup:
+    if not at.given:
+        return Warmup()
+    it = reading.members(at, optional=("ticks", "floor"))
+    return Warmup(it["ticks"].integer(min=0, default=0), _ratio(it["floor"], Warmup().floor))
+
+
+def _drift(at: Cursor, reading: Reading) -> Drift:
+    if not at.given:
+        return Drift()
+    usual = Drift()
+    names = ("enabled", "growth_rate", "decay_rate", "max_growth", "min_limit_ratio", "overload_threshold")
+    it = reading.members(at, optional=names)
+    return Drift(
+        enabled=it["enabled"].boolean(default=False),
+        growth_rate=_ratio(it["growth_rate"], usual.growth_rate),
+        decay_rate=_ratio(it["decay_rate"], usual.decay_rate),
+        max_growth=_ratio(it["max_growth"], usual.max_growth, least=1, most=None),
+        min_limit_ratio=_ratio(it["min_limit_ratio"], usual.min_limit_ratio),
+        overload_threshold=_ratio(it["overload_threshold"], usual.overload_threshold),
+    )
+
+
+def _flow(at: Cursor, reading: Reading) -> Flow:
+    """The bonus has its default only where `flow` is given at all."""
+    if not at.given:
+        return Flow()
+    it = reading.members(at, optional=("enabled", "default_affinity", "reciprocity_bonus"))
+    return Flow(
+        enabled=it["enabled"].boolean(default=False),
+        default_affinity=_ratio(it["default_affinity"], Flow().default_affinity),
+        reciprocity_bonus=_ratio(it["reciprocity_bonus"], Decimal("0.15")),
+    )

@@ -1,0 +1,187 @@
+"""The events of a scenario: stress, injections and notes, with every fault at its place."""
+
+from collections.abc import Mapping
+from decimal import Decimal
+
+from pendula.credit.model import (
+    AddParticipant,
+    CreateTrustline,
+    Effect,
+    EventType,
+    FreezeParticipant,
+    InjectDebt,
+    Multiplier,
+    Participant,
+    ParticipantStatus,
+    ParticipantType,
+    TimelineEvent,
+    Trustline,
+)
+from pendula.credit.money import CENT, InvalidAmount, atoms
+from pendula.credit.reading.scenario import Reading, identifier
+from pendula.documents import Cursor, Members
+from pendula.documents.faults import shown
+from pendula.kernel.canonical import Json
+
+OPS = ("add_participant", "create_trustline", "freeze_participant", "inject_debt")
+MULTIPLIER_MOST = 10.0
+EFFECTS_MOST = 500
+
+
+def read_events(at: Cursor, reading: Reading) -> tuple[TimelineEvent, ...]:
+    count = iter(range(1 << 62))
+    return at.list_of(lambda one: _event(one, next(count), reading), default=())
+
+
+def _event(at: Cursor, index: int, reading: Reading) -> TimelineEvent:
+    it = reading.members(at, ("time", "type"), ("op", "label", "description", "effects", "params", "metadata"))
+    kind = it["type"].choice(EventType, default=EventType.NOTE)
+    params, metadata = _open(it["params"]), _open(it["metadata"])
+    for name in ("op", "label"):
+        it[name].text(default=None)
+    if kind not in (EventType.STRESS, EventType.INJECT):
+        it["effects"].list_of(_open, default=())
+    return TimelineEvent(
+        index=index,
+        type=kind,
+        time=_time(it["time"], reading),
+        description=it["description"].text(default=None),
+        metadata=metadata,
+        duration=_duration(metadata, params),
+        multipliers=_multipliers(it["effects"]) if kind is EventType.STRESS else (),
+        effects=_effects(it, reading) if kind is EventType.INJECT else (),
+        most=_most(it["metadata"], metadata, reading),
+    )
+
+
+def _open(at: Cursor) -> dict[str, Json]:
+    return at.map_of(lambda one: one.any(), default={})
+
+
+def _time(at: Cursor, reading: Reading) -> int | None:
+    if at.is_text:
+        word = at.text(min=1, max=50)
+        reading.warn("time_in_words", at, f"the time {word!r} never comes; times are milliseconds")
+        return None
+    return at.integer(min=0)
+
+
+def _duration(*sources: Mapping[str, Json]) -> int:
+    for source in sources:
+        value = source.get("duration_ms")
+        # A number that is whole counts, however it is written: a journal writes 3000.0 as 3000.
+        if isinstance(value, bool) or not isinstance(value, int | Decimal):
+            continue
+        if Decimal(value).is_finite() and Decimal(value).to_integral_value() == value:
+            return max(0, int(value))
+    return 0
+
+
+def _most(at: Cursor, metadata: Mapping[str, Json], reading: Reading) -> int | None:
+    value = metadata.get("max_total_amount")
+    if isinstance(value, str | int | Decimal) and not isinstance(value, bool):
+        try:
+            return atoms(value, round_down=True)
+        except InvalidAmount:
+            pass
+    if value is not None:
+        reading.warn("bound_ignored", at, f"max_total_amount {shown(value)} is no amount and bounds nothing")
+    return None
+
+
+def _multipliers(at: Cursor) -> tuple[Multiplier, ...]:
+    """What multiplies a rate; effects of any other form are not ours and ignored."""
+    found = []
+    for effect in at.list_of(_open, default=()):
+        value = effect.get("value")
+        if effect.get("op") != "mult" or effect.get("field") != "tx_rate":
+            continue
+        if isinstance(value, bool) or not isinstance(value, int | Decimal):
+            continue
+        if not Decimal(value).is_finite() or value <= 0:
+            continue
+        scope = effect.get("scope", "all")
+        if isinstance(scope, str) and (scope == "all" or scope.startswith(("group:", "profile:"))):
+            found.append(Multiplier(scope, float(min(Decimal(value), Decimal(MULTIPLIER_MOST)))))
+    return tuple(found)
+
+
+def _effects(it: Members, reading: Reading) -> tuple[Effect, ...]:
+    at = it["effects"]
+    if not at.given:
+        at.list_of(_open)
+        return ()
+    return tuple(one for one in at.list_of(lambda one: _effect(one, reading), min=1) if one is not None)
+
+
+def _effect(at: Cursor, reading: Reading) -> Effect | None:
+    it = at.object(required=("op",), unknown="keep")
+    match it["op"].any():
+        case "add_participant":
+            return _add(at, reading)
+        case "create_trustline":
+            it = reading.members(at, ("op", "from", "to", "equivalent", "limit"))
+            return CreateTrustline(_line(it, "from", "to", reading))
+        case "freeze_participant":
+            it = reading.members(at, ("op", "participant_id"), ("freeze_trustlines",))
+            return FreezeParticipant(it["participant_id"].text(min=1), it["freeze_trustlines"].boolean(default=True))
+        case "inject_debt":
+            return _debt(at, reading)
+        case op if it["op"].given:
+            it["op"].refuse(f"{shown(op)} is no injection", allowed=OPS)
+    return None
+
+
+def _line(it: Members, creditor: str, debtor: str, reading: Reading) -> Trustline:
+    ends = it[creditor].text(min=1), it[debtor].text(min=1)
+    return Trustline(reading.code(it["equivalent"]), *ends, reading.money(it["limit"], least=None))
+
+
+def _add(at: Cursor, reading: Reading) -> AddParticipant:
+    it = reading.members(at, ("op", "participant"), ("initial_trustlines",))
+    one = reading.members(it["participant"], ("id", "type"), ("name", "status", "groupId", "behaviorProfileId"))
+    participant = Participant(
+        id=identifier(one["id"]),
+        type=one["type"].choice(ParticipantType),
+        name=one["name"].text(default=None),
+        status=one["status"].choice(ParticipantStatus, default=ParticipantStatus.ACTIVE),
+        group=one["groupId"].text(default=None),
+        profile=one["behaviorProfileId"].text(default=None),
+    )
+    lines = it["initial_trustlines"].list_of(lambda line: _initial(line, participant.id, reading), default=())
+    return AddParticipant(participant, lines)
+
+
+def _initial(at: Cursor, new: str, reading: Reading) -> Trustline:
+    it = reading.members(at, ("sponsor", "equivalent", "limit"), ("direction",))
+    sponsor = it["sponsor"].text(min=1)
+    directions = ("sponsor_credits_new", "new_credits_sponsor")
+    direction = it["direction"].text(default=directions[0])
+    if direction not in directions:
+        it["direction"].refuse(f"{direction!r} is no direction", code="invalid_enum", allowed=directions)
+    ends = (sponsor, new) if direction == directions[0] else (new, sponsor)
+    return Trustline(reading.code(it["equivalent"]), *ends, reading.money(it["limit"], least=None))
+
+
+def _debt(at: Cursor, reading: Reading) -> InjectDebt:
+    """`creditor` and `debtor` stand for `from` and `to` where these are absent."""
+    it = reading.members(at, ("op", "equivalent", "amount"), ("from", "to", "creditor", "debtor"))
+    creditor, debtor = _end(it, "from", "creditor"), _end(it, "to", "debtor")
+    amount = it["amount"].any()
+    found = 0
+    if isinstance(amount, bool) or not isinstance(amount, str | int | Decimal):
+        reading.money(it["amount"], least=None)
+    else:
+        try:
+            found = atoms(amount, round_down=True)
+        except InvalidAmount as refused:
+            it["amount"].refuse(refused.message, code=refused.code)
+    whole = found // CENT * CENT
+    return InjectDebt(creditor, debtor, reading.code(it["equivalent"]), whole)
+
+
+def _end(it: Members, name: str, alias: str) -> str:
+    found, other = it[name].text(min=1, default=""), it[alias].text(min=1, default="")
+    if not it[name].given and not it[alias].given:
+        it[name].text()
+    return found or other

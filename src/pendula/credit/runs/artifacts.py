@@ -1,0 +1,261 @@
+"""What a run leaves in a directory: status, last tick, every event, a summary, and all of them in one archive.
+
+    status.json     what the run is made of, seed and effective settings, and where it stands
+    last_tick.json  the last tick: its counts, measured values and digests
+    events.ndjson   every event and note, a JSON object a line, in order
+    summary.json    what the run came to
+    bundle.zip      the four above; the same files give the same bytes
+
+JSON files are replaced whole. Lines are written by a thread through a bounded queue; whoever is faster than the disk
+waits, so none is lost. Times of the wall clock come from `clock` (microseconds) and decide nothing. A directory that
+holds artifacts is refused; only a run that goes on from its journal writes its own anew.
+"""
+
+import os
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from decimal import Decimal
+from pathlib import Path
+from queue import Queue
+from shutil import copyfileobj
+from threading import Thread
+from types import TracebackType
+from typing import Any, Self
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+
+import msgspec
+
+from pendula.credit.effective import effective
+from pendula.credit.events import Event, RunStatus, Ticked, TxFailed
+from pendula.credit.runs.headless import Made, Result
+from pendula.kernel.canonical import decode, encode
+from pendula.kernel.disk import Disk, RealDisk, replace
+from pendula.kernel.errors import InputRefused, NotCanonical
+from pendula.kernel.time import format_utc
+
+STATUS, LAST_TICK, EVENTS, SUMMARY, BUNDLE = (
+    "status.json",
+    "last_tick.json",
+    "events.ndjson",
+    "summary.json",
+    "bundle.zip",
+)
+BUNDLED = (EVENTS, LAST_TICK, STATUS, SUMMARY)
+NAMES = (*BUNDLED, BUNDLE)
+
+LAST_TICK_EVERY_US = 500_000
+LINES_WAITING = 10_000
+LINES_AT_ONCE = 1_000
+# The first day that an archive can name: the files carry their own times where these matter.
+DATE = (1980, 1, 1, 0, 0, 0)
+
+Clock = Callable[[], int]
+
+
+class ArtifactsExist(InputRefused):
+    """The directory holds artifacts of a run already; they are never written over. Facts: `path`, `found`."""
+
+    code = "artifacts_exist"
+
+
+def require_free(directory: Path, own_run: str | None = None) -> None:
+    """Raise `ArtifactsExist` if artifacts lie there, unless they are those of the run `own_run`; changes nothing."""
+    found = [name for name in NAMES if (directory / name).exists()]
+    if found and (own_run is None or _run_of(directory) != own_run):
+        raise ArtifactsExist(
+            f"There are artifacts of a run already: {directory / found[0]}; name another directory",
+            path=str(directory),
+            found=found,
+        )
+
+
+class Artifacts:
+    """The artifacts of one run: `write` its events as they come, then `finish`.
+
+    Left without `finish`, they say that the run was interrupted.
+    """
+
+    def __init__(self, directory: Path, plan: Made, clock: Clock, *, own_run: str | None = None) -> None:
+        require_free(directory, own_run)
+        self._plan, self._clock = plan, clock
+        self._started = clock()
+        self._sequence = 0
+        self._last: Ticked | None = None
+        self._last_written = 0
+        self._finished = False
+        self._disk = RealDisk(directory)
+        _remove_own(self._disk)
+        self._status("running", {})
+        self._lines = Lines(self._disk, EVENTS)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        try:
+            if not self._finished:
+                # What stopped the run is the news; a disk that fails as well must not hide it.
+                with suppress(OSError):
+                    self._lines.close()
+                    self._tick_file()
+                    self._status("stopped", {"stop_reason": "interrupted"})
+        finally:
+            self._disk.close()
+
+    def write(self, events: Iterable[Event]) -> None:
+        """Events in the order they came; raises the `OSError` that has stopped the writing of lines."""
+        now = self._clock()
+        ts = moment(now)
+        for event in events:
+            match event:
+                case Ticked():
+                    self._last = event
+                case RunStatus():
+                    pass
+                case _:
+                    self._sequence += 1
+                    self._lines.put(_line(event, f"evt_{self._plan.config.run_id}_{self._sequence:06}", ts))
+        if self._last is not None and now - self._last_written >= LAST_TICK_EVERY_US:
+            self._last_written = now
+            self._tick_file()
+
+    def finish(self, status: RunStatus, result: Result) -> None:
+        """All lines on the disk, the final files, and the archive of them; a run that could go on has stopped."""
+        self._lines.close()
+        self._tick_file()
+        facts: dict[str, Any] = msgspec.to_builtins(status, builtin_types=(Decimal,))
+        state = "stopped" if facts["state"] in ("running", "paused") else facts["state"]
+        self._status(state, facts)
+        self._file(SUMMARY, {**msgspec.structs.asdict(result), "state": state})
+        bundle(self._disk)
+        self._finished = True
+
+    def _tick_file(self) -> None:
+        nothing = {"tick_index": None, "sim_time_ms": 0}
+        self._file(LAST_TICK, nothing if self._last is None else self._last)
+
+    def _status(self, state: str, facts: dict[str, Any]) -> None:
+        config = self._plan.config
+        form: dict[str, Any] = {
+            "scenario_id": self._plan.scenario.id,
+            "run_id": config.run_id,
+            "mode": config.mode,
+            "engine": config.engine,
+            "seed": config.seed,
+            "seed_from": self._plan.seed_from,
+            "intensity_percent": config.intensity_percent,
+            "lenient": config.lenient,
+            "settings": effective(config.settings),
+            "started_at": moment(self._started),
+            "stopped_at": None if state == "running" else moment(self._clock()),
+        }
+        facts.pop("type", None)
+        self._file(STATUS, {**form, **facts, "state": state})
+
+    def _file(self, name: str, value: object) -> None:
+        replace(self._disk, name, msgspec.json.format(encode(value), indent=2) + b"\n")
+
+
+class Lines:
+    """A file of lines, written by a thread of its own; at most `most` lines wait, then `put` does."""
+
+    def __init__(self, disk: Disk, name: str, most: int = LINES_WAITING) -> None:
+        self._disk, self._name = disk, name
+        self._waiting: Queue[bytes | None] = Queue(most)
+        self._trouble: OSError | None = None
+        disk.create(name)
+        self._thread = Thread(target=self._work, name=f"lines of {name}", daemon=True)
+        self._thread.start()
+
+    def put(self, line: bytes) -> None:
+        """One line, without its end; raises the `OSError` that stopped the writing, and then always."""
+        if self._trouble is not None:
+            raise self._trouble
+        self._waiting.put(line)
+
+    def close(self) -> None:
+        """Wait until every line is durable; raises the `OSError` that prevented it."""
+        if self._thread.is_alive():
+            self._waiting.put(None)
+            self._thread.join()
+        if self._trouble is not None:
+            raise self._trouble
+
+    def _work(self) -> None:
+        going = True
+        while going:
+            lines = [self._waiting.get()]
+            while len(lines) < LINES_AT_ONCE and not self._waiting.empty():
+                lines.append(self._waiting.get())
+            going = lines[-1] is not None
+            self._append(b"".join(line + b"\n" for line in lines if line is not None), last=not going)
+
+    def _append(self, data: bytes, *, last: bool) -> None:
+        """Nothing after the first trouble: a hole in the middle would be worse than an end. The queue is emptied on."""
+        if self._trouble is not None:
+            return
+        try:
+            self._disk.append(self._name, data)
+            if last:
+                self._disk.sync(self._name)
+                self._disk.sync_dir()
+        except OSError as trouble:
+            self._trouble = trouble
+
+
+def moment(micros: int) -> str:
+    """ISO-8601 in UTC with milliseconds and `Z`."""
+    whole, rest = divmod(micros, 1_000_000)
+    return f"{format_utc(whole * 1_000_000)[:-1]}.{rest // 1000:03}Z"
+
+
+def bundle(disk: RealDisk) -> None:
+    """All artifacts in one archive, replaced in one step; it holds neither names of users nor times of files."""
+    draft = disk.directory / f"{BUNDLE}.tmp"
+    disk.create(draft.name)
+    with draft.open("r+b") as file:
+        with ZipFile(file, "w", ZIP_DEFLATED, compresslevel=6) as archive:
+            for name in BUNDLED:
+                _add(archive, disk.directory / name)
+        file.flush()
+        os.fsync(file.fileno())
+    disk.rename(draft.name, BUNDLE)
+    disk.sync_dir()
+
+
+def _add(archive: ZipFile, path: Path) -> None:
+    entry = ZipInfo(path.name, DATE)
+    entry.compress_type = ZIP_DEFLATED
+    entry.create_system, entry.external_attr = 3, 0o100644 << 16
+    # Known before it is written: only then are files of more than 2 GiB given the room they need.
+    entry.file_size = path.stat().st_size
+    with archive.open(entry, "w") as into, path.open("rb") as source:
+        copyfileobj(source, into)
+
+
+def _line(event: Event, event_id: str, ts: str) -> bytes:
+    """Who and when first, for people who read the file; the rest in canonical order."""
+    told: Any = event
+    if isinstance(event, TxFailed):
+        told = msgspec.to_builtins(event, builtin_types=(Decimal,))
+        told["error"]["at"] = ts
+    return b'{"event_id":"%b","ts":"%b",%b' % (event_id.encode(), ts.encode(), encode(told)[1:])
+
+
+def _run_of(directory: Path) -> str | None:
+    """The run whose artifacts lie there; None if nothing says so."""
+    try:
+        status: Any = decode((directory / STATUS).read_bytes())
+    except (OSError, NotCanonical):
+        return None
+    return status.get("run_id") if isinstance(status, dict) else None
+
+
+def _remove_own(disk: RealDisk) -> None:
+    """The status goes last: until then it says whose the others are."""
+    present = disk.list()
+    drafts = [f"{name}.tmp" for name in NAMES]
+    for name in (*drafts, BUNDLE, SUMMARY, EVENTS, LAST_TICK, STATUS):
+        if name in present:
+            disk.remove(name)
+    disk.sync_dir()

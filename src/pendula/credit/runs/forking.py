@@ -1,0 +1,171 @@
+"""The same run with other settings from some tick on, and what that changes.
+
+    other = fork(run, changed(run.settings, {"clearing_policy": "adaptive"}))
+    compared(run, other, ticks=50).first_difference["ledger"]
+
+Up to the fork both are one run; whatever differs afterwards comes from the settings. The run that is forked is left
+as it is; `compared` steps both.
+"""
+
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+
+import msgspec
+from msgspec import Struct
+
+from pendula.credit.effective import differing
+from pendula.credit.engine import Run
+from pendula.credit.money import ATOMS, text, text_8
+from pendula.credit.runs.headless import ClearingRow, Diagnostic, Headless, Made
+from pendula.credit.settings import InvalidSetting, Settings, checked
+from pendula.credit.state.counters import Counters
+from pendula.kernel.bodies import Nobody
+from pendula.kernel.canonical import decode, encode
+from pendula.kernel.errors import InputRefused
+
+Metrics = dict[str, dict[str, str | None]]
+
+
+class ForkRefused(InputRefused):
+    """The run cannot go on from here with other settings. Facts: `tick`, `state`."""
+
+    code = "fork_refused"
+
+
+class Cleared(Struct, frozen=True):
+    """What the clearing of a branch came to in all."""
+
+    calls: int
+    cleared_cycles: int
+    cleared_amount: str
+    debt_reduction: str
+
+
+class Branch(Struct, frozen=True):
+    """How one of two runs went on: counts of the whole run, clearing and diagnostics since the fork."""
+
+    state: str
+    counters: Counters
+    digests: dict[str, str]
+    metrics: Metrics
+    clearing: tuple[ClearingRow, ...]
+    cleared: Cleared
+    diagnostics: tuple[Diagnostic, ...]
+
+
+class Difference(Struct, frozen=True):
+    """The fork's numbers less the original's; null where one of them was not measured."""
+
+    counters: dict[str, int]
+    metrics: Metrics
+    cleared: Cleared
+
+
+class Comparison(Struct, frozen=True):
+    """Two runs that were one up to `tick`, after `ticks` more.
+
+    `settings` has both values of each that differs; `first_difference` the first tick after which the digest of the
+    plan or of the ledger differs, null if none.
+    """
+
+    tick: int
+    ticks: int
+    settings: dict[str, tuple[str, str]]
+    first_difference: dict[str, int | None]
+    original: Branch
+    fork: Branch
+    difference: Difference
+
+
+def fork(run: Run, settings: Settings) -> Run:
+    """A second run at the same tick, with other settings from there on; raises `InvalidSetting`, `ForkRefused`."""
+    if run.state_word != "running":
+        raise ForkRefused(
+            f"The run is {run.state_word} before tick {run.tick}; it can be forked at a tick before that",
+            tick=run.tick,
+            state=run.state_word,
+        )
+    if settings.tick_ms_base != run.settings.tick_ms_base:
+        raise InvalidSetting(
+            "The length of a tick cannot change within a run",
+            variable="SIMULATOR_TICK_MS_BASE",
+            value=str(settings.tick_ms_base),
+            allowed=str(run.settings.tick_ms_base),
+        )
+    # Through bytes: nothing that one of them does later can reach the other.
+    other = Run.from_state(decode(encode(run.config)), run.state())
+    other.use(checked(settings))
+    other.outside = Nobody()
+    return other
+
+
+def compared(original: Run, other: Run, ticks: int, watch: Callable[[int], None] | None = None) -> Comparison:
+    """Step both, tick by tick, and say what differs; `watch` is told how many ticks are done.
+
+    Each asks its own `outside`. Raises `ForkRefused` unless both stand before the same tick.
+    """
+    if original.tick != other.tick:
+        message = f"One run stands before tick {original.tick}, the other before {other.tick}; both must be at one tick"
+        raise ForkRefused(message, tick=original.tick, state=original.state_word)
+    tick, settings = original.tick, differing(original.settings, other.settings)
+    both = _headless(original), _headless(other)
+    first: dict[str, int | None] = dict.fromkeys(original.digests())
+    for done in range(ticks):
+        for one in both:
+            one.step(1)
+        left, right = original.digests(), other.digests()
+        for name, at in first.items():
+            if at is None and left[name] != right[name]:
+                first[name] = tick + done
+        if watch is not None:
+            watch(done + 1)
+    branches = _branch(both[0]), _branch(both[1])
+    return Comparison(tick, ticks, settings, first, *branches, _difference(*branches))
+
+
+def _headless(run: Run) -> Headless:
+    return Headless(Made(run.config, run.scenario, (), "request"), run)
+
+
+def _branch(headless: Headless) -> Branch:
+    told = headless.result()
+    cleared = _cleared(told.clearing)
+    return Branch(told.state, told.counters, told.digests, told.metrics, told.clearing, cleared, told.diagnostics)
+
+
+def _difference(original: Branch, other: Branch) -> Difference:
+    before, after = (msgspec.structs.asdict(one.counters) for one in (original, other))
+    return Difference(
+        {name: after[name] - before[name] for name in before},
+        {
+            code: {key: _less(values[key], original.metrics.get(code, {}).get(key)) for key in values}
+            for code, values in other.metrics.items()
+        },
+        Cleared(
+            other.cleared.calls - original.cleared.calls,
+            other.cleared.cleared_cycles - original.cleared.cleared_cycles,
+            text(_atoms(other.cleared.cleared_amount) - _atoms(original.cleared.cleared_amount)),
+            text(_atoms(other.cleared.debt_reduction) - _atoms(original.cleared.debt_reduction)),
+        ),
+    )
+
+
+def _less(value: str | None, other: str | None) -> str | None:
+    if value is None or other is None:
+        return None
+    return text_8(_atoms(value) - _atoms(other))
+
+
+def _cleared(rows: Sequence[ClearingRow]) -> Cleared:
+    return Cleared(
+        len(rows),
+        sum(row.cleared_cycles for row in rows),
+        text(sum(_atoms(row.cleared_amount) for row in rows)),
+        text(sum(_atoms(row.debt_reduction) for row in rows)),
+    )
+
+
+def _atoms(amount: str) -> int:
+    """Sums may be longer than any amount may be, so that they are not read as amounts are."""
+    numerator, denominator = Decimal(amount).as_integer_ratio()
+    return numerator * ATOMS // denominator

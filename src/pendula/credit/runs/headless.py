@@ -1,0 +1,239 @@
+"""A run without a server: made from a document, stepped as far as one likes, told in one result.
+
+    run = simulate(read_file("village.json"), seed=42, ticks=100, settings=changed(Settings(), {"amount_cap": "500"}))
+    run.digests["ledger"]
+
+The same seed, settings and commands give the same result, byte for byte, in one process or in many.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from pendula.credit.engine import Run
+from pendula.credit.events import BehaviourName, ClearingDone, Commands, Config, Event, Note, RunStatus, Tick
+from pendula.credit.ids import headless_name
+from pendula.credit.model import Scenario
+from pendula.credit.reading.scenario import Caution, read_with_warnings
+from pendula.credit.settings import Settings
+from pendula.credit.state.counters import Counters
+from pendula.documents import Document
+from pendula.kernel.bodies import CommandReader
+from pendula.kernel.canonical import Json, decode, digest, encode
+from pendula.kernel.engine import Outcome, Outside
+from pendula.kernel.errors import InputRefused
+
+# What the notes of a run say to a reader; notes of a scenario's own events are not repeated here.
+SENTENCES = {
+    "profile_silenced": "{profile} never pays in {equivalent}: its least amount {min} is above the cap of {cap}.",
+    "all_rejected": "Every payment was refused in {ticks} ticks in a row, up to tick {tick}.",
+    "tick_failed": "The payment service lost tick {tick_index}; it was taken back.",
+    "behaviour_answered_badly": "At tick {tick} the behaviour {behaviour} gave {wishes} answers that are no payments.",
+    "optimal_clearing_failed": "At tick {tick} the solver had no answer for {equivalent}: {message}",
+    "nothing_cleared": "At tick {tick} nothing was cleared in {equivalent}; the search stopped with {stopped}.",
+    "outside_ledger": "The ledger is that of an outside service: nothing is cleared, drifts or is injected here.",
+    "payment": "The event {event_index} of type payment is not interpreted.",
+    "clearing": "The event {event_index} of type clearing is not interpreted.",
+    "inject": "The injection {event_index}, due at tick {tick}: {what}.",
+}
+
+PLAIN_TICK = Tick()
+
+Watch = Callable[[tuple[Event, ...]], None]
+
+
+class RunRefused(InputRefused):
+    """A run did not do what it was told. Facts: `refusal`."""
+
+    code = "run_refused"
+
+
+class Made(Struct, frozen=True):
+    """What a run is made of: its configuration, the scenario, and what should be said about both."""
+
+    config: Config
+    scenario: Scenario
+    cautions: tuple[Caution, ...]
+    seed_from: str
+
+    @property
+    def json(self) -> Json:
+        """The configuration as a journal keeps it."""
+        return decode(encode(self.config))
+
+
+class ClearingRow(Struct, frozen=True):
+    """One clearing that cleared something; `optimum` only where the yardstick was asked for."""
+
+    tick: int
+    equivalent: str
+    reason: str
+    cleared_cycles: int
+    cleared_amount: str
+    debt_reduction: str
+    optimum: str | UnsetType = UNSET
+
+
+class Diagnostic(Struct, frozen=True):
+    code: str
+    message: str
+    facts: dict[str, Json] = {}
+
+
+class Result(Struct, frozen=True):
+    """What a run came to: the output of `pendula credit run`."""
+
+    run_id: str
+    scenario_id: str
+    seed: int
+    ticks: int
+    state: str
+    counters: Counters
+    digests: dict[str, str]
+    metrics: dict[str, dict[str, str | None]]
+    clearing: tuple[ClearingRow, ...]
+    diagnostics: tuple[Diagnostic, ...]
+
+
+def made(
+    document: Document,
+    *,
+    seed: int | None = None,
+    intensity: int = 100,
+    settings: Settings | None = None,
+    run_id: str | None = None,
+    lenient: bool = False,
+    **options: Any,
+) -> Made:
+    """The configuration of a run of this document; raises `DocumentRefused` with every fault.
+
+    The seed comes from the caller, else the scenario, else the settings, else it is 0. Further options are those of
+    `Config`: `mode`, `engine`, `behaviour`, `patches`, `digest_ledger`.
+    """
+    scenario, cautions = read_with_warnings(document, lenient=lenient)
+    settings = Settings() if settings is None else settings
+    used, source = chosen_seed(seed, scenario, settings)
+    name = headless_name(digest(document.value), used) if run_id is None else run_id
+    if isinstance(options.get("behaviour"), str):
+        from pendula.credit.outside.behaviours import registered
+
+        options["behaviour"] = BehaviourName(options["behaviour"], registered(options["behaviour"]).version)
+    config = Config(document.value, used, name, intensity, settings, lenient=lenient, **options)
+    return Made(config, scenario, cautions, source)
+
+
+def chosen_seed(given: int | None, scenario: Scenario, settings: Settings) -> tuple[int, str]:
+    """The seed of a headless run and where it comes from."""
+    if given is not None:
+        return given, "request"
+    if scenario.seed is not None:
+        return scenario.seed, "scenario"
+    if settings.fixed_seed is not None:
+        return settings.fixed_seed, "SIMULATOR_FIXED_SEED"
+    return 0, "default"
+
+
+class Headless:
+    """A run and what is gathered from its events; `send` is how commands reach it: directly, or through a driver."""
+
+    def __init__(
+        self, plan: Made, run: Run | None = None, send: "Callable[[Commands], Outcome[Event]] | None" = None
+    ) -> None:
+        self.plan = plan
+        self.run = Run(plan.config, plan.scenario) if run is None else run
+        self._send = self.run.apply if send is None else send
+        self.clearing: list[ClearingRow] = []
+        self.diagnostics: list[Diagnostic] = list(_about(plan))
+
+    def ask(self, outside: Outside) -> None:
+        """Who answers what the run asks: a payment service, a behaviour, a solver."""
+        self.run.outside = outside
+
+    def do(self, command: Commands) -> Outcome[Event]:
+        """Apply one command; raises `RunRefused` if it is refused, or is none that could come out of a journal."""
+        outcome = self._send(command if command == PLAIN_TICK else _read(command))
+        if outcome.refusal is not None:
+            refused = outcome.refusal
+            raise RunRefused(refused.message, refusal=msgspec.to_builtins(refused))
+        self._gather(outcome.events)
+        return outcome
+
+    def step(self, ticks: int, watch: Watch | None = None) -> None:
+        """Up to `ticks` ticks; fewer if a guardrail ends the run."""
+        for _ in range(ticks):
+            if self.run.state_word != "running":
+                return
+            outcome = self.do(Tick())
+            if watch is not None:
+                watch(outcome.events)
+
+    def _gather(self, events: Iterable[Event]) -> None:
+        for event in events:
+            match event:
+                case ClearingDone():
+                    amounts = event.cleared_cycles, event.cleared_amount, event.debt_reduction
+                    self.clearing.append(
+                        ClearingRow(event.tick_index, event.equivalent, event.reason, *amounts, event.optimum)
+                    )
+                case Note(tick, _, facts) if facts.get("kind") in SENTENCES:
+                    kind = str(facts["kind"])
+                    sentence = SENTENCES[kind].format(tick=tick, what=_injected(facts), **facts)
+                    self.diagnostics.append(Diagnostic(kind, sentence, facts))
+                case RunStatus(last_error=error) if error is not None:
+                    self.diagnostics.append(Diagnostic(error.code, error.message, error.details))
+                case _:
+                    pass
+
+    def result(self) -> Result:
+        run = self.run
+        return Result(
+            run.config.run_id,
+            run.scenario.id,
+            run.seed,
+            run.tick,
+            run.state_word,
+            run.counters,
+            run.digests(),
+            run.measured,
+            tuple(self.clearing),
+            tuple(self.diagnostics),
+        )
+
+
+def _read(command: Commands) -> Commands:
+    """The command as a journal would give it back: its numbers in range, its texts in their form."""
+    try:
+        found: Commands = _commands(encode(command))
+    except (msgspec.DecodeError, InputRefused) as trouble:
+        message = f"This is no command of a run: {trouble}"
+        raise RunRefused(message, refusal={"code": "invalid_command", "message": message}) from None
+    return found
+
+
+_commands: CommandReader[Commands] = CommandReader(Run)
+
+
+def _injected(facts: Mapping[str, Json]) -> str:
+    if "ignored" in facts:
+        return str(facts["ignored"])
+    return f"{facts.get('applied')} effects applied, {facts.get('skipped')} skipped, {facts.get('total')} in debts"
+
+
+def _about(plan: Made) -> Iterable[Diagnostic]:
+    for one in plan.cautions:
+        yield Diagnostic(one.code, f"{one.path}: {one.message}")
+    if plan.seed_from == "default":
+        yield Diagnostic("seed_not_given", "No seed was given; the run uses 0.", {"seed": 0})
+
+
+def simulate(
+    document: Document, *, ticks: int, outside: Outside | None = None, watch: Watch | None = None, **options: Any
+) -> Result:
+    """A whole run in one call; options are those of `made`."""
+    headless = Headless(made(document, **options))
+    if outside is not None:
+        headless.ask(outside)
+    headless.step(ticks, watch)
+    return headless.result()

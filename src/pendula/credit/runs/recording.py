@@ -1,0 +1,214 @@
+"""A run written down: every command through a journal, for `pendula replay`; a killed run goes on where it stopped.
+
+with Recording.begin(plan, RealDisk("village-journal")) as recording:
+    recording.headless.step(100)
+with reading(Path("village-journal")) as journal:
+    run_at(journal, 60).network.desks["UNIT"].book
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+from pendula.credit.engine import Run
+from pendula.credit.events import Commands, Event, Tick
+from pendula.credit.runs.headless import Headless, Made, Watch
+from pendula.kernel.bodies import CommandReader, Recorded, read_input, read_outcome
+from pendula.kernel.canonical import Reader, first_difference
+from pendula.kernel.disk import Disk, RealDisk
+from pendula.kernel.driver import Driver, ReplayDiffers, Ticket
+from pendula.kernel.engine import Outcome, Outside
+from pendula.kernel.errors import InputRefused
+from pendula.kernel.journal import FileJournal, Header, Journal, JournalMissing, Record
+from pendula.kernel.replay import NotReplayable, check_decisions, engine_from_snapshot, follow
+from pendula.kernel.wallclock import steady_ns
+
+# One flush for all ticks of such a while: on many disks a flush takes longer than the ticks.
+FLUSH_EVERY_NS = 50_000_000
+
+TELL_FIRST = "a run that goes on tells again what is in its journal first"
+
+_read_events: Reader[tuple[Event, ...]] = Reader(tuple[Event, ...])
+
+
+class OtherRun(InputRefused):
+    """The journal holds another run than the one that is to go on. Facts: `path`, the first place that differs."""
+
+    code = "other_run"
+
+
+class NoCreditJournal(InputRefused):
+    """The journal belongs to another room. Facts: `room`."""
+
+    code = "no_credit_journal"
+
+
+class UnknownTick(InputRefused):
+    """The journal never came to this tick. Facts: `tick` and the `last` one."""
+
+    code = "unknown_tick"
+
+
+class Recording:
+    """A run and its journal; `headless` sends its commands through both. Each is durable before anybody hears of it."""
+
+    def __init__(self, plan: Made, driver: Driver[Commands, Event], by: str) -> None:
+        self._driver, self._by = driver, by
+        self._past: Outcome[Event] | None = None
+        self._told = driver.journal.next_n == 0
+        assert isinstance(driver.engine, Run)
+        self.headless = Headless(plan, driver.engine, self._send)
+
+    @classmethod
+    def begin(cls, plan: Made, disk: Disk, outside: Outside | None = None, *, by: str = "cli", **options: Any) -> Self:
+        """A new journal; raises `JournalExists` where there is one. Further options are those of `Driver`."""
+        config = plan.json
+        run = Run.create(config)
+        journal = FileJournal.create(
+            disk, room=Run.room, decisions=Run.decisions, time_unit=Run.time_unit, config=config
+        )
+        return cls(plan, Driver(run, journal, outside=outside, **options), by)
+
+    @classmethod
+    def resume(cls, plan: Made, disk: Disk, outside: Outside | None = None, *, by: str = "cli", **options: Any) -> Self:
+        """The run of a journal that was left, after all that is in it; `tell_again` comes before the next command.
+
+        Raises `OtherRun` unless the journal was begun with the same plan.
+        """
+        journal = FileJournal.open(disk)
+        _require_credit(journal.header)
+        if (path := first_difference(journal.header.config, plan.json)) is not None:
+            raise OtherRun(f"The journal holds another run; the first difference is at {path}", path=path)
+        return cls(plan, Driver.recover(journal, lambda _: Run, outside=outside, **options), by)
+
+    def tell_again(self, watch: Watch | None = None) -> None:
+        """Let the run gather what it said before, and `watch` hear it; nothing is applied a second time."""
+        for command, outcome in _history(self._driver.journal):
+            self._hear(command, outcome, watch)
+        self._told = True
+
+    def step(self, ticks: int, watch: Watch | None = None) -> None:
+        """As `Headless.step`, and faster than one by one: many ticks share a flush, and are heard of after it."""
+        assert self._told, TELL_FIRST
+        run, left = self.headless.run, ticks
+        while left > 0 and run.state_word == "running":
+            tickets = self._some_ticks(left)
+            self._driver.flush()
+            left -= len(tickets)
+            for ticket in tickets:
+                self._hear(Tick(), ticket.outcome, watch)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._driver.close()
+
+    def _send(self, command: Commands) -> Outcome[Event]:
+        if self._past is not None:
+            return self._past
+        assert self._told, TELL_FIRST
+        ticket = self._driver.submit(command, by=self._by)
+        self._driver.flush()
+        return ticket.outcome
+
+    def _some_ticks(self, most: int) -> list[Ticket[Event]]:
+        began, run = steady_ns(), self.headless.run
+        tickets = [self._driver.submit(Tick(), by=self._by)]
+        while len(tickets) < most and run.state_word == "running" and steady_ns() - began < FLUSH_EVERY_NS:
+            tickets.append(self._driver.submit(Tick(), by=self._by))
+        return tickets
+
+    def _hear(self, command: Commands, outcome: Outcome[Event], watch: Watch | None) -> None:
+        """Let the run gather what is durable."""
+        self._past = outcome
+        self.headless.do(command)
+        self._past = None
+        if watch is not None:
+            watch(outcome.events)
+
+
+@contextmanager
+def reading(directory: Path) -> Iterator[FileJournal]:
+    """The journal of a run, to look at; raises `JournalMissing`, or `NoCreditJournal` for that of another room."""
+    if not directory.is_dir():
+        what = "is a file, not the directory of a journal" if directory.exists() else "does not exist"
+        raise JournalMissing(f"There is no journal: {directory} {what}", path=str(directory))
+    disk = RealDisk(directory, make=False)
+    try:
+        journal = FileJournal.open(disk, read_only=True)
+        _require_credit(journal.header)
+        check_decisions(journal.header, Run)
+        yield journal
+    finally:
+        disk.close()
+
+
+def last_tick(journal: Journal) -> int:
+    """The tick before which the run of a journal stands at its end."""
+    last = 0
+    for record in journal.read():
+        last = record.t
+    return last
+
+
+def run_at(journal: Journal, tick: int) -> Run:
+    """The run as it stood before this tick, the last time it stood there; raises `UnknownTick`."""
+    moment = _moment(journal, tick)
+    earlier = [n for n, _ in journal.snapshots() if n <= moment.upto]
+    engine, start = engine_from_snapshot(journal, Run, earlier[-1] if earlier else None)
+    for _, step in islice(follow(engine, journal, start), max(0, moment.upto + 1 - start)):
+        if step is not None and step.outcome is None:
+            raise ReplayDiffers(f"Record {step.n} cannot be applied again: {step.defect}", n=step.n)
+    assert isinstance(engine, Run)
+    if moment.through is not None:
+        engine.outside = Recorded(read_input(moment.through.body).stored_answers())
+        engine.apply(Tick(tick - engine.tick))
+    return engine
+
+
+class _Moment(NamedTuple):
+    """All records up to `upto`, and a part of the ticks of the command `through`."""
+
+    upto: int
+    through: Record | None = None
+
+
+def _moment(journal: Journal, tick: int) -> _Moment:
+    found = _Moment(-1) if tick == 0 and journal.first_n == 0 else None
+    before, last = (0 if journal.first_n == 0 else tick), 0
+    for record in journal.read():
+        if record.t == tick:
+            found = _Moment(record.n)
+        elif before < tick < record.t:
+            found = _Moment(record.n - 1, record)
+        before, last = record.t, max(last, record.t)
+    if found is None:
+        raise UnknownTick(
+            f"The journal does not come to tick {tick}; its run stands before tick {last}", tick=tick, last=last
+        )
+    return found
+
+
+def _history(journal: Journal) -> Iterator[tuple[Commands, Outcome[Event]]]:
+    """Every command that was accepted and the events it gave, as they were written down."""
+    if journal.first_n > 0:
+        raise NotReplayable(f"Records before {journal.first_n} were pruned; what the run did there cannot be told")
+    commands: dict[int, Commands] = {}
+    read_command: CommandReader[Commands] = CommandReader(Run)
+    for record in journal.read():
+        if record.kind == "input":
+            commands[record.n] = read_command(read_input(record.body).command)
+        elif record.kind == "outcome":
+            outcome = read_outcome(record.body)
+            command = commands.pop(outcome.of)
+            if bytes(outcome.refusal) == b"null":
+                yield command, Outcome(_read_events(outcome.events))
+
+
+def _require_credit(header: Header) -> None:
+    if header.room != Run.room:
+        raise NoCreditJournal(f"This is a journal of the room {header.room!r}, not of a credit run", room=header.room)

@@ -1,0 +1,148 @@
+"""The network of a run: participants, one book for each equivalent, and what is kept beside each book."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import msgspec
+
+from pendula.credit.ledger.book import Book, LedgerText, People
+from pendula.credit.ledger.payment import Counter
+from pendula.credit.ledger.trust import Trust
+from pendula.credit.model import Drift, LineStatus, Participant, ParticipantStatus, Policy, Scenario, Trustline
+from pendula.credit.planning.planner import Market, Planner
+from pendula.credit.settings import Settings
+
+
+class Desk:
+    """All that belongs to one equivalent."""
+
+    def __init__(self, book: Book, drift: Drift, settings: Settings) -> None:
+        self.book = book
+        self.counter = Counter(book, settings)
+        self.market = Market(book)
+        self.trust = Trust(book, drift)
+        self.text = LedgerText(book)
+        self.known = [book.position(node) for node in range(len(book.people))]
+        self.expected: dict[int, int] = {}
+
+    def expect(self, sender: int, receiver: int, amount: int) -> None:
+        """A payment was made: positions should have moved by so much at the next audit."""
+        expected = self.expected
+        expected[sender] = expected.get(sender, 0) - amount
+        expected[receiver] = expected.get(receiver, 0) + amount
+
+    def reopen(self, h: int, limit: int) -> None:
+        """A closed line begins anew, as if it had never been."""
+        self.book.set_limit(h, limit)
+        self.book.set_status([h], LineStatus.ACTIVE)
+        self.trust.begin(h)
+
+    def drifts(self) -> Iterator[tuple[int, int, int]]:
+        """Participants whose position moved by something else, as (participant, expected, actual); forgets the tick."""
+        book, known = self.book, self.known
+        nodes = {node for h in book.touched for node in (book.debtor[h], book.creditor[h])}
+        for node in sorted(nodes.union(self.expected)):
+            actual, expected = book.position(node) - known[node], self.expected.get(node, 0)
+            known[node] = book.position(node)
+            if actual != expected:
+                yield node, expected, actual
+        self.expected = {}
+
+    def settle(self) -> None:
+        """What was touched is looked after; begin anew."""
+        book = self.book
+        self.trust.look(book.touched)
+        self.text.refresh(book.touched, book.changed_lines)
+        self.market.refresh()
+        book.touched.clear()
+        book.changed_lines.clear()
+
+
+class Network:
+    """Participants and desks, in the order of ids and codes."""
+
+    def __init__(self, scenario: Scenario, settings: Settings) -> None:
+        self.scenario = scenario
+        self.settings = settings
+        lines: dict[str, list[Trustline]] = {code: [] for code in scenario.equivalents}
+        for line in scenario.lines:
+            lines[line.equivalent].append(line)
+        self.rebuild(scenario.participants, lines)
+
+    def rebuild(self, participants: Iterable[Participant], lines: Mapping[str, Iterable[Trustline]]) -> None:
+        """Other participants and lines, without any debt."""
+        self.people = People(participants)
+        drift = self.scenario.drift
+        books = {code: Book(code, self.people, lines[code]) for code in sorted(lines)}
+        self.desks = {code: Desk(book, drift, self.settings) for code, book in books.items()}
+        self.planner = self._planner()
+
+    def _planner(self) -> Planner:
+        scenario, settings = self.scenario, self.settings
+        markets = [desk.market for desk in self.desks.values()]
+        presets, cap = settings.profile_presets, settings.amount_cap
+        return Planner(self.people, markets, scenario.profiles, scenario.flow, presets, cap)
+
+    def policies(self) -> dict[tuple[str, str, str], Policy]:
+        """The policies of the scenario by (equivalent, creditor, debtor); only restoring asks."""
+        return {(one.equivalent, one.creditor, one.debtor): one.policy for one in self.scenario.lines}
+
+    def use(self, settings: Settings) -> None:
+        """Other settings from now on."""
+        self.settings = settings
+        for desk in self.desks.values():
+            desk.counter.use(settings)
+        self.planner = self._planner()
+
+    def extend(self, participants: Iterable[Participant], lines: Iterable[Trustline]) -> None:
+        """New participants and lines; all debts, limits and what is known of lines stay as they are."""
+        fresh: dict[str, list[Trustline]] = {code: list(desk.book.lines()) for code, desk in self.desks.items()}
+        for line in lines:
+            fresh[line.equivalent].append(line)
+        old = self.desks
+        self.rebuild([*self.people.all, *participants], fresh)
+        for code, desk in self.desks.items():
+            _carry_over(old[code], desk)
+
+    def freeze(self, participant: str, lines: bool) -> dict[str, list[int]]:
+        """Suspend a participant; the lines that were frozen, by equivalent."""
+        node = self.people.index[participant]
+        self.people.all[node] = msgspec.structs.replace(self.people.all[node], status=ParticipantStatus.SUSPENDED)
+        self.people.active[node] = False
+        frozen: dict[str, list[int]] = {}
+        for code, desk in self.desks.items():
+            book = desk.book
+            mine = [
+                h
+                for h in range(len(book))
+                if lines and node in (book.creditor[h], book.debtor[h]) and book.status[h] is LineStatus.ACTIVE
+            ]
+            book.set_status(mine, LineStatus.FROZEN)
+            frozen[code] = mine
+        return frozen
+
+    def broken(self) -> Iterator[str]:
+        for desk in self.desks.values():
+            yield from desk.book.broken()
+
+
+def _carry_over(old: Desk, new: Desk) -> None:
+    names = old.book.people.names
+    for h in range(len(old.book)):
+        line = new.book.line(names[old.book.creditor[h]], names[old.book.debtor[h]])
+        assert line is not None
+        owed = old.book.owed[h]
+        if owed > 0:
+            new.book.move(line, owed)
+        new.trust.original[line] = old.trust.original[h]
+        for before, after in (
+            (old.trust.clearing_count, new.trust.clearing_count),
+            (old.trust.last_clearing, new.trust.last_clearing),
+            (old.trust.cleared_volume, new.trust.cleared_volume),
+        ):
+            if h in before:
+                after[line] = before[h]
+    index = new.book.people.index
+    for node, name in enumerate(names):
+        new.known[index[name]] = old.known[node]
+        if node in old.expected:
+            new.expected[index[name]] = old.expected[node]

@@ -1,0 +1,197 @@
+"""A comparison as one SVG: the medians of both sides over ticks, with the middle half of all seeds as a band.
+
+Plain SVG without scripts, readable on light and on dark paper. Floats are for places on the paper only; the same
+comparison gives the same bytes.
+"""
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from math import floor, log10
+from re import compile as regex
+from xml.sax.saxutils import escape
+
+from msgspec import Struct
+
+from pendula.credit.studies.compare import Comparison, Curve, Panel
+
+WIDTH = 960
+LEFT, RIGHT = 76, 770
+TALL, GAP, TOP = 220, 62, 92
+LABEL_CHARS = 24
+PANELS_MOST = 7
+_BETWEEN_LABELS = 32
+
+# Not allowed in XML, not even escaped, or turning the direction of the text around them; U+FFFD stands for each.
+_FORBIDDEN = regex(
+    "[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
+)
+_STYLE = (
+    "svg{--paper:#fff;--ink:#1c2733;--soft:#66717e;--line:#e3e7ec;--rest:#f3f5f7;--a:#1f66c1;--b:#c2500a;"
+    "font-family:system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif;font-size:12px}"
+    "@media(prefers-color-scheme:dark){svg{--paper:#14191f;--ink:#e8edf2;--soft:#98a4b1;--line:#2b333d;--rest:#1b222a;"
+    "--a:#6cb0ff;--b:#ff9d57}}"
+    "text{fill:var(--ink)}.paper{fill:var(--paper)}.rest{fill:var(--rest)}.soft{fill:var(--soft)}"
+    ".grid{stroke:var(--line);stroke-width:1}.h1{font-size:18px;font-weight:600}.h2{font-size:13px;font-weight:600}"
+    ".halo{paint-order:stroke;stroke:var(--rest);stroke-width:3px}.end{text-anchor:end}.mid{text-anchor:middle}.name{font-weight:600}"
+    ".line{fill:none;stroke-width:2;stroke-linejoin:round;stroke-linecap:round}.band{stroke:none;fill-opacity:.18}"
+    ".line.a{stroke:var(--a)}.line.b{stroke:var(--b)}.band.a,text.a{fill:var(--a)}.band.b,text.b{fill:var(--b)}"
+)
+
+
+class _Scale(Struct, frozen=True):
+    """From ticks and values to places on the paper."""
+
+    ticks: int
+    low: float
+    high: float
+    step: float
+    y: float
+
+    def across(self, tick: float) -> float:
+        return LEFT + (RIGHT - LEFT) * tick / max(1, self.ticks - 1)
+
+    def down(self, value: float) -> float:
+        return self.y + TALL * (self.high - value) / (self.high - self.low)
+
+
+def comparison_svg(comparison: Comparison, title: str | None = None) -> str:
+    """The picture, 960 pixels wide, a panel for the committed rate and one for the debts of each equivalent."""
+    heading = title or comparison.scenario_id
+    panels = comparison.panels[:PANELS_MOST]
+    parts = [_words(20, 34, _short(heading, 90), "h1"), _words(20, 56, _summary(comparison), "soft")]
+    y = TOP + 8.0
+    for panel in panels:
+        parts += _panel(panel, comparison, y)
+        y += TALL + GAP
+    if len(comparison.panels) > len(panels):
+        parts.append(
+            _words(20, y - 8, f"{len(comparison.panels) - len(panels)} more equivalents are not drawn.", "soft")
+        )
+        y += 16
+    height = _number(y - 8)
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '
+        f'role="img" aria-label="{_safe(f"{heading}: {_summary(comparison)}")}">'
+    )
+    paper = f'<rect width="{WIDTH}" height="{height}" class="paper"/>'
+    return "\n".join([head, f"<style>{_STYLE}</style>", paper, *parts, "</svg>\n"])
+
+
+def _summary(comparison: Comparison) -> str:
+    seeds = len(comparison.seeds)
+    word = "as good as" if comparison.verdict.passed else "not shown to be as good as"
+    names = [_short(name, 40) for name in comparison.names]
+    return f"Median and middle half of {seeds} seeds · {names[1]} is {word} {names[0]}"
+
+
+def _panel(panel: Panel, comparison: Comparison, y: float) -> Iterator[str]:
+    scale = _scale(panel, comparison.ticks, y)
+    unit = f", {panel.unit}" if panel.unit else ""
+    yield _words(20, y - 16, panel.title + unit, "h2")
+    yield from _axes(scale, comparison.skip, bool(panel.unit))
+    for side, curve in (("a", panel.a), ("b", panel.b)):
+        yield _band(curve, scale, side)
+    for side, curve, name in (("a", panel.a, comparison.names[0]), ("b", panel.b, comparison.names[1])):
+        line = _path(_places(curve.middle, scale), f"line {side}")
+        yield f"<g><title>{_safe(name)}: median</title>{line}</g>"
+    yield from _labels(panel, comparison.names, scale)
+
+
+def _scale(panel: Panel, ticks: int, y: float) -> _Scale:
+    values = [float(value) for curve in (panel.a, panel.b) for value in (*curve.low, *curve.high) if value is not None]
+    low, high = (min(values), max(values)) if values else (0.0, 1.0)
+    if panel.unit:
+        low = 0.0
+    step = _step(high - low)
+    low = floor(low / step) * step
+    high = max(low + step, -floor(-high / step) * step)
+    return _Scale(ticks, low, high, step, y)
+
+
+def _step(span: float) -> float:
+    """A round distance that gives four to ten lines."""
+    if span <= 0:
+        return 1.0
+    power = 10.0 ** floor(log10(span / 4))
+    return next(power * factor for factor in (5, 2, 1) if span / (power * factor) >= 4)
+
+
+def _axes(scale: _Scale, skip: int, amounts: bool) -> Iterator[str]:
+    bottom = scale.y + TALL
+    if skip:
+        edge = scale.across(min(skip, scale.ticks - 1))
+        yield f'<rect x="{LEFT}" y="{_number(scale.y)}" width="{_number(edge - LEFT)}" height="{TALL}" class="rest"/>'
+        yield _words((LEFT + edge) / 2, scale.y + 14, "not counted", "soft mid halo")
+    for number in range(round((scale.high - scale.low) / scale.step) + 1):
+        value = scale.low + number * scale.step
+        place = scale.down(value)
+        yield _line(LEFT, place, RIGHT, place)
+        yield _words(
+            LEFT - 8, place + 4, f"{value:,.0f}" if amounts and scale.step >= 1 else f"{value:.2f}", "soft end"
+        )
+    across = max(1, int(_step(scale.ticks)))
+    for tick in range(0, scale.ticks, across):
+        yield _words(scale.across(tick), bottom + 18, str(tick), "soft mid")
+    yield _words(RIGHT + 10, bottom + 18, "tick", "soft")
+
+
+def _labels(panel: Panel, names: tuple[str, str], scale: _Scale) -> Iterator[str]:
+    """Each curve is named where it ends; two that end together are moved apart."""
+    ends = []
+    for side, curve, name in (("a", panel.a, names[0]), ("b", panel.b, names[1])):
+        last = next((value for value in reversed(curve.middle) if value is not None), None)
+        if last is not None:
+            ends.append((scale.down(float(last)), side, name, float(last)))
+    ends.sort()
+    if len(ends) == 2 and ends[1][0] - ends[0][0] < _BETWEEN_LABELS:
+        middle = (ends[0][0] + ends[1][0]) / 2
+        middle = min(max(middle, scale.y + _BETWEEN_LABELS / 2), scale.y + TALL - _BETWEEN_LABELS / 2)
+        ends = [(middle + (at - 0.5) * _BETWEEN_LABELS, *end[1:]) for at, end in enumerate(ends)]
+    for place, side, name, value in ends:
+        told = f"{value:,.2f}" if panel.unit else f"{value:.3f}"
+        yield _words(RIGHT + 10, place, _short(name, LABEL_CHARS), f"name {side}")
+        yield _words(RIGHT + 10, place + 14, told, "soft")
+
+
+def _places(values: Sequence[Fraction | None], scale: _Scale) -> list[list[tuple[float, float]]]:
+    """Pieces of a line; it breaks where there is no value."""
+    pieces: list[list[tuple[float, float]]] = [[]]
+    for tick, value in enumerate(values):
+        if value is not None:
+            pieces[-1].append((scale.across(tick), scale.down(float(value))))
+        elif pieces[-1]:
+            pieces.append([])
+    return [piece for piece in pieces if piece]
+
+
+def _band(curve: Curve, scale: _Scale, side: str) -> str:
+    edges = zip(_places(curve.low, scale), _places(curve.high, scale), strict=True)
+    return _path([low + high[::-1] for low, high in edges], f"band {side}", closed=True)
+
+
+def _path(pieces: Sequence[Sequence[tuple[float, float]]], classes: str, closed: bool = False) -> str:
+    end = "Z" if closed else ""
+    steps = "".join("M" + "L".join(f"{_number(x)} {_number(y)}" for x, y in piece) + end for piece in pieces)
+    return f'<path d="{steps}" class="{classes}"/>'
+
+
+def _words(x: float, y: float, text: str, classes: str) -> str:
+    return f'<text x="{_number(x)}" y="{_number(y)}" class="{classes}">{_safe(text)}</text>'
+
+
+def _line(x1: float, y1: float, x2: float, y2: float) -> str:
+    ends = f'x1="{_number(x1)}" y1="{_number(y1)}" x2="{_number(x2)}" y2="{_number(y2)}"'
+    return f'<line {ends} class="grid"/>'
+
+
+def _number(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0")
+
+
+def _short(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _safe(text: str) -> str:
+    """A text as it may stand in XML, in content and in attributes."""
+    return escape(_FORBIDDEN.sub("\ufffd", text), {'"': "&quot;"})

@@ -1,0 +1,268 @@
+"""Two settings over many seeds, paired by seed: medians, differences with intervals, a verdict, curves.
+
+    compare(document, Settings(), changed(Settings(), {"clearing_policy": "adaptive"}), seeds=range(1, 21)).verdict
+
+The interval of a difference is the one that belongs to the sign test: of the n paired differences in their order, the
+k-th from below and the k-th from above, with the largest k at which the median of all seeds lies between them with a
+probability of at least 0.95. That probability is a sum of binomial numbers and is told with the interval; fewer than
+six pairs cannot reach 0.95, and then the whole range stands there with what it does reach. It supposes nothing about
+how differences are spread, needs no draws that would have to be seeded, and its ends are differences that occurred:
+exact fractions, rounded only where they are written. A bootstrap may be narrower, and is right only in the limit.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from itertools import zip_longest
+
+from msgspec import Struct
+
+from pendula.credit.effective import differing
+from pendula.credit.money import ATOMS
+from pendula.credit.reading.scenario import read_scenario
+from pendula.credit.settings import Settings
+from pendula.credit.studies.columns import Columns, columns_of
+from pendula.credit.studies.figures import Figures, Kind, Measure, measures, share, written
+from pendula.credit.studies.statistics import in_order, median, median_interval, quantile
+from pendula.credit.studies.workers import Task, Watch, Where, job_of, seeds_of, spread
+from pendula.credit.tick.metrics import ratio
+from pendula.documents import Document
+from pendula.kernel.errors import WrongUsage
+
+MARGIN = Fraction(2, 100)
+LEAST_SEEDS = 5
+LEAST_SKIP = 30
+SHOWN = {1: "higher", -1: "lower", 0: "no difference"}
+WINDOW = 10  # ticks over which a rate is drawn: in one tick there are too few payments
+
+COMPARED = (
+    "committed_rate",
+    "no_capacity_rate",
+    "errors",
+    "clearing_calls",
+    "mean_interval",
+    "mean_cost",
+    "cleared_cycles",
+    "cleared_amount_",
+    "debt_reduction_",
+    "total_debt_",
+)
+
+
+class Row(Struct, frozen=True):
+    """One measure: both medians, the median of the paired differences (B less A) and its interval.
+
+    `pairs` is how many seeds have the measure on both sides; `coverage` how surely the interval holds the median.
+    `shown` says whether the interval leaves zero out with 0.95 or more: "higher", "lower", "no difference" or,
+    without any pair, "not measured".
+    """
+
+    measure: str
+    meaning: str
+    a: str | None
+    b: str | None
+    difference: str | None
+    low: str | None
+    high: str | None
+    coverage: str | None
+    pairs: int
+    shown: str
+
+
+class Check(Struct, frozen=True):
+    """One condition of the verdict."""
+
+    name: str
+    passed: bool
+    sentence: str
+
+
+class Verdict(Struct, frozen=True):
+    """Whether B does as well as A: it passes if every check does."""
+
+    passed: bool
+    checks: tuple[Check, ...]
+
+
+class Curve(Struct, frozen=True):
+    """Median and quartiles over seeds at each tick; None where nothing was counted. Exact."""
+
+    low: tuple[Fraction | None, ...]
+    middle: tuple[Fraction | None, ...]
+    high: tuple[Fraction | None, ...]
+
+
+class Panel(Struct, frozen=True):
+    """One thing drawn over ticks for both sides; `unit` is empty for a rate."""
+
+    title: str
+    unit: str
+    a: Curve
+    b: Curve
+
+
+class Comparison(Struct, frozen=True):
+    """What two settings come to. `settings` has both values of each that differs, `columns` every run of both sides."""
+
+    scenario_id: str
+    names: tuple[str, str]
+    settings: dict[str, tuple[str, str]]
+    seeds: tuple[int, ...]
+    ticks: int
+    skip: int
+    rows: tuple[Row, ...]
+    verdict: Verdict
+    columns: Columns
+    panels: tuple[Panel, ...]
+
+
+def compare(
+    document: Document,
+    a: Settings,
+    b: Settings,
+    seeds: Iterable[int] = range(1, 21),
+    ticks: int = 120,
+    workers: int = 1,
+    *,
+    skip: int = LEAST_SKIP,
+    names: tuple[str, str] = ("A", "B"),
+    dask: str | None = None,
+    intensity: int = 100,
+    lenient: bool = False,
+    watch: Watch | None = None,
+) -> Comparison:
+    """Run both settings with each seed, from the ledger of the scenario, and compare what comes after `skip` ticks.
+
+    Raises `WrongUsage` where nothing differs, and what `spread` raises.
+    """
+    settings = differing(a, b)
+    if not settings:
+        raise WrongUsage("Both sides have the same settings; there is nothing to compare")
+    scenario = read_scenario(document, lenient=lenient)
+    all_seeds = seeds_of(seeds)
+    job = job_of(document, ticks, skip, intensity, lenient, trail=True)
+    tasks = [Task(side, seed, name) for side, name in zip((a, b), names, strict=True) for seed in all_seeds]
+    found = spread(job, tasks, Where(workers, dask), watch)
+    left, right = found[: len(all_seeds)], found[len(all_seeds) :]
+    wanted = measures(sorted(scenario.equivalents))
+    return Comparison(
+        scenario.id,
+        names,
+        settings,
+        all_seeds,
+        ticks,
+        skip,
+        tuple(_row(one, left, right) for start in COMPARED for one in wanted if one.name.startswith(start)),
+        judged(left, right, skip),
+        _columns(wanted, names, left, right),
+        tuple(_panels(left, right, sorted(scenario.equivalents))),
+    )
+
+
+def judged(left: Sequence[Figures], right: Sequence[Figures], skip: int) -> Verdict:
+    """Whether B is no worse than A, by the protocol: medians compared exactly, with margins of 0.02."""
+    errors = sum(one.errors for one in (*left, *right))
+    over = sum(one.over_budget for one in (*left, *right))
+    checks = (
+        Check("seeds", len(left) >= LEAST_SEEDS, f"{len(left)} seeds; at least {LEAST_SEEDS}"),
+        Check("skip", skip >= LEAST_SKIP, f"the first {skip} ticks left out; at least {LEAST_SKIP}"),
+        Check("errors", errors == 0, f"{errors} technical errors on both sides; none allowed"),
+        Check("budgets", over == 0, f"{over} clearing calls beyond their budget; none allowed"),
+        _no_worse("committed_rate", left, right, lambda one: share(one.committed, one.attempts), 1),
+        _no_worse("no_capacity_rate", left, right, lambda one: share(one.no_capacity, one.attempts), -1),
+    )
+    return Verdict(all(check.passed for check in checks), checks)
+
+
+def _no_worse(
+    name: str,
+    left: Sequence[Figures],
+    right: Sequence[Figures],
+    rate: Callable[[Figures], Fraction | None],
+    good: int,
+) -> Check:
+    """`good` is 1 where more is better, -1 where less is."""
+    a, b = median(map(rate, left)), median(map(rate, right))
+    if a is None or b is None:
+        return Check(name, False, "no payment was tried, so that there is no rate")
+    bound = a - good * MARGIN
+    sign = "≥" if good > 0 else "≤"
+    margin = "-" if good > 0 else "+"
+    sentence = f"B {_four(b)} {sign} A {_four(a)} {margin} {_four(MARGIN)}"
+    return Check(name, (b - bound) * good >= 0, sentence)
+
+
+def _four(value: Fraction) -> str:
+    """With four digits, half to even."""
+    parts = round(value * 10_000)
+    return f"{parts // 10_000}.{parts % 10_000:04d}"
+
+
+def _row(measure: Measure, left: Sequence[Figures], right: Sequence[Figures]) -> Row:
+    a, b = [_number(measure, one) for one in left], [_number(measure, one) for one in right]
+    differences = in_order(map(_difference, a, b))
+    interval = median_interval(differences)
+    return Row(
+        measure.name,
+        measure.meaning,
+        _text(median(a)),
+        _text(median(b)),
+        _text(median(differences)),
+        _text(interval and interval.low),
+        _text(interval and interval.high),
+        _text(interval and interval.coverage),
+        len(differences),
+        SHOWN[interval.side] if interval else "not measured",
+    )
+
+
+def _difference(a: Fraction | None, b: Fraction | None) -> Fraction | None:
+    return None if a is None or b is None else b - a
+
+
+def _number(measure: Measure, figures: Figures) -> Fraction | None:
+    value = measure.of(figures)
+    assert not isinstance(value, str)
+    return None if value is None else Fraction(value)
+
+
+def _text(value: Fraction | None) -> str | None:
+    return None if value is None else ratio(value.numerator, value.denominator)
+
+
+def _columns(
+    wanted: Sequence[Measure], names: tuple[str, str], left: Sequence[Figures], right: Sequence[Figures]
+) -> Columns:
+    kinds = {"side": Kind.TEXT, "seed": Kind.INTEGER} | {one.name: one.kind for one in wanted}
+    rows: list[list[int | str | None]] = [
+        [name, figures.seed, *(written(one.of(figures)) for one in wanted)]
+        for name, side in zip(names, (left, right), strict=True)
+        for figures in side
+    ]
+    return columns_of(kinds, rows)
+
+
+def _panels(left: Sequence[Figures], right: Sequence[Figures], codes: Sequence[str]) -> Iterable[Panel]:
+    yield Panel(
+        f"Committed rate over {WINDOW} ticks", "", *(_curve([_rates(one) for one in side]) for side in (left, right))
+    )
+    for code in codes:
+        yield Panel("Total debt", code, *(_curve([_debts(one, code) for one in side]) for side in (left, right)))
+
+
+def _rates(figures: Figures) -> list[Fraction | None]:
+    assert figures.trail is not None
+    made, tried = figures.trail.committed, figures.trail.finished
+    windows = (slice(max(0, tick + 1 - WINDOW), tick + 1) for tick in range(len(tried)))
+    return [share(sum(made[window]), sum(tried[window])) for window in windows]
+
+
+def _debts(figures: Figures, code: str) -> list[Fraction | None]:
+    assert figures.trail is not None
+    return [Fraction(debt, ATOMS) for debt in figures.trail.debts[code]]
+
+
+def _curve(rows: Sequence[Sequence[Fraction | None]]) -> Curve:
+    """A run that a guardrail ended has fewer ticks than the others; what is there counts."""
+    at_tick = [in_order(values) for values in zip_longest(*rows)]
+    low, middle, high = (tuple(quantile(values, Fraction(part, 4)) for values in at_tick) for part in (1, 2, 3))
+    return Curve(low, middle, high)

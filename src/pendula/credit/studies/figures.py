@@ -1,0 +1,298 @@
+"""What one run comes to, in figures: counted tick by tick, exact, the same on every machine.
+
+The first `skip` ticks are left out of everything but the digests and the debts at the end. Rates, means and intervals
+are fractions; they are rounded where they are written down, never before.
+"""
+
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import astuple
+
+from pendula.credit.engine import Run
+from pendula.credit.events import ClearingDecision, ClearingDone, Event, TxFailed
+from pendula.credit.model import Code
+from pendula.credit.money import ATOMS
+from pendula.credit.runs.headless import Headless, made
+from pendula.credit.settings import ClearingMode, ClearingPolicy, Settings
+from pendula.credit.state.clearing_policy import hard_timeout_ms
+from pendula.credit.tick.metrics import ratio
+from pendula.documents import Document
+
+Value: TypeAlias = int | str | Fraction | None
+
+
+class Kind(StrEnum):
+    """What stands in a column; a decimal is a text with eight digits behind the point."""
+
+    INTEGER = "integer"
+    DECIMAL = "decimal"
+    TEXT = "text"
+
+
+class Trail(Struct, frozen=True):
+    """Tick by tick from the very first on: payments made and finished, and the debts of each equivalent in atoms."""
+
+    committed: tuple[int, ...]
+    finished: tuple[int, ...]
+    debts: dict[str, tuple[int, ...]]
+
+
+class Figures(Struct, frozen=True):
+    """One run; amounts in atoms by equivalent, `work` in work units, `intervals` in ticks.
+
+    `over_budget` counts clearing calls that went beyond what their settings allow.
+    """
+
+    seed: int
+    ticks: int
+    state: str
+    attempts: int
+    committed: int
+    rejected: int
+    errors: int
+    timeouts: int
+    dropped: int
+    no_capacity: int
+    calls: int
+    work: int
+    over_budget: int
+    intervals: tuple[int, ...]
+    cycles: int
+    cleared: dict[str, int]
+    reduced: dict[str, int]
+    debts: dict[str, int]
+    plan: str
+    ledger: str
+    trail: Trail | None = None
+
+
+class Measure(Struct, frozen=True):
+    """One column: what it is called, what it means, and how it is read off the figures."""
+
+    name: str
+    meaning: str
+    kind: Kind
+    of: Callable[[Figures], Value]
+
+
+def measures(equivalents: Sequence[str]) -> tuple[Measure, ...]:
+    """Every measure of a run with these equivalents; amounts have one for each."""
+    whole, exact, word = Kind.INTEGER, Kind.DECIMAL, Kind.TEXT
+    return (
+        Measure("ticks", "ticks that were run", whole, lambda one: one.ticks),
+        Measure("state", "running, or error where a guardrail ended the run", word, lambda one: one.state),
+        Measure("attempts", "payments tried", whole, lambda one: one.attempts),
+        Measure("committed", "payments made", whole, lambda one: one.committed),
+        Measure("rejected", "payments refused", whole, lambda one: one.rejected),
+        Measure("no_capacity", "payments refused for want of capacity", whole, lambda one: one.no_capacity),
+        Measure("errors", "technical errors", whole, lambda one: one.errors),
+        Measure("timeouts", "errors that were timeouts", whole, lambda one: one.timeouts),
+        Measure("dropped", "planned payments that were not tried", whole, lambda one: one.dropped),
+        Measure("committed_rate", "made, of those tried", exact, lambda one: share(one.committed, one.attempts)),
+        Measure(
+            "no_capacity_rate", "without capacity, of tried", exact, lambda one: share(one.no_capacity, one.attempts)
+        ),
+        Measure("clearing_calls", "how often clearing was tried", whole, lambda one: one.calls),
+        Measure("mean_interval", "ticks between two calls in one equivalent", exact, _mean_interval),
+        Measure("mean_cost", "work units of a call", exact, lambda one: share(one.work, one.calls)),
+        Measure("over_budget", "calls beyond their budget", whole, lambda one: one.over_budget),
+        Measure("cleared_cycles", "circles of debt that were cleared", whole, lambda one: one.cycles),
+        *(measure for code in equivalents for measure in _amounts(code)),
+        Measure("plan_digest", "SHA-256 of all planned payments", word, lambda one: one.plan),
+        Measure("ledger_digest", "SHA-256 of the ledger after each tick", word, lambda one: one.ledger),
+    )
+
+
+def _amounts(code: str) -> tuple[Measure, ...]:
+    exact = Kind.DECIMAL
+    return (
+        Measure(
+            f"cleared_amount_{code}", "sum of what circles lost", exact, lambda one: share(one.cleared[code], ATOMS)
+        ),
+        Measure(
+            f"debt_reduction_{code}", "by how much debts shrank", exact, lambda one: share(one.reduced[code], ATOMS)
+        ),
+        Measure(f"total_debt_{code}", "debts at the end", exact, lambda one: share(one.debts[code], ATOMS)),
+    )
+
+
+def share(part: int, whole: int) -> Fraction | None:
+    """The exact quotient; None where nothing was counted."""
+    return Fraction(part, whole) if whole else None
+
+
+def _mean_interval(one: Figures) -> Fraction | None:
+    return share(sum(one.intervals), len(one.intervals))
+
+
+def written(value: Value) -> int | str | None:
+    """A value as columns hold it."""
+    return ratio(value.numerator, value.denominator) if isinstance(value, Fraction) else value
+
+
+def figures_of(
+    document: Document,
+    settings: Settings,
+    seed: int,
+    ticks: int,
+    *,
+    skip: int = 0,
+    intensity: int = 100,
+    lenient: bool = False,
+    trail: bool = False,
+    stop: Callable[[], bool] | None = None,
+) -> Figures:
+    """Run a scenario and count; `trail` keeps what curves are drawn from, `stop` is asked before each tick.
+
+    Raises `Stopped` when `stop` says so, and whatever the run itself raises.
+    """
+    plan = made(document, seed=seed, intensity=intensity, settings=settings, lenient=lenient, patches=False)
+    headless = Headless(plan)
+    if needs_solver(settings):
+        from pendula.credit.ledger.circulation import OptimalOutside
+
+        headless.ask(OptimalOutside())
+    count = _Count(headless.run, skip, trail)
+    for _ in range(ticks):
+        if stop is not None and stop():
+            raise Stopped
+        headless.step(1, count.tick)
+    return count.figures()
+
+
+class Stopped(Exception):
+    """The run was given up half-way."""
+
+
+def needs_solver(settings: Settings) -> bool:
+    """Whether somebody has to find the optimum."""
+    return settings.clearing_mode is ClearingMode.OPTIMAL or settings.clearing_yardstick
+
+
+class _Count:
+    """What is gathered from one run while it goes on."""
+
+    def __init__(self, run: Run, skip: int, trail: bool) -> None:
+        self._run, self._skip = run, skip
+        codes = tuple(run.network.desks)
+        self._before = self._seen = astuple(run.counters)
+        self._no_capacity = self._calls = self._work = self._over = self._cycles = 0
+        self._cleared, self._reduced = dict.fromkeys(codes, 0), dict.fromkeys(codes, 0)
+        self._last_call: dict[str, int] = {}
+        self._intervals: list[int] = []
+        self._trail: tuple[list[int], list[int], dict[str, list[int]]] | None = None
+        if trail:
+            self._trail = [], [], {code: [] for code in codes}
+
+    def tick(self, events: Sequence[Event]) -> None:
+        """One tick is over, or a guardrail has ended the run in the middle of it."""
+        run, counters = self._run, astuple(self._run.counters)
+        tick = run.tick - (run.state_word == "running")
+        if tick >= self._skip:
+            self._count(tick, events)
+        else:
+            self._before = counters
+        if self._trail is not None:
+            tried, made_ = counters[0] - self._seen[0], counters[1] - self._seen[1]
+            self._trail[0].append(made_)
+            self._trail[1].append(tried)
+            for code, debts in self._trail[2].items():
+                debts.append(run.network.desks[code].book.total)
+        self._seen = counters
+
+    def _count(self, tick: int, events: Sequence[Event]) -> None:
+        decisions: dict[str, ClearingDecision] = {}
+        done: dict[str, ClearingDone] = {}
+        for event in events:
+            match event:
+                case TxFailed(error=error):
+                    self._no_capacity += error.code == Code.ROUTING_NO_CAPACITY
+                case ClearingDecision():
+                    decisions[event.equivalent] = event
+                case ClearingDone():
+                    done[event.equivalent] = event
+                    self._cycles += event.cleared_cycles
+                    self._cleared[event.equivalent] += _atoms(event.cleared_amount)
+                    self._reduced[event.equivalent] += _atoms(event.debt_reduction)
+                case _:
+                    pass
+        for code, last in self._run.last_clearing.items():
+            call: Any = last
+            if call["tick"] == tick:
+                self._called(code, tick, call["work"], decisions.get(code), done.get(code))
+
+    def _called(
+        self, code: str, tick: int, work: int, decision: ClearingDecision | None, done: ClearingDone | None
+    ) -> None:
+        since = tick - self._last_call[code] if code in self._last_call else None
+        self._calls += 1
+        self._work += work
+        if since is not None:
+            self._intervals.append(since)
+        self._over += not within_budget(self._run.settings, work, since, decision, done)
+        self._last_call[code] = tick
+
+    def figures(self) -> Figures:
+        run = self._run
+        attempts, committed, rejected, errors, timeouts, dropped = (
+            now - before for now, before in zip(astuple(run.counters), self._before, strict=True)
+        )
+        trail = self._trail and Trail(
+            tuple(self._trail[0]), tuple(self._trail[1]), {code: tuple(row) for code, row in self._trail[2].items()}
+        )
+        digests = run.digests()
+        return Figures(
+            seed=run.seed,
+            ticks=run.tick,
+            state=run.state_word,
+            attempts=attempts,
+            committed=committed,
+            rejected=rejected,
+            errors=errors,
+            timeouts=timeouts,
+            dropped=dropped,
+            no_capacity=self._no_capacity,
+            calls=self._calls,
+            work=self._work,
+            over_budget=self._over,
+            intervals=tuple(self._intervals),
+            cycles=self._cycles,
+            cleared=self._cleared,
+            reduced=self._reduced,
+            debts={code: desk.book.total for code, desk in run.network.desks.items()},
+            plan=digests["plan"],
+            ledger=digests["ledger"],
+            trail=trail,
+        )
+
+
+def within_budget(
+    settings: Settings, work: int, since: int | None, decision: ClearingDecision | None, done: ClearingDone | None
+) -> bool:
+    """Whether one call kept to the depth, the work and the distance from the call before that its settings allow."""
+    depth, budget_ms = settings.clearing_max_depth, settings.clearing_time_budget_ms
+    if settings.clearing_policy is ClearingPolicy.ADAPTIVE:
+        if decision is None or not decision.should_run:
+            return False
+        depth = min(depth, settings.adaptive_max_depth_max, decision.max_depth)
+        budget_ms = min(budget_ms, settings.adaptive_time_budget_ms_max, decision.time_budget_ms)
+        if (decision.max_depth, decision.time_budget_ms) != (depth, budget_ms):
+            return False
+        if since is not None and since < settings.adaptive_min_interval_ticks:
+            return False
+    if settings.clearing_mode is ClearingMode.OPTIMAL:
+        return True
+    allowed = min(budget_ms, hard_timeout_ms(budget_ms, settings.clearing_hard_timeout_sec))
+    # Circles of at most `depth` debts shrink the debts by at most `depth` times what each of them loses.
+    shallow = done is None or _atoms(done.debt_reduction) <= depth * _atoms(done.cleared_amount)
+    return work <= allowed * settings.work_units_per_ms and shallow
+
+
+def _atoms(amount: str) -> int:
+    """Sums may be longer than any amount may be, so that they are not read as amounts are."""
+    whole, _, rest = amount.partition(".")
+    return int(whole + rest.ljust(8, "0"))

@@ -1,0 +1,174 @@
+"""Every combination of some settings with every seed: one run each, one row each.
+
+    grid = {"clearing_every_n_ticks": ["5", "25"], "clearing_policy": ["static", "adaptive"]}
+    sweep(read_file("village.json"), grid, seeds=range(1, 6), ticks=120, workers=4).csv()
+
+Rows come in the order of the grid, its first setting changing slowest and seeds quickest, whoever is done first.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from itertools import product
+
+from msgspec import Struct
+
+from pendula.credit.effective import effective
+from pendula.credit.money import ATOMS
+from pendula.credit.reading.scenario import read_scenario
+from pendula.credit.settings import BY_NAME, BY_VARIABLE, InvalidSetting, Setting, Settings, changed
+from pendula.credit.settings import Kind as SettingKind
+from pendula.credit.studies.columns import Columns, columns_of
+from pendula.credit.studies.figures import Kind, measures, written
+from pendula.credit.studies.statistics import median
+from pendula.credit.studies.workers import RUNS_MOST, Task, Watch, Where, job_of, seeds_of, spread
+from pendula.credit.tick.metrics import ratio
+from pendula.documents import Document
+from pendula.documents.faults import suggestion
+from pendula.kernel.errors import InputRefused, LimitExceeded
+
+
+class InvalidGrid(InputRefused):
+    """What should vary makes no grid. Facts: `setting`, and `value` where one is to blame."""
+
+    code = "invalid_grid"
+
+
+class Combination(Struct, frozen=True):
+    """One point of the grid: the values that vary, as texts by name, and all settings with them."""
+
+    values: dict[str, str]
+    settings: Settings
+
+    @property
+    def about(self) -> str:
+        return ", ".join(f"{name}={value}" for name, value in self.values.items()) or "the settings as they are"
+
+
+def sweep(
+    document: Document,
+    grid: Mapping[str, Sequence[str]],
+    seeds: Iterable[int],
+    ticks: int,
+    workers: int = 1,
+    *,
+    dask: str | None = None,
+    settings: Settings | None = None,
+    skip: int = 0,
+    intensity: int = 100,
+    lenient: bool = False,
+    watch: Watch | None = None,
+) -> Columns:
+    """A row for each combination and seed: what varies, the seed, every measure, and the digests of plan and ledger.
+
+    The grid has settings by name or by variable and their values as texts; everything else is as in `settings`. The
+    scenario and all combinations are checked before anything runs. Raises `DocumentRefused`, `InvalidGrid`,
+    `InvalidSetting`, and what `spread` raises.
+    """
+    scenario = read_scenario(document, lenient=lenient)
+    all_seeds = seeds_of(seeds)
+    points = combinations(grid, settings or Settings(), len(all_seeds))
+    job = job_of(document, ticks, skip, intensity, lenient)
+    tasks = [Task(point.settings, seed, point.about) for point in points for seed in all_seeds]
+    found = spread(job, tasks, Where(workers, dask), watch)
+    wanted = measures(sorted(scenario.equivalents))
+    varied = [BY_NAME[name] for name in points[0].values]
+    kinds = {one.name: _kind(one) for one in varied} | {"seed": Kind.INTEGER}
+    clash = [one.name for one in wanted if one.name in kinds]
+    assert not clash, f"a setting and a measure are both called {clash}"
+    rows = [
+        [*(_cell(one, task.settings) for one in varied), task.seed, *(written(one.of(figures)) for one in wanted)]
+        for task, figures in zip(tasks, found, strict=True)
+    ]
+    return columns_of(kinds | {one.name: one.kind for one in wanted}, rows)
+
+
+def summarised(columns: Columns, varied: Sequence[str]) -> Columns:
+    """One row for each combination: how many runs it had, and the median over seeds of each measure that is a number.
+
+    `varied` are the columns that tell combinations apart. Medians are decimals.
+    """
+    groups: dict[tuple[int | str | None, ...], list[int]] = {}
+    for at in range(len(columns)):
+        groups.setdefault(tuple(columns.values[name][at] for name in varied), []).append(at)
+    skipped = {*varied, "seed"}
+    numbers = [name for name, kind in columns.kinds.items() if kind is not Kind.TEXT and name not in skipped]
+    kinds = (
+        {name: columns.kinds[name] for name in varied} | {"runs": Kind.INTEGER} | dict.fromkeys(numbers, Kind.DECIMAL)
+    )
+    rows = [
+        [*values, len(places), *(_middle([columns.values[name][at] for at in places]) for name in numbers)]
+        for values, places in groups.items()
+    ]
+    return columns_of(kinds, rows)
+
+
+def _middle(values: Sequence[int | str | None]) -> int | str | None:
+    return written(median(None if value is None else Fraction(value) for value in values))
+
+
+def combinations(grid: Mapping[str, Sequence[str]], settings: Settings, seeds: int = 1) -> list[Combination]:
+    """Every point of the grid; raises `InvalidGrid`, `InvalidSetting` or, for too many runs, `LimitExceeded`."""
+    axes = _axes(grid)
+    count = seeds
+    for values in axes.values():
+        count *= len(values)
+    if count > RUNS_MOST:
+        message = f"Too many runs: {count}, allowed are {RUNS_MOST}"
+        raise LimitExceeded(message, limit="runs", value=count, allowed=RUNS_MOST)
+    points = [_point(dict(zip(axes, values, strict=True)), settings) for values in product(*axes.values())]
+    first: dict[Settings, Combination] = {}
+    for point in points:
+        twin = first.setdefault(point.settings, point)
+        if twin is not point:
+            message = f"{twin.about} and {point.about} are the same settings; each would be run twice"
+            raise InvalidGrid(message, setting=next(iter(axes)))
+    return points
+
+
+def _axes(grid: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
+    axes: dict[str, Sequence[str]] = {}
+    for key, values in grid.items():
+        setting = BY_NAME.get(key) or BY_VARIABLE.get(key)
+        if setting is None:
+            near = suggestion(key, [*BY_NAME, *BY_VARIABLE])
+            raise InvalidGrid(f"No setting is called {key!r}{near}", setting=key)
+        if setting.name in axes:
+            raise InvalidGrid(f"The setting {setting.name} varies twice", setting=setting.name)
+        if not values:
+            raise InvalidGrid(f"The setting {setting.name} has no values to vary over", setting=setting.name)
+        axes[setting.name] = values
+    return axes
+
+
+def _point(values: dict[str, str], settings: Settings) -> Combination:
+    try:
+        return Combination(values, changed(settings, values))
+    except InvalidSetting as refused:
+        about = ", ".join(f"{name}={value}" for name, value in values.items())
+        raise InvalidSetting(f"With {about}: {refused.message}", **refused.details) from None
+
+
+def _kind(setting: Setting) -> Kind:
+    match setting.kind:
+        case SettingKind.INTEGER:
+            return Kind.INTEGER
+        case SettingKind.DECIMAL | SettingKind.AMOUNT:
+            return Kind.DECIMAL
+        case SettingKind.SWITCH | SettingKind.WORD:
+            return Kind.TEXT
+
+
+def _cell(setting: Setting, settings: Settings) -> int | str | None:
+    """A setting as its column holds it; null where it is not given, or there is no cap."""
+    value = getattr(settings, setting.name)
+    if value is None:
+        return None
+    match setting.kind:
+        case SettingKind.INTEGER:
+            return int(value)
+        case SettingKind.DECIMAL:
+            return ratio(*value.as_integer_ratio())
+        case SettingKind.AMOUNT:
+            return ratio(value, ATOMS)
+        case SettingKind.SWITCH | SettingKind.WORD:
+            return effective(settings)[setting.variable]

@@ -1,0 +1,143 @@
+"""One clearing call of a run: cycles or the best circulation, its events, and trust that grows along the way."""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import UNSET
+
+from pendula.credit.events import ClearingDone, ClearingPlan, Event, Note, PlanStep, TopologyChanged, TopologyPayload
+from pendula.credit.ids import plan_name
+from pendula.credit.ledger.book import Book
+from pendula.credit.ledger.circulation import QUESTION, as_cycles, flows_of, question_of
+from pendula.credit.ledger.cycles import Cleared, Cycle, clear, clearable, find_and_clear
+from pendula.credit.money import text
+from pendula.credit.settings import ClearingMode
+from pendula.credit.state.clearing_policy import Why, hard_timeout_ms
+from pendula.credit.state.network import Desk
+from pendula.credit.tick import event_parts
+from pendula.kernel.canonical import Json
+from pendula.kernel.engine import Refusal
+
+if TYPE_CHECKING:
+    from pendula.credit.engine import Run
+
+
+class Called(NamedTuple):
+    """What a call did, and its events."""
+
+    events: list[Event]
+    cleared: Cleared
+
+    @property
+    def amount(self) -> int:
+        return self.cleared.amount
+
+
+def call(run: "Run", desk: Desk, reason: Why, depth: int, budget_ms: int) -> Called:
+    """Clear one equivalent once."""
+    settings, code, events = run.settings, desk.book.code, list[Event]()
+    ordinal = _ordinal(run, code)
+    optimum = None
+    if settings.clearing_yardstick:
+        best = _circulation(run, desk.book)
+        optimum = None if isinstance(best, Refusal) else sum(cycle.amount * len(cycle.hops) for cycle in best)
+    if settings.clearing_mode is ClearingMode.OPTIMAL:
+        cleared = _clear_at_once(run, desk.book, events)
+    else:
+        work_ms = min(budget_ms, hard_timeout_ms(budget_ms, settings.clearing_hard_timeout_sec))
+        most = settings.clearing_max_cycles_per_call
+        cleared = find_and_clear(desk.book, depth, most, work_ms * settings.work_units_per_ms)
+    run.last_clearing[code] = {
+        "tick": run.tick,
+        "reason": reason.value,
+        "cleared_cycles": len(cleared.cycles),
+        "cleared_amount": text(cleared.amount),
+        "stopped": cleared.stopped,
+        "work": cleared.work,
+    }
+    if not cleared.cycles and (cleared.stopped == "work" or optimum):
+        facts: dict[str, Json] = {"kind": "nothing_cleared", "equivalent": code, "stopped": cleared.stopped}
+        events.append(Note(run.tick, run.sim_time_ms, {**facts, "optimum": None if optimum is None else text(optimum)}))
+    if cleared.cycles:
+        events += _told(run, desk, reason, cleared, plan_name(run.seed, run.tick, code, ordinal), optimum)
+        events += _grown(run, desk, cleared)
+    return Called(events, cleared)
+
+
+def _ordinal(run: "Run", code: str) -> int:
+    """How many calls this equivalent had in this tick before."""
+    if run.calls.get("tick") != run.tick:
+        run.calls = {"tick": run.tick}
+    # The key "tick" cannot be a code: codes are in capitals.
+    ordinal = run.calls.get(code, 0)
+    run.calls[code] = ordinal + 1
+    return ordinal
+
+
+def _circulation(run: "Run", book: Book) -> tuple[Cycle, ...] | Refusal:
+    """The best circulation, as cycles; a refusal where the solver has none or says what cannot be."""
+    debts = clearable(book)
+    hops = list(debts)
+    edges = [(book.debtor[h], book.creditor[h], owed) for h, owed in debts.items()]
+    if not edges:
+        return ()
+    flows = flows_of(edges, run.outside.ask(QUESTION, question_of(edges)))
+    if isinstance(flows, Refusal):
+        return flows
+    found = as_cycles(edges, flows)
+    return tuple(Cycle(one.nodes, tuple(hops[at] for at in one.hops), one.amount) for one in found)
+
+
+def _clear_at_once(run: "Run", book: Book, events: list[Event]) -> Cleared:
+    cycles = _circulation(run, book)
+    if isinstance(cycles, Refusal):
+        facts = {"kind": "optimal_clearing_failed", "code": cycles.code, "message": cycles.message}
+        events.append(Note(run.tick, run.sim_time_ms, {**facts, "equivalent": book.code}))
+        return Cleared((), 1, "failed")
+    for cycle in cycles:
+        clear(book, cycle)
+    return Cleared(cycles, 1, "done")
+
+
+def _told(run: "Run", desk: Desk, reason: Why, cleared: Cleared, plan_id: str, optimum: int | None) -> list[Event]:
+    """A plan and what came of it."""
+    book, code, patches = desk.book, desk.book.code, run.config.patches
+    hops = list(dict.fromkeys(h for cycle in cleared.cycles for h in cycle.hops))
+    nodes = sorted({node for cycle in cleared.cycles for node in cycle.nodes})
+    events: list[Event] = []
+    if run.settings.emit_clearing_plan:
+        step = PlanStep(0, event_parts.edges(book, cleared.cycles[0].hops))
+        events.append(ClearingPlan(run.tick, code, plan_id, (step,)))
+    events.append(
+        ClearingDone(
+            run.tick,
+            code,
+            plan_id,
+            reason.value,
+            len(cleared.cycles),
+            text(cleared.amount),
+            text(cleared.reduction),
+            event_parts.edges(book, hops[: run.settings.clearing_max_edges_for_fx]),
+            cleared.stopped,
+            UNSET if optimum is None else text(optimum),
+            event_parts.node_patches(book, nodes) if patches else UNSET,
+            event_parts.edge_patches(book, hops) if patches else UNSET,
+        )
+    )
+    return events
+
+
+def _grown(run: "Run", desk: Desk, cleared: Cleared) -> list[Event]:
+    if not run.scenario.drift.enabled:
+        return []
+    volumes: dict[int, int] = {}
+    for cycle in cleared.cycles:
+        for h in cycle.hops:
+            volumes[h] = volumes.get(h, 0) + cycle.amount
+    grown = desk.trust.cleared(volumes, run.tick)
+    return [drift_event(run.tick, desk, grown, "trust_drift_growth")] if grown else []
+
+
+def drift_event(tick: int, desk: Desk, lines: list[int], reason: str) -> TopologyChanged:
+    """Limits that have changed, and why."""
+    patch = tuple(event_parts.edge_patch(desk.book, h) for h in lines)
+    return TopologyChanged(tick, desk.book.code, TopologyPayload(edge_patch=patch), reason)

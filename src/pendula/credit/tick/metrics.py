@@ -1,0 +1,52 @@
+"""What is measured in a tick, per equivalent: whole counts in, decimal strings with eight digits out, null for none."""
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from pendula.credit.ledger.book import Book
+from pendula.credit.money import ATOMS, text_8
+
+Values = Mapping[str, str | None]
+
+
+class Tally(Struct):
+    """What happened in one equivalent during a tick; `routes` and `hops` of committed payments, `cleared` in atoms."""
+
+    committed: int = 0
+    rejected: int = 0
+    no_capacity: int = 0
+    errors: int = 0
+    timeouts: int = 0
+    routes: int = 0
+    hops: int = 0
+    volume: int = 0
+    cleared: int = 0
+
+    @property
+    def finished(self) -> int:
+        return self.committed + self.rejected + self.errors
+
+
+def measured(tally: Tally, book: Book) -> dict[str, str | None]:
+    """The values of one tick."""
+    return {
+        "success_rate": ratio(100 * tally.committed, tally.committed + tally.rejected),
+        "avg_route_length": ratio(tally.hops, tally.routes),
+        "total_debt": text_8(book.total),
+        "clearing_volume": text_8(tally.cleared),
+        # A timeout is one of the errors: it counts as both, so that slow engines weigh more.
+        "bottlenecks_score": ratio(100 * (tally.errors + tally.timeouts), tally.finished),
+        "active_participants": text_8(sum(book.people.active) * ATOMS),
+        "active_trustlines": text_8(book.active_lines * ATOMS),
+    }
+
+
+def ratio(part: int, whole: int) -> str | None:
+    """The quotient, rounded to eight digits, half to even; null if nothing was counted."""
+    if not whole:
+        return None
+    quotient, rest = divmod(part * ATOMS, whole)
+    if 2 * rest > whole or (2 * rest == whole and quotient % 2):
+        quotient += 1
+    return text_8(quotient)

@@ -1,0 +1,229 @@
+"""From a source map, truck profiles and parameters to a compiled map, or to a report of what is wrong.
+
+The same input in any order gives the same bytes. With the map of an earlier version at hand only pairs of cells with
+a changed edge are looked at again; the bytes are those of a full compilation.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from pendula.fleet.compiler.source_form import source_form
+from pendula.fleet.compiler.validation import curve_findings, map_findings
+from pendula.fleet.exclusion.cells import Cells, cut
+from pendula.fleet.exclusion.conflicts import (
+    distances,
+    geometric,
+    named,
+    opposite_directions,
+    overlapping,
+    whole_groups,
+)
+from pendula.fleet.exclusion.corridors import corridors_of, following_of
+from pendula.fleet.exclusion.critical_sections import sections_of
+from pendula.fleet.exclusion.relation import relation
+from pendula.fleet.exclusion.standing import standing_of
+from pendula.fleet.exclusion.turning_discs import zone_triples, zones_of
+from pendula.fleet.geometry.curves import Curve
+from pendula.fleet.model import (
+    Code,
+    CompileParams,
+    Finding,
+    Granularity,
+    MapRefused,
+    SourceMap,
+    errors_of,
+    finding,
+)
+from pendula.fleet.network.graph import Network, normalised
+from pendula.fleet.network.transitions import transitions_of
+from pendula.fleet.site.compiled_map import CompiledMap
+from pendula.fleet.site.file import sealed
+from pendula.fleet.site.file_names import params_form
+from pendula.fleet.trucks.envelope import Envelope, largest_envelope
+from pendula.fleet.trucks.profiles import RobotProfile, hash_of
+from pendula.kernel.canonical import digest
+from pendula.kernel.errors import LimitExceeded, WrongUsage
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+DEFAULT_PARAMS = CompileParams()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Report:
+    """What a compilation found; `compiled` and `data` are None where an ERROR forbids a runnable artifact."""
+
+    findings: tuple[Finding, ...]
+    compiled: CompiledMap | None
+    data: bytes | None
+
+
+def compile_map(
+    source: SourceMap,
+    profiles: Sequence[RobotProfile],
+    params: CompileParams = DEFAULT_PARAMS,
+    previous: CompiledMap | None = None,
+) -> CompiledMap:
+    """The compiled map; raises `MapRefused` with all findings when one of them is an ERROR."""
+    report = examine(source, profiles, params, previous)
+    if report.compiled is None:
+        errors = errors_of(report.findings)
+        more = f" and {len(errors) - 1} more" if len(errors) > 1 else ""
+        raise MapRefused(
+            f"The map {source.map_id!r} cannot be used: {errors[0].message}{more}", findings=report.findings
+        )
+    return report.compiled
+
+
+def examine(
+    source: SourceMap,
+    profiles: Sequence[RobotProfile],
+    params: CompileParams = DEFAULT_PARAMS,
+    previous: CompiledMap | None = None,
+) -> Report:
+    """Compiles as far as possible and reports everything; never raises for a bad map."""
+    if not profiles:
+        raise WrongUsage("A map is compiled for trucks: at least one profile is needed")
+    findings: list[Finding] = []
+    try:
+        return _examined(source, profiles, params, previous, findings)
+    except LimitExceeded as error:
+        remedy = "remove what lies over each other, or make it several maps"
+        findings.append(finding(Code.CONFLICT_BUILD_FAILED, error.message, remedy, limit=str(error.details["limit"])))
+        return Report(_sorted(findings), None, None)
+
+
+def _examined(
+    source: SourceMap,
+    profiles: Sequence[RobotProfile],
+    params: CompileParams,
+    previous: CompiledMap | None,
+    findings: list[Finding],
+) -> Report:
+    """The report; what was found is in `findings` also when a limit ends the work."""
+    envelope = largest_envelope(profiles)
+    network, curves, found = normalised(source, params)
+    findings += [*found, *curve_findings(network, curves, profiles)]
+    cells = cut(network, curves, envelope, params)
+    i, j = _pairs(network, cells, envelope, params, previous)
+    zones = zones_of(network, curves, cells, envelope, params)
+    conflicts = named(network, cells, zones, i, j, _gaps(network, curves, envelope, params, i, j))
+    parts = [*geometric(i, j, len(cells)), *opposite_directions(network, cells), *zone_triples(zones, len(cells))]
+    if params.granularity is Granularity.EDGE:
+        parts += whole_groups(network, cells, conflicts)
+    exclusive = relation(len(cells) + len(network.nodes), parts)
+    corridors = corridors_of(network)
+    following = following_of(network, cells, corridors, envelope, exclusive)
+    sections, wrong = sections_of(network, cells, source.sections)
+    transitions = transitions_of(network, params.tangent_eps_urad)
+    standing = standing_of(network, cells, zones, sections, conflicts, transitions, corridors, exclusive)
+    draft = CompiledMap(
+        network,
+        params,
+        envelope,
+        cells,
+        zones,
+        exclusive,
+        following,
+        conflicts,
+        corridors,
+        sections,
+        transitions,
+        standing,
+        (),
+        "sha256:" + digest({"graph": source_form(source), "params": params_form(params)}),
+        hash_of(profiles),
+    )
+    every = _sorted([*findings, *wrong, *map_findings(draft)])
+    if errors_of(every):
+        return Report(every, None, None)
+    compiled, data = sealed(_with_findings(draft, every))
+    return Report(every, compiled, data)
+
+
+def _with_findings(draft: CompiledMap, findings: tuple[Finding, ...]) -> CompiledMap:
+    return CompiledMap(
+        **{name: getattr(draft, name) for name in draft.__dataclass_fields__ if name != "findings"}, findings=findings
+    )
+
+
+def _sorted(findings: list[Finding]) -> tuple[Finding, ...]:
+    """By code, then by what they are about; the same finding once."""
+    unique = {digest([one.code.value, one.message, one.details]): one for one in findings}
+    return tuple(
+        one for _, one in sorted(unique.items(), key=lambda item: (item[1].code.value, item[1].message, item[0]))
+    )
+
+
+def _gaps(
+    network: Network, curves: tuple[Curve, ...], envelope: Envelope, params: CompileParams, i: Ints, j: Ints
+) -> Floats:
+    """The distances of the areas of all pairs, which are not 0 only where the margin made them meet."""
+    if not params.conflict_margin_um:
+        return np.zeros(len(i))
+    return distances(cut(network, curves, envelope, replace(params, conflict_margin_um=0)), i, j)
+
+
+def _pairs(
+    network: Network, cells: Cells, envelope: Envelope, params: CompileParams, previous: CompiledMap | None
+) -> tuple[Ints, Ints]:
+    """Pairs of cells whose areas meet; those of unchanged edges are taken over from `previous`."""
+    if not len(cells):
+        none = np.zeros(0, dtype=np.int64)
+        return none, none
+    if previous is None or previous.envelope != envelope or previous.params != params:
+        return overlapping(cells)
+    if params.granularity is Granularity.EDGE:
+        # There whole groups are in the relation; what met by shape cannot be told from it any more.
+        return overlapping(cells)
+    same = _unchanged(network, cells, previous)
+    renumbered = np.full(len(previous.cells), -1, dtype=np.int64)
+    changed = np.ones(len(cells), dtype=np.bool_)
+    for edge, before in same:
+        own, old = cells.of_edge(edge), previous.cells.of_edge(before)
+        renumbered[old.start : old.stop] = np.arange(own.start, own.stop)
+        changed[own.start : own.stop] = False
+    i, j = previous.conflicts.pairs()
+    inside = (i < len(renumbered)) & (j < len(renumbered))
+    i, j = renumbered[i[inside]], renumbered[j[inside]]
+    keep = (i >= 0) & (j >= 0)
+    i, j = i[keep], j[keep]
+    new_i, new_j = overlapping(cells, np.flatnonzero(changed).astype(np.int64))
+    # Edges keep their order when others come and go, so i < j still holds.
+    i, j = np.concatenate([i, new_i]), np.concatenate([j, new_j])
+    order = np.lexsort((j, i))
+    return i[order], j[order]
+
+
+def _unchanged(network: Network, cells: Cells, previous: CompiledMap) -> list[tuple[int, int]]:
+    """Edges with the same key, group and shapes as before, with their old numbers.
+
+    A control point may move so little that the path in whole micrometres stays and a shape does not.
+    """
+    old = previous.edge_number
+    result = []
+    for number, edge in enumerate(network.edges):
+        before = old.get(edge.key)
+        if before is None:
+            continue
+        was = previous.network.edges[before]
+        if edge.group_key == was.group_key and _same_shapes(cells, number, previous.cells, before):
+            result.append((number, before))
+    return result
+
+
+def _same_shapes(cells: Cells, edge: int, others: Cells, other: int) -> bool:
+    first, rest = _quads(cells, edge)
+    other_first, other_rest = _quads(others, other)
+    return np.array_equal(first, other_first) and np.array_equal(rest, other_rest)
+
+
+def _quads(cells: Cells, edge: int) -> tuple[Ints, Ints]:
+    """Where the quadrangles of the cells of an edge begin, from its first one on, and the quadrangles."""
+    at = cells.quad_first[int(cells.first[edge]) : int(cells.first[edge + 1]) + 1]
+    return at - at[0], cells.quads[int(at[0]) : int(at[-1])]

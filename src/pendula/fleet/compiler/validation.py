@@ -1,0 +1,186 @@
+"""What the validator says about a map that could be read: tight bends, narrow lanes, missing ways back, bad parking.
+
+Findings name ids, say why they matter and what to do. They do not depend on the order of the source.
+"""
+
+from collections.abc import Sequence
+
+from pendula.fleet.exclusion.critical_sections import dead_end, without_exit_room
+from pendula.fleet.geometry.curves import Curve
+from pendula.fleet.model import Code, Finding, Stand, finding
+from pendula.fleet.network.components import components, main_component
+from pendula.fleet.network.graph import Network
+from pendula.fleet.site.compiled_map import CompiledMap
+from pendula.fleet.trucks.profiles import RobotProfile
+from pendula.fleet.units import MILLION, plain
+
+
+def curve_findings(network: Network, curves: tuple[Curve, ...], profiles: Sequence[RobotProfile]) -> list[Finding]:
+    """What is wrong with single edges for the given trucks."""
+    radius = max(profile.min_turn_radius_um for profile in profiles)
+    width = max(profile.width_um + 2 * profile.safety_side_um for profile in profiles)
+    findings = []
+    for edge, curve in zip(network.edges, curves, strict=True):
+        # A circle of just the least radius must pass, whatever its last bits are.
+        if curve.curvature * radius > MILLION * (1.0 + 1e-6):
+            message = f"edge {edge.key} bends tighter than the {plain(radius)} m that a truck can follow"
+            findings.append(finding(Code.TURN_TOO_TIGHT, message, "draw a wider bend", edgeKey=edge.key))
+        if edge.width_um is not None and edge.width_um < width:
+            message = (
+                f"edge {edge.key} is {plain(edge.width_um)} m wide; a truck with its margins needs {plain(width)} m"
+            )
+            findings.append(finding(Code.LANE_TOO_NARROW, message, "widen the aisle", edgeKey=edge.key))
+    return findings
+
+
+def map_findings(one: CompiledMap) -> list[Finding]:
+    """What is to be said about the map as a whole."""
+    return [
+        *_one_way(one),
+        *_close(one),
+        *_zones(one),
+        *_components(one),
+        *_unreachable(one),
+        *_parking(one),
+        *_mouths(one),
+        *without_exit_room(one.network, one.cells, one.sections, one.envelope),
+    ]
+
+
+def _one_way(one: CompiledMap) -> list[Finding]:
+    findings = []
+    for group in one.network.groups:
+        ways = {one.network.edges[edge].forward_on_axis for edge in group.edges}
+        if len(ways) == 1:
+            remedy = "add the edge back if trucks may drive both ways"
+            findings.append(finding(Code.MISSING_RETURN_EDGE, "one-way group", remedy, edgeGroupKey=group.key))
+    return findings
+
+
+def _close(one: CompiledMap) -> list[Finding]:
+    groups = one.network.groups
+    return [
+        finding(
+            Code.EDGES_CLOSE,
+            "groups overlap when swept",
+            a=groups[conflict.a].key,
+            b=groups[conflict.b].key,
+            conflictId=conflict.id,
+        )
+        for conflict in one.named
+    ]
+
+
+def _zones(one: CompiledMap) -> list[Finding]:
+    nodes = one.network.nodes
+    remedy = f"place nodes in which trucks turn more than {plain(2 * one.zones.radius_um)} m apart"
+    return [
+        finding(Code.NODE_ZONES_OVERLAP, "turning discs overlap", remedy, a=nodes[number].id, b=nodes[other].id)
+        for number, others in enumerate(one.zones.overlaps)
+        for other in others
+        if number < other
+    ]
+
+
+def _components(one: CompiledMap) -> list[Finding]:
+    parts = components(one.network)
+    if len(parts) < 2:
+        return []
+    biggest = max(parts, key=lambda part: (len(part), [-node for node in part]))
+    return [
+        finding(
+            Code.GRAPH_DISCONNECTED,
+            f"{len(parts)} components",
+            "join them, or compile them as maps of their own",
+            component=[one.network.nodes[node].id for node in part],
+        )
+        for part in parts
+        if part is not biggest
+    ]
+
+
+def _unreachable(one: CompiledMap) -> list[Finding]:
+    network = one.network
+    wanted = [number for number, node in enumerate(network.nodes) if node.station or node.parking]
+    inside = main_component(network, wanted)
+    return [
+        finding(
+            Code.NODE_UNREACHABLE,
+            f"no truck can go to {network.nodes[node].id!r} and come back",
+            "add the edges that are missing",
+            nodeId=network.nodes[node].id,
+        )
+        for node in wanted
+        if node not in inside
+    ]
+
+
+def _parking(one: CompiledMap) -> list[Finding]:
+    """Parking from which a standing truck reaches into edges that lead elsewhere."""
+    network, count = one.network, len(one.cells)
+    findings = []
+    for number, node in enumerate(network.nodes):
+        if not node.parking or not network.meeting[number]:
+            continue
+        own = set(dead_end(network, number)) if network.degree(number) == 1 else set()
+        standing = standing_set(one, number)
+        touched = {
+            network.group_of[int(one.cells.edge[cell])]
+            for resource in standing
+            for cell in one.conflicts.members(resource)
+            if cell < count
+        }
+        foreign = sorted(network.groups[group].key for group in touched - own)
+        if foreign:
+            message = f"a truck that stands in {node.id!r} is in the way on {', '.join(foreign)}"
+            remedy = "make it a dead end, or its spur longer"
+            findings.append(finding(Code.PARKING_BLOCKS_TRAFFIC, message, remedy, nodeId=node.id, groups=foreign))
+    return findings
+
+
+def standing_set(one: CompiledMap, node: int, short_um: int = 0) -> list[int]:
+    """What a truck holds while it rests in a node: the zone, and of each way in the cells that a release bound
+    `short_um` before the node has not passed; always the last."""
+    cells = one.cells
+    held = []
+    for edge in one.network.incoming[node]:
+        bound = one.network.edges[edge].path.length_um - short_um
+        own = cells.of_edge(edge)
+        held += [cell for cell in own if int(cells.s1[cell]) > bound or cell == own.stop - 1]
+    return [*held, one.zone(node)]
+
+
+def _ways_in(one: CompiledMap, corridor: int, node: int) -> bool:
+    """Whether trucks come to a mouth over anything but sections: inside a spur they wait where they load or park."""
+    groups = set(one.corridors[corridor].groups)
+    return any(
+        one.stand(cell) is not Stand.FORBIDDEN
+        for edge in one.network.incoming[node]
+        if one.network.group_of[edge] not in groups
+        for cell in one.cells.of_edge(edge)
+    )
+
+
+def _mouths(one: CompiledMap) -> list[Finding]:
+    """Mouths at which nobody can wait without closing the way out, and dead ends without a token and such a place."""
+    network = one.network
+    waiting = {(mouth.corridor, mouth.node): mouth.waiting for mouth in one.standing.mouths}
+    guarded = {member.group for section in one.sections for member in section.members}
+    findings = []
+    for (corridor, node), cells in waiting.items():
+        chain = one.corridors[corridor]
+        if cells or not _ways_in(one, corridor, node):
+            continue
+        far = chain.ends[0] if chain.ends[1] == node else chain.ends[1]
+        dead = network.degree(far) == 1
+        if dead and not set(chain.groups) & guarded:
+            message = f"the dead end to {network.nodes[far].id!r} has neither a section nor room to wait outside"
+            remedy = "draw a critical section over it, or leave room before its mouth"
+            details = {"nodeId": network.nodes[far].id, "mouth": network.nodes[node].id}
+            findings.append(finding(Code.DEAD_END_WITHOUT_TOKEN, message, remedy, **details))
+        message = f"at {network.nodes[node].id!r} there is no place to wait for {chain.id} that keeps its way out free"
+        remedy = "make an edge into the node longer"
+        findings.append(
+            finding(Code.NO_SAFE_WAIT_POSITION, message, remedy, nodeId=network.nodes[node].id, corridorId=chain.id)
+        )
+    return findings

@@ -1,0 +1,242 @@
+"""Which cells exclude each other: swept areas that meet, opposite directions of a group, and named conflicts.
+
+A tree of bounding boxes proposes pairs; separating axes on integers decide. The result is sorted, so nothing of the
+order in which pairs are found is left.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import pairwise
+
+import numpy as np
+import shapely
+from numpy.typing import NDArray
+
+from pendula.fleet.exclusion.cells import Cells
+from pendula.fleet.exclusion.relation import Triples, expanded, merged, runs
+from pendula.fleet.exclusion.turning_discs import Zones
+from pendula.fleet.geometry.quadrangles import boxes, distances_um, meet
+from pendula.fleet.network.graph import Network
+from pendula.fleet.network.limits import MAP_PAIRS
+
+Ints = NDArray[np.int64]
+
+_FIRST_ROWS, _ROWS = 64, 2048
+_PAIRS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Two groups that exclude each other in places: `windows` are (edge, s0, s1) on the edges of both."""
+
+    id: str
+    a: int
+    b: int
+    windows: tuple[tuple[int, int, int], ...]
+    # The least distance of the areas: 0 where they overlap, more where only the margin makes them conflict.
+    gap_um: int = 0
+
+
+def overlapping(cells: Cells, among: Ints | None = None) -> tuple[Ints, Ints]:
+    """Pairs (i, j), i < j, of cells whose swept areas meet; only those with a cell of `among` where it is given.
+
+    Raises `LimitExceeded` when the map is so dense that the pairs would not fit.
+    """
+    found_i: list[Ints] = []
+    found_j: list[Ints] = []
+    frames = boxes(cells.quads)
+    for i, j in _candidates(cells, among):
+        hit = _meeting(cells, frames, i, j)
+        found_i.append(i[hit])
+        found_j.append(j[hit])
+    none = [np.zeros(0, dtype=np.int64)]
+    i, j = np.concatenate(found_i or none), np.concatenate(found_j or none)
+    order = np.lexsort((j, i))
+    return i[order], j[order]
+
+
+def _candidates(cells: Cells, among: Ints | None) -> Iterator[tuple[Ints, Ints]]:
+    """Pairs whose bounding boxes meet, in portions."""
+    frame = cells.boxes().astype(np.float64)
+    shapes = shapely.box(frame[:, 0], frame[:, 1], frame[:, 2], frame[:, 3])
+    tree = shapely.STRtree(shapes)
+    rows = np.arange(len(cells), dtype=np.int64) if among is None else among
+    asked = np.zeros(len(cells), dtype=np.bool_)
+    asked[rows] = True
+    total, low, portion = 0, 0, _FIRST_ROWS
+    while low < len(rows):
+        part = rows[low : low + portion]
+        near, other = tree.query(shapes[part])
+        low += portion
+        # Where cells lie thick a portion has few rows: what the tree answers must fit before it is counted.
+        portion = min(_ROWS, max(1, _PAIRS * len(part) // max(1, len(near))))
+        i, j = part[near], other.astype(np.int64)
+        # A pair of two asked cells comes up twice, any other pair once.
+        keep = (i < j) | (~asked[j] & (i != j))
+        i, j = i[keep], j[keep]
+        total += len(i)
+        MAP_PAIRS.check(total)
+        yield np.minimum(i, j), np.maximum(i, j)
+
+
+def _meeting(cells: Cells, frames: Ints, i: Ints, j: Ints) -> NDArray[np.bool_]:
+    """Whether any quadrangle of cell i meets any of cell j, pair by pair."""
+    counts = cells.quad_first[1:] - cells.quad_first[:-1]
+    # Most pairs of curved cells meet in their middles; only the others need all combinations.
+    middle = cells.quad_first[:-1] + counts // 2
+    result = meet(cells.quads[middle[i]], cells.quads[middle[j]])
+    size = counts[i] * counts[j]
+    left = np.flatnonzero(~result & (size > 1))
+    ends = np.cumsum(size[left])
+    low = 0
+    while low < len(left):
+        base = int(ends[low] - size[left[low]])
+        high = max(low + 1, int(np.searchsorted(ends, base + _PAIRS, side="right")))
+        part = left[low:high]
+        result[part] = _quads_meet(cells, frames, i[part], j[part], counts)
+        low = high
+    return result
+
+
+def _quads_meet(cells: Cells, frames: Ints, i: Ints, j: Ints, counts: Ints) -> NDArray[np.bool_]:
+    size = counts[i] * counts[j]
+    pair, inside = expanded(np.arange(len(i), dtype=np.int64), np.zeros(len(i), dtype=np.int64), size - 1)
+    of_j = counts[j][pair]
+    a = cells.quad_first[i][pair] + inside // of_j
+    b = cells.quad_first[j][pair] + inside % of_j
+    for low, high in ((0, 2), (1, 3)):
+        close = (frames[a, low] <= frames[b, high]) & (frames[b, low] <= frames[a, high])
+        pair, a, b = pair[close], a[close], b[close]
+    hit = np.zeros(len(i), dtype=np.bool_)
+    hit[pair[meet(cells.quads[a], cells.quads[b])]] = True
+    return hit
+
+
+def geometric(i: Ints, j: Ints, count: int) -> list[Triples]:
+    """The pairs in both directions, and every cell with itself."""
+    own = np.arange(count, dtype=np.int64)
+    return [runs(np.concatenate([i, j]), np.concatenate([j, i])), Triples(own, own, own)]
+
+
+def opposite_directions(network: Network, cells: Cells) -> list[Triples]:
+    """All cells of one direction of a group with all cells of the other."""
+    parts: list[Triples] = []
+    for group in network.groups:
+        there = _spans(cells, [edge for edge in group.edges if network.edges[edge].forward_on_axis])
+        back = _spans(cells, [edge for edge in group.edges if not network.edges[edge].forward_on_axis])
+        parts += [_all_with_all(one, other) for one in there for other in back]
+        parts += [_all_with_all(one, other) for one in back for other in there]
+    return parts
+
+
+def _spans(cells: Cells, edges: Iterable[int]) -> list[tuple[int, int]]:
+    """The cells of edges as few ranges: edges of one lane come one after the other."""
+    spans: list[tuple[int, int]] = []
+    for edge in sorted(edges):
+        low, high = int(cells.first[edge]), int(cells.first[edge + 1]) - 1
+        if spans and spans[-1][1] + 1 == low:
+            spans[-1] = (spans[-1][0], high)
+        else:
+            spans.append((low, high))
+    return spans
+
+
+def whole_groups(network: Network, cells: Cells, conflicts: tuple[Conflict, ...]) -> list[Triples]:
+    """The seed's conservative form: groups in conflict exclude each other as wholes, unless they share a node."""
+    parts: list[Triples] = []
+    for conflict in conflicts:
+        a, b = network.groups[conflict.a], network.groups[conflict.b]
+        if {a.a, a.b} & {b.a, b.b}:
+            continue
+        for one in _spans(cells, a.edges):
+            for other in _spans(cells, b.edges):
+                parts += [_all_with_all(one, other), _all_with_all(other, one)]
+    return parts
+
+
+def _all_with_all(one: tuple[int, int], other: tuple[int, int]) -> Triples:
+    rows = np.arange(one[0], one[1] + 1, dtype=np.int64)
+    return Triples(rows, np.full(len(rows), other[0], dtype=np.int64), np.full(len(rows), other[1], dtype=np.int64))
+
+
+def distances(cells: Cells, i: Ints, j: Ints) -> NDArray[np.float64]:
+    """The distance of the swept areas of every pair of cells, in micrometres."""
+    counts = cells.quad_first[1:] - cells.quad_first[:-1]
+    result = np.zeros(len(i))
+    for low in range(0, len(i), _ROWS):
+        one, two = i[low : low + _ROWS], j[low : low + _ROWS]
+        size = counts[one] * counts[two]
+        pair, inside = expanded(np.arange(len(one), dtype=np.int64), np.zeros(len(one), dtype=np.int64), size - 1)
+        of_two = counts[two][pair]
+        a = cells.quads[cells.quad_first[one][pair] + inside // of_two]
+        b = cells.quads[cells.quad_first[two][pair] + inside % of_two]
+        result[low : low + _ROWS] = np.minimum.reduceat(distances_um(a, b), np.cumsum(size) - size)
+    return result
+
+
+def named(
+    network: Network, cells: Cells, zones: Zones, i: Ints, j: Ints, gaps: NDArray[np.float64]
+) -> tuple[Conflict, ...]:
+    """The conflicts of two groups. Groups that share a node overlap there by construction: of such a pair only what
+    happens outside the windows of the shared nodes counts."""
+    group_of = np.array(network.group_of, dtype=np.int64)[cells.edge]
+    gi, gj = group_of[i], group_of[j]
+    keep = gi != gj
+    i, j, gi, gj, gaps = i[keep], j[keep], gi[keep], gj[keep], gaps[keep]
+    if not len(i):
+        return ()
+    swap = gi > gj
+    i, j = np.where(swap, j, i), np.where(swap, i, j)
+    gi, gj = np.where(swap, gj, gi), np.where(swap, gi, gj)
+    order = np.lexsort((j, i, gj, gi))
+    i, j, gi, gj, gaps = i[order], j[order], gi[order], gj[order], gaps[order]
+    fresh = np.ones(len(i), dtype=np.bool_)
+    fresh[1:] = (gi[1:] != gi[:-1]) | (gj[1:] != gj[:-1])
+    starts = np.flatnonzero(fresh)
+    owner = np.cumsum(fresh) - 1
+    keep = _outside(network, zones, len(cells), i, j, owner, gi[starts], gj[starts])
+    i, j, gi, gj, gaps, owner = i[keep], j[keep], gi[keep], gj[keep], gaps[keep], owner[keep]
+    bounds = [*np.flatnonzero(np.diff(owner, prepend=-1)).tolist(), len(i)]
+    result = [
+        _conflict(network, cells, (int(gi[low]), int(gj[low])), i[low:high], j[low:high], gaps[low:high])
+        for low, high in pairwise(bounds)
+    ]
+    return tuple(sorted(result, key=lambda one: one.id))
+
+
+def _outside(
+    network: Network, zones: Zones, count: int, i: Ints, j: Ints, owner: Ints, first: Ints, second: Ints
+) -> NDArray[np.bool_]:
+    """Which pairs of cells do not both lie in the window of a node that their groups share."""
+    groups = network.groups
+    by_node: dict[int, list[int]] = {}
+    for pair, (a, b) in enumerate(zip(first.tolist(), second.tolist(), strict=True)):
+        for node in {groups[a].a, groups[a].b} & {groups[b].a, groups[b].b}:
+            by_node.setdefault(node, []).append(pair)
+    bounds = np.searchsorted(owner, np.arange(len(first) + 1)).astype(np.int64)
+    keep = np.ones(len(i), dtype=np.bool_)
+    for node, numbers in by_node.items():
+        # One row for each node, however many pairs of groups meet in it.
+        inside = zones.inside(node, count)
+        pairs = np.array(numbers, dtype=np.int64)
+        _, rows = expanded(pairs, bounds[pairs], bounds[pairs + 1] - 1)
+        keep[rows] &= ~(inside[i[rows]] & inside[j[rows]])
+    return keep
+
+
+def _conflict(
+    network: Network, cells: Cells, pair: tuple[int, int], i: Ints, j: Ints, gaps: NDArray[np.float64]
+) -> Conflict:
+    spans: dict[int, list[tuple[int, int]]] = {}
+    for cell in np.unique(np.concatenate([i, j])).tolist():
+        spans.setdefault(int(cells.edge[cell]), []).append((int(cells.s0[cell]), int(cells.s1[cell])))
+    windows = tuple((edge, low, high) for edge in sorted(spans) for low, high in merged(spans[edge]))
+    keys = network.groups[pair[0]].key, network.groups[pair[1]].key
+    return Conflict(conflict_id(*keys), *pair, windows, int(gaps.min()))
+
+
+def conflict_id(key_a: str, key_b: str) -> str:
+    """Named after its members alone, so that an unchanged part of a map keeps its ids."""
+    members = sorted((f"EDGE_GROUP:{key_a}", f"EDGE_GROUP:{key_b}"))
+    return "C-" + sha256("|".join(members).encode()).hexdigest()[:12]

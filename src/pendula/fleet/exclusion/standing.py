@@ -1,0 +1,146 @@
+"""Where a truck may be left standing: free, unwanted or forbidden, with the reasons; and where to wait at a mouth."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pendula.fleet.exclusion.cells import Cells
+from pendula.fleet.exclusion.conflicts import Conflict
+from pendula.fleet.exclusion.corridors import Corridor
+from pendula.fleet.exclusion.critical_sections import Section
+from pendula.fleet.exclusion.relation import Relation
+from pendula.fleet.exclusion.turning_discs import Zones
+from pendula.fleet.model import Stand
+from pendula.fleet.network.graph import Network
+from pendula.fleet.network.transitions import Transitions
+
+Bools = NDArray[np.bool_]
+
+# How many edges before a mouth a truck may have to wait.
+_EDGES_BACK = 4
+
+STANDS = (Stand.FREE, Stand.UNWANTED, Stand.FORBIDDEN)
+
+
+@dataclass(frozen=True, slots=True)
+class Mouth:
+    """The end of a corridor at a node where ways branch, and the last cells on the other ways in, on the edge into the
+    node or before it, from which a waiting truck leaves the way out open."""
+
+    corridor: int
+    node: int
+    waiting: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """For every cell its mark (a place in `STANDS`)."""
+
+    marks: tuple[int, ...]
+    mouths: tuple[Mouth, ...]
+
+
+def plain_passage(network: Network, transitions: Transitions, node: int) -> bool:
+    """Whether trucks only drive straight through: nothing branches, nobody loads or parks, nobody has to turn."""
+    one = network.nodes[node]
+    if network.degree(node) != 2 or one.station or one.parking:
+        return False
+    for edge in network.incoming[node]:
+        for k in transitions.of(edge):
+            back = network.group_of[int(transitions.out[k])] == network.group_of[edge]
+            if not back and not bool(transitions.tangent[k]):
+                return False
+    return True
+
+
+def standing_of(
+    network: Network,
+    cells: Cells,
+    zones: Zones,
+    sections: tuple[Section, ...],
+    conflicts: tuple[Conflict, ...],
+    transitions: Transitions,
+    corridors: tuple[Corridor, ...],
+    relation: Relation,
+) -> Standing:
+    marks = np.zeros(len(cells), dtype=np.int64)
+    for node in range(len(network.nodes)):
+        if not plain_passage(network, transitions, node):
+            for window in zones.by_node[node]:
+                marks[window.cell0 : window.cell1 + 1] = 1
+    for conflict in conflicts:
+        for edge, low, high in conflict.windows:
+            marks[cells.at(edge, low) : cells.at(edge, high - 1) + 1] = 1
+    for section in sections:
+        for first, last in section.cells:
+            marks[first : last + 1] = 2
+    return Standing(tuple(marks.tolist()), _mouths(network, cells, corridors, relation, marks == 2))
+
+
+def reasons(
+    cell: int,
+    cells: Cells,
+    network: Network,
+    zones: Zones,
+    sections: tuple[Section, ...],
+    conflicts: tuple[Conflict, ...],
+    transitions: Transitions,
+) -> tuple[str, ...]:
+    """Why a cell is not free, as resource ids, sorted."""
+    found = {f"CS:{one.id}" for one in sections for low, high in one.cells if low <= cell <= high}
+    edge, s0, s1 = int(cells.edge[cell]), int(cells.s0[cell]), int(cells.s1[cell])
+    for conflict in conflicts:
+        if any(on == edge and low < s1 and high > s0 for on, low, high in conflict.windows):
+            found.add(f"CONFLICT:{conflict.id}")
+    for window in zones.windows:
+        if window.cell0 <= cell <= window.cell1 and not plain_passage(network, transitions, window.node):
+            found.add(f"NODE:{network.nodes[window.node].id}")
+    return tuple(sorted(found))
+
+
+def _mouths(
+    network: Network, cells: Cells, corridors: tuple[Corridor, ...], relation: Relation, forbidden: Bools
+) -> tuple[Mouth, ...]:
+    mouths = []
+    for number, corridor in enumerate(corridors):
+        groups = set(corridor.groups)
+        ways = {network.edges[edge].forward_on_axis for group in groups for edge in network.groups[group].edges}
+        if len(ways) < 2:
+            continue
+        edges = sorted(edge for group in groups for edge in network.groups[group].edges)
+        inner = [(int(cells.first[edge]), int(cells.first[edge + 1]) - 1) for edge in edges]
+        for node in sorted(set(corridor.ends)):
+            if network.degree(node) < 3:
+                continue
+            ways_in = [edge for edge in network.incoming[node] if network.group_of[edge] not in groups]
+            zone = len(cells) + node
+            # Who waits touches neither the turning disc of the mouth nor a cell inside, and stands in no section.
+            closed = forbidden | relation.related([*inner, (zone, zone)])[: len(cells)]
+            mouths.append(Mouth(number, node, _waiting(network, cells, ways_in, groups, closed)))
+    return tuple(mouths)
+
+
+def _waiting(network: Network, cells: Cells, ways_in: list[int], groups: set[int], closed: Bools) -> tuple[int, ...]:
+    """On every way in the last cell that is not closed; where an edge has none, on the edges before it."""
+    found: list[int] = []
+    seen, edges = set(ways_in), ways_in
+    for _ in range(_EDGES_BACK):
+        full = []
+        for edge in edges:
+            own = cells.of_edge(edge)
+            free = np.flatnonzero(~closed[own.start : own.stop])
+            if len(free):
+                found.append(own.start + int(free[-1]))
+            else:
+                full.append(edge)
+        before = {
+            one
+            for edge in full
+            for one in network.incoming[network.edges[edge].start]
+            # Neither out of the corridor nor back where the truck came from.
+            if network.group_of[one] not in groups and network.group_of[one] != network.group_of[edge]
+        }
+        edges = sorted(before - seen)
+        seen |= before
+    return tuple(found)

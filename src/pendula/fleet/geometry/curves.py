@@ -1,0 +1,237 @@
+"""From straight lines, polylines and Béziers to paths, and to the poses that the sweep of an edge is built from.
+
+Everything is computed once, by the compiler.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pendula.fleet.geometry.angles import angle_urad
+from pendula.fleet.geometry.bezier import FINER, SAME_UM, Poses, sample
+from pendula.fleet.geometry.paths import Path
+from pendula.fleet.model import CurveKind, Point
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+# A turn on one vertex of a polyline is swept in steps of this size.
+_VERTEX_TURN = 0.004
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Curve:
+    """What the compiler knows of a directed edge beyond its path."""
+
+    path: Path
+    start_direction: tuple[float, float]
+    # Greatest distance of the curve from its polyline, in micrometres.
+    chord_error: float
+    # Greatest curvature, as 1/m; for a polyline the tightest circle that follows its corners.
+    curvature: float
+    # None for a straight edge, whose sweep is exact.
+    poses: Poses | None
+
+    @property
+    def kind(self) -> CurveKind:
+        return self.path.kind
+
+    @property
+    def end_direction(self) -> tuple[float, float]:
+        if self.poses is None:
+            return self.start_direction
+        return float(self.poses.ux[-1]), float(self.poses.uy[-1])
+
+
+def straight(start: Point, end: Point) -> Curve:
+    """One leg; without numpy, as most edges are straight and a call of it costs more than the arithmetic."""
+    dx, dy = float(end.x_um - start.x_um), float(end.y_um - start.y_um)
+    size = sqrt(dx * dx + dy * dy)
+    angle = angle_urad(dx, dy)
+    path = Path(CurveKind.STRAIGHT, (start.x_um, end.x_um), (start.y_um, end.y_um), (0, round(size)), ((angle, angle),))
+    direction = (dx / size, dy / size) if size > 0.0 else (dx, dy)
+    return Curve(path, direction, 1.0, 0.0, None)
+
+
+def polyline(points: list[Point], chord_error_um: int) -> Curve:
+    """Legs between the points; points that repeat their neighbour are left out."""
+    kept = [points[0]]
+    for point in points[1:]:
+        if point != kept[-1]:
+            kept.append(point)
+    if len(kept) == 1:
+        kept.append(points[-1])
+    return _along_points(CurveKind.POLYLINE, kept, chord_error_um)
+
+
+def bezier(controls: tuple[Point, Point, Point, Point], step_um: int, chord_error_um: int) -> Curve:
+    """A cubic of four control points; its polyline is made finer until it is within `chord_error_um` of the curve."""
+    if _flat(controls):
+        return straight(controls[0], controls[3])
+    while True:
+        poses = sample(controls, step_um)
+        error = _chord_error(poses)
+        if error <= chord_error_um or step_um <= 1000:
+            break
+        step_um //= 2
+    x = np.rint(poses.x[::FINER]).astype(np.int64)
+    y = np.rint(poses.y[::FINER]).astype(np.int64)
+    s = _arc_lengths(x, y)
+    angles = [angle_urad(float(ux), float(uy)) for ux, uy in zip(poses.ux[::FINER], poses.uy[::FINER], strict=True)]
+    # Poses carry the arc length of the polyline: cells are cut along it.
+    stretched = _on_polyline(s, len(poses.s))
+    return Curve(
+        path_of(CurveKind.BEZIER, x, y, s, tuple(pairwise(angles))),
+        (float(poses.ux[0]), float(poses.uy[0])),
+        error + 1.0,
+        _bezier_curvature(poses),
+        Poses(stretched, poses.x, poses.y, poses.ux, poses.uy, poses.reach, poses.turn),
+    )
+
+
+def path_of(kind: CurveKind, x: Ints, y: Ints, s: Ints, yaws: tuple[tuple[int, int], ...]) -> Path:
+    return Path(kind, tuple(x.tolist()), tuple(y.tolist()), tuple(s.tolist()), yaws)
+
+
+def _flat(controls: tuple[Point, ...]) -> bool:
+    """Whether all control points lie on the way from the first to the last, in order: then the curve is straight."""
+    first, last = controls[0], controls[-1]
+    dx, dy = last.x_um - first.x_um, last.y_um - first.y_um
+    square = dx * dx + dy * dy
+    if square == 0:
+        return False
+    before = 0
+    for point in controls[1:-1]:
+        ex, ey = point.x_um - first.x_um, point.y_um - first.y_um
+        along, across = ex * dx + ey * dy, ex * dy - ey * dx
+        if across != 0 or along < before or along > square:
+            return False
+        before = along
+    return True
+
+
+def _along_points(kind: CurveKind, points: list[Point], chord_error_um: int) -> Curve:
+    x = np.array([point.x_um for point in points], dtype=np.int64)
+    y = np.array([point.y_um for point in points], dtype=np.int64)
+    dx, dy = (x[1:] - x[:-1]).astype(np.float64), (y[1:] - y[:-1]).astype(np.float64)
+    size = np.sqrt(dx * dx + dy * dy)
+    safe = np.where(size > 0.0, size, 1.0)
+    ux, uy = dx / safe, dy / safe
+    angles = [angle_urad(float(a), float(b)) for a, b in zip(dx, dy, strict=True)]
+    s = _arc_lengths(x, y)
+    straight_on = len(angles) == 1
+    return Curve(
+        path_of(CurveKind.STRAIGHT if straight_on else kind, x, y, s, tuple((angle, angle) for angle in angles)),
+        (float(ux[0]), float(uy[0])),
+        1.0,
+        0.0 if straight_on else _corner_curvature(ux, uy, size, float(chord_error_um)),
+        None if straight_on else _leg_poses(x, y, s, ux, uy),
+    )
+
+
+def _arc_lengths(x: Ints, y: Ints) -> Ints:
+    dx, dy = (x[1:] - x[:-1]).astype(np.float64), (y[1:] - y[:-1]).astype(np.float64)
+    along = np.cumsum(np.sqrt(dx * dx + dy * dy))
+    return np.concatenate([np.zeros(1, dtype=np.int64), np.rint(along).astype(np.int64)])
+
+
+def _on_polyline(s: Ints, count: int) -> Floats:
+    """The arc length on the polyline for every fine pose: `FINER` even parts of each leg."""
+    index = np.arange(count)
+    leg = np.minimum(index // FINER, len(s) - 2)
+    part = (index - leg * FINER) / FINER
+    start = s[leg].astype(np.float64)
+    along: Floats = start + (s[leg + 1].astype(np.float64) - start) * part
+    return along
+
+
+def _chord_error(poses: Poses) -> float:
+    """The greatest distance of the curve from the polyline through every `FINER`th pose, with what lies between."""
+    count = len(poses.x) - 1
+    leg = np.minimum(np.arange(count + 1) // FINER, count // FINER - 1) * FINER
+    ax, ay = poses.x[leg], poses.y[leg]
+    dx, dy = poses.x[leg + FINER] - ax, poses.y[leg + FINER] - ay
+    square = dx * dx + dy * dy
+    ox, oy = poses.x - ax, poses.y - ay
+    part = np.clip((ox * dx + oy * dy) / np.where(square > 0.0, square, 1.0), 0.0, 1.0)
+    ex, ey = ox - part * dx, oy - part * dy
+    off = np.sqrt(ex * ex + ey * ey)
+    # Between two fine poses no tangent leaves the chord's direction by more than twice the turn of the gap.
+    return float(np.max(off)) + float(np.max(poses.reach * np.minimum(2.0 * poses.turn, 1.0)))
+
+
+def _bezier_curvature(poses: Poses) -> float:
+    """Turning per metre over one step of the polyline: what a truck that follows it has to do."""
+    ex = poses.ux[FINER::FINER] - poses.ux[:-FINER:FINER]
+    ey = poses.uy[FINER::FINER] - poses.uy[:-FINER:FINER]
+    turn = np.sqrt(ex * ex + ey * ey)
+    dx = poses.x[FINER::FINER] - poses.x[:-FINER:FINER]
+    dy = poses.y[FINER::FINER] - poses.y[:-FINER:FINER]
+    step = np.sqrt(dx * dx + dy * dy)
+    return float(np.max(turn / np.maximum(step, SAME_UM))) * 1e6
+
+
+def _corner_curvature(ux: Floats, uy: Floats, size: Floats, chord_error: float) -> float:
+    """1 over the radius of the largest circle that touches both legs of a corner, fits into half of the shorter and
+    stays within the chord error of the corner; the tightest corner counts."""
+    tightest = 0.0
+    for i in range(len(ux) - 1):
+        cosine = float(ux[i] * ux[i + 1] + uy[i] * uy[i + 1])
+        sine = abs(float(ux[i] * uy[i + 1] - uy[i] * ux[i + 1]))
+        if sine == 0.0 and cosine > 0.0:
+            continue
+        if cosine <= -1.0 + 1e-12:
+            return float("inf")
+        tangent = sine / (1.0 + cosine)
+        fits = float(min(size[i], size[i + 1])) / 2.0 / tangent
+        near = chord_error / (sqrt(1.0 + tangent * tangent) - 1.0) if tangent > 1e-9 else fits
+        tightest = max(tightest, 1e6 / max(min(fits, near), 1e-3))
+    return tightest
+
+
+def _leg_poses(x: Ints, y: Ints, s: Ints, ux: Floats, uy: Floats) -> Poses:
+    """The ends of every leg, and at every corner a fan of headings; on a leg nothing happens between its ends."""
+    rows: list[tuple[float, float, float, float, float]] = []
+    turns: list[float] = []
+    for leg in range(len(ux)):
+        for end in (leg, leg + 1):
+            rows.append((float(s[end]), float(x[end]), float(y[end]), float(ux[leg]), float(uy[leg])))
+            turns.append(0.0)
+        if leg + 1 < len(ux):
+            fan = _fan((float(ux[leg]), float(uy[leg])), (float(ux[leg + 1]), float(uy[leg + 1])))
+            at = (float(s[leg + 1]), float(x[leg + 1]), float(y[leg + 1]))
+            for direction in fan[1:-1]:
+                rows.append((*at, *direction))
+                turns.append(0.0)
+            for k in range(len(fan) - 1):
+                turns[len(turns) - len(fan) + 1 + k] = _gap(fan[k], fan[k + 1])
+    table = np.array(rows, dtype=np.float64).T
+    count = len(rows) - 1
+    return Poses(table[0], table[1], table[2], table[3], table[4], np.zeros(count), np.array(turns[:count]))
+
+
+def _gap(a: tuple[float, float], b: tuple[float, float]) -> float:
+    return sqrt((b[0] - a[0]) * (b[0] - a[0]) + (b[1] - a[1]) * (b[1] - a[1]))
+
+
+def fan_poses(x: float, y: float, a: tuple[float, float], b: tuple[float, float]) -> Poses:
+    """The headings between two directions in one place, as a truck passes through a kink."""
+    fan = _fan(a, b)
+    count = len(fan)
+    turns = np.array([_gap(fan[k], fan[k + 1]) for k in range(count - 1)])
+    ux, uy = np.array([one[0] for one in fan]), np.array([one[1] for one in fan])
+    return Poses(np.zeros(count), np.full(count, x), np.full(count, y), ux, uy, np.zeros(count - 1), turns)
+
+
+def _fan(a: tuple[float, float], b: tuple[float, float]) -> list[tuple[float, float]]:
+    """Unit vectors from `a` to `b`, each close to the next, by halving."""
+    if _gap(a, b) <= _VERTEX_TURN:
+        return [a, b]
+    mx, my = a[0] + b[0], a[1] + b[1]
+    size = sqrt(mx * mx + my * my)
+    # Straight back: there is no middle; any side serves, the map is refused for it anyway.
+    middle = (mx / size, my / size) if size > 1e-9 else (-a[1], a[0])
+    return _fan(a, middle)[:-1] + _fan(middle, b)

@@ -1,0 +1,105 @@
+"""The path of a directed edge: a polyline in whole micrometres, measured along, with headings; where it is, and where
+on it something is.
+
+`point(s)` runs along the polyline. The heading of a Bézier goes over from vertex to vertex; that of a straight edge or
+of a leg of a polyline stands. Everything is computed in integers: positions are rounded half up to whole micrometres,
+distances stay squares, so that no processor sees another order of two places.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pendula.fleet.geometry.angles import between_urad
+from pendula.fleet.model import CurveKind
+from pendula.fleet.units import half_up
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """Vertices, arc lengths at the vertices, and for every leg the tangents at its start and its end (microradians)."""
+
+    kind: CurveKind
+    x: tuple[int, ...]
+    y: tuple[int, ...]
+    s: tuple[int, ...]
+    yaws: tuple[tuple[int, int], ...]
+
+    @property
+    def length_um(self) -> int:
+        return self.s[-1]
+
+    def point(self, s_um: int) -> tuple[int, int]:
+        """Where the pivot is at `s_um`, in micrometres; positions outside the edge count as its ends."""
+        leg, part = self._leg(s_um)
+        whole = max(self.s[leg + 1] - self.s[leg], 1)
+        return (
+            self.x[leg] + half_up((self.x[leg + 1] - self.x[leg]) * part, whole),
+            self.y[leg] + half_up((self.y[leg + 1] - self.y[leg]) * part, whole),
+        )
+
+    def heading(self, s_um: int) -> int:
+        """The direction of travel at `s_um`, in microradians."""
+        leg, part = self._leg(s_um)
+        start, end = self.yaws[leg]
+        return between_urad(start, end, part, self.s[leg + 1] - self.s[leg])
+
+    def nearest(self, x: int, y: int, low: int = 0, high: int | None = None) -> tuple[int, int]:
+        """The position between `low` and `high` closest to a point, the first of several, and its squared distance."""
+        high = self.length_um if high is None else high
+        return min((self._on_leg(leg, x, y, low, high) for leg in self._legs(low, high)), key=lambda one: one[1])
+
+    def places(self, x: int, y: int, reach: int, low: int = 0, high: int | None = None) -> list[tuple[int, int]]:
+        """Of every stretch between `low` and `high` that lies within `reach` of a point the closest position and its
+        squared distance, in the order of the path: several where the path comes by more than once."""
+        high = self.length_um if high is None else high
+        found: list[tuple[int, int]] = []
+        last = -2
+        for leg in self._legs(low, high):
+            far = reach + self.s[leg + 1] - self.s[leg]
+            if abs(x - self.x[leg]) > far or abs(y - self.y[leg]) > far:
+                continue
+            one = self._on_leg(leg, x, y, low, high)
+            if one[1] > reach * reach:
+                continue
+            if leg != last + 1:
+                found.append(one)
+            elif one[1] < found[-1][1]:
+                found[-1] = one
+            last = leg
+        return found
+
+    def piece(self, low: int, high: int) -> list[tuple[int, int]]:
+        """The polyline from one position to another, both ends included."""
+        inner = [(self.x[i], self.y[i]) for i in range(len(self.s)) if low < self.s[i] < high]
+        return [self.point(low), *inner, self.point(high)]
+
+    def _legs(self, low: int, high: int) -> Iterator[int]:
+        """The legs between two positions; one at least."""
+        last = len(self.s) - 2
+        first = min(max(0, bisect_right(self.s, low) - 1), last)
+        yield first
+        for leg in range(first + 1, last + 1):
+            if self.s[leg] > high:
+                return
+            yield leg
+
+    def _on_leg(self, leg: int, x: int, y: int, low: int, high: int) -> tuple[int, int]:
+        """The position of a leg closest to a point, and its squared distance."""
+        begin = self.s[leg]
+        span = max(self.s[leg + 1] - begin, 1)
+        ox, oy = x - self.x[leg], y - self.y[leg]
+        dx, dy = self.x[leg + 1] - self.x[leg], self.y[leg + 1] - self.y[leg]
+        square = dx * dx + dy * dy
+        part = min(max(half_up((ox * dx + oy * dy) * span, square), 0), span) if square else 0
+        s = min(max(begin + part, low), high)
+        part = s - begin
+        ex, ey = ox * span - dx * part, oy * span - dy * part
+        return s, half_up(ex * ex + ey * ey, span * span)
+
+    def _leg(self, s_um: int) -> tuple[int, int]:
+        """The leg of a position, and how far on it the position is."""
+        last = len(self.s) - 2
+        s_um = min(max(s_um, 0), self.s[-1])
+        leg = min(bisect_right(self.s, s_um) - 1, last)
+        return leg, s_um - self.s[leg]

@@ -1,0 +1,262 @@
+"""The cheapest way for one truck: integer costs, total order, no tie left to chance.
+
+A state is the edge by which a truck arrived, so that turns are counted. For every destination one tree holds the cost
+from every state; a route is walked down the tree. Costs compare by time, then length, then the sequence of edge keys:
+edges are numbered in the order of their keys, so the smallest number wins.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from typing import TypeAlias
+
+from pendula.fleet.geometry.angles import turn_urad
+from pendula.fleet.model import MoveStyle
+from pendula.fleet.network.transitions import truck_yaw
+from pendula.fleet.site.compiled_map import CompiledMap
+from pendula.fleet.trucks.profiles import RobotProfile
+from pendula.fleet.units import MILLION, angle_femto, half_up
+from pendula.kernel.engine import Refusal
+
+# Time and length in one number: lengths stay below this, so time decides first.
+_LENGTHS = 1 << 44
+_MOST_TREES = 4096
+_MOST_DETOURS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class OnEdge:
+    """A pivot position on an edge."""
+
+    edge: int
+    s_um: int
+
+
+@dataclass(frozen=True, slots=True)
+class AtNode:
+    """A pivot in a node; the yaw, where known, counts for the first turn."""
+
+    node: int
+    yaw_urad: int | None = None
+
+
+Anchor: TypeAlias = OnEdge | AtNode
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """What a route has to do without: edges, and nodes in which it may neither turn nor stop. A truck that stands in
+    such a node already has arrived there."""
+
+    edges: frozenset[int] = field(default_factory=frozenset)
+    turns: frozenset[int] = field(default_factory=frozenset)
+
+    def __bool__(self) -> bool:
+        return bool(self.edges or self.turns)
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """The edges of a route in order, the first one that of the anchor where it lies on an edge."""
+
+    edges: tuple[int, ...]
+    cost_us: int
+    # Turn at the start, in a node, and after every edge but the last.
+    turns_urad: tuple[int, ...]
+
+
+OPEN = Closed()
+
+
+class Planner:
+    """Routes for trucks of one profile on one map. `penalties_us` makes edges dearer; caches are all it changes."""
+
+    def __init__(
+        self,
+        site: CompiledMap,
+        profile: RobotProfile,
+        reverse_milli: int = 1500,
+        penalties_us: Mapping[int, int] | None = None,
+    ) -> None:
+        self.site = site
+        self.profile = profile
+        self._reverse_milli = reverse_milli
+        self._penalties = dict(penalties_us or {})
+        edges = site.network.edges
+        self._edge_us = [self.drive_us(i, edges[i].path.length_um) for i in range(len(edges))]
+        self._length = [edge.path.length_um for edge in edges]
+        moves = site.transitions
+        self._first: list[int] = moves.first.tolist()
+        self._out: list[int] = moves.out.tolist()
+        self._turns: list[int] = moves.turn_urad.tolist()
+        self._tangent: list[bool] = moves.tangent.tolist()
+        turn_us = [
+            0 if tangent else self.turn_us(turn) for tangent, turn in zip(self._tangent, self._turns, strict=True)
+        ]
+        # What it costs to turn out of one edge and drive the next to its end.
+        self._step = [
+            (turn + self._edge_us[out]) * _LENGTHS + self._length[out]
+            for turn, out in zip(turn_us, self._out, strict=True)
+        ]
+        self._before: list[list[tuple[int, int]]] = [[] for _ in edges]
+        for edge in range(len(edges)):
+            for k in range(self._first[edge], self._first[edge + 1]):
+                self._before[self._out[k]].append((edge, k))
+        self._trees: dict[int, list[int | None]] = {}
+        self._detours: dict[tuple[int, Closed], list[int | None]] = {}
+
+    def drive_us(self, edge: int, length_um: int) -> int:
+        """The time for a part of an edge at `vMax`, half up."""
+        slow = self._reverse_milli if self.site.network.edges[edge].style is MoveStyle.BACKWARD else 1000
+        time = half_up(length_um * MILLION * slow, self.profile.v_max_um_s * 1000)
+        return time + self._penalties.get(edge, 0)
+
+    def turn_us(self, turn: int) -> int:
+        return half_up(angle_femto(turn), self.profile.turn_rate_urad_s * 1000)
+
+    def prepare(self, goals: Iterator[int] | list[int]) -> None:
+        """Computes the trees of these destinations ahead of time."""
+        for goal in goals:
+            self._tree(goal, OPEN)
+
+    def way(self, start: Anchor, goal: int, closed: Closed = OPEN) -> Way | Refusal:
+        """The cheapest way from an anchor to a node; `NO_ROUTE` where there is none.
+
+        From the middle of an edge it first goes on to the end of that edge, closed or not: a truck is there already.
+        """
+        match start:
+            case OnEdge(edge, s_um):
+                return self._from_edge(edge, s_um, goal, closed)
+            case AtNode(node, yaw):
+                return self._from_node(node, yaw, goal, closed)
+
+    def cost_us(self, start: Anchor, goal: int) -> int | None:
+        way = self.way(start, goal)
+        return None if isinstance(way, Refusal) else way.cost_us
+
+    def onward(self, edge: int, goal: int, closed: Closed = OPEN) -> Way | Refusal:
+        """The way after the end of an edge; the edge itself is neither listed nor counted."""
+        if goal in closed.turns:
+            return self._no_route(goal, closed)
+        return self._after(edge, goal, closed)
+
+    def _after(self, edge: int, goal: int, closed: Closed) -> Way | Refusal:
+        tree = self._tree(goal, closed)
+        key = tree[edge]
+        if key is None:
+            return self._no_route(goal, closed)
+        edges, turns = self._walk(edge, goal, tree, closed)
+        return Way(tuple(edges), key // _LENGTHS, tuple(turns))
+
+    def _from_edge(self, edge: int, s_um: int, goal: int, closed: Closed) -> Way | Refusal:
+        there = s_um >= self._length[edge] and self.site.network.edges[edge].end == goal
+        rest = self._after(edge, goal, closed) if there else self.onward(edge, goal, closed)
+        if isinstance(rest, Refusal):
+            return rest
+        left = self._length[edge] - s_um
+        return Way((edge, *rest.edges), self.drive_us(edge, left) + rest.cost_us, (0, *rest.turns_urad))
+
+    def _from_node(self, node: int, yaw: int | None, goal: int, closed: Closed) -> Way | Refusal:
+        if node == goal:
+            return Way((), 0, ())
+        if goal in closed.turns:
+            return self._no_route(goal, closed)
+        tree = self._tree(goal, closed)
+        best: tuple[int, int, int] | None = None
+        for edge in self.site.network.outgoing[node]:
+            after = tree[edge]
+            if after is None or edge in closed.edges:
+                continue
+            turn = self._first_turn(edge, yaw)
+            if abs(turn) > self.site.params.tangent_eps_urad and node in closed.turns:
+                continue
+            cost = self._edge_us[edge] + self.first_turn_us(edge, yaw)
+            key = cost * _LENGTHS + self._length[edge] + after
+            # Edges come in the order of their keys: the first of equals stays.
+            if best is None or key < best[0]:
+                best = (key, edge, turn)
+        if best is None:
+            return self._no_route(goal, closed)
+        key, first, turn = best
+        edges, turns = self._walk(first, goal, tree, closed)
+        return Way((first, *edges), key // _LENGTHS, (turn, *turns))
+
+    def first_turn_us(self, edge: int, yaw: int | None) -> int:
+        """The time to turn out of a yaw into the start of an edge; nothing where it is tangent or not known."""
+        turn = self._first_turn(edge, yaw)
+        return self.turn_us(turn) if abs(turn) > self.site.params.tangent_eps_urad else 0
+
+    def _first_turn(self, edge: int, yaw: int | None) -> int:
+        one = self.site.network.edges[edge]
+        return 0 if yaw is None else turn_urad(yaw, truck_yaw(one.path.yaws[0][0], one.style))
+
+    def _walk(self, edge: int, goal: int, tree: list[int | None], closed: Closed) -> tuple[list[int], list[int]]:
+        edges: list[int] = []
+        turns: list[int] = []
+        ends = self.site.network.edges
+        # A route that arrives in its goal is over, also when another way would lead through it again.
+        while ends[edge].end != goal:
+            key, best = tree[edge], -1
+            assert key is not None
+            for k in self._moves(edge, closed):
+                after = tree[self._out[k]]
+                if after is not None and after + self._step[k] == key:
+                    best = k
+                    break
+            assert best >= 0
+            edge = self._out[best]
+            edges.append(edge)
+            turns.append(self._turns[best])
+        return edges, turns
+
+    def _moves(self, edge: int, closed: Closed) -> Iterator[int]:
+        """Transitions out of an edge, in the order of the edge keys."""
+        bound = closed.turns and self.site.network.edges[edge].end in closed.turns
+        for k in range(self._first[edge], self._first[edge + 1]):
+            if self._out[k] not in closed.edges and not (bound and not self._tangent[k]):
+                yield k
+
+    def _tree(self, goal: int, closed: Closed) -> list[int | None]:
+        """For every edge the cost from its end to the goal, time and length in one number; None where no way leads."""
+        if not closed:
+            tree = self._trees.get(goal)
+            if tree is None:
+                if len(self._trees) >= _MOST_TREES:
+                    self._trees.clear()
+                tree = self._trees[goal] = self._grow(goal, OPEN)
+            return tree
+        detour = self._detours.get((goal, closed))
+        if detour is None:
+            if len(self._detours) >= _MOST_DETOURS:
+                self._detours.clear()
+            detour = self._detours[goal, closed] = self._grow(goal, closed)
+        return detour
+
+    def _grow(self, goal: int, closed: Closed) -> list[int | None]:
+        ends = self.site.network.edges
+        best: list[int | None] = [None] * len(ends)
+        queue: list[tuple[int, int]] = []
+        for edge in self.site.network.incoming[goal]:
+            best[edge] = 0
+            heappush(queue, (0, edge))
+        while queue:
+            key, edge = heappop(queue)
+            if best[edge] != key or edge in closed.edges:
+                continue
+            bound = ends[edge].start in closed.turns
+            for before, k in self._before[edge]:
+                if bound and not self._tangent[k]:
+                    continue
+                value, old = key + self._step[k], best[before]
+                if old is None or value < old:
+                    best[before] = value
+                    heappush(queue, (value, before))
+        return best
+
+    def _no_route(self, goal: int, closed: Closed) -> Refusal:
+        network = self.site.network
+        name = network.nodes[goal].id
+        blocked = sorted(network.edges[edge].key for edge in closed.edges)
+        blocked += sorted(f"NODE:{network.nodes[node].id}" for node in closed.turns)
+        because = f" without {', '.join(blocked)}" if blocked else ""
+        return Refusal("NO_ROUTE", f"there is no way to {name}{because}", {"goal": name, "blocked": blocked})

@@ -1,0 +1,60 @@
+"""How far a truck has come: one value that only grows, to extend what it holds, and a lower bound, to release it.
+
+Noise neither pulls the first back nor lets the second run ahead. A change that the truck cannot have made is no
+progress but a jump.
+"""
+
+from msgspec import Struct
+
+from pendula.fleet.trucks.profiles import RobotProfile
+
+
+class ProgressParams(Struct, frozen=True):
+    window: int = 5
+    regress_um: int = 300_000
+
+
+USUAL = ProgressParams()
+
+
+class Progress(Struct, frozen=True):
+    """The state of the estimator: `extend_um` is monotone, `raw_um` are the last samples, newest last."""
+
+    at_ms: int
+    extend_um: int
+    raw_um: tuple[int, ...]
+
+    def release_um(self, uncertainty_um: int) -> int:
+        """`sReleaseM`: what the truck has passed for certain."""
+        return min(self.raw_um) - uncertainty_um
+
+
+class PoseJump(Struct, frozen=True):
+    """A sample that is no progress: by how much, and how much was possible."""
+
+    moved_um: int
+    possible_um: int
+
+
+def started(at_ms: int, s_um: int) -> Progress:
+    return Progress(at_ms, s_um, (s_um,))
+
+
+def advanced(
+    before: Progress, at_ms: int, s_um: int, profile: RobotProfile, params: ProgressParams = USUAL
+) -> Progress | PoseJump:
+    """The next sample. A jump leaves the state as it was."""
+    driven = profile.v_max_um_s * max(0, at_ms - before.at_ms) // 1000
+    error = profile.localization_error.value_um
+    moved = s_um - before.raw_um[-1]
+    possible = driven + error + profile.tracking_error.value_um
+    if s_um < before.extend_um - params.regress_um or abs(moved) > possible:
+        return PoseJump(moved, possible)
+    bound = before.extend_um + driven + error
+    extend = max(before.extend_um, min(s_um, bound))
+    return Progress(at_ms, extend, (*before.raw_um, s_um)[-params.window :])
+
+
+def uncertainty_um(profile: RobotProfile, v_um_s: int, age_ms: int) -> int:
+    """`sUncertaintyM`: the localization error and what the truck may have driven since it spoke."""
+    return profile.localization_error.value_um + v_um_s * max(0, age_ms) // 1000

@@ -1,0 +1,342 @@
+"""A route: ordered segments with their place on the route, the pose at any position, and the position of any pose.
+
+Positions count from the start of the first segment's edge, so an anchor in the middle of it is at its own position and
+nothing is negative.
+"""
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import Any
+
+from pendula.fleet.geometry.angles import turn_urad
+from pendula.fleet.model import CONTRACT_VERSION, TransitionKind
+from pendula.fleet.network.transitions import truck_yaw
+from pendula.fleet.routing.planner import OPEN, Anchor, AtNode, Closed, OnEdge, Planner, Way
+from pendula.fleet.site.compiled_map import CompiledMap
+from pendula.fleet.units import half_up, plain, root
+from pendula.kernel.engine import Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Pose:
+    x_um: int
+    y_um: int
+    yaw_urad: int
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One edge of a route; `turn_urad` is the turn in its end node, `must_stop` whether the truck stands there."""
+
+    edge: int
+    length_um: int
+    route_s0_um: int
+    must_stop: bool
+    turn_urad: int
+    kind: TransitionKind | None
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """Where on a route a pose is. `confidence` is in millionths: half of it is gone at either limit."""
+
+    segment: int
+    s_on_segment_um: int
+    s_on_route_um: int
+    lateral_um: int
+    heading_error_urad: int
+    confidence_ppm: int
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """From where on a pose is not on the route."""
+
+    off_route_um: int = 200_000
+    heading_urad: int = 500_000
+
+
+LIMITS = Limits()
+# Two passages of a route whose distances from a pose differ by no more than this are the same place.
+_SAME_PLACE_UM = 2_000
+# How far from its last position a truck is looked for first: less than the way round any loop it could drive.
+_WINDOW_UM = 3_000_000
+# A move back is as unlikely as one so many times as far ahead.
+_BACK = 3
+
+
+@dataclass(frozen=True, eq=False)
+class RoutePlan:
+    route_id: str
+    revision: int
+    robot_id: str
+    site: CompiledMap
+    start: Anchor
+    goal: int
+    segments: tuple[Segment, ...]
+    cost_us: int
+    reason: str
+    rest: int | None = None
+    onward: tuple[int, ...] = ()
+
+    @property
+    def length_um(self) -> int:
+        """The position of the goal."""
+        return self.segments[-1].route_s0_um + self.segments[-1].length_um if self.segments else 0
+
+    @property
+    def start_um(self) -> int:
+        return self.start.s_um if isinstance(self.start, OnEdge) else 0
+
+    def segment_at(self, s_um: int) -> int:
+        """The segment a position is on; a node belongs to the segment that ends in it."""
+        starts = [segment.route_s0_um for segment in self.segments]
+        at = bisect_right(starts, s_um) - 1
+        if at > 0 and starts[at] == s_um:
+            at -= 1
+        return max(at, 0)
+
+    def pose_at(self, s_um: int) -> Pose:
+        """The pose of the truck at a position; in a node, as it arrives there."""
+        if not self.segments:
+            assert isinstance(self.start, AtNode)
+            at = self.site.network.nodes[self.start.node].at
+            return Pose(at.x_um, at.y_um, self.start.yaw_urad or 0)
+        segment = self.segments[self.segment_at(s_um)]
+        edge = self.site.network.edges[segment.edge]
+        on = min(max(s_um - segment.route_s0_um, 0), segment.length_um)
+        x, y = edge.path.point(on)
+        return Pose(x, y, truck_yaw(edge.path.heading(on), edge.style))
+
+    def project(self, pose: Pose, near_um: int | None = None, limits: Limits = LIMITS) -> Projection | None:
+        """The position of a pose, None for a route without segments.
+
+        Where the last known position is given as `near_um`, what fits near it is taken: a route that crosses itself
+        does not make a truck jump. Where the route passes a place twice with the same yaw, `near_um` decides, else
+        the first passage.
+        """
+        if not self.segments:
+            return None
+        on: list[Projection] = []
+        if near_um is not None:
+            on = self._on(pose, limits, near_um - _WINDOW_UM, near_um + _WINDOW_UM)
+        on = on or self._on(pose, limits, 0, self.length_um)
+        if not on:
+            every = (self._nearest(number, pose, limits) for number in range(len(self.segments)))
+            return min(every, key=lambda one: (one.lateral_um, one.segment))
+        # The end of a segment is near its node too: only places that fit equally well are told apart by the last one.
+        least = min(one.lateral_um for one in on)
+        same = [one for one in on if one.lateral_um <= least + _SAME_PLACE_UM]
+        if near_um is None:
+            return min(same, key=lambda one: one.s_on_route_um)
+        return min(same, key=lambda one: (_away(one.s_on_route_um - near_um), one.lateral_um, one.segment))
+
+    def _on(self, pose: Pose, limits: Limits, low_um: int, high_um: int) -> list[Projection]:
+        """Every place between two positions at which the pose is on the route, within both limits."""
+        found = []
+        for number in range(self.segment_at(low_um), self.segment_at(high_um) + 1):
+            segment = self.segments[number]
+            path = self.site.network.edges[segment.edge].path
+            begin = self.start_um if number == 0 else 0
+            low = max(low_um - segment.route_s0_um, begin)
+            high = max(low, min(high_um - segment.route_s0_um, segment.length_um))
+            for on, square in path.places(pose.x_um, pose.y_um, limits.off_route_um, low, high):
+                # Where the window was cut the closest place may lie beyond it.
+                if (on == low > begin) or (on == high < segment.length_um):
+                    continue
+                one = self._projected(number, on, square, pose, limits)
+                if abs(one.heading_error_urad) <= limits.heading_urad:
+                    found.append(one)
+        return found
+
+    def _nearest(self, number: int, pose: Pose, limits: Limits) -> Projection:
+        path = self.site.network.edges[self.segments[number].edge].path
+        on, square = path.nearest(pose.x_um, pose.y_um, self.start_um if number == 0 else 0)
+        return self._projected(number, on, square, pose, limits)
+
+    def _projected(self, number: int, on: int, square: int, pose: Pose, limits: Limits) -> Projection:
+        segment = self.segments[number]
+        edge = self.site.network.edges[segment.edge]
+        error = turn_urad(truck_yaw(edge.path.heading(on), edge.style), pose.yaw_urad)
+        lateral = root(square)
+        worst = max(
+            half_up(lateral * 1_000_000, limits.off_route_um), half_up(abs(error) * 1_000_000, limits.heading_urad)
+        )
+        return Projection(number, on, segment.route_s0_um + on, lateral, error, max(0, 1_000_000 - worst // 2))
+
+    def form(self) -> dict[str, Any]:
+        """The route in the form of the contract."""
+        network = self.site.network
+        return {
+            "contractVersion": CONTRACT_VERSION,
+            "routeId": self.route_id,
+            "revision": self.revision,
+            "robotId": self.robot_id,
+            "compiledMapHash": self.site.compiled_hash,
+            "start": anchor_form(self.site, self.start),
+            "goalNodeId": network.nodes[self.goal].id,
+            "restNodeId": None if self.rest is None else network.nodes[self.rest].id,
+            "onwardEdgeKeys": [network.edges[edge].key for edge in self.onward],
+            "lengthM": plain(self.length_um),
+            "costMs": half_up(self.cost_us, 1000),
+            "segments": [self._segment_form(number) for number in range(len(self.segments))],
+            "reason": self.reason,
+        }
+
+    def _segment_form(self, number: int) -> dict[str, Any]:
+        segment = self.segments[number]
+        edge = self.site.network.edges[segment.edge]
+        return {
+            "segmentIndex": number,
+            "edgeKey": edge.key,
+            "edgeGroupKey": edge.group_key,
+            "lengthM": plain(segment.length_um),
+            "routeS0M": plain(segment.route_s0_um),
+            "movestyle": edge.style.value,
+            "geometryRef": f"edge:{edge.key}",
+            "endNode": {
+                "nodeId": self.site.network.nodes[edge.end].id,
+                "mustStop": segment.must_stop,
+                "turnRad": plain(segment.turn_urad),
+            },
+        }
+
+
+def _away(moved_um: int) -> int:
+    """How unlikely a move is. No truck drives back: what looks like it is noise, or the way out by which it came in."""
+    return moved_um if moved_um >= 0 else _BACK * -moved_um
+
+
+def anchor_form(site: CompiledMap, anchor: Anchor) -> dict[str, Any]:
+    match anchor:
+        case OnEdge(edge, s_um):
+            return {"kind": "ON_EDGE", "edgeKey": site.network.edges[edge].key, "sM": plain(s_um)}
+        case AtNode(node, _):
+            return {"kind": "AT_NODE", "nodeId": site.network.nodes[node].id}
+
+
+def plan_route(
+    planner: Planner,
+    robot_id: str,
+    route_id: str,
+    start: Anchor,
+    stops: tuple[int, ...],
+    rest: int | None = None,
+    reason: str = "TASK_ASSIGNED",
+    closed: Closed = OPEN,
+) -> RoutePlan | Refusal:
+    """A route to the first stop; `onward` goes over the other stops to the rest node."""
+    goal = stops[0]
+    way = planner.way(start, goal, closed)
+    if isinstance(way, Refusal):
+        return way
+    onward = _onward(planner, way, start, stops, rest, closed)
+    if isinstance(onward, Refusal):
+        return onward
+    segments = segments_of(planner.site, way.edges)
+    return RoutePlan(route_id, 1, robot_id, planner.site, start, goal, segments, way.cost_us, reason, rest, onward)
+
+
+def splice(
+    planner: Planner,
+    old: RoutePlan,
+    stop_line_um: int,
+    stops: tuple[int, ...],
+    route_id: str,
+    reason: str,
+    closed: Closed = OPEN,
+) -> RoutePlan | Refusal:
+    """A new revision that keeps all segments up to the first node at or beyond the stop line the truck knows.
+
+    `route_id` is used when the goal changes; otherwise the old one stays.
+    """
+    kept = committed(old, stop_line_um)
+    goal = stops[0]
+    if kept == 0:
+        rest: Way | Refusal = planner.way(old.start, goal, closed)
+        own: tuple[int, ...] = ()
+        cost = 0
+    else:
+        own = tuple(segment.edge for segment in old.segments[:kept])
+        rest = planner.onward(own[-1], goal, closed)
+        cost = _cost(planner, old.start, own)
+    if isinstance(rest, Refusal):
+        return rest
+    edges = (*own, *rest.edges)
+    whole = Way(edges, cost + rest.cost_us, ())
+    onward = _onward(planner, whole, old.start, stops, old.rest, closed)
+    if isinstance(onward, Refusal):
+        return onward
+    name = old.route_id if goal == old.goal else route_id
+    segments = segments_of(planner.site, edges)
+    return RoutePlan(
+        name,
+        old.revision + 1,
+        old.robot_id,
+        planner.site,
+        old.start,
+        goal,
+        segments,
+        whole.cost_us,
+        reason,
+        old.rest,
+        onward,
+    )
+
+
+def committed(route: RoutePlan, stop_line_um: int) -> int:
+    """How many segments a truck that knows this stop line will drive to their end."""
+    for number, segment in enumerate(route.segments):
+        if segment.route_s0_um + segment.length_um >= stop_line_um:
+            # In the very start node nothing is committed yet.
+            at_start = number == 0 and isinstance(route.start, AtNode) and stop_line_um <= 0
+            return 0 if at_start else number + 1
+    return len(route.segments)
+
+
+def _cost(planner: Planner, start: Anchor, edges: tuple[int, ...]) -> int:
+    site = planner.site
+    cost = planner.first_turn_us(edges[0], start.yaw_urad) if isinstance(start, AtNode) else 0
+    for place, edge in enumerate(edges):
+        begin = start.s_um if place == 0 and isinstance(start, OnEdge) else 0
+        cost += planner.drive_us(edge, site.network.edges[edge].path.length_um - begin)
+        if place:
+            k = next(k for k in site.transitions.of(edges[place - 1]) if int(site.transitions.out[k]) == edge)
+            cost += 0 if bool(site.transitions.tangent[k]) else planner.turn_us(int(site.transitions.turn_urad[k]))
+    return cost
+
+
+def _onward(
+    planner: Planner, way: Way, start: Anchor, stops: tuple[int, ...], rest: int | None, closed: Closed
+) -> tuple[int, ...] | Refusal:
+    edges: list[int] = []
+    last = way.edges[-1] if way.edges else None
+    yaw = start.yaw_urad if isinstance(start, AtNode) else None
+    at = stops[0]
+    for goal in (*stops[1:], *(() if rest is None else (rest,))):
+        if goal == at:
+            continue
+        leg = planner.way(AtNode(at, yaw), goal, closed) if last is None else planner.onward(last, goal, closed)
+        if isinstance(leg, Refusal):
+            return leg
+        edges += leg.edges
+        last, at = leg.edges[-1], goal
+    return tuple(edges)
+
+
+def segments_of(site: CompiledMap, edges: tuple[int, ...]) -> tuple[Segment, ...]:
+    """Segments in order, with the turn at the end of each."""
+    result = []
+    begin = 0
+    for place, edge in enumerate(edges):
+        length = site.network.edges[edge].path.length_um
+        if place + 1 == len(edges):
+            result.append(Segment(edge, length, begin, True, 0, None))
+        else:
+            onward = edges[place + 1]
+            k = next(k for k in site.transitions.of(edge) if int(site.transitions.out[k]) == onward)
+            tangent = bool(site.transitions.tangent[k])
+            kind = TransitionKind.TANGENT if tangent else TransitionKind.NON_TANGENT
+            result.append(Segment(edge, length, begin, not tangent, int(site.transitions.turn_urad[k]), kind))
+        begin += length
+    return tuple(result)

@@ -1,0 +1,115 @@
+"""The compiled map: everything the running system asks about a site, answered in integers.
+
+Resources are numbered: cells first, edge by edge, then the turning zones of the nodes, then the sections. `excluded`
+is the one relation over all of them: `conflicts` holds its rows for cells and zones, a section relates to itself alone,
+and `capacity` says how many may hold it. `following` adds what the operating gap demands between cells of one corridor.
+"""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from pendula.fleet.exclusion.cells import Cells
+from pendula.fleet.exclusion.conflicts import Conflict
+from pendula.fleet.exclusion.corridors import Corridor
+from pendula.fleet.exclusion.critical_sections import Section
+from pendula.fleet.exclusion.relation import Relation
+from pendula.fleet.exclusion.standing import STANDS, Standing, reasons
+from pendula.fleet.exclusion.turning_discs import Zones
+from pendula.fleet.model import CompileParams, Finding, Stand
+from pendula.fleet.network.graph import Network
+from pendula.fleet.network.transitions import Transitions
+from pendula.fleet.trucks.envelope import Envelope
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledMap:
+    """A site for one envelope. Hashes are of the form `sha256:<64 hex>`."""
+
+    network: Network
+    params: CompileParams
+    envelope: Envelope
+    cells: Cells
+    zones: Zones
+    conflicts: Relation
+    following: Relation
+    named: tuple[Conflict, ...]
+    corridors: tuple[Corridor, ...]
+    sections: tuple[Section, ...]
+    transitions: Transitions
+    standing: Standing
+    findings: tuple[Finding, ...]
+    map_hash: str
+    profile_hash: str
+    compiled_hash: str = field(default="")
+
+    @property
+    def map_id(self) -> str:
+        return self.network.map_id
+
+    @cached_property
+    def edge_number(self) -> dict[str, int]:
+        return {edge.key: i for i, edge in enumerate(self.network.edges)}
+
+    @cached_property
+    def node_number(self) -> dict[str, int]:
+        return {node.id: i for i, node in enumerate(self.network.nodes)}
+
+    @cached_property
+    def corridor_of_group(self) -> tuple[int, ...]:
+        result = [0] * len(self.network.groups)
+        for number, corridor in enumerate(self.corridors):
+            for group in corridor.groups:
+                result[group] = number
+        return tuple(result)
+
+    @cached_property
+    def sections_of_cell(self) -> dict[int, tuple[int, ...]]:
+        """The sections a cell belongs to; cells of none are left out."""
+        result: dict[int, tuple[int, ...]] = {}
+        for number, section in enumerate(self.sections):
+            for low, high in section.cells:
+                for cell in range(low, high + 1):
+                    result[cell] = (*result.get(cell, ()), number)
+        return result
+
+    def zone(self, node: int) -> int:
+        """The number of a node's turning zone among the resources."""
+        return len(self.cells) + node
+
+    def token(self, section: int) -> int:
+        """The number of a section's pseudo-cell among the resources."""
+        return len(self.cells) + len(self.network.nodes) + section
+
+    def excluded(self, resource: int) -> list[tuple[int, int]]:
+        """What nobody else may hold beside a resource, as ranges, both ends included: for a section itself, once as
+        many hold it as `capacity` says. Raises `IndexError` for a number that is no resource."""
+        beyond = resource - len(self.conflicts)
+        if not 0 <= resource < self.token(len(self.sections)):
+            raise IndexError(f"there is no resource {resource}")
+        return self.conflicts.ranges(resource) if beyond < 0 else [(resource, resource)]
+
+    def capacity(self, resource: int) -> int:
+        """How many trucks may hold a resource at a time: one, but for sections that have room for more."""
+        beyond = resource - len(self.conflicts)
+        return 1 if beyond < 0 else self.sections[beyond].capacity
+
+    def cell_name(self, cell: int) -> str:
+        edge = int(self.cells.edge[cell])
+        return f"{self.network.edges[edge].key}#{cell - int(self.cells.first[edge])}"
+
+    def resource_name(self, resource: int) -> str:
+        """`LM1->LM2#7`, `NODE:LM1` or `CS:SPUR-AP1`."""
+        beyond = resource - len(self.cells)
+        if beyond < 0:
+            return self.cell_name(resource)
+        if beyond < len(self.network.nodes):
+            return f"NODE:{self.network.nodes[beyond].id}"
+        return f"CS:{self.sections[beyond - len(self.network.nodes)].id}"
+
+    def stand(self, cell: int) -> Stand:
+        return STANDS[self.standing.marks[cell]]
+
+    def stand_reasons(self, cell: int) -> tuple[str, ...]:
+        if self.stand(cell) is Stand.FREE:
+            return ()
+        return reasons(cell, self.cells, self.network, self.zones, self.sections, self.named, self.transitions)

@@ -1,0 +1,100 @@
+"""The safety envelope of a truck and the distances that follow from it: lead and trail, turning radius, spacing.
+
+An envelope is the rectangle `[-rear, front] x [-side, side]` in the frame of the truck, all margins contained once.
+Roots are rounded up, so that what is reserved is never smaller than the truth.
+"""
+
+from collections.abc import Iterable, Sequence
+from math import isqrt
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from pendula.fleet.model import MoveStyle
+from pendula.fleet.trucks.profiles import ErrorValue, RobotProfile
+from pendula.fleet.units import MILLION, ceil_div
+
+
+class Envelope(Struct, frozen=True):
+    """Extents in micrometres; `gap_um` is the operating rule along the way and no part of the rectangle."""
+
+    front_um: int
+    rear_um: int
+    side_um: int
+    gap_um: int
+    min_turn_radius_um: int
+
+    @property
+    def turn_radius_um(self) -> int:
+        """`Rturn`: the disc that holds the envelope at every yaw."""
+        far = max(self.front_um, self.rear_um)
+        square = far * far + self.side_um * self.side_um
+        root = isqrt(square)
+        return root if root * root == square else root + 1
+
+    def lead_um(self, style: MoveStyle) -> int:
+        """How far the envelope reaches ahead of the pivot in the direction of travel."""
+        return self.front_um if style is MoveStyle.FORWARD else self.rear_um
+
+    def trail_um(self, style: MoveStyle) -> int:
+        return self.rear_um if style is MoveStyle.FORWARD else self.front_um
+
+    def spacing_um(self, leader: MoveStyle, follower: MoveStyle) -> int:
+        """`spacingPivot`: the least distance of two pivots on one lane in one direction."""
+        return self.trail_um(leader) + self.lead_um(follower) + self.gap_um
+
+
+def envelope_of(profile: RobotProfile) -> Envelope:
+    inflation = profile.inflation_um
+    front = profile.head_um + profile.safety_front_um + inflation
+    rear = profile.tail_um + profile.safety_rear_um + inflation
+    # sin x <= x: the heading error itself bounds the sideways growth.
+    sway = ceil_div(max(front, rear) * profile.heading_error_urad, MILLION)
+    side = ceil_div(profile.width_um, 2) + profile.safety_side_um + inflation + sway
+    return Envelope(front, rear, side, profile.min_following_gap_um, profile.min_turn_radius_um)
+
+
+def largest_envelope(profiles: Sequence[RobotProfile]) -> Envelope:
+    """The component-wise greatest of all types; a map is compiled for it."""
+
+    def bound(errors: Iterable[ErrorValue]) -> ErrorValue:
+        return max(errors, key=lambda one: one.value_um)
+
+    return envelope_of(
+        replace(
+            profiles[0],
+            head_um=max(one.head_um for one in profiles),
+            tail_um=max(one.tail_um for one in profiles),
+            width_um=max(one.width_um for one in profiles),
+            safety_front_um=max(one.safety_front_um for one in profiles),
+            safety_rear_um=max(one.safety_rear_um for one in profiles),
+            safety_side_um=max(one.safety_side_um for one in profiles),
+            localization_error=bound(one.localization_error for one in profiles),
+            tracking_error=bound(one.tracking_error for one in profiles),
+            extra_margin_um=max(one.extra_margin_um for one in profiles),
+            heading_error_urad=max(one.heading_error_urad for one in profiles),
+            min_following_gap_um=max(one.min_following_gap_um for one in profiles),
+            min_turn_radius_um=max(one.min_turn_radius_um for one in profiles),
+        )
+    )
+
+
+def braking_um(profile: RobotProfile, v_um_s: int) -> int:
+    """What a truck still drives at most before it stands: braking and latency, rounded up."""
+    braking = ceil_div(v_um_s * v_um_s, 2 * profile.brake_um_s2)
+    return braking + ceil_div(v_um_s * profile.latency_us, MILLION)
+
+
+def stop_distance_um(profile: RobotProfile, v_um_s: int) -> int:
+    """`forwardStopDistanceM`: braking, latency and the static margins."""
+    return braking_um(profile, v_um_s) + profile.inflation_um
+
+
+def allowed_speed_um_s(profile: RobotProfile, distance_um: int) -> int:
+    """`vAllow`: the speed from which a truck still stops within the distance, rounded down, at most `vMax`."""
+    brake, latency = profile.brake_um_s2, profile.latency_us
+    lag = brake * latency
+    speed = (isqrt(lag * lag + 2 * brake * max(0, distance_um) * MILLION * MILLION) - lag) // MILLION
+    while speed > 0 and braking_um(profile, speed) > distance_um:
+        speed -= 1
+    return min(speed, profile.v_max_um_s)

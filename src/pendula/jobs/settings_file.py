@@ -1,0 +1,277 @@
+"""A settings file of the scheduler (TOML, YAML or JSON) into its parameters; every fault at once, each with its place.
+
+What a file leaves out has its default. Object types and actions are added to those that are always there.
+"""
+
+from collections.abc import Callable, Collection
+from decimal import Decimal
+from pathlib import Path
+from re import Match
+from re import compile as regex
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from pendula.documents import Cursor, Document, DocumentLimits, Members, read_file
+from pendula.documents.faults import shown, suggestion
+from pendula.documents.toml_text import BYTES_MOST, read_toml
+from pendula.jobs.cron import Cron
+from pendula.jobs.model import (
+    LEASE_MOST_SEC,
+    PRIORITIES,
+    SECOND,
+    AuditCheck,
+    Durability,
+    Policy,
+    Priority,
+    PullClock,
+    PullOrder,
+    RetryBase,
+    Vocabulary,
+)
+from pendula.jobs.requests import ATTEMPTS_MOST, OBJECT_ID_MOST, QUEUE
+from pendula.kernel.errors import InputRefused
+
+P = TypeVar("P", Priority, None)
+
+WORDS_MOST = 200
+RECURRING_MOST = 1000
+DAY_SEC = 86_400
+HEAD_START_MOST_SEC = 30 * DAY_SEC
+WORD = regex(r"[a-z][a-z0-9_-]{0,63}")
+WORD_FORM = "a letter, then at most 63 of a-z, 0-9, _ and -"
+NAME = regex(r"[a-z0-9-]{1,64}")
+# What events of the trail can be about beside governed objects.
+RESERVED = ("decision", "scheduler_job", "persona")
+
+_DURATION = regex(r"P(?:(\d{1,6})W|(?=.)(?:(\d{1,6})D)?(?:T(?=.)(?:(\d{1,6})H)?(?:(\d{1,6})M)?(?:(\d{1,6})S)?)?)")
+_UNIT_SEC = (7 * DAY_SEC, DAY_SEC, 3600, 60, 1)
+
+
+class Recurring(Struct, frozen=True):
+    """A job that is enqueued again and again, at the times of a cron expression (UTC)."""
+
+    name: str
+    cron: str
+    object_type: str
+    object_id: str
+    action: str
+    priority: Priority | None = None
+    max_attempts: int | None = None
+    queue: str = "default"
+
+
+class Governance(Struct, frozen=True):
+    """What holds for governed objects that do not say otherwise."""
+
+    auto_verify_budget: int = 2
+    uncertainty_ttl_us: int = 7 * DAY_SEC * SECOND
+    ontic_verify_limit: int = 1
+    min_evidence_count: int = 1
+
+
+class Configured(Struct, frozen=True):
+    """All that a settings file says. `alert_webhook` is None where alerts only go to the log."""
+
+    policy: Policy = Policy()
+    worker_interval_sec: Decimal = Decimal(5)
+    governance: Governance = Governance()
+    recurring: tuple[Recurring, ...] = ()
+    alert_webhook: str | None = None
+
+
+POLICY = tuple(name for name in Policy.__struct_fields__ if name != "vocabulary")
+BESIDES = (
+    "object_types",
+    "actions",
+    "worker_interval_sec",
+    "auto_verify_budget",
+    "uncertainty_ttl",
+    "ontic_verify_limit",
+    "min_evidence_count",
+    "recurring",
+    "alerts",
+)
+
+
+def load(path: str | Path) -> Configured:
+    """The settings in a file, its form told by the suffix; raises `DocumentRefused` with every fault."""
+    file = Path(path)
+    if file.suffix.lower() == ".toml":
+        return read(read_toml(file))
+    return read(read_file(file, limits=DocumentLimits(size=BYTES_MOST)))
+
+
+def read(document: Document) -> Configured:
+    """The settings in a document; raises `DocumentRefused` with every fault."""
+    return document.read(_configured)
+
+
+def _configured(root: Cursor) -> Configured:
+    it = root.object(optional=(*POLICY, *BESIDES))
+    plain = Configured()
+    vocabulary = Vocabulary(
+        _added(it["object_types"], plain.policy.vocabulary.object_types, RESERVED),
+        _added(it["actions"], plain.policy.vocabulary.actions),
+    )
+    return Configured(
+        policy=_policy(it, vocabulary),
+        worker_interval_sec=it["worker_interval_sec"].decimal(
+            min=Decimal("0.05"), max=3600, default=plain.worker_interval_sec
+        ),
+        governance=_governance(it, plain.governance),
+        recurring=it["recurring"].list_of(_recurring(vocabulary), max=RECURRING_MOST, default=()),
+        alert_webhook=_webhook(it["alerts"]),
+    )
+
+
+def _policy(it: Members, vocabulary: Vocabulary) -> Policy:
+    plain = Policy()
+
+    def integer(name: str, least: int, most: int) -> int:
+        default: int = getattr(plain, name)
+        return it[name].integer(min=least, max=most, default=default)
+
+    policy = Policy(
+        vocabulary=vocabulary,
+        default_priority=_priority(it["default_priority"], plain.default_priority),
+        default_max_attempts=integer("default_max_attempts", 1, ATTEMPTS_MOST),
+        pull_default_limit=integer("pull_default_limit", 1, 1000),
+        pull_max_limit=integer("pull_max_limit", 1, 10_000),
+        lease_sec=integer("lease_sec", 1, LEASE_MOST_SEC),
+        lease_expiry_retry_delay_sec=integer("lease_expiry_retry_delay_sec", 0, DAY_SEC),
+        min_retry_gap_sec=integer("min_retry_gap_sec", 0, 3600),
+        retry_jitter=it["retry_jitter"].boolean(default=plain.retry_jitter),
+        retry_base=it["retry_base"].choice(RetryBase, default=plain.retry_base),
+        pull_clock=it["pull_clock"].choice(PullClock, default=plain.pull_clock),
+        pull_order=it["pull_order"].choice(PullOrder, default=plain.pull_order),
+        head_start_sec=_head_start(it["head_start_sec"], plain.head_start_sec),
+        audit_event_check=it["audit_event_check"].choice(AuditCheck, default=plain.audit_event_check),
+        auto_followup=it["auto_followup"].boolean(default=plain.auto_followup),
+        one_running_per_object=it["one_running_per_object"].boolean(default=plain.one_running_per_object),
+        objects_elsewhere=it["objects_elsewhere"].boolean(default=plain.objects_elsewhere),
+        retention_days=integer("retention_days", 1, 3650),
+        durability=it["durability"].choice(Durability, default=plain.durability),
+    )
+    if policy.pull_default_limit > policy.pull_max_limit:
+        named = "pull_default_limit" if "pull_default_limit" in it else "pull_max_limit"
+        it[named].refuse(
+            f"a pull gives {policy.pull_default_limit} jobs by default, and may give {policy.pull_max_limit} at most",
+            allowed=("pull_default_limit up to pull_max_limit",),
+        )
+    return policy
+
+
+def _governance(it: Members, plain: Governance) -> Governance:
+    return Governance(
+        auto_verify_budget=it["auto_verify_budget"].integer(min=0, max=1000, default=plain.auto_verify_budget),
+        uncertainty_ttl_us=it["uncertainty_ttl"].parsed(
+            duration_us, stand_in=plain.uncertainty_ttl_us, default=plain.uncertainty_ttl_us
+        ),
+        ontic_verify_limit=it["ontic_verify_limit"].integer(min=1, max=10, default=plain.ontic_verify_limit),
+        min_evidence_count=it["min_evidence_count"].integer(min=1, max=100, default=plain.min_evidence_count),
+    )
+
+
+def duration_us(text: str) -> int:
+    """An ISO 8601 duration of weeks, or of days, hours, minutes and seconds, in microseconds.
+
+    Years and months have no fixed length and are refused.
+    """
+    found: Match[str] | None = _DURATION.fullmatch(text) if text.isascii() else None
+    if found is None:
+        raise InputRefused(f"{shown(text)} is no duration; write P7D, PT12H, P1DT30M or P2W", value=text)
+    return sum(int(number) * unit for number, unit in zip(found.groups(), _UNIT_SEC, strict=True) if number) * SECOND
+
+
+def _head_start(at: Cursor, plain: tuple[int, int, int]) -> tuple[int, int, int]:
+    if not at.given:
+        return plain
+    it = at.object(optional=tuple(PRIORITIES))
+    high, medium, low = (
+        it[word].integer(min=0, max=HEAD_START_MOST_SEC, default=plain[priority])
+        for word, priority in PRIORITIES.items()
+    )
+    return high, medium, low
+
+
+def _added(at: Cursor, there: tuple[str, ...], reserved: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """The words that are always there, and those of the file."""
+    words = list(there)
+
+    def word(one: Cursor) -> None:
+        text = one.text(pattern=WORD, form=WORD_FORM)
+        if text in reserved:
+            one.refuse(f"{text!r} is what the trail calls something else", allowed=("another word",))
+        elif text in words:
+            one.refuse(f"{text!r} is there already")
+        elif text:
+            words.append(text)
+
+    at.list_of(word, max=WORDS_MOST, default=())
+    return tuple(words)
+
+
+def _recurring(vocabulary: Vocabulary) -> Callable[[Cursor], Recurring]:
+    """Reads one entry after the other; a name that was there before is a fault at its second place."""
+    seen: set[str] = set()
+
+    def read(at: Cursor) -> Recurring:
+        it = at.object(
+            required=("name", "cron", "object_type", "object_id", "action"),
+            optional=("priority", "max_attempts", "queue"),
+        )
+        name = it["name"].text(pattern=NAME, form="1 to 64 of a-z, 0-9 and -")
+        if name and name in seen:
+            it["name"].refuse(f"{name!r} is there twice", code="not_unique")
+        seen.add(name)
+        return Recurring(
+            name,
+            it["cron"].parsed(_cron, stand_in=""),
+            _among(it["object_type"], vocabulary.object_types),
+            it["object_id"].text(min=1, max=OBJECT_ID_MOST, pattern=r"(?!\s)[^\x00-\x1f\x7f-\x9f]+(?<!\s)"),
+            _among(it["action"], vocabulary.actions),
+            _priority(it["priority"], None),
+            it["max_attempts"].integer(min=1, max=ATTEMPTS_MOST, default=None),
+            it["queue"].text(pattern=QUEUE, form="1 to 64 of a-z, 0-9, _ and -", default="default"),
+        )
+
+    return read
+
+
+def _priority(at: Cursor, default: P) -> Priority | P:
+    return PRIORITIES.get(_among(at, PRIORITIES), default)
+
+
+def _among(at: Cursor, allowed: Collection[str]) -> str:
+    """One of these words; the vocabulary is data, so there is no enumeration of it."""
+    value = at.any()
+    if isinstance(value, str) and value in allowed:
+        return value
+    if at.given:
+        hint = suggestion(value, tuple(allowed)) if isinstance(value, str) else ""
+        at.refuse(f"{shown(value)} is not among the words{hint}", code="invalid_enum", allowed=tuple(allowed))
+    return ""
+
+
+def _webhook(at: Cursor) -> str | None:
+    if not at.given:
+        return None
+    it = at.object(optional=("webhook",))
+    return it["webhook"].unless_null().parsed(_address, stand_in="", default=None)
+
+
+def _address(text: str) -> str:
+    try:
+        parts = urlsplit(text)
+        fits = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        fits = False
+    if not fits or not text.isascii() or not text.isprintable() or " " in text:
+        raise InputRefused("the webhook is no address; write https://host/path")
+    return text
+
+
+def _cron(text: str) -> str:
+    return Cron.parse(text).expression

@@ -1,0 +1,109 @@
+"""Objects that live in another database are told of their next time: at least once, in order, with a fence.
+
+With `objects_elsewhere` an ack and the write-back it means are committed together here; a deliverer then hands the
+write-backs to the object side, one after the other, and forgets each when it was taken. After a crash in between, one
+comes again. The fence of a write-back is the version of the object: whoever has seen a newer one ignores it.
+"""
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from pendula.jobs.background import Bell
+from pendula.jobs.model import SECOND
+from pendula.jobs.store.protocol import Store
+from pendula.jobs.worker.leases import steady_us
+from pendula.kernel.errors import WorldBroken
+
+log = logging.getLogger("pendula.jobs.upkeep.outbox")
+
+WriteBack = dict[str, Any]
+
+POLL_SEC = 1.0
+FIRST_PAUSE_SEC, LONGEST_PAUSE_SEC = 1, 60
+AT_ONCE = 100
+
+
+class Newest:
+    """The object side's memory, for tests and small programs: takes a write-back only if it is newer than the last."""
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[str, str], int] = {}
+
+    def takes(self, write_back: WriteBack) -> bool:
+        key = (write_back["object_type"], write_back["object_id"])
+        if write_back["version"] <= self._seen.get(key, 0):
+            return False
+        self._seen[key] = write_back["version"]
+        return True
+
+
+class WriteBacks:
+    """Hands the write-backs of a store to `tell`; what raises is tried again later, and nothing overtakes it."""
+
+    def __init__(
+        self,
+        store: Store,
+        tell: Callable[[WriteBack], object],
+        *,
+        poll_sec: float = POLL_SEC,
+        ticks: Callable[[], int] = steady_us,
+    ) -> None:
+        self._store = store
+        self._tell = tell
+        self._poll = poll_sec
+        self._ticks = ticks
+        self._failures = 0
+        self._not_before = 0
+        self._bell = Bell()
+        self._closed = False
+        self._thread: threading.Thread | None = None
+
+    def deliver(self) -> int:
+        """Hand out what waits, as far as it is taken; how many were."""
+        taken = 0
+        while not self._closed and self._ticks() >= self._not_before:
+            waiting = self._store.read(lambda look: look.write_backs(AT_ONCE))
+            told = self._hand_out(waiting)
+            if told:
+                self._forget(waiting[told - 1][0])
+            taken += told
+            if told < len(waiting) or len(waiting) < AT_ONCE:
+                break
+        return taken
+
+    def start(self) -> None:
+        self._thread = threading.Thread(target=self._run, name="pendula-jobs-outbox", daemon=True)
+        self._thread.start()
+
+    def close(self, seconds: float = 5.0) -> None:
+        """Stop; what was not taken stays in the store."""
+        self._closed = True
+        self._bell.ring()
+        if self._thread is not None:
+            self._thread.join(seconds)
+
+    def _forget(self, upto: int) -> None:
+        self._store.write(lambda tx: tx.write_backs_taken(upto))
+
+    def _hand_out(self, waiting: list[tuple[int, WriteBack]]) -> int:
+        for number, (_, write_back) in enumerate(waiting):
+            try:
+                self._tell(write_back)
+            except Exception as trouble:
+                self._failures += 1
+                pause = min(FIRST_PAUSE_SEC << min(self._failures - 1, 16), LONGEST_PAUSE_SEC)
+                self._not_before = self._ticks() + pause * SECOND
+                log.warning("an object cannot be told of its next time; again in %d s: %r", pause, trouble)
+                return number
+            self._failures = 0
+        return len(waiting)
+
+    def _run(self) -> None:
+        while not self._closed:
+            try:
+                self.deliver()
+            except WorldBroken as trouble:
+                log.warning("objects cannot be told now: %s", trouble)
+            self._bell.wait(self._poll)

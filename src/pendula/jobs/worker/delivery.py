@@ -1,0 +1,308 @@
+"""One delivery from the confirmed lease to the word that ends it: named steps, each of which may end it early.
+
+The order is: lease, handler found, gates, budget, handler; then the store is told. No later step runs when an earlier
+one ends the delivery. A delivery whose lease is lost ends without a word: the store would refuse it anyway.
+"""
+
+import asyncio
+import logging
+import threading
+import traceback
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import Future
+from inspect import isawaitable
+from typing import Any, Protocol, TypeVar, assert_never
+
+from msgspec import Struct
+
+from pendula.jobs.model import SECOND, Code
+from pendula.jobs.worker.handlers import (
+    Answer,
+    Context,
+    Done,
+    Handler,
+    Handlers,
+    ObjectNotFound,
+    PermanentError,
+    RetryAfter,
+    RunAgain,
+)
+from pendula.jobs.worker.leases import Held, LeaseGone, is_rate_limit
+from pendula.kernel.errors import InputRefused, WorldBroken
+from pendula.kernel.time import format_utc
+
+log = logging.getLogger("pendula.jobs.worker.worker")
+
+T = TypeVar("T")
+
+FRAMES = 5  # of a traceback, the last ones
+MESSAGE_MOST = 1500
+FRAMES_MOST = 2000
+LEASE_CODES = frozenset(
+    {Code.LEASE_LOST, Code.LEASE_EXPIRED, Code.LEASE_TOKEN_REQUIRED, Code.JOB_NOT_RUNNING, Code.JOB_NOT_FOUND}
+)
+
+
+class Acked(Struct, frozen=True):
+    """It succeeded; the members of `ack`."""
+
+    members: dict[str, Any]
+    follows: bool = False
+
+
+class Failed(Struct, frozen=True):
+    """It failed; the members of `fail`."""
+
+    members: dict[str, Any]
+
+
+class Dropped(Struct, frozen=True):
+    """It is not ours any more, and nothing is told."""
+
+    reason: str
+
+
+Ending = Acked | Failed | Dropped
+Returned = Answer | Awaitable[Answer]
+
+
+class HandlerTimeout(Exception):
+    """The handler took longer than it may."""
+
+
+class Ends(Protocol):
+    """How a store is told."""
+
+    def ack(self, job_id: str, **members: Any) -> dict[str, Any]: ...
+
+    def fail(self, job_id: str, **members: Any) -> dict[str, Any]: ...
+
+
+class Delivery:
+    """What the steps work on."""
+
+    def __init__(self, held: Held, handlers: Handlers, context: Context, calling: "Calling") -> None:
+        self.held = held
+        self.handlers = handlers
+        self.context = context
+        self.calling = calling
+        self.handler: Handler | None = None
+
+
+Step = Callable[[Delivery], Ending | None]
+
+
+def in_order(gates: Sequence[Step] = (), budget: Sequence[Step] = ()) -> tuple[Step, ...]:
+    """The steps of a delivery; gates and budget, where objects are governed, stand before the handler."""
+    return (confirm_lease, find_handler, *gates, *budget, run_handler)
+
+
+def carried_out(delivery: Delivery, steps: Sequence[Step]) -> Ending:
+    """How the delivery ends. Raises nothing: a step that does ends it as failed."""
+    for step in steps:
+        try:
+            ending = step(delivery)
+        except BaseException as error:  # whatever a handler raises, the loop goes on
+            ending = _after_error(delivery.held, error)
+        if ending is not None:
+            return ending if delivery.held.lost is None else Dropped(delivery.held.lost)
+    raise AssertionError("the last step always ends a delivery")
+
+
+def confirm_lease(delivery: Delivery) -> Ending | None:
+    held = delivery.held
+    return None if held.is_confirmed() else Dropped(held.lost or "lease_unconfirmed")
+
+
+def find_handler(delivery: Delivery) -> Ending | None:
+    job = delivery.held.job
+    delivery.handler = delivery.handlers.find(job["object_type"], job["action"])
+    if delivery.handler is not None:
+        return None
+    error = f"no_handler: this worker has no handler for {job['action']} of {job['object_type']}"
+    return Failed({"error": error, "retryable": False})
+
+
+def run_handler(delivery: Delivery) -> Ending:
+    assert delivery.handler is not None
+    answer = delivery.calling.call(delivery.handler, delivery.context)
+    match answer:
+        case None:
+            return Acked(Done().members())
+        case Done():
+            return Acked(answer.members())
+        case RunAgain():
+            at = format_utc(delivery.held.store_now() + answer.in_sec * SECOND)
+            again = Done(next_action_at=at, next_action=delivery.held.job["action"])
+            return Acked(again.members(), follows=True)
+        case _:
+            raise PermanentError(f"a handler returns None, Done or RunAgain, not {type(answer).__name__}")
+
+
+def _after_error(held: Held, error: BaseException) -> Ending:
+    match error:
+        case LeaseGone():
+            return Dropped(held.lost or "lease_gone")
+        case HandlerTimeout():
+            held.stop()
+            return Failed({"error": f"timeout: {error}"})
+        case ObjectNotFound():
+            return Failed({"error": f"object_not_found: {_readable(str(error))}", "retryable": False})
+        case PermanentError():
+            return Failed({"error": described(error), "retryable": False})
+        case RetryAfter():
+            return Failed({"error": described(error), "retry_delay_sec": error.seconds})
+        case _:
+            return Failed({"error": described(error)})
+
+
+def described(error: BaseException) -> str:
+    """Type, message and the last lines of the traceback."""
+    head = "".join(traceback.format_exception_only(error)).strip()[:MESSAGE_MOST]
+    frames = "".join(traceback.format_tb(error.__traceback__)[-FRAMES:])[-FRAMES_MOST:]
+    return _readable(f"{head}\n{frames}".strip())
+
+
+def _readable(text: str) -> str:
+    """Without what no text file could hold."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+class Calling:
+    """Runs handlers: in the calling thread; in one of its own where time is limited; on the loop where it is async.
+
+    All async handlers share one event loop. A thread cannot be stopped from outside: a handler that is over its time is
+    told so by `cancelled()`, left alone, and what it returns is thrown away.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    def call(self, handler: Handler, context: Context) -> Answer:
+        """What the handler returns; raises what it raises, and `HandlerTimeout`."""
+        if handler.is_async:
+            return self._awaited(lambda: handler.function(context), handler.timeout_sec)
+        if handler.timeout_sec is None:
+            answer = handler.function(context)
+        else:
+            answer = _limited(handler, context, handler.timeout_sec)
+        return self._awaited(lambda: answer, handler.timeout_sec) if isawaitable(answer) else answer
+
+    def close(self, seconds: float = 5.0) -> None:
+        """Stop the loop; one that a handler blocks is left behind."""
+        loop, thread = self._loop, self._thread
+        if loop is None or thread is None:
+            return
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(seconds)
+        if not thread.is_alive():
+            loop.close()
+
+    def _awaited(self, begin: Callable[[], Any], seconds: float | None) -> Answer:
+        return _within(asyncio.run_coroutine_threadsafe(_contained(begin), self._running_loop()), seconds)
+
+    def _running_loop(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(target=_run_loop, args=(self._loop,), daemon=True)
+                self._thread.name = "pendula-jobs-async"
+                self._thread.start()
+            return self._loop
+
+
+def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.set_event_loop(loop)
+    loop.run_forever()
+    left = asyncio.all_tasks(loop)
+    for task in left:
+        task.cancel()
+    if left:
+        loop.run_until_complete(asyncio.wait(left, timeout=1.0))
+
+
+async def _contained(begin: Callable[[], Awaitable[Answer]]) -> Answer:
+    """An exit of the program out of a handler would end the loop, and with it everybody else's handlers."""
+    try:
+        return await begin()
+    except (SystemExit, KeyboardInterrupt) as leaving:
+        raise RuntimeError(f"the handler raised {type(leaving).__name__}: {leaving}") from leaving
+
+
+def _limited(handler: Handler, context: Context, seconds: float) -> Returned:
+    future: Future[Returned] = Future()
+    future.set_running_or_notify_cancel()
+
+    def run() -> None:
+        try:
+            future.set_result(handler.function(context))
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=run, name="pendula-jobs-limited", daemon=True).start()
+    return _within(future, seconds)
+
+
+def _within(future: Future[T], seconds: float | None) -> T:
+    try:
+        return future.result(seconds)
+    except TimeoutError:
+        # A handler's own TimeoutError comes out of a finished future; so may an answer, a moment late.
+        if future.done():
+            return future.result()
+    future.cancel()
+    raise HandlerTimeout(f"the handler took longer than {seconds} s")
+
+
+class Telling:
+    """Tells the store how deliveries ended, and asks again until it has heard, or the lease is over."""
+
+    def __init__(self, client: Ends, rest: Callable[[int], bool]) -> None:
+        """`rest(n)` waits before the n-th repetition; False when it is no use to go on."""
+        self._client = client
+        self._rest = rest
+
+    def tell(self, held: Held, ending: Ending) -> Ending:
+        """How it ended in truth: dropped where the store did not accept it."""
+        tries = 0
+        while True:
+            if isinstance(ending, Dropped):
+                log.warning("the result of %s is thrown away: %s", held.job_id, ending.reason)
+                return ending
+            try:
+                self._say(held, ending)
+                return ending
+            except WorldBroken as trouble:
+                log.warning("the end of %s cannot be told now: %s", held.job_id, trouble)
+            except InputRefused as refused:
+                if not is_rate_limit(refused):
+                    ending = _instead(ending, refused)
+                    continue
+            tries += 1
+            if held.lost is not None or not self._rest(tries):
+                ending = Dropped(held.lost or "store_lost")
+
+    def _say(self, held: Held, ending: Acked | Failed) -> None:
+        match ending:
+            case Acked():
+                reply = self._client.ack(held.job_id, **held.proof, **ending.members)
+                if ending.follows and not reply["already_acked"] and reply["followup_job_id"] is None:
+                    log.error("%s is not run again: follow-ups are switched off (auto_followup)", held.job_id)
+            case Failed():
+                self._client.fail(held.job_id, **held.proof, **ending.members)
+            case _:
+                assert_never(ending)
+
+
+def _instead(ending: Acked | Failed, refused: InputRefused) -> Ending:
+    """What to say when the store does not take it: the fault, or nothing where the lease is lost."""
+    if refused.code in LEASE_CODES:
+        return Dropped(refused.code)
+    if isinstance(ending, Acked):
+        return Failed({"error": f"the answer of the handler was refused: {refused.code}: {refused.message}"})
+    if "retry_delay_sec" in ending.members:
+        members = {name: value for name, value in ending.members.items() if name != "retry_delay_sec"}
+        return Failed(members)
+    return Dropped(refused.code)

@@ -1,0 +1,147 @@
+"""Effects that happen once: written together with their record, under the lease of the delivery that makes them.
+
+A delivery that has lost its lease writes nothing. A later delivery of the same job finds the record, applies nothing,
+and gets the result of the first. The record stays when the job is done.
+
+This holds for what goes through `Transaction`, and for nothing else: mails, calls and files lie outside of the store,
+and a handler that makes them may make them again.
+"""
+
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
+
+from pendula.jobs import decide
+from pendula.jobs.calls import Calls, write_back
+from pendula.jobs.model import Actor, Job, JobRefused, Refused
+from pendula.jobs.requests import Faults, Proof, read_enqueue
+from pendula.jobs.store.protocol import Effect, ObjectRow, Writer
+from pendula.jobs.worker.leases import LeaseGone, proof_of
+from pendula.kernel.canonical import Json, decode, encode
+from pendula.kernel.errors import InputRefused
+from pendula.kernel.time import format_utc
+
+
+class EffectFailed(InputRefused):
+    """A database of the effect's own made trouble; nothing of the effect was written."""
+
+    code = "effect_failed"
+
+
+class Transaction:
+    """What an effect may do; all of it is committed together with its record, or none of it.
+
+    `job` is the job as the store has it, `now` the store's time in microseconds.
+    """
+
+    def __init__(self, tx: Writer, job: Job, now: int, calls: Calls) -> None:
+        self._tx = tx
+        self._calls = calls
+        self._actor = Actor("worker", str(job.worker_id))
+        self.job = job
+        self.now = now
+
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Run one SQL statement on tables of your own in the same file; gives its rows.
+
+        Raises `StatementRefused` when the statement is faulty or breaks a constraint, and where it would end the
+        transaction. The tables of the scheduler are not yours to write.
+        """
+        return self._tx.execute(statement, values)
+
+    @property
+    def object(self) -> ObjectRow | None:
+        """What the store knows of the job's object."""
+        return self._tx.object(self.job.object_type, self.job.object_id)
+
+    def change_object(
+        self,
+        reason: str,
+        *,
+        state: str | UnsetType | None = UNSET,
+        next_action_at: int | UnsetType | None = UNSET,
+    ) -> ObjectRow:
+        """Give the job's object another state or time, with its event in the trail; what is unset stays."""
+        there = self.object
+        row = there or ObjectRow(self.job.object_type, self.job.object_id, None, 0, None)
+        after = replace(
+            row,
+            state=row.state if state is UNSET else state,
+            next_action_at=row.next_action_at if next_action_at is UNSET else next_action_at,
+        )
+        if after == row:
+            return row
+        after = replace(after, version=row.version + 1)
+        old, new = _shown(row), _shown(after)
+        touched = [name for name in old if old[name] != new[name]]
+        self._tx.object_event(
+            replace(self.job, updated_at=self.now),
+            {name: old[name] for name in touched},
+            {name: new[name] for name in touched},
+            reason,
+            self._actor,
+        )
+        self._tx.put_object(after)
+        if self._calls.policy.objects_elsewhere:
+            self._tx.write_back(write_back(self.job, after))
+        return after
+
+    def enqueue(self, **members: Any) -> Job:
+        """Another job, stored with this effect or not at all; for a repeat, the stored one. Raises `JobRefused`."""
+        request = read_enqueue(members, self._calls.policy, self.now)
+        if isinstance(request, Faults):
+            raise JobRefused(request.refusal())
+        stored = self._calls.store_in(self._tx, request, self._actor, self.now)
+        if isinstance(stored, Refused):
+            raise JobRefused(stored)
+        return stored[0]
+
+
+def once(calls: Calls, job: Mapping[str, Any], effect: Callable[[Transaction], Json]) -> Json:
+    """The result of the job's effect, now or when it was applied. `job` is the delivery, as pull gave it.
+
+    Raises `LeaseGone` when the delivery holds no lease any more; nothing is written then, nor when `effect` raises.
+    """
+    worker_id, token = proof_of(job)
+
+    def work(tx: Writer) -> Json:
+        now = calls.clock()
+        stored = tx.job(str(job["job_id"]))
+        if stored is None:
+            raise LeaseGone(f"{job['job_id']} is gone", job_id=job["job_id"], reason="job_not_found")
+        refused = decide.holding(stored, Proof(worker_id, token), now)
+        if refused is not None:
+            raise _gone(stored, refused)
+        done = tx.effect(stored.idempotency_key)
+        if done is not None:
+            return done.result
+        # As a later delivery would read it: tuples are lists, and what has no canonical form is refused here.
+        result = decode(encode(_applied(effect, Transaction(tx, stored, now, calls))))
+        tx.put_effect(Effect(stored.idempotency_key, stored.seq, stored.delivery_count, result, now))
+        return result
+
+    return calls.store.write(work)
+
+
+def _applied(effect: Callable[[Transaction], Json], transaction: Transaction) -> Json:
+    try:
+        return effect(transaction)
+    except sqlite3.Error as trouble:
+        # Somebody's own database, most likely: no reason to fail all who share this commit. Where it is this one, the
+        # commit fails.
+        raise EffectFailed(f"The effect failed: {trouble!r}") from trouble
+
+
+def _gone(job: Job, refused: Refused) -> LeaseGone:
+    message = f"The lease of {job.job_id} is lost: {refused.message}"
+    return LeaseGone(message, job_id=job.job_id, reason=refused.code.value)
+
+
+def _shown(row: ObjectRow) -> dict[str, Json]:
+    return {
+        "next_action_at": None if row.next_action_at is None else format_utc(row.next_action_at),
+        "state": row.state,
+    }

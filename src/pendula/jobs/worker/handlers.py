@@ -1,0 +1,232 @@
+"""What a worker runs: functions marked with `@handler`, what they are handed, and what they may answer.
+
+    @handler("memory", "decay", timeout_sec=30)
+    def decay(context: Context) -> Done:
+        kept = context.once(lambda transaction: fade(transaction, context.job["object_id"]))
+        return Done(next_action_at="2026-03-01T00:00:00Z", outcome=kept)
+
+A job is delivered at least once: after a crash, a lost lease or a lost reply its handler runs again. What is written in
+`context.once` is applied once all the same. Whatever else a handler does — a mail, a call to another service, a file —
+may happen again, and has to bear it; `context.idempotency_key` and `context.fence` are there to be handed on.
+"""
+
+import importlib
+import inspect
+from collections.abc import Awaitable, Callable, Iterable
+from datetime import datetime
+from types import ModuleType
+from typing import Any, TypeVar
+
+from msgspec import UNSET, Struct, UnsetType
+
+from pendula.jobs.worker.effects import Transaction
+from pendula.jobs.worker.leases import Held, LeaseGone
+from pendula.kernel.canonical import Json
+from pendula.kernel.errors import WrongUsage
+from pendula.kernel.time import format_utc
+
+MARK = "__pendula_handlers__"
+
+
+class HandlersUnusable(WrongUsage):
+    """A module that cannot be loaded or has no handlers, or two handlers for the same work."""
+
+    code = "handlers_unusable"
+
+
+class EffectMisused(WrongUsage):
+    """A second effect of one job, or one where the store is not at hand."""
+
+    code = "effect_misused"
+
+
+class PermanentError(Exception):
+    """Raised by a handler: trying again is of no use."""
+
+
+class ObjectNotFound(PermanentError):
+    """Raised by a handler: what the job is about is not there any more."""
+
+
+class RetryAfter(Exception):
+    """Raised by a handler: try again, in so many seconds."""
+
+    def __init__(self, seconds: float, message: str = "") -> None:
+        super().__init__(message or f"to be tried again in {seconds} s")
+        self.seconds = seconds
+
+
+class Done(Struct, frozen=True):
+    """The work is done. `next_action_at` (text, microseconds, or a time with an offset) is the object's next time.
+
+    Unset leaves that time as it is, None clears it.
+    """
+
+    next_action_at: str | int | datetime | UnsetType | None = UNSET
+    next_action: str | None = None
+    outcome: str | None = None
+
+    def members(self) -> dict[str, Any]:
+        """As the call `ack` takes them."""
+        given: dict[str, Any] = {"result": "succeeded"}
+        if self.next_action_at is not UNSET:
+            given["next_action_at"] = _text(self.next_action_at)
+        if self.next_action is not None:
+            given["next_action"] = self.next_action
+        if self.outcome is not None:
+            given["outcome"] = self.outcome
+        return given
+
+
+class RunAgain(Struct, frozen=True):
+    """The work is done, and the same is to be done again in `in_sec` seconds, at least one."""
+
+    in_sec: int
+
+    def __post_init__(self) -> None:
+        if self.in_sec < 1:
+            raise ValueError(f"in_sec has to be at least 1, not {self.in_sec}")
+
+
+Answer = Done | RunAgain | None
+Effect = Callable[[Transaction], Json]
+Function = Callable[["Context"], Answer | Awaitable[Answer]]
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Handler(Struct, frozen=True):
+    """A function, and how long it may take."""
+
+    function: Function
+    timeout_sec: float | None = None
+
+    @property
+    def is_async(self) -> bool:
+        call = getattr(self.function, "__call__", None)  # noqa: B004
+        return inspect.iscoroutinefunction(self.function) or inspect.iscoroutinefunction(call)
+
+
+class Context:
+    """What a handler is handed: the job as pull shows it, and the delivery it may act for."""
+
+    def __init__(self, held: Held, effects: Callable[[Effect], Json] | None) -> None:
+        self.job: dict[str, Any] = held.job
+        self._held = held
+        self._effects = effects
+        self._applied = False
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same for every delivery of this job."""
+        return str(self.job["idempotency_key"])
+
+    @property
+    def fence(self) -> int:
+        """One more with each delivery: whoever keeps the highest can refuse what comes late."""
+        return int(self.job["delivery_count"])
+
+    def cancelled(self) -> bool:
+        """Whether the lease is lost or time is up: the result will be thrown away, so stop."""
+        return self._held.stopped or self._held.lost is not None
+
+    def heartbeat(self) -> None:
+        """Renew the lease now. Raises `LeaseGone` when another delivery holds the job."""
+        self._held.renew()
+
+    def once(self, effect: Effect) -> Json:
+        """Run `effect(transaction)` in one transaction of the store, at most once for this job's key, whatever happens.
+
+        The transaction first checks that this delivery still holds its lease; if not, `LeaseGone` is raised and nothing
+        is written. If an earlier delivery has done it, nothing is applied and its result is returned. What `effect`
+        returns (JSON without floats) is kept. What it does outside of `transaction` is not undone when it fails, and
+        may happen again: only what goes through `transaction` is guarded.
+        """
+        if self._effects is None:
+            raise EffectMisused("Effects need the store in this process; this worker talks to a server")
+        if self._applied:
+            raise EffectMisused("A job has one effect: do all of it in one call of `once`")
+        try:
+            result = self._effects(effect)
+        except LeaseGone as gone:
+            self._held.lose(str(gone.reason))
+            raise
+        self._applied = True
+        return result
+
+
+def handler(object_type: str, action: str, *, timeout_sec: float | None = None) -> Callable[[F], F]:
+    """Marks a function, sync or async, as the handler of an action on a type of objects."""
+    if timeout_sec is not None and timeout_sec <= 0:
+        raise HandlersUnusable(f"A time limit is more than 0 seconds, not {timeout_sec}")
+
+    def mark(function: F) -> F:
+        marks = (*getattr(function, MARK, ()), ((object_type, action), timeout_sec))
+        setattr(function, MARK, marks)
+        return function
+
+    return mark
+
+
+class Handlers:
+    """Who handles what."""
+
+    def __init__(self, functions: Iterable[Callable[..., Any]] = ()) -> None:
+        self._by_work: dict[tuple[str, str], Handler] = {}
+        for function in functions:
+            self.add(function)
+
+    def add(self, function: Callable[..., Any]) -> None:
+        """Add a marked function, for everything it is marked for."""
+        for work, timeout_sec in getattr(function, MARK, ()):
+            there = self._by_work.get(work)
+            if there is not None and there.function is not function:
+                names = f"{_name(there.function)} and {_name(function)}"
+                raise HandlersUnusable(f"{' '.join(work)} has two handlers: {names}", work=list(work))
+            self._by_work[work] = Handler(function, timeout_sec)
+
+    def find(self, object_type: str, action: str) -> Handler | None:
+        return self._by_work.get((object_type, action))
+
+    @property
+    def works(self) -> list[tuple[str, str]]:
+        """What there are handlers for."""
+        return sorted(self._by_work)
+
+
+def load(names: Iterable[str]) -> Handlers:
+    """The handlers of modules, each named as `package.module`; raises `HandlersUnusable`."""
+    found = Handlers()
+    for name in names:
+        module = _imported(name)
+        marked = [value for value in vars(module).values() if isinstance(getattr(value, MARK, None), tuple)]
+        if not marked:
+            raise HandlersUnusable(f"{name} has no handlers: no function in it is marked with @handler", module=name)
+        for function in marked:
+            found.add(function)
+    return found
+
+
+def _imported(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as missing:
+        raise HandlersUnusable(f"There is no module {missing.name} (to load handlers from {name})", module=name) from (
+            missing
+        )
+    except Exception as trouble:
+        message = f"{name} cannot be loaded: {type(trouble).__name__}: {trouble}"
+        raise HandlersUnusable(message, module=name) from trouble
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return f"{function.__module__}.{getattr(function, '__qualname__', type(function).__qualname__)}"
+
+
+def _text(at: str | int | datetime | None) -> str | None:
+    match at:
+        case int():
+            return format_utc(at)
+        case datetime():
+            return at.isoformat()
+        case _:
+            return at

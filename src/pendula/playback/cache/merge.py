@@ -1,0 +1,180 @@
+"""New contents for a cache: what a source lists, merged by id into what is there, written only if anything differs.
+
+Nothing here reads a clock: how long to wait after a failure is a number of milliseconds, drawn from a seeded stream.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Protocol
+
+from msgspec import Struct
+
+from pendula.kernel.disk import Disk
+from pendula.kernel.errors import WorldBroken
+from pendula.kernel.rng import stream
+from pendula.playback.cache.layout import (
+    Header,
+    channel_hash,
+    checked_k,
+    file_bytes,
+    next_generation,
+    offset_of,
+    read_header,
+)
+from pendula.playback.cache.shelf import corrupt, read_file, replace_file, set_aside
+from pendula.playback.choosing.records import BLOCK_BYTES, newest_first, pack, sound
+from pendula.playback.model import RECORD_BYTES, RECORDS_DEFAULT, Diagnostic, InvalidRecord, Record
+
+FIRST_WAIT_MS = 30_000
+LONGEST_WAIT_MS = 15 * 60_000
+JITTER_STREAM = 0x4241434B
+
+
+class SourceFailed(WorldBroken):
+    """A source cannot list its records now. Facts: those of the source."""
+
+    code = "source_failed"
+
+
+class Page(Struct, frozen=True):
+    """What a source answers: its newest records, and how many it has in all and how many of late.
+
+    `complete` says that these are all records there are, so that others are gone. `diagnostics` tell what the source
+    had to leave out.
+    """
+
+    records: Sequence[Record]
+    total_count: int
+    recent_count: int = 0
+    complete: bool = False
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+class Source(Protocol):
+    """Where the records of a channel come from. `fetch` may take its time, and may raise; `SourceFailed` at best."""
+
+    def fetch(self) -> Page: ...
+
+
+class Refreshed(Struct, frozen=True):
+    """What became of a refresh; `written` is False where the file holds the same already."""
+
+    written: bool
+    count: int
+    generation: int
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+class _Present(Struct, frozen=True):
+    """The file before a refresh: None, none and no records where there is no usable one."""
+
+    data: bytes | None = None
+    header: Header | None = None
+    raws: tuple[bytes, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+def merge(present: Iterable[bytes], incoming: Iterable[Record | bytes], k: int = RECORDS_DEFAULT) -> list[bytes]:
+    """The newest `k` of both, in the order of a cache. Of two with one id the one modified later; of equals the first.
+
+    Raises `InvalidParameter` for `k` and `InvalidRecord` for an incoming record that does not fit its fields.
+    """
+    checked_k(k)
+    by_id: dict[bytes, bytes] = {}
+    packed = (record if isinstance(record, bytes) else pack(record) for record in incoming)
+    for raw in chain(present, packed):
+        there = by_id.get(raw[:8])
+        if there is None or _modified(raw) > _modified(there):
+            by_id[raw[:8]] = raw
+    return newest_first(by_id.values())[:k]
+
+
+def _modified(raw: bytes) -> int:
+    return int.from_bytes(raw[24:28], "little")
+
+
+def refresh_cache(
+    disk: Disk,
+    name: str,
+    channel: str,
+    page: Page,
+    *,
+    k: int = RECORDS_DEFAULT,
+    block_bytes: int = BLOCK_BYTES,
+) -> Refreshed:
+    """Merge a page into a channel's cache; the file is written, with the next generation, only if its bytes change.
+
+    A corrupt file is set aside, a damaged record dropped, an incoming record that fits no field left out; each is
+    told. Raises `InvalidParameter` and `CacheUnreachable`.
+    """
+    checked_k(k)
+    there = _present(disk, name, channel)
+    told = [*page.diagnostics, *there.diagnostics]
+    incoming = list(_packed(page.records, channel, told))
+    kept: Iterable[bytes] = there.raws
+    if page.complete:
+        listed = {raw[:8] for raw in incoming}
+        kept = [raw for raw in there.raws if raw[:8] in listed]
+    raws = merge(kept, incoming, k)
+    hashed = channel_hash(channel)
+    if there.header is not None:
+        same = file_bytes(hashed, raws, k=k, block_bytes=block_bytes, generation=there.header.generation)
+        if same == there.data:
+            return Refreshed(False, len(raws), there.header.generation, tuple(told))
+    generation = next_generation(there.header, raws)
+    replace_file(disk, name, file_bytes(hashed, raws, k=k, block_bytes=block_bytes, generation=generation))
+    return Refreshed(True, len(raws), generation, tuple(told))
+
+
+def _present(disk: Disk, name: str, channel: str) -> _Present:
+    data = read_file(disk, name)
+    if data is None:
+        return _Present()
+    header = read_header(data, len(data), channel_hash(channel))
+    if not isinstance(header, Header):
+        told = corrupt(name, channel, header)
+        kept = set_aside(disk, name)
+        return _Present(diagnostics=(Diagnostic(told.code, told.sentence, {**told.facts, "set_aside": kept}),))
+    raws = [_record(data, at, header.block_bytes) for at in range(header.count)]
+    bad = tuple(
+        Diagnostic("BadRecord", "A record is damaged and is dropped.", {"channel": channel, "at": at})
+        for at, raw in enumerate(raws)
+        if not sound(raw)
+    )
+    return _Present(data, header, tuple(filter(sound, raws)), bad)
+
+
+def _record(data: bytes, at: int, block_bytes: int) -> bytes:
+    offset = offset_of(at, block_bytes)
+    return data[offset : offset + RECORD_BYTES]
+
+
+def _packed(records: Iterable[Record], channel: str, told: list[Diagnostic]) -> Iterator[bytes]:
+    for record in records:
+        try:
+            yield pack(record)
+        except InvalidRecord as refused:
+            facts = {"channel": channel, "id": str(record.id), "field": refused.field}
+            told.append(Diagnostic("InvalidRecord", f"A record of the source is left out: {refused.message}.", facts))
+
+
+class BackOff:
+    """How long to wait after each failure in a row: 30 s, doubling to 15 min, each a fifth more or less by chance.
+
+    The same seed and channel wait the same; no channel's chance moves another's.
+    """
+
+    def __init__(self, seed: int, channel: str) -> None:
+        self._draws = stream(seed, int.from_bytes(channel_hash(channel)[:8], "little"), JITTER_STREAM)
+        self.failures = 0
+
+    def failed(self) -> int:
+        """Count a failure; returns the milliseconds to wait."""
+        # Five doublings pass the longest wait; more would only make the number long.
+        plain = min(FIRST_WAIT_MS << min(self.failures, 5), LONGEST_WAIT_MS)
+        self.failures += 1
+        spread = plain // 5
+        return plain - spread + self._draws.bounded(2 * spread + 1)
+
+    def succeeded(self) -> None:
+        self.failures = 0

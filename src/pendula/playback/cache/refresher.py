@@ -1,0 +1,327 @@
+"""Channels kept fresh in the background: at most two at once, the one whose refresh is the oldest first.
+
+`Plan` decides and knows neither clock nor thread; `Refresher` carries it out. A failure is counted, told and tried
+again later; it is never raised.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+
+from msgspec import Struct
+
+from pendula.kernel.disk import RealDisk
+from pendula.kernel.wallclock import steady_ns
+from pendula.playback.cache.layout import checked_k
+from pendula.playback.cache.merge import BackOff, Page, Refreshed, Source, refresh_cache
+from pendula.playback.cache.shelf import CacheShelf, CacheUnreachable, checked_name, open_cache
+from pendula.playback.choosing.records import BLOCK_BYTES, Shelf
+from pendula.playback.model import RECORDS_DEFAULT, ChannelTaken, Diagnostic, InvalidParameter, UnknownChannel
+
+AT_ONCE_MOST = 2
+EVERY_MS = 15 * 60_000
+DIAGNOSTICS_KEPT = 64
+
+STOP_SECONDS = 10
+
+OnRefreshed = Callable[[str, Shelf, Page], None]
+OnFailed = Callable[[str, Diagnostic], None]
+Wait = Callable[[threading.Condition, int | None], None]
+
+
+class Feed(Struct, frozen=True):
+    """Where a channel's records come from and the file that keeps them."""
+
+    source: Source
+    path: Path
+    k: int = RECORDS_DEFAULT
+    block_bytes: int = BLOCK_BYTES
+
+
+class Turn(Struct, eq=False):
+    """A channel in the plan. Times are milliseconds of whatever clock the caller has."""
+
+    channel: str
+    feed: Feed
+    number: int
+    back_off: BackOff
+    due_ms: int
+    refreshed_ms: int | None = None
+    wanted: bool = False  # asked for while it ran: what it read may be older than the wish
+
+
+class Plan:
+    """Which channel is refreshed when."""
+
+    def __init__(self, *, seed: int, every_ms: int = EVERY_MS) -> None:
+        if every_ms < 1:
+            raise InvalidParameter(
+                f"every_ms is {every_ms}; allowed are integers from 1",
+                parameter="every_ms",
+                value=str(every_ms),
+                allowed="1..",
+            )
+        self._seed = seed
+        self._every_ms = every_ms
+        self._turns: dict[str, Turn] = {}
+        self._running: list[Turn] = []
+        self._added = 0
+
+    def add(self, channel: str, feed: Feed, now_ms: int) -> None:
+        """Refresh a channel from now on, first at once; raises `ChannelTaken`, `InvalidParameter`."""
+        if channel in self._turns:
+            raise ChannelTaken(f"Channel {channel!r} is refreshed already", channel=channel)
+        checked_k(feed.k)
+        checked_name(feed.path.name)
+        for other in self._turns.values():
+            if other.feed.path == feed.path:
+                raise InvalidParameter(
+                    f"{feed.path} is the cache of channel {other.channel!r}; each channel has a file of its own",
+                    parameter="path",
+                    value=str(feed.path),
+                    allowed="a file that no other channel has",
+                )
+        self._turns[channel] = Turn(channel, feed, self._added, BackOff(self._seed, channel), now_ms)
+        self._added += 1
+
+    def remove(self, channel: str) -> None:
+        """Refresh a channel no more; raises `UnknownChannel`."""
+        self._turn(channel)
+        del self._turns[channel]
+
+    def request(self, channel: str, now_ms: int) -> None:
+        """Refresh a channel as soon as its back-off allows; raises `UnknownChannel`."""
+        turn = self._turn(channel)
+        turn.wanted = turn in self._running
+        if not turn.wanted and not turn.back_off.failures:
+            turn.due_ms = min(turn.due_ms, now_ms)
+
+    def begin(self, now_ms: int) -> Turn | None:
+        """The next channel to refresh now, or None; at most two run at once."""
+        if len(self._running) >= AT_ONCE_MOST:
+            return None
+        due = [turn for turn in self._waiting() if turn.due_ms <= now_ms]
+        if not due:
+            return None
+        # Of equally old ones the channel that was added first.
+        turn = min(due, key=lambda turn: (turn.refreshed_ms is not None, turn.refreshed_ms or 0, turn.number))
+        self._running.append(turn)
+        return turn
+
+    def end(self, turn: Turn, now_ms: int, *, succeeded: bool) -> None:
+        """A refresh is over."""
+        self._running.remove(turn)
+        if succeeded:
+            turn.back_off.succeeded()
+            turn.refreshed_ms = now_ms
+            turn.due_ms = now_ms if turn.wanted else now_ms + self._every_ms
+        else:
+            turn.due_ms = now_ms + turn.back_off.failed()
+        turn.wanted = False
+
+    def holds(self, turn: Turn) -> bool:
+        """Whether the turn is still planned; its channel may have been removed, or removed and added anew."""
+        return self._turns.get(turn.channel) is turn
+
+    def wait_ms(self, now_ms: int) -> int | None:
+        """How long there is nothing to begin; None while only a call can change that."""
+        waiting = [turn.due_ms for turn in self._waiting()]
+        if not waiting or len(self._running) >= AT_ONCE_MOST:
+            return None
+        return max(0, min(waiting) - now_ms)
+
+    def _waiting(self) -> list[Turn]:
+        # A channel that was removed and added again while it ran has another turn, and must not have two writers.
+        busy = [turn.feed.path for turn in self._running]
+        return [turn for turn in self._turns.values() if turn.feed.path not in busy]
+
+    def _turn(self, channel: str) -> Turn:
+        if channel not in self._turns:
+            raise UnknownChannel(
+                f"Channel {channel!r} is not refreshed; refreshed are {', '.join(self._turns) or 'none'}",
+                channel=channel,
+                followed=list(self._turns),
+            )
+        return self._turns[channel]
+
+
+def steady_ms() -> int:
+    """Milliseconds of a clock that nobody can set."""
+    return steady_ns() // 1_000_000
+
+
+def wait_for(wakeup: threading.Condition, milliseconds: int | None) -> None:
+    """Sleep until somebody wakes us or the time is over."""
+    wakeup.wait(None if milliseconds is None else milliseconds / 1000)
+
+
+class Refresher:
+    """Runs a plan on threads of its own. Every call is safe from any thread.
+
+    `on_refreshed(channel, shelf, page)` is called after every refresh, also one that found nothing new: the counts of
+    the page may be. `on_failed(channel, diagnostic)` is called after every refresh that failed, unless the channel was
+    removed meanwhile. Both run on a thread of the refresher, without any lock held.
+    """
+
+    def __init__(
+        self,
+        on_refreshed: OnRefreshed,
+        *,
+        seed: int,
+        every_ms: int = EVERY_MS,
+        clock: Callable[[], int] = steady_ms,
+        wait: Wait = wait_for,
+        on_failed: OnFailed | None = None,
+    ) -> None:
+        self._on_refreshed = on_refreshed
+        self._on_failed = on_failed
+        self._plan = Plan(seed=seed, every_ms=every_ms)
+        self._clock = clock
+        self._wait = wait
+        self._wakeup = threading.Condition()
+        self._threads: list[threading.Thread] = []
+        self._stopping = False
+        self._told: deque[Diagnostic] = deque(maxlen=DIAGNOSTICS_KEPT)
+        self._counts = {"refreshes": 0, "writes": 0, "failures": 0}
+
+    def add(self, channel: str, feed: Feed) -> None:
+        """Keep a channel fresh; raises `ChannelTaken` and `InvalidParameter`."""
+        with self._wakeup:
+            self._plan.add(channel, feed, self._clock())
+            self._wakeup.notify_all()
+
+    def remove(self, channel: str) -> None:
+        """Leave a channel alone; a refresh under way is not told any more. Raises `UnknownChannel`."""
+        with self._wakeup:
+            self._plan.remove(channel)
+
+    def request(self, channel: str) -> None:
+        """Refresh a channel soon: its cache is missing, corrupt or unreadable. Raises `UnknownChannel`."""
+        with self._wakeup:
+            self._plan.request(channel, self._clock())
+            self._wakeup.notify_all()
+
+    def wake(self) -> None:
+        """Look at the clock again."""
+        with self._wakeup:
+            self._wakeup.notify_all()
+
+    def start(self) -> None:
+        """Begin to work in the background; a second start does nothing."""
+        with self._wakeup:
+            if self._threads:
+                return
+            self._stopping = False
+            self._threads = [
+                threading.Thread(target=self._work, name=f"refresh-{number}", daemon=True)
+                for number in range(AT_ONCE_MOST)
+            ]
+            for thread in self._threads:
+                thread.start()
+
+    def stop(self) -> None:
+        """Begin nothing more and wait for what is under way, ten seconds at most: a folder may be far away."""
+        with self._wakeup:
+            self._stopping = True
+            self._wakeup.notify_all()
+            threads, self._threads = self._threads, []
+        for thread in threads:
+            if thread is not threading.current_thread():
+                thread.join(STOP_SECONDS)
+
+    def run_due(self) -> int:
+        """Refresh all that is due, here and now, one after another; how many that were."""
+        done = 0
+        while (turn := self._begin()) is not None:
+            self._carry_out(turn)
+            done += 1
+        return done
+
+    def diagnostics(self) -> list[Diagnostic]:
+        """The last 64 things that went wrong."""
+        with self._wakeup:
+            return list(self._told)
+
+    def stats(self) -> dict[str, int]:
+        """How many refreshes came through, how many of them wrote, how many failed."""
+        with self._wakeup:
+            return dict(self._counts)
+
+    def _work(self) -> None:
+        while (turn := self._next()) is not None:
+            self._carry_out(turn)
+
+    def _next(self) -> Turn | None:
+        with self._wakeup:
+            while not self._stopping:
+                now_ms = self._clock()
+                turn = self._plan.begin(now_ms)
+                if turn is not None:
+                    return turn
+                self._wait(self._wakeup, self._plan.wait_ms(now_ms))
+            return None
+
+    def _begin(self) -> Turn | None:
+        with self._wakeup:
+            return self._plan.begin(self._clock())
+
+    def _carry_out(self, turn: Turn) -> None:
+        try:
+            done, now_ms = self._refresh(turn)
+        except Exception as trouble:
+            # A source and a listener are anybody's code: whatever they raise costs this refresh, not the others.
+            self._failed(turn, _failure(turn.channel, trouble))
+        else:
+            self._end(turn, now_ms, done, done.diagnostics)
+
+    def _refresh(self, turn: Turn) -> tuple[Refreshed, int]:
+        """What came of it, and when; however long the listener takes to hear of it."""
+        feed = turn.feed
+        page = feed.source.fetch()
+        disk = RealDisk(feed.path.parent)
+        try:
+            done = refresh_cache(disk, feed.path.name, turn.channel, page, k=feed.k, block_bytes=feed.block_bytes)
+        finally:
+            disk.close()
+        shelf = open_cache(feed.path, turn.channel)
+        if not isinstance(shelf, CacheShelf):
+            raise CacheUnreachable(shelf.sentence, file=feed.path.name)
+        with self._wakeup:
+            wanted, now_ms = self._plan.holds(turn), self._clock()
+        if wanted:
+            self._on_refreshed(turn.channel, shelf, page)
+        return done, now_ms
+
+    def _failed(self, turn: Turn, failure: Diagnostic) -> None:
+        told = [failure]
+        with self._wakeup:
+            wanted = self._plan.holds(turn)
+        try:
+            if self._on_failed is not None and wanted:
+                self._on_failed(turn.channel, failure)
+        except Exception as trouble:
+            # Again anybody's code.
+            told.append(_failure(turn.channel, trouble))
+        self._end(turn, self._clock(), None, tuple(told))
+
+    def _end(self, turn: Turn, now_ms: int, done: Refreshed | None, told: tuple[Diagnostic, ...]) -> None:
+        with self._wakeup:
+            self._told.extend(told)
+            self._counts["refreshes"] += done is not None
+            self._counts["writes"] += done is not None and done.written
+            self._counts["failures"] += done is None
+            self._plan.end(turn, now_ms, succeeded=done is not None)
+            self._wakeup.notify_all()
+
+
+def _failure(channel: str, trouble: Exception) -> Diagnostic:
+    """`reason` is what the system says, where it does: without any path."""
+    error = getattr(trouble, "code", type(trouble).__name__)
+    system = trouble if isinstance(trouble, OSError) else trouble.__cause__
+    reason = system.strerror if isinstance(system, OSError) else None
+    return Diagnostic(
+        "RefreshFailed",
+        f"The channel could not be refreshed and is tried again later: {trouble}",
+        {"channel": channel, "error": error, "reason": reason},
+    )

@@ -1,0 +1,335 @@
+"""One epoch's stream of items: new artwork, else the channel whose turn it is, else its next record, never twice alike.
+
+The same channels, settings, seed, epoch and order of insertions give the same items. Nothing here reads a clock or a
+file: records come from shelves, and a shelf that fails costs its channel the epoch, never an item.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec import Struct
+
+from pendula.kernel.rng import Pcg32, stream
+from pendula.playback.choosing import new_artwork
+from pendula.playback.choosing.exposure import integer_weights, shares
+from pendula.playback.choosing.records import MaskedShelf, Row, Shelf
+from pendula.playback.choosing.swrr import RoundRobin
+from pendula.playback.model import Diagnostic, Entry, InsertResult, Item, Levels, Origin, PickMode, Settings, Trace
+
+NAE_STREAM = 0x4E414500
+PICK_STREAM = 0x5049434B
+SKIPS_MOST = 2
+RESAMPLES_MOST = 5
+BAD_MOST = 3
+BASE, NAE, NAE_FALLBACK = Origin  # in Python 3.11, to reach a member through its class costs as much as a call
+CHUNK = 512  # items made in one go
+
+
+class Channel(Struct, frozen=True):
+    """A followed channel: its id, its records, and the places of those that are not to be shown."""
+
+    id: str
+    shelf: Shelf
+    gone: tuple[int, ...] = ()
+
+    @property
+    def visible(self) -> Shelf:
+        return MaskedShelf(self.shelf, self.gone) if self.gone else self.shelf
+
+    def same(self, other: "Channel") -> bool:
+        left, right = self.shelf, other.shelf
+        return (self.id, left.count, left.generation, self.gone) == (
+            other.id,
+            right.count,
+            right.generation,
+            other.gone,
+        )
+
+
+class Counts(Struct):
+    """What happened since the beginning, over all epochs."""
+
+    channels: dict[str, int] = {}
+    others: int = 0  # items of channels that are followed no more
+    nae: int = 0
+    nae_fallback: int = 0
+    repeats: int = 0
+    inserts: int = 0
+    merges: int = 0
+    evictions: int = 0
+    expiries: int = 0
+
+
+class Generator:
+    """The stream of one epoch. All that decides is in its attributes; `walks` only remember where shelves were read."""
+
+    def __init__(
+        self, channels: Sequence[Channel], settings: Settings, seed: int, epoch_id: int, unreadable: Iterable[str] = ()
+    ) -> None:
+        self.settings = settings
+        self.epoch_id = epoch_id
+        self.names = tuple(channel.id for channel in channels)
+        self.shelves = tuple(channel.visible for channel in channels)
+        self.diagnostics: list[Diagnostic] = []
+        out = set(unreadable)
+        self.unreadable = [name in out for name in self.names]
+        self.active = tuple(
+            index for index, shelf in enumerate(self.shelves) if shelf.count > 0 and not self.unreadable[index]
+        )
+        self.readable = len(self.active)
+        self.weights = self._weights()
+        self._recency = settings.pick.mode is PickMode.RECENCY
+        # Out of how many of its newest records a place is drawn; 0 where none is.
+        self._spans = [0 if self._recency else min(settings.pick.r, shelf.count) for shelf in self.shelves]
+        self.round = RoundRobin(self.weights)
+        self._shown: dict[int, int] = {}  # the last place a channel gave
+        self.walks = [walk(shelf, 0) for shelf in self.shelves]
+        self.nae_draws: Pcg32 = stream(seed, epoch_id, NAE_STREAM)
+        self.pick_draws: Pcg32 = stream(seed, epoch_id, PICK_STREAM)
+        self.pool = new_artwork.EMPTY
+        self.number = 0
+        self.last_id: int | None = None
+        self.ordinal = 0
+        self.counts = Counts()
+        self._counted = 0  # steps of the round that are in the counts
+
+    @property
+    def pool(self) -> Levels:
+        return self._pool
+
+    @pool.setter
+    def pool(self, pool: Levels) -> None:
+        # Every step asks for the chance, and few change it.
+        self._pool, self._chance = pool, new_artwork.chance(pool)
+
+    @property
+    def cursors(self) -> list[int]:
+        """The place of each channel's next record."""
+        return [self._cursor(index) for index in range(len(self.names))]
+
+    def _cursor(self, index: int) -> int:
+        return (self._shown.get(index, -1) + 1) % max(1, self.shelves[index].count)
+
+    def _weights(self) -> list[int]:
+        parts, fell_back = shares(self.settings.exposure, [self.names[index] for index in self.active])
+        if fell_back:
+            self._tell("AllManualWeightsZero", "All manual weights are 0, so every channel gets the same.")
+        weights = [0] * len(self.names)
+        for index, weight in zip(self.active, integer_weights(parts), strict=True):
+            weights[index] = weight
+        return weights
+
+    def insert(self, id: int, raw: bytes) -> InsertResult:
+        """A new artwork; it takes part from the next generated item on."""
+        entry = Entry(self.number, id, raw)
+        self.pool, result, evicted = new_artwork.insert(self.pool, entry, self.settings.nae.cap)
+        if result is InsertResult.INSERTED:
+            self.number += 1
+            self.counts.inserts += 1
+        else:
+            self.counts.merges += 1
+        self.counts.evictions += evicted is not None
+        return result
+
+    def generate(self, steps: int, batch: int) -> tuple[list[Item], int]:
+        """The items of `steps` steps, a multiple of `batch`, and how many were taken.
+
+        Without a readable channel the batch that was begun is the last: the next one has to be asked for.
+        """
+        items: list[Item] = []
+        left = steps
+        last = False
+        while left:
+            if not self.readable:
+                if not self._chance:
+                    return items, steps - left
+                if not last:
+                    last = True
+                    rest = batch if left == steps else left % batch
+                    steps -= left - rest
+                    left = rest
+                    continue
+            if self._recency and self.readable and self.readable == len(self.active):
+                left -= self._run(min(left, CHUNK), items)
+            else:
+                left -= 1
+                self._step(self.nae_draws.next() if self._chance else None, items)
+        return items, steps
+
+    def _run(self, asked: int, items: list[Item]) -> int:
+        """Up to `asked` steps while every channel is readable and its turn taken in order; how many.
+
+        Ends with the first item that is not plain: a record that is damaged, or an id that was just on.
+        """
+        names, walks, shown, draws = self.names, self.walks, self._shown, self.nae_draws
+        epoch_id, last_id, taken, before = self.epoch_id, self.last_id, self.round.taken, len(items)
+        picks = iter(self.round.ahead(asked))
+        plain, draw, trace = True, None, None
+        for ordinal in range(self.ordinal + 1, self.ordinal + 1 + asked):
+            if chance := self._chance:
+                draw = draws.next()
+                trace = Trace(self._pool, draw)
+                if draw < chance:
+                    entry, pool, gone = new_artwork.choose(self._pool)
+                    if entry.id == last_id:
+                        plain = False
+                        break
+                    self.pool = pool
+                    self.counts.expiries += gone
+                    last_id = entry.id
+                    items.append(Item(last_id, entry.raw, None, None, None, NAE, epoch_id, ordinal, None, trace))
+                    draw, trace = None, None
+                    continue
+            index = next(picks)
+            at, id, raw = next(walks[index])
+            if at is None or id is None or id == last_id:
+                self._read_again(index)
+                plain = False
+                break
+            shown[index] = at
+            last_id = id
+            taken += 1
+            items.append(Item(id, raw, names[index], index, at, BASE, epoch_id, ordinal, taken, trace))
+        made = len(items) - before
+        self.counts.nae += made - (taken - self.round.taken)
+        self.last_id, self.ordinal, self.round.taken = last_id, self.ordinal + made, taken
+        if plain:
+            return made
+        self._step(draw, items)
+        return made + 1
+
+    def _step(self, draw: int | None, items: list[Item]) -> None:
+        """One step by definition, with the number drawn against the pool: new artwork first, then the round."""
+        trace = None if draw is None else Trace(self._pool, draw)
+        if draw is None or draw >= self._chance:
+            item = self._base(BASE, trace)
+        else:
+            entry, self.pool, gone = new_artwork.choose(self._pool)
+            self.counts.expiries += gone
+            item = self._base(NAE_FALLBACK, trace) if entry.id == self.last_id else None
+            if item is None:
+                item = self._new_artwork(entry, trace)
+            else:
+                self.counts.nae_fallback += 1
+        if item is not None:
+            items.append(item)
+
+    def _new_artwork(self, entry: Entry, trace: Trace | None) -> Item:
+        self.counts.nae += 1
+        self.ordinal += 1
+        self.last_id = entry.id
+        return Item(entry.id, entry.raw, None, None, None, NAE, self.epoch_id, self.ordinal, None, trace)
+
+    def _base(self, origin: Origin, trace: Trace | None) -> Item | None:
+        """The next item of the round. A step that meets an unreadable channel is spent; N more may be tried."""
+        unreadable: tuple[int, ...] = ()
+        while self.readable and len(unreadable) <= len(self.names):
+            index = self.round.next()
+            if not self.unreadable[index]:
+                item = self._pick(index, origin, self.round.taken, trace, unreadable)
+                if item is not None:
+                    return item
+            unreadable += (index,)
+            self._count(index, -1)  # the step was spent, and counts no item
+        for index in self.active:
+            if not self.unreadable[index]:
+                item = self._pick(index, origin, None, trace, unreadable)
+                if item is not None:
+                    self._count(index, 1)
+                    return item
+        return None
+
+    def _pick(
+        self, index: int, origin: Origin, step: int | None, trace: Trace | None, unreadable: tuple[int, ...]
+    ) -> Item | None:
+        """The channel's next record, or None when the channel proves unreadable."""
+        picked: tuple[int, ...] = ()
+        skipped: tuple[int, ...] = ()
+        bad: tuple[int, ...] = ()
+        while True:
+            if self._recency:
+                at, id, raw = next(self.walks[index])
+            else:
+                at, id, raw = self._drawn(index)
+            if at is None:
+                self._fail(index, bad)
+                return None
+            if self._recency:
+                self._shown[index] = at
+            elif self._spans[index] > 1:
+                picked += (at,)
+            if id is None:
+                bad += (at,)
+                self._tell("BadRecord", "A record is damaged and is passed over.", channel=self.names[index], at=at)
+                if len(bad) == BAD_MOST:
+                    self._fail(index, bad)
+                    return None
+            elif id == self.last_id and len(skipped) < self._patience(index):
+                skipped += (at,)
+            else:
+                break
+        if id == self.last_id:
+            self.counts.repeats += 1
+        self.last_id = id
+        self.ordinal += 1
+        if picked or skipped or bad or unreadable:
+            seen = trace or Trace(self._pool)
+            trace = Trace(seen.pool, seen.nae_draw, picked, skipped, bad, unreadable)
+        return Item(id, raw, self.names[index], index, at, origin, self.epoch_id, self.ordinal, step, trace)
+
+    def _patience(self, index: int) -> int:
+        """How many records may be passed over because they were just on."""
+        if self._recency:
+            return SKIPS_MOST if self.shelves[index].count > 1 else 0
+        return RESAMPLES_MOST if self._spans[index] > 1 else 0
+
+    def _drawn(self, index: int) -> Row:
+        return self.shelves[index].record(self.pick_draws.bounded(self._spans[index]))
+
+    def _fail(self, index: int, bad: Sequence[int]) -> None:
+        """The channel gives nothing more in this epoch; its weight is 0 from the next on."""
+        self.unreadable[index] = True
+        self.readable -= 1
+        self._tell(
+            "UnreadableChannel",
+            "Its records cannot be read; it stays out until it is refreshed.",
+            channel=self.names[index],
+            damaged=list(bad),
+        )
+
+    def _count(self, index: int, items: int) -> None:
+        name = self.names[index]
+        self.counts.channels[name] = self.counts.channels.get(name, 0) + items
+
+    def fold(self) -> Counts:
+        """The counts with every item in them: one item a step of the round, but for what was counted by itself."""
+        for index, picks in enumerate(self.round.picks_since(self._counted)):
+            if picks:
+                self._count(index, picks)
+        self._counted = self.round.taken
+        return self.counts
+
+    def resume(self, round: RoundRobin, cursors: Sequence[int]) -> None:
+        """Go on from there; the steps before are counted."""
+        self.round, self._counted = round, round.taken
+        self._shown = {index: at - 1 for index, at in enumerate(cursors)}
+        for index in range(len(cursors)):
+            self._read_again(index)
+
+    def _read_again(self, index: int) -> None:
+        """Begin once more at the channel's cursor."""
+        self.walks[index] = walk(self.shelves[index], self._cursor(index))
+
+    def _tell(self, code: str, sentence: str, **facts: object) -> None:
+        self.diagnostics.append(Diagnostic(code, sentence, facts))
+
+
+def walk(shelf: Shelf, at: int) -> Iterator[Row]:
+    """The rows of a shelf from a place on, from the newest again after the oldest, for ever."""
+    while True:
+        place: int | None = at
+        for row in shelf.run(at):
+            place = row[0]
+            yield row
+        while place is None:
+            yield (None, None, b"")
+        at = (place + 1) % shelf.count

@@ -1,0 +1,290 @@
+"""The loop of a player: time, keys and new files in, pictures out.
+
+It knows neither clock nor terminal. A `Pace` says how late it is and waits; the live one does so for a second a second,
+`VirtualPace` is always there already. What is on, for how long, paused or banned is the engine's business alone.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from enum import StrEnum
+from typing import Protocol
+
+import msgspec
+from msgspec import Struct
+
+from pendula.kernel.canonical import Json
+from pendula.kernel.engine import Outcome
+from pendula.playback.engine import Player
+from pendula.playback.events import (
+    DWELL_MS,
+    Advance,
+    Ban,
+    Blank,
+    Commands,
+    Config,
+    Diagnosed,
+    Event,
+    Next,
+    Pause,
+    Prev,
+    Resume,
+    Shown,
+    Update,
+    View,
+)
+from pendula.playback.model import Settings
+from pendula.playback.player.gallery import Galleries
+
+REMEMBERED = 1000  # appearances of a player that runs on and on
+
+
+class Key(StrEnum):
+    """What somebody before the screen can ask for."""
+
+    NEXT = "n"
+    PREV = "p"
+    PAUSE = " "
+    BAN = "b"
+    QUIT = "q"
+
+
+class Pace(Protocol):
+    """Time and keys. Milliseconds since the player began."""
+
+    def now(self) -> int: ...
+
+    def wait(self, until: int | None) -> str | None:
+        """Wait; the key that was pressed meanwhile, or None when the time has come. None waits for a key alone."""
+        ...
+
+
+class VirtualPace:
+    """Nobody waits: time jumps to where something happens. `keys` are pressed at their milliseconds, in order."""
+
+    def __init__(self, keys: Iterable[tuple[int, str]] = ()) -> None:
+        self._keys = deque(keys)
+        self._now = 0
+
+    def now(self) -> int:
+        return self._now
+
+    def wait(self, until: int | None) -> str | None:
+        if self._keys and (until is None or self._keys[0][0] <= until):
+            at, key = self._keys.popleft()
+            self._now = max(self._now, at)
+            return key
+        if until is None:
+            return Key.QUIT  # nothing can happen any more
+        self._now = max(self._now, until)
+        return None
+
+
+class Appearance(Struct, frozen=True):
+    """A picture that was on; `path` is None when its file is gone."""
+
+    id: int
+    channel: str | None
+    path: str | None
+    started_ms: int
+    ended_ms: int
+
+
+class Share(Struct, frozen=True):
+    """What a channel should get, in 65536ths, and how often and how long it was on."""
+
+    weight: int
+    shown: int
+    ms: int
+
+
+class Showing:
+    """A player before folders of media, and what it has shown. `count` ends it after so many pictures.
+
+    `on_shown` is called for every picture that comes on, also for one that a late clock has passed over already;
+    `on_said` for every sentence beside the pictures, unless it is the last one again.
+    """
+
+    def __init__(
+        self,
+        galleries: Galleries,
+        settings: Settings,
+        *,
+        seed: int,
+        dwell_ms: int = DWELL_MS,
+        count: int | None = None,
+        remember: int | None = REMEMBERED,
+    ) -> None:
+        self.galleries = galleries
+        self.seed = seed
+        config = Config(seed, tuple(one.contents for one in galleries), counted(settings, galleries), dwell_ms)
+        self.player = Player.create(msgspec.to_builtins(config))
+        self.player.outside = galleries
+        self.count = count
+        self.over = count == 0
+        self.said: str | None = None
+        self.on_shown: Callable[[Showing], object] | None = None
+        self.on_said: Callable[[str], object] | None = None
+        self._said_last: str | None = None
+        self.appearances: deque[Appearance] = deque(maxlen=remember)
+        self._shown = 0
+        self._by_channel: dict[str | None, tuple[int, int]] = {}
+        self._on: tuple[View, int, str | None] | None = None
+
+    @property
+    def due(self) -> int | None:
+        """When something happens by itself."""
+        return None if self.over else self.player.next_due()
+
+    @property
+    def _full(self) -> bool:
+        return self.count is not None and self._shown >= self.count
+
+    def begin(self) -> None:
+        if not self.over and self._apply(Next()).answer is None:
+            self._say("Nothing to show yet.")
+
+    def advance(self, to: int) -> None:
+        """Let time go on, picture by picture, so that the last one that was asked for ends when it should."""
+        while not self.over:
+            due = self.player.next_due()
+            if due is None or due > to:
+                self._apply(Advance(max(to, self.player.now())))
+                return
+            if self._full:
+                self.end(due)
+                return
+            self._apply(Advance(due))
+
+    def press(self, key: str) -> None:
+        """Do what a key asks for; a key without meaning does nothing."""
+        self.said = None
+        match key:
+            case Key.NEXT if self._full:
+                self.end(self.player.now())
+            case Key.NEXT:
+                self._apply(Next())
+            case Key.PREV:
+                if self._apply(Prev()).answer is None:
+                    self._say("There is nothing before this.")
+            case Key.PAUSE:
+                self._apply(Resume() if self.player.paused else Pause())
+            case Key.BAN:
+                self._ban()
+            case Key.QUIT:
+                self.end(self.player.now())
+
+    def look_again(self) -> None:
+        """See what is in the folders now; a change begins a new epoch, and ends the bans of its channel."""
+        refreshes, told = self.galleries.look_again()
+        for one in told:
+            self._say(one.sentence)
+        if refreshes:
+            self._apply(Update(tuple(refreshes)))
+
+    def end(self, at: int) -> None:
+        """The screen goes dark."""
+        self._take_down(at)
+        self.over = True
+
+    def coming(self, n: int) -> list[View]:
+        return self.player.peek(n)
+
+    def name_of(self, view: View) -> str:
+        """The file of an item, or its number when the file is gone."""
+        return self.galleries.path_of(view.channel, view.id) or f"(no file any more: {view.id})"
+
+    def exposure(self) -> dict[str, Share]:
+        """By channel, in the order of the folders; what is on now counts as far as it got."""
+        generator = self.player.programme.generator
+        shares: dict[str, Share] = {}
+        for name, weight in zip(generator.names, generator.weights, strict=True):
+            shown, ms = self._by_channel.get(name, (0, 0))
+            if self._on is not None and self._on[0].channel == name:
+                shown, ms = shown + 1, ms + self.player.now() - self._on[1]
+            shares[name] = Share(weight, shown, ms)
+        return shares
+
+    def as_json(self) -> dict[str, Json]:
+        """The public form."""
+        return {
+            "seed": self.seed,
+            "shown": [msgspec.to_builtins(one) for one in self.appearances],
+            "exposure": {name: msgspec.to_builtins(share) for name, share in self.exposure().items()},
+        }
+
+    def _ban(self) -> None:
+        on = self.player.screen.item
+        if on is not None and on.epoch_id != self.player.programme.epoch_id:
+            # Numbers begin anew with an epoch: the same number is another picture now.
+            self._say("What is on is from before the last change of the channels; ban it when it comes again.")
+            return
+        if self._full:
+            self.end(self.player.now())
+            return
+        self._apply(Ban())
+
+    def _apply(self, command: Commands) -> Outcome[Event]:
+        outcome = self.player.apply(command)
+        if outcome.refusal is not None:
+            self._say(outcome.refusal.message)
+        for event in outcome.events:
+            match event:
+                case Shown(item, started_at):
+                    self._take_down(started_at)
+                    self._on = (item, started_at, self.galleries.path_of(item.channel, item.id))
+                    self._shown += 1
+                    if self.on_shown is not None:
+                        self.on_shown(self)
+                case Blank(at):
+                    self._take_down(at)
+                case Diagnosed(_, sentence, facts):
+                    self._say(f"{facts['channel']}: {sentence}" if "channel" in facts else sentence)
+        return outcome
+
+    def _say(self, sentence: str) -> None:
+        self.said = sentence
+        if self.on_said is not None and sentence != self._said_last:
+            self._said_last = sentence
+            self.on_said(sentence)
+
+    def _take_down(self, at: int) -> None:
+        if self._on is None:
+            return
+        view, since, path = self._on
+        self._on = None
+        shown, ms = self._by_channel.get(view.channel, (0, 0))
+        self._by_channel[view.channel] = shown + 1, ms + at - since
+        self.appearances.append(Appearance(view.id, view.channel, path, since, at))
+
+
+def play(
+    showing: Showing,
+    pace: Pace,
+    *,
+    look_every_ms: int | None = None,
+    draw: Callable[[Showing], object] | None = None,
+    draw_every_ms: int | None = None,
+) -> None:
+    """Show until it is over: the count is reached, somebody quits, or nothing can happen any more."""
+    showing.begin()
+    look_at = look_every_ms
+    while not showing.over:
+        if draw is not None:
+            draw(showing)
+        now = pace.now()
+        draw_at = None if draw_every_ms is None else now + draw_every_ms
+        key = pace.wait(min((at for at in (showing.due, look_at, draw_at) if at is not None), default=None))
+        now = pace.now()
+        showing.advance(now)
+        if look_at is not None and look_every_ms is not None and now >= look_at and not showing.over:
+            showing.look_again()
+            look_at = now + look_every_ms
+        if key is not None and not showing.over:
+            showing.press(key)
+
+
+def counted(settings: Settings, galleries: Galleries) -> Settings:
+    """The settings with the size of each folder, for proportional exposure; nothing in a folder counts as recent."""
+    totals = {gallery.id: gallery.total for gallery in galleries}
+    exposure = msgspec.structs.replace(settings.exposure, total_count=totals, recent_count=dict.fromkeys(totals, 0))
+    return msgspec.structs.replace(settings, exposure=exposure)

@@ -1,0 +1,325 @@
+"""A file of section 13 into what a run needs; every fault of the file at once, each with its place."""
+
+from base64 import b64decode
+from binascii import Error as Base64Error
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Any, TypeAlias, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from pendula.documents import Cursor, Document, Members
+from pendula.documents.faults import suggestion
+from pendula.kernel.errors import InputRefused
+from pendula.playback.choosing.exposure import exact
+from pendula.playback.choosing.programme import BUFFER_MOST, DEFAULTS, NAME_MOST, POOL_MOST, checked
+from pendula.playback.choosing.records import pack
+from pendula.playback.model import (
+    CHANNELS_MOST,
+    KEY_BYTES,
+    MASK_64,
+    PAYLOAD_BYTES,
+    RECORDS_MOST,
+    Exposure,
+    Mode,
+    Nae,
+    Pick,
+    PickMode,
+    Record,
+    Settings,
+)
+
+COUNT_MOST = 10_000_000
+SETTINGS = ("exposure", "pick", "history", "lookahead", "nae", "preserve_history")
+RECORD_FIELDS = ("id", "ts", "payload", "kind", "format", "flags", "dwell_ms", "modified_ts", "storage_key")
+SIGNED_64 = (-(1 << 63), (1 << 63) - 1)
+UNSIGNED = {"kind": 8, "format": 8, "flags": 16, "dwell_ms": 32, "modified_ts": 32}
+
+T = TypeVar("T")
+
+
+class ChannelSpec(Struct, frozen=True):
+    """A channel of the file: its records, or the path of its cache or folder."""
+
+    id: str
+    records: tuple[Record, ...] | None = None
+    cache: str | None = None
+    folder: str | None = None
+
+
+class Next(Struct, frozen=True, tag="next"):
+    n: int = 1
+
+
+class Prev(Struct, frozen=True, tag="prev"):
+    n: int = 1
+
+
+class Peek(Struct, frozen=True, tag="peek"):
+    n: int = 1
+
+
+class NaeInsert(Struct, frozen=True, tag="nae_insert"):
+    """`record` is empty bytes where the file gives none that can be: the call rejects it."""
+
+    record: Record | bytes
+
+
+class Reset(Struct, frozen=True, tag="reset"):
+    reason: str = "asked for"
+
+
+class Set(Struct, frozen=True, tag="set"):
+    """`settings` are all settings after the change."""
+
+    settings: Settings
+
+
+Call: TypeAlias = Next | Prev | Peek | NaeInsert | Reset | Set
+
+
+class Spec(Struct, frozen=True):
+    """All that a file says. `seed` is None where the file leaves it to chance; `calls` where it has none."""
+
+    channels: tuple[ChannelSpec, ...]
+    settings: Settings
+    seed: int | None = None
+    calls: tuple[Call, ...] | None = None
+
+
+def read_spec(document: Document) -> Spec:
+    """The spec of a file; raises `DocumentRefused` with every fault."""
+    return document.read(_spec)
+
+
+def _spec(root: Cursor) -> Spec:
+    it = root.object(required=("channels",), optional=("seed", "calls", *SETTINGS))
+    channels = it["channels"].list_of(_channels(), max=CHANNELS_MOST)
+    names = tuple(channel.id for channel in channels)
+    settings = _settings(it, DEFAULTS, names)
+    calls = _calls(it["calls"], settings, names) if it["calls"].unless_null().given else None
+    return Spec(channels, settings, it["seed"].unless_null().integer(min=0, max=MASK_64, default=None), calls)
+
+
+def read_records(document: Document) -> tuple[Record, ...]:
+    """The records of a document that is a list of them; raises `DocumentRefused` with every fault."""
+    return document.read(lambda root: root.list_of(_records(), max=RECORDS_MOST))
+
+
+def _channels() -> Callable[[Cursor], ChannelSpec]:
+    """Reads one channel after the other; an id that was there before is a fault at its second place."""
+    seen: set[str] = set()
+
+    def read(at: Cursor) -> ChannelSpec:
+        channel = _channel(at)
+        if channel.id and channel.id in seen:
+            at.object(optional=("id",), unknown="keep")["id"].refuse(
+                f"channel {channel.id!r} is there twice", code="channel_taken"
+            )
+        seen.add(channel.id)
+        return channel
+
+    return read
+
+
+def _records() -> Callable[[Cursor], Record]:
+    """Reads one record after the other; an id that was there before is a fault at its second place."""
+    seen: set[int] = set()
+
+    def read(at: Cursor) -> Record:
+        record = _record(at)
+        if record.id in seen and at.is_object:
+            id = at.object(optional=("id",), unknown="keep")["id"]
+            # What was refused as an id is read as 0, and that is no second 0.
+            if type(id.any()) is int and id.any() == record.id:
+                id.refuse(f"the id {record.id} is there twice; ids are unique within a channel", code="not_unique")
+        seen.add(record.id)
+        return record
+
+    return read
+
+
+def _channel(at: Cursor) -> ChannelSpec:
+    it = at.object(required=("id",), optional=("records", "cache", "folder"))
+    name = it["id"].text(min=1, max=NAME_MOST)
+    given = [source for source in ("records", "cache", "folder") if source in it]
+    if at.is_object and len(given) != 1:
+        found = " and ".join(given) or "nothing"
+        at.refuse(
+            f"a channel has one of records, cache and folder; here is {found}", allowed=("records", "cache", "folder")
+        )
+    records = it["records"].list_of(_records(), max=RECORDS_MOST, default=None)
+    cache = it["cache"].text(min=1, default=None)
+    return ChannelSpec(name, records, cache, it["folder"].text(min=1, default=None))
+
+
+def _record(at: Cursor) -> Record:
+    it = at.object(required=("id", "ts"), optional=RECORD_FIELDS[2:])
+    record = Record(
+        id=it["id"].integer(min=0, max=MASK_64),
+        ts=it["ts"].integer(min=SIGNED_64[0], max=SIGNED_64[1]),
+        payload=it["payload"].parsed(_bytes_of(PAYLOAD_BYTES), stand_in=b"", default=bytes(PAYLOAD_BYTES)),
+        storage_key=it["storage_key"].parsed(_bytes_of(KEY_BYTES), stand_in=b"", default=bytes(KEY_BYTES)),
+    )
+    numbers = {name: it[name].integer(min=0, max=(1 << bits) - 1, default=0) for name, bits in UNSIGNED.items()}
+    return msgspec.structs.replace(record, **numbers)
+
+
+def _bytes_of(size: int) -> Callable[[str], bytes]:
+    def read(text: str) -> bytes:
+        try:
+            found = b64decode(text, validate=True)
+        except (Base64Error, ValueError):
+            raise InputRefused(f"this is no base64; {size} bytes in base64 are wanted") from None
+        if len(found) != size:
+            raise InputRefused(f"these are {len(found)} bytes; {size} bytes in base64 are wanted")
+        return found
+
+    return read
+
+
+def _settings(it: Members, present: Settings, names: tuple[str, ...]) -> Settings:
+    settings = Settings(
+        exposure=_exposure(it["exposure"], present.exposure, names),
+        pick=_pick(it["pick"], present.pick),
+        history=it["history"].integer(min=1, max=BUFFER_MOST, default=present.history),
+        lookahead=it["lookahead"].integer(min=1, max=BUFFER_MOST, default=present.lookahead),
+        nae=_nae(it["nae"], present.nae),
+        preserve_history=it["preserve_history"].boolean(default=present.preserve_history),
+    )
+    try:
+        return checked(settings)
+    except InputRefused as refused:
+        # Each number is right by itself; what is left is p_min above p_max.
+        it["exposure"].refuse(refused.message, code=refused.code)
+        return present
+
+
+def _exposure(at: Cursor, present: Exposure, names: tuple[str, ...]) -> Exposure:
+    if not at.given:
+        return present
+    it = at.object(optional=("mode", "manual_weights", "total_count", "recent_count", "alpha", "p_min", "p_max"))
+    return Exposure(
+        mode=it["mode"].choice(Mode, default=present.mode),
+        manual_weights=_by_channel(it["manual_weights"], _weight, present.manual_weights, names),
+        total_count=_by_channel(it["total_count"], _count, present.total_count, names),
+        recent_count=_by_channel(it["recent_count"], _count, present.recent_count, names),
+        alpha=it["alpha"].decimal(min=0, max=1, default=present.alpha),
+        p_min=it["p_min"].decimal(min=0, max=1, default=present.p_min),
+        p_max=it["p_max"].decimal(min=0, max=1, default=present.p_max),
+    )
+
+
+def _by_channel(
+    at: Cursor, read: Callable[[Cursor], T], present: Mapping[str, T], names: tuple[str, ...]
+) -> Mapping[str, T]:
+    def known(key: Cursor) -> None:
+        name = key.any()
+        if isinstance(name, str) and name not in names:
+            key.refuse(f"no channel is called {name!r}{suggestion(name, names)}", code="unknown_channel", allowed=names)
+
+    found: Mapping[str, T] = at.map_of(read, key=known, default={})
+    return {**present, **found}
+
+
+def _weight(at: Cursor) -> Decimal:
+    number = at.decimal()
+    if exact(number) is None:
+        at.refuse("the weight has too many digits", code="invalid_weight")
+        return Decimal(0)
+    return number
+
+
+def _count(at: Cursor) -> int:
+    return at.integer(min=0, max=SIGNED_64[1])
+
+
+def _pick(at: Cursor, present: Pick) -> Pick:
+    if not at.given:
+        return present
+    it = at.object(optional=("mode", "r"))
+    mode = it["mode"].choice(PickMode, default=present.mode)
+    return Pick(mode, it["r"].integer(min=1, max=RECORDS_MOST, default=present.r))
+
+
+def _nae(at: Cursor, present: Nae) -> Nae:
+    if not at.given:
+        return present
+    it = at.object(optional=("enabled", "cap"))
+    enabled = it["enabled"].boolean(default=present.enabled)
+    return Nae(enabled, it["cap"].integer(min=1, max=POOL_MOST, default=present.cap))
+
+
+def _calls(at: Cursor, settings: Settings, names: tuple[str, ...]) -> tuple[Call, ...]:
+    """The calls in order; a `set` is read on top of the settings that hold by then."""
+    holding = settings
+
+    def read(one: Cursor) -> Call:
+        nonlocal holding
+        call = _call(one, holding, names)
+        if isinstance(call, Set):
+            holding = call.settings
+        return call
+
+    return at.list_of(read)
+
+
+NAMES = ("next", "prev", "peek", "nae_insert", "reset", "set")
+
+
+def _call(at: Cursor, settings: Settings, names: tuple[str, ...]) -> Call:
+    alone = at.any()
+    if isinstance(alone, str):
+        match alone:
+            case "next":
+                return Next()
+            case "prev":
+                return Prev()
+            case "peek":
+                return Peek()
+            case "reset":
+                return Reset()
+        at.refuse(f"{alone!r} is no call{suggestion(alone, NAMES)}", allowed=NAMES)
+        return Next()
+    it = at.object(optional=NAMES)
+    given = [name for name in NAMES if name in it]
+    if len(given) != 1:
+        if at.is_object and not it.extra:
+            at.refuse(f"a call has one member, its name; here are {len(given)}", allowed=NAMES)
+        return Next()
+    member = it[given[0]]
+    match given[0]:
+        case "next":
+            return Next(_times(member))
+        case "prev":
+            return Prev(_times(member))
+        case "peek":
+            return Peek(_times(member))
+        case "nae_insert":
+            return NaeInsert(_new_artwork(member))
+        case "reset":
+            return Reset(member.text(max=NAME_MOST))
+    return Set(_settings(member.object(optional=SETTINGS), settings, names))
+
+
+def _times(at: Cursor) -> int:
+    return at.unless_null().integer(min=0, max=COUNT_MOST, default=1)
+
+
+def _new_artwork(at: Cursor) -> Record | bytes:
+    """A record, or no bytes for one that cannot be: rejecting it is the scheduler's answer, not a fault of the file."""
+    it = at.object(optional=RECORD_FIELDS)
+    fields: dict[str, Any] = {name: it[name].any() for name in RECORD_FIELDS if name in it}
+    if "id" not in fields:
+        return b""
+    fields.setdefault("ts", 0)
+    try:
+        for name, size in (("payload", PAYLOAD_BYTES), ("storage_key", KEY_BYTES)):
+            if name in fields:
+                fields[name] = _bytes_of(size)(fields[name]) if isinstance(fields[name], str) else None
+        record = Record(**fields)
+        pack(record)
+    except InputRefused:
+        return b""
+    return record

@@ -1,0 +1,400 @@
+"""New artwork over MQTT: messages on a player's own topic become insertions into its pool, each event once.
+
+`Inbox` decides and knows no MQTT: it reads a message, drops what is malformed or was heard of before, counts, and hands
+the rest to `nae_insert`. `listen` brings a broker's messages, `MqttListener` in a thread; they need the extra `mqtt`.
+
+Nothing that the broker took is lost while the player is away: the session at the broker is persistent, and a message is
+acknowledged only after `nae_insert` has returned. What the broker then delivers twice is dropped by its `event_id`. How
+long a broker keeps a session, and whether over its own restart, is the broker's choice.
+"""
+
+import asyncio
+import threading
+from base64 import b64decode
+from binascii import Error as Base64Error
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager, suppress
+from enum import StrEnum
+from functools import partial
+from importlib.util import find_spec
+from ssl import SSLContext
+from typing import TYPE_CHECKING, NoReturn, Protocol, TypeAlias
+from zlib import crc32
+
+from msgspec import Struct
+
+from pendula.documents import Cursor, DocumentLimits, DocumentRefused, read_bytes
+from pendula.kernel.errors import InputRefused, WorldBroken, WrongUsage
+from pendula.kernel.rng import stream
+from pendula.playback.choosing.programme import NAME_MOST
+from pendula.playback.model import KEY_BYTES, InsertResult, InvalidParameter, Record
+
+if TYPE_CHECKING:
+    from aiomqtt import Client
+
+RECENT_EVENTS = 256
+MESSAGE_BYTES = 16 * 1024
+KEY_MOST = 128
+QOS = 1
+STEADY_MS = 10_000
+JITTER_STREAM = 0x4D515454
+
+_LIMITS = DocumentLimits(size=MESSAGE_BYTES)
+_REQUIRED = ("event_id", "id", "ts", "channel", "payload")
+_NUMBERS = ("kind", "format", "flags", "dwell_ms", "modified_ts")
+
+
+class MqttMissing(WorldBroken):
+    """The extra `mqtt` is not installed. Facts: `extra`, `modules`."""
+
+    code = "missing_extra"
+
+
+class Fate(StrEnum):
+    """What became of a message: an answer of `nae_insert`, or why it was dropped before."""
+
+    INSERTED = "INSERTED"
+    MERGED = "MERGED"
+    DISABLED = "DISABLED"
+    REJECTED = "REJECTED"
+    DUPLICATE = "DUPLICATE"
+    MALFORMED = "MALFORMED"
+    FOREIGN = "FOREIGN"
+
+
+class Message(Struct, frozen=True):
+    """A new-artwork event. `channel` is where the artwork was published; the pool is common to all channels."""
+
+    event_id: str
+    channel: str
+    record: Record
+
+
+class Receipt(Struct, frozen=True):
+    """The fate of one message; `sentence` says what is wrong with one that was malformed or of another topic."""
+
+    fate: Fate
+    event_id: str | None = None
+    sentence: str | None = None
+
+
+class Connected(Struct, frozen=True):
+    """The broker has taken the subscription. It should grant quality of service 1; with 0 it may lose messages."""
+
+    qos: int
+
+
+class Lost(Struct, frozen=True):
+    """There is no connection; the next attempt comes in `wait_ms`."""
+
+    sentence: str
+    wait_ms: int
+
+
+News: TypeAlias = Receipt | Connected | Lost
+Tell: TypeAlias = Callable[[News], None]
+
+
+class TakesNewArtwork(Protocol):
+    """What a listener needs of a scheduler."""
+
+    def nae_insert(self, record: Record | bytes) -> InsertResult: ...
+
+
+def read_message(payload: bytes) -> Message:
+    """The event in a message; raises `DocumentRefused` with every fault. Members of other names are passed over."""
+    return read_bytes(payload, source_name="new-artwork", limits=_LIMITS).read(_message)
+
+
+def _message(at: Cursor) -> Message:
+    it = at.object(required=_REQUIRED, optional=(*_NUMBERS, "storage_key"), unknown="keep")
+    # Only the kinds of values are looked at here: what does not fit into a record, `nae_insert` rejects.
+    record = Record(
+        id=it["id"].integer(),
+        ts=it["ts"].integer(),
+        **{name: it[name].unless_null().integer(default=0) for name in _NUMBERS},
+        storage_key=it["storage_key"].unless_null().parsed(_base64, stand_in=b"", default=bytes(KEY_BYTES)),
+        payload=it["payload"].parsed(_base64, stand_in=b""),
+    )
+    event_id = it["event_id"].text(min=1, max=NAME_MOST)
+    return Message(event_id, it["channel"].text(min=1, max=NAME_MOST), record)
+
+
+def _base64(text: str) -> bytes:
+    try:
+        return b64decode(text, validate=True)
+    except (Base64Error, ValueError):
+        raise InputRefused("this is no base64") from None
+
+
+class Inbox:
+    """Takes messages one after the other; each event reaches `nae_insert` once.
+
+    The 256 event ids heard of last are remembered, those of `recent` (oldest first) to begin with: a program that saves
+    its scheduler saves `inbox.recent` with it.
+    """
+
+    def __init__(self, nae_insert: Callable[[Record], InsertResult], recent: Iterable[str] = ()) -> None:
+        self._insert = nae_insert
+        self._recent = OrderedDict.fromkeys(tuple(recent)[-RECENT_EVENTS:])
+        self._counts = dict.fromkeys(Fate, 0)
+
+    @property
+    def counts(self) -> dict[Fate, int]:
+        """How many messages met which fate."""
+        return dict(self._counts)
+
+    @property
+    def recent(self) -> tuple[str, ...]:
+        """The event ids that are remembered, oldest first."""
+        return tuple(self._recent)
+
+    def receive(self, payload: bytes) -> Receipt:
+        """Take one message. Raises nothing for what it holds; what `nae_insert` raises passes, the event unheard of."""
+        try:
+            message = read_message(payload)
+        except DocumentRefused as refused:
+            return self._counted(Receipt(Fate.MALFORMED, sentence=refused.render()))
+        if message.event_id in self._recent:
+            # A broker that goes on delivering an event must never outlive the memory of it.
+            self._recent.move_to_end(message.event_id)
+            return self._counted(Receipt(Fate.DUPLICATE, message.event_id))
+        result = self._insert(message.record)
+        self._remember(message.event_id)
+        return self._counted(Receipt(Fate(result.value), message.event_id))
+
+    def turn_away(self, topic: str) -> Receipt:
+        """Count a message of a topic that is not this player's, as a broker sends after the prefix has changed."""
+        return self._counted(Receipt(Fate.FOREIGN, sentence=f"The topic {topic!r} is not this player's"))
+
+    def _remember(self, event_id: str) -> None:
+        self._recent[event_id] = None
+        if len(self._recent) > RECENT_EVENTS:
+            self._recent.popitem(last=False)
+
+    def _counted(self, receipt: Receipt) -> Receipt:
+        self._counts[receipt.fate] += 1
+        return receipt
+
+
+class Retry:
+    """How long to wait after each failure in a row: doubling from `first_ms` to `most_ms`, a fifth more or less."""
+
+    def __init__(self, seed: int, *, first_ms: int = 500, most_ms: int = 60_000) -> None:
+        self._draws = stream(seed, 0, JITTER_STREAM)
+        self._first_ms, self._most_ms, self._failures = first_ms, most_ms, 0
+
+    def failed(self) -> int:
+        """Count a failure; returns the milliseconds to wait."""
+        # 32 doublings pass any wait that makes sense; more would only make the number long.
+        plain = min(self._first_ms << min(self._failures, 32), self._most_ms)
+        self._failures += 1
+        spread = plain // 5
+        return plain - spread + self._draws.bounded(2 * spread + 1)
+
+    def succeeded(self) -> None:
+        self._failures = 0
+
+
+class Broker(Struct, frozen=True):
+    """Where the broker is and who we are to it, `tls` as made by `ssl.create_default_context()`; hides the password."""
+
+    host: str
+    port: int = 1883
+    username: str | None = None
+    password: str | None = None
+    tls: SSLContext | None = None
+    keepalive_s: int = 60
+    timeout_ms: int = 10_000
+
+    def __post_init__(self) -> None:
+        if not self.host or not 1 <= self.port <= 65535:
+            raise _unfit("broker", f"{self.host}:{self.port}", "a name or address and a port from 1 to 65535")
+
+    def __repr__(self) -> str:
+        return f"Broker(host={self.host!r}, port={self.port}, username={self.username!r}, tls={self.tls is not None})"
+
+
+def topic_of(prefix: str, player_key: str) -> str:
+    """The topic of one player's events; raises `InvalidParameter` for what cannot be part of a topic's name."""
+    if not _nameable(player_key, KEY_MOST) or "/" in player_key:
+        raise _unfit("player_key", player_key, f"1 to {KEY_MOST} characters, none of them / + # or unprintable")
+    if not _nameable(prefix, NAME_MOST) or prefix[0] == "$" or prefix[-1] == "/":
+        raise _unfit("prefix", prefix, f"1 to {NAME_MOST} characters without + and #, no $ in front, no / at the end")
+    return f"{prefix}/player/{player_key}/new-artwork"
+
+
+def _nameable(text: str, most: int) -> bool:
+    return 1 <= len(text) <= most and text.isprintable() and not {"+", "#"} & set(text)
+
+
+def _unfit(parameter: str, value: str, allowed: str) -> InvalidParameter:
+    message = f"{parameter} is {value!r}; allowed is {allowed}"
+    return InvalidParameter(message, parameter=parameter, value=value, allowed=allowed)
+
+
+def _nobody(_: News) -> None:
+    """Who listens when nobody wants the news."""
+
+
+async def listen(
+    broker: Broker, prefix: str, player_key: str, inbox: Inbox, *, retry: Retry | None = None, tell: Tell = _nobody
+) -> NoReturn:
+    """Bring `inbox` the player's messages until cancelled, connecting again whenever the connection is lost.
+
+    No two programs may use one `player_key`: the broker knows the session by it, and each would throw the other out.
+    Raises `MqttMissing`, `InvalidParameter` and whatever `nae_insert` raises; its message stays unacknowledged, and the
+    broker delivers it in the next session. `tell` hears of connections and of every receipt, in this loop's thread.
+    """
+    topic = topic_of(prefix, player_key)
+    _require_library()
+    from aiomqtt import MqttError
+
+    retry = retry or Retry(crc32(player_key.encode()))
+    while True:
+        try:
+            await _session(_client(broker, player_key), topic, inbox, retry, tell)
+        except MqttError as error:
+            wait_ms = retry.failed()
+            tell(Lost(str(error) or type(error).__name__, wait_ms))
+            await asyncio.sleep(wait_ms / 1000)
+
+
+def _require_library() -> None:
+    if find_spec("aiomqtt") is None:
+        message = 'New artwork over MQTT needs aiomqtt; install with: pip install "pendula[mqtt]"'
+        raise MqttMissing(message, extra="mqtt", modules=["aiomqtt"])
+
+
+def _client(broker: Broker, player_key: str) -> "Client":
+    from aiomqtt import Client
+
+    client = Client(
+        broker.host,
+        broker.port,
+        username=broker.username,
+        password=broker.password,
+        tls_context=broker.tls,
+        identifier=player_key,
+        clean_session=False,
+        keepalive=broker.keepalive_s,
+        timeout=broker.timeout_ms / 1000,
+    )
+    # aiomqtt acknowledges what it has merely queued, and offers no other way; the client beneath it does.
+    client._client.manual_ack_set(True)
+    return client
+
+
+async def _session(client: "Client", topic: str, inbox: Inbox, retry: Retry, tell: Tell) -> None:
+    """One connection, until it is lost."""
+    async with _connected(client):
+        # Not at once: a broker that throws us out after each connection must not be asked at the shortest interval.
+        steady = asyncio.get_running_loop().call_later(STEADY_MS / 1000, retry.succeeded)
+        # At the same time: a broker may want what it has kept acknowledged before it answers the subscription.
+        tasks = [*map(asyncio.create_task, (_receive(client, topic, inbox, tell), _subscribe(client, topic, tell)))]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+            for task in filter(asyncio.Task.done, tasks):
+                task.result()
+        finally:
+            steady.cancel()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _receive(client: "Client", topic: str, inbox: Inbox, tell: Tell) -> None:
+    async for message in client.messages:
+        own = message.topic.value == topic
+        tell(inbox.receive(message.payload) if own else inbox.turn_away(message.topic.value))
+        client._client.ack(message.mid, message.qos)
+
+
+async def _subscribe(client: "Client", topic: str, tell: Tell) -> None:
+    from aiomqtt import MqttError
+
+    (granted,) = await client.subscribe(topic, qos=QOS)
+    qos = granted if isinstance(granted, int) else granted.value
+    if qos > QOS:
+        raise MqttError(f"The broker refuses the subscription to {topic!r}")
+    tell(Connected(qos))
+
+
+@asynccontextmanager
+async def _connected(client: "Client") -> AsyncIterator[None]:
+    """The connection, closed in every case: one that nobody reads would go on taking this player's messages."""
+    from aiomqtt import MqttError
+
+    entering = asyncio.ensure_future(client.__aenter__())
+    try:
+        await asyncio.shield(entering)
+        yield
+    finally:
+        # A thread connects, and cannot be called back: who cancels meanwhile has to wait for it.
+        await asyncio.wait({entering})
+        if entering.exception() is None:
+            with suppress(MqttError):
+                await client.__aexit__(None, None, None)
+        # aiomqtt leaves the socket open where the broker does not answer in time; a closed one is no matter.
+        client._client.disconnect()
+
+
+class MqttListener:
+    """`listen` in a thread of its own, for programs that are not asynchronous.
+
+    `inbox` counts; it stays when the listener is stopped and started again. `failure` is what ended the listening other
+    than `stop`: an exception out of `nae_insert` or `tell`, which are called in the listener's thread.
+    """
+
+    def __init__(
+        self,
+        scheduler: TakesNewArtwork,
+        broker: Broker,
+        prefix: str,
+        player_key: str,
+        *,
+        recent: Iterable[str] = (),
+        retry: Retry | None = None,
+        tell: Tell = _nobody,
+    ) -> None:
+        self.topic = topic_of(prefix, player_key)
+        self.inbox = Inbox(scheduler.nae_insert, recent)
+        self.failure: Exception | None = None
+        self._listen = partial(listen, broker, prefix, player_key, self.inbox, retry=retry, tell=tell)
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin to listen; the broker need not be there yet. Raises `MqttMissing`, and `WrongUsage` when it listens."""
+        if self._thread is not None:
+            raise WrongUsage("This listener has been started; stop it first")
+        _require_library()
+        self.failure = None
+        # aiomqtt watches sockets, which the usual loop of Windows cannot do.
+        runner = asyncio.Runner(loop_factory=asyncio.SelectorEventLoop)
+        loop = runner.get_loop()
+        listening = loop.create_task(self._listen())
+        self._cancel = partial(loop.call_soon_threadsafe, listening.cancel)
+        self._thread = threading.Thread(target=self._run, args=(runner, listening), name="mqtt", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Disconnect and end the thread; raises what had ended it before. What was not acknowledged comes next time."""
+        if self._thread is None:
+            return
+        # After a failure the loop is closed, and there is nothing to cancel.
+        with suppress(RuntimeError):
+            self._cancel()
+        self._thread.join()
+        self._thread = None
+        if self.failure is not None:
+            raise self.failure
+
+    def _run(self, runner: asyncio.Runner, listening: "asyncio.Task[NoReturn]") -> None:
+        with runner:
+            try:
+                runner.get_loop().run_until_complete(listening)
+            except asyncio.CancelledError:
+                return
+            except Exception as error:
+                self.failure = error

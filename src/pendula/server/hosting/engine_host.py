@@ -1,0 +1,282 @@
+"""One engine while it is served: its driver, the one thread that touches it, and those who listen.
+
+The event loop never applies a command: it hands it to the engine's thread and hears of it when it is durable. An
+engine that cannot be opened, or breaks, takes nothing with it: the others go on, and readiness says which it is.
+"""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import structlog
+from msgspec import Struct
+
+from pendula.kernel.canonical import Json
+from pendula.kernel.commit import GroupCommit
+from pendula.kernel.disk import Disk, RealDisk
+from pendula.kernel.driver import DiskLow, Driver, Stream, Ticket
+from pendula.kernel.engine import Outcome, Outside, Reason
+from pendula.kernel.errors import PendulaError, WorldBroken
+from pendula.kernel.journal import FileJournal
+from pendula.kernel.limits import (
+    MIN_FREE_BYTES,
+    SEGMENT_BYTES,
+    SNAPSHOT_EVERY,
+    STREAM_BUFFER_EVENTS,
+    WAITING_COMMANDS,
+)
+from pendula.kernel.time import format_utc
+from pendula.kernel.wallclock import WallClock
+from pendula.server.errors import EngineUnavailable, WrongJournal
+from pendula.server.hosting.pace import Pace
+from pendula.server.metrics import Metrics
+from pendula.server.rooms import RoomSpec
+from pendula.server.settings import Settings
+from pendula.server.views import EngineView, State
+
+CLOCK_CALLER = "clock"
+
+A = TypeVar("A")
+AnyDriver = Driver[Any, Any]
+
+log = structlog.get_logger("pendula.server")
+
+
+class Call(Struct, frozen=True):
+    """One command on its way to the engine; None lets time go on to what is due."""
+
+    command: object | None
+    by: str
+    request_id: str | None
+
+
+class EngineHost:
+    """One engine of one room. Opened and closed by the house; everything else may be called while it is open."""
+
+    def __init__(
+        self,
+        spec: RoomSpec,
+        name: str,
+        settings: Settings,
+        metrics: Metrics,
+        clock: WallClock,
+        journal_bytes: int,
+        outside: Outside | None = None,
+    ) -> None:
+        self.room = spec.name
+        self.name = name
+        self.kind = spec.kind
+        self.pace = Pace(spec.advance, spec.kind.time_unit) if spec.advance else None
+        self._outside = outside or spec.outside
+        self._clock = clock
+        self._settings = settings
+        self._labels = (spec.name, name)
+        self._journal_bytes = journal_bytes
+        self._metrics = metrics
+        self._driver: AnyDriver | None = None
+        self._commit: GroupCommit[Call, Ticket[Any] | None] | None = None
+        self._failure: PendulaError | None = None
+        self._now = 0
+        self._listeners: set[asyncio.Event] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._told = False
+        self.closed = False
+        metrics.waiting.labels(*self._labels).set_function(lambda: self._commit.waiting if self._commit else 0)
+        metrics.engines_broken.labels(*self._labels).set_function(lambda: int(self.state is State.BROKEN))
+
+    async def open(self, disk: Callable[[], Disk], config: Json) -> None:
+        """Recover the engine from its journal, or begin one with `config`; a failure is kept, not raised."""
+        self._loop = asyncio.get_running_loop()
+        try:
+            driver = await asyncio.to_thread(self._recover, disk, config)
+        except PendulaError as error:
+            self._fail(error)
+        except Exception as error:
+            self._fail(WorldBroken(f"The engine could not be opened: {type(error).__name__}: {error}"))
+        else:
+            driver.on_publish(self._published)
+            self._now = driver.engine.now()
+            if self.pace is not None:
+                self.pace.begin(driver.engine)
+            limit = self._settings.allowed(WAITING_COMMANDS)
+            self._commit = GroupCommit(self._submit, self._flush, limit, f"{self.room}/{self.name}")
+            self._driver = driver
+
+    def _recover(self, disk: Callable[[], Disk], config: Json) -> AnyDriver:
+        place = disk()
+        try:
+            return self._driver_on(self._journal_on(place, config))
+        except BaseException:
+            place.close()
+            raise
+
+    def _journal_on(self, place: Disk, config: Json) -> FileJournal:
+        segment, free = self._settings.allowed(SEGMENT_BYTES), self._settings.allowed(MIN_FREE_BYTES)
+        if any(name.endswith(".journal") for name in place.list()):
+            journal = FileJournal.open(place, segment_bytes=segment, min_free_bytes=free)
+            if journal.header.room != self.kind.room:
+                raise WrongJournal(
+                    f"The journal is of the room {journal.header.room!r}, not of {self.kind.room!r}",
+                    room=journal.header.room,
+                )
+            return journal
+        # A configuration that is refused must not be written down: the journal would keep it for ever.
+        self.kind.create(config)
+        return FileJournal.create(
+            place,
+            room=self.kind.room,
+            decisions=self.kind.decisions,
+            time_unit=self.kind.time_unit,
+            config=config,
+            segment_bytes=segment,
+            min_free_bytes=free,
+        )
+
+    def _driver_on(self, journal: FileJournal) -> AnyDriver:
+        return Driver.recover(
+            journal,
+            lambda _: self.kind,
+            outside=self._outside,
+            clock=lambda: format_utc(self._clock.now()),
+            snapshot_every=self._settings.allowed(SNAPSHOT_EVERY),
+            journal_bytes=self._journal_bytes,
+            buffer_events=self._settings.allowed(STREAM_BUFFER_EVENTS),
+        )
+
+    def _fail(self, error: PendulaError) -> None:
+        self._failure = error
+        log.error("engine_failed", room=self.room, engine=self.name, code=error.code, problem=error.message)
+
+    async def close(self) -> None:
+        """Finish what waits, write a snapshot, flush and close the journal."""
+        if self._commit is not None:
+            await asyncio.to_thread(self._commit.close)
+        if self._driver is not None:
+            try:
+                await asyncio.to_thread(self._driver.close)
+            except PendulaError as error:
+                # Whatever was acknowledged is durable; what is lost is the snapshot that would have saved time.
+                log.error("engine_not_closed", room=self.room, engine=self.name, problem=error.message)
+
+    async def retire(self) -> None:
+        """Close while the others go on: streams end, and nothing is counted for this engine any more."""
+        self.closed = True
+        self.wake()
+        if self.pace is not None:
+            self.pace.end()
+        await self.close()
+        for counted in (self._metrics.waiting, self._metrics.engines_broken):
+            counted.remove(*self._labels)
+
+    @property
+    def failure(self) -> PendulaError | None:
+        """Why the engine refuses everything; None while it is well or starting."""
+        return self._failure or (self._driver.broken if self._driver else None)
+
+    @property
+    def state(self) -> State:
+        if self.failure is not None:
+            return State.BROKEN
+        return State.STARTING if self._driver is None else State.READY
+
+    @property
+    def not_ready(self) -> str | None:
+        """The code of what keeps the engine from taking commands, for good or for now; None when nothing does."""
+        if self.failure is not None:
+            return self.failure.code
+        if self._driver is None:
+            return State.STARTING.value
+        return DiskLow.code if self._driver.journal.disk_low else None
+
+    def view(self) -> EngineView:
+        failure = self.failure
+        commands = self._driver.commands if self._driver else 0
+        return EngineView(self.name, self.kind.time_unit, self._now, commands, failure.message if failure else None)
+
+    @property
+    def driver(self) -> AnyDriver:
+        """For reading the past, from any thread; raises `EngineUnavailable` while there is none."""
+        if self._driver is None:
+            raise self._unavailable()
+        return self._driver
+
+    async def submit(self, command: object, by: str, request_id: str | None) -> tuple[int, Outcome[Any]]:
+        """Apply a command; returns when it is durable. Raises `Busy` and whatever broke the engine."""
+        ticket = await self._thread().submit(Call(command, by, request_id))
+        assert ticket is not None
+        outcome = ticket.outcome
+        result = "done" if outcome.refusal is None else "refused"
+        self._metrics.commands.labels(*self._labels, result).inc()
+        return ticket.n, outcome
+
+    async def advance(self) -> None:
+        """Let time go on if something is due; raises what broke the engine."""
+        await self._thread().submit(Call(None, CLOCK_CALLER, None))
+
+    async def ask(self, question: Callable[[AnyDriver], A]) -> A:
+        """Read-only work while nothing changes; the answer comes when all that it saw is durable."""
+        driver = self.driver
+        return await self._thread().ask(lambda: question(driver))
+
+    async def why(self, question: Json) -> Reason:
+        return await self.ask(lambda driver: driver.engine.why(question))
+
+    async def subscribe(self, after: str | None) -> Stream[Any]:
+        # In a thread: finding the place after an old event may read the journal.
+        return await asyncio.to_thread(self.driver.subscribe, after)
+
+    def listen(self, wake: asyncio.Event) -> Callable[[], None]:
+        """Set `wake` whenever there may be new events; the returned function ends that."""
+        self._listeners.add(wake)
+        return lambda: self._listeners.discard(wake)
+
+    def wake(self) -> None:
+        """Let every listener look again."""
+        self._told = False
+        for event in self._listeners:
+            event.set()
+
+    def gap_told(self) -> None:
+        self._metrics.gaps.labels(*self._labels).inc()
+
+    def _thread(self) -> GroupCommit[Call, Ticket[Any] | None]:
+        if self._commit is None:
+            raise self._unavailable()
+        return self._commit
+
+    def _unavailable(self) -> EngineUnavailable:
+        why = self._failure.message if self._failure else "it is starting"
+        return EngineUnavailable(f"The engine {self.room}/{self.name} is not there: {why}", engine=self.name)
+
+    def _submit(self, call: Call) -> Ticket[Any] | None:
+        if self.pace is None:
+            return self.driver.submit(call.command, call.by, call.request_id)
+        try:
+            ticket = None
+            # Whatever is asked for happens now, not when something was last due.
+            step = self.pace.step(self.driver.engine, only_if_due=call.command is None)
+            if step is not None:
+                ticket = self.driver.submit(step, CLOCK_CALLER, None)
+            if call.command is not None:
+                ticket = self.driver.submit(call.command, call.by, call.request_id)
+            return ticket
+        finally:
+            self.pace.follow(self.driver.engine)
+
+    def _flush(self) -> None:
+        self.driver.flush()
+        self._metrics.flushes.labels(*self._labels).inc()
+
+    def _published(self) -> None:
+        """On the engine's thread, after a flush: one wake-up for the loop, however many flushes it is behind."""
+        assert self._driver is not None
+        self._now = self._driver.engine.now()
+        if not self._told and self._loop is not None and not self._loop.is_closed():
+            self._told = True
+            self._loop.call_soon_threadsafe(self.wake)
+
+
+def real_disk(path: Path) -> Callable[[], Disk]:
+    """The directory at `path`, made when it is first used."""
+    return lambda: RealDisk(path)

@@ -1,0 +1,142 @@
+"""Event streams: server-sent events with ids, resumed after the last one seen, with every gap told.
+
+A reader costs a place in a ledger and a cursor, no queue: while it does not read, nothing is kept for it, and when it
+falls out of the buffer it is told what it missed. A stream ends when its reader goes, when who opened it may no longer
+look, or when the server stops.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import Any
+
+from fastapi.sse import KEEPALIVE_COMMENT, EventSourceResponse, format_sse_event
+from starlette.types import Receive, Scope, Send
+
+from pendula.kernel import canonical
+from pendula.kernel.driver import Gap, Published, Stream
+from pendula.kernel.errors import WorldBroken
+from pendula.kernel.limits import STREAMS, STREAMS_PER_TOKEN
+from pendula.server.errors import StreamsOfTokenUsedUp, StreamsUsedUp
+from pendula.server.hosting.engine_host import EngineHost
+from pendula.server.metrics import Metrics
+from pendula.server.security.identity import Principal
+from pendula.server.settings import Settings
+from pendula.server.views import GapView
+
+AT_ONCE = 256
+KEEP_ALIVE_SECONDS = 15
+OPENING = b": open\n\n"
+
+
+class StreamLedger:
+    """Who has how many streams open; the next one past a limit is refused, the others live on."""
+
+    def __init__(self, settings: Settings, metrics: Metrics) -> None:
+        self._most = settings.allowed(STREAMS)
+        self._most_each = settings.allowed(STREAMS_PER_TOKEN)
+        self._open: Counter[str] = Counter()
+        self.stopping = False
+        metrics.streams.set_function(self._open.total)
+
+    def admit(self, name: str) -> Callable[[], None]:
+        """Take a place; the returned function gives it back."""
+        if self._open.total() >= self._most:
+            raise StreamsUsedUp(
+                f"{self._most} streams are open, which is all that may be", limit=STREAMS.name, allowed=self._most
+            )
+        if self._open[name] >= self._most_each:
+            raise StreamsOfTokenUsedUp(
+                f"{name} has {self._most_each} streams open, which is all that one token may have",
+                limit=STREAMS_PER_TOKEN.name,
+                allowed=self._most_each,
+            )
+        self._open[name] += 1
+        return lambda: self._open.subtract([name])
+
+
+class StreamResponse(EventSourceResponse):
+    """Gives its place back however it ends, also when the reader is gone in the middle of a write."""
+
+    def __init__(self, content: AsyncIterator[bytes], at_end: Callable[[], None]) -> None:
+        super().__init__(content, headers={"cache-control": "no-store", "x-accel-buffering": "no"})
+        self._at_end = at_end
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._at_end()
+
+
+class Reader:
+    """One open stream of one engine."""
+
+    def __init__(
+        self, host: EngineHost, ledger: StreamLedger, principal: Principal, good: Callable[[Principal], bool]
+    ) -> None:
+        self._host = host
+        self._ledger = ledger
+        self._principal = principal
+        self._good = good
+        self._wake = asyncio.Event()
+
+    async def open(self, after: str | None) -> StreamResponse:
+        """Find the place after the event `after`; from here on nothing is missed in silence."""
+        leave = self._ledger.admit(self._principal.name)
+        deaf = self._host.listen(self._wake)
+
+        def end() -> None:
+            leave()
+            deaf()
+
+        try:
+            stream = await self._host.subscribe(after)
+        except BaseException:
+            end()
+            raise
+        return StreamResponse(self._chunks(stream), end)
+
+    async def _chunks(self, stream: Stream[Any]) -> AsyncIterator[bytes]:
+        yield OPENING
+        behind = True
+        while self._may_look():
+            # Cleared before looking: what is published in between sets it again.
+            self._wake.clear()
+            # What lies behind may come from the journal, and the loop does not wait for a disk.
+            items = await asyncio.to_thread(stream.take, AT_ONCE) if behind else stream.take(AT_ONCE)
+            behind = behind and len(items) == AT_ONCE
+            if items:
+                yield self._written(items)
+            elif self._ledger.stopping:
+                return
+            else:
+                async for chunk in self._rest():
+                    yield chunk
+
+    def _may_look(self) -> bool:
+        try:
+            return self._good(self._principal)
+        except WorldBroken:
+            # Tokens that cannot be read let nobody in, and nobody stay.
+            return False
+
+    async def _rest(self) -> AsyncIterator[bytes]:
+        try:
+            async with asyncio.timeout(KEEP_ALIVE_SECONDS):
+                await self._wake.wait()
+        except TimeoutError:
+            yield KEEPALIVE_COMMENT
+
+    def _written(self, items: Iterable[Published[Any] | Gap]) -> bytes:
+        return b"".join(self._one(item) for item in items)
+
+    def _one(self, item: Published[Any] | Gap) -> bytes:
+        match item:
+            case Published():
+                return format_sse_event(data_str=item.data.decode(), event="event", id=item.id)
+            case Gap(missed, after, following):
+                self._host.gap_told()
+                # Without an id of its own: who comes back after a gap resumes at the last event it saw.
+                view = GapView(missed, after, following)
+                return format_sse_event(data_str=canonical.encode(view).decode(), event="gap")

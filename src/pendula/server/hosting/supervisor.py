@@ -1,0 +1,315 @@
+"""Everything one running server holds: settings, tokens, sessions, engines, streams, counters.
+
+Engines start beside each other and beside the server: requests are answered while a long journal is still being read,
+and one that cannot be opened is a red line in readiness, not the end of the others.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+import pendula
+from pendula.kernel.canonical import Json
+from pendula.kernel.disk import Disk
+from pendula.kernel.engine import Outcome, Outside, Reason
+from pendula.kernel.errors import PendulaError, WorldBroken
+from pendula.kernel.limits import ENGINES, JOURNAL_BYTES, MIN_FREE_BYTES
+from pendula.kernel.wallclock import WallClock
+from pendula.server.data_directory import NAME, DataDirectory
+from pendula.server.errors import HttpRefused, NotFound
+from pendula.server.hosting import creation
+from pendula.server.hosting.creation import Beginning
+from pendula.server.hosting.engine_host import EngineHost, real_disk
+from pendula.server.hosting.pace import Pace
+from pendula.server.hosting.streams import StreamLedger
+from pendula.server.metrics import Metrics
+from pendula.server.rooms import Demo, RoomSpec, Service, Store
+from pendula.server.security.sessions import Sessions
+from pendula.server.security.tokens import TokenStore
+from pendula.server.settings import Settings
+from pendula.server.views import Check, Readiness, RoomList, RoomView, State
+
+DEMO_CALLER = "demo"
+STANDS_SECONDS = 1
+MakeDisk = Callable[[Path], Callable[[], Disk]]
+
+log = structlog.get_logger("pendula.server")
+
+
+class EngineExists(HttpRefused):
+    code = "engine_exists"
+    status = 409
+
+
+class TooManyEngines(HttpRefused):
+    code = "too_many_engines"
+    status = 409
+
+
+class House:
+    """One server's world. `open` and `close` belong to the event loop that serves."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        rooms: Sequence[RoomSpec],
+        data: DataDirectory | None = None,
+        disk: MakeDisk = real_disk,
+    ) -> None:
+        self.settings = settings
+        self.rooms = tuple(rooms)
+        self.metrics = Metrics()
+        self.clock = WallClock()
+        self.tokens = TokenStore(data.path if data else settings.data)
+        self.sessions = Sessions(self.tokens)
+        self.streams = StreamLedger(settings, self.metrics)
+        self._data = data
+        self._disk = disk
+        self._stores: dict[str, Store] = {}
+        self._services: dict[str, Service] = {room.name: room.service(self) for room in self.rooms if room.service}
+        self._hosts: dict[str, dict[str, EngineHost]] = {room.name: {} for room in self.rooms}
+        self._tasks: list[asyncio.Task[None]] = []
+        self._changing = asyncio.Lock()
+        assert all(NAME.fullmatch(room.name) for room in self.rooms)
+
+    async def open(self) -> None:
+        """Lock the data directory, read the tokens, and begin to open every engine and service."""
+        if self._data is None:
+            self._data = DataDirectory.lock(self.settings.data)
+        self.tokens.list()
+        self._tasks.append(asyncio.create_task(_watch(self.clock)))
+        for room in self.rooms:
+            if room.name in self._services:
+                folder = self._data.store(room.name)
+                self._tasks.append(asyncio.create_task(self._services[room.name].open(folder)))
+            if room.engine is None:
+                continue
+            if room.store is not None:
+                self._stores[room.name] = room.store(self, self._data.store(room.name))
+            creation.sweep(self._data.journal(room.name, room.name).parent)
+            wanted = self._wanted(room, self._data)
+            for name, config in wanted:
+                host = self._add(room, name, len(wanted))
+                self._tasks.append(asyncio.create_task(self._start(room, host, config)))
+
+    def _add(self, room: RoomSpec, name: str, engines: int) -> EngineHost:
+        # The limit is the room's: its engines share it evenly, so that none can starve another. Where more may come
+        # any time, each has the share it would have if all were there.
+        sharing = self.settings.allowed(ENGINES) if room.grows else engines
+        share = self.settings.allowed(JOURNAL_BYTES) // sharing
+        host = EngineHost(room, name, self.settings, self.metrics, self.clock, share, self._outside(room))
+        self._hosts[room.name][name] = host
+        return host
+
+    async def _start(self, room: RoomSpec, host: EngineHost, config: Json) -> None:
+        assert self._data is not None
+        await host.open(self._disk(self._data.journal(room.name, host.name)), config)
+        if host.state is not State.READY:
+            return
+        if room.name in self._stores:
+            await self._stores[room.name].engine_opened(host)
+        if host.pace is not None:
+            self._tasks.append(asyncio.create_task(_keep_time(host, host.pace)))
+        if self.settings.demo and room.demo and room.demo.engine == host.name:
+            self._tasks.append(asyncio.create_task(_feed(host, room.demo)))
+
+    def _outside(self, room: RoomSpec) -> Outside | None:
+        store = self._stores.get(room.name)
+        return room.outside if store is None else store.outside
+
+    def store(self, room: str) -> Store:
+        """What a room keeps beside its engines."""
+        return self._stores[room]
+
+    def service(self, room: str) -> Service:
+        """What a room without engines is."""
+        return self._services[room]
+
+    async def opened(self) -> None:
+        """Wait until no engine and no service is starting any more."""
+        while any(part.state is State.STARTING for part in self._parts()):
+            await asyncio.sleep(0.005)
+
+    def stop_streams(self) -> None:
+        """End every stream after what is published already; from here on each reader reconnects elsewhere or later."""
+        self.streams.stopping = True
+        for host in self.hosts():
+            host.wake()
+        for service in self._services.values():
+            service.stop()
+
+    async def close(self) -> None:
+        """Flush and close every journal, then let the data directory go."""
+        self.stop_streams()
+        await self._changing.acquire()
+        await self.opened()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*(host.close() for host in self.hosts()))
+        await asyncio.gather(*(store.close() for store in self._stores.values()))
+        await asyncio.gather(*(service.close() for service in self._services.values()))
+        if self._data is not None:
+            self._data.close()
+        log.info("stopped")
+
+    def hosts(self) -> Iterator[EngineHost]:
+        for engines in self._hosts.values():
+            yield from engines.values()
+
+    def _parts(self, room: str | None = None) -> list[EngineHost | Service]:
+        """What a room, or the whole house, is made of."""
+        found: list[EngineHost | Service] = [host for host in self.hosts() if room in (None, host.room)]
+        return found + [service for name, service in self._services.items() if room in (None, name)]
+
+    def host(self, room: str, engine: str) -> EngineHost:
+        """The engine of that name; raises `NotFound`."""
+        found = self._hosts[room].get(engine)
+        if found is None:
+            raise NotFound(
+                f"The room {room} has no engine {engine!r}", room=room, engine=engine, known=sorted(self._hosts[room])
+            )
+        return found
+
+    async def found(self, room: RoomSpec, name: str, beginning: Beginning) -> list[Outcome[Any]]:
+        """Make an engine and serve it; returns what its first commands did.
+
+        Raises `EngineExists`, `TooManyEngines`, or what the engine refuses of its configuration.
+        """
+        async with self._changing:
+            known, most = self.known(room.name), self.settings.allowed(ENGINES)
+            if name in known:
+                raise EngineExists(f"The room {room.name} has {name!r} already", room=room.name, engine=name)
+            if len(known) >= most:
+                raise TooManyEngines(
+                    f"The room {room.name} has {len(known)} engines, which is all that may be",
+                    limit=ENGINES.name,
+                    allowed=most,
+                )
+            place = self._place(room.name, name)
+            outcomes = await asyncio.to_thread(
+                creation.found,
+                room,
+                self._disk,
+                place,
+                beginning,
+                self._outside(room),
+                self.settings.allowed(MIN_FREE_BYTES),
+            )
+            await self._start(room, self._add(room, name, 1), None)
+            return outcomes
+
+    async def shut(self, room: RoomSpec, name: str) -> None:
+        """Close an engine; its journal stays, and `reopen` or the next start of the server opens it again."""
+        async with self._changing:
+            await self._shut(self.host(room.name, name))
+
+    async def reopen(self, room: RoomSpec, name: str) -> None:
+        """Open an engine that was shut; one that is open stays as it is. Raises `NotFound`."""
+        async with self._changing:
+            if name in self._hosts[room.name]:
+                return
+            if name not in self.known(room.name):
+                self.host(room.name, name)
+            await self._start(room, self._add(room, name, 1), None)
+
+    async def remove(self, room: RoomSpec, name: str) -> None:
+        """Close an engine, open or shut, and remove all it ever wrote. Raises `NotFound`."""
+        async with self._changing:
+            if name not in self.known(room.name) or name in self._hosts[room.name]:
+                await self._shut(self.host(room.name, name))
+            await asyncio.to_thread(creation.remove, self._place(room.name, name))
+
+    def known(self, room: str) -> list[str]:
+        """The engines of a room, open or shut, sorted."""
+        assert self._data is not None
+        return sorted({*self._hosts[room], *self._data.engines(room)})
+
+    async def _shut(self, host: EngineHost) -> None:
+        while host.state is State.STARTING:
+            await asyncio.sleep(0.005)
+        del self._hosts[host.room][host.name]
+        await host.retire()
+
+    def _place(self, room: str, name: str) -> Path:
+        assert self._data is not None
+        return self._data.journal(room, name)
+
+    async def readiness(self) -> Readiness:
+        found = {"tokens": self._tokens_failure()}
+        found.update({f"{host.room}/{host.name}": host.not_ready for host in self.hosts()})
+        found.update({name: await service.not_ready() for name, service in self._services.items()})
+        checks = [Check(name, reason is None, reason) for name, reason in found.items()]
+        well = all(check.ok for check in checks)
+        return Readiness("ready" if well else "not_ready", checks)
+
+    def room_list(self) -> RoomList:
+        return RoomList(pendula.__version__, self.settings.demo, [self._room_view(room) for room in self.rooms])
+
+    def _room_view(self, room: RoomSpec) -> RoomView:
+        hosts = list(self._hosts[room.name].values())
+        parts = self._parts(room.name)
+        failure = next((part.failure for part in parts if part.failure is not None), None)
+        if failure is not None:
+            state, reason = State.BROKEN, _reason(failure)
+        else:
+            starting = any(part.state is State.STARTING for part in parts)
+            state, reason = State.STARTING if starting else State.READY, None
+        return RoomView(room.name, room.title, room.sentence, state, reason, [host.view() for host in hosts])
+
+    def _wanted(self, room: RoomSpec, data: DataDirectory) -> list[tuple[str, Json]]:
+        configs = dict(room.engines)
+        if self.settings.demo and room.demo is not None:
+            configs.setdefault(room.demo.engine, room.demo.config)
+        # An engine with a journal knows its own configuration.
+        return [(name, configs.get(name)) for name in sorted({*configs, *data.engines(room.name)})]
+
+    def _tokens_failure(self) -> str | None:
+        try:
+            self.tokens.list()
+        except WorldBroken as error:
+            return error.code
+        return None
+
+
+async def _watch(clock: WallClock) -> None:
+    """Notice when somebody sets the clock of the machine."""
+    while True:
+        await asyncio.sleep(1)
+        jump = clock.check()
+        if jump is not None:
+            log.warning("clock_jumped", by_us=jump.by_us)
+
+
+async def _keep_time(host: EngineHost, pace: Pace) -> None:
+    """Let time go on whenever something is due, until the engine breaks or is closed; meanwhile nothing is written."""
+    while host.failure is None and await pace.due():
+        try:
+            await host.advance()
+        except WorldBroken as error:
+            # What cannot be written down has not happened: time stands still until it can be.
+            log.warning("time_stands", room=host.room, engine=host.name, code=error.code, problem=error.message)
+            await asyncio.sleep(STANDS_SECONDS)
+            pace.begin(host.driver.engine)
+
+
+async def _feed(host: EngineHost, demo: Demo) -> None:
+    """Keep the living example alive until the engine breaks or the server stops."""
+    while host.failure is None and not host.closed:
+        try:
+            command = await host.ask(lambda driver: demo.next_command(driver.engine, driver.commands))
+            await host.submit(command, DEMO_CALLER, None)
+        except WorldBroken as error:
+            # Busy, or a full disk: it may pass, and readiness says so meanwhile.
+            log.warning("demo_waits", room=host.room, engine=host.name, code=error.code, problem=error.message)
+        except Exception:
+            # A mistake of ours: the example stands still for a moment, not for good and not in silence.
+            log.exception("demo_failed", room=host.room, engine=host.name)
+        await asyncio.sleep(demo.pause_seconds)
+
+
+def _reason(failure: PendulaError) -> Reason:
+    return Reason(failure.code, failure.message)

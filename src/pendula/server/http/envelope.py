@@ -1,0 +1,164 @@
+"""Around every request: an id, the safe headers, the one error form, a line in the log and a count.
+
+Nothing that goes wrong inside leaves this layer as an exception: a `PendulaError` is sent as what it is, anything else
+as `internal_error`, whose traceback is in the log and nowhere else.
+"""
+
+import re
+import secrets
+import time
+from collections.abc import Callable, Mapping
+
+import structlog
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from pendula.kernel.errors import PendulaError, WorldBroken
+from pendula.server.errors import error_response, internal_error_response
+from pendula.server.metrics import Metrics
+from pendula.server.security.gates import principal_of
+
+REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+SECURITY_HEADERS: Mapping[str, str] = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+        "font-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
+
+log = structlog.get_logger("pendula.server")
+
+
+def request_id(offered: str | None) -> str:
+    """The caller's own id where it is harmless, else a new one."""
+    if offered is not None and REQUEST_ID.fullmatch(offered):
+        return offered
+    return secrets.token_hex(16)
+
+
+class Exchange:
+    """One request and its answer, as far as the envelope has to know them."""
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope=scope)
+        self.id = request_id(headers.get("x-request-id"))
+        self.status: int | None = None
+        self._receive = receive
+        self._send = send
+        self._unread = "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
+
+    async def receive(self) -> Message:
+        message = await self._receive()
+        if not message.get("more_body", False):
+            self._unread = False
+        return message
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            headers = MutableHeaders(scope=message)
+            headers["x-request-id"] = self.id
+            for name, value in SECURITY_HEADERS.items():
+                headers.setdefault(name, value)
+            headers.setdefault("cache-control", "no-store")
+            if self._unread:
+                # Without this the rest of a refused body would be read to its end, however long it is.
+                headers["connection"] = "close"
+        await self._send(message)
+
+
+class HeadAnswered:
+    """HEAD is answered wherever GET is, with the same head and no body; of a stream, with its end."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "HEAD":
+            await self.app(scope, receive, send)
+            return
+        # A copy: whoever writes the answer on the wire has to know that HEAD was asked.
+        asked = {**scope, "method": "GET"}
+        complete = False
+
+        async def send_head(message: Message) -> None:
+            nonlocal complete
+            if message["type"] == "http.response.start":
+                await send(message)
+            elif not complete:
+                complete = True
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+        try:
+            await self.app(asked, receive, send_head)
+        finally:
+            scope["route"] = asked.get("route")
+
+
+class Envelope:
+    """The outermost layer of the application; `gated` is the application behind its gates."""
+
+    def __init__(self, app: ASGIApp, gated: Callable[[ASGIApp], ASGIApp], metrics: Metrics) -> None:
+        self.app = app
+        self._gated = gated(HeadAnswered(app))
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        match scope["type"]:
+            case "http":
+                await self._exchange(scope, receive, send)
+            case "websocket":
+                await send({"type": "websocket.close", "code": 1008})
+            case _:
+                await self.app(scope, receive, send)
+
+    async def _exchange(self, scope: Scope, receive: Receive, send: Send) -> None:
+        exchange = Exchange(scope, receive, send)
+        scope.setdefault("state", {})["request_id"] = exchange.id
+        start = time.perf_counter()
+        with structlog.contextvars.bound_contextvars(request_id=exchange.id):
+            try:
+                await self._answer(scope, exchange)
+            finally:
+                self._record(scope, exchange, time.perf_counter() - start)
+
+    async def _answer(self, scope: Scope, exchange: Exchange) -> None:
+        try:
+            await self._gated(scope, exchange.receive, exchange.send)
+        except PendulaError as error:
+            if exchange.status is not None:
+                # Half an answer is out; closing the connection is the only honest end.
+                raise
+            if isinstance(error, WorldBroken):
+                # The caller is not told where files lie; whoever has to repair them reads it here.
+                log.warning("world_broken", code=error.code, problem=error.message)
+            await error_response(error)(scope, exchange.receive, exchange.send)
+        except Exception:
+            log.exception("internal_error", method=scope["method"], path=scope["path"])
+            if exchange.status is not None:
+                raise
+            await internal_error_response()(scope, exchange.receive, exchange.send)
+
+    def _record(self, scope: Scope, exchange: Exchange, seconds: float) -> None:
+        template = route_template(scope)
+        principal = principal_of(scope)
+        self._metrics.answered(template, scope["method"], exchange.status, seconds)
+        log.info(
+            "request",
+            method=scope["method"],
+            path=scope["path"][:512],
+            status=exchange.status,
+            ms=round(seconds * 1000, 1),
+            by=None if principal is None else principal.name,
+        )
+
+
+def route_template(scope: Scope) -> str:
+    """The pattern of the path, so that counters stay few: ids are not labels."""
+    return str(getattr(scope.get("route"), "path", "(none)"))

@@ -1,0 +1,399 @@
+"""The room `actions` over HTTP: worlds are made, closed and removed; what is asked of one is one command each.
+
+State, journal, commands, reasons and the stream of a world are the routes that every engine has.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query
+from msgspec import Meta, Raw, Struct
+from starlette.requests import Request
+from starlette.responses import Response
+
+from pendula.actions import events
+from pendula.actions.engine import World
+from pendula.actions.reading.loading import LISTS, SECTIONS, accept
+from pendula.actions.running import config_of
+from pendula.actions.saving import carry_of
+from pendula.documents import DocumentLimits, read_bytes
+from pendula.kernel import canonical
+from pendula.kernel.canonical import Json
+from pendula.kernel.time import format_utc
+from pendula.server.data_directory import NAME
+from pendula.server.errors import HttpRefused, json_response
+from pendula.server.hosting.creation import Beginning
+from pendula.server.hosting.engine_host import EngineHost
+from pendula.server.rooms import RoomSpec
+from pendula.server.rooms.actions import demo, views
+from pendula.server.routes.bodies import document_limits, read_body
+from pendula.server.routes.dependencies import Admin, InHouse, Operator, RequestId, Viewer
+from pendula.server.routes.engine import LARGEST_N, RecordNumber, command_response, encode_view, in_the_past
+from pendula.server.routes.openapi import READ_ERRORS, WRITE_ERRORS, Responses, answers, refusals, takes
+from pendula.server.views import CommandResult
+
+Handler = Callable[..., Awaitable[Response]]
+
+BASE = "/api/v1/actions"
+WORLD = BASE + "/{world}"
+MOST_EVENTS = 1000
+MOST_LINES = 100_000
+CHANGE_ERRORS = (*WRITE_ERRORS, 409)
+
+WorldName = Annotated[str, Path(pattern=f"^{NAME.pattern}$")]
+NewName = Annotated[str, Query(pattern=f"^{NAME.pattern}$", description="What the world is called")]
+EventId = Annotated[str | None, Query(pattern=r"^[0-9]{1,18}\.[0-9]{1,18}$")]
+Minute = Annotated[int, Meta(ge=0, le=LARGEST_N)]
+
+
+class NotAtTheEnd(HttpRefused):
+    """A carry is taken at the end of an epoch. Facts: `now` and `ends`, minutes of the run."""
+
+    code = "not_at_epoch_end"
+    status = 409
+
+
+class WorldSummary(Struct, frozen=True):
+    """One world; `state` is ready, starting, broken or closed, `t` the minute of its run."""
+
+    name: str
+    state: str
+    t: int | None
+    broken: str | None
+
+
+class WorldList(Struct, frozen=True):
+    worlds: list[WorldSummary]
+
+
+class NewWorld(Struct, frozen=True):
+    """A world that was made, and what its first submissions and requests gave: rejections, diagnostics."""
+
+    name: str
+    events: list[Raw]
+
+
+class Submissions(Struct, frozen=True, forbid_unknown_fields=True):
+    """Instances, taken up as one command; one that says no time is for now."""
+
+    actions: list[Any]
+
+
+class Interrupts(Struct, frozen=True, forbid_unknown_fields=True):
+    """Interrupt requests `{target, priority, at | t, source, hold_min}`; one that says no time is for now."""
+
+    interrupts: list[Any]
+
+
+class Targets(Struct, frozen=True, forbid_unknown_fields=True):
+    """Actions to cancel or resume, in the minute `t` or at the time `at`, or now."""
+
+    actions: list[str]
+    at: str | None = None
+    t: Minute | None = None
+
+
+class Step(Struct, frozen=True, forbid_unknown_fields=True):
+    """How far time goes on: by some minutes, or to a minute of the run."""
+
+    by: Minute | None = None
+    to: Minute | None = None
+
+
+VIEWS = (WorldList, NewWorld, Submissions, Interrupts, Targets, Step, views.WorldNow, views.EventsView)
+router = APIRouter(tags=["actions"])
+
+_FILE = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {
+                "schema": {
+                    "type": "object",
+                    "required": ["epoch", "action_defs"],
+                    "properties": {name: {} for name in SECTIONS},
+                    "additionalProperties": False,
+                }
+            }
+        },
+    }
+}
+_LINES: Responses = {
+    200: {"description": "One JSON object a line", "content": {"application/x-ndjson": {"schema": {"type": "string"}}}}
+}
+_CARRY: Responses = {200: {"description": "The carry", "content": {"application/json": {"schema": {"type": "object"}}}}}
+_GONE: Responses = {204: {"description": "There is no such world any more"}}
+
+
+# Worlds come and go
+
+
+@router.get(BASE, responses=answers(WorldList), operation_id="actions_worlds")
+async def list_worlds(house: InHouse, _: Viewer) -> Response:
+    """All worlds, open and closed."""
+    hosts = {host.name: host for host in house.hosts() if host.room == ROOM.name}
+    found = [_summary(name, hosts.get(name)) for name in house.known(ROOM.name)]
+    return json_response(canonical.encode(WorldList(found)))
+
+
+@router.post(
+    BASE,
+    status_code=201,
+    responses=answers(NewWorld, CHANGE_ERRORS, 201),
+    openapi_extra=_FILE,
+    operation_id="actions_create",
+)
+async def create(request: Request, house: InHouse, caller: Operator, request_id: RequestId, name: NewName) -> Response:
+    """Make a world of a file of actions: what `pendula actions run` takes, as JSON. Time does not go on by itself."""
+    data = await request.body()
+    document = await asyncio.to_thread(_accepted, data, document_limits(house.settings))
+    submissions, interrupts, commands = (tuple(document.get(section) or ()) for section in LISTS)
+    first = [events.Submit(submissions)] if submissions else []
+    then = [events.Request(interrupts, commands)] if interrupts or commands else []
+    wall_time = format_utc(house.clock.now())
+    beginning = Beginning(config_of(document), [*first, *then], caller.name, request_id, wall_time)
+    outcomes = await house.found(ROOM, name, beginning)
+    came = [Raw(canonical.encode(event)) for outcome in outcomes for event in outcome.events]
+    return json_response(encode_view(NewWorld(name, came)), 201)
+
+
+@router.delete(
+    WORLD,
+    status_code=204,
+    response_class=Response,
+    responses=_GONE | refusals(WRITE_ERRORS),
+    operation_id="actions_delete",
+)
+async def delete(world: WorldName, house: InHouse, _: Admin) -> Response:
+    """Remove a world with all it ever wrote."""
+    await house.remove(ROOM, world)
+    return Response(status_code=204)
+
+
+@router.post(f"{WORLD}/close", responses=answers(WorldList, WRITE_ERRORS), operation_id="actions_close")
+async def close(world: WorldName, house: InHouse, caller: Operator) -> Response:
+    """Close a world: it takes nothing more. It is opened again when that is asked for, or when the server starts."""
+    await house.shut(ROOM, world)
+    return await list_worlds(house, caller)
+
+
+@router.post(f"{WORLD}/open", responses=answers(WorldList, WRITE_ERRORS), operation_id="actions_open")
+async def open_again(world: WorldName, house: InHouse, caller: Operator) -> Response:
+    """Open a world that was closed, as it was."""
+    await house.reopen(ROOM, world)
+    return await list_worlds(house, caller)
+
+
+# What is asked of a world
+
+
+def _asks(name: str, body: str) -> Callable[[Handler], Handler]:
+    return router.post(
+        f"{WORLD}/{name}",
+        responses=answers(CommandResult, CHANGE_ERRORS),
+        openapi_extra=takes(body),
+        operation_id=f"actions_{name}",
+    )
+
+
+@_asks("submit", "Submissions")
+async def submit(
+    world: WorldName, request: Request, house: InHouse, caller: Operator, request_id: RequestId
+) -> Response:
+    """Submit instances. Each is judged on its own: one that is rejected is an event of the answer, or comes later."""
+    host = house.host(ROOM.name, world)
+    body = await read_body(request, Submissions)
+    now = await _minute(host)
+    command = events.Submit(tuple(_timed(one, now, "submitted_at") for one in body.actions))
+    return command_response(*await host.submit(command, caller.name, request_id))
+
+
+@_asks("interrupt", "Interrupts")
+async def interrupt(
+    world: WorldName, request: Request, house: InHouse, caller: Operator, request_id: RequestId
+) -> Response:
+    """Ask for interrupts. They happen, or not, when time goes on; one that is malformed is a diagnostic."""
+    host = house.host(ROOM.name, world)
+    body = await read_body(request, Interrupts)
+    now = await _minute(host)
+    command = events.Request(interrupts=tuple(_timed(one, now, "at") for one in body.interrupts))
+    return command_response(*await host.submit(command, caller.name, request_id))
+
+
+@_asks("cancel", "Targets")
+async def cancel(
+    world: WorldName, request: Request, house: InHouse, caller: Operator, request_id: RequestId
+) -> Response:
+    """Ask to cancel actions: waiting ones leave, running ones are dropped."""
+    return await _command("cancel", world, request, house, caller, request_id)
+
+
+@_asks("resume", "Targets")
+async def resume(
+    world: WorldName, request: Request, house: InHouse, caller: Operator, request_id: RequestId
+) -> Response:
+    """Ask to resume actions that were interrupted and wait for that."""
+    return await _command("resume", world, request, house, caller, request_id)
+
+
+async def _command(
+    kind: str, world: WorldName, request: Request, house: InHouse, caller: Operator, request_id: RequestId
+) -> Response:
+    host = house.host(ROOM.name, world)
+    body = await read_body(request, Targets)
+    now = await _minute(host)
+    when: dict[str, Json] = {"at": body.at} if body.at is not None else {}
+    when |= {"t": body.t} if body.t is not None else {}
+    command = events.Request(commands=tuple(_timed({kind: one} | when, now, "at") for one in body.actions))
+    return command_response(*await host.submit(command, caller.name, request_id))
+
+
+@_asks("advance", "Step")
+async def advance(
+    world: WorldName, request: Request, house: InHouse, caller: Operator, request_id: RequestId
+) -> Response:
+    """Let time go on; the answer has all that happened. Without a step, to the next minute at which something does."""
+    host = house.host(ROOM.name, world)
+    step = await read_body(request, Step)
+    now, due = await host.ask(lambda driver: (driver.engine.now(), driver.engine.next_due()))
+    if step.to is not None:
+        to = step.to
+    else:
+        to = now + step.by if step.by is not None else max(due or now, now + 1)
+    return command_response(*await host.submit(events.Advance(to), caller.name, request_id))
+
+
+# What a world tells
+
+
+@router.get(f"{WORLD}/now", responses=answers(views.WorldNow), operation_id="actions_now")
+async def now(world: WorldName, house: InHouse, _: Viewer, at: RecordNumber | None = None) -> Response:
+    """Who does what, who waits for whom and why, now or after record `at`."""
+    host = house.host(ROOM.name, world)
+    if at is None:
+        return json_response(encode_view(await host.ask(_now)))
+    return json_response(await in_the_past(lambda: encode_view(views.now_of(_world(host, at), at))))
+
+
+@router.get(f"{WORLD}/events", responses=answers(views.EventsView), operation_id="actions_events")
+async def read_events(
+    world: WorldName,
+    house: InHouse,
+    _: Viewer,
+    after: EventId = None,
+    upto: RecordNumber | None = None,
+    type: Annotated[list[str] | None, Query(max_length=16)] = None,
+    pc: bool = False,
+    limit: Annotated[int, Query(ge=1, le=MOST_EVENTS)] = 100,
+) -> Response:
+    """Events after an id, of records up to `upto`, of some types, or only those the player character learned of."""
+    driver = house.host(ROOM.name, world).driver
+    begin = views.event_id(after) if after else None
+    return json_response(
+        await in_the_past(lambda: encode_view(views.events_of(driver, begin, upto, type or (), pc, limit)))
+    )
+
+
+@router.get(
+    f"{WORLD}/world_log",
+    response_class=Response,
+    responses=_LINES | refusals(READ_ERRORS),
+    operation_id="actions_world_log",
+)
+async def world_log(
+    world: WorldName,
+    house: InHouse,
+    _: Viewer,
+    after: Annotated[int, Query(ge=-1, le=LARGEST_N)] = -1,
+    limit: Annotated[int, Query(ge=1, le=MOST_LINES)] = 10_000,
+) -> Response:
+    """Everything that happened, one event a line, after the event with the number `after`."""
+    driver = house.host(ROOM.name, world).driver
+    return _lines(await in_the_past(lambda: views.world_log(driver, after, limit)))
+
+
+@router.get(
+    f"{WORLD}/pc_log",
+    response_class=Response,
+    responses=_LINES | refusals(READ_ERRORS),
+    operation_id="actions_pc_log",
+)
+async def pc_log(world: WorldName, house: InHouse, _: Viewer, epoch: RecordNumber | None = None) -> Response:
+    """What the player character learned in an epoch, the present one unless named: a header, then an event a line."""
+    driver = house.host(ROOM.name, world).driver
+    return _lines(await in_the_past(lambda: views.pc_log(driver, epoch)))
+
+
+@router.get(f"{WORLD}/carry", responses=_CARRY | refusals((*READ_ERRORS, 409)), operation_id="actions_carry")
+async def carry(world: WorldName, house: InHouse, _: Viewer, at: RecordNumber | None = None) -> Response:
+    """What the next run needs, at the end of an epoch: now, or after record `at`."""
+    host = house.host(ROOM.name, world)
+    if at is None:
+        return json_response(await host.ask(lambda driver: _carry(driver.engine)))
+    return json_response(await in_the_past(lambda: _carry(_world(host, at))))
+
+
+def _accepted(data: bytes, limits: DocumentLimits) -> dict[str, Any]:
+    """The document of a new world. A world that nobody submits anything to yet is one all the same."""
+    document = read_bytes(data, limits=limits)
+    if isinstance(document.value, dict):
+        document.value = {"actions_submitted": [], **document.value}
+        # A run passes over what it does not know; here nobody would see the warning.
+        document.root().object(optional=SECTIONS)
+    return accept(document)
+
+
+def _timed(raw: Any, now: int, field: str) -> Any:
+    if not isinstance(raw, Mapping) or "t" in raw or field in raw:
+        return raw
+    return {**raw, "t": now}
+
+
+async def _minute(host: EngineHost) -> int:
+    return await host.ask(lambda driver: driver.engine.now())
+
+
+def _world(host: EngineHost, at: int) -> World:
+    world = host.driver.engine_at(at)
+    assert isinstance(world, World)
+    return world
+
+
+def _now(driver: views.AnyDriver) -> views.WorldNow:
+    # After a flush everything that is told is durable, and the state is that of the last record.
+    n = driver.flush()
+    assert isinstance(driver.engine, World)
+    return views.now_of(driver.engine, n)
+
+
+def _carry(world: object) -> bytes:
+    assert isinstance(world, World)
+    if world.minute != world.boundary:
+        raise NotAtTheEnd(
+            f"It is minute {world.minute}; the epoch ends at {world.boundary}", now=world.minute, ends=world.boundary
+        )
+    return canonical.encode(carry_of(world))
+
+
+def _lines(data: bytes) -> Response:
+    return Response(data, media_type="application/x-ndjson")
+
+
+def _summary(name: str, host: EngineHost | None) -> WorldSummary:
+    if host is None:
+        return WorldSummary(name, "closed", None, None)
+    view = host.view()
+    return WorldSummary(name, host.state, view.now, view.broken)
+
+
+ROOM = RoomSpec(
+    name="actions",
+    title="Actions",
+    sentence="Actors of a living world: who does what when, who waits for whom, who learns of it.",
+    engine=World,
+    demo=demo.DEMO,
+    routers=(router,),
+    views=VIEWS,
+    grows=True,
+)

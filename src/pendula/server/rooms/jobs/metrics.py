@@ -1,0 +1,179 @@
+"""What Prometheus reads of the scheduler: what the store holds, and what this process saw pass.
+
+Labels are few: words of the vocabulary, queues, codes, workers up to a number. An object is never a label.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from threading import Lock
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+
+from pendula.jobs.calls import Answer, Calls, queries
+from pendula.jobs.model import SECOND, Refused, Status
+from pendula.kernel.time import parse_utc
+
+FIVE = {
+    "jobs_due_count": "Jobs that are due now, and running ones whose lease has expired",
+    "jobs_lag_seconds": "How long the earliest of the due jobs has been due",
+    "job_success_rate": "Jobs that succeeded, of all that ended in the window",
+    "job_retry_rate": "Attempts that ended in a requeue, of all that ended in the window",
+    "dead_letter_count": "Jobs in dead_letter now",
+}
+LABELS = ("status", "object_type", "action", "priority", "queue")
+KINDS = ("object_type", "action", "priority")
+WORKERS_MOST = 1000
+OTHER_WORKERS = "other"
+DELIVERIES_MOST = 100_000  # remembered between pull and ack
+DELAYS = (0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3600, 14_400, 86_400)
+
+
+class JobMetrics:
+    """The counters of one process; `observe` is called with every answer, from any thread."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        here = self.registry
+        self._refused = Counter("jobs_refused", "Calls that were refused", ("code",), registry=here)
+        self._deliveries = Counter("jobs_deliveries", "Jobs handed to workers", ("worker_id",), registry=here)
+        self._reclaimed = Counter("jobs_reclaimed_leases", "Leases that ran out and were taken back", registry=here)
+        self._start_delay = Histogram(
+            "jobs_start_delay_seconds", "First delivery minus run_at", KINDS, buckets=DELAYS, registry=here
+        )
+        self._pull_to_ack = Histogram(
+            "jobs_pull_to_ack_seconds", "From delivery to ack", KINDS, buckets=DELAYS, registry=here
+        )
+        self._workers: set[str] = set()
+        self._delivered: OrderedDict[str, int] = OrderedDict()
+        self._lock = Lock()
+
+    def refused(self, code: str) -> None:
+        self._refused.labels(code).inc()
+
+    def observe(self, answer: Answer) -> None:
+        """Count what an answer tells."""
+        if isinstance(answer, Refused):
+            self.refused(answer.code.value)
+            return
+        body = answer.body
+        if "reclaimed" in body:
+            self._pulled(body)
+        elif "already_acked" in body:
+            self._acked(body)
+        elif "results" in body:
+            for entry in body["results"]:  # type: ignore[union-attr]
+                if isinstance(entry, dict) and "already_acked" in entry:
+                    self._acked(entry)
+
+    def _pulled(self, body: Mapping[str, Any]) -> None:
+        self._reclaimed.inc(body["reclaimed"])
+        jobs = body["jobs"]
+        if not jobs:
+            return
+        self._deliveries.labels(self._worker(jobs[0]["worker_id"])).inc(len(jobs))
+        for job in jobs:
+            now = parse_utc(job["updated_at"])
+            if job["delivery_count"] == 1:
+                # A pull may name a later time than the server's; then the job started before its time.
+                delay = max(0, now - parse_utc(job["run_at"]))
+                self._start_delay.labels(*_kind(job)).observe(delay / SECOND)
+            self._remember(job["job_id"], now)
+
+    def _acked(self, body: Mapping[str, Any]) -> None:
+        job = body["job"]
+        with self._lock:
+            since = self._delivered.pop(job["job_id"], None)
+        if since is not None and not body["already_acked"]:
+            took = max(0, parse_utc(job["updated_at"]) - since)
+            self._pull_to_ack.labels(*_kind(job)).observe(took / SECOND)
+
+    def _remember(self, job_id: str, now: int) -> None:
+        with self._lock:
+            self._delivered[job_id] = now
+            if len(self._delivered) > DELIVERIES_MOST:
+                self._delivered.popitem(last=False)
+
+    def _worker(self, worker_id: str) -> str:
+        with self._lock:
+            if worker_id not in self._workers and len(self._workers) >= WORKERS_MOST:
+                return OTHER_WORKERS
+            self._workers.add(worker_id)
+            return worker_id
+
+
+class Collector:
+    """All metrics of the scheduler at the moment of reading; of the store only while it is open."""
+
+    def __init__(self, counters: JobMetrics, calls: Callable[[], Calls | None]) -> None:
+        self._counters = counters
+        self._calls = calls
+
+    def collect(self) -> Iterator[Metric]:
+        calls = self._calls()
+        if calls is not None:
+            yield from stored(calls, queries.WINDOW_DEFAULT)
+        yield from self._counters.registry.collect()
+
+
+class _Families:
+    """What `generate_latest` reads: metrics that are there already."""
+
+    def __init__(self, families: Iterable[Metric]) -> None:
+        self._families = families
+
+    def collect(self) -> Iterable[Metric]:
+        return self._families
+
+
+def text(calls: Calls, counters: JobMetrics, window_sec: int) -> tuple[bytes, str]:
+    """The metrics of the scheduler alone in Prometheus' text form, with its content type."""
+    families = _Families([*stored(calls, window_sec), *counters.registry.collect()])
+    return generate_latest(families), CONTENT_TYPE_PLAIN_0_0_4
+
+
+def stored(calls: Calls, window_sec: int) -> Iterator[Metric]:
+    """What the store itself tells. A rate of nothing is NaN."""
+    now = calls.clock()
+    found = queries.metrics(calls.store, now, window_sec)
+    for name, sentence in FIVE.items():
+        value: Any = found[name]
+        yield GaugeMetricFamily(name, sentence, value=float("nan") if value is None else float(value))
+    by_status: Any = found["jobs"]
+    yield GaugeMetricFamily("jobs_running_leases", "Jobs in the hands of workers", value=by_status[Status.RUNNING])
+    waiting: Any = found["alerts_waiting"]
+    yield GaugeMetricFamily("jobs_alerts_waiting", "Alerts that wait for delivery", value=waiting)
+    jobs = GaugeMetricFamily("jobs", "Jobs in the store", labels=LABELS)
+    for labels, n in queries.labelled(queries.figures(calls.store, now, window_sec)):
+        jobs.add_metric([labels[name] for name in LABELS], n)
+    yield jobs
+
+
+def _kind(job: Mapping[str, Any]) -> tuple[str, str, str]:
+    return job["object_type"], job["action"], job["priority"]
+
+
+def prefers_text(accept: str | None) -> bool:
+    """Whether an Accept header wants text rather than JSON; JSON where it does not care."""
+    as_text, as_json = _quality(accept or "*/*", "text", "plain"), _quality(accept or "*/*", "application", "json")
+    return as_text > as_json
+
+
+def _quality(accept: str, kind: str, form: str) -> int:
+    """How much a media type is wanted, in thousandths; the most exact entry counts."""
+    best = (-1, 0)
+    for entry in accept.split(","):
+        name, *parameters = (part.strip().lower() for part in entry.split(";"))
+        exactness = {f"{kind}/{form}": 2, f"{kind}/*": 1, "*/*": 0}.get(name, -1)
+        wanted = next((part[2:] for part in parameters if part.startswith("q=")), "1")
+        if exactness > best[0]:
+            best = (exactness, _thousandths(wanted))
+    return best[1]
+
+
+def _thousandths(text: str) -> int:
+    whole, _, part = text.partition(".")
+    digits = f"{whole or '0'}{part:0<3.3}"
+    return min(1000, int(digits)) if digits.isascii() and digits.isdecimal() else 0

@@ -1,0 +1,380 @@
+"""The room `jobs` over HTTP, at the paths of its contract: `/scheduler/…`.
+
+No rule of the scheduler is here: a body goes in, what the calls of `pendula.jobs` answer comes out.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from fastapi import APIRouter
+from fastapi.routing import APIRoute
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Match
+
+from pendula.jobs import settings_file
+from pendula.jobs.calls import Answer, Body, Caller, Calls, Reply, queries
+from pendula.jobs.model import Actor, Code, Policy, Refused
+from pendula.jobs.requests import Faults
+from pendula.jobs.settings_file import Configured
+from pendula.jobs.upkeep.alerts import Alerts, Webhook
+from pendula.jobs.upkeep.recurring import Recurrences
+from pendula.jobs.upkeep.retention import Retaining, free_key
+from pendula.server.errors import error_body, json_response
+from pendula.server.hosting.supervisor import House
+from pendula.server.rooms import RoomSpec
+from pendula.server.rooms.jobs import metrics as prometheus
+from pendula.server.rooms.jobs import shapes
+from pendula.server.rooms.jobs.bodies import BATCH_BODY_MOST, BODY_MOST, query_of, read_object
+from pendula.server.rooms.jobs.errors import PREFIX, RouteNotFound, Words, method_refused
+from pendula.server.rooms.jobs.service import Desk, OpenStore, Upkeep, open_sqlite
+from pendula.server.routes.dependencies import Admin, Operator, Viewer, request_id_of
+from pendula.server.routes.engine import encode_view
+from pendula.server.security.identity import Principal, Via
+from pendula.server.settings import Settings
+
+NAME = "jobs"
+JOBS = "/jobs"
+JOB = "/jobs/{job_id}"
+# What stands where an id of a job could stand.
+CALLS = frozenset({"pull", "batch", "ack-batch"})
+METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
+JOB_ID = shapes.in_path("job_id", "The id of a job")
+
+router = APIRouter(prefix=PREFIX, tags=["jobs"])
+
+
+def _documented(name: str, takes: str | None = None, *parameters: shapes.Shape) -> dict[str, Any]:
+    extra: dict[str, Any] = {"parameters": list(parameters)} if parameters else {}
+    if takes is not None:
+        extra["requestBody"] = shapes.takes(takes)
+    return {"operation_id": f"jobs_{name}", "openapi_extra": extra}
+
+
+# Into the queue
+
+
+@router.post(
+    JOBS,
+    status_code=201,
+    responses=shapes.gives(
+        "Enqueued",
+        Code.IDEMPOTENCY_KEY_CONFLICT,
+        *shapes.FAULTS,
+        Code.RUN_AT_IN_PAST,
+        body=True,
+        status=201,
+        headers=shapes.LOCATION,
+    )
+    | {200: shapes.answer("Enqueued")},
+    **_documented("enqueue", "Enqueue"),
+)
+async def enqueue(request: Request, who: Operator) -> Response:
+    """Store a job: 201 with the job, or 200 with the one that was there before under the same key."""
+    answer = await _changed(request, who, Calls.enqueue)
+    response = _response(answer)
+    if response.status_code == 201 and isinstance(answer, Reply):
+        job: Any = answer.body["job"]
+        response.headers["location"] = f"{PREFIX}/jobs/{job['job_id']}"
+    return response
+
+
+@router.post(
+    f"{JOBS}/batch",
+    responses=shapes.gives("BatchResults", *shapes.FAULTS, Code.BATCH_REJECTED, body=True),
+    **_documented("enqueue_batch", "Batch"),
+)
+async def enqueue_batch(request: Request, who: Operator) -> Response:
+    """Store many jobs at once, each with its own answer; with `atomic` all or none."""
+    return _response(await _changed(request, who, Calls.enqueue_batch, BATCH_BODY_MOST))
+
+
+# Out of the queue
+
+
+@router.post(
+    f"{JOBS}/pull",
+    responses=shapes.gives(
+        "Pulled", *shapes.FAULTS, Code.INVALID_LIMIT, Code.INVALID_WORKER_ID, Code.NOW_IN_FUTURE, body=True
+    ),
+    **_documented("pull", "Pull"),
+)
+async def pull(request: Request, who: Operator) -> Response:
+    """Take due jobs, each with a lease; with `wait_ms`, as soon as there is one."""
+    body = await read_object(request)
+    return _response(await desk_of(request).pull(body, _caller(request, who), request.receive))
+
+
+@router.post(
+    f"{JOBS}/ack-batch",
+    responses=shapes.gives("AckResults", *shapes.FAULTS, body=True),
+    **_documented("ack_batch", "AckBatch"),
+)
+async def ack_batch(request: Request, who: Operator) -> Response:
+    """Finish many jobs at once, each with its own answer."""
+    return _response(await _changed(request, who, Calls.ack_batch, BATCH_BODY_MOST))
+
+
+def _on_a_job(
+    name: str,
+    sentence: str,
+    call: Callable[[Calls, str, Body, Caller], Answer],
+    gives: str,
+    *codes: Code,
+) -> None:
+    """A route for a call on one job."""
+
+    @router.post(
+        f"{JOB}/{name}",
+        description=sentence,
+        responses=shapes.gives(gives, *codes, body=True),
+        **_documented(name, name.title(), JOB_ID),
+    )
+    async def on_a_job(request: Request, who: Operator) -> Response:
+        job_id = request.path_params["job_id"]
+        answer = await _changed(request, who, lambda calls, body, caller: call(calls, job_id, body, caller))
+        return _response(answer)
+
+
+_on_a_job(
+    "ack",
+    "Finish a job, and say when its object is due next.",
+    Calls.ack,
+    "Acked",
+    *shapes.HELD,
+    Code.INVALID_RESULT,
+    Code.NEXT_ACTION_AT_IN_PAST,
+    Code.AUDIT_EVENT_UNKNOWN,
+)
+_on_a_job("fail", "Tell of an error: the job is tried again, or set aside.", Calls.fail, "Failed", *shapes.HELD)
+_on_a_job("renew", "Extend a lease.", Calls.renew, "Renewed", *shapes.HELD)
+_on_a_job("release", "Hand a job back that was not begun.", Calls.release, "OneJob", *shapes.HELD)
+_on_a_job(
+    "cancel", "Cancel a queued job.", Calls.cancel, "OneJob", Code.JOB_NOT_FOUND, Code.JOB_NOT_QUEUED, *shapes.FAULTS
+)
+_on_a_job(
+    "requeue",
+    "Revive a dead letter.",
+    Calls.requeue,
+    "OneJob",
+    Code.JOB_NOT_FOUND,
+    Code.JOB_NOT_DEAD_LETTER,
+    *shapes.FAULTS,
+    Code.RUN_AT_IN_PAST,
+)
+
+
+@router.post(
+    "/keys/free",
+    responses=shapes.gives("Freed", Code.IDEMPOTENCY_KEY_CONFLICT, *shapes.FAULTS, body=True),
+    **_documented("free_key", "FreeKey"),
+)
+async def free(request: Request, who: Admin) -> Response:
+    """Let the key of a removed job be used again."""
+    return _response(await _changed(request, who, free_key))
+
+
+# Looking
+
+
+@router.get(
+    JOBS,
+    responses=shapes.gives("JobList", *shapes.FAULTS, Code.INVALID_LIMIT),
+    **_documented(
+        "list",
+        None,
+        shapes.in_query("status", shapes.ref("Status")),
+        shapes.in_query("object_type", shapes.ref("ObjectType")),
+        shapes.in_query("object_id", shapes.text(200)),
+        shapes.in_query("action", shapes.ref("Action")),
+        shapes.in_query("queue", shapes.QUEUE_NAME),
+        shapes.in_query("cursor", shapes.TEXT, "The next_cursor of the page before"),
+        shapes.LIMIT,
+    ),
+)
+async def list_jobs(request: Request, _: Viewer) -> Response:
+    """Jobs, newest first."""
+    return await _listed(request, lambda calls, query: queries.listed(calls.store, calls.policy, query))
+
+
+@router.get(JOB, responses=shapes.gives("OneJob", Code.JOB_NOT_FOUND), **_documented("show", None, JOB_ID))
+async def show(request: Request, _: Viewer) -> Response:
+    """One job."""
+    job_id = request.path_params["job_id"]
+    if job_id in CALLS:
+        return _method_refused(request, ["POST"])
+    return _response(await desk_of(request).look(lambda calls: queries.show(calls.store, job_id)))
+
+
+@router.get(
+    f"{JOB}/history", responses=shapes.gives("History", Code.JOB_NOT_FOUND), **_documented("history", None, JOB_ID)
+)
+async def history(request: Request, _: Viewer) -> Response:
+    """Every error a job had, and its whole trail."""
+    job_id = request.path_params["job_id"]
+    return _response(await desk_of(request).look(lambda calls: queries.history(calls.store, job_id)))
+
+
+@router.get(
+    "/audit",
+    responses=shapes.gives("Trail", *shapes.FAULTS, Code.INVALID_LIMIT),
+    **_documented(
+        "audit",
+        None,
+        shapes.in_query("object_type", shapes.TEXT),
+        shapes.in_query("object_id", shapes.text(200)),
+        shapes.in_query("job_id", shapes.TEXT),
+        shapes.in_query("event_type", shapes.ref("EventType")),
+        shapes.in_query("after", shapes.TEXT, "The next_cursor of the page before"),
+        shapes.LIMIT,
+    ),
+)
+async def audit(request: Request, _: Viewer) -> Response:
+    """The trail, in order."""
+    return await _listed(request, lambda calls, query: queries.trail(calls.store, calls.policy, query))
+
+
+@router.get(
+    "/objects/{object_type}/{object_id:path}",
+    # A line break in a path is part of no route.
+    responses=shapes.gives("Object", Code.OBJECT_NOT_FOUND, also={404: (RouteNotFound.code,)}),
+    **_documented(
+        "object",
+        None,
+        shapes.in_path("object_type", "What kind of object"),
+        shapes.in_path("object_id", "Which of them"),
+    ),
+)
+async def shown_object(request: Request, _: Viewer) -> Response:
+    """What is known of an object."""
+    kind, name = request.path_params["object_type"], request.path_params["object_id"]
+    return _response(await desk_of(request).look(lambda calls: queries.shown_object(calls.store, kind, name)))
+
+
+_METRICS = shapes.gives("Metrics", *shapes.FAULTS)
+_METRICS[200]["content"]["text/plain"] = {"schema": shapes.TEXT}
+
+
+@router.get(
+    "/metrics",
+    responses=_METRICS,
+    **_documented("metrics", None, shapes.in_query("window_sec", shapes.integer(60, 604_800))),
+)
+async def metrics(request: Request, _: Viewer) -> Response:
+    """How the queue is, as JSON; where the Accept header wants it, in Prometheus' text form."""
+    desk = desk_of(request)
+    query = query_of(request)
+    window = query.refusal() if isinstance(query, Faults) else queries.window_of(query)
+    if isinstance(window, Refused):
+        return _response(desk.counted(window))
+    if prometheus.prefers_text(request.headers.get("accept")):
+        text, media_type = await desk.ask(lambda calls: prometheus.text(calls, desk.counters, window))
+        return Response(text, headers={"content-type": media_type})
+    found = await desk.ask(lambda calls: queries.metrics(calls.store, calls.clock(), window))
+    return json_response(encode_view(found))
+
+
+@router.api_route("", methods=METHODS, include_in_schema=False)
+@router.api_route("/{rest:path}", methods=METHODS, include_in_schema=False)
+async def nothing_here(request: Request, _: Viewer) -> Response:
+    """What is left: a path that is not there, or one that is, for other methods."""
+    allowed = {method for route in router.routes for method in _methods(route, request)}
+    if allowed:
+        return _method_refused(request, sorted(allowed))
+    path = request.url.path[:256]
+    raise RouteNotFound(f"There is nothing at {path}", path=path)
+
+
+# Between HTTP and the calls
+
+
+def desk_of(request: Request) -> Desk:
+    """The scheduler of the app that answers."""
+    return desk_in(request.app.state.house)
+
+
+def desk_in(house: House) -> Desk:
+    desk = house.service(NAME)
+    assert isinstance(desk, Desk)
+    return desk
+
+
+async def _changed(
+    request: Request, who: Principal, call: Callable[[Calls, Body, Caller], Answer], most: int = BODY_MOST
+) -> Answer:
+    body = await read_object(request, most)
+    caller = _caller(request, who)
+    return await desk_of(request).call(lambda calls: call(calls, body, caller))
+
+
+async def _listed(request: Request, look: Callable[[Calls, dict[str, Any]], Answer]) -> Response:
+    query = query_of(request)
+    desk = desk_of(request)
+    if isinstance(query, Faults):
+        return _response(desk.counted(query.refusal()))
+    return _response(await desk.look(lambda calls: look(calls, query)))
+
+
+def _caller(request: Request, who: Principal) -> Caller:
+    actor = Actor("service", who.name) if who.via is Via.LOCAL else Actor("user", who.name)
+    return Caller(actor, request_id_of(request))
+
+
+def _response(answer: Answer) -> Response:
+    if isinstance(answer, Refused):
+        return json_response(error_body(answer.code.value, answer.message, answer.details), answer.status)
+    return json_response(encode_view(answer.body), answer.status)
+
+
+def _methods(route: object, request: Request) -> set[str]:
+    """What a route of ours can do at the path of a request."""
+    if not isinstance(route, APIRoute) or not route.include_in_schema or route.matches(request.scope)[0] is Match.NONE:
+        return set()
+    if route.path == f"{PREFIX}{JOB}" and request.url.path.rpartition("/")[2] in CALLS:
+        return set()
+    methods = set(route.methods or ())
+    return methods | ({"HEAD"} if "GET" in methods else set())
+
+
+def _method_refused(request: Request, allowed: list[str]) -> Response:
+    desk_of(request).counters.refused("method_not_allowed")
+    return method_refused(request.method, request.url.path[:256], allowed)
+
+
+def room_for(settings: Settings) -> RoomSpec:
+    """The room as the settings of the server say; raises `DocumentRefused` for a file of parameters with faults."""
+    told = Configured() if settings.jobs_settings is None else settings_file.load(settings.jobs_settings)
+    database = None if settings.jobs_database is None else Path(settings.jobs_database)
+    return room(told.policy, database=database, upkeep=partial(_upkeep, told))
+
+
+def _upkeep(told: Configured, calls: Calls) -> list[Upkeep]:
+    """Alerts go out, recurring jobs come in, and what has long been over is removed."""
+    sinks = () if told.alert_webhook is None else (Webhook(told.alert_webhook),)
+    return [Alerts(calls.store, calls.clock, sinks), Recurrences(calls, told.recurring), Retaining(calls)]
+
+
+def room(
+    policy: Policy | None = None,
+    *,
+    database: Path | None = None,
+    clock: Callable[[], int] | None = None,
+    open_store: OpenStore = open_sqlite,
+    upkeep: Callable[[Calls], Sequence[Upkeep]] = lambda _: (),
+) -> RoomSpec:
+    """The room with these parameters, its store in the server's data directory unless `database` names a file.
+
+    `upkeep` makes what goes on beside the calls, for whoever does not see to it elsewhere.
+    """
+    chosen = policy or Policy()
+    return RoomSpec(
+        name=NAME,
+        title="Jobs",
+        sentence="Work that is due: handed out when its time has come, tried again, set aside, never lost.",
+        routers=(router,),
+        schemas=shapes.schemas(chosen),
+        service=partial(Desk, policy=chosen, database=database, clock=clock, open_store=open_store, upkeep=upkeep),
+        around=lambda app, house: Words(app, desk_in(house).counters.refused),
+    )

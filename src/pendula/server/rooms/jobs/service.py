@@ -1,0 +1,271 @@
+"""The scheduler while it is served: its store, the threads that call it, and the pulls that wait for a job.
+
+Calls are made beside the event loop, many at a time, so that they share flushes. A pull that waits holds no thread: it
+is asked again when something was written here, and when something came from elsewhere or became due.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+import structlog
+
+from pendula.jobs.calls import POLL_SECONDS, Answer, Body, Caller, Calls, Reply
+from pendula.jobs.model import Durability, Policy, StorageBusy
+from pendula.jobs.requests import Faults, read_pull
+from pendula.jobs.store.protocol import Store
+from pendula.jobs.store.sqlite import SqliteStore
+from pendula.kernel.errors import PendulaError, WorldBroken
+from pendula.kernel.limits import REQUESTS
+from pendula.server.hosting.supervisor import House
+from pendula.server.rooms.jobs.errors import RateLimited, ShuttingDown, StoreBusy, store_broken
+from pendula.server.rooms.jobs.metrics import Collector, JobMetrics
+from pendula.server.views import State
+
+FILE = "jobs.db"
+# As many calls can share one flush; a thread costs little while it waits for one.
+CLERKS = 32
+# Longer than any flush; who has to wait longer for an answer about settings has a store that does not work.
+READY_SECONDS = 1
+
+T = TypeVar("T")
+
+log = structlog.get_logger("pendula.server")
+
+
+class DurableStore(Store, Protocol):
+    """A store that can say whether it keeps what it acknowledges."""
+
+    def check_durable(self) -> None: ...
+
+
+class Upkeep(Protocol):
+    """What goes on beside the calls: alerts, recurring jobs, retention. Both block no longer than a moment."""
+
+    def start(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+OpenStore = Callable[[Path, Policy], DurableStore]
+
+
+def open_sqlite(path: Path, policy: Policy) -> DurableStore:
+    return SqliteStore(path, durability=Durability(policy.durability))
+
+
+class Waiting:
+    """One pull that waits; `now` is the time it asked for, if it asked for one."""
+
+    def __init__(self, now: int | None) -> None:
+        self.now = now
+        self.woken = asyncio.Event()
+
+
+class Desk:
+    """The service of the room `jobs`. `database` is a file elsewhere than in the server's own folder."""
+
+    def __init__(
+        self,
+        house: House,
+        policy: Policy,
+        *,
+        database: Path | None = None,
+        clock: Callable[[], int] | None = None,
+        open_store: OpenStore = open_sqlite,
+        upkeep: Callable[[Calls], Sequence[Upkeep]] = lambda _: (),
+    ) -> None:
+        self.policy = policy
+        self.counters = JobMetrics()
+        self._database = database
+        self._clock = clock or house.clock.now
+        self._open_store = open_store
+        self._make_upkeep = upkeep
+        self._upkeep: Sequence[Upkeep] = ()
+        self._store: DurableStore | None = None
+        self._calls: Calls | None = None
+        self._failure: PendulaError | None = None
+        self._stopping = False
+        self._clerks = ThreadPoolExecutor(CLERKS, "pendula-jobs")
+        self._waiting: dict[Waiting, None] = {}
+        # Waiting must not take all places from those who bring work.
+        self._most_waiting = max(1, house.settings.allowed(REQUESTS) // 2)
+        self._watching: asyncio.Task[None] | None = None
+        house.metrics.registry.register(Collector(self.counters, lambda: self._calls))
+
+    # Opening and closing
+
+    async def open(self, folder: Path) -> None:
+        """Open the store in a thread: a migration may take its time."""
+        try:
+            self._store = await asyncio.to_thread(self._opened, folder)
+            calls = Calls(self._store, self.policy, self._clock)
+            self._upkeep = self._make_upkeep(calls)
+        except PendulaError as error:
+            self._fail(error)
+        except Exception as error:
+            self._fail(WorldBroken(f"The store of jobs could not be opened: {type(error).__name__}: {error}"))
+        else:
+            for part in self._upkeep:
+                part.start()
+            self._calls = calls
+
+    def _opened(self, folder: Path) -> DurableStore:
+        if self._database is not None:
+            return self._open_store(self._database, self.policy)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return self._open_store(folder / FILE, self.policy)
+
+    def _fail(self, error: PendulaError) -> None:
+        self._failure = error
+        log.error("store_failed", room="jobs", code=error.code, problem=error.message)
+
+    @property
+    def failure(self) -> PendulaError | None:
+        return self._failure
+
+    @property
+    def state(self) -> State:
+        if self._failure is not None:
+            return State.BROKEN
+        return State.STARTING if self._calls is None else State.READY
+
+    async def not_ready(self) -> str | None:
+        if self._failure is not None:
+            return self._failure.code
+        if self._store is None:
+            return State.STARTING.value
+        try:
+            async with asyncio.timeout(READY_SECONDS):
+                await asyncio.to_thread(self._store.check_durable)
+        except TimeoutError:
+            return StorageBusy.code
+        except PendulaError as error:
+            return error.code
+        return ShuttingDown.code if self._stopping else None
+
+    def stop(self) -> None:
+        self._stopping = True
+        self._wake()
+
+    async def close(self) -> None:
+        """Finish the calls under way, then close the store."""
+        self.stop()
+        if self._watching is not None:
+            self._watching.cancel()
+        for part in self._upkeep:
+            await asyncio.to_thread(part.close)
+        await asyncio.to_thread(self._clerks.shutdown)
+        if self._store is not None:
+            self._calls = None
+            await asyncio.to_thread(self._store.close)
+
+    # Calls
+
+    async def call(self, call: Callable[[Calls], Answer]) -> Answer:
+        """What a call that changes something gives; who waits for a job looks again after it."""
+        answer = await self.look(call)
+        if isinstance(answer, Reply):
+            self._wake()
+        return answer
+
+    async def look(self, call: Callable[[Calls], Answer]) -> Answer:
+        """What a call gives, made by a thread; counted."""
+        return await self.ask(lambda calls: self.counted(call(calls)))
+
+    def counted(self, answer: Answer) -> Answer:
+        self.counters.observe(answer)
+        return answer
+
+    async def ask(self, question: Callable[[Calls], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._clerks, question, self.calls)
+
+    @property
+    def calls(self) -> Calls:
+        """What answers; raises `StoreBroken`, `ShuttingDown` or `StoreBusy` while nothing does."""
+        if self._failure is not None:
+            raise store_broken(self._failure)
+        if self._stopping:
+            raise ShuttingDown("The server is stopping; nothing was changed")
+        if self._calls is None:
+            raise StoreBusy("The store of jobs is being opened; try again in a moment")
+        return self._calls
+
+    # Pulls
+
+    async def pull(self, body: Body, caller: Caller, left: Callable[[], Awaitable[object]]) -> Answer:
+        """Due jobs; with `wait_ms`, as soon as there are some. Whoever `left` meanwhile is given none."""
+        asked = read_pull(body, self.policy, self._clock())
+        if isinstance(asked, Faults) or not asked.wait_ms:
+            return await self.call(lambda calls: calls.pull(body, caller))
+        at_once = {**body, "wait_ms": 0}
+        end = asyncio.get_running_loop().time() + asked.wait_ms / 1000
+        with self._place(asked.now) as place:
+            gone = asyncio.ensure_future(left())
+            gone.add_done_callback(lambda _: place.woken.set())
+            try:
+                while True:
+                    place.woken.clear()
+                    answer = await self.look(lambda calls: calls.pull(at_once, caller))
+                    if not _empty(answer) or await self._time_is_up(place, end) or gone.done():
+                        return answer
+            finally:
+                gone.cancel()
+
+    @property
+    def waiting(self) -> int:
+        """How many pulls wait."""
+        return len(self._waiting)
+
+    @contextmanager
+    def _place(self, now: int | None) -> Iterator[Waiting]:
+        if len(self._waiting) >= self._most_waiting:
+            raise RateLimited(
+                f"{len(self._waiting)} pulls wait already, which is all that may; pull without wait_ms, or later",
+                allowed=self._most_waiting,
+            )
+        place = Waiting(now)
+        self._waiting[place] = None
+        if self._watching is None or self._watching.done():
+            self._watching = asyncio.get_running_loop().create_task(self._watch())
+        try:
+            yield place
+        finally:
+            del self._waiting[place]
+
+    async def _time_is_up(self, place: Waiting, end: float) -> bool:
+        """Wait until woken; whether the time was up before."""
+        try:
+            async with asyncio.timeout_at(end):
+                await place.woken.wait()
+        except TimeoutError:
+            return True
+        return False
+
+    def _wake(self) -> None:
+        for place in self._waiting:
+            place.woken.set()
+
+    async def _watch(self) -> None:
+        """While anybody waits: one look for all of them, at what time or another process brought."""
+        while self._waiting:
+            await asyncio.sleep(POLL_SECONDS)
+            try:
+                found = await self.ask(self._anything)
+            except Exception:
+                # Whoever waits asks for themselves, and hears what is wrong.
+                found = True
+            if found:
+                self._wake()
+
+    def _anything(self, calls: Calls) -> bool:
+        now = calls.clock()
+        due_by = max((place.now for place in tuple(self._waiting) if place.now is not None), default=now)
+        return calls.store.read(lambda look: look.anything_to_pull(max(due_by, now), now))
+
+
+def _empty(answer: Answer) -> bool:
+    return isinstance(answer, Reply) and not answer.body["count"] and not answer.body["reclaimed"]

@@ -1,0 +1,101 @@
+"""What is asked of the room `playback`, as the bodies of its routes; what is left out of settings stays as it is."""
+
+from decimal import Decimal
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from pendula.playback import events
+from pendula.playback.model import CHANNELS_MOST, Mode, PickMode
+from pendula.server.data_directory import NAME
+from pendula.server.routes.engine import LARGEST_N
+
+# Whoever reads it checks it, in words; the second part keeps the line break out that `$` lets through.
+NewName = Annotated[str, Meta(extra_json_schema={"pattern": rf"^{NAME.pattern}(?!\n)$"})]
+Ordinal = Annotated[int, Meta(ge=0, le=LARGEST_N)]
+Names = Annotated[list[str], Meta(max_length=CHANNELS_MOST)]
+Number = Annotated[Any, Meta(extra_json_schema={"type": "number"})]
+
+
+class ExposureForm(Struct, frozen=True, forbid_unknown_fields=True):
+    mode: Mode | UnsetType = UNSET
+    manual_weights: dict[str, Number] | UnsetType = UNSET
+    total_count: dict[str, int] | UnsetType = UNSET
+    recent_count: dict[str, int] | UnsetType = UNSET
+    alpha: Number = UNSET
+    p_min: Number = UNSET
+    p_max: Number = UNSET
+
+
+class PickForm(Struct, frozen=True, forbid_unknown_fields=True):
+    mode: PickMode | UnsetType = UNSET
+    r: int | UnsetType = UNSET
+
+
+class NaeForm(Struct, frozen=True, forbid_unknown_fields=True):
+    enabled: bool | UnsetType = UNSET
+    cap: int | UnsetType = UNSET
+
+
+class SettingsForm(Struct, frozen=True, forbid_unknown_fields=True):
+    """Settings; what is left out stays as it is."""
+
+    exposure: ExposureForm | UnsetType = UNSET
+    pick: PickForm | UnsetType = UNSET
+    history: int | UnsetType = UNSET
+    lookahead: int | UnsetType = UNSET
+    nae: NaeForm | UnsetType = UNSET
+    preserve_history: bool | UnsetType = UNSET
+
+
+class NewPlayer(Struct, frozen=True, forbid_unknown_fields=True):
+    """A player: its name, the channels of the library that it follows, in their order; a seed, unless by lot."""
+
+    name: NewName
+    channels: Names = []
+    seed: int | None = None
+    settings: SettingsForm = SettingsForm()
+    dwell_ms: int = events.DWELL_MS
+
+
+class SettingsChange(SettingsForm, frozen=True, forbid_unknown_fields=True):
+    """Settings to change; all but `dwell_ms`, how long an item stays that does not say so itself, begin a new epoch."""
+
+    dwell_ms: int | None = None
+
+
+class ChannelNames(Struct, frozen=True, forbid_unknown_fields=True):
+    channels: Names
+
+
+class Artwork(Struct, frozen=True, forbid_unknown_fields=True):
+    """A new artwork. `storage_key` and `payload` are base64, of 16 and 32 bytes."""
+
+    id: int
+    ts: int = 0
+    kind: int = 0
+    format: int = 0
+    flags: int = 0
+    dwell_ms: int = 0
+    modified_ts: int = 0
+    storage_key: str | None = None
+    payload: str | None = None
+
+
+class Unwanted(Struct, frozen=True, forbid_unknown_fields=True):
+    """The item to be shown no more, by its number in this epoch; without one, what is on."""
+
+    ordinal: Ordinal | None = None
+
+
+class Again(Struct, frozen=True, forbid_unknown_fields=True):
+    """Why a new epoch begins."""
+
+    reason: Annotated[str, Meta(min_length=1, max_length=256)]
+
+
+def given(form: SettingsForm) -> dict[str, Any]:
+    """The members that were given, numbers exact."""
+    members: dict[str, Any] = msgspec.to_builtins(form, builtin_types=(Decimal,))
+    return members

@@ -1,0 +1,235 @@
+"""What a player says over HTTP: what is on and until when, what comes and what was, who got how much of the screen.
+
+Everything here is read from the engine or its journal and said plainly, so that no page has to know the engine's rules.
+"""
+
+from base64 import b64encode
+from collections.abc import Callable, Iterable
+from decimal import Decimal
+from itertools import islice
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from pendula.kernel.bodies import read_input
+from pendula.kernel.canonical import Json
+from pendula.kernel.engine import Reason
+from pendula.kernel.journal import Journal
+from pendula.kernel.time import format_utc, parse_utc
+from pendula.playback import explain
+from pendula.playback.choosing import new_artwork
+from pendula.playback.choosing.records import unpack
+from pendula.playback.engine import Player
+from pendula.playback.events import View
+from pendula.playback.model import WSUM, Diagnostic, Item
+
+MOST_ITEMS = 64
+MILLION = 1_000_000
+RECORDS_BACK = 8
+OF_THE_LIBRARY = ("block_reads", "cache_hits")
+
+# The wall-clock time of a moment of the player, where it is known.
+WallTime = Callable[[int], str | None]
+
+
+class ItemView(View, frozen=True):
+    """An item. `dwell_ms` is how long it stays, `at` its place in the channel, `payload` 32 bytes in base64."""
+
+
+class ExposureView(Struct, frozen=True):
+    """One followed channel: its share of the screen as it should be and as it was in this epoch, in millionths.
+
+    `weight` is of 65536; `shown` counts its turns that are on or over; `actual_ppm` is null before the first.
+    """
+
+    channel: str
+    weight: int
+    target_ppm: int
+    shown: int
+    actual_ppm: int | None
+    records: int
+    banned: int
+    generation: int
+    readable: bool
+
+
+class PooledView(Struct, frozen=True):
+    """A new artwork that may come up; its priority is in 64ths."""
+
+    id: int
+    number: int
+    priority_64: int
+    ts: int
+    payload: str
+
+
+class DiagnosticView(Struct, frozen=True):
+    """Something that went wrong and stopped nothing."""
+
+    code: str
+    sentence: str
+    facts: dict[str, Any]
+
+
+class PlayerNow(Struct, frozen=True):
+    """A player after record `n`, at its time `t`; `clock` is what its clock says by now. Times are in milliseconds.
+
+    `started_utc` and `ends_utc` are the same moments by the wall clock. A paused player has no end, but `left_ms`.
+    `coming` begins with the item that is next, `before` with the one that was last.
+    """
+
+    n: int
+    t: int
+    clock: int
+    next_due: int | None
+    broken: list[str]
+    paused: bool
+    item: ItemView | None
+    started_at: int
+    started_utc: str | None
+    ends_at: int | None
+    ends_utc: str | None
+    left_ms: int | None
+    epoch_id: int
+    last_reset: str | None
+    coming: list[ItemView]
+    before: list[ItemView]
+    exposure: list[ExposureView]
+    pool: list[PooledView]
+    probability_64: int
+    diagnostics: list[DiagnosticView]
+    settings: dict[str, Any]
+    dwell_ms: int
+
+
+class PeekView(Struct, frozen=True):
+    items: list[ItemView]
+
+
+class ItemWhy(Struct, frozen=True):
+    """An item that is held, if it is, and why it came up."""
+
+    item: ItemView | None
+    why: Reason
+
+
+def now_of(player: Player, n: int, clock: int, wall_time: WallTime) -> PlayerNow:
+    """Where everything stands."""
+    programme, screen = player.programme, player.screen
+    pool = programme.generator.pool
+    before, coming = _around(player)
+    return PlayerNow(
+        n=n,
+        t=player.now(),
+        clock=clock,
+        next_due=player.next_due(),
+        broken=list(player.broken()),
+        paused=player.paused,
+        item=None if screen.item is None else _same(screen.item),
+        started_at=screen.started_at,
+        started_utc=wall_time(screen.started_at),
+        ends_at=screen.ends_at,
+        ends_utc=None if screen.ends_at is None else wall_time(screen.ends_at),
+        left_ms=screen.left_ms,
+        epoch_id=programme.epoch_id,
+        last_reset=programme.last_reset,
+        coming=coming,
+        before=before,
+        exposure=_exposure(player),
+        pool=_pool(player),
+        probability_64=new_artwork.probability(pool),
+        diagnostics=diagnostics_of(programme.diagnostics),
+        settings=msgspec.to_builtins(programme.snapshot.settings, builtin_types=(Decimal,)),
+        dwell_ms=player.dwell_ms,
+    )
+
+
+def peek(player: Player, n: int) -> PeekView:
+    return PeekView([_same(view) for view in player.peek(n)])
+
+
+def why(player: Player, ordinal: int) -> ItemWhy:
+    """Why the item with this number of the present epoch came up."""
+    item = explain.by_ordinal(player.programme, ordinal)
+    return ItemWhy(None if item is None else _view(player, item), player.why({"ordinal": ordinal}))
+
+
+def stats(player: Player) -> dict[str, Json]:
+    """The counts of a player. Blocks are read by the library, which all players share: here none are counted."""
+    return {name: told for name, told in player.programme.stats().items() if name not in OF_THE_LIBRARY}
+
+
+def diagnostics_of(told: Iterable[Diagnostic]) -> list[DiagnosticView]:
+    return [DiagnosticView(one.code, one.sentence, one.facts) for one in told]
+
+
+def wall_time_then(journal: Journal, n: int) -> WallTime:
+    """Wall-clock times around record `n`: by the time that was noted with the last input up to it."""
+    noted: tuple[int, int] | None = None
+    for record in islice(journal.read(max(journal.first_n, n - RECORDS_BACK)), RECORDS_BACK + 1):
+        at = read_input(record.body).meta.at if record.kind == "input" and record.n <= n else None
+        if at is not None:
+            noted = record.t, parse_utc(at)
+    if noted is None:
+        return lambda _: None
+    t, micros = noted
+    return lambda moment: format_ms(micros + (moment - t) * 1000)
+
+
+def format_ms(micros: int) -> str:
+    """UTC to the millisecond."""
+    return format_utc(micros - micros % 1000)
+
+
+def _around(player: Player) -> tuple[list[ItemView], list[ItemView]]:
+    """What was before the item that is on, newest first; and what comes, also what was gone back over."""
+    programme = player.programme
+    newest_first = [_view(player, item) for item in islice(reversed(programme.history), programme.behind + MOST_ITEMS)]
+    ahead = newest_first[: programme.behind][::-1]
+    coming = [*ahead, *(_view(player, item) for item in islice(programme.lookahead, MOST_ITEMS))]
+    return newest_first[programme.behind + 1 :], coming[:MOST_ITEMS]
+
+
+def _exposure(player: Player) -> list[ExposureView]:
+    programme, generator = player.programme, player.programme.generator
+    credits = generator.round.credits_at(generator.round.taken)
+    turns = [
+        (generator.round.taken * weight - credit) // WSUM
+        for weight, credit in zip(generator.weights, credits, strict=True)
+    ]
+    for item in programme.lookahead:
+        if item.channel_index is not None and item.step is not None:
+            turns[item.channel_index] -= 1
+    whole = sum(turns)
+    return [
+        ExposureView(
+            channel=channel.id,
+            weight=generator.weights[index],
+            target_ppm=generator.weights[index] * MILLION // WSUM,
+            shown=turns[index],
+            actual_ppm=turns[index] * MILLION // whole if whole else None,
+            records=channel.shelf.count,
+            banned=len(channel.gone),
+            generation=channel.shelf.generation,
+            readable=not generator.unreadable[index],
+        )
+        for index, channel in enumerate(programme.snapshot.channels)
+    ]
+
+
+def _pool(player: Player) -> list[PooledView]:
+    return [
+        PooledView(entry.id, entry.number, priority, record.ts, b64encode(record.payload).decode())
+        for priority, level in zip(new_artwork.PRIORITIES, player.programme.generator.pool, strict=True)
+        for entry in level
+        for record in (unpack(entry.raw),)
+    ]
+
+
+def _view(player: Player, item: Item) -> ItemView:
+    return _same(player.view(item))
+
+
+def _same(view: View) -> ItemView:
+    return ItemView(*msgspec.structs.astuple(view))

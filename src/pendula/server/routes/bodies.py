@@ -1,0 +1,76 @@
+"""Bodies of requests: JSON read by the one reader of documents, then made into the type that the route takes.
+
+Whatever is wrong comes back as one `DocumentRefused` with places, the same for a slip of the pen and a wrong type.
+"""
+
+import asyncio
+import re
+from typing import Any, TypeVar, overload
+
+import msgspec
+from starlette.requests import Request
+
+from pendula.documents import Document, DocumentLimits, DocumentRefused, Fault, Path, path_text, read_bytes
+from pendula.kernel.limits import BODY_BYTES, DOCUMENT_DEPTH, DOCUMENT_FAULTS, DOCUMENT_NODES, INTEGER_DIGITS
+from pendula.server.routes.dependencies import house_of
+from pendula.server.settings import Settings
+
+T = TypeVar("T")
+
+# Below this, reading is quicker than handing it to a thread.
+QUICK_BYTES = 64 * 1024
+_PROBLEM = re.compile(r"(?P<problem>.*?)(?: - at `(?:key in )?\$(?P<path>.*)`)?\Z", re.DOTALL)
+_STEP = re.compile(r"\.(?P<name>[^.\[\]]+)|\[(?P<index>[0-9]+)\]")
+
+
+@overload
+async def read_body(request: Request, kind: type[T]) -> T: ...
+@overload
+async def read_body(request: Request, kind: Any) -> Any: ...
+async def read_body(request: Request, kind: Any) -> Any:
+    """The body as a value of `kind`; raises `DocumentRefused`, `BodyTooLarge` or `SlowRequest`."""
+    data = await request.body()
+    limits = document_limits(house_of(request).settings)
+    if len(data) <= QUICK_BYTES:
+        return parse(data, kind, limits)
+    return await asyncio.to_thread(parse, data, kind, limits)
+
+
+def parse(data: bytes, kind: Any, limits: DocumentLimits) -> Any:
+    """The JSON text `data` as a value of `kind`."""
+    document = read_bytes(data, limits=limits)
+    try:
+        return msgspec.convert(document.value, kind)
+    except msgspec.ValidationError as error:
+        raise _refused(document, str(error)) from None
+
+
+def document_limits(settings: Settings) -> DocumentLimits:
+    """How much a body may hold."""
+    return DocumentLimits(
+        size=settings.allowed(BODY_BYTES),
+        depth=settings.allowed(DOCUMENT_DEPTH),
+        nodes=settings.allowed(DOCUMENT_NODES),
+        faults=settings.allowed(DOCUMENT_FAULTS),
+        digits=settings.allowed(INTEGER_DIGITS),
+    )
+
+
+def _refused(document: Document, sentence: str) -> DocumentRefused:
+    match = _PROBLEM.match(sentence)
+    assert match is not None
+    path = _path(match["path"] or "")
+    place = document.place(path)
+    fault = Fault(
+        code="invalid_field",
+        path=path_text(path),
+        line=place.line,
+        column=place.column,
+        value=msgspec.UNSET,
+        message=match["problem"],
+    )
+    return DocumentRefused([fault], document.source_name)
+
+
+def _path(text: str) -> Path:
+    return tuple(step["name"] or int(step["index"]) for step in _STEP.finditer(text))

@@ -1,0 +1,60 @@
+"""What a route asks of its caller, and what it knows of the request: used as FastAPI dependencies.
+
+Every route that is not public names the role it needs; a test walks all routes and finds the one that forgot.
+"""
+
+from typing import Annotated
+
+from fastapi import Depends
+from starlette.requests import Request
+
+from pendula.server.errors import NotIdentified, RoleTooLow
+from pendula.server.hosting.supervisor import House
+from pendula.server.security.gates import Slot, principal_of
+from pendula.server.security.identity import Principal, Role
+
+
+class Needs:
+    """A dependency that gives the caller, if their role suffices; raises `RoleTooLow` or `NotIdentified`."""
+
+    def __init__(self, role: Role) -> None:
+        self.role = role
+
+    # A coroutine: anything else FastAPI would hand to a thread, which takes longer than the whole question.
+    async def __call__(self, request: Request) -> Principal:
+        principal = principal_of(request.scope)
+        if principal is None:
+            raise NotIdentified("Nobody is known by this request; allowed are a bearer token or a session")
+        if not principal.role.covers(self.role):
+            raise RoleTooLow(
+                f"This needs the role {self.role}; {principal.name} is {principal.role}",
+                needed=self.role,
+                role=principal.role,
+            )
+        return principal
+
+
+Viewer = Annotated[Principal, Depends(Needs(Role.VIEWER))]
+Operator = Annotated[Principal, Depends(Needs(Role.OPERATOR))]
+Admin = Annotated[Principal, Depends(Needs(Role.ADMIN))]
+
+
+def house_of(request: Request) -> House:
+    """The house of the app that answers."""
+    house: House = request.app.state.house
+    return house
+
+
+def request_id_of(request: Request) -> str:
+    found: str = request.state.request_id
+    return found
+
+
+def slot_of(request: Request) -> Slot:
+    """The request's place among the requests; a stream gives it back when it begins."""
+    found: Slot = request.state.slot
+    return found
+
+
+InHouse = Annotated[House, Depends(house_of)]
+RequestId = Annotated[str, Depends(request_id_of)]

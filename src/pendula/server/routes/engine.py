@@ -1,0 +1,170 @@
+"""The routes that every engine has: its state now and then, its journal, commands, reasons, and its events.
+
+What blocks runs elsewhere: commands and questions on the engine's own thread, the past in a worker thread.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import msgspec
+from fastapi import APIRouter, Header, Path, Query
+from msgspec import Raw
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from pendula.kernel import canonical
+from pendula.kernel.driver import Driver
+from pendula.kernel.engine import Engine, Outcome, Reason
+from pendula.kernel.journal import RecordsPruned
+from pendula.kernel.limits import MIB
+from pendula.server import views
+from pendula.server.data_directory import NAME
+from pendula.server.errors import error_body, json_response
+from pendula.server.hosting.streams import Reader
+from pendula.server.rooms import RoomSpec
+from pendula.server.routes.bodies import read_body
+from pendula.server.routes.dependencies import InHouse, Operator, RequestId, Viewer, slot_of
+from pendula.server.routes.openapi import READ_ERRORS, WRITE_ERRORS, Responses, answers, command_name, refusals, takes
+
+MOST_RECORDS = 1000
+MOST_BYTES = 8 * MIB
+LARGEST_N = 2**63 - 1
+
+EngineName = Annotated[str, Path(pattern=f"^{NAME.pattern}$")]
+RecordNumber = Annotated[int, Query(ge=0, le=LARGEST_N)]
+EventId = Annotated[str | None, Query(max_length=64)]
+LastEventId = Annotated[str | None, Header(max_length=64)]
+
+_STREAM: Responses = {
+    200: {"description": "Server-sent events: `event` with an id, `gap` without", "content": {"text/event-stream": {}}}
+}
+
+
+def engine_router(room: RoomSpec) -> APIRouter:
+    """The generic routes of one room, below `/api/v1/{room}/{engine}`."""
+    router = APIRouter(prefix=f"/api/v1/{room.name}/{{engine}}", tags=[room.name])
+    _reading(router, room)
+    _commanding(router, room)
+    _streaming(router, room)
+    return router
+
+
+def _reading(router: APIRouter, room: RoomSpec) -> None:
+    @router.get("/state", responses=answers(views.StateView), operation_id=f"{room.name}_state")
+    async def state(engine: EngineName, house: InHouse, _: Viewer, at: RecordNumber | None = None) -> Response:
+        """The engine as it is, or as it was after record `at`."""
+        host = house.host(room.name, engine)
+        if at is None:
+            return json_response(await host.ask(_state_now))
+        return json_response(await in_the_past(lambda: _state(host.driver.engine_at(at), at)))
+
+    @router.get("/journal", responses=answers(views.JournalView), operation_id=f"{room.name}_journal")
+    async def journal(
+        engine: EngineName,
+        house: InHouse,
+        _: Viewer,
+        start: RecordNumber = 0,
+        limit: Annotated[int, Query(ge=1, le=MOST_RECORDS)] = 100,
+    ) -> Response:
+        """Records from `start` on, and which there are."""
+        driver = house.host(room.name, engine).driver
+        return json_response(await in_the_past(lambda: _records(driver, start, limit)))
+
+
+def _commanding(router: APIRouter, room: RoomSpec) -> None:
+    @router.post(
+        "/commands",
+        responses=answers(views.CommandResult, (*WRITE_ERRORS, 409)),
+        openapi_extra=takes(command_name(room.name)),
+        operation_id=f"{room.name}_command",
+    )
+    async def command(
+        engine: EngineName, request: Request, house: InHouse, caller: Operator, request_id: RequestId
+    ) -> Response:
+        """Apply a command. The answer comes when it is durable; a refused wish is 409 with its reason."""
+        host = house.host(room.name, engine)
+        wish = await read_body(request, room.kind.commands)
+        return command_response(*await host.submit(wish, caller.name, request_id))
+
+    @router.post(
+        "/why",
+        responses=answers(Reason, WRITE_ERRORS),
+        openapi_extra=takes("Question"),
+        operation_id=f"{room.name}_why",
+    )
+    async def why(engine: EngineName, request: Request, house: InHouse, _: Viewer) -> Response:
+        """Why something waits, was refused, picked or stopped."""
+        host = house.host(room.name, engine)
+        asked = await read_body(request, views.Question)
+        return json_response(canonical.encode(await host.why(asked.question)))
+
+
+def _streaming(router: APIRouter, room: RoomSpec) -> None:
+    @router.get(
+        "/stream",
+        response_class=StreamingResponse,
+        responses=_STREAM | refusals((*READ_ERRORS, 429)),
+        operation_id=f"{room.name}_stream",
+    )
+    async def stream(
+        engine: EngineName,
+        request: Request,
+        house: InHouse,
+        caller: Viewer,
+        after: EventId = None,
+        last_event_id: LastEventId = None,
+    ) -> Response:
+        """Events as they become durable: from now on, or after the event `after` or `Last-Event-ID`."""
+        host = house.host(room.name, engine)
+        reader = Reader(host, house.streams, caller, lambda who: not host.closed and house.sessions.good(who))
+        # A browser that reconnects repeats the address it began with; the header says how far it came since.
+        response = await reader.open(last_event_id or after)
+        slot_of(request).release()
+        return response
+
+
+def command_response(n: int, outcome: Outcome[Any]) -> Response:
+    """What a command did; a refused wish is 409 with its reason."""
+    if outcome.refusal is not None:
+        refusal = outcome.refusal
+        return json_response(error_body(refusal.code, refusal.message, refusal.details), 409)
+    events = [Raw(canonical.encode(event)) for event in outcome.events]
+    return json_response(encode_view(views.CommandResult(n, events, Raw(canonical.encode(outcome.answer)))))
+
+
+async def in_the_past(read: Callable[[], bytes]) -> bytes:
+    """What `read` finds in the journal, off the loop; once more if a segment was pruned under its eyes."""
+    try:
+        return await asyncio.to_thread(read)
+    except (FileNotFoundError, RecordsPruned):
+        return await asyncio.to_thread(read)
+
+
+def _state_now(driver: Driver[Any, Any]) -> bytes:
+    # Commands before this question may not be durable yet; after a flush, the state is that of the last record.
+    return _state(driver.engine, driver.flush())
+
+
+def _state(engine: Engine[Any, Any], n: int) -> bytes:
+    view = views.StateView(n, engine.now(), Raw(engine.state()), engine.next_due(), list(engine.broken()))
+    return encode_view(view)
+
+
+def _records(driver: Driver[Any, Any], start: int, limit: int) -> bytes:
+    journal = driver.journal
+    found: list[views.RecordView] = []
+    size = 0
+    for record in journal.read(start):
+        body = bytes(record.body)
+        size += len(body)
+        if found and size > MOST_BYTES:
+            break
+        found.append(views.RecordView(record.n, record.t, record.kind, Raw(body)))
+        if len(found) == limit:
+            break
+    return encode_view(views.JournalView(found, journal.first_n, journal.durable_n, list(journal.snapshots())))
+
+
+# Parts that are canonical bytes already are put in as they are; only the frame around them is written here.
+encode_view = msgspec.json.Encoder(order="sorted", decimal_format="number").encode

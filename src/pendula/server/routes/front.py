@@ -1,0 +1,118 @@
+"""The routes of the whole server: the page, health, readiness, metrics, sessions, and which rooms there are."""
+
+import asyncio
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from pendula.kernel import canonical
+from pendula.server import views
+from pendula.server.errors import NotIdentified, json_response
+from pendula.server.hosting.supervisor import House
+from pendula.server.http.page import INDEX, Page
+from pendula.server.routes.bodies import read_body
+from pendula.server.routes.dependencies import InHouse, Viewer
+from pendula.server.routes.openapi import PUBLIC_ERRORS, READ_ERRORS, WRITE_ERRORS, Responses, answers, refusals, takes
+from pendula.server.security.gates import nobody_known, principal_of
+from pendula.server.security.identity import Principal
+from pendula.server.security.sessions import SESSION_SECONDS, cookie_value, set_cookie
+
+router = APIRouter()
+
+
+@router.get("/", include_in_schema=False)
+@router.get("/favicon.svg", include_in_schema=False)
+@router.get("/assets/{name:path}", include_in_schema=False)
+async def page(request: Request) -> Response:
+    """The control room."""
+    files: Page = request.app.state.page
+    return files.respond(request.url.path.removeprefix("/") or INDEX, request)
+
+
+@router.get("/healthz", tags=["server"], responses=answers(views.Health, PUBLIC_ERRORS))
+async def healthz() -> Response:
+    """The process answers."""
+    return json_response(canonical.encode(views.Health("ok")))
+
+
+_UNREADY: Responses = {
+    503: {"description": "Something is not well", "content": answers(views.Readiness)[200]["content"]}
+}
+
+
+@router.get("/readyz", tags=["server"], responses=answers(views.Readiness, (400, 401, 421, 500)) | _UNREADY)
+async def readyz(house: InHouse) -> Response:
+    """Every engine and store takes what is asked; otherwise 503, and the code of what is wrong where."""
+    found = await house.readiness()
+    return json_response(canonical.encode(found), 200 if found.status == "ready" else 503)
+
+
+_TEXT: Responses = {200: {"description": "Prometheus text", "content": {"text/plain": {"schema": {"type": "string"}}}}}
+
+
+@router.get("/metrics", tags=["server"], response_class=Response, responses=_TEXT | refusals(READ_ERRORS))
+async def metrics(house: InHouse, _: Viewer) -> Response:
+    """Counters for Prometheus."""
+    # In a thread: some of the numbers are read from a disk.
+    text, media_type = await asyncio.to_thread(house.metrics.text)
+    return Response(text, headers={"content-type": media_type})
+
+
+@router.get("/api/v1/rooms", tags=["server"], responses=answers(views.RoomList))
+async def rooms(house: InHouse, _: Viewer) -> Response:
+    """Which rooms there are, and how they are."""
+    return json_response(canonical.encode(house.room_list()))
+
+
+@router.get("/api/v1/session", tags=["session"], responses=answers(views.SessionView))
+async def session(request: Request, house: InHouse) -> Response:
+    """Who the caller is."""
+    principal = principal_of(request.scope)
+    if principal is None:
+        raise nobody_known(request.scope, house.settings)
+    return json_response(_session(house, principal))
+
+
+@router.post(
+    "/api/v1/session",
+    tags=["session"],
+    responses=answers(views.SessionView, WRITE_ERRORS),
+    openapi_extra=takes("SignIn"),
+)
+async def begin_session(request: Request, house: InHouse) -> Response:
+    """Trade a token for a cookie, which a browser can send with an event stream."""
+    offered = await read_body(request, views.SignIn)
+    token = house.tokens.check(offered.token)
+    if token is None:
+        raise NotIdentified("The token opens nothing; it is mistyped, revoked or expired")
+    value, principal = house.sessions.start(token)
+    assert principal.expires_at is not None
+    cookie = set_cookie(value, SESSION_SECONDS, _secure(request))
+    return json_response(_session(house, principal), headers={"set-cookie": cookie})
+
+
+_GONE: Responses = {204: {"description": "There is no session any more"}}
+
+
+@router.delete(
+    "/api/v1/session",
+    tags=["session"],
+    status_code=204,
+    response_class=Response,
+    responses=_GONE | refusals(WRITE_ERRORS),
+)
+async def end_session(request: Request, house: InHouse) -> Response:
+    """Forget the session; without one, nothing happens."""
+    value = cookie_value(request.headers.get("cookie"))
+    if value is not None:
+        house.sessions.end(value)
+    return Response(status_code=204, headers={"set-cookie": set_cookie("", 0, _secure(request))})
+
+
+def _secure(request: Request) -> bool:
+    return request.url.scheme == "https"
+
+
+def _session(house: House, principal: Principal) -> bytes:
+    return canonical.encode(views.SessionView(principal.name, principal.role, house.tokens.configured))

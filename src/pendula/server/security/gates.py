@@ -1,0 +1,320 @@
+"""What a request passes before it is answered, in this order: host, origin, content type, size, requests, identity.
+
+Each gate is one ASGI layer with one question; what it refuses, it raises, and the envelope around all gates sends it in
+the one error form. Cheap questions come first; nobody's token is looked at before the request is known to be ours.
+"""
+
+import asyncio
+import ipaddress
+import re
+from typing import Any
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from pendula.kernel.errors import WorldBroken
+from pendula.kernel.limits import BODY_BYTES, HEADER_SECONDS, REQUESTS
+from pendula.server.errors import (
+    BodyTooLarge,
+    ForeignOrigin,
+    HostNotAllowed,
+    InvalidHead,
+    NotIdentified,
+    SlowRequest,
+    TooManyRequests,
+    WrongContentType,
+)
+from pendula.server.security.identity import LOCAL_OPERATOR, Principal, Via
+from pendula.server.security.sessions import Sessions, cookie_value
+from pendula.server.security.tokens import TokenStore
+from pendula.server.settings import Settings, is_loopback
+
+READING = frozenset({"GET", "HEAD", "OPTIONS"})
+DEFAULT_PORTS = {"http": 80, "https": 443}
+HEALTH = "/healthz"
+# What may be fetched by anybody who passes the host gate: the page itself, and what it needs to ask for a token.
+PUBLIC = frozenset({"/", "/favicon.svg", HEALTH, "/readyz", "/openapi.json", "/api/v1/session"})
+PUBLIC_FOLDER = "/assets/"
+# A body may take as long as a head, and a second more for each of these: slower than any line in use, too fast to idle.
+SLOWEST_BYTES_PER_SECOND = 64 * 1024
+# What proxies add on the way; only they know who was at its beginning.
+PROXY_HEADERS = frozenset({"forwarded", "via", "x-real-ip"})
+PROXY_PREFIX = "x-forwarded-"
+
+_HOST = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*)\]|(?P<name>[^:\[\]]+))(?::(?P<port>[0-9]{1,5}))?")
+
+
+class HostGate:
+    """The Host header names this server: loopback with our port, our own address, or an allowed host.
+
+    A name that an attacker points at 127.0.0.1 is none of these; that is what stops DNS rebinding.
+    """
+
+    name = "host"
+
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+        self.app = app
+        self._settings = settings
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        hosts = Headers(scope=scope).getlist("host")
+        server = scope.get("server") or ("", None)
+        if len(hosts) != 1 or not host_allowed(hosts[0], scope["scheme"], server[1], self._settings):
+            shown = ", ".join(hosts)[:256]
+            raise HostNotAllowed(
+                f"This server is not {shown or 'without name'}; allowed are loopback with its port and --allowed-host",
+                host=shown,
+            )
+        await self.app(scope, receive, send)
+
+
+def host_allowed(host: str, scheme: str, own_port: int | None, settings: Settings) -> bool:
+    """Whether a Host header, or the host of an Origin, is ours."""
+    name, port = split_host(host)
+    if name is None:
+        return False
+    if _is_own_address(name, settings.host):
+        return port == own_port or (port is None and own_port == DEFAULT_PORTS[scheme])
+    allowed = (split_host(entry) for entry in settings.allowed_hosts)
+    return any(name == known and (wanted is None or port == wanted) for known, wanted in allowed)
+
+
+def split_host(host: str) -> tuple[str | None, int | None]:
+    """Name and port of `name`, `name:80`, `[::1]:80`; no name when it is none of these."""
+    match = _HOST.fullmatch(host)
+    if match is None:
+        return None, None
+    name = match["six"] or match["name"]
+    return name.lower(), None if match["port"] is None else int(match["port"])
+
+
+def _is_own_address(name: str, bound: str) -> bool:
+    if is_loopback(name):
+        return True
+    try:
+        return not ipaddress.ip_address(bound).is_unspecified and name == bound
+    except ValueError:
+        return name == bound
+
+
+class OriginGate:
+    """A call that changes something comes from our own page or from no page at all."""
+
+    name = "origin"
+
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+        self.app = app
+        self._settings = settings
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] not in READING:
+            self._check(scope)
+        await self.app(scope, receive, send)
+
+    def _check(self, scope: Scope) -> None:
+        headers = Headers(scope=scope)
+        site = headers.get("sec-fetch-site", "none")
+        # same-site is foreign too: every port of localhost is the same site.
+        if site not in ("same-origin", "none"):
+            raise ForeignOrigin(f"Sec-Fetch-Site is {site[:64]!r}; allowed is a call from our own page", site=site[:64])
+        own_port = (scope.get("server") or ("", None))[1]
+        for origin in headers.getlist("origin"):
+            scheme, _, host = origin.partition("://")
+            same = host.lower() == headers.get("host", "").lower() and scheme == scope["scheme"]
+            known = scheme in DEFAULT_PORTS and host_allowed(host, scheme, own_port, self._settings)
+            if not same and not (known and scheme == scope["scheme"]):
+                raise ForeignOrigin(
+                    f"The origin {origin[:256]!r} is foreign; allowed is our own page", origin=origin[:256]
+                )
+
+
+class ContentTypeGate:
+    """A call that changes something is JSON: no form of another page can send that without asking first."""
+
+    name = "content_type"
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] not in READING:
+            given = Headers(scope=scope).get("content-type", "")
+            if given.partition(";")[0].strip().lower() != "application/json":
+                raise WrongContentType(
+                    f"The content type is {given[:128]!r}; allowed is application/json", content_type=given[:128]
+                )
+        await self.app(scope, receive, send)
+
+
+class SizeGate:
+    """A body is at most `body_bytes` long, declared or not, and keeps arriving; a call that only reads has none."""
+
+    name = "size"
+
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+        self.app = app
+        self._most = settings.allowed(BODY_BYTES)
+        self._seconds = settings.allowed(HEADER_SECONDS)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope=scope)
+        declared = headers.get("content-length", "0")
+        if scope["method"] in READING and ("transfer-encoding" in headers or declared.strip("0")):
+            # Nobody reads it: a stream would wait for it beside its events, and end when it does not come.
+            raise InvalidHead(f"{scope['method']} comes with a body; allowed is none")
+        if declared.isascii() and declared.isdigit():
+            self._check(int(declared[:20]))
+        await self.app(scope, self._bounded(receive), send)
+
+    def _check(self, size: int) -> None:
+        if size > self._most:
+            raise BodyTooLarge(
+                f"The body has at least {size} bytes; allowed are {self._most}",
+                limit=BODY_BYTES.name,
+                value=size,
+                allowed=self._most,
+            )
+
+    def _bounded(self, receive: Receive) -> Receive:
+        clock = asyncio.get_running_loop()
+        start = clock.time()
+        size = 0
+        complete = False
+
+        async def bounded() -> Message:
+            nonlocal size, complete
+            if complete:
+                return await receive()
+            try:
+                async with asyncio.timeout_at(start + self._seconds + size / SLOWEST_BYTES_PER_SECOND):
+                    message = await receive()
+            except TimeoutError:
+                raise SlowRequest(f"The body stopped arriving after {size} bytes", received=size) from None
+            size += len(message.get("body", b""))
+            complete = not message.get("more_body", False)
+            self._check(size)
+            return message
+
+        return bounded
+
+
+class Slot:
+    """One of the `requests` places; given back once, at the end or when the request turns into a stream."""
+
+    def __init__(self, gate: "RequestsGate") -> None:
+        self._gate = gate
+        self._held = True
+        gate.answering += 1
+
+    def release(self) -> None:
+        if self._held:
+            self._held = False
+            self._gate.answering -= 1
+
+
+class RequestsGate:
+    """At most `requests` requests are answered at a time. Streams have limits of their own; health always answers."""
+
+    name = "requests"
+
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+        self.app = app
+        self._most = settings.allowed(REQUESTS)
+        self.answering = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self.answering >= self._most and scope["path"] != HEALTH:
+            raise TooManyRequests(
+                f"{self.answering} requests are being answered; allowed are {self._most}",
+                limit=REQUESTS.name,
+                allowed=self._most,
+            )
+        slot = Slot(self)
+        scope.setdefault("state", {})["slot"] = slot
+        try:
+            await self.app(scope, receive, send)
+        finally:
+            slot.release()
+
+
+class IdentityGate:
+    """Who asks: a bearer token, the cookie of a session, or, while no token is configured, this machine.
+
+    A wrong Authorization header is refused, even where none was needed. A cookie whose session is over is as good as
+    none: browsers send it by themselves. Nobody gets past without a name, except to what is public.
+    """
+
+    name = "identity"
+
+    def __init__(self, app: ASGIApp, settings: Settings, tokens: TokenStore, sessions: Sessions) -> None:
+        self.app = app
+        self._settings = settings
+        self._tokens = tokens
+        self._sessions = sessions
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        public = is_public(scope["path"])
+        try:
+            principal = self._recognise(scope)
+        except WorldBroken:
+            # Tokens that cannot be read let nobody in; health and the page still say so.
+            if not public:
+                raise
+            principal = None
+        if principal is None and not public:
+            raise nobody_known(scope, self._settings)
+        scope.setdefault("state", {})["principal"] = principal
+        await self.app(scope, receive, send)
+
+    def _recognise(self, scope: Scope) -> Principal | None:
+        headers = Headers(scope=scope)
+        offered = headers.get("authorization")
+        if offered is not None:
+            return self._bearer(offered)
+        cookie = cookie_value(headers.get("cookie"))
+        found = None if cookie is None else self._sessions.find(cookie)
+        if found is not None:
+            return found
+        return LOCAL_OPERATOR if self._is_local(scope) and not self._tokens.configured else None
+
+    def _bearer(self, offered: str) -> Principal:
+        kind, _, secret = offered.partition(" ")
+        record = self._tokens.check(secret.strip()) if kind.lower() == "bearer" else None
+        if record is None:
+            raise NotIdentified("The Authorization header opens nothing; allowed is Bearer with a token in force")
+        return Principal(record.name, record.role, Via.TOKEN, record.expires_at)
+
+    def _is_local(self, scope: Scope) -> bool:
+        # Behind a proxy every caller comes from the proxy's address, whether we were told of it or not.
+        client = scope.get("client")
+        told = self._settings.behind_proxy or proxy_header(scope) is not None
+        return client is not None and not told and is_loopback(client[0])
+
+
+def proxy_header(scope: Scope) -> str | None:
+    """The first header that shows that the request came through a proxy."""
+    names = Headers(scope=scope).keys()
+    return next((name for name in names if name in PROXY_HEADERS or name.startswith(PROXY_PREFIX)), None)
+
+
+def nobody_known(scope: Scope, settings: Settings) -> NotIdentified:
+    """The refusal of a caller without a name, which says how to get one."""
+    header = proxy_header(scope)
+    if settings.behind_proxy or header is None:
+        return NotIdentified("Nobody is known by this request; allowed are a bearer token or a session")
+    return NotIdentified(
+        f"The request came through a proxy, as its header {header[:64]!r} shows, so it is not known to come from this "
+        "machine; allowed are a bearer token or a session, and a proxy is declared with --behind-proxy",
+        header=header[:64],
+    )
+
+
+def is_public(path: str) -> bool:
+    """Whether a path may be fetched without being known."""
+    return path in PUBLIC or path.startswith(PUBLIC_FOLDER)
+
+
+def principal_of(scope: Scope) -> Principal | None:
+    """Who the identity gate found."""
+    found: Any = scope.get("state", {}).get("principal")
+    return found if isinstance(found, Principal) else None
