@@ -12,4 +12,51 @@
     wallclock           the only place that reads a clock
 
 The modules of the second group touch the world; no decision module may import them.
+
+Public names:
 """
+
+from pendula.kernel.bodies import Nobody
+from pendula.kernel.canonical import Json, decode, digest, encode
+from pendula.kernel.disk import Disk, RealDisk
+from pendula.kernel.driver import Driver
+from pendula.kernel.engine import Engine, Outcome, Outside, Reason, Refusal
+from pendula.kernel.errors import InputRefused, NotCanonical, PendulaError, WorldBroken, WrongUsage
+from pendula.kernel.frames import Header, Record, record_body, seal, seal_header
+from pendula.kernel.journal import FileJournal
+from pendula.kernel.replay import replay
+from pendula.kernel.rng import action_seed, tick_generator, tick_seed
+from pendula.kernel.time import format_utc, parse_utc
+
+__all__ = [
+    "Disk",
+    "Driver",
+    "Engine",
+    "FileJournal",
+    "Header",
+    "InputRefused",
+    "Json",
+    "Nobody",
+    "NotCanonical",
+    "Outcome",
+    "Outside",
+    "PendulaError",
+    "RealDisk",
+    "Reason",
+    "Record",
+    "Refusal",
+    "WorldBroken",
+    "WrongUsage",
+    "action_seed",
+    "decode",
+    "digest",
+    "encode",
+    "format_utc",
+    "parse_utc",
+    "record_body",
+    "replay",
+    "seal",
+    "seal_header",
+    "tick_generator",
+    "tick_seed",
+]

@@ -7,17 +7,25 @@ repeating       runs a law over seeds; a failure prints the one line that repeat
 tally           a tiny engine that satisfies the contract: the example to copy
 """
 
-from pendula.testing.contract import engine_contract
+from pendula.testing.contract import LAWS, engine_contract
 from pendula.testing.faulty_disk import Crashed, FaultyDisk
 from pendula.testing.histories import Delivery, Faults, deliver
 from pendula.testing.repeating import HistoryFailed, over_seeds
+from pendula.testing.tally import Add, Advance, Ask, Draw, Take, Tally
 
 __all__ = [
+    "LAWS",
+    "Add",
+    "Advance",
+    "Ask",
     "Crashed",
     "Delivery",
+    "Draw",
     "Faults",
     "FaultyDisk",
     "HistoryFailed",
+    "Take",
+    "Tally",
     "deliver",
     "engine_contract",
     "over_seeds",

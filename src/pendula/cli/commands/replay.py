@@ -103,13 +103,13 @@ def _replayed_while_there(directory: Path, upto: int | None, force: bool, out: O
 
 def _replayed(directory: Path, upto: int | None, force: bool, out: Output) -> dict[str, Any]:
     from pendula.cli.rooms import engine_of
-    from pendula.kernel import replay as kernel
+    from pendula.kernel.replay import replay
 
     opened = _opened(directory)
     try:
         last = opened.durable_n if upto is None else min(upto, opened.durable_n)
         with out.progress("replay", last - opened.first_n + 1) as advance:
-            report = kernel.replay(
+            report = replay(
                 opened,
                 lambda header: engine_of(header.room),
                 upto,

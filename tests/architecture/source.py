@@ -1,0 +1,57 @@
+"""The source as trees of syntax: what the tests of this folder look at."""
+
+import ast
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "src/pendula"
+ROOMS = ("actions", "credit", "fleet", "jobs", "playback")
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def modules(folder: Path = SOURCE) -> list[Path]:
+    """Every Python file below a folder, by name; the built page holds none."""
+    return sorted(folder.rglob("*.py"))
+
+
+def packages() -> list[Path]:
+    return [path.parent for path in modules() if path.name == "__init__.py" and path.parent != SOURCE]
+
+
+def members(package: Path) -> list[str]:
+    """The names of a package's modules and sub-packages."""
+    files = [path.stem for path in package.glob("*.py") if path.name not in ("__init__.py", "__main__.py")]
+    folders = [path.parent.name for path in package.glob("*/__init__.py")]
+    return sorted(files + folders)
+
+
+def named(path: Path) -> str:
+    """`credit/ledger/book.py` for a file of the package."""
+    return path.relative_to(SOURCE).as_posix()
+
+
+def functions(path: Path) -> Iterator[tuple[str, int]]:
+    """The functions of a module with their lines."""
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.name, (node.end_lineno or node.lineno) - node.lineno + 1
+
+
+def calls(path: Path) -> Iterator[tuple[str, int]]:
+    """What a module calls, with the number of arguments that have no name."""
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Call):
+            yield ast.unparse(node.func), len(node.args)
+
+
+@cache
+def exceptions() -> dict[str, dict[str, Any]]:
+    return tomllib.loads((Path(__file__).parent / "exceptions.toml").read_text(encoding="utf-8"))

@@ -1,0 +1,46 @@
+"""The contracts of import-linter can fail: a cycle for types, a decision that reads a clock, a room that knows another."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.architecture.source import ROOT
+
+PLANTED = {
+    # A cycle through an import that only a type checker follows.
+    "src/pendula/documents/places.py": "\nfrom typing import TYPE_CHECKING\nif TYPE_CHECKING:\n"
+    "    from pendula.documents.reading import Document\n",
+    # A new module of a package that decides: nobody has listed it, and it is covered all the same.
+    "src/pendula/credit/tick/planted.py": "import time\n",
+    "src/pendula/server/rooms/playback/planted.py": "from pendula.server.rooms.actions import views\n",
+    # Whoever draws a chart does not reach into the state of a run.
+    "src/pendula/credit/studies/planted.py": "from pendula.credit.state import run_state\n",
+}
+BROKEN = (
+    "No cycles, not even for types",
+    "Decisions touch no clock, disk, network or random state",
+    "Rooms of the server do not know each other",
+    "Only the engine and its phases change the state of a run",
+)
+
+
+def test_planted_imports_break_their_contracts(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__", "page"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    for name, text in PLANTED.items():
+        with (tmp_path / name).open("a", encoding="utf-8") as file:
+            file.write(text)
+
+    ended = _lint(tmp_path)
+
+    assert ended.returncode == 1
+    assert [name for name in BROKEN if f"{name} BROKEN" not in ended.stdout] == []
+
+
+def _lint(folder: Path) -> subprocess.CompletedProcess[str]:
+    program = Path(sys.executable).parent / "lint-imports"
+    words = [str(program), "--no-cache"]
+    return subprocess.run(
+        words, cwd=folder, env={"PYTHONPATH": "src", "PATH": ""}, capture_output=True, text=True, check=False
+    )

@@ -1,0 +1,46 @@
+"""What docs and examples teach is imported from a package, never from a module inside it."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.architecture.source import ROOT, SOURCE
+from tests.docs.markdown import blocks, pages
+
+
+def taught() -> Iterator[tuple[str, str]]:
+    """Every place of docs and examples that imports something of ours, and from where."""
+    for page in pages():
+        for block in blocks(page, (ROOT / page).read_text(encoding="utf-8")):
+            if block.language == "python":
+                yield from _imports(block.place, block.text)
+    for file in sorted((ROOT / "examples").rglob("*.py")):
+        yield from _imports(str(file.relative_to(ROOT)), file.read_text(encoding="utf-8"))
+
+
+def _imports(place: str, text: str) -> Iterator[tuple[str, str]]:
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "pendula":
+            yield place, node.module
+        if isinstance(node, ast.Import):
+            yield from ((place, name.name) for name in node.names if name.name.split(".")[0] == "pendula")
+
+
+def is_package(name: str) -> bool:
+    return (SOURCE.parent / Path(*name.split("."))).is_dir()
+
+
+def is_open(name: str) -> bool:
+    """The kernel is small and flat: its modules are its public names."""
+    return is_package(name) or name.startswith("pendula.kernel.")
+
+
+def test_docs_and_examples_import_from_packages() -> None:
+    found = list(taught())
+
+    assert [f"{place}: {name}" for place, name in found if not is_open(name)] == []
+    assert len(found) > 50
+
+
+def test_a_module_inside_a_package_is_told() -> None:
+    assert not is_open("pendula.credit.ledger.book")

@@ -1,0 +1,57 @@
+"""The tree is the architecture: the same files at the root of every room, packages of a size one can take in, maps."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from tests.architecture.source import ROOMS, ROOT, SOURCE, exceptions, members, named, packages, tree
+
+ENGINE_ROOMS = ("actions", "credit", "playback")
+ROOT_FILES = {"model", "events", "engine", "saving", "explain"}
+LEAST, MOST = 3, 12
+
+
+def test_every_room_with_an_engine_has_the_same_files_at_its_root() -> None:
+    missing = {room: sorted(ROOT_FILES - set(members(SOURCE / room))) for room in ENGINE_ROOMS}
+
+    assert missing == {room: [] for room in ENGINE_ROOMS}
+
+
+def test_every_room_has_its_nouns_in_model() -> None:
+    assert [room for room in ROOMS if "model" not in members(SOURCE / room)] == []
+
+
+def test_a_sub_package_has_three_to_twelve_modules() -> None:
+    allowed = exceptions()["packages"]
+    sizes = {named(path): len(members(path)) for path in packages() if path.parent != SOURCE}
+    odd = {name: size for name, size in sizes.items() if not LEAST <= size <= MOST}
+
+    assert {name: size for name, size in odd.items() if name not in allowed} == {}
+    assert [name for name in allowed if name not in odd] == []
+
+
+@pytest.mark.parametrize("package", packages(), ids=named)
+def test_the_map_at_the_top_of_a_package_names_all_that_is_in_it(package: Path) -> None:
+    told = ast.get_docstring(tree(package / "__init__.py")) or ""
+    words = set(told.replace(",", " ").replace("`", " ").replace("|", " ").replace("/", " ").split())
+
+    assert [name for name in members(package) if name not in words] == []
+
+
+def test_no_command_is_written_in_an_init() -> None:
+    found = [
+        f"{named(path)}/__init__.py: {node.name}"
+        for path in packages()
+        if path.is_relative_to(SOURCE / "cli/commands")
+        for node in ast.walk(tree(path / "__init__.py"))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+
+    assert found == []
+
+
+def test_tests_are_not_named_after_how_they_came_about() -> None:
+    words = ("mended", "edges", "misc", "various", "more", "review")
+
+    assert [path.name for path in (ROOT / "tests").rglob("test_*.py") if path.stem.removeprefix("test_") in words] == []
