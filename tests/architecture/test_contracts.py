@@ -1,4 +1,4 @@
-"""The contracts of import-linter can fail: a cycle for types, a decision that reads a clock, a room that knows another."""
+"""The contracts of import-linter can fail: a cycle for types, a decision that reads a clock, a room that knows two."""
 
 import shutil
 import subprocess
