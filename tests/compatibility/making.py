@@ -30,7 +30,7 @@ from pendula.kernel.engine import Engine
 from pendula.kernel.journal import FileJournal
 from pendula.kernel.time import format_utc, parse_utc
 from pendula.testing.tally import Add, Advance, Ask, Draw, Take, Tally
-from tests.compatibility.questions import CREDIT, SHOWN, STORE, STORED, WHOLE, Answer, Question, asked, shown
+from tests.compatibility.questions import JOURNALS, SHOWN, STORE, STORED, WHOLE, WRITING, Answer, Question, asked, shown
 from tests.compatibility.serving import served, states, told_of
 
 SEGMENT_BYTES = 2000
@@ -43,12 +43,9 @@ def make(folder: Path) -> None:
     folder.mkdir(parents=True)
     _documents(folder)
     commands = (
-        "actions run town.yaml --journal town-journal --json",
-        "playback run frame.yaml --journal frame-journal --json",
         "playback cache write sea.pch --channel sea --records sea.json --keep 16 --json",
         "credit new --participants 5 --profile ring --seed 3 -o ring.json",
-        f"{CREDIT} --ticks 20 --policy static --journal static-journal",
-        f"{CREDIT} --ticks 20 --policy adaptive --journal adaptive-journal",
+        *(f"{words} {JOURNALS[name]}" for name, words in WRITING.items()),
         "fleet new --scene hall -o hall.json --profiles trucks.json --fleet fleet.json",
         "fleet compile hall.json --profiles trucks.json --fleet fleet.json -o hall.map.json",
     )

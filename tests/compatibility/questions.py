@@ -57,6 +57,13 @@ JOURNALS: Mapping[str, str] = {
 STORE = "served/stores/jobs/jobs.db"
 DB = f"--db sqlite:///{STORE} --json"
 CREDIT = "credit run ring.json --intensity 40 --set clearing_every_n_ticks=4 --json"
+# How the journals were written that a command writes: the last word, the folder, is to be added.
+WRITING: Mapping[str, str] = {
+    "a run of actions": "actions run town.yaml --json --journal",
+    "a run of playback": "playback run frame.yaml --json --journal",
+    "a credit run with static clearing": f"{CREDIT} --ticks 20 --policy static --journal",
+    "a credit run with adaptive clearing": f"{CREDIT} --ticks 20 --policy adaptive --journal",
+}
 TRUCKS = "--profiles trucks.json --fleet fleet.json --json"
 
 STORED: Mapping[str, Question] = {

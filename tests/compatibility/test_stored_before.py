@@ -22,6 +22,7 @@ from tests.compatibility.questions import (
     STORE,
     STORED,
     WHOLE,
+    WRITING,
     Answer,
     Question,
     asked,
@@ -71,6 +72,15 @@ def test_an_example_prints_and_draws_what_it_did_then(before: Path, name: str) -
 @pytest.mark.parametrize("name", JOURNALS)
 def test_an_engine_is_found_in_the_state_in_which_it_was_left(before: Path, name: str) -> None:
     assert state(before / JOURNALS[name]) == NOTED["states"][name]
+
+
+@pytest.mark.parametrize("name", WRITING)
+def test_a_journal_written_now_holds_what_it_held_then(before: Path, name: str) -> None:
+    asked(Question(f"{WRITING[name]} journal"), before)
+
+    told, then = asked(Question("replay journal --json"), before).said, ANSWERS[f"replay {name}"].said
+    # The version that wrote it is the one thing that may differ.
+    assert {**told, "package": then["package"]} == then
 
 
 def test_a_server_finds_its_engines_and_jobs_as_they_were(before: Path) -> None:
