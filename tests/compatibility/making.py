@@ -22,8 +22,11 @@ import msgspec
 
 from pendula.actions import Advance as Live
 from pendula.actions import LiveWorld, Request, Submit, World
+from pendula.credit import Run, made
 from pendula.documents import read_file
 from pendula.jobs import Scheduler
+from pendula.kernel.bodies import CommandReader
+from pendula.kernel.canonical import encode
 from pendula.kernel.disk import RealDisk
 from pendula.kernel.driver import Driver
 from pendula.kernel.engine import Engine
@@ -53,6 +56,7 @@ def make(folder: Path) -> None:
         answer = asked(Question(words), folder)
         assert answer.code == 0, (words, answer)
     _live_world(folder / "live-journal")
+    _credit_by_hand(folder / "ring.json", folder / "hand-journal")
     _tally(folder / "tally-journal")
     with served(folder / "served", "--demo"):
         time.sleep(SERVED_SECONDS)
@@ -109,6 +113,40 @@ def _live_world(folder: Path) -> None:
         driver.flush()
     driver.submit(Request(commands=({"t": 315, "cancel": "late-11"},)), "made")
     driver.submit(Live(600), "made")
+    driver.close()
+
+
+def _credit_by_hand(scenario: Path, folder: Path) -> None:
+    """Everything a person can do to a run, in the form it has in a journal; some of it is refused."""
+    line = {"from": "neighbour-1", "to": "neighbour-4", "equivalent": "UNIT"}
+    owed = {"from": "neighbour-2", "to": "neighbour-1", "equivalent": "UNIT"}
+    wishes: list[dict[str, Any]] = [
+        {"type": "tick", "count": 2},
+        {"type": "pay", **line, "amount": "1.50", "key": "bread"},
+        {"type": "pay", **line, "amount": "1.50", "key": "bread"},
+        {"type": "pay", **line, "amount": "100000"},
+        {"type": "open_line", **line, "limit": "20"},
+        {"type": "set_limit", **line, "limit": "30"},
+        {"type": "close_line", **line},
+        {"type": "close_line", **owed},
+        {"type": "clear", "dry_run": True},
+        {"type": "clear", "equivalent": "UNIT"},
+        {"type": "configure", "settings": {"clearing_policy": "adaptive"}},
+        {"type": "set_intensity", "percent": 50},
+        {"type": "pause"},
+        {"type": "tick"},
+        {"type": "resume"},
+        {"type": "freeze", "participant": "neighbour-5"},
+        {"type": "tick", "in_flight": 3, "queue_depth": 2},
+    ]
+    config = made(read_file(scenario), intensity=40).json
+    journal = FileJournal.create(
+        RealDisk(folder), room=Run.room, decisions=Run.decisions, time_unit=Run.time_unit, config=config
+    )
+    driver: Driver[Any, Any] = Driver(Run.create(config), journal)
+    read: CommandReader[Any] = CommandReader(Run)
+    for wish in wishes:
+        driver.submit(read(encode(wish)), "made")
     driver.close()
 
 

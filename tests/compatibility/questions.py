@@ -49,6 +49,7 @@ JOURNALS: Mapping[str, str] = {
     "a run of playback": "frame-journal",
     "a credit run with static clearing": "static-journal",
     "a credit run with adaptive clearing": "adaptive-journal",
+    "a credit run changed by hand": "hand-journal",
     "a tally over several segments": "tally-journal",
     "a served tally": "served/rooms/tally/demo",
     "a served town": "served/rooms/actions/town",
