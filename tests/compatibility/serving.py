@@ -27,7 +27,6 @@ ENGINES: Mapping[str, type[Engine[Any, Any]]] = {"actions": World, "credit": Run
 PATHS = (
     "/api/v1/actions/town/state",
     "/api/v1/playback/channels",
-    "/scheduler/jobs",
     "/scheduler/audit",
 )
 PATIENCE_SECONDS = 30
