@@ -46,7 +46,7 @@ class Part:
 CREDIT_COMMANDS = tuple(f"tests/cli/test_credit_{name}.py" for name in ("journal", "run", "sweep"))
 PARTS = (
     Part("lint", 60),
-    Part("kernel", 60, ("kernel", "documents", "testing")),
+    Part("kernel", 60, ("kernel", "documents", "testing", "compatibility")),
     Part("actions", 45, ("actions",)),
     Part("playback", 45, ("playback",)),
     Part("jobs", 120, ("jobs",)),

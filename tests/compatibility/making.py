@@ -1,0 +1,253 @@
+"""Makes a generation of stored files, to be read by the versions to come, and notes what this version says of them.
+
+python -m tests.compatibility.making FOLDER
+
+What is in `before` was made by the version before the modules got their present places. It is never made again: a
+version that writes other bytes gets a generation of its own beside it, and the old one must still be read.
+"""
+
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal
+from importlib.resources import files
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import msgspec
+
+from pendula.actions import Advance as Live
+from pendula.actions import LiveWorld, Request, Submit, World
+from pendula.credit import Run, made
+from pendula.documents import read_file
+from pendula.jobs import Scheduler
+from pendula.kernel.bodies import CommandReader
+from pendula.kernel.canonical import encode
+from pendula.kernel.disk import RealDisk
+from pendula.kernel.driver import Driver
+from pendula.kernel.engine import Engine
+from pendula.kernel.journal import FileJournal
+from pendula.kernel.time import format_utc, parse_utc
+from pendula.testing.tally import Add, Advance, Ask, Draw, Take, Tally
+from tests.compatibility.questions import JOURNALS, SHOWN, STORE, STORED, WHOLE, WRITING, Answer, Question, asked, shown
+from tests.compatibility.serving import served, states, told_of
+
+SEGMENT_BYTES = 2000
+SERVED_SECONDS = 12
+DAY = {"index": 0, "start_at": "2025-07-01T08:00:00", "end_at": "2025-07-02T08:00:00"}
+
+
+def make(folder: Path) -> None:
+    """All files of a generation, in a new folder."""
+    folder.mkdir(parents=True)
+    _documents(folder)
+    commands = (
+        "playback cache write sea.pch --channel sea --records sea.json --keep 16 --json",
+        "credit new --participants 5 --profile ring --seed 3 -o ring.json",
+        *(f"{words} {JOURNALS[name]}" for name, words in WRITING.items()),
+        "fleet new --scene hall -o hall.json --profiles trucks.json --fleet fleet.json",
+        "fleet compile hall.json --profiles trucks.json --fleet fleet.json -o hall.map.json",
+    )
+    for words in commands:
+        answer = asked(Question(words), folder)
+        assert answer.code == 0, (words, answer)
+    _live_world(folder / "live-journal")
+    _credit_by_hand(folder / "ring.json", folder / "hand-journal")
+    _tally(folder / "tally-journal")
+    with served(folder / "served", "--demo"):
+        time.sleep(SERVED_SECONDS)
+    # The store of the demo has no jobs yet.
+    (folder / STORE).unlink()
+    _jobs(folder / STORE)
+    for path in folder.rglob("*lock"):
+        path.unlink()
+    for path in folder.rglob("*.turn"):
+        path.unlink()
+
+
+def _documents(folder: Path) -> None:
+    """The files that come with the package, as they are now."""
+    (folder / "town.yaml").write_bytes((files("pendula.actions") / "example/town.yaml").read_bytes())
+    (folder / "frame.yaml").write_bytes((files("pendula.playback") / "example/frame.yaml").read_bytes())
+    frame: Any = read_file(folder / "frame.yaml").value
+    (folder / "sea.json").write_text(json.dumps(frame["channels"][0]["records"], indent=1), encoding="utf-8")
+
+
+# ---- journals --------------------------------------------------------------------------------------------------------
+
+
+def _live_world(folder: Path) -> None:
+    """A world with a hook, modifiers and a process; then found again, and driven on over several segments."""
+
+    def verb(minutes: int, *locks: str, **more: object) -> dict[str, object]:
+        return {"base_duration_min": minutes, "effort": "medium", "interruptible": True, "locks": list(locks), **more}
+
+    def rest(question: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
+        yield {"id": f"rest after {question['action_id']}", "actor": question["actor"], "verb": "rest"}
+
+    def rain(question: Mapping[str, Any]) -> dict[str, Any]:
+        return {"rain": Decimal("1.5")} if question["verb"] == "paint" else {}
+
+    def walk() -> Iterator[dict[str, Any]]:
+        outcome = yield {"actor": "cleo", "verb": "paint"}
+        assert outcome
+        yield {"actor": "cleo", "verb": "rest"}
+
+    verbs = {"repair": verb(50, "workshop", may_trigger_event=True), "paint": verb(20, "workshop"), "rest": verb(30)}
+    world = LiveWorld({"epoch": DAY, "action_defs": verbs}, journal=RealDisk(folder), hook=rest, modifiers=rain)
+    world.submit({"id": "car", "actor": "bo", "verb": "repair"}, {"id": "sign", "actor": "ann", "verb": "paint"})
+    world.run(walk(), "walk")  # type: ignore[arg-type]
+    world.advance_to(20)
+    world.interrupt("car", 9, hold_min=5)
+    world.advance_to(200)
+    world.close()
+    driver = _found_again(folder, World)
+    for number in range(12):
+        wish = {"id": f"late-{number}", "actor": "dan", "verb": "paint", "t": 200 + 10 * number}
+        driver.submit(Submit((wish,)), "made")
+        driver.submit(Live(205 + 10 * number), "made")
+        driver.flush()
+    driver.submit(Request(commands=({"t": 315, "cancel": "late-11"},)), "made")
+    driver.submit(Live(600), "made")
+    driver.close()
+
+
+def _credit_by_hand(scenario: Path, folder: Path) -> None:
+    """Everything a person can do to a run, in the form it has in a journal; some of it is refused."""
+    line = {"from": "neighbour-1", "to": "neighbour-4", "equivalent": "UNIT"}
+    owed = {"from": "neighbour-2", "to": "neighbour-1", "equivalent": "UNIT"}
+    wishes: list[dict[str, Any]] = [
+        {"type": "tick", "count": 2},
+        {"type": "pay", **line, "amount": "1.50", "key": "bread"},
+        {"type": "pay", **line, "amount": "1.50", "key": "bread"},
+        {"type": "pay", **line, "amount": "100000"},
+        {"type": "open_line", **line, "limit": "20"},
+        {"type": "set_limit", **line, "limit": "30"},
+        {"type": "close_line", **line},
+        {"type": "close_line", **owed},
+        {"type": "clear", "dry_run": True},
+        {"type": "clear", "equivalent": "UNIT"},
+        {"type": "configure", "settings": {"clearing_policy": "adaptive"}},
+        {"type": "set_intensity", "percent": 50},
+        {"type": "pause"},
+        {"type": "tick"},
+        {"type": "resume"},
+        {"type": "freeze", "participant": "neighbour-5"},
+        {"type": "tick", "in_flight": 3, "queue_depth": 2},
+    ]
+    config = made(read_file(scenario), intensity=40).json
+    journal = FileJournal.create(
+        RealDisk(folder), room=Run.room, decisions=Run.decisions, time_unit=Run.time_unit, config=config
+    )
+    driver: Driver[Any, Any] = Driver(Run.create(config), journal)
+    read: CommandReader[Any] = CommandReader(Run)
+    for wish in wishes:
+        driver.submit(read(encode(wish)), "made")
+    driver.close()
+
+
+class Answers:
+    """Says seven to whoever asks how much, and nothing more."""
+
+    def ask(self, name: str, question: Any) -> Any:
+        return {"how_much": 7, "modifiers": {}, "follow_up": []}[name]
+
+
+def _found_again(folder: Path, engine: type[Engine[Any, Any]]) -> Driver[Any, Any]:
+    journal = FileJournal.open(RealDisk(folder), segment_bytes=SEGMENT_BYTES)
+    return Driver.recover(journal, lambda _: engine, outside=Answers(), snapshot_every=5)
+
+
+def _tally(folder: Path) -> None:
+    """Every command of the tally, refused ones too; the journal is left and found again in the middle."""
+    config = {"seed": 11}
+    journal = FileJournal.create(
+        RealDisk(folder), room="tally", decisions=Tally.decisions, time_unit="tick", config=config
+    )
+    driver: Driver[Any, Any] = Driver(Tally.create(config), journal, outside=Answers(), snapshot_every=5)
+    for part in range(2):
+        for number in range(10):
+            at = 10 * part + number
+            for command in (Add(3, at + 4), Draw(6), Ask("bread"), Take(9), Advance(at + 1)):
+                driver.submit(command, "made")
+            driver.flush()
+        driver.close()
+        if part == 0:
+            driver = _found_again(folder, Tally)
+
+
+# ---- jobs ------------------------------------------------------------------------------------------------------------
+
+
+class Clock:
+    """A second later at each reading."""
+
+    def __init__(self) -> None:
+        self.now: int = parse_utc("2026-02-20T12:00:00Z")
+
+    def __call__(self) -> int:
+        self.now += 1_000_000
+        return self.now
+
+
+def _jobs(path: Path) -> None:
+    """Jobs in every state: waiting, running, succeeded, failed, set aside, requeued, cancelled, released."""
+    clock = Clock()
+    with Scheduler.open(path) as client:
+        client.calls.clock = clock
+        for number in range(8):
+            client.defer("memory", f"mem_{number}", "verify", max_attempts=1 + number % 2, priority="high")
+        client.enqueue_batch(
+            [{"object_type": "cognition", "object_id": f"cg_{n}", "action": "revalidate"} for n in range(3)]
+        )
+        later = client.defer("experience", "ex_1", "decay", in_sec=86_400)
+        client.cancel(client.defer("experience", "ex_2", "archive", in_sec=3600)["job_id"], reason="not wanted")
+        taken = client.pull(worker_id="made", limit=7)["jobs"]
+        proofs = [(job["job_id"], {"worker_id": "made", "lease_token": job["lease_token"]}) for job in taken]
+        (ended, proof), (again, other), *failing = proofs
+        client.ack(ended, result="succeeded", next_action_at=None, outcome="kept", **proof)
+        client.ack(again, result="succeeded", next_action_at=format_utc(clock.now + 10**12), **other)
+        for job_id, lease in failing[:3]:
+            client.fail(job_id, error="The object was busy.", **lease)
+        client.renew(failing[3][0], **failing[3][1])
+        client.release(failing[4][0], **failing[4][1])
+        dead = client.list(status="dead_letter")["jobs"]
+        client.requeue(dead[0]["job_id"], reason="mended")
+        assert {job["status"] for job in client.list()["jobs"]} >= {"queued", "running", "succeeded", "dead_letter"}
+        assert later["status"] == "queued"
+
+
+# ---- what is expected ------------------------------------------------------------------------------------------------
+
+
+def expected(before: Path) -> dict[str, Any]:
+    """What this version answers to every question about a generation."""
+
+    def copied(question: Question, ask: Any) -> Answer:
+        with TemporaryDirectory() as folder:
+            shutil.copytree(before, folder, dirs_exist_ok=True)
+            answer: Answer = ask(question, Path(folder))
+            return answer
+
+    answers = {name: copied(question, asked) for name, question in {**STORED, **WHOLE}.items()}
+    answers |= {name: copied(question, shown) for name, question in SHOWN.items()}
+    with TemporaryDirectory() as folder:
+        data = Path(shutil.copytree(before / "served", Path(folder) / "served"))
+        return {"answers": msgspec.to_builtins(answers), "served": told_of(data), "states": states(before)}
+
+
+def main() -> None:
+    os.environ.pop("PYTHONUNBUFFERED", None)
+    folder = Path(sys.argv[1])
+    if not folder.exists():
+        make(folder)
+    told = json.dumps(expected(folder), indent=1, sort_keys=True, ensure_ascii=False)
+    (folder.parent / "expected.json").write_text(f"{told}\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
