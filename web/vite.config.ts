@@ -21,7 +21,7 @@ export default defineConfig({
     proxy: { "/api": passOn, "/healthz": passOn, "/readyz": passOn },
   },
   test: {
-    include: ["tests/**/*.test.{ts,tsx}"],
+    include: ["src/**/*.test.{ts,tsx}"],
     css: true,
   },
 });

@@ -3,7 +3,7 @@
 import { useEffect, useErrorBoundary, useRef } from "preact/hooks";
 import type { ComponentChildren } from "preact";
 
-import { asApiError } from "./api";
+import { asApiError } from "./api/client";
 import { ConnectionBadge } from "./components/ConnectionBadge";
 import { ErrorNote } from "./components/ErrorNote";
 import { Logo } from "./components/Logo";
@@ -14,7 +14,7 @@ import { RoomPage } from "./pages/RoomPage";
 import { SignIn } from "./pages/SignIn";
 import { route } from "./route";
 import type { Route } from "./route";
-import { connection, openStream, retryNow, roomList, serverError, session, signOut } from "./server";
+import { connection, openStream, retryNow, roomList, serverError, session, signOut } from "./api/server";
 
 export function App() {
   const heading = useRef<HTMLHeadingElement>(null);

@@ -4,7 +4,7 @@ import { render } from "preact";
 
 import { App } from "./app";
 import { followAddress } from "./route";
-import { followServer } from "./server";
+import { followServer } from "./api/server";
 import { followTheme } from "./theme";
 
 const place = document.getElementById("app");

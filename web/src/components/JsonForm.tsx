@@ -4,10 +4,10 @@ import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useId } from "preact/hooks";
 
-import { asApiError } from "../api";
-import type { ApiError } from "../api";
-import { parseJson } from "../json";
-import type { Json } from "../json";
+import { asApiError } from "../api/client";
+import type { ApiError } from "../api/client";
+import { parseJson } from "../api/json";
+import type { Json } from "../api/json";
 import { ErrorNote } from "./ErrorNote";
 
 interface JsonFormProps {

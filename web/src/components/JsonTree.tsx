@@ -2,8 +2,8 @@
 
 import { useRef } from "preact/hooks";
 
-import { inOneLine, isList, isObject } from "../json";
-import type { Json, JsonList, JsonObject } from "../json";
+import { inOneLine, isList, isObject } from "../api/json";
+import type { Json, JsonList, JsonObject } from "../api/json";
 import { counted, integer } from "../wording";
 import { DataTable } from "./DataTable";
 import type { Column } from "./DataTable";

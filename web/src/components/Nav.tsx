@@ -2,7 +2,7 @@
 
 import { useEffect, useRef } from "preact/hooks";
 
-import type { Room } from "../api";
+import type { Room } from "../api/client";
 import { roomHref } from "../route";
 import type { Route } from "../route";
 import { StateDot } from "./StateDot";

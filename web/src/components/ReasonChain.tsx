@@ -1,6 +1,6 @@
 /** Why: a reason with its code, its sentence and its facts, and below it the reasons it rests on. */
 
-import type { Reason } from "../api";
+import type { Reason } from "../api/client";
 import { Facts } from "./Facts";
 
 const OPEN_LEVELS = 3;

@@ -1,6 +1,6 @@
 /** The state of a room in a word and a shape: colour alone would leave some readers out. */
 
-import type { RoomState } from "../api";
+import type { RoomState } from "../api/client";
 
 const SIGNS: Record<RoomState, string> = { ready: "●", starting: "◐", broken: "▲" };
 

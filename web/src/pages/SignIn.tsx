@@ -2,10 +2,10 @@
 
 import { useSignal } from "@preact/signals";
 
-import { asApiError } from "../api";
-import type { ApiError } from "../api";
+import { asApiError } from "../api/client";
+import type { ApiError } from "../api/client";
 import { ErrorNote } from "../components/ErrorNote";
-import { signIn } from "../server";
+import { signIn } from "../api/server";
 
 export function SignIn() {
   const token = useSignal("");

@@ -5,10 +5,10 @@ import { useSignal } from "@preact/signals";
 import { DataTable } from "../../components/DataTable";
 import type { Column } from "../../components/DataTable";
 import { integer } from "../../wording";
-import { recordOf } from "../engine";
-import { toneOf, told } from "./telling";
-import { Clock, minuteOf, words } from "./world";
-import type { WorldEvent, WorldNow } from "./world";
+import { recordOf } from "../shared/engine";
+import { toneOf, told } from "./sentences";
+import { Clock, minuteOf, words } from "./model";
+import type { WorldEvent, WorldNow } from "./model";
 
 interface HappenedProps {
   /** Oldest first. */

@@ -2,9 +2,9 @@
 
 import { DataTable } from "../../components/DataTable";
 import type { Column } from "../../components/DataTable";
-import { inOneLine } from "../../json";
-import { Clock, isOfActor } from "./world";
-import type { Lock, Resource, WorldNow } from "./world";
+import { inOneLine } from "../../api/json";
+import { Clock, isOfActor } from "./model";
+import type { Lock, Resource, WorldNow } from "./model";
 
 interface HoldingsProps {
   readonly now: WorldNow;

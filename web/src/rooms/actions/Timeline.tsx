@@ -13,8 +13,8 @@ import type { Bar, BarKind } from "./bars";
 import { barAt, idOf, layoutOf, placeOf, rangeAround, step } from "./lanes";
 import type { Found, Layout, Place } from "./lanes";
 import { paint, paletteOf } from "./paint";
-import { Clock, span, words } from "./world";
-import type { WorldNow } from "./world";
+import { Clock, span, words } from "./model";
+import type { WorldNow } from "./model";
 
 const HOURS = [6, 12, 24] as const;
 const ARROWS = ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "Home", "End"];

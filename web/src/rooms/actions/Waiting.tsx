@@ -2,16 +2,16 @@
 
 import { useSignal } from "@preact/signals";
 
-import { asApiError } from "../../api";
-import type { ApiError, EngineAddress, Reason } from "../../api";
+import { asApiError } from "../../api/client";
+import type { ApiError, EngineAddress, Reason } from "../../api/client";
 import { DataTable } from "../../components/DataTable";
 import type { Column } from "../../components/DataTable";
 import { ErrorNote } from "../../components/ErrorNote";
 import { ReasonChain } from "../../components/ReasonChain";
-import { api } from "../../server";
+import { api } from "../../api/server";
 import { integer } from "../../wording";
-import { Clock, span, words } from "./world";
-import type { Action, WorldNow } from "./world";
+import { Clock, span, words } from "./model";
+import type { Action, WorldNow } from "./model";
 
 interface WaitingProps {
   readonly now: WorldNow;

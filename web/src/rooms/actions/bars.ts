@@ -3,9 +3,9 @@
  * The past comes from the events, the present from what the world says of its actions; nothing is guessed.
  */
 
-import { recordOf } from "../engine";
-import { meta, metaNumber, minuteOf } from "./world";
-import type { Action, WorldEvent, WorldNow } from "./world";
+import { recordOf } from "../shared/engine";
+import { meta, metaNumber, minuteOf } from "./model";
+import type { Action, WorldEvent, WorldNow } from "./model";
 
 export type BarKind = "done" | "interrupted" | "running" | "waited" | "waiting" | "held" | "suspended";
 

@@ -3,8 +3,8 @@
 import type { Bar } from "./bars";
 import { HEAD, LANE, isWork, xOf } from "./lanes";
 import type { Lane, Layout } from "./lanes";
-import { words } from "./world";
-import type { Clock, Coming, Epoch } from "./world";
+import { words } from "./model";
+import type { Clock, Coming, Epoch } from "./model";
 
 const COLOURS = [
   "surface",

@@ -4,8 +4,8 @@ import { DataTable } from "../../components/DataTable";
 import type { Column } from "../../components/DataTable";
 import { counted, integer } from "../../wording";
 import { Picture } from "./Picture";
-import { percent } from "./player";
-import type { Exposure, PlayerNow, Pooled } from "./player";
+import { percent } from "./model";
+import type { Exposure, PlayerNow, Pooled } from "./model";
 
 const MILLION = 1_000_000;
 

@@ -2,8 +2,8 @@
 
 import { integer } from "../../wording";
 import { Picture } from "./Picture";
-import { channelOf, keyOf, originOf } from "./player";
-import type { Item } from "./player";
+import { channelOf, keyOf, originOf } from "./model";
+import type { Item } from "./model";
 
 interface StripProps {
   readonly name: string;

@@ -3,14 +3,14 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 
-import { asApiError } from "../../api";
-import type { ApiError, EngineAddress } from "../../api";
+import { asApiError } from "../../api/client";
+import type { ApiError, EngineAddress } from "../../api/client";
 import { ErrorNote } from "../../components/ErrorNote";
 import { ReasonChain } from "../../components/ReasonChain";
-import { api } from "../../server";
+import { api } from "../../api/server";
 import { integer } from "../../wording";
-import { channelOf, keyOf } from "./player";
-import type { Item, ItemWhy } from "./player";
+import { channelOf, keyOf } from "./model";
+import type { Item, ItemWhy } from "./model";
 
 interface WhyItemProps {
   readonly item: Item | null;

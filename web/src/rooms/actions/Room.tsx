@@ -1,0 +1,156 @@
+/** The page of a world: what is happening, what waits and why, what came before, at any moment of its journal. */
+
+import { useSignal } from "@preact/signals";
+import { useMemo } from "preact/hooks";
+
+import type { EngineAddress, StateView } from "../../api/client";
+import { ErrorNote } from "../../components/ErrorNote";
+import { TimeSlider } from "../../components/TimeSlider";
+import type { Json } from "../../api/json";
+import { replaceAddress, roomHref } from "../../route";
+import { api } from "../../api/server";
+import { integer } from "../../wording";
+import { Ask } from "../shared/Ask";
+import { gapSentence } from "../shared/Came";
+import { PastBanner, Readout } from "../generic/Room";
+import type { CameRow, Source } from "../shared/engine";
+import { useLiveEngine, useMoment } from "../shared/following";
+import type { RoomPageProps } from "../../registry";
+import { Happened } from "./Happened";
+import { Holdings } from "./Holdings";
+import { Timeline } from "./Timeline";
+import { Waiting } from "./Waiting";
+import "./actions.css";
+import { barsOf } from "./bars";
+import { Clock, readEvent } from "./model";
+import type { EventsPart, WorldEvent, WorldNow } from "./model";
+
+const RECORDS_BACK = 400;
+const MOST_EVENTS = 1000;
+
+/** The world as its own route tells it, in the place of the engine's bare state. */
+const source: Source = {
+  journal: (address, start, limit, signal) => api.journal(address, start, limit, signal),
+  state: async (address, at, signal): Promise<StateView> => {
+    const { n, t, next_due, broken, ...rest } = await worldAt(address, at ?? null, signal);
+    return { n, t, next_due, broken, state: { n, t, next_due, broken, ...rest } as unknown as Json };
+  },
+};
+
+interface Moment {
+  readonly now: WorldNow;
+  readonly events: readonly WorldEvent[];
+  /** A sentence for each place where events were missed. */
+  readonly gaps: readonly string[];
+}
+
+export function ActionsRoom({ room, engine, at }: RoomPageProps) {
+  const live = useLiveEngine(room.name, engine, source);
+  const past = useMoment(at, (n, signal) => momentAt(live.address, n, signal));
+  const chosen = useSignal<string | null>(null);
+  const present = live.state.value;
+  const came = useMemo(() => whatCame(live.came.value), [live.came.value]);
+  const shown: Moment | null =
+    at !== null
+      ? past.value.value
+      : present === null
+        ? null
+        : { now: present.state as unknown as WorldNow, ...came };
+  const error = at === null ? live.error.value : past.error.value;
+  const moveTo = (n: number | null) => replaceAddress(roomHref(room.name, engine, n));
+  return (
+    <div class="room actions-room" data-testid="room" data-live={at === null}>
+      {present !== null && (
+        <TimeSlider
+          first={live.extent.value.first}
+          last={present.n}
+          at={at}
+          snapshots={live.extent.value.snapshots}
+          onMove={moveTo}
+        />
+      )}
+      {at !== null && <PastBanner at={at} onLive={() => moveTo(null)} />}
+      {error !== null && <ErrorNote error={error} />}
+      {shown === null && error === null && <p class="quiet">Fetching the world …</p>}
+      {shown !== null && (
+        <World
+          moment={shown}
+          address={live.address}
+          live={at === null}
+          busy={past.busy.value}
+          chosen={chosen.value}
+          onChoose={(action) => (chosen.value = action)}
+          onLook={moveTo}
+        />
+      )}
+      <Ask live={live} past={at !== null} />
+    </div>
+  );
+}
+
+interface WorldProps {
+  readonly moment: Moment;
+  readonly address: EngineAddress;
+  readonly live: boolean;
+  readonly busy: boolean;
+  readonly chosen: string | null;
+  readonly onChoose: (action: string | null) => void;
+  readonly onLook: (n: number) => void;
+}
+
+function World({ moment: { now, events, gaps }, address, live, busy, chosen, onChoose, onLook }: WorldProps) {
+  const clock = useMemo(() => new Clock(now.start_at), [now.start_at]);
+  const bars = useMemo(() => barsOf(events, now), [events, now]);
+  return (
+    <div class="world" aria-busy={busy}>
+      <Readouts now={now} clock={clock} />
+      <Timeline bars={bars} now={now} live={live} chosen={chosen} onChoose={onChoose} />
+      <div class="world-columns">
+        <div class="world-column">
+          <Waiting now={now} clock={clock} address={address} live={live} chosen={chosen} onChoose={onChoose} />
+          <Happened events={events} gaps={gaps} now={now} clock={clock} onLook={onLook} onChoose={onChoose} />
+        </div>
+        <Holdings now={now} clock={clock} onChoose={onChoose} />
+      </div>
+    </div>
+  );
+}
+
+function Readouts({ now, clock }: { readonly now: WorldNow; readonly clock: Clock }) {
+  const { t, n, epoch, counts, next_due, broken } = now;
+  const still = ["waiting", "held", "suspended"].reduce((sum, stage) => sum + (counts[stage] ?? 0), 0);
+  return (
+    <dl class="readouts" data-testid="readouts">
+      <Readout name="time" value={clock.time(t)} unit={clock.day(t)} />
+      <Readout name="epoch" value={integer(epoch.index)} unit={`slot ${epoch.slot}`} />
+      <Readout name="running" value={integer(counts["running"] ?? 0)} />
+      <Readout name="waiting" value={integer(still)} />
+      <Readout name="next due" value={next_due === null ? "nothing" : clock.time(next_due)} />
+      <Readout name="record" value={integer(n)} />
+      {broken.length > 0 && <Readout name="invariants" value={broken.join(", ")} alarm />}
+    </dl>
+  );
+}
+
+async function momentAt(address: EngineAddress, n: number, signal: AbortSignal): Promise<Moment> {
+  const begin = n - RECORDS_BACK;
+  const after = begin > 0 ? `&after=${begin}.0` : "";
+  const [now, part] = await Promise.all([
+    worldAt(address, n, signal),
+    api.read<EventsPart>(address, `events?upto=${n}&limit=${MOST_EVENTS}${after}`, signal),
+  ]);
+  const gaps = part.gap === null ? [] : [gapSentence({ kind: "gap", key: 0, gap: part.gap })];
+  return { now, events: part.events.map(({ id, event }) => readEvent(id, event)), gaps };
+}
+
+function worldAt(address: EngineAddress, at: number | null, signal?: AbortSignal): Promise<WorldNow> {
+  return api.read<WorldNow>(address, at === null ? "now" : `now?at=${at}`, signal);
+}
+
+/** The events that came, oldest first, and where some were missed. */
+function whatCame(rows: readonly CameRow[]): Omit<Moment, "now"> {
+  return {
+    events: rows.flatMap((row) => (row.kind === "event" ? [readEvent(row.id, row.body)] : [])).reverse(),
+    gaps: rows.flatMap((row) => (row.kind === "gap" ? [gapSentence(row)] : [])),
+  };
+}
