@@ -111,6 +111,7 @@ def lint_tools(machine: Machine) -> list[tuple[str, list[str], Path]]:
             ("vitest", [machine.node, "node_modules/.bin/vitest", "run"], web),
             ("tsc", [machine.node, "node_modules/.bin/tsc", "--noEmit"], web),
         ]
+        tools.append(("biome", [machine.node, "node_modules/.bin/biome", "check", "--error-on-warnings"], web))
     return tools
 
 

@@ -3,8 +3,8 @@
 import type { ComponentType } from "preact";
 
 import type { Room } from "./api/client";
-import { GenericRoom } from "./rooms/generic/Room";
 import { ActionsRoom } from "./rooms/actions/Room";
+import { GenericRoom } from "./rooms/generic/Room";
 import { PlaybackRoom } from "./rooms/playback/Room";
 
 export interface RoomPageProps {

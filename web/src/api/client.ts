@@ -3,8 +3,8 @@
  * Nothing else in the page calls `fetch`, except `stream.ts` to learn why a stream was refused. Event streams are opened by `stream.ts` with the addresses made here.
  */
 
-import { isObject, parseJson, writeJson } from "./json";
 import type { Json, JsonObject } from "./json";
+import { isObject, parseJson, writeJson } from "./json";
 
 export interface Reason {
   readonly code: string;

@@ -41,8 +41,9 @@ export function writeJson(value: Json, indent = 0, level = 1): string {
       ];
   if (parts.length === 0) return open + close;
   if (indent === 0) return open + parts.join(",") + close;
-  const inner = "\n" + " ".repeat(indent * level);
-  return open + inner + parts.join("," + inner) + "\n" + " ".repeat(indent * (level - 1)) + close;
+  const inner = `\n${" ".repeat(indent * level)}`;
+  const outer = `\n${" ".repeat(indent * (level - 1))}`;
+  return open + inner + parts.join(`,${inner}`) + outer + close;
 }
 
 /** The value in one short line for a table cell: strings bare, the rest as JSON with air. */

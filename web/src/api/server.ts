@@ -3,18 +3,20 @@
  * Looked up every few seconds while the page is visible; a server that does not answer is asked with growing pauses.
  */
 
-import { batch, computed, signal } from "@preact/signals";
 import type { ReadonlySignal } from "@preact/signals";
+import { batch, computed, signal } from "@preact/signals";
 
-import { Api, asApiError } from "./client";
 import type { ApiError, Readiness, RoomList, Session } from "./client";
-import { pauseMs } from "./stream";
+import { Api, asApiError } from "./client";
 import type { Connection } from "./stream";
+import { pauseMs } from "./stream";
 
 const REFRESH_MS = 5_000;
 
 export type SessionState =
-  { readonly kind: "unknown" } | { readonly kind: "needed" } | { readonly kind: "open"; readonly session: Session };
+  | { readonly kind: "unknown" }
+  | { readonly kind: "needed" }
+  | { readonly kind: "open"; readonly session: Session };
 
 /** A stream that a room page holds open; while there is one, it is what the connection badge speaks of. */
 export interface OpenStream {

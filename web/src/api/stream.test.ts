@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 
-import { EventStream, FIRST_PAUSE_MS, LONGEST_PAUSE_MS, pauseMs } from "./stream";
-import type { StreamOptions } from "./stream";
 import { ScriptedSources } from "../testing/sources";
+import type { StreamOptions } from "./stream";
+import { EventStream, FIRST_PAUSE_MS, LONGEST_PAUSE_MS, pauseMs } from "./stream";
 
 beforeEach(() => {
   vi.useFakeTimers({ now: 1_000_000 });
@@ -162,14 +162,17 @@ test("an event that the journal does not know is forgotten, and the gap is told"
   expect(sources.newest.address).toBe("/stream");
 });
 
-test.each(["engine_unavailable", "not_identified", null])("after a refusal with %s nothing is forgotten", async (code) => {
-  const { sources, onGap } = await refusedWith(code);
+test.each(["engine_unavailable", "not_identified", null])(
+  "after a refusal with %s nothing is forgotten",
+  async (code) => {
+    const { sources, onGap } = await refusedWith(code);
 
-  vi.advanceTimersByTime(2000);
+    vi.advanceTimersByTime(2000);
 
-  expect(onGap).not.toHaveBeenCalled();
-  expect(sources.newest.address).toBe("/stream?after=41.2");
-});
+    expect(onGap).not.toHaveBeenCalled();
+    expect(sources.newest.address).toBe("/stream?after=41.2");
+  },
+);
 
 test("a connection that was open and broke is not asked about", () => {
   const refusal = vi.fn((_address: string) => Promise.resolve(null));

@@ -5,11 +5,11 @@
  * ordinary call, because an event that the journal does not know must not be asked for for ever.
  */
 
-import { signal } from "@preact/signals";
 import type { ReadonlySignal } from "@preact/signals";
+import { signal } from "@preact/signals";
 
-import { isObject, parseJson } from "./json";
 import type { JsonObject } from "./json";
+import { isObject, parseJson } from "./json";
 
 export type Connection =
   | { readonly kind: "connecting" }
@@ -141,7 +141,8 @@ export class EventStream {
   /** The journal may be another one by now, which never had the event: what was missed is told, then begin with now. */
   async #askWhy(after: string): Promise<void> {
     const code = await (this.#options.refusal ?? refusalAt)(this.#options.address(after));
-    if (code !== UNKNOWN_EVENT || this.#after !== after || this.#connection.value.kind !== "lost" || this.#closed) return;
+    if (code !== UNKNOWN_EVENT || this.#after !== after || this.#connection.value.kind !== "lost" || this.#closed)
+      return;
     this.#after = null;
     this.#options.onGap({ missed: null, after, next: null });
   }

@@ -2,10 +2,10 @@
 
 import { expect, test } from "vitest";
 
-import { DataTable } from "./DataTable";
-import type { Column } from "./DataTable";
-import { compare, sorted } from "./sorting";
 import { doing, draw, find, texts } from "../testing/drawing";
+import type { Column } from "./DataTable";
+import { DataTable } from "./DataTable";
+import { compare, sorted } from "./sorting";
 
 interface Truck {
   readonly name: string;

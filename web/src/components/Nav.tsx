@@ -3,8 +3,8 @@
 import { useEffect, useRef } from "preact/hooks";
 
 import type { Room } from "../api/client";
-import { roomHref } from "../route";
 import type { Route } from "../route";
+import { roomHref } from "../route";
 import { StateDot } from "./StateDot";
 
 interface NavProps {

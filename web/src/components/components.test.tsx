@@ -2,16 +2,16 @@
 
 import { expect, test, vi } from "vitest";
 
-import { ApiError } from "../api/client";
 import type { Reason } from "../api/client";
+import { ApiError } from "../api/client";
+import { doing, draw, find, texts } from "../testing/drawing";
 import { ConnectionBadge } from "./ConnectionBadge";
 import { ErrorNote } from "./ErrorNote";
 import { JsonTree } from "./JsonTree";
-import { Nav, focusTarget } from "./Nav";
+import { roomForMarks } from "./marks";
+import { focusTarget, Nav } from "./Nav";
 import { ReasonChain } from "./ReasonChain";
 import { TimeSlider } from "./TimeSlider";
-import { roomForMarks } from "./marks";
-import { doing, draw, find, texts } from "../testing/drawing";
 
 const leaf = (code: string): Reason => ({ code, sentence: `${code} holds.`, facts: {}, because: [] });
 const CHAIN: Reason = {

@@ -1,10 +1,10 @@
 /** The overview: one card a room, and what the server says of itself. */
 
 import type { Check, EngineSummary, Readiness, Room, RoomList } from "../api/client";
+import { readiness, roomList } from "../api/server";
 import { ReasonChain } from "../components/ReasonChain";
 import { StateDot } from "../components/StateDot";
 import { roomHref } from "../route";
-import { readiness, roomList } from "../api/server";
 import { counted, integer } from "../wording";
 
 export function Home() {

@@ -1,10 +1,10 @@
 /** One room: its sentence, its engines to choose from, and the page that shows the chosen one. */
 
 import type { Room } from "../api/client";
-import { ReasonChain } from "../components/ReasonChain";
-import { roomHref } from "../route";
-import { pageOf } from "../registry";
 import { roomList } from "../api/server";
+import { ReasonChain } from "../components/ReasonChain";
+import { pageOf } from "../registry";
+import { roomHref } from "../route";
 
 interface RoomRouteProps {
   readonly name: string;

@@ -1,7 +1,7 @@
 /** Drawing components into a document for a test, and taking them out again. */
 
-import { render } from "preact";
 import type { ComponentChild } from "preact";
+import { render } from "preact";
 import { act } from "preact/test-utils";
 import { afterEach } from "vitest";
 

@@ -12,7 +12,7 @@ export class ScriptedSource implements Source {
   }
 
   addEventListener(type: string, listener: (event: MessageEvent<string>) => void): void {
-    (this.#listeners[type] ??= []).push(listener);
+    this.#listeners[type] = [...(this.#listeners[type] ?? []), listener];
   }
 
   close(): void {

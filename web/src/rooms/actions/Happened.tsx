@@ -2,13 +2,13 @@
 
 import { useSignal } from "@preact/signals";
 
-import { DataTable } from "../../components/DataTable";
 import type { Column } from "../../components/DataTable";
+import { DataTable } from "../../components/DataTable";
 import { integer } from "../../wording";
 import { recordOf } from "../shared/engine";
-import { toneOf, told } from "./sentences";
-import { Clock, minuteOf, words } from "./model";
-import type { WorldEvent, WorldNow } from "./model";
+import type { Clock, WorldEvent, WorldNow } from "./model";
+import { minuteOf, words } from "./model";
+import { told, toneOf } from "./sentences";
 
 interface HappenedProps {
   /** Oldest first. */

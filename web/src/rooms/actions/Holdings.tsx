@@ -1,10 +1,10 @@
 /** What actions need: locks with their holders and queues, resources with what is left of them. */
 
-import { DataTable } from "../../components/DataTable";
-import type { Column } from "../../components/DataTable";
 import { inOneLine } from "../../api/json";
-import { Clock, isOfActor } from "./model";
-import type { Lock, Resource, WorldNow } from "./model";
+import type { Column } from "../../components/DataTable";
+import { DataTable } from "../../components/DataTable";
+import type { Clock, Lock, Resource, WorldNow } from "./model";
+import { isOfActor } from "./model";
 
 interface HoldingsProps {
   readonly now: WorldNow;

@@ -3,15 +3,15 @@
 import { expect, test, vi } from "vitest";
 
 import { EngineAddress } from "../../api/client";
+import { doing, draw, find, texts } from "../../testing/drawing";
+import { barsOf } from "./bars";
 import { Happened } from "./Happened";
 import { Holdings } from "./Holdings";
-import { Timeline } from "./Timeline";
-import { Waiting } from "./Waiting";
-import { barsOf } from "./bars";
-import { told, toneOf } from "./sentences";
 import { Clock, minuteOf, span } from "./model";
-import { doing, draw, find, texts } from "../../testing/drawing";
+import { told, toneOf } from "./sentences";
+import { Timeline } from "./Timeline";
 import { action, event, world } from "./testing";
+import { Waiting } from "./Waiting";
 
 const CLOCK = new Clock("2025-07-01T00:00:00");
 const ADDRESS = new EngineAddress("actions", "town");

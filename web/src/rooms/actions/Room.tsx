@@ -4,26 +4,26 @@ import { useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 
 import type { EngineAddress, StateView } from "../../api/client";
+import type { Json } from "../../api/json";
+import { api } from "../../api/server";
 import { ErrorNote } from "../../components/ErrorNote";
 import { TimeSlider } from "../../components/TimeSlider";
-import type { Json } from "../../api/json";
+import type { RoomPageProps } from "../../registry";
 import { replaceAddress, roomHref } from "../../route";
-import { api } from "../../api/server";
 import { integer } from "../../wording";
+import { PastBanner, Readout } from "../generic/Room";
 import { Ask } from "../shared/Ask";
 import { gapSentence } from "../shared/Came";
-import { PastBanner, Readout } from "../generic/Room";
 import type { CameRow, Source } from "../shared/engine";
 import { useLiveEngine, useMoment } from "../shared/following";
-import type { RoomPageProps } from "../../registry";
 import { Happened } from "./Happened";
 import { Holdings } from "./Holdings";
 import { Timeline } from "./Timeline";
 import { Waiting } from "./Waiting";
 import "./actions.css";
 import { barsOf } from "./bars";
-import { Clock, readEvent } from "./model";
 import type { EventsPart, WorldEvent, WorldNow } from "./model";
+import { Clock, readEvent } from "./model";
 
 const RECORDS_BACK = 400;
 const MOST_EVENTS = 1000;
@@ -51,11 +51,7 @@ export function ActionsRoom({ room, engine, at }: RoomPageProps) {
   const present = live.state.value;
   const came = useMemo(() => whatCame(live.came.value), [live.came.value]);
   const shown: Moment | null =
-    at !== null
-      ? past.value.value
-      : present === null
-        ? null
-        : { now: present.state as unknown as WorldNow, ...came };
+    at !== null ? past.value.value : present === null ? null : { now: present.state as unknown as WorldNow, ...came };
   const error = at === null ? live.error.value : past.error.value;
   const moveTo = (n: number | null) => replaceAddress(roomHref(room.name, engine, n));
   return (

@@ -6,15 +6,15 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useId, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 
-import { DataTable } from "../../components/DataTable";
 import type { Column } from "../../components/DataTable";
+import { DataTable } from "../../components/DataTable";
 import { theme } from "../../theme";
 import type { Bar, BarKind } from "./bars";
-import { barAt, idOf, layoutOf, placeOf, rangeAround, step } from "./lanes";
 import type { Found, Layout, Place } from "./lanes";
-import { paint, paletteOf } from "./paint";
-import { Clock, span, words } from "./model";
+import { barAt, idOf, layoutOf, placeOf, rangeAround, step } from "./lanes";
 import type { WorldNow } from "./model";
+import { Clock, span, words } from "./model";
+import { paint, paletteOf } from "./paint";
 
 const HOURS = [6, 12, 24] as const;
 const ARROWS = ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "Home", "End"];
@@ -38,10 +38,7 @@ export function Timeline({ bars, now, live, chosen, onChoose }: TimelineProps) {
   const id = useId();
   const clock = useMemo(() => new Clock(now.start_at), [now.start_at]);
   const range = rangeAround(now.t, hours.value);
-  const layout = useMemo(
-    () => layoutOf(bars, now, range, width.value),
-    [bars, now, hours.value, width.value],
-  );
+  const layout = useMemo(() => layoutOf(bars, now, range, width.value), [bars, now, hours.value, width.value]);
   const told = byAction(layout, chosen);
   const shown = pointed.value ?? current(layout, selected.value, chosen)?.bar ?? told;
   // An action that has left the picture dims nothing in it.

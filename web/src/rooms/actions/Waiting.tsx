@@ -2,16 +2,16 @@
 
 import { useSignal } from "@preact/signals";
 
-import { asApiError } from "../../api/client";
 import type { ApiError, EngineAddress, Reason } from "../../api/client";
-import { DataTable } from "../../components/DataTable";
+import { asApiError } from "../../api/client";
+import { api } from "../../api/server";
 import type { Column } from "../../components/DataTable";
+import { DataTable } from "../../components/DataTable";
 import { ErrorNote } from "../../components/ErrorNote";
 import { ReasonChain } from "../../components/ReasonChain";
-import { api } from "../../api/server";
 import { integer } from "../../wording";
-import { Clock, span, words } from "./model";
-import type { Action, WorldNow } from "./model";
+import type { Action, Clock, WorldNow } from "./model";
+import { span, words } from "./model";
 
 interface WaitingProps {
   readonly now: WorldNow;

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 
-import { barsOf } from "./bars";
 import type { Bar } from "./bars";
+import { barsOf } from "./bars";
 import { action, event, world } from "./testing";
 
 const gist = (bars: readonly Bar[]) => bars.map(({ kind, segment, from, to }) => [kind, segment, from, to]);

@@ -4,8 +4,8 @@
  */
 
 import { recordOf } from "../shared/engine";
-import { meta, metaNumber, minuteOf } from "./model";
 import type { Action, WorldEvent, WorldNow } from "./model";
+import { meta, metaNumber, minuteOf } from "./model";
 
 export type BarKind = "done" | "interrupted" | "running" | "waited" | "waiting" | "held" | "suspended";
 
@@ -57,8 +57,8 @@ export function barsOf(events: readonly WorldEvent[], now: WorldNow): Bar[] {
   }
   bars.push(...now.actions.flatMap((action) => present(action, now, interrupted.get(action.id))));
   const known = new Set(now.actions.map((action) => action.id));
+  // The stream may be ahead of the last look at the world.
   for (const [id, { event, from }] of open)
-    // The stream may be ahead of the last look at the world.
     if (!known.has(id) && recordOf(event.id) > now.n)
       bars.push(bar(event, now, "running", from, from + metaNumber(event, "d")));
   return bars.sort((one, other) => one.from - other.from || one.to - other.to || compare(one.key, other.key));

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 
 import type { Bar } from "./bars";
-import { LANE, barAt, layoutOf, placeOf, rangeAround, step, xOf } from "./lanes";
 import type { Place } from "./lanes";
+import { barAt, LANE, layoutOf, placeOf, rangeAround, step, xOf } from "./lanes";
 import { world } from "./testing";
 
 const bar = (changes: Partial<Bar>): Bar => {

@@ -1,8 +1,8 @@
 /** Where everything lies on the timeline: lanes for actors and locks, places of bars, what lies under a point. */
 
 import type { Bar } from "./bars";
-import { isOfActor } from "./model";
 import type { Coming, WorldNow } from "./model";
+import { isOfActor } from "./model";
 
 export const HEAD = 44;
 export const LANE = 26;

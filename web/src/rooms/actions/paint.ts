@@ -1,10 +1,10 @@
 /** Paints the timeline on a canvas: grid of slots and epochs, lanes, bars, the line of now. */
 
 import type { Bar } from "./bars";
-import { HEAD, LANE, isWork, xOf } from "./lanes";
 import type { Lane, Layout } from "./lanes";
-import { words } from "./model";
+import { HEAD, isWork, LANE, xOf } from "./lanes";
 import type { Clock, Coming, Epoch } from "./model";
+import { words } from "./model";
 
 const COLOURS = [
   "surface",

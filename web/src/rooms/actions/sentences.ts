@@ -1,9 +1,9 @@
 /** Events of a world in plain sentences. */
 
-import { isList, isObject } from "../../api/json";
 import type { Json } from "../../api/json";
-import { Clock, meta, metaNumber, minuteOf, span } from "./model";
-import type { WorldEvent, WorldNow } from "./model";
+import { isList, isObject } from "../../api/json";
+import type { Clock, WorldEvent, WorldNow } from "./model";
+import { meta, metaNumber, minuteOf, span } from "./model";
 
 const RESUMES: Readonly<Record<string, string>> = {
   auto: "goes on by itself",

@@ -1,8 +1,8 @@
 /** A small world and its events, to draw pages with. */
 
 import type { JsonObject } from "../../api/json";
-import { readEvent } from "./model";
 import type { Action, WorldEvent, WorldNow } from "./model";
+import { readEvent } from "./model";
 
 /** A world at 08:20 of its second day. */
 export function world(changes: Partial<WorldNow> = {}): WorldNow {

@@ -1,17 +1,17 @@
 /** The page that suits every engine: what is happening now, what came, why, and any moment of the journal. */
 
 import type { EngineSummary, StateView } from "../../api/client";
+import { api } from "../../api/server";
 import { ErrorNote } from "../../components/ErrorNote";
 import { JsonTree } from "../../components/JsonTree";
 import { TimeSlider } from "../../components/TimeSlider";
+import type { RoomPageProps } from "../../registry";
 import { replaceAddress, roomHref } from "../../route";
-import { api } from "../../api/server";
 import { integer } from "../../wording";
 import { Ask } from "../shared/Ask";
 import { Came } from "../shared/Came";
-import { JournalAround } from "../shared/JournalAround";
 import { useLiveEngine, useMoment } from "../shared/following";
-import type { RoomPageProps } from "../../registry";
+import { JournalAround } from "../shared/JournalAround";
 
 export function GenericRoom({ room, engine, at }: RoomPageProps) {
   const live = useLiveEngine(room.name, engine);

@@ -2,15 +2,15 @@
 
 import { beforeEach, expect, test, vi } from "vitest";
 
+import { api, session } from "../../api/server";
+import { doing, draw, find, texts } from "../../testing/drawing";
+import { channelOf, duration, keyOf, leftAt, originOf, percent, progressAt } from "./model";
+import { bytesOf, captionOf, encoded, HEIGHT, shapesOf, WIDTH } from "./picture";
 import { Screen } from "./Screen";
 import { Pool, Shares } from "./Shares";
 import { Strip } from "./Strip";
-import { WhyItem } from "./WhyItem";
-import { HEIGHT, WIDTH, bytesOf, captionOf, encoded, shapesOf } from "./picture";
-import { channelOf, duration, keyOf, leftAt, originOf, percent, progressAt } from "./model";
-import { api, session } from "../../api/server";
-import { doing, draw, find, texts } from "../../testing/drawing";
 import { exposure, item, player } from "./testing";
+import { WhyItem } from "./WhyItem";
 
 beforeEach(() => {
   session.value = { kind: "open", session: { name: "local", role: "operator", tokens_required: false } };

@@ -3,27 +3,27 @@
 import { useSignal } from "@preact/signals";
 
 import type { EngineAddress, StateView } from "../../api/client";
-import { DataTable } from "../../components/DataTable";
+import type { Json, JsonObject } from "../../api/json";
+import { inOneLine } from "../../api/json";
+import { api } from "../../api/server";
 import type { Column } from "../../components/DataTable";
+import { DataTable } from "../../components/DataTable";
 import { ErrorNote } from "../../components/ErrorNote";
 import { TimeSlider } from "../../components/TimeSlider";
-import { inOneLine } from "../../api/json";
-import type { Json, JsonObject } from "../../api/json";
+import type { RoomPageProps } from "../../registry";
 import { replaceAddress, roomHref } from "../../route";
-import { api } from "../../api/server";
 import { integer } from "../../wording";
-import { Ask } from "../shared/Ask";
 import { PastBanner, Readout } from "../generic/Room";
+import { Ask } from "../shared/Ask";
 import type { Source } from "../shared/engine";
 import { useLiveEngine, useMoment } from "../shared/following";
-import type { RoomPageProps } from "../../registry";
 import { Screen } from "./Screen";
 import { Pool, Shares } from "./Shares";
 import { Strip } from "./Strip";
 import { WhyItem } from "./WhyItem";
 import "./playback.css";
-import { duration, keyOf } from "./model";
 import type { Diagnostic, Item, PlayerNow } from "./model";
+import { duration, keyOf } from "./model";
 
 interface Moment {
   readonly now: PlayerNow;

@@ -3,16 +3,16 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 
-import { asApiError } from "../../api/client";
 import type { ApiError } from "../../api/client";
-import { ErrorNote } from "../../components/ErrorNote";
+import { asApiError } from "../../api/client";
 import type { JsonObject } from "../../api/json";
 import { mayCommand } from "../../api/server";
+import { ErrorNote } from "../../components/ErrorNote";
 import { integer } from "../../wording";
-import { Picture } from "./Picture";
-import { PAYLOAD_BYTES, captionOf, encoded } from "./picture";
-import { channelOf, duration, leftAt, originOf, progressAt, timeOfDay } from "./model";
 import type { PlayerNow } from "./model";
+import { channelOf, duration, leftAt, originOf, progressAt, timeOfDay } from "./model";
+import { Picture } from "./Picture";
+import { captionOf, encoded, PAYLOAD_BYTES } from "./picture";
 
 const TICK_MS = 100;
 

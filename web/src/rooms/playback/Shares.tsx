@@ -1,11 +1,11 @@
 /** Who gets how much of the screen: each channel's share as it should be and as it is, and new artwork that waits. */
 
-import { DataTable } from "../../components/DataTable";
 import type { Column } from "../../components/DataTable";
+import { DataTable } from "../../components/DataTable";
 import { counted, integer } from "../../wording";
-import { Picture } from "./Picture";
-import { percent } from "./model";
 import type { Exposure, PlayerNow, Pooled } from "./model";
+import { percent } from "./model";
+import { Picture } from "./Picture";
 
 const MILLION = 1_000_000;
 

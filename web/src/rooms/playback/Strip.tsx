@@ -1,9 +1,9 @@
 /** Items in a row, what comes or what was: each with its picture, to be asked why it came up. */
 
 import { integer } from "../../wording";
-import { Picture } from "./Picture";
-import { channelOf, keyOf, originOf } from "./model";
 import type { Item } from "./model";
+import { channelOf, keyOf, originOf } from "./model";
+import { Picture } from "./Picture";
 
 interface StripProps {
   readonly name: string;

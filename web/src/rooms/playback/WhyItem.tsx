@@ -3,14 +3,14 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 
-import { asApiError } from "../../api/client";
 import type { ApiError, EngineAddress } from "../../api/client";
+import { asApiError } from "../../api/client";
+import { api } from "../../api/server";
 import { ErrorNote } from "../../components/ErrorNote";
 import { ReasonChain } from "../../components/ReasonChain";
-import { api } from "../../api/server";
 import { integer } from "../../wording";
-import { channelOf, keyOf } from "./model";
 import type { Item, ItemWhy } from "./model";
+import { channelOf, keyOf } from "./model";
 
 interface WhyItemProps {
   readonly item: Item | null;
@@ -50,9 +50,7 @@ export function WhyItem({ item, address, epoch, at, chosen, onBack }: WhyItemPro
   return (
     <section class="panel" aria-labelledby="why-item" data-testid="panel-why-item">
       <div class="why-head">
-        <h2 id="why-item">
-          Why {item === null ? "this item" : `item ${integer(item.ordinal)} of ${channelOf(item)}`}
-        </h2>
+        <h2 id="why-item">Why {item === null ? "this item" : `item ${integer(item.ordinal)} of ${channelOf(item)}`}</h2>
         {chosen && (
           <button type="button" class="button button-quiet" onClick={onBack} data-testid="why-now">
             What is on

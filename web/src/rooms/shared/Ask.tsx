@@ -2,14 +2,14 @@
 
 import type { ComponentChildren } from "preact";
 
-import { ApiError } from "../../api/client";
 import type { CommandResult, Refusal } from "../../api/client";
+import { ApiError } from "../../api/client";
+import type { Json } from "../../api/json";
+import { inOneLine } from "../../api/json";
+import { api, mayCommand } from "../../api/server";
 import { Facts } from "../../components/Facts";
 import { JsonForm } from "../../components/JsonForm";
 import { ReasonChain } from "../../components/ReasonChain";
-import { inOneLine } from "../../api/json";
-import type { Json } from "../../api/json";
-import { api, mayCommand } from "../../api/server";
 import { counted, integer } from "../../wording";
 import type { LiveEngine } from "./engine";
 

@@ -1,11 +1,11 @@
 /** What came: the events of an engine, newest first, with plain words where some were missed. */
 
-import { DataTable } from "../../components/DataTable";
-import type { Column } from "../../components/DataTable";
 import { membersInOneLine, withoutType } from "../../api/json";
+import type { Column } from "../../components/DataTable";
+import { DataTable } from "../../components/DataTable";
 import { counted, integer } from "../../wording";
-import { MOST_ROWS, recordOf } from "./engine";
 import type { CameRow, LiveEngine } from "./engine";
+import { MOST_ROWS, recordOf } from "./engine";
 
 interface CameProps {
   readonly live: LiveEngine;

@@ -1,12 +1,12 @@
 /** The records of the journal around one of them. */
 
 import type { EngineAddress, JournalRecord } from "../../api/client";
-import { DataTable } from "../../components/DataTable";
-import type { Column } from "../../components/DataTable";
-import { ErrorNote } from "../../components/ErrorNote";
-import { inOneLine, isList, isObject, taggedInOneLine } from "../../api/json";
 import type { Json } from "../../api/json";
+import { inOneLine, isList, isObject, taggedInOneLine } from "../../api/json";
 import { api } from "../../api/server";
+import type { Column } from "../../components/DataTable";
+import { DataTable } from "../../components/DataTable";
+import { ErrorNote } from "../../components/ErrorNote";
 import { counted, integer } from "../../wording";
 import { useMoment } from "./following";
 

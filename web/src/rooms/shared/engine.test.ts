@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 
 import { Api, EngineAddress } from "../../api/client";
-import { writeJson } from "../../api/json";
 import type { Json } from "../../api/json";
-import { LiveEngine, MOST_ROWS } from "./engine";
+import { writeJson } from "../../api/json";
 import { ScriptedSources } from "../../testing/sources";
+import { LiveEngine, MOST_ROWS } from "./engine";
 
 beforeEach(() => {
   vi.useFakeTimers();

@@ -6,12 +6,12 @@
 
 import { batch, signal } from "@preact/signals";
 
-import { asApiError } from "../../api/client";
 import type { Api, ApiError, EngineAddress, JournalRecord, StateView } from "../../api/client";
-import { isList, isObject, writeJson } from "../../api/json";
+import { asApiError } from "../../api/client";
 import type { JsonObject } from "../../api/json";
+import { isList, isObject, writeJson } from "../../api/json";
+import type { Source as EventSource, Gap } from "../../api/stream";
 import { EventStream } from "../../api/stream";
-import type { Gap, Source as EventSource } from "../../api/stream";
 
 export const MOST_ROWS = 500;
 const BACKFILL_RECORDS = 400;

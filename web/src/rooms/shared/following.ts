@@ -1,14 +1,14 @@
 /** Hooks that tie an engine and a moment of its past to the life of a page. */
 
-import { batch, useSignal } from "@preact/signals";
 import type { ReadonlySignal } from "@preact/signals";
+import { batch, useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 
-import { EngineAddress, asApiError } from "../../api/client";
 import type { ApiError } from "../../api/client";
+import { asApiError, EngineAddress } from "../../api/client";
 import { api, openStream } from "../../api/server";
-import { LiveEngine } from "./engine";
 import type { Source } from "./engine";
+import { LiveEngine } from "./engine";
 
 const SETTLE_MS = 120;
 
