@@ -16,6 +16,15 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
+    // Every room has its own chunk, which is fetched with it; all of them begin in a file called `Room`.
+    rolldownOptions: {
+      output: {
+        chunkFileNames: ({ facadeModuleId }) => {
+          const room = /rooms\/(\w+)\/Room\.tsx$/.exec(facadeModuleId ?? "")?.[1];
+          return `assets/${room === undefined ? "[name]" : `room-${room}`}-[hash].js`;
+        },
+      },
+    },
   },
   server: {
     proxy: { "/api": passOn, "/healthz": passOn, "/readyz": passOn },

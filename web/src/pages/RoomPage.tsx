@@ -1,9 +1,14 @@
-/** One room: its sentence, its engines to choose from, and the page that shows the chosen one. */
+/** One room: its sentence, its engines to choose from, and the page that shows the chosen one or the whole room. */
+
+import type { ComponentType } from "preact";
+import { useEffect } from "preact/hooks";
 
 import type { Room } from "../api/client";
 import { roomList } from "../api/server";
+import { ErrorNote } from "../components/ErrorNote";
 import { ReasonChain } from "../components/ReasonChain";
-import { pageOf } from "../registry";
+import type { LazyPage, RoomEntry } from "../registry";
+import { entryOf } from "../registry";
 import { roomHref } from "../route";
 
 interface RoomRouteProps {
@@ -23,21 +28,58 @@ export function RoomPage({ name, engine, at }: RoomRouteProps) {
       </p>
     );
   }
-  const chosen =
-    room.engines.find((candidate) => candidate.name === engine) ?? (engine === null ? room.engines[0] : undefined);
-  const Page = pageOf(name);
   return (
     <>
       <p class="lead">{room.sentence}</p>
       {room.reason !== null && <ReasonChain reason={room.reason} />}
+      <RoomContent entry={entryOf(name)} room={room} engine={engine} at={at} />
+    </>
+  );
+}
+
+interface RoomContentProps {
+  readonly entry: RoomEntry;
+  readonly room: Room;
+  /** The engine that the address names; `null` is the first one. */
+  readonly engine: string | null;
+  readonly at: number | null;
+}
+
+export function RoomContent({ entry, room, engine, at }: RoomContentProps) {
+  if (entry.shows === "whole") {
+    if (engine !== null) return <NoEngine room={room} asked={engine} />;
+    return <Fetched key={room.name} lazy={entry.page} draw={(Page) => <Page room={room} />} />;
+  }
+  const chosen =
+    room.engines.find((candidate) => candidate.name === engine) ?? (engine === null ? room.engines[0] : undefined);
+  return (
+    <>
       {room.engines.length > 1 && <EngineTabs room={room} chosen={chosen?.name ?? null} />}
       {chosen === undefined ? (
         <NoEngine room={room} asked={engine} />
       ) : (
-        <Page key={`${name}/${chosen.name}`} room={room} engine={chosen.name} at={at} />
+        <Fetched
+          key={`${room.name}/${chosen.name}`}
+          lazy={entry.page}
+          draw={(Page) => <Page room={room} engine={chosen.name} at={at} />}
+        />
       )}
     </>
   );
+}
+
+interface FetchedProps<Props> {
+  readonly lazy: LazyPage<Props>;
+  readonly draw: (Page: ComponentType<Props>) => preact.ComponentChild;
+}
+
+function Fetched<Props>({ lazy, draw }: FetchedProps<Props>) {
+  useEffect(() => {
+    void lazy.load();
+  }, [lazy]);
+  if (lazy.page.value !== null) return draw(lazy.page.value);
+  if (lazy.error.value !== null) return <ErrorNote error={lazy.error.value} />;
+  return <p class="quiet">Fetching the page of this room …</p>;
 }
 
 function EngineTabs({ room, chosen }: { readonly room: Room; readonly chosen: string | null }) {

@@ -3,19 +3,16 @@
 import { useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 
-import type { EngineAddress, StateView } from "../../api/client";
-import type { Json } from "../../api/json";
+import type { EngineAddress } from "../../api/client";
 import { api } from "../../api/server";
-import { ErrorNote } from "../../components/ErrorNote";
-import { TimeSlider } from "../../components/TimeSlider";
-import type { RoomPageProps } from "../../registry";
-import { replaceAddress, roomHref } from "../../route";
+import { Readout, Readouts } from "../../components/Readout";
+import { RoomFrame } from "../../components/RoomFrame";
+import type { EngineRoomProps } from "../../registry";
 import { integer } from "../../wording";
-import { PastBanner, Readout } from "../generic/Room";
 import { Ask } from "../shared/Ask";
 import { gapSentence } from "../shared/Came";
-import type { CameRow, Source } from "../shared/engine";
-import { useLiveEngine, useMoment } from "../shared/following";
+import type { CameRow } from "../shared/engine";
+import { useFollowing } from "../shared/following";
 import { Happened } from "./Happened";
 import { Holdings } from "./Holdings";
 import { Timeline } from "./Timeline";
@@ -28,15 +25,6 @@ import { Clock, readEvent } from "./model";
 const RECORDS_BACK = 400;
 const MOST_EVENTS = 1000;
 
-/** The world as its own route tells it, in the place of the engine's bare state. */
-const source: Source = {
-  journal: (address, start, limit, signal) => api.journal(address, start, limit, signal),
-  state: async (address, at, signal): Promise<StateView> => {
-    const { n, t, next_due, broken, ...rest } = await worldAt(address, at ?? null, signal);
-    return { n, t, next_due, broken, state: { n, t, next_due, broken, ...rest } as unknown as Json };
-  },
-};
-
 interface Moment {
   readonly now: WorldNow;
   readonly events: readonly WorldEvent[];
@@ -44,43 +32,37 @@ interface Moment {
   readonly gaps: readonly string[];
 }
 
-export function ActionsRoom({ room, engine, at }: RoomPageProps) {
-  const live = useLiveEngine(room.name, engine, source);
-  const past = useMoment(at, (n, signal) => momentAt(live.address, n, signal));
+export function ActionsRoom(props: EngineRoomProps) {
+  const { at } = props;
+  const { live, past, busy, error, journal, moveTo } = useFollowing(props, worldAt, momentAt);
   const chosen = useSignal<string | null>(null);
-  const present = live.state.value;
+  const now = live.state.value;
   const came = useMemo(() => whatCame(live.came.value), [live.came.value]);
-  const shown: Moment | null =
-    at !== null ? past.value.value : present === null ? null : { now: present.state as unknown as WorldNow, ...came };
-  const error = at === null ? live.error.value : past.error.value;
-  const moveTo = (n: number | null) => replaceAddress(roomHref(room.name, engine, n));
+  const present: Moment | null = now === null ? null : { now, ...came };
+  const shown = at === null ? present : past;
   return (
-    <div class="room actions-room" data-testid="room" data-live={at === null}>
-      {present !== null && (
-        <TimeSlider
-          first={live.extent.value.first}
-          last={present.n}
-          at={at}
-          snapshots={live.extent.value.snapshots}
-          onMove={moveTo}
-        />
-      )}
-      {at !== null && <PastBanner at={at} onLive={() => moveTo(null)} />}
-      {error !== null && <ErrorNote error={error} />}
-      {shown === null && error === null && <p class="quiet">Fetching the world …</p>}
+    <RoomFrame
+      at={at}
+      journal={journal}
+      error={error}
+      fetching={shown === null ? "Fetching the world …" : null}
+      onMove={moveTo}
+    >
       {shown !== null && (
         <World
           moment={shown}
           address={live.address}
           live={at === null}
-          busy={past.busy.value}
+          busy={busy}
           chosen={chosen.value}
-          onChoose={(action) => (chosen.value = action)}
+          onChoose={(action) => {
+            chosen.value = action;
+          }}
           onLook={moveTo}
         />
       )}
       <Ask live={live} past={at !== null} />
-    </div>
+    </RoomFrame>
   );
 }
 
@@ -99,7 +81,7 @@ function World({ moment: { now, events, gaps }, address, live, busy, chosen, onC
   const bars = useMemo(() => barsOf(events, now), [events, now]);
   return (
     <div class="world" aria-busy={busy}>
-      <Readouts now={now} clock={clock} />
+      <Figures now={now} clock={clock} />
       <Timeline bars={bars} now={now} live={live} chosen={chosen} onChoose={onChoose} />
       <div class="world-columns">
         <div class="world-column">
@@ -112,11 +94,11 @@ function World({ moment: { now, events, gaps }, address, live, busy, chosen, onC
   );
 }
 
-function Readouts({ now, clock }: { readonly now: WorldNow; readonly clock: Clock }) {
+function Figures({ now, clock }: { readonly now: WorldNow; readonly clock: Clock }) {
   const { t, n, epoch, counts, next_due, broken } = now;
   const still = ["waiting", "held", "suspended"].reduce((sum, stage) => sum + (counts[stage] ?? 0), 0);
   return (
-    <dl class="readouts" data-testid="readouts">
+    <Readouts>
       <Readout name="time" value={clock.time(t)} unit={clock.day(t)} />
       <Readout name="epoch" value={integer(epoch.index)} unit={`slot ${epoch.slot}`} />
       <Readout name="running" value={integer(counts["running"] ?? 0)} />
@@ -124,7 +106,7 @@ function Readouts({ now, clock }: { readonly now: WorldNow; readonly clock: Cloc
       <Readout name="next due" value={next_due === null ? "nothing" : clock.time(next_due)} />
       <Readout name="record" value={integer(n)} />
       {broken.length > 0 && <Readout name="invariants" value={broken.join(", ")} alarm />}
-    </dl>
+    </Readouts>
   );
 }
 
@@ -139,7 +121,7 @@ async function momentAt(address: EngineAddress, n: number, signal: AbortSignal):
   return { now, events: part.events.map(({ id, event }) => readEvent(id, event)), gaps };
 }
 
-function worldAt(address: EngineAddress, at: number | null, signal?: AbortSignal): Promise<WorldNow> {
+function worldAt(address: EngineAddress, at: number | null = null, signal?: AbortSignal): Promise<WorldNow> {
   return api.read<WorldNow>(address, at === null ? "now" : `now?at=${at}`, signal);
 }
 

@@ -2,42 +2,30 @@
 
 import type { EngineSummary, StateView } from "../../api/client";
 import { api } from "../../api/server";
-import { ErrorNote } from "../../components/ErrorNote";
 import { JsonTree } from "../../components/JsonTree";
-import { TimeSlider } from "../../components/TimeSlider";
-import type { RoomPageProps } from "../../registry";
-import { replaceAddress, roomHref } from "../../route";
+import { Readout, Readouts } from "../../components/Readout";
+import { RoomFrame } from "../../components/RoomFrame";
+import type { EngineRoomProps } from "../../registry";
 import { integer } from "../../wording";
 import { Ask } from "../shared/Ask";
 import { Came } from "../shared/Came";
-import { useLiveEngine, useMoment } from "../shared/following";
+import { useFollowing } from "../shared/following";
 import { JournalAround } from "../shared/JournalAround";
 
-export function GenericRoom({ room, engine, at }: RoomPageProps) {
-  const live = useLiveEngine(room.name, engine);
-  const past = useMoment(at, (n, signal) => api.state(live.address, n, signal));
-  const now = live.state.value;
-  const shown = at === null ? now : past.value.value;
-  const error = at === null ? live.error.value : past.error.value;
-  const moveTo = (n: number | null) => replaceAddress(roomHref(room.name, engine, n));
+export function GenericRoom(props: EngineRoomProps) {
+  const { room, engine, at } = props;
+  const { live, past, busy, error, journal, moveTo } = useFollowing(
+    props,
+    (address) => api.state(address),
+    (address, n, signal) => api.state(address, n, signal),
+  );
+  const shown = at === null ? live.state.value : past;
   const summary = room.engines.find((candidate) => candidate.name === engine);
-
   return (
-    <div class="room" data-testid="room" data-live={at === null}>
-      {now !== null && (
-        <TimeSlider
-          first={live.extent.value.first}
-          last={now.n}
-          at={at}
-          snapshots={live.extent.value.snapshots}
-          onMove={moveTo}
-        />
-      )}
-      {at !== null && <PastBanner at={at} onLive={() => moveTo(null)} />}
-      {error !== null && <ErrorNote error={error} />}
-      {shown !== null && <Readouts view={shown} summary={summary} />}
+    <RoomFrame at={at} journal={journal} error={error} fetching={null} onMove={moveTo}>
+      {shown !== null && <Figures view={shown} summary={summary} />}
       <div class="room-columns">
-        <section class="panel" aria-labelledby="now" aria-busy={past.busy.value} data-testid="panel-now">
+        <section class="panel" aria-labelledby="now" aria-busy={busy} data-testid="panel-now">
           <h2 id="now">{at === null ? "What is happening" : "What was"}</h2>
           {shown !== null ? (
             <JsonTree value={shown.state} name="state" />
@@ -52,33 +40,20 @@ export function GenericRoom({ room, engine, at }: RoomPageProps) {
         )}
       </div>
       <Ask live={live} past={at !== null} />
-    </div>
+    </RoomFrame>
   );
 }
 
-export function PastBanner({ at, onLive }: { readonly at: number; readonly onLive: () => void }) {
-  return (
-    <div class="past-banner" role="status" data-testid="past-banner">
-      <p>
-        You are looking at the past: the state after record <strong>{integer(at)}</strong>.
-      </p>
-      <button type="button" class="button button-main" onClick={onLive} data-testid="back-to-live">
-        Back to live
-      </button>
-    </div>
-  );
-}
-
-interface ReadoutsProps {
+interface FiguresProps {
   readonly view: StateView;
   readonly summary: EngineSummary | undefined;
 }
 
-function Readouts({ view, summary }: ReadoutsProps) {
+function Figures({ view, summary }: FiguresProps) {
   const unit = summary?.time_unit ?? "";
   const broken = view.broken.length > 0 ? view.broken.join(", ") : (summary?.broken ?? null);
   return (
-    <dl class="readouts" data-testid="readouts">
+    <Readouts>
       <Readout name="time" value={integer(view.t)} unit={unit} />
       <Readout name="record" value={integer(view.n)} />
       <Readout
@@ -87,25 +62,6 @@ function Readouts({ view, summary }: ReadoutsProps) {
         unit={view.next_due === null ? "" : unit}
       />
       <Readout name="invariants" value={broken === null ? "all hold" : broken} alarm={broken !== null} />
-    </dl>
-  );
-}
-
-export interface ReadoutProps {
-  readonly name: string;
-  readonly value: string;
-  readonly unit?: string;
-  readonly alarm?: boolean;
-}
-
-export function Readout({ name, value, unit = "", alarm = false }: ReadoutProps) {
-  return (
-    <div class="readout" data-alarm={alarm} data-testid={`readout-${name.replace(" ", "-")}`}>
-      <dt>{name}</dt>
-      <dd>
-        {alarm && <span aria-hidden="true">▲ </span>}
-        {value} {unit !== "" && <span class="unit">{unit}</span>}
-      </dd>
-    </div>
+    </Readouts>
   );
 }

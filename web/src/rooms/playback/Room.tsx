@@ -2,21 +2,18 @@
 
 import { useSignal } from "@preact/signals";
 
-import type { EngineAddress, StateView } from "../../api/client";
-import type { Json, JsonObject } from "../../api/json";
+import type { EngineAddress } from "../../api/client";
+import type { JsonObject } from "../../api/json";
 import { inOneLine } from "../../api/json";
 import { api } from "../../api/server";
 import type { Column } from "../../components/DataTable";
 import { DataTable } from "../../components/DataTable";
-import { ErrorNote } from "../../components/ErrorNote";
-import { TimeSlider } from "../../components/TimeSlider";
-import type { RoomPageProps } from "../../registry";
-import { replaceAddress, roomHref } from "../../route";
+import { Readout, Readouts } from "../../components/Readout";
+import { RoomFrame } from "../../components/RoomFrame";
+import type { EngineRoomProps } from "../../registry";
 import { integer } from "../../wording";
-import { PastBanner, Readout } from "../generic/Room";
 import { Ask } from "../shared/Ask";
-import type { Source } from "../shared/engine";
-import { useLiveEngine, useMoment } from "../shared/following";
+import { useFollowing } from "../shared/following";
 import { Screen } from "./Screen";
 import { Pool, Shares } from "./Shares";
 import { Strip } from "./Strip";
@@ -26,30 +23,17 @@ import type { Diagnostic, Item, PlayerNow } from "./model";
 import { duration, keyOf } from "./model";
 
 interface Moment {
+  readonly n: number;
   readonly now: PlayerNow;
-  /** When it was told, by the clock of this page. */
-  readonly toldAt: number;
+  /** When it was told, by the clock of this page; null in the past, where time stands. */
+  readonly toldAt: number | null;
 }
 
-/** The player as its own route tells it, in the place of the engine's bare state. */
-const source: Source = {
-  journal: (address, start, limit, signal) => api.journal(address, start, limit, signal),
-  state: async (address, at, signal): Promise<StateView> => {
-    const now = await playerAt(address, at ?? null, signal);
-    const { n, t, next_due, broken } = now;
-    return { n, t, next_due, broken, state: { now, toldAt: Date.now() } as unknown as Json };
-  },
-};
-
-export function PlaybackRoom({ room, engine, at }: RoomPageProps) {
-  const live = useLiveEngine(room.name, engine, source);
-  const past = useMoment(at, (n, signal) => playerAt(live.address, n, signal));
+export function PlaybackRoom(props: EngineRoomProps) {
+  const { at } = props;
+  const { live, past, busy, error, journal, moveTo } = useFollowing(props, presentOf, momentAt);
   const chosen = useSignal<Item | null>(null);
-  const present = live.state.value;
-  const told = present === null ? null : (present.state as unknown as Moment);
-  const shown = at === null ? (told?.now ?? null) : past.value.value;
-  const error = at === null ? live.error.value : past.error.value;
-  const moveTo = (n: number | null) => replaceAddress(roomHref(room.name, engine, n));
+  const shown = at === null ? live.state.value : past;
   const command = async (wish: JsonObject) => {
     try {
       await api.command(live.address, wish);
@@ -58,33 +42,29 @@ export function PlaybackRoom({ room, engine, at }: RoomPageProps) {
     }
   };
   return (
-    <div class="room playback-room" data-testid="room" data-live={at === null}>
-      {present !== null && (
-        <TimeSlider
-          first={live.extent.value.first}
-          last={present.n}
-          at={at}
-          snapshots={live.extent.value.snapshots}
-          onMove={moveTo}
-        />
-      )}
-      {at !== null && <PastBanner at={at} onLive={() => moveTo(null)} />}
-      {error !== null && <ErrorNote error={error} />}
-      {shown === null && error === null && <p class="quiet">Fetching the player …</p>}
+    <RoomFrame
+      at={at}
+      journal={journal}
+      error={error}
+      fetching={shown === null ? "Fetching the player …" : null}
+      onMove={moveTo}
+    >
       {shown !== null && (
         <Player
-          now={shown}
-          toldAt={at === null ? (told?.toldAt ?? null) : null}
+          now={shown.now}
+          toldAt={shown.toldAt}
           at={at}
-          busy={past.busy.value}
+          busy={busy}
           address={live.address}
           chosen={chosen.value}
-          onChoose={(item) => (chosen.value = item)}
+          onChoose={(item) => {
+            chosen.value = item;
+          }}
           onCommand={command}
         />
       )}
       <Ask live={live} past={at !== null} />
-    </div>
+    </RoomFrame>
   );
 }
 
@@ -104,7 +84,7 @@ function Player({ now, toldAt, at, busy, address, chosen, onChoose, onCommand }:
   const key = asked === null ? null : keyOf(asked);
   return (
     <div class="player" aria-busy={busy}>
-      <Readouts now={now} />
+      <Figures now={now} />
       <div class="player-columns">
         <Screen now={now} toldAt={toldAt} onCommand={onCommand} />
         <div class="player-column">
@@ -141,17 +121,17 @@ function Player({ now, toldAt, at, busy, address, chosen, onChoose, onCommand }:
   );
 }
 
-function Readouts({ now }: { readonly now: PlayerNow }) {
+function Figures({ now }: { readonly now: PlayerNow }) {
   const shown = now.exposure.reduce((sum, one) => sum + one.shown, 0);
   return (
-    <dl class="readouts" data-testid="readouts">
+    <Readouts>
       <Readout name="time" value={duration(now.t)} />
       <Readout name="epoch" value={integer(now.epoch_id)} unit={now.last_reset ?? ""} />
       <Readout name="turns" value={integer(shown)} />
       <Readout name="dwell" value={duration(now.dwell_ms)} />
       <Readout name="record" value={integer(now.n)} />
       {now.broken.length > 0 && <Readout name="invariants" value={now.broken.join(", ")} alarm />}
-    </dl>
+    </Readouts>
   );
 }
 
@@ -178,6 +158,11 @@ const TROUBLES: readonly Column<{ readonly one: Diagnostic; readonly place: numb
   { key: "what", title: "what", wide: true, cell: ({ one }) => `${one.sentence} ${inOneLine(one.facts)}` },
 ];
 
-function playerAt(address: EngineAddress, at: number | null, signal?: AbortSignal): Promise<PlayerNow> {
-  return api.read<PlayerNow>(address, at === null ? "now" : `now?at=${at}`, signal);
+async function presentOf(address: EngineAddress): Promise<Moment> {
+  const now = await api.read<PlayerNow>(address, "now");
+  return { n: now.n, now, toldAt: Date.now() };
+}
+
+async function momentAt(address: EngineAddress, n: number, signal: AbortSignal): Promise<Moment> {
+  return { n, now: await api.read<PlayerNow>(address, `now?at=${n}`, signal), toldAt: null };
 }

@@ -11,10 +11,12 @@ import { Facts } from "../../components/Facts";
 import { JsonForm } from "../../components/JsonForm";
 import { ReasonChain } from "../../components/ReasonChain";
 import { counted, integer } from "../../wording";
-import type { LiveEngine } from "./engine";
+import type { LiveEngine, Numbered } from "./engine";
+
+type Askable = Pick<LiveEngine<Numbered>, "address" | "lastCommand" | "refresh">;
 
 interface AskProps {
-  readonly live: LiveEngine;
+  readonly live: Askable;
   readonly past: boolean;
 }
 
@@ -59,7 +61,7 @@ function commandHint(past: boolean): string {
     : "A command as JSON with its type; it is journalled before it takes effect.";
 }
 
-async function send(live: LiveEngine, command: Json): Promise<ComponentChildren> {
+async function send(live: Askable, command: Json): Promise<ComponentChildren> {
   try {
     const { n, events, answer, refusal } = await api.command(live.address, command);
     return refusal === null ? <Done n={n} events={events} answer={answer} /> : <Refused refusal={refusal} />;

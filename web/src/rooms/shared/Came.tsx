@@ -4,11 +4,11 @@ import { membersInOneLine, withoutType } from "../../api/json";
 import type { Column } from "../../components/DataTable";
 import { DataTable } from "../../components/DataTable";
 import { counted, integer } from "../../wording";
-import type { CameRow, LiveEngine } from "./engine";
+import type { CameRow, LiveEngine, Numbered } from "./engine";
 import { MOST_ROWS, recordOf } from "./engine";
 
 interface CameProps {
-  readonly live: LiveEngine;
+  readonly live: Pick<LiveEngine<Numbered>, "came">;
   readonly onLook: (n: number) => void;
 }
 

@@ -25,11 +25,8 @@ function following(n: number) {
     );
   };
   const sources = new ScriptedSources();
-  const live = new LiveEngine(
-    new Api({ fetch, onUnauthorised: () => undefined }),
-    new EngineAddress("tally", "demo"),
-    sources.open,
-  );
+  const api = new Api({ fetch, onUnauthorised: () => undefined });
+  const live = new LiveEngine(api, new EngineAddress("tally", "demo"), (address) => api.state(address), sources.open);
   return { live, sources, journal, asked };
 }
 

@@ -6,7 +6,7 @@
 
 import { batch, signal } from "@preact/signals";
 
-import type { Api, ApiError, EngineAddress, JournalRecord, StateView } from "../../api/client";
+import type { Api, ApiError, EngineAddress, JournalRecord } from "../../api/client";
 import { asApiError } from "../../api/client";
 import type { JsonObject } from "../../api/json";
 import { isList, isObject, writeJson } from "../../api/json";
@@ -30,8 +30,13 @@ export interface Extent {
   readonly snapshots: readonly (readonly [number, number])[];
 }
 
-/** Where the state and the journal of an engine are read: a room may tell its state in a form of its own. */
-export type Source = Pick<Api, "state" | "journal">;
+/** What every form of a state says: the record it is after. */
+export interface Numbered {
+  readonly n: number;
+}
+
+/** How the present state of an engine is read: a room may tell it in a form of its own. */
+export type ReadNow<State extends Numbered> = (address: EngineAddress) => Promise<State>;
 
 /** The record number of an event id `n.k`. */
 export function recordOf(id: string): number {
@@ -43,9 +48,9 @@ function newestCommand(records: readonly JournalRecord[]): string | null {
   return isObject(body) && isObject(body["command"]) ? writeJson(body["command"]) : null;
 }
 
-export class LiveEngine {
+export class LiveEngine<State extends Numbered> {
   readonly address: EngineAddress;
-  readonly state = signal<StateView | null>(null);
+  readonly state = signal<State | null>(null);
   readonly error = signal<ApiError | null>(null);
   readonly came = signal<readonly CameRow[]>([]);
   readonly extent = signal<Extent>({ first: 0, snapshots: [] });
@@ -53,7 +58,8 @@ export class LiveEngine {
   /** The newest command in the journal as JSON text: the best example of what this engine takes. */
   readonly lastCommand = signal<string | null>(null);
 
-  readonly #api: Source;
+  readonly #api: Pick<Api, "journal">;
+  readonly #readNow: ReadNow<State>;
   readonly #open: ((address: string) => EventSource) | undefined;
   #waiting: CameRow[] = [];
   #arrived = 0;
@@ -64,9 +70,15 @@ export class LiveEngine {
   #stateDue = Infinity;
   #extentDue = 0;
 
-  constructor(api: Source, address: EngineAddress, open?: (address: string) => EventSource) {
+  constructor(
+    api: Pick<Api, "journal">,
+    address: EngineAddress,
+    readNow: ReadNow<State>,
+    open?: (address: string) => EventSource,
+  ) {
     this.#api = api;
     this.address = address;
+    this.#readNow = readNow;
     this.#open = open;
   }
 
@@ -87,7 +99,7 @@ export class LiveEngine {
     const known = this.#highest;
     this.#stateDue = Infinity;
     try {
-      const state = await this.#api.state(this.address);
+      const state = await this.#readNow(this.address);
       // What was published is in every later state; a lower number means the journal was replaced by another one.
       if (state.n < known) this.#forget();
       if (Date.now() >= this.#extentDue) await this.#measure(state.n);

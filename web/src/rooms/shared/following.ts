@@ -7,14 +7,55 @@ import { useEffect, useMemo } from "preact/hooks";
 import type { ApiError } from "../../api/client";
 import { asApiError, EngineAddress } from "../../api/client";
 import { api, openStream } from "../../api/server";
-import type { Source } from "./engine";
+import type { JournalExtent } from "../../components/RoomFrame";
+import type { EngineRoomProps } from "../../registry";
+import { replaceAddress, roomHref } from "../../route";
+import type { Numbered, ReadNow } from "./engine";
 import { LiveEngine } from "./engine";
 
 const SETTLE_MS = 120;
 
+/** How a moment of the past is read: the state after record `n`, in the form the room shows it. */
+export type ReadPast<Moment> = (address: EngineAddress, n: number, signal: AbortSignal) => Promise<Moment>;
+
+/** What the page of an engine shows: the engine as it is, or a moment of its past. */
+export interface Following<State extends Numbered, Moment> {
+  readonly live: LiveEngine<State>;
+  /** The moment looked at; `null` while it is live, or not told yet. */
+  readonly past: Moment | null;
+  /** True while the moment shown is an older one than the one asked for. */
+  readonly busy: boolean;
+  readonly error: ApiError | null;
+  readonly journal: JournalExtent | null;
+  readonly moveTo: (at: number | null) => void;
+}
+
+/** Follow the engine of a page, and the moment of its past that the address names. */
+export function useFollowing<State extends Numbered, Moment>(
+  { room, engine, at }: EngineRoomProps,
+  readNow: ReadNow<State>,
+  readPast: ReadPast<Moment>,
+): Following<State, Moment> {
+  const live = useLiveEngine(room.name, engine, readNow);
+  const past = useMoment(at, (n, signal) => readPast(live.address, n, signal));
+  const now = live.state.value;
+  return {
+    live,
+    past: past.value.value,
+    busy: past.busy.value,
+    error: at === null ? live.error.value : past.error.value,
+    journal: now === null ? null : { ...live.extent.value, last: now.n },
+    moveTo: (n) => replaceAddress(roomHref(room.name, engine, n)),
+  };
+}
+
 /** The engine followed as long as the page stands; its stream is what the connection badge speaks of. */
-export function useLiveEngine(room: string, engine: string, source: Source = api): LiveEngine {
-  const live = useMemo(() => new LiveEngine(source, new EngineAddress(room, engine)), [room, engine]);
+export function useLiveEngine<State extends Numbered>(
+  room: string,
+  engine: string,
+  readNow: ReadNow<State>,
+): LiveEngine<State> {
+  const live = useMemo(() => new LiveEngine(api, new EngineAddress(room, engine), readNow), [room, engine]);
   const stream = live.stream.value;
   useEffect(() => {
     void live.start();
