@@ -1,8 +1,9 @@
 import { expect, test } from "vitest";
 
+import { xOf } from "../../canvas/viewport";
 import type { Bar } from "./bars";
 import type { Place } from "./lanes";
-import { barAt, LANE, layoutOf, placeOf, rangeAround, step, xOf } from "./lanes";
+import { barAt, LANE, layoutOf, placeOf, rangeAround, step } from "./lanes";
 import { world } from "./testing";
 
 const bar = (changes: Partial<Bar>): Bar => {
