@@ -19,7 +19,7 @@ from pendula.kernel.journal import Journal
 from pendula.kernel.time import format_utc, parse_utc
 from pendula.playback import explain, nae
 from pendula.playback.engine import Player
-from pendula.playback.events import View
+from pendula.playback.events import Signed64, Unsigned64, View
 from pendula.playback.model import WSUM, Diagnostic, Item
 from pendula.playback.records import unpack
 
@@ -49,17 +49,17 @@ class ExposureView(Struct, frozen=True):
     actual_ppm: int | None
     records: int
     banned: int
-    generation: int
+    generation: Unsigned64
     readable: bool
 
 
 class PooledView(Struct, frozen=True):
     """A new artwork that may come up; its priority is in 64ths."""
 
-    id: int
+    id: Unsigned64
     number: int
     priority_64: int
-    ts: int
+    ts: Signed64
     payload: str
 
 
@@ -90,7 +90,7 @@ class PlayerNow(Struct, frozen=True):
     ends_at: int | None
     ends_utc: str | None
     left_ms: int | None
-    epoch_id: int
+    epoch_id: Unsigned64
     last_reset: str | None
     coming: list[ItemView]
     before: list[ItemView]
