@@ -32,5 +32,6 @@ export default defineConfig({
   test: {
     include: ["src/**/*.test.{ts,tsx}"],
     css: true,
+    pool: "threads",
   },
 });

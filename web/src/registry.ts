@@ -6,12 +6,12 @@
 import { batch, signal } from "@preact/signals";
 import type { ComponentType } from "preact";
 
-import type { Room } from "./api/client";
 import { ApiError } from "./api/client";
+import type { RoomView } from "./api/types";
 
 /** What the page of a room made of engines is given. */
 export interface EngineRoomProps {
-  readonly room: Room;
+  readonly room: RoomView;
   readonly engine: string;
   /** The journal record looked at; `null` is live. */
   readonly at: number | null;
@@ -19,7 +19,7 @@ export interface EngineRoomProps {
 
 /** What the page of a room without engines is given. */
 export interface WholeRoomProps {
-  readonly room: Room;
+  readonly room: RoomView;
 }
 
 /** A page that is fetched when it is first shown, and kept from then on. */

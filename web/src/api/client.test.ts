@@ -131,3 +131,15 @@ test("a token travels in the body and never in an address", async () => {
 test("names with unusual characters cannot leave their place in an address", () => {
   expect(new EngineAddress("a/b", "c?d").stream("5.0")).toBe("/api/v1/a%2Fb/c%3Fd/stream?after=5.0");
 });
+
+test("a path of the server's table is filled with names, and a query with what is not null", async () => {
+  const { api, fetch } = answering(200, "{}");
+
+  await api.get("/api/v1/playback/{player}/items/{ordinal}", { player: "the hall", ordinal: 7 }, { at: 3 });
+  await api.get("/api/v1/actions/{world}/events", { world: "town" }, { upto: 9, after: "4.0", at: null });
+
+  expect(fetch.mock.calls.map(([path]) => path)).toEqual([
+    "/api/v1/playback/the%20hall/items/7?at=3",
+    "/api/v1/actions/town/events?upto=9&after=4.0",
+  ]);
+});

@@ -1,96 +1,13 @@
-/** The typed road to the server: every answer is a value of a known shape, every failure an `ApiError`.
+/** The typed road to the server: every answer is a value of the shape its OpenAPI document says, every failure an
+ * `ApiError`.
  *
- * Nothing else in the page calls `fetch`, except `stream.ts` to learn why a stream was refused. Event streams are opened by `stream.ts` with the addresses made here.
+ * Nothing else in the page calls `fetch`, except `stream.ts` to learn why a stream was refused. Event streams are opened
+ * by `stream.ts` with the addresses made here.
  */
 
 import type { Json, JsonObject } from "./json";
 import { isObject, parseJson, writeJson } from "./json";
-
-export interface Reason {
-  readonly code: string;
-  readonly sentence: string;
-  readonly facts: JsonObject;
-  readonly because: readonly Reason[];
-}
-
-export interface Refusal {
-  readonly code: string;
-  readonly message: string;
-  readonly details: JsonObject;
-}
-
-export interface EngineSummary {
-  readonly name: string;
-  readonly time_unit: string;
-  readonly now: number;
-  readonly commands: number;
-  readonly broken: string | null;
-}
-
-export type RoomState = "ready" | "starting" | "broken";
-
-export interface Room {
-  readonly name: string;
-  readonly title: string;
-  readonly sentence: string;
-  readonly state: RoomState;
-  readonly reason: Reason | null;
-  readonly engines: readonly EngineSummary[];
-}
-
-export interface RoomList {
-  readonly version: string;
-  readonly demo: boolean;
-  readonly rooms: readonly Room[];
-}
-
-export interface Check {
-  readonly name: string;
-  readonly ok: boolean;
-  readonly reason: string | Reason | null;
-}
-
-export interface Readiness {
-  readonly status: "ready" | "not_ready";
-  readonly checks: readonly Check[];
-}
-
-export type Role = "viewer" | "operator" | "admin";
-
-export interface Session {
-  readonly name: string;
-  readonly role: Role;
-  readonly tokens_required: boolean;
-}
-
-export interface StateView {
-  readonly n: number;
-  readonly t: number;
-  readonly state: Json;
-  readonly next_due: number | null;
-  readonly broken: readonly string[];
-}
-
-export interface JournalRecord {
-  readonly n: number;
-  readonly t: number;
-  readonly kind: string;
-  readonly body: Json;
-}
-
-export interface JournalPart {
-  readonly records: readonly JournalRecord[];
-  readonly first_n: number;
-  readonly last_n: number;
-  readonly snapshots: readonly (readonly [number, number])[];
-}
-
-export interface CommandResult {
-  readonly n: number;
-  readonly events: readonly Json[];
-  readonly answer: Json;
-  readonly refusal: Refusal | null;
-}
+import type { Answers, CommandResult, JournalView, Readiness, Reason, RoomList, SessionView, StateView } from "./types";
 
 /** What went wrong with a call. `status` is 0 when no answer came at all. */
 export class ApiError extends Error {
@@ -132,6 +49,13 @@ interface Answer {
   readonly requestId: string | null;
 }
 
+/** What the braces of a path stand for, by name. */
+export type Names<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}`
+  ? { readonly [name in Name]: string | number } & Names<Rest>
+  : object;
+
+export type Query = Readonly<Record<string, string | number | null>>;
+
 export class Api {
   readonly #wire: Wire;
 
@@ -140,7 +64,7 @@ export class Api {
   }
 
   rooms(signal?: AbortSignal): Promise<RoomList> {
-    return this.#call("GET", "/api/v1/rooms", undefined, signal);
+    return this.get("/api/v1/rooms", {}, {}, signal);
   }
 
   /** Readiness is an answer whether it is green (200) or red (503). */
@@ -150,11 +74,11 @@ export class Api {
     throw errorOf(answer);
   }
 
-  session(): Promise<Session> {
-    return this.#call("GET", "/api/v1/session");
+  session(): Promise<SessionView> {
+    return this.get("/api/v1/session", {});
   }
 
-  async signIn(token: string): Promise<Session> {
+  async signIn(token: string): Promise<SessionView> {
     await this.#call("POST", "/api/v1/session", { token });
     return this.session();
   }
@@ -164,16 +88,21 @@ export class Api {
   }
 
   state(engine: EngineAddress, at: number | null = null, signal?: AbortSignal): Promise<StateView> {
-    return this.#call("GET", `${engine.base}/state${at === null ? "" : `?at=${at}`}`, undefined, signal);
+    return this.#call("GET", `${engine.base}/state${asked({ at })}`, undefined, signal);
   }
 
-  journal(engine: EngineAddress, start: number, limit: number, signal?: AbortSignal): Promise<JournalPart> {
-    return this.#call("GET", `${engine.base}/journal?start=${start}&limit=${limit}`, undefined, signal);
+  journal(engine: EngineAddress, start: number, limit: number, signal?: AbortSignal): Promise<JournalView> {
+    return this.#call("GET", `${engine.base}/journal${asked({ start, limit })}`, undefined, signal);
   }
 
-  /** What only the engines of one room tell, at a path below their address. */
-  read<T>(engine: EngineAddress, path: string, signal?: AbortSignal): Promise<T> {
-    return this.#call("GET", `${engine.base}/${path}`, undefined, signal);
+  /** What a path of the server's own table answers; what is `null` in the query is left out. */
+  get<Path extends keyof Answers>(
+    path: Path,
+    names: Names<Path>,
+    query: Query = {},
+    signal?: AbortSignal,
+  ): Promise<Answers[Path]> {
+    return this.#call("GET", filled(path, names) + asked(query), undefined, signal);
   }
 
   command(engine: EngineAddress, command: Json): Promise<CommandResult> {
@@ -228,8 +157,20 @@ export class EngineAddress {
 
   /** The event stream, from after the event `after` on. */
   stream(after: string | null): string {
-    return `${this.base}/stream${after === null ? "" : `?after=${encodeURIComponent(after)}`}`;
+    return `${this.base}/stream${asked({ after })}`;
   }
+}
+
+function filled(path: string, names: object): string {
+  const values = new Map<string, unknown>(Object.entries(names));
+  return path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(values.get(name))));
+}
+
+function asked(query: Query): string {
+  const parts = Object.entries(query).flatMap(([name, value]) =>
+    value === null ? [] : [`${name}=${encodeURIComponent(value)}`],
+  );
+  return parts.length === 0 ? "" : `?${parts.join("&")}`;
 }
 
 function readBody(text: string, status: number, requestId: string | null): Json {

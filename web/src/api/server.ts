@@ -6,17 +6,18 @@
 import type { ReadonlySignal } from "@preact/signals";
 import { batch, computed, signal } from "@preact/signals";
 
-import type { ApiError, Readiness, RoomList, Session } from "./client";
+import type { ApiError } from "./client";
 import { Api, asApiError } from "./client";
 import type { Connection } from "./stream";
 import { pauseMs } from "./stream";
+import type { Readiness, RoomList, SessionView } from "./types";
 
 const REFRESH_MS = 5_000;
 
 export type SessionState =
   | { readonly kind: "unknown" }
   | { readonly kind: "needed" }
-  | { readonly kind: "open"; readonly session: Session };
+  | { readonly kind: "open"; readonly session: SessionView };
 
 /** A stream that a room page holds open; while there is one, it is what the connection badge speaks of. */
 export interface OpenStream {

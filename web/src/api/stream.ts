@@ -10,18 +10,12 @@ import { signal } from "@preact/signals";
 
 import type { JsonObject } from "./json";
 import { isObject, parseJson } from "./json";
+import type { GapView } from "./types";
 
 export type Connection =
   | { readonly kind: "connecting" }
   | { readonly kind: "live"; readonly since: number }
   | { readonly kind: "lost"; readonly since: number; readonly retryAt: number };
-
-/** What was missed: how many events (`null` when nobody can count them any more), after which, before which. */
-export interface Gap {
-  readonly missed: number | null;
-  readonly after: string | null;
-  readonly next: string | null;
-}
 
 /** The part of `EventSource` that is used. */
 export interface Source {
@@ -34,7 +28,7 @@ export interface StreamOptions {
   readonly address: (after: string | null) => string;
   readonly after: string | null;
   readonly onEvent: (id: string, body: JsonObject) => void;
-  readonly onGap: (gap: Gap) => void;
+  readonly onGap: (gap: GapView) => void;
   /** Called when a connection could not be opened: the reason is not visible here, an ordinary call will tell it. */
   readonly onRefused: () => void;
   readonly open?: (address: string) => Source;
@@ -110,7 +104,7 @@ export class EventStream {
     });
     source.addEventListener("gap", (message) => {
       this.#seen(message);
-      this.#options.onGap(parseJson(message.data) as unknown as Gap);
+      this.#options.onGap(parseJson(message.data) as unknown as GapView);
     });
     source.addEventListener("error", () => {
       if (this.#source === source) this.#lose(opened);

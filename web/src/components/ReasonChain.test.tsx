@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 
-import type { Reason } from "../api/client";
+import type { Reason } from "../api/types";
 import { draw, find, texts } from "../testing/drawing";
 import { ReasonChain } from "./ReasonChain";
 

@@ -2,14 +2,14 @@
 
 import { expect, test } from "vitest";
 
-import type { Room } from "../api/client";
+import type { RoomView } from "../api/types";
 import type { EngineRoomProps, RoomEntry, WholeRoomProps } from "../registry";
 import { LazyPage } from "../registry";
 import { draw, texts } from "../testing/drawing";
 import { RoomContent } from "./RoomPage";
 
 const engine = (name: string) => ({ name, time_unit: "ms", now: 0, commands: 0, broken: null });
-const room = (...engines: string[]): Room => ({
+const room = (...engines: string[]): RoomView => ({
   name: "mill",
   title: "Mill",
   sentence: "",

@@ -3,8 +3,8 @@
 import type { ComponentType } from "preact";
 import { useEffect } from "preact/hooks";
 
-import type { Room } from "../api/client";
 import { roomList } from "../api/server";
+import type { RoomView } from "../api/types";
 import { ErrorNote } from "../components/ErrorNote";
 import { ReasonChain } from "../components/ReasonChain";
 import type { LazyPage, RoomEntry } from "../registry";
@@ -39,7 +39,7 @@ export function RoomPage({ name, engine, at }: RoomRouteProps) {
 
 interface RoomContentProps {
   readonly entry: RoomEntry;
-  readonly room: Room;
+  readonly room: RoomView;
   /** The engine that the address names; `null` is the first one. */
   readonly engine: string | null;
   readonly at: number | null;
@@ -82,7 +82,7 @@ function Fetched<Props>({ lazy, draw }: FetchedProps<Props>) {
   return <p class="quiet">Fetching the page of this room …</p>;
 }
 
-function EngineTabs({ room, chosen }: { readonly room: Room; readonly chosen: string | null }) {
+function EngineTabs({ room, chosen }: { readonly room: RoomView; readonly chosen: string | null }) {
   return (
     <nav class="engine-tabs" aria-label="Engines of this room" data-testid="engine-tabs">
       {room.engines.map(({ name }) => (
@@ -94,7 +94,7 @@ function EngineTabs({ room, chosen }: { readonly room: Room; readonly chosen: st
   );
 }
 
-function NoEngine({ room, asked }: { readonly room: Room; readonly asked: string | null }) {
+function NoEngine({ room, asked }: { readonly room: RoomView; readonly asked: string | null }) {
   return (
     <p class="note" data-testid="engine-missing">
       {asked === null ? "No engine runs in this room yet." : `This room has no engine “${asked}”.`}{" "}

@@ -2,11 +2,12 @@
 
 import { useSignal } from "@preact/signals";
 
+import type { WorldNow } from "../../api/types";
 import type { Column } from "../../components/DataTable";
 import { DataTable } from "../../components/DataTable";
 import { integer } from "../../wording";
 import { recordOf } from "../shared/engine";
-import type { Clock, WorldEvent, WorldNow } from "./model";
+import type { Clock, WorldEvent } from "./model";
 import { minuteOf, words } from "./model";
 import { told, toneOf } from "./sentences";
 

@@ -5,6 +5,7 @@ import { useMemo } from "preact/hooks";
 
 import type { EngineAddress } from "../../api/client";
 import { api } from "../../api/server";
+import type { WorldNow } from "../../api/types";
 import { Readout, Readouts } from "../../components/Readout";
 import { RoomFrame } from "../../components/RoomFrame";
 import type { EngineRoomProps } from "../../registry";
@@ -19,7 +20,7 @@ import { Timeline } from "./Timeline";
 import { Waiting } from "./Waiting";
 import "./actions.css";
 import { barsOf } from "./bars";
-import type { EventsPart, WorldEvent, WorldNow } from "./model";
+import type { WorldEvent } from "./model";
 import { Clock, readEvent } from "./model";
 
 const RECORDS_BACK = 400;
@@ -112,23 +113,23 @@ function Figures({ now, clock }: { readonly now: WorldNow; readonly clock: Clock
 
 async function momentAt(address: EngineAddress, n: number, signal: AbortSignal): Promise<Moment> {
   const begin = n - RECORDS_BACK;
-  const after = begin > 0 ? `&after=${begin}.0` : "";
+  const query = { upto: n, limit: MOST_EVENTS, after: begin > 0 ? `${begin}.0` : null };
   const [now, part] = await Promise.all([
     worldAt(address, n, signal),
-    api.read<EventsPart>(address, `events?upto=${n}&limit=${MOST_EVENTS}${after}`, signal),
+    api.get("/api/v1/actions/{world}/events", { world: address.engine }, query, signal),
   ]);
   const gaps = part.gap === null ? [] : [gapSentence({ kind: "gap", key: 0, gap: part.gap })];
-  return { now, events: part.events.map(({ id, event }) => readEvent(id, event)), gaps };
+  return { now, events: part.events.map(readEvent), gaps };
 }
 
 function worldAt(address: EngineAddress, at: number | null = null, signal?: AbortSignal): Promise<WorldNow> {
-  return api.read<WorldNow>(address, at === null ? "now" : `now?at=${at}`, signal);
+  return api.get("/api/v1/actions/{world}/now", { world: address.engine }, { at }, signal);
 }
 
 /** The events that came, oldest first, and where some were missed. */
 function whatCame(rows: readonly CameRow[]): Omit<Moment, "now"> {
   return {
-    events: rows.flatMap((row) => (row.kind === "event" ? [readEvent(row.id, row.body)] : [])).reverse(),
+    events: rows.flatMap((row) => (row.kind === "event" ? [readEvent({ id: row.id, event: row.body })] : [])).reverse(),
     gaps: rows.flatMap((row) => (row.kind === "gap" ? [gapSentence(row)] : [])),
   };
 }

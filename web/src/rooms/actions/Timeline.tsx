@@ -6,6 +6,7 @@
 import { useSignal } from "@preact/signals";
 import { useId, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 
+import type { WorldNow } from "../../api/types";
 import { useDarkScheme } from "../../canvas/colour_scheme";
 import { fittingContext, useWidth } from "../../canvas/context";
 import { paletteOf } from "../../canvas/palette";
@@ -15,7 +16,6 @@ import { theme } from "../../theme";
 import type { Bar, BarKind } from "./bars";
 import type { Found, Layout, Place } from "./lanes";
 import { barAt, idOf, layoutOf, placeOf, rangeAround, step } from "./lanes";
-import type { WorldNow } from "./model";
 import { Clock, span, words } from "./model";
 import { paint } from "./paint";
 

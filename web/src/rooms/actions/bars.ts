@@ -3,8 +3,9 @@
  * The past comes from the events, the present from what the world says of its actions; nothing is guessed.
  */
 
+import type { ActionView, WorldNow } from "../../api/types";
 import { recordOf } from "../shared/engine";
-import type { Action, WorldEvent, WorldNow } from "./model";
+import type { WorldEvent } from "./model";
 import { meta, metaNumber, minuteOf } from "./model";
 
 export type BarKind = "done" | "interrupted" | "running" | "waited" | "waiting" | "held" | "suspended";
@@ -64,7 +65,7 @@ export function barsOf(events: readonly WorldEvent[], now: WorldNow): Bar[] {
   return bars.sort((one, other) => one.from - other.from || one.to - other.to || compare(one.key, other.key));
 }
 
-function present(action: Action, now: WorldNow, broken: Open | undefined): Bar[] {
+function present(action: ActionView, now: WorldNow, broken: Open | undefined): Bar[] {
   const { id, actor, verb, segment, stage, locks, pc } = action;
   const whose = { action: id, actor, verb, segment, locks, pc };
   const one = (kind: BarKind, from: number, to: number): Bar => ({

@@ -1,9 +1,9 @@
 /** Where everything lies on the timeline: lanes for actors and locks, places of bars, what lies under a point. */
 
+import type { ComingView, WorldNow } from "../../api/types";
 import { nearestTo, spanAt } from "../../canvas/hits";
 import type { Range, Viewport } from "../../canvas/viewport";
 import type { Bar } from "./bars";
-import type { Coming, WorldNow } from "./model";
 import { isOfActor } from "./model";
 
 export const HEAD = 44;
@@ -20,7 +20,7 @@ export interface Lane {
   readonly top: number;
   readonly bars: readonly Bar[];
   /** What was submitted for later. */
-  readonly coming: readonly Coming[];
+  readonly coming: readonly ComingView[];
 }
 
 export interface Group {

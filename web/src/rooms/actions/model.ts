@@ -1,81 +1,8 @@
 /** A world as the server tells it, and how its times are written. Times are minutes of the run. */
 
-import type { Reason } from "../../api/client";
 import type { Json, JsonObject } from "../../api/json";
-import type { Gap } from "../../api/stream";
-
-export type Stage = "running" | "waiting" | "held" | "suspended";
-
-export interface Epoch {
-  readonly index: number;
-  readonly start_at: string;
-  readonly end_at: string;
-  readonly starts: number;
-  readonly ends: number;
-  readonly slot: number;
-  readonly slots: number;
-  readonly slot_minutes: number;
-}
-
-export interface Action {
-  readonly id: string;
-  readonly actor: string;
-  readonly verb: string;
-  readonly stage: Stage;
-  readonly segment: number;
-  readonly admission: number;
-  readonly priority: number;
-  readonly remaining: number;
-  readonly locks: readonly string[];
-  readonly pc: boolean;
-  readonly since: number | null;
-  readonly until: number | null;
-  readonly why: Reason | null;
-}
-
-export interface Coming {
-  readonly kind: "submit" | "interrupt" | "cancel" | "resume";
-  readonly action_id: string;
-  readonly actor: string | null;
-  readonly verb: string | null;
-  readonly t: number;
-  readonly at: string;
-}
-
-export interface Lock {
-  readonly name: string;
-  readonly held_by: string | null;
-  readonly until: number | null;
-  readonly queue: readonly string[];
-  readonly waiting: number;
-}
-
-export interface Resource {
-  readonly name: string;
-  readonly available: number | bigint;
-  readonly reserved: number | bigint;
-  readonly consumed: number | bigint;
-  readonly produced: number | bigint;
-}
-
-/** How a world stands after record `n`. */
-export interface WorldNow {
-  readonly n: number;
-  readonly t: number;
-  readonly at: string;
-  readonly start_at: string;
-  readonly next_due: number | null;
-  readonly broken: readonly string[];
-  readonly epoch: Epoch;
-  readonly pc: string | null;
-  readonly counts: Readonly<Record<string, number>>;
-  readonly actions: readonly Action[];
-  readonly coming: readonly Coming[];
-  readonly locks: readonly Lock[];
-  readonly resources: readonly Resource[];
-  /** The locks that each verb needs. */
-  readonly locks_of: Readonly<Record<string, readonly string[]>>;
-}
+import { isObject } from "../../api/json";
+import type { EventView, WorldNow } from "../../api/types";
 
 /** One event with its id; `t` counts from the start of its epoch. */
 export interface WorldEvent {
@@ -90,14 +17,6 @@ export interface WorldEvent {
   readonly body: JsonObject;
 }
 
-export interface EventsPart {
-  readonly events: readonly { readonly id: string; readonly event: JsonObject }[];
-  readonly next: string | null;
-  readonly more: boolean;
-  /** What was asked for and is no longer in the journal. */
-  readonly gap: Gap | null;
-}
-
 // Browsers write dates each in their own way.
 const WEEKDAYS = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
 const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
@@ -109,7 +28,8 @@ export function isOfActor(lock: string): boolean {
   return lock.startsWith(OF_ACTOR);
 }
 
-export function readEvent(id: string, body: JsonObject): WorldEvent {
+export function readEvent({ id, event }: EventView): WorldEvent {
+  const body = isObject(event) ? event : {};
   return {
     id,
     type: String(body["type"]),
@@ -135,7 +55,7 @@ export function metaNumber(event: WorldEvent, name: string): number {
 
 export function meta(event: WorldEvent): JsonObject {
   const found = event.body["meta"];
-  return found !== null && typeof found === "object" && !Array.isArray(found) ? (found as JsonObject) : {};
+  return isObject(found) ? found : {};
 }
 
 /** The clock of a world: minutes of the run into times of its days. It knows no zones, as the world knows none. */

@@ -1,5 +1,6 @@
 /** Paints the timeline on a canvas: grid of slots and epochs, lanes, bars, the line of now. */
 
+import type { ComingView, EpochView } from "../../api/types";
 import { overlap } from "../../canvas/hits";
 import type { Palette } from "../../canvas/palette";
 import type { Box } from "../../canvas/shapes";
@@ -8,13 +9,13 @@ import { pixelsPerUnit, tickStep, xOf } from "../../canvas/viewport";
 import type { Bar } from "./bars";
 import type { Lane, Layout } from "./lanes";
 import { HEAD, isWork, LANE } from "./lanes";
-import type { Clock, Coming, Epoch } from "./model";
+import type { Clock } from "./model";
 import { words } from "./model";
 
 export interface Scene {
   readonly layout: Layout;
   readonly clock: Clock;
-  readonly epoch: Epoch;
+  readonly epoch: EpochView;
   readonly now: number;
   readonly live: boolean;
   readonly pc: string | null;
@@ -156,7 +157,7 @@ function paintComing(
   { layout, chosen }: Scene,
   colours: Palette,
   lane: Lane,
-  { t, verb, action_id }: Coming,
+  { t, verb, action_id }: ComingView,
 ): void {
   const x = xOf(layout, t);
   const y = lane.top + LANE / 2;

@@ -2,7 +2,8 @@
 
 import type { Json } from "../../api/json";
 import { isList, isObject } from "../../api/json";
-import type { Clock, WorldEvent, WorldNow } from "./model";
+import type { WorldNow } from "../../api/types";
+import type { Clock, WorldEvent } from "./model";
 import { meta, metaNumber, minuteOf, span } from "./model";
 
 const RESUMES: Readonly<Record<string, string>> = {

@@ -1,7 +1,8 @@
 /** A small world and its events, to draw pages with. */
 
 import type { JsonObject } from "../../api/json";
-import type { Action, WorldEvent, WorldNow } from "./model";
+import type { ActionView, WorldNow } from "../../api/types";
+import type { WorldEvent } from "./model";
 import { readEvent } from "./model";
 
 /** A world at 08:20 of its second day. */
@@ -34,7 +35,7 @@ export function world(changes: Partial<WorldNow> = {}): WorldNow {
   };
 }
 
-export function action(changes: Partial<Action> = {}): Action {
+export function action(changes: Partial<ActionView> = {}): ActionView {
   return {
     id: "bread",
     actor: "bruno",
@@ -58,7 +59,7 @@ let number = 0;
 /** An event of bruno's bread at a minute of the run. */
 export function event(type: string, minute: number, meta: JsonObject = {}, changes: JsonObject = {}): WorldEvent {
   number += 1;
-  return readEvent(`${number}.0`, {
+  const body = {
     type,
     action_id: "bread",
     actor: "bruno",
@@ -68,5 +69,6 @@ export function event(type: string, minute: number, meta: JsonObject = {}, chang
     pc: false,
     meta: { segment: 0, ...meta },
     ...changes,
-  });
+  };
+  return readEvent({ id: `${number}.0`, event: body });
 }

@@ -1,7 +1,7 @@
 /** The page that suits every engine: what is happening now, what came, why, and any moment of the journal. */
 
-import type { EngineSummary, StateView } from "../../api/client";
 import { api } from "../../api/server";
+import type { EngineView, StateView } from "../../api/types";
 import { JsonTree } from "../../components/JsonTree";
 import { Readout, Readouts } from "../../components/Readout";
 import { RoomFrame } from "../../components/RoomFrame";
@@ -46,7 +46,7 @@ export function GenericRoom(props: EngineRoomProps) {
 
 interface FiguresProps {
   readonly view: StateView;
-  readonly summary: EngineSummary | undefined;
+  readonly summary: EngineView | undefined;
 }
 
 function Figures({ view, summary }: FiguresProps) {

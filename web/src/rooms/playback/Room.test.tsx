@@ -107,7 +107,7 @@ test("a player with nothing to show says so, a paused one offers to go on", () =
 });
 
 test("an item of an earlier epoch has no reasons left, and nobody is asked for them", () => {
-  const read = vi.spyOn(api, "read").mockReturnValue(new Promise(() => undefined));
+  const read = vi.spyOn(api, "get").mockReturnValue(new Promise(() => undefined));
   const address = { room: "playback", engine: "hall", base: "/api/v1/playback/hall", stream: () => "" };
   const why = (epoch: number | bigint) => (
     <WhyItem item={item({ epoch_id: 1 })} address={address} epoch={epoch} at={null} chosen onBack={vi.fn()} />

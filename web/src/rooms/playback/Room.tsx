@@ -6,6 +6,7 @@ import type { EngineAddress } from "../../api/client";
 import type { JsonObject } from "../../api/json";
 import { inOneLine } from "../../api/json";
 import { api } from "../../api/server";
+import type { DiagnosticView, ItemView, PlayerNow } from "../../api/types";
 import type { Column } from "../../components/DataTable";
 import { DataTable } from "../../components/DataTable";
 import { Readout, Readouts } from "../../components/Readout";
@@ -19,7 +20,6 @@ import { Pool, Shares } from "./Shares";
 import { Strip } from "./Strip";
 import { WhyItem } from "./WhyItem";
 import "./playback.css";
-import type { Diagnostic, Item, PlayerNow } from "./model";
 import { duration, keyOf } from "./model";
 
 interface Moment {
@@ -32,7 +32,7 @@ interface Moment {
 export function PlaybackRoom(props: EngineRoomProps) {
   const { at } = props;
   const { live, past, busy, error, journal, moveTo } = useFollowing(props, presentOf, momentAt);
-  const chosen = useSignal<Item | null>(null);
+  const chosen = useSignal<ItemView | null>(null);
   const shown = at === null ? live.state.value : past;
   const command = async (wish: JsonObject) => {
     try {
@@ -74,8 +74,8 @@ interface PlayerProps {
   readonly at: number | null;
   readonly busy: boolean;
   readonly address: EngineAddress;
-  readonly chosen: Item | null;
-  readonly onChoose: (item: Item | null) => void;
+  readonly chosen: ItemView | null;
+  readonly onChoose: (item: ItemView | null) => void;
   readonly onCommand: (command: JsonObject) => Promise<void>;
 }
 
@@ -135,7 +135,7 @@ function Figures({ now }: { readonly now: PlayerNow }) {
   );
 }
 
-function Troubles({ diagnostics }: { readonly diagnostics: readonly Diagnostic[] }) {
+function Troubles({ diagnostics }: { readonly diagnostics: readonly DiagnosticView[] }) {
   return (
     <section class="panel" aria-labelledby="troubles" data-testid="panel-troubles">
       <h2 id="troubles">
@@ -153,16 +153,20 @@ function Troubles({ diagnostics }: { readonly diagnostics: readonly Diagnostic[]
   );
 }
 
-const TROUBLES: readonly Column<{ readonly one: Diagnostic; readonly place: number }>[] = [
+const TROUBLES: readonly Column<{ readonly one: DiagnosticView; readonly place: number }>[] = [
   { key: "code", title: "code", cell: ({ one }) => <code class="code-badge">{one.code}</code> },
   { key: "what", title: "what", wide: true, cell: ({ one }) => `${one.sentence} ${inOneLine(one.facts)}` },
 ];
 
 async function presentOf(address: EngineAddress): Promise<Moment> {
-  const now = await api.read<PlayerNow>(address, "now");
+  const now = await playerAt(address);
   return { n: now.n, now, toldAt: Date.now() };
 }
 
 async function momentAt(address: EngineAddress, n: number, signal: AbortSignal): Promise<Moment> {
-  return { n, now: await api.read<PlayerNow>(address, `now?at=${n}`, signal), toldAt: null };
+  return { n, now: await playerAt(address, n, signal), toldAt: null };
+}
+
+function playerAt(address: EngineAddress, at: number | null = null, signal?: AbortSignal): Promise<PlayerNow> {
+  return api.get("/api/v1/playback/{player}/now", { player: address.engine }, { at }, signal);
 }

@@ -6,14 +6,14 @@ import { useEffect } from "preact/hooks";
 import type { ApiError, EngineAddress } from "../../api/client";
 import { asApiError } from "../../api/client";
 import { api } from "../../api/server";
+import type { ItemView, ItemWhy } from "../../api/types";
 import { ErrorNote } from "../../components/ErrorNote";
 import { ReasonChain } from "../../components/ReasonChain";
 import { integer } from "../../wording";
-import type { Item, ItemWhy } from "./model";
 import { channelOf, keyOf } from "./model";
 
 interface WhyItemProps {
-  readonly item: Item | null;
+  readonly item: ItemView | null;
   readonly address: EngineAddress;
   /** The epoch at that moment. */
   readonly epoch: number | bigint;
@@ -33,7 +33,8 @@ export function WhyItem({ item, address, epoch, at, chosen, onBack }: WhyItemPro
   useEffect(() => {
     if (item === null || earlier) return;
     const abort = new AbortController();
-    api.read<ItemWhy>(address, `items/${item.ordinal}${at === null ? "" : `?at=${at}`}`, abort.signal).then(
+    const names = { player: address.engine, ordinal: item.ordinal };
+    api.get("/api/v1/playback/{player}/items/{ordinal}", names, { at }, abort.signal).then(
       (answer) => {
         if (abort.signal.aborted) return;
         told.value = answer;

@@ -1,104 +1,23 @@
 /** A player as the server tells it, and how its times and shares are written. Times are milliseconds of the player. */
 
-import type { Reason } from "../../api/client";
-import type { JsonObject } from "../../api/json";
+import type { ItemView, PlayerNow } from "../../api/types";
 
-export type Origin = "base" | "nae" | "nae_fallback";
-
-export interface Item {
-  readonly id: number | bigint;
-  readonly channel: string | null;
-  readonly origin: Origin;
-  readonly epoch_id: number | bigint;
-  readonly ordinal: number;
-  readonly ts: number | bigint;
-  readonly kind: number;
-  readonly format: number;
-  readonly flags: number;
-  readonly dwell_ms: number;
-  readonly storage_key: string;
-  /** 32 bytes in base64. */
-  readonly payload: string;
-  /** The place of the record in its channel, 0 for the newest. */
-  readonly at: number | null;
-}
-
-export interface Exposure {
-  readonly channel: string;
-  /** Of 65536. */
-  readonly weight: number;
-  readonly target_ppm: number;
-  readonly shown: number;
-  readonly actual_ppm: number | null;
-  readonly records: number;
-  readonly banned: number;
-  readonly generation: number | bigint;
-  readonly readable: boolean;
-}
-
-export interface Pooled {
-  readonly id: number | bigint;
-  readonly number: number;
-  readonly priority_64: number;
-  readonly ts: number | bigint;
-  readonly payload: string;
-}
-
-export interface Diagnostic {
-  readonly code: string;
-  readonly sentence: string;
-  readonly facts: JsonObject;
-}
-
-/** How a player stands after record `n`. */
-export interface PlayerNow {
-  readonly n: number;
-  readonly t: number;
-  /** What its clock said when this was told. */
-  readonly clock: number;
-  readonly next_due: number | null;
-  readonly broken: readonly string[];
-  readonly paused: boolean;
-  readonly item: Item | null;
-  readonly started_at: number;
-  readonly started_utc: string | null;
-  readonly ends_at: number | null;
-  readonly ends_utc: string | null;
-  readonly left_ms: number | null;
-  readonly epoch_id: number | bigint;
-  readonly last_reset: string | null;
-  /** The next one first. */
-  readonly coming: readonly Item[];
-  /** The last one first. */
-  readonly before: readonly Item[];
-  readonly exposure: readonly Exposure[];
-  readonly pool: readonly Pooled[];
-  readonly probability_64: number;
-  readonly diagnostics: readonly Diagnostic[];
-  readonly dwell_ms: number;
-}
-
-export interface ItemWhy {
-  readonly item: Item | null;
-  readonly why: Reason;
-}
-
-const ORIGINS: Readonly<Record<Origin, string>> = {
+const ORIGINS: Readonly<Record<string, string>> = {
   base: "its channel's turn",
   nae: "new artwork",
   nae_fallback: "instead of new artwork",
 };
 
-export function originOf({ origin }: Item): string {
+export function originOf({ origin }: ItemView): string {
   return ORIGINS[origin] ?? origin;
 }
 
-export function channelOf({ channel }: Item): string {
+export function channelOf({ channel }: ItemView): string {
   return channel ?? "new artwork";
 }
 
 /** One item among all that were ever shown: numbers begin anew with each epoch. */
-export function keyOf({ epoch_id, ordinal }: Item): string {
+export function keyOf({ epoch_id, ordinal }: ItemView): string {
   return `${epoch_id}.${ordinal}`;
 }
 

@@ -1,8 +1,8 @@
 /** A small player and its items, to draw pages with. */
 
-import type { Exposure, Item, PlayerNow } from "./model";
+import type { ExposureView, ItemView, PlayerNow } from "../../api/types";
 
-export function item(changes: Partial<Item> = {}): Item {
+export function item(changes: Partial<ItemView> = {}): ItemView {
   return {
     id: 11,
     channel: "dawn",
@@ -21,7 +21,7 @@ export function item(changes: Partial<Item> = {}): Item {
   };
 }
 
-export function exposure(changes: Partial<Exposure> = {}): Exposure {
+export function exposure(changes: Partial<ExposureView> = {}): ExposureView {
   return {
     channel: "dawn",
     weight: 49152,
@@ -59,6 +59,7 @@ export function player(changes: Partial<PlayerNow> = {}): PlayerNow {
     pool: [],
     probability_64: 0,
     diagnostics: [],
+    settings: {},
     dwell_ms: 4000,
     ...changes,
   };

@@ -2,11 +2,11 @@
 
 import type { ComponentChildren } from "preact";
 
-import type { CommandResult, Refusal } from "../../api/client";
 import { ApiError } from "../../api/client";
 import type { Json } from "../../api/json";
 import { inOneLine } from "../../api/json";
 import { api, mayCommand } from "../../api/server";
+import type { CommandResult } from "../../api/types";
 import { Facts } from "../../components/Facts";
 import { JsonForm } from "../../components/JsonForm";
 import { ReasonChain } from "../../components/ReasonChain";
@@ -63,8 +63,8 @@ function commandHint(past: boolean): string {
 
 async function send(live: Askable, command: Json): Promise<ComponentChildren> {
   try {
-    const { n, events, answer, refusal } = await api.command(live.address, command);
-    return refusal === null ? <Done n={n} events={events} answer={answer} /> : <Refused refusal={refusal} />;
+    const { n, events, answer } = await api.command(live.address, command);
+    return <Done n={n} events={events} answer={answer} />;
   } catch (thrown) {
     // A refusal is an answer of the engine, not a failure of the call.
     if (thrown instanceof ApiError && thrown.status === 409) return <Refused refusal={thrown} />;
@@ -74,7 +74,7 @@ async function send(live: Askable, command: Json): Promise<ComponentChildren> {
   }
 }
 
-function Refused({ refusal: { code, message, details } }: { readonly refusal: Refusal }) {
+function Refused({ refusal: { code, message, details } }: { readonly refusal: ApiError }) {
   return (
     <div class="note note-refused" data-testid="refusal" data-code={code}>
       <p>

@@ -1,9 +1,10 @@
 /** The records of the journal around one of them. */
 
-import type { EngineAddress, JournalRecord } from "../../api/client";
+import type { EngineAddress } from "../../api/client";
 import type { Json } from "../../api/json";
 import { inOneLine, isList, isObject, taggedInOneLine } from "../../api/json";
 import { api } from "../../api/server";
+import type { RecordView } from "../../api/types";
 import type { Column } from "../../components/DataTable";
 import { DataTable } from "../../components/DataTable";
 import { ErrorNote } from "../../components/ErrorNote";
@@ -39,7 +40,7 @@ export function JournalAround({ address, at, onLook }: JournalAroundProps) {
   );
 }
 
-function columns(onLook: (n: number) => void): Column<JournalRecord>[] {
+function columns(onLook: (n: number) => void): Column<RecordView>[] {
   return [
     {
       key: "n",

@@ -6,12 +6,13 @@
 
 import { batch, signal } from "@preact/signals";
 
-import type { Api, ApiError, EngineAddress, JournalRecord } from "../../api/client";
+import type { Api, ApiError, EngineAddress } from "../../api/client";
 import { asApiError } from "../../api/client";
 import type { JsonObject } from "../../api/json";
 import { isList, isObject, writeJson } from "../../api/json";
-import type { Source as EventSource, Gap } from "../../api/stream";
+import type { Source as EventSource } from "../../api/stream";
 import { EventStream } from "../../api/stream";
+import type { GapView, RecordView } from "../../api/types";
 
 export const MOST_ROWS = 500;
 const BACKFILL_RECORDS = 400;
@@ -23,7 +24,7 @@ const STATE_EVERY_MS = 5_000;
 
 export type CameRow =
   | { readonly kind: "event"; readonly key: number; readonly id: string; readonly body: JsonObject }
-  | { readonly kind: "gap"; readonly key: number; readonly gap: Gap };
+  | { readonly kind: "gap"; readonly key: number; readonly gap: GapView };
 
 export interface Extent {
   readonly first: number;
@@ -43,7 +44,7 @@ export function recordOf(id: string): number {
   return Number(id.split(".", 1)[0]);
 }
 
-function newestCommand(records: readonly JournalRecord[]): string | null {
+function newestCommand(records: readonly RecordView[]): string | null {
   const body = records.findLast((record) => record.kind === "input")?.body;
   return isObject(body) && isObject(body["command"]) ? writeJson(body["command"]) : null;
 }
