@@ -14,15 +14,19 @@ export interface JournalExtent {
   readonly snapshots: readonly (readonly [number, number])[];
 }
 
-interface RoomFrameProps {
+/** Where a room stands: the moment it shows, those it can show, and what went wrong with it. */
+export interface Frame {
   /** The record looked at; `null` is live. */
   readonly at: number | null;
   /** `null` while it is not known, and where a room has no journal. */
   readonly journal: JournalExtent | null;
   readonly error: ApiError | null;
+  readonly onMove: (at: number | null) => void;
+}
+
+interface RoomFrameProps extends Frame {
   /** Said in the place of what is being fetched; `null` when there is something to show. */
   readonly fetching: string | null;
-  readonly onMove: (at: number | null) => void;
   readonly children: ComponentChildren;
 }
 

@@ -35,20 +35,14 @@ interface Moment {
 
 export function ActionsRoom(props: EngineRoomProps) {
   const { at } = props;
-  const { live, past, busy, error, journal, moveTo } = useFollowing(props, worldAt, momentAt);
+  const { live, past, busy, frame } = useFollowing(props, worldAt, momentAt);
   const chosen = useSignal<string | null>(null);
   const now = live.state.value;
   const came = useMemo(() => whatCame(live.came.value), [live.came.value]);
   const present: Moment | null = now === null ? null : { now, ...came };
   const shown = at === null ? present : past;
   return (
-    <RoomFrame
-      at={at}
-      journal={journal}
-      error={error}
-      fetching={shown === null ? "Fetching the world …" : null}
-      onMove={moveTo}
-    >
+    <RoomFrame {...frame} fetching={shown === null ? "Fetching the world …" : null}>
       {shown !== null && (
         <World
           moment={shown}
@@ -59,7 +53,7 @@ export function ActionsRoom(props: EngineRoomProps) {
           onChoose={(action) => {
             chosen.value = action;
           }}
-          onLook={moveTo}
+          onLook={frame.onMove}
         />
       )}
       <Ask live={live} past={at !== null} />

@@ -14,7 +14,7 @@ import { JournalAround } from "../shared/JournalAround";
 
 export function GenericRoom(props: EngineRoomProps) {
   const { room, engine, at } = props;
-  const { live, past, busy, error, journal, moveTo } = useFollowing(
+  const { live, past, busy, frame } = useFollowing(
     props,
     (address) => api.state(address),
     (address, n, signal) => api.state(address, n, signal),
@@ -22,7 +22,7 @@ export function GenericRoom(props: EngineRoomProps) {
   const shown = at === null ? live.state.value : past;
   const summary = room.engines.find((candidate) => candidate.name === engine);
   return (
-    <RoomFrame at={at} journal={journal} error={error} fetching={null} onMove={moveTo}>
+    <RoomFrame {...frame} fetching={null}>
       {shown !== null && <Figures view={shown} summary={summary} />}
       <div class="room-columns">
         <section class="panel" aria-labelledby="now" aria-busy={busy} data-testid="panel-now">
@@ -30,13 +30,13 @@ export function GenericRoom(props: EngineRoomProps) {
           {shown !== null ? (
             <JsonTree value={shown.state} name="state" />
           ) : (
-            error === null && <p class="quiet">Fetching the state …</p>
+            frame.error === null && <p class="quiet">Fetching the state …</p>
           )}
         </section>
         {at === null ? (
-          <Came live={live} onLook={moveTo} />
+          <Came live={live} onLook={frame.onMove} />
         ) : (
-          <JournalAround address={live.address} at={at} onLook={moveTo} />
+          <JournalAround address={live.address} at={at} onLook={frame.onMove} />
         )}
       </div>
       <Ask live={live} past={at !== null} />

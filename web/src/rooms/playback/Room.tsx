@@ -31,7 +31,7 @@ interface Moment {
 
 export function PlaybackRoom(props: EngineRoomProps) {
   const { at } = props;
-  const { live, past, busy, error, journal, moveTo } = useFollowing(props, presentOf, momentAt);
+  const { live, past, busy, frame } = useFollowing(props, presentOf, momentAt);
   const chosen = useSignal<ItemView | null>(null);
   const shown = at === null ? live.state.value : past;
   const command = async (wish: JsonObject) => {
@@ -42,13 +42,7 @@ export function PlaybackRoom(props: EngineRoomProps) {
     }
   };
   return (
-    <RoomFrame
-      at={at}
-      journal={journal}
-      error={error}
-      fetching={shown === null ? "Fetching the player …" : null}
-      onMove={moveTo}
-    >
+    <RoomFrame {...frame} fetching={shown === null ? "Fetching the player …" : null}>
       {shown !== null && (
         <Player
           now={shown.now}

@@ -7,7 +7,7 @@ import { useEffect, useMemo } from "preact/hooks";
 import type { ApiError } from "../../api/client";
 import { asApiError, EngineAddress } from "../../api/client";
 import { api, openStream } from "../../api/server";
-import type { JournalExtent } from "../../components/RoomFrame";
+import type { Frame } from "../../components/RoomFrame";
 import type { EngineRoomProps } from "../../registry";
 import { replaceAddress, roomHref } from "../../route";
 import type { Numbered, ReadNow } from "./engine";
@@ -25,9 +25,7 @@ export interface Following<State extends Numbered, Moment> {
   readonly past: Moment | null;
   /** True while the moment shown is an older one than the one asked for. */
   readonly busy: boolean;
-  readonly error: ApiError | null;
-  readonly journal: JournalExtent | null;
-  readonly moveTo: (at: number | null) => void;
+  readonly frame: Frame;
 }
 
 /** Follow the engine of a page, and the moment of its past that the address names. */
@@ -43,9 +41,12 @@ export function useFollowing<State extends Numbered, Moment>(
     live,
     past: past.value.value,
     busy: past.busy.value,
-    error: at === null ? live.error.value : past.error.value,
-    journal: now === null ? null : { ...live.extent.value, last: now.n },
-    moveTo: (n) => replaceAddress(roomHref(room.name, engine, n)),
+    frame: {
+      at,
+      journal: now === null ? null : { ...live.extent.value, last: now.n },
+      error: at === null ? live.error.value : past.error.value,
+      onMove: (n) => replaceAddress(roomHref(room.name, engine, n)),
+    },
   };
 }
 
