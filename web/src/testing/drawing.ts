@@ -3,7 +3,6 @@
 import type { ComponentChild } from "preact";
 import { render } from "preact";
 import { act } from "preact/test-utils";
-import { afterEach } from "vitest";
 
 let place: HTMLElement | null = null;
 
@@ -34,9 +33,10 @@ export function texts(within: ParentNode, selector: string): string[] {
   return [...within.querySelectorAll(selector)].map((element) => element.textContent ?? "");
 }
 
-afterEach(() => {
+/** Take away what was drawn. */
+export function undraw(): void {
   if (place === null) return;
   render(null, place);
   place.remove();
   place = null;
-});
+}
