@@ -46,15 +46,15 @@ class Part:
 CREDIT_COMMANDS = tuple(f"tests/cli/test_credit_{name}.py" for name in ("journal", "run", "sweep"))
 PARTS = (
     Part("lint", 60),
-    Part("kernel", 60, ("kernel", "documents", "testing", "compatibility")),
-    Part("actions", 45, ("actions",)),
-    Part("playback", 45, ("playback",)),
-    Part("jobs", 120, ("jobs",)),
-    Part("credit", 60, ("credit",)),
-    Part("fleet", 100, ("fleet",), more=("tests/cli/test_fleet_commands.py", *CREDIT_COMMANDS)),
-    Part("server", 60, ("server", "cli", "docs", "wheel", "setup")),
+    Part("kernel", 50, ("kernel", "documents", "testing", "architecture", "compatibility")),
+    Part("actions", 50, ("actions",)),
+    Part("playback", 50, ("playback",)),
+    Part("jobs", 150, ("jobs",)),
+    Part("credit", 90, ("credit",)),
+    Part("fleet", 160, ("fleet",), more=("tests/cli/test_fleet_commands.py", *CREDIT_COMMANDS)),
+    Part("server", 80, ("server", "cli", "docs", "wheel", "setup")),
     # One browser at a time: two would wait for each other's frames on a small machine.
-    Part("browser", 50, ("browser",), workers=0),
+    Part("browser", 90, ("browser",), workers=0),
 )
 MUTATIONS = ROOT / "tests/mutations/run.py"
 
@@ -111,6 +111,7 @@ def lint_tools(machine: Machine) -> list[tuple[str, list[str], Path]]:
             ("vitest", [machine.node, "node_modules/.bin/vitest", "run"], web),
             ("tsc", [machine.node, "node_modules/.bin/tsc", "--noEmit"], web),
         ]
+        tools.append(("biome", [machine.node, "node_modules/.bin/biome", "check", "--error-on-warnings"], web))
     return tools
 
 

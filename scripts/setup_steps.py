@@ -299,6 +299,18 @@ def find_node(checkout: Checkout) -> Node | None:
     return Node(own, (own, wheel / "lib/node_modules/npm/bin/npm-cli.js"))
 
 
+def types_step(checkout: Checkout) -> Step:
+    """The types of what the server answers: any module of the package may have a shape in them."""
+    root = checkout.root
+    inputs = [root / "scripts/web_types.py", *root.glob("src/pendula/**/*.py")]
+    return Step("page-types", inputs, root / "web/src/api/types.ts")
+
+
+def write_types(checkout: Checkout, step: str) -> None:
+    if not checkout.call(step, checkout.python, checkout.root / "scripts/web_types.py"):
+        raise checkout.failure(step, "scripts/web_types.py failed", "Mend what the lines name.")
+
+
 def page_steps(checkout: Checkout) -> tuple[Step, Step]:
     """The page's locked packages, and the page built from its sources into the Python package."""
     web = checkout.root / "web"
@@ -314,6 +326,7 @@ def prepare_page(checkout: Checkout, found: Found, node_wanted: bool) -> None:
     if not (checkout.root / "web/package.json").is_file():
         say("page left out: there is no web/package.json")
         return
+    carry_out(checkout, types_step(checkout), write_types)
     if not node_wanted and all(is_taken(checkout, step) for step in page_steps(checkout)):
         return
     node = find_node(checkout)

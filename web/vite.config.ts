@@ -16,12 +16,25 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
+    // Every room has its own chunk, which is fetched with it; all of them begin in a file called `Room`.
+    rolldownOptions: {
+      output: {
+        chunkFileNames: ({ facadeModuleId }) => {
+          const room = /rooms\/(\w+)\/Room\.tsx$/.exec(facadeModuleId ?? "")?.[1];
+          return `assets/${room === undefined ? "[name]" : `room-${room}`}-[hash].js`;
+        },
+      },
+    },
   },
   server: {
     proxy: { "/api": passOn, "/healthz": passOn, "/readyz": passOn },
   },
   test: {
-    include: ["tests/**/*.test.{ts,tsx}"],
+    include: ["src/**/*.test.{ts,tsx}"],
     css: true,
+    // Files share a thread and its document, which takes a fifth of the time: a test leaves nothing behind.
+    pool: "threads",
+    isolate: false,
+    setupFiles: ["src/testing/setup.ts"],
   },
 });

@@ -34,6 +34,21 @@ def test_the_page_opens_with_its_rooms_and_no_error_in_the_console(demo: str, wa
     assert watched.errors == []
 
 
+def test_a_page_of_a_room_is_fetched_with_its_room(demo: str, watched: Watched) -> None:
+    page = watched.page
+    fetched: set[str] = set()
+    page.on("request", lambda request: fetched.update(re.findall(r"/assets/room-(\w+)-", request.url)))
+    live(page, f"{demo}/")
+    assert not fetched
+
+    page.get_by_test_id("nav-tally").click()
+    expect(page.get_by_test_id("room")).to_be_visible()
+    page.get_by_test_id("nav-playback").click()
+    expect(page.get_by_test_id("screen")).to_be_visible()
+
+    assert fetched == {"generic", "playback"}
+
+
 def test_what_happens_arrives_by_itself(demo: str, watched: Watched) -> None:
     page = watched.page
     live(page, f"{demo}/#/rooms/tally")

@@ -36,6 +36,10 @@ def find(checkout: Path, **not_run: str) -> None:
     (checkout / ".pendula/found.json").write_text(json.dumps(found))
 
 
+def machines(*nodes: str | None) -> list[run_tests.Machine]:
+    return [run_tests.Machine({}, node, {}) for node in nodes]
+
+
 def write(checkout: Path, folder: str, text: str) -> None:
     (checkout / "tests" / folder).mkdir()
     (checkout / "tests" / folder / f"test_{folder}.py").write_text(text)
@@ -122,6 +126,12 @@ def test_a_part_over_its_budget_is_warned_about(capsys: pytest.CaptureFixture[st
         "OVER BUDGET: kernel took 61 s of 60 s; move cases to ./test --long",
         "NOT RUN: browser (…)",
     ]
+
+
+def test_the_page_is_linted_where_there_is_a_node() -> None:
+    with_node, without = ([name for name, _, _ in run_tests.lint_tools(machine)] for machine in machines("/node", None))
+
+    assert [name for name in with_node if name not in without] == ["vitest", "tsc", "biome"]
 
 
 def test_the_budgets_add_up_to_ten_minutes() -> None:

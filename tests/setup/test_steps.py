@@ -32,6 +32,19 @@ def copy_input(checkout: Checkout, step: str) -> None:
         times.write("x")
 
 
+def with_types(checkout: Checkout) -> None:
+    """A page whose types are written already: the rest of it is what a test is about."""
+    (checkout.root / "web/src/api").mkdir(parents=True)
+    (checkout.root / "web/package.json").write_text("{}")
+    already_taken(checkout, setup_steps.types_step(checkout))
+
+
+def already_taken(checkout: Checkout, step: Step) -> None:
+    step.made.parent.mkdir(parents=True, exist_ok=True)
+    step.made.touch()
+    checkout.stamp(step.name).write_text(setup_steps.digest(checkout, step.inputs))
+
+
 def times(checkout: Checkout) -> int:
     return len((checkout.root / "times").read_text())
 
@@ -269,28 +282,55 @@ def test_an_old_or_broken_node_is_passed_over_for_the_wheel(checkout: Checkout, 
 def test_without_any_node_the_page_is_not_run_and_set_up_goes_on(
     checkout: Checkout, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (checkout.root / "web").mkdir()
-    (checkout.root / "web/package.json").write_text("{}")
+    without_python = replace(checkout, base_python=Path("/nonexistent"))
+    with_types(without_python)
     found = Found()
 
-    setup_steps.prepare_page(replace(checkout, base_python=Path("/nonexistent")), found, node_wanted=True)
+    setup_steps.prepare_page(without_python, found, node_wanted=True)
 
     assert found.not_run["page"].startswith("no Node 20.19 or newer on the PATH")
     assert "set-up: the control room is not built: no Node" in capsys.readouterr().err
 
 
 def test_a_page_that_is_built_needs_no_node_to_be_served(checkout: Checkout) -> None:
-    (checkout.root / "web/node_modules").mkdir(parents=True)
-    (checkout.root / "web/package.json").write_text("{}")
+    with_types(checkout)
     for step in setup_steps.page_steps(checkout):
-        step.made.parent.mkdir(parents=True, exist_ok=True)
-        step.made.touch()
-        checkout.stamp(step.name).write_text(setup_steps.digest(checkout, step.inputs))
+        already_taken(checkout, step)
     found = Found()
 
     setup_steps.prepare_page(checkout, found, node_wanted=False)
 
     assert found == Found()
+
+
+def test_a_changed_module_has_the_types_written_again_and_only_other_types_the_page_built_again(
+    checkout: Checkout,
+) -> None:
+    module = checkout.root / "src/pendula/server/views.py"
+    module.parent.mkdir(parents=True)
+    module.write_text("one")
+    with_types(checkout)
+    _, page = setup_steps.page_steps(checkout)
+    already_taken(checkout, page)
+
+    module.write_text("two")
+    assert not setup_steps.is_taken(checkout, setup_steps.types_step(checkout))
+    assert setup_steps.is_taken(checkout, page)
+
+    (checkout.root / "web/src/api/types.ts").write_text("other")
+    assert not setup_steps.is_taken(checkout, page)
+
+
+def test_types_that_cannot_be_written_stop_set_up_with_what_the_script_said(checkout: Checkout) -> None:
+    (checkout.venv / "bin").mkdir(parents=True)
+    checkout.python.symlink_to(sys.executable)
+    (checkout.root / "scripts").mkdir()
+    (checkout.root / "scripts/web_types.py").write_text("raise SystemExit('no type can be written')")
+    (checkout.root / "web").mkdir()
+    (checkout.root / "web/package.json").write_text("{}")
+
+    with pytest.raises(StepFailed, match=r"scripts/web_types\.py failed; the last lines were: no type can be written"):
+        setup_steps.prepare_page(checkout, Found(), node_wanted=False)
 
 
 def test_packages_of_the_page_are_not_among_its_sources(checkout: Checkout) -> None:

@@ -1,9 +1,10 @@
 /** The frame around every page: the way through the rooms, the state of the connection, and the page itself. */
 
-import { useEffect, useErrorBoundary, useRef } from "preact/hooks";
 import type { ComponentChildren } from "preact";
+import { useEffect, useErrorBoundary, useRef } from "preact/hooks";
 
-import { asApiError } from "./api";
+import { asApiError } from "./api/client";
+import { connection, openStream, retryNow, roomList, serverError, session, signOut } from "./api/server";
 import { ConnectionBadge } from "./components/ConnectionBadge";
 import { ErrorNote } from "./components/ErrorNote";
 import { Logo } from "./components/Logo";
@@ -12,9 +13,8 @@ import { ThemeToggle } from "./components/ThemeToggle";
 import { Home } from "./pages/Home";
 import { RoomPage } from "./pages/RoomPage";
 import { SignIn } from "./pages/SignIn";
-import { route } from "./route";
 import type { Route } from "./route";
-import { connection, openStream, retryNow, roomList, serverError, session, signOut } from "./server";
+import { route } from "./route";
 
 export function App() {
   const heading = useRef<HTMLHeadingElement>(null);
@@ -24,6 +24,7 @@ export function App() {
   useArrival(heading, placeOf(here), title);
   return (
     <>
+      {/* biome-ignore lint/a11y/useValidAnchor: a skip link is one by custom, and its jump is made by hand below */}
       <a
         class="skip-link"
         href="#/"
@@ -121,7 +122,7 @@ function Who() {
 /** A page that fails says so and leaves the frame standing. */
 function Guarded({ children }: { readonly children: ComponentChildren }) {
   const [thrown] = useErrorBoundary((error) => console.error(error));
-  return thrown === undefined ? <>{children}</> : <ErrorNote error={asApiError(thrown)} />;
+  return thrown === undefined ? children : <ErrorNote error={asApiError(thrown)} />;
 }
 
 /** On arriving at another page: its name in the title bar, the focus on its heading (but not on the very first page). */

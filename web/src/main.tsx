@@ -2,9 +2,9 @@
 
 import { render } from "preact";
 
+import { followServer } from "./api/server";
 import { App } from "./app";
 import { followAddress } from "./route";
-import { followServer } from "./server";
 import { followTheme } from "./theme";
 
 const place = document.getElementById("app");

@@ -1,8 +1,8 @@
 """What goes into a player and what comes out of it: commands, items as they are handed out, events."""
 
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from pendula.kernel.canonical import Json
 from pendula.playback.model import Settings
@@ -116,15 +116,20 @@ Change: TypeAlias = Follow | Unfollow | Refresh | Configure | Reset
 Commands: TypeAlias = Next | Prev | Take | Insert | Change | Update | Ban | Pause | Resume | Advance
 
 
+# A double does not hold all of them: readers in languages without wide integers are told.
+Unsigned64 = Annotated[int, Meta(extra_json_schema={"format": "uint64"})]
+Signed64 = Annotated[int, Meta(extra_json_schema={"format": "int64"})]
+
+
 class View(Struct, frozen=True):
     """An item as it is handed out. `dwell_ms` is how long it stays, `at` its place in the channel."""
 
-    id: int
+    id: Unsigned64
     channel: str | None
     origin: str
-    epoch_id: int
+    epoch_id: Unsigned64
     ordinal: int
-    ts: int
+    ts: Signed64
     kind: int
     format: int
     flags: int

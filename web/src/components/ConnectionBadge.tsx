@@ -3,7 +3,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 
-import type { Connection } from "../stream";
+import type { Connection } from "../api/stream";
 import { clockTime, secondsUntil } from "../wording";
 
 interface ConnectionBadgeProps {

@@ -3,8 +3,8 @@
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 
-import { sorted } from "./sorting";
 import type { Direction, SortValue } from "./sorting";
+import { sorted } from "./sorting";
 
 export interface Column<Row> {
   readonly key: string;

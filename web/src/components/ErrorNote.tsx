@@ -2,8 +2,8 @@
 
 import { useSignal } from "@preact/signals";
 
-import type { ApiError } from "../api";
-import { writeJson } from "../json";
+import type { ApiError } from "../api/client";
+import { writeJson } from "../api/json";
 import { Facts } from "./Facts";
 
 export function ErrorNote({ error }: { readonly error: ApiError }) {

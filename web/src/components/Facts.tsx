@@ -1,7 +1,7 @@
 /** Named facts as a definition list; nothing when there are none. */
 
-import { inOneLine } from "../json";
-import type { JsonObject } from "../json";
+import type { JsonObject } from "../api/json";
+import { inOneLine } from "../api/json";
 
 export function Facts({ facts }: { readonly facts: JsonObject }) {
   const members = Object.entries(facts);

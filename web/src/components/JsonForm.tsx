@@ -4,10 +4,10 @@ import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useId } from "preact/hooks";
 
-import { asApiError } from "../api";
-import type { ApiError } from "../api";
-import { parseJson } from "../json";
-import type { Json } from "../json";
+import type { ApiError } from "../api/client";
+import { asApiError } from "../api/client";
+import type { Json } from "../api/json";
+import { parseJson } from "../api/json";
 import { ErrorNote } from "./ErrorNote";
 
 interface JsonFormProps {
@@ -28,7 +28,8 @@ export function JsonForm({ label, hint, example, button, disabled = false, onSen
   const error = useSignal<ApiError | null>(null);
   const answer = useSignal<ComponentChildren>(null);
 
-  const send = async () => {
+  const send = async (event: SubmitEvent) => {
+    event.preventDefault();
     const value = readOrFault(text.value);
     fault.value = value.fault;
     if (value.fault !== null) return;
@@ -44,7 +45,7 @@ export function JsonForm({ label, hint, example, button, disabled = false, onSen
   };
 
   return (
-    <form class="json-form" data-testid={testId} onSubmit={(event) => (event.preventDefault(), void send())}>
+    <form class="json-form" data-testid={testId} onSubmit={send}>
       <label class="visually-hidden" for={`${id}text`}>
         {label}
       </label>

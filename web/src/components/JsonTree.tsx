@@ -2,11 +2,11 @@
 
 import { useRef } from "preact/hooks";
 
-import { inOneLine, isList, isObject } from "../json";
-import type { Json, JsonList, JsonObject } from "../json";
+import type { Json, JsonList, JsonObject } from "../api/json";
+import { inOneLine, isList, isObject } from "../api/json";
 import { counted, integer } from "../wording";
-import { DataTable } from "./DataTable";
 import type { Column } from "./DataTable";
+import { DataTable } from "./DataTable";
 import type { SortValue } from "./sorting";
 
 const OPEN_LEVELS = 3;

@@ -2,13 +2,13 @@
 
 import { useEffect, useRef } from "preact/hooks";
 
-import type { Room } from "../api";
-import { roomHref } from "../route";
+import type { RoomView } from "../api/types";
 import type { Route } from "../route";
+import { roomHref } from "../route";
 import { StateDot } from "./StateDot";
 
 interface NavProps {
-  readonly rooms: readonly Room[];
+  readonly rooms: readonly RoomView[];
   readonly route: Route;
 }
 

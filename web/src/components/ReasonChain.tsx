@@ -1,6 +1,6 @@
 /** Why: a reason with its code, its sentence and its facts, and below it the reasons it rests on. */
 
-import type { Reason } from "../api";
+import type { Reason } from "../api/types";
 import { Facts } from "./Facts";
 
 const OPEN_LEVELS = 3;
@@ -14,13 +14,13 @@ export function ReasonChain({ reason }: { readonly reason: Reason }) {
 }
 
 function ReasonItem({ reason, level }: { readonly reason: Reason; readonly level: number }) {
-  const because = reason.because ?? [];
+  const { because, facts } = reason;
   return (
     <li class="reason" data-testid="reason" data-code={reason.code}>
       <p class="reason-sentence">
         <code class="code-badge">{reason.code}</code> {reason.sentence}
       </p>
-      <Facts facts={reason.facts ?? {}} />
+      <Facts facts={facts} />
       {because.length > 0 && (
         <details class="because" open={level < OPEN_LEVELS}>
           <summary>

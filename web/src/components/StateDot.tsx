@@ -1,10 +1,10 @@
 /** The state of a room in a word and a shape: colour alone would leave some readers out. */
 
-import type { RoomState } from "../api";
+import type { State } from "../api/types";
 
-const SIGNS: Record<RoomState, string> = { ready: "●", starting: "◐", broken: "▲" };
+const SIGNS: Record<State, string> = { ready: "●", starting: "◐", broken: "▲" };
 
-export function StateDot({ state, quiet = false }: { readonly state: RoomState; readonly quiet?: boolean }) {
+export function StateDot({ state, quiet = false }: { readonly state: State; readonly quiet?: boolean }) {
   return (
     <span class="state-dot" data-state={state}>
       <span aria-hidden="true">{SIGNS[state] ?? "○"}</span> <span class={quiet ? "visually-hidden" : ""}>{state}</span>

@@ -1,7 +1,7 @@
 /** A slider over the numbers of a journal's records, with marks where snapshots lie; its right end is now. */
 
-import { roomForMarks } from "./marks";
 import { integer } from "../wording";
+import { roomForMarks } from "./marks";
 
 export interface TimeSliderProps {
   readonly first: number;

@@ -1,10 +1,15 @@
-/** One room: its sentence, its engines to choose from, and the page that shows the chosen one. */
+/** One room: its sentence, its engines to choose from, and the page that shows the chosen one or the whole room. */
 
-import type { Room } from "../api";
+import type { ComponentType } from "preact";
+import { useEffect } from "preact/hooks";
+
+import { roomList } from "../api/server";
+import type { RoomView } from "../api/types";
+import { ErrorNote } from "../components/ErrorNote";
 import { ReasonChain } from "../components/ReasonChain";
+import type { LazyPage, RoomEntry } from "../registry";
+import { entryOf } from "../registry";
 import { roomHref } from "../route";
-import { pageOf } from "../rooms/registry";
-import { roomList } from "../server";
 
 interface RoomRouteProps {
   readonly name: string;
@@ -23,24 +28,61 @@ export function RoomPage({ name, engine, at }: RoomRouteProps) {
       </p>
     );
   }
-  const chosen =
-    room.engines.find((candidate) => candidate.name === engine) ?? (engine === null ? room.engines[0] : undefined);
-  const Page = pageOf(name);
   return (
     <>
       <p class="lead">{room.sentence}</p>
       {room.reason !== null && <ReasonChain reason={room.reason} />}
+      <RoomContent entry={entryOf(name)} room={room} engine={engine} at={at} />
+    </>
+  );
+}
+
+interface RoomContentProps {
+  readonly entry: RoomEntry;
+  readonly room: RoomView;
+  /** The engine that the address names; `null` is the first one. */
+  readonly engine: string | null;
+  readonly at: number | null;
+}
+
+export function RoomContent({ entry, room, engine, at }: RoomContentProps) {
+  if (entry.shows === "whole") {
+    if (engine !== null) return <NoEngine room={room} asked={engine} />;
+    return <Fetched key={room.name} lazy={entry.page} draw={(Page) => <Page room={room} />} />;
+  }
+  const chosen =
+    room.engines.find((candidate) => candidate.name === engine) ?? (engine === null ? room.engines[0] : undefined);
+  return (
+    <>
       {room.engines.length > 1 && <EngineTabs room={room} chosen={chosen?.name ?? null} />}
       {chosen === undefined ? (
         <NoEngine room={room} asked={engine} />
       ) : (
-        <Page key={`${name}/${chosen.name}`} room={room} engine={chosen.name} at={at} />
+        <Fetched
+          key={`${room.name}/${chosen.name}`}
+          lazy={entry.page}
+          draw={(Page) => <Page room={room} engine={chosen.name} at={at} />}
+        />
       )}
     </>
   );
 }
 
-function EngineTabs({ room, chosen }: { readonly room: Room; readonly chosen: string | null }) {
+interface FetchedProps<Props> {
+  readonly lazy: LazyPage<Props>;
+  readonly draw: (Page: ComponentType<Props>) => preact.ComponentChild;
+}
+
+function Fetched<Props>({ lazy, draw }: FetchedProps<Props>) {
+  useEffect(() => {
+    void lazy.load();
+  }, [lazy]);
+  if (lazy.page.value !== null) return draw(lazy.page.value);
+  if (lazy.error.value !== null) return <ErrorNote error={lazy.error.value} />;
+  return <p class="quiet">Fetching the page of this room …</p>;
+}
+
+function EngineTabs({ room, chosen }: { readonly room: RoomView; readonly chosen: string | null }) {
   return (
     <nav class="engine-tabs" aria-label="Engines of this room" data-testid="engine-tabs">
       {room.engines.map(({ name }) => (
@@ -52,7 +94,7 @@ function EngineTabs({ room, chosen }: { readonly room: Room; readonly chosen: st
   );
 }
 
-function NoEngine({ room, asked }: { readonly room: Room; readonly asked: string | null }) {
+function NoEngine({ room, asked }: { readonly room: RoomView; readonly asked: string | null }) {
   return (
     <p class="note" data-testid="engine-missing">
       {asked === null ? "No engine runs in this room yet." : `This room has no engine “${asked}”.`}{" "}

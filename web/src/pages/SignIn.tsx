@@ -2,17 +2,18 @@
 
 import { useSignal } from "@preact/signals";
 
-import { asApiError } from "../api";
-import type { ApiError } from "../api";
+import type { ApiError } from "../api/client";
+import { asApiError } from "../api/client";
+import { signIn } from "../api/server";
 import { ErrorNote } from "../components/ErrorNote";
-import { signIn } from "../server";
 
 export function SignIn() {
   const token = useSignal("");
   const busy = useSignal(false);
   const error = useSignal<ApiError | null>(null);
 
-  const send = async () => {
+  const send = async (event: SubmitEvent) => {
+    event.preventDefault();
     busy.value = true;
     try {
       await signIn(token.value.trim());
@@ -25,7 +26,7 @@ export function SignIn() {
   };
 
   return (
-    <form class="panel sign-in" data-testid="sign-in" onSubmit={(event) => (event.preventDefault(), void send())}>
+    <form class="panel sign-in" data-testid="sign-in" onSubmit={send}>
       <p>
         This server asks for an access token. A new one is made with <code>pendula token new</code>.
       </p>

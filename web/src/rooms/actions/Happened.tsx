@@ -2,13 +2,14 @@
 
 import { useSignal } from "@preact/signals";
 
-import { DataTable } from "../../components/DataTable";
+import type { WorldNow } from "../../api/types";
 import type { Column } from "../../components/DataTable";
+import { DataTable } from "../../components/DataTable";
 import { integer } from "../../wording";
-import { recordOf } from "../engine";
-import { toneOf, told } from "./telling";
-import { Clock, minuteOf, words } from "./world";
-import type { WorldEvent, WorldNow } from "./world";
+import { recordOf } from "../shared/engine";
+import type { Clock, WorldEvent } from "./model";
+import { minuteOf, words } from "./model";
+import { told, toneOf } from "./sentences";
 
 interface HappenedProps {
   /** Oldest first. */

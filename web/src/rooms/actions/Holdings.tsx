@@ -1,10 +1,11 @@
 /** What actions need: locks with their holders and queues, resources with what is left of them. */
 
-import { DataTable } from "../../components/DataTable";
+import { inOneLine } from "../../api/json";
+import type { LockView, ResourceView, WorldNow } from "../../api/types";
 import type { Column } from "../../components/DataTable";
-import { inOneLine } from "../../json";
-import { Clock, isOfActor } from "./world";
-import type { Lock, Resource, WorldNow } from "./world";
+import { DataTable } from "../../components/DataTable";
+import type { Clock } from "./model";
+import { isOfActor } from "./model";
 
 interface HoldingsProps {
   readonly now: WorldNow;
@@ -43,7 +44,7 @@ export function Holdings({ now, clock, onChoose }: HoldingsProps) {
   );
 }
 
-function lockColumns(clock: Clock, onChoose: (action: string) => void): Column<Lock>[] {
+function lockColumns(clock: Clock, onChoose: (action: string) => void): Column<LockView>[] {
   const link = (action: string) => (
     <button type="button" class="link-button" onClick={() => onChoose(action)}>
       {action}
@@ -87,14 +88,14 @@ function lockColumns(clock: Clock, onChoose: (action: string) => void): Column<L
 
 const AMOUNTS = { available: "left", reserved: "reserved", consumed: "used", produced: "made" } as const;
 
-const RESOURCES: readonly Column<Resource>[] = [
+const RESOURCES: readonly Column<ResourceView>[] = [
   { key: "name", title: "resource", by: ({ name }) => name, cell: ({ name }) => name },
   ...(["available", "reserved", "consumed", "produced"] as const).map((key) => ({
     key,
     title: AMOUNTS[key],
     numeric: true,
-    by: (row: Resource) => row[key],
-    cell: (row: Resource) => <Amount value={row[key]} faint={key !== "available" && Number(row[key]) === 0} />,
+    by: (row: ResourceView) => row[key],
+    cell: (row: ResourceView) => <Amount value={row[key]} faint={key !== "available" && Number(row[key]) === 0} />,
   })),
 ];
 

@@ -4,17 +4,20 @@
  */
 
 import { useSignal } from "@preact/signals";
-import { useEffect, useId, useLayoutEffect, useMemo, useRef } from "preact/hooks";
+import { useId, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 
-import { DataTable } from "../../components/DataTable";
+import type { WorldNow } from "../../api/types";
+import { useDarkScheme } from "../../canvas/colour_scheme";
+import { fittingContext, useWidth } from "../../canvas/context";
+import { paletteOf } from "../../canvas/palette";
 import type { Column } from "../../components/DataTable";
+import { DataTable } from "../../components/DataTable";
 import { theme } from "../../theme";
 import type { Bar, BarKind } from "./bars";
-import { barAt, idOf, layoutOf, placeOf, rangeAround, step } from "./lanes";
 import type { Found, Layout, Place } from "./lanes";
-import { paint, paletteOf } from "./paint";
-import { Clock, span, words } from "./world";
-import type { WorldNow } from "./world";
+import { barAt, idOf, layoutOf, placeOf, rangeAround, step } from "./lanes";
+import { Clock, span, words } from "./model";
+import { paint } from "./paint";
 
 const HOURS = [6, 12, 24] as const;
 const ARROWS = ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "Home", "End"];
@@ -30,29 +33,19 @@ interface TimelineProps {
 export function Timeline({ bars, now, live, chosen, onChoose }: TimelineProps) {
   const frame = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
-  const width = useSignal(0);
+  const width = useWidth(frame);
   const hours = useSignal<number>(innerWidth < 640 ? 6 : 12);
   const selected = useSignal<Found | null>(null);
   const pointed = useSignal<Bar | null>(null);
-  const dark = useSystemTheme();
+  const dark = useDarkScheme();
   const id = useId();
   const clock = useMemo(() => new Clock(now.start_at), [now.start_at]);
   const range = rangeAround(now.t, hours.value);
-  const layout = useMemo(
-    () => layoutOf(bars, now, range, width.value),
-    [bars, now, hours.value, width.value],
-  );
+  const layout = useMemo(() => layoutOf(bars, now, range, width.value), [bars, now, hours.value, width.value]);
   const told = byAction(layout, chosen);
   const shown = pointed.value ?? current(layout, selected.value, chosen)?.bar ?? told;
   // An action that has left the picture dims nothing in it.
   const outlined = pointed.value?.action ?? told?.action ?? null;
-
-  useEffect(() => {
-    if (frame.current === null) return;
-    const observer = new ResizeObserver(([entry]) => (width.value = Math.floor(entry?.contentRect.width ?? 0)));
-    observer.observe(frame.current);
-    return () => observer.disconnect();
-  }, []);
 
   useLayoutEffect(() => {
     const context = fittingContext(canvas.current, layout);
@@ -228,29 +221,4 @@ function byAction(layout: Layout, action: string | null): Bar | null {
 
 function under(layout: Layout, event: MouseEvent): Found | null {
   return barAt(layout, event.offsetX, event.offsetY);
-}
-
-/** The canvas in the size of its layout, sharp on every screen; `null` where there is nothing to draw on. */
-function fittingContext(canvas: HTMLCanvasElement | null, { width, height }: Layout): CanvasRenderingContext2D | null {
-  const context = width > 0 ? (canvas?.getContext("2d") ?? null) : null;
-  if (canvas === null || context === null) return null;
-  const ratio = devicePixelRatio;
-  canvas.width = Math.round(width * ratio);
-  canvas.height = Math.round(height * ratio);
-  canvas.style.width = `${width}px`;
-  canvas.style.height = `${height}px`;
-  context.setTransform(ratio, 0, 0, ratio, 0, 0);
-  return context;
-}
-
-/** Whether the system is dark, as it changes: the colours on a canvas do not follow by themselves. */
-function useSystemTheme() {
-  const query = useMemo(() => matchMedia("(prefers-color-scheme: dark)"), []);
-  const dark = useSignal(query.matches);
-  useEffect(() => {
-    const follow = () => (dark.value = query.matches);
-    query.addEventListener("change", follow);
-    return () => query.removeEventListener("change", follow);
-  }, [query]);
-  return dark;
 }

@@ -2,16 +2,17 @@
 
 import { useSignal } from "@preact/signals";
 
-import { asApiError } from "../../api";
-import type { ApiError, EngineAddress, Reason } from "../../api";
-import { DataTable } from "../../components/DataTable";
+import type { ApiError, EngineAddress } from "../../api/client";
+import { asApiError } from "../../api/client";
+import { api } from "../../api/server";
+import type { ActionView, Reason, WorldNow } from "../../api/types";
 import type { Column } from "../../components/DataTable";
+import { DataTable } from "../../components/DataTable";
 import { ErrorNote } from "../../components/ErrorNote";
 import { ReasonChain } from "../../components/ReasonChain";
-import { api } from "../../server";
 import { integer } from "../../wording";
-import { Clock, span, words } from "./world";
-import type { Action, WorldNow } from "./world";
+import type { Clock } from "./model";
+import { span, words } from "./model";
 
 interface WaitingProps {
   readonly now: WorldNow;
@@ -46,7 +47,7 @@ export function Waiting(props: WaitingProps) {
   );
 }
 
-function columns({ now, clock, address, live, onChoose }: WaitingProps): Column<Action>[] {
+function columns({ now, clock, address, live, onChoose }: WaitingProps): Column<ActionView>[] {
   return [
     {
       key: "action",
@@ -86,7 +87,7 @@ function columns({ now, clock, address, live, onChoose }: WaitingProps): Column<
   ];
 }
 
-function timesOf({ since, until, remaining }: Action, now: WorldNow, clock: Clock): string {
+function timesOf({ since, until, remaining }: ActionView, now: WorldNow, clock: Clock): string {
   if (since !== null) return `${clock.time(since)}, ${span(now.t - since)}`;
   return until !== null ? `until ${clock.time(until)}` : `${span(remaining)} left`;
 }

@@ -3,9 +3,10 @@
  * The past comes from the events, the present from what the world says of its actions; nothing is guessed.
  */
 
-import { recordOf } from "../engine";
-import { meta, metaNumber, minuteOf } from "./world";
-import type { Action, WorldEvent, WorldNow } from "./world";
+import type { ActionView, WorldNow } from "../../api/types";
+import { recordOf } from "../shared/engine";
+import type { WorldEvent } from "./model";
+import { meta, metaNumber, minuteOf } from "./model";
 
 export type BarKind = "done" | "interrupted" | "running" | "waited" | "waiting" | "held" | "suspended";
 
@@ -57,14 +58,14 @@ export function barsOf(events: readonly WorldEvent[], now: WorldNow): Bar[] {
   }
   bars.push(...now.actions.flatMap((action) => present(action, now, interrupted.get(action.id))));
   const known = new Set(now.actions.map((action) => action.id));
+  // The stream may be ahead of the last look at the world.
   for (const [id, { event, from }] of open)
-    // The stream may be ahead of the last look at the world.
     if (!known.has(id) && recordOf(event.id) > now.n)
       bars.push(bar(event, now, "running", from, from + metaNumber(event, "d")));
   return bars.sort((one, other) => one.from - other.from || one.to - other.to || compare(one.key, other.key));
 }
 
-function present(action: Action, now: WorldNow, broken: Open | undefined): Bar[] {
+function present(action: ActionView, now: WorldNow, broken: Open | undefined): Bar[] {
   const { id, actor, verb, segment, stage, locks, pc } = action;
   const whose = { action: id, actor, verb, segment, locks, pc };
   const one = (kind: BarKind, from: number, to: number): Bar => ({

@@ -1,8 +1,10 @@
 /** Where everything lies on the timeline: lanes for actors and locks, places of bars, what lies under a point. */
 
+import type { ComingView, WorldNow } from "../../api/types";
+import { nearestTo, spanAt } from "../../canvas/hits";
+import type { Range, Viewport } from "../../canvas/viewport";
 import type { Bar } from "./bars";
-import { isOfActor } from "./world";
-import type { Coming, WorldNow } from "./world";
+import { isOfActor } from "./model";
 
 export const HEAD = 44;
 export const LANE = 26;
@@ -12,18 +14,13 @@ export const FOOT = 8;
 const MOST_ACTORS = 24;
 const MOST_LOCKS = 16;
 
-export interface Range {
-  readonly from: number;
-  readonly to: number;
-}
-
 export interface Lane {
   readonly kind: "actor" | "lock";
   readonly name: string;
   readonly top: number;
   readonly bars: readonly Bar[];
   /** What was submitted for later. */
-  readonly coming: readonly Coming[];
+  readonly coming: readonly ComingView[];
 }
 
 export interface Group {
@@ -31,10 +28,7 @@ export interface Group {
   readonly top: number;
 }
 
-export interface Layout {
-  readonly range: Range;
-  readonly gutter: number;
-  readonly width: number;
+export interface Layout extends Viewport {
   readonly height: number;
   readonly groups: readonly Group[];
   readonly lanes: readonly Lane[];
@@ -96,10 +90,6 @@ function locksOf(holding: readonly Bar[], now: WorldNow): string[] {
   return [...used].filter((name) => !isOfActor(name)).sort();
 }
 
-export function xOf({ range, gutter, width }: Layout, minute: number): number {
-  return gutter + ((minute - range.from) / (range.to - range.from)) * (width - gutter);
-}
-
 /** A bar on one of the lanes it lies on. */
 export interface Found {
   readonly lane: string;
@@ -110,8 +100,7 @@ export interface Found {
 export function barAt(layout: Layout, x: number, y: number): Found | null {
   const lane = layout.lanes.find(({ top }) => y >= top && y < top + LANE);
   if (lane === undefined || x < layout.gutter) return null;
-  const near = lane.bars.filter((bar) => x >= xOf(layout, bar.from) - 2 && x <= xOf(layout, bar.to) + 2);
-  const bar = near.findLast(isWork) ?? near.at(-1);
+  const bar = spanAt(layout, lane.bars, x, isWork);
   return bar === undefined ? null : { lane: idOf(lane), bar };
 }
 
@@ -147,9 +136,7 @@ export function step({ lanes }: Layout, from: Place | null, key: string): Place 
       ? filled.find(({ place }) => place > from.lane)
       : filled.findLast(({ place }) => place < from.lane);
   if (next === undefined) return from;
-  const at = here?.bars[from.bar]?.from ?? 0;
-  const distances = next.lane.bars.map((bar) => Math.max(bar.from - at, at - bar.to, 0));
-  return { lane: next.place, bar: distances.indexOf(Math.min(...distances)) };
+  return { lane: next.place, bar: nearestTo(next.lane.bars, here?.bars[from.bar]?.from ?? 0) };
 }
 
 /** Where the last bar that fits lies on a lane. */

@@ -1,49 +1,21 @@
 /** Paints the timeline on a canvas: grid of slots and epochs, lanes, bars, the line of now. */
 
+import type { ComingView, EpochView } from "../../api/types";
+import { overlap } from "../../canvas/hits";
+import type { Palette } from "../../canvas/palette";
+import type { Box } from "../../canvas/shapes";
+import { boxPath, dotBox, fillBox, fitted, hatchBox, outlineBox, upright } from "../../canvas/shapes";
+import { pixelsPerUnit, tickStep, xOf } from "../../canvas/viewport";
 import type { Bar } from "./bars";
-import { HEAD, LANE, isWork, xOf } from "./lanes";
 import type { Lane, Layout } from "./lanes";
-import { words } from "./world";
-import type { Clock, Coming, Epoch } from "./world";
-
-const COLOURS = [
-  "surface",
-  "sunken",
-  "line",
-  "line-strong",
-  "ink",
-  "ink-quiet",
-  "accent",
-  "accent-ink",
-  "accent-wash",
-  "brass",
-  "warn",
-  "warn-wash",
-  "warn-line",
-  "bad",
-] as const;
-
-export type Palette = Readonly<Record<(typeof COLOURS)[number], string>> & { readonly font: string };
-
-/** The colours of the theme in force; canvases know nothing of style sheets. */
-export function paletteOf(element: HTMLElement): Palette {
-  const probe = document.createElement("span");
-  element.append(probe);
-  const found = Object.fromEntries(
-    COLOURS.map((name) => {
-      probe.style.color = `var(--${name})`;
-      return [name, getComputedStyle(probe).color];
-    }),
-  );
-  const font = getComputedStyle(probe).fontFamily;
-  probe.remove();
-  return { ...found, font } as Palette;
-}
+import { HEAD, isWork, LANE } from "./lanes";
+import type { Clock } from "./model";
+import { words } from "./model";
 
 export interface Scene {
   readonly layout: Layout;
   readonly clock: Clock;
-  readonly epoch: Epoch;
+  readonly epoch: EpochView;
   readonly now: number;
   readonly live: boolean;
   readonly pc: string | null;
@@ -53,12 +25,11 @@ export interface Scene {
 
 const BAR_TOP = 4;
 const BAR_HEIGHT = LANE - 2 * BAR_TOP;
-const ROUND = 4;
 const LEAST = 2.5;
 const STRIP = 6;
 const FADED = 0.5;
 const DOT_ROOM = 8;
-const TICKS = [15, 30, 60, 120, 180, 360, 720, 1440];
+const TICKS = [15, 30, 60, 120, 180, 360, 720, 1440] as const;
 const TICK_ROOM = 46;
 
 export function paint(context: CanvasRenderingContext2D, scene: Scene, colours: Palette): void {
@@ -104,19 +75,18 @@ function paintLanes(context: CanvasRenderingContext2D, { layout, pc }: Scene, co
 function paintGrid(context: CanvasRenderingContext2D, scene: Scene, colours: Palette): void {
   const { layout, clock, epoch } = scene;
   const { range, height } = layout;
-  const perMinute = (layout.width - layout.gutter) / (range.to - range.from);
-  const tick = TICKS.find((minutes) => minutes * perMinute >= TICK_ROOM) ?? 1440;
+  const tick = tickStep(layout, TICKS, TICK_ROOM);
   const now = xOf(layout, scene.now);
   context.font = `11px ${colours.font}`;
   const hour = Math.min(tick, epoch.slot_minutes);
-  const fine = hour * perMinute >= 8;
+  const fine = hour * pixelsPerUnit(layout) >= 8;
   for (let minute = clock.nextTick(range.from, hour); fine && minute <= range.to; minute += hour) {
     const x = Math.round(xOf(layout, minute)) + 0.5;
-    line(context, x, HEAD - 6, height, colours.line, 1);
+    upright(context, { x, top: HEAD - 6, bottom: height }, colours.line, 1);
   }
   for (let minute = clock.nextTick(range.from, tick); minute <= range.to; minute += tick) {
     const x = Math.round(xOf(layout, minute)) + 0.5;
-    line(context, x, HEAD - 10, height, colours.line, 1);
+    upright(context, { x, top: HEAD - 10, bottom: height }, colours.line, 1);
     // The line of now carries its own time; nothing is written under it, nor cut off at the edges.
     if (Math.abs(x - now) < 42 || x < layout.gutter + 16 || x > layout.width - 16) continue;
     context.fillStyle = colours["ink-quiet"];
@@ -137,7 +107,8 @@ function paintEpochs(context: CanvasRenderingContext2D, scene: Scene, colours: P
     const index = epoch.index + place;
     if (index < 0 || starts < 0) continue;
     const x = xOf(layout, starts);
-    if (x >= layout.gutter) line(context, Math.round(x) + 0.5, 0, layout.height, colours["line-strong"], 1);
+    if (x >= layout.gutter)
+      upright(context, { x: Math.round(x) + 0.5, top: 0, bottom: layout.height }, colours["line-strong"], 1);
     const ends = xOf(layout, starts + length);
     const left = Math.max(x, layout.gutter) + 6;
     context.font = `600 11px ${colours.font}`;
@@ -159,24 +130,24 @@ function paintBar(context: CanvasRenderingContext2D, scene: Scene, colours: Pale
   switch (bar.kind) {
     case "done":
     case "interrupted":
-      fill(context, box, mixed(colours.accent, colours.surface));
+      fillBox(context, box, mixed(colours.accent, colours.surface));
       break;
     case "running":
       paintRunning(context, scene, colours, box);
       break;
     case "waited":
     case "waiting":
-      hatch(context, box, colours["warn-wash"], colours["warn-line"]);
+      hatchBox(context, box, colours["warn-wash"], colours["warn-line"]);
       break;
     case "held":
     case "suspended":
-      dashed(context, box, bar.kind === "held" ? colours["warn-line"] : colours.bad);
+      dotBox(context, box, bar.kind === "held" ? colours["warn-line"] : colours.bad);
       break;
   }
   if (bar.kind === "interrupted") notch(context, box, colours.bad);
   if (isWork(bar)) label(context, scene, colours, lane, bar, box);
   if (bar.pc && isWork(bar)) dot(context, box, colours);
-  if (chosen === bar.action) outline(context, box, colours.brass);
+  if (chosen === bar.action) outlineBox(context, box, colours.brass);
   context.globalAlpha = 1;
 }
 
@@ -186,7 +157,7 @@ function paintComing(
   { layout, chosen }: Scene,
   colours: Palette,
   lane: Lane,
-  { t, verb, action_id }: Coming,
+  { t, verb, action_id }: ComingView,
 ): void {
   const x = xOf(layout, t);
   const y = lane.top + LANE / 2;
@@ -209,18 +180,11 @@ function paintComing(
   context.globalAlpha = 1;
 }
 
-interface Box {
-  readonly from: number;
-  readonly to: number;
-  readonly top: number;
-  readonly height: number;
-}
-
 /** What has been done is full, what is still to do is light. */
 function paintRunning(context: CanvasRenderingContext2D, scene: Scene, colours: Palette, box: Box): void {
   const now = Math.min(Math.max(xOf(scene.layout, scene.now), box.from), box.to);
   context.save();
-  shape(context, box);
+  boxPath(context, box);
   context.clip();
   context.fillStyle = colours["accent-wash"];
   context.fillRect(box.from, box.top, box.to - box.from, BAR_HEIGHT);
@@ -229,7 +193,7 @@ function paintRunning(context: CanvasRenderingContext2D, scene: Scene, colours: 
   context.restore();
   context.strokeStyle = colours.accent;
   context.lineWidth = 1;
-  shape(context, box, 0.5);
+  boxPath(context, box, 0.5);
   context.stroke();
 }
 
@@ -272,7 +236,7 @@ function label(
 function paintNow(context: CanvasRenderingContext2D, scene: Scene, colours: Palette): void {
   const { layout, clock, now, live } = scene;
   const x = Math.round(xOf(layout, now)) + 0.5;
-  line(context, x, HEAD - 8, layout.height, colours.brass, 1.5);
+  upright(context, { x, top: HEAD - 8, bottom: layout.height }, colours.brass, 1.5);
   const text = clock.time(now);
   context.font = `600 11px ${colours.font}`;
   const width = context.measureText(text).width + 12;
@@ -286,40 +250,6 @@ function paintNow(context: CanvasRenderingContext2D, scene: Scene, colours: Pale
   context.stroke();
   context.fillStyle = live ? colours.surface : colours.ink;
   context.fillText(text, left + 6, HEAD - 17);
-}
-
-function fill(context: CanvasRenderingContext2D, box: Box, colour: string): void {
-  context.fillStyle = colour;
-  shape(context, box);
-  context.fill();
-}
-
-function hatch(context: CanvasRenderingContext2D, box: Box, ground: string, stroke: string): void {
-  const { from, to, top, height } = box;
-  context.save();
-  shape(context, box);
-  context.clip();
-  context.fillStyle = ground;
-  context.fillRect(from, top, to - from, height);
-  context.strokeStyle = stroke;
-  context.lineWidth = 1.5;
-  context.beginPath();
-  // By the time, not by the bar: stripes of neighbours meet, and stand still while a bar grows.
-  for (let x = from - (from % 7) - height; x < to; x += 7) {
-    context.moveTo(x, top + height);
-    context.lineTo(x + height, top);
-  }
-  context.stroke();
-  context.restore();
-}
-
-function dashed(context: CanvasRenderingContext2D, { from, to, top, height }: Box, colour: string): void {
-  const y = top + height / 2 + 0.5;
-  context.save();
-  context.setLineDash([2, 4]);
-  context.lineCap = "round";
-  line(context, from, y, y, colour, 2, to);
-  context.restore();
 }
 
 /** Where a segment was broken off. */
@@ -341,50 +271,6 @@ function dot(context: CanvasRenderingContext2D, { from, to, top }: Box, colours:
   context.beginPath();
   context.arc(to - 7, top + BAR_HEIGHT / 2, 2.5, 0, 2 * Math.PI);
   context.fill();
-}
-
-function outline(context: CanvasRenderingContext2D, box: Box, colour: string): void {
-  context.strokeStyle = colour;
-  context.lineWidth = 2;
-  shape(context, box, -1);
-  context.stroke();
-}
-
-function shape(context: CanvasRenderingContext2D, { from, to, top, height }: Box, inset = 0): void {
-  const width = Math.max(to - from - 2 * inset, 1);
-  context.beginPath();
-  context.roundRect(from + inset, top + inset, width, height - 2 * inset, Math.min(ROUND, width / 2, height / 2));
-}
-
-function line(
-  context: CanvasRenderingContext2D,
-  x: number,
-  top: number,
-  bottom: number,
-  colour: string,
-  width: number,
-  right = x,
-): void {
-  context.strokeStyle = colour;
-  context.lineWidth = width;
-  context.beginPath();
-  context.moveTo(x, top);
-  context.lineTo(right, bottom);
-  context.stroke();
-}
-
-/** As much of a text as there is room for; nothing when that would say nothing. */
-export function fitted(context: CanvasRenderingContext2D, text: string, room: number): string {
-  if (context.measureText(text).width <= room) return text;
-  for (let length = text.length - 1; length >= 3; length -= 1) {
-    const cut = `${text.slice(0, length).trimEnd()}…`;
-    if (context.measureText(cut).width <= room) return cut;
-  }
-  return "";
-}
-
-function overlap(one: Bar, other: Bar): boolean {
-  return one.from < other.to && other.from < one.to;
 }
 
 function mixed(colour: string, ground: string): string {

@@ -2,8 +2,8 @@
 
 import { useMemo } from "preact/hooks";
 
-import { HEIGHT, WIDTH, bytesOf, shapesOf } from "./picture";
 import type { Shape } from "./picture";
+import { bytesOf, HEIGHT, shapesOf, WIDTH } from "./picture";
 
 interface PictureProps {
   readonly payload: string;

@@ -3,16 +3,16 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 
-import { asApiError } from "../../api";
-import type { ApiError } from "../../api";
+import type { ApiError } from "../../api/client";
+import { asApiError } from "../../api/client";
+import type { JsonObject } from "../../api/json";
+import { mayCommand } from "../../api/server";
+import type { PlayerNow } from "../../api/types";
 import { ErrorNote } from "../../components/ErrorNote";
-import type { JsonObject } from "../../json";
-import { mayCommand } from "../../server";
 import { integer } from "../../wording";
+import { channelOf, duration, leftAt, originOf, progressAt, timeOfDay } from "./model";
 import { Picture } from "./Picture";
-import { PAYLOAD_BYTES, captionOf, encoded } from "./picture";
-import { channelOf, duration, leftAt, originOf, progressAt, timeOfDay } from "./player";
-import type { PlayerNow } from "./player";
+import { captionOf, encoded, PAYLOAD_BYTES } from "./picture";
 
 const TICK_MS = 100;
 

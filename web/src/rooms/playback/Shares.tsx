@@ -1,15 +1,15 @@
 /** Who gets how much of the screen: each channel's share as it should be and as it is, and new artwork that waits. */
 
-import { DataTable } from "../../components/DataTable";
+import type { ExposureView, PlayerNow, PooledView } from "../../api/types";
 import type { Column } from "../../components/DataTable";
+import { DataTable } from "../../components/DataTable";
 import { counted, integer } from "../../wording";
+import { percent } from "./model";
 import { Picture } from "./Picture";
-import { percent } from "./player";
-import type { Exposure, PlayerNow, Pooled } from "./player";
 
 const MILLION = 1_000_000;
 
-export function Shares({ exposure }: { readonly exposure: readonly Exposure[] }) {
+export function Shares({ exposure }: { readonly exposure: readonly ExposureView[] }) {
   const most = Math.max(1, ...exposure.flatMap(({ target_ppm, actual_ppm }) => [target_ppm, actual_ppm ?? 0]));
   return (
     <section class="panel" aria-labelledby="shares" data-testid="panel-exposure">
@@ -28,7 +28,7 @@ export function Shares({ exposure }: { readonly exposure: readonly Exposure[] })
   );
 }
 
-function Share({ one, most }: { readonly one: Exposure; readonly most: number }) {
+function Share({ one, most }: { readonly one: ExposureView; readonly most: number }) {
   const { channel, target_ppm, actual_ppm, shown, records, banned, readable } = one;
   const part = (ppm: number) => `${(100 * ppm) / most}%`;
   const facts = [
@@ -77,7 +77,7 @@ export function Pool({ now: { pool, probability_64 } }: { readonly now: Pick<Pla
   );
 }
 
-const COLUMNS: readonly Column<Pooled>[] = [
+const COLUMNS: readonly Column<PooledView>[] = [
   {
     key: "picture",
     title: "picture",

@@ -1,17 +1,17 @@
 /** Items in a row, what comes or what was: each with its picture, to be asked why it came up. */
 
+import type { ItemView } from "../../api/types";
 import { integer } from "../../wording";
+import { channelOf, keyOf, originOf } from "./model";
 import { Picture } from "./Picture";
-import { channelOf, keyOf, originOf } from "./player";
-import type { Item } from "./player";
 
 interface StripProps {
   readonly name: string;
   readonly title: string;
-  readonly items: readonly Item[];
+  readonly items: readonly ItemView[];
   readonly empty: string;
   readonly chosen: string | null;
-  readonly onChoose: (item: Item) => void;
+  readonly onChoose: (item: ItemView) => void;
 }
 
 export function Strip({ name, title, items, empty, chosen, onChoose }: StripProps) {

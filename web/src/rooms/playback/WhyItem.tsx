@@ -3,17 +3,17 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 
-import { asApiError } from "../../api";
-import type { ApiError, EngineAddress } from "../../api";
+import type { ApiError, EngineAddress } from "../../api/client";
+import { asApiError } from "../../api/client";
+import { api } from "../../api/server";
+import type { ItemView, ItemWhy } from "../../api/types";
 import { ErrorNote } from "../../components/ErrorNote";
 import { ReasonChain } from "../../components/ReasonChain";
-import { api } from "../../server";
 import { integer } from "../../wording";
-import { channelOf, keyOf } from "./player";
-import type { Item, ItemWhy } from "./player";
+import { channelOf, keyOf } from "./model";
 
 interface WhyItemProps {
-  readonly item: Item | null;
+  readonly item: ItemView | null;
   readonly address: EngineAddress;
   /** The epoch at that moment. */
   readonly epoch: number | bigint;
@@ -33,7 +33,8 @@ export function WhyItem({ item, address, epoch, at, chosen, onBack }: WhyItemPro
   useEffect(() => {
     if (item === null || earlier) return;
     const abort = new AbortController();
-    api.read<ItemWhy>(address, `items/${item.ordinal}${at === null ? "" : `?at=${at}`}`, abort.signal).then(
+    const names = { player: address.engine, ordinal: item.ordinal };
+    api.get("/api/v1/playback/{player}/items/{ordinal}", names, { at }, abort.signal).then(
       (answer) => {
         if (abort.signal.aborted) return;
         told.value = answer;
@@ -50,9 +51,7 @@ export function WhyItem({ item, address, epoch, at, chosen, onBack }: WhyItemPro
   return (
     <section class="panel" aria-labelledby="why-item" data-testid="panel-why-item">
       <div class="why-head">
-        <h2 id="why-item">
-          Why {item === null ? "this item" : `item ${integer(item.ordinal)} of ${channelOf(item)}`}
-        </h2>
+        <h2 id="why-item">Why {item === null ? "this item" : `item ${integer(item.ordinal)} of ${channelOf(item)}`}</h2>
         {chosen && (
           <button type="button" class="button button-quiet" onClick={onBack} data-testid="why-now">
             What is on

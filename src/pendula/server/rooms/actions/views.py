@@ -37,6 +37,8 @@ MOST_QUEUED = 20
 AnyDriver = Driver[Any, Any]
 EventId = tuple[int, int]
 Amount = Annotated[Any, Meta(extra_json_schema={"type": "number"})]
+STAGES = tuple(stage.name.lower() for stage in Stage if stage is not Stage.OVER)
+StageName = Annotated[str, Meta(extra_json_schema={"enum": list(STAGES)})]
 
 
 class EpochView(Struct, frozen=True):
@@ -58,7 +60,7 @@ class ActionView(Struct, frozen=True):
     id: str
     actor: str
     verb: str
-    stage: str
+    stage: StageName
     segment: int
     admission: int
     priority: int
@@ -150,7 +152,7 @@ def now_of(world: World, n: int) -> WorldNow:
     setting = world.setting
     actions = sorted(world.actions.values(), key=_admission)
     queued = _queued(world)
-    counts = {stage.name.lower(): 0 for stage in Stage if stage is not Stage.OVER}
+    counts = dict.fromkeys(STAGES, 0)
     for action in actions:
         counts[action.stage.name.lower()] += 1
     explained = {action.admission for action in islice(filter(_stands_still, actions), MOST_EXPLAINED)}

@@ -21,7 +21,7 @@ from pendula.playback import explain
 from pendula.playback.choosing import new_artwork
 from pendula.playback.choosing.records import unpack
 from pendula.playback.engine import Player
-from pendula.playback.events import View
+from pendula.playback.events import Signed64, Unsigned64, View
 from pendula.playback.model import WSUM, Diagnostic, Item
 
 MOST_ITEMS = 64
@@ -50,17 +50,17 @@ class ExposureView(Struct, frozen=True):
     actual_ppm: int | None
     records: int
     banned: int
-    generation: int
+    generation: Unsigned64
     readable: bool
 
 
 class PooledView(Struct, frozen=True):
     """A new artwork that may come up; its priority is in 64ths."""
 
-    id: int
+    id: Unsigned64
     number: int
     priority_64: int
-    ts: int
+    ts: Signed64
     payload: str
 
 
@@ -91,7 +91,7 @@ class PlayerNow(Struct, frozen=True):
     ends_at: int | None
     ends_utc: str | None
     left_ms: int | None
-    epoch_id: int
+    epoch_id: Unsigned64
     last_reset: str | None
     coming: list[ItemView]
     before: list[ItemView]

@@ -1,0 +1,149 @@
+"""Writes the types of what a server answers, for the control room: web/src/api/types.ts, from its OpenAPI document.
+
+    python scripts/web_types.py
+
+Set-up runs this before it builds the page; the file is never committed and never changed by hand. A shape that cannot
+be written as a type is a fault, not a guess.
+"""
+
+import json
+import sys
+import textwrap
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+TYPES = ROOT / "web/src/api/types.ts"
+HEAD = """\
+/** What a server answers, as its OpenAPI document says. Written by scripts/web_types.py; changes here are lost. */
+
+import type { Json, JsonObject } from "./json";
+"""
+REF = "#/components/schemas/"
+PLAIN = {"null": "null", "boolean": "boolean", "string": "string", "integer": "number"}
+# JSON's numbers are read exactly: integers that a double cannot hold come as bigint.
+ANY_SIZE = "number | bigint"
+
+Shape = Mapping[str, Any]
+
+
+def main() -> int:
+    from pendula.server.app import create_app
+    from pendula.server.rooms import rooms_for
+    from pendula.server.settings import Settings
+
+    told = Settings(demo=True)
+    TYPES.write_text(types_of(create_app(told, rooms_for(told)).openapi()), encoding="utf-8")
+    return 0
+
+
+def types_of(document: Shape) -> str:
+    """The whole file: each shape that an answer has or holds, and which path answers a GET with which."""
+    shapes, answers = document["components"]["schemas"], dict(sorted(answers_of(document)))
+    names = sorted(reached(shapes, answers.values()))
+    gets = {path: type_of(shape) for (path, method), shape in answers.items() if method == "get"}
+    members = "".join(f"  readonly {json.dumps(path)}: {written};\n" for path, written in gets.items())
+    table = f"/** What a GET is answered with, by path. */\nexport interface Answers {{\n{members}}}\n"
+    return "\n".join([HEAD, *(declared(name, shapes[name]) for name in names), table])
+
+
+def answers_of(document: Shape) -> Iterator[tuple[tuple[str, str], Shape]]:
+    """Path, method and shape of every answer of success that is JSON; of several the first."""
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            for status, response in sorted(operation["responses"].items(), reverse=True):
+                shape = response.get("content", {}).get("application/json", {}).get("schema")
+                if status.startswith("2") and shape is not None:
+                    yield (path, method), shape
+
+
+def reached(shapes: Shape, roots: Any) -> set[str]:
+    """The names of the shapes that these hold, and those hold, and so on."""
+    found: set[str] = set()
+    waiting = [name for root in roots for name in references(root)]
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += references(shapes[name])
+    return found
+
+
+def references(part: Any) -> list[str]:
+    match part:
+        case {"$ref": str(ref)}:
+            return [ref.removeprefix(REF)]
+        case dict():
+            return [name for value in part.values() for name in references(value)]
+        case list():
+            return [name for value in part for name in references(value)]
+        case _:
+            return []
+
+
+def declared(name: str, shape: Shape) -> str:
+    """One shape under its name."""
+    words = remark(shape)
+    if "properties" in shape:
+        return f"{words}export interface {name} {{\n{members_of(shape)}}}\n"
+    return f"{words}export type {name} = {type_of(shape)};\n"
+
+
+def remark(shape: Shape) -> str:
+    text = " ".join(shape.get("description", "").split())
+    return "\n * ".join(textwrap.wrap(f"/** {text} */", 117)) + "\n" if text else ""
+
+
+def members_of(shape: Shape) -> str:
+    """A member with a default is always written in an answer; only one that is neither may be missing."""
+    required = set(shape.get("required", ()))
+    return "".join(
+        f"  readonly {name}{'' if name in required or 'default' in part else '?'}: {type_of(part)};\n"
+        for name, part in shape["properties"].items()
+    )
+
+
+def type_of(shape: Any) -> str:
+    """The type of a shape, in one line."""
+    match shape:
+        case {"$ref": str(ref)}:
+            return ref.removeprefix(REF)
+        case {"anyOf": list(parts)} | {"oneOf": list(parts)}:
+            return " | ".join(dict.fromkeys(type_of(part) for part in parts))
+        case {"const": value}:
+            return json.dumps(value)
+        case {"enum": list(values)}:
+            return " | ".join(json.dumps(value) for value in values)
+        case {"type": list(kinds)}:
+            return " | ".join(type_of({**shape, "type": kind}) for kind in kinds)
+        case {"type": "number"} | {"type": "integer", "format": "int64" | "uint64"}:
+            return ANY_SIZE
+        case {"type": "array"}:
+            return list_of(shape)
+        case {"type": "object"}:
+            return object_of(shape)
+        case {"type": str(kind)} if kind in PLAIN:
+            return PLAIN[kind]
+        case _ if not set(shape) - {"title", "description", "default"}:
+            return "Json"
+        case _:
+            raise ValueError(f"no type can be written for {shape}")
+
+
+def list_of(shape: Shape) -> str:
+    if "prefixItems" in shape:
+        return f"readonly [{', '.join(type_of(part) for part in shape['prefixItems'])}]"
+    items = type_of(shape.get("items", {}))
+    return f"readonly ({items})[]" if " " in items else f"readonly {items}[]"
+
+
+def object_of(shape: Shape) -> str:
+    if "properties" in shape:
+        return "{ " + " ".join(members_of(shape).split()) + " }"
+    values = shape.get("additionalProperties")
+    return f"Readonly<Record<string, {type_of(values)}>>" if isinstance(values, dict) and values else "JsonObject"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,210 @@
+/** The typed road to the server: every answer is a value of the shape its OpenAPI document says, every failure an
+ * `ApiError`.
+ *
+ * Nothing else in the page calls `fetch`, except `stream.ts` to learn why a stream was refused. Event streams are opened
+ * by `stream.ts` with the addresses made here.
+ */
+
+import type { Json, JsonObject } from "./json";
+import { isObject, parseJson, writeJson } from "./json";
+import type { Answers, CommandResult, JournalView, Readiness, Reason, RoomList, SessionView, StateView } from "./types";
+
+/** What went wrong with a call. `status` is 0 when no answer came at all. */
+export class ApiError extends Error {
+  readonly code: string;
+  readonly status: number;
+  readonly details: JsonObject;
+  readonly requestId: string | null;
+
+  constructor(code: string, message: string, status = 0, details: JsonObject = {}, requestId: string | null = null) {
+    super(message);
+    this.name = "ApiError";
+    this.code = code;
+    this.status = status;
+    this.details = details;
+    this.requestId = requestId;
+  }
+}
+
+/** Any thrown value as an `ApiError`, so that one component shows them all. */
+export function asApiError(thrown: unknown): ApiError {
+  if (thrown instanceof ApiError) return thrown;
+  return new ApiError("page_defect", thrown instanceof Error ? thrown.message : String(thrown));
+}
+
+/** True for the error that an aborted call ends with: nobody waits for its answer any more. */
+function isAbort(thrown: unknown): boolean {
+  return thrown instanceof DOMException && thrown.name === "AbortError";
+}
+
+export interface Wire {
+  readonly fetch: (path: string, init: RequestInit) => Promise<Response>;
+  readonly onUnauthorised: () => void;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly ok: boolean;
+  readonly body: Json;
+  readonly requestId: string | null;
+}
+
+/** What the braces of a path stand for, by name. */
+export type Names<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}`
+  ? { readonly [name in Name]: string | number } & Names<Rest>
+  : object;
+
+export type Query = Readonly<Record<string, string | number | null>>;
+
+export class Api {
+  readonly #wire: Wire;
+
+  constructor(wire: Wire) {
+    this.#wire = wire;
+  }
+
+  rooms(signal?: AbortSignal): Promise<RoomList> {
+    return this.get("/api/v1/rooms", {}, {}, signal);
+  }
+
+  /** Readiness is an answer whether it is green (200) or red (503). */
+  async readiness(signal?: AbortSignal): Promise<Readiness> {
+    const answer = await this.#send("GET", "/readyz", undefined, signal);
+    if (isObject(answer.body) && "checks" in answer.body) return answer.body as unknown as Readiness;
+    throw errorOf(answer);
+  }
+
+  session(): Promise<SessionView> {
+    return this.get("/api/v1/session", {});
+  }
+
+  async signIn(token: string): Promise<SessionView> {
+    await this.#call("POST", "/api/v1/session", { token });
+    return this.session();
+  }
+
+  async signOut(): Promise<void> {
+    await this.#call("DELETE", "/api/v1/session");
+  }
+
+  state(engine: EngineAddress, at: number | null = null, signal?: AbortSignal): Promise<StateView> {
+    return this.#call("GET", `${engine.base}/state${asked({ at })}`, undefined, signal);
+  }
+
+  journal(engine: EngineAddress, start: number, limit: number, signal?: AbortSignal): Promise<JournalView> {
+    return this.#call("GET", `${engine.base}/journal${asked({ start, limit })}`, undefined, signal);
+  }
+
+  /** What a path of the server's own table answers; what is `null` in the query is left out. */
+  get<Path extends keyof Answers>(
+    path: Path,
+    names: Names<Path>,
+    query: Query = {},
+    signal?: AbortSignal,
+  ): Promise<Answers[Path]> {
+    return this.#call("GET", filled(path, names) + asked(query), undefined, signal);
+  }
+
+  command(engine: EngineAddress, command: Json): Promise<CommandResult> {
+    return this.#call("POST", `${engine.base}/commands`, command);
+  }
+
+  why(engine: EngineAddress, question: Json): Promise<Reason> {
+    return this.#call("POST", `${engine.base}/why`, { question });
+  }
+
+  async #call<T>(method: string, path: string, body?: Json, signal?: AbortSignal): Promise<T> {
+    const answer = await this.#send(method, path, body, signal);
+    if (!answer.ok) {
+      if (answer.status === 401) this.#wire.onUnauthorised();
+      throw errorOf(answer);
+    }
+    return answer.body as T;
+  }
+
+  async #send(method: string, path: string, body?: Json, signal?: AbortSignal): Promise<Answer> {
+    const headers: Record<string, string> = { accept: "application/json" };
+    // The server takes state-changing calls only as application/json, with or without a body.
+    if (method !== "GET") headers["content-type"] = "application/json";
+    const init: RequestInit = { method, headers, credentials: "same-origin", cache: "no-store" };
+    if (body !== undefined) init.body = writeJson(body);
+    if (signal) init.signal = signal;
+    let response: Response;
+    let text: string;
+    try {
+      response = await this.#wire.fetch(path, init);
+      text = await response.text();
+    } catch (thrown) {
+      if (isAbort(thrown)) throw thrown;
+      throw new ApiError("unreachable", 'The server does not answer. Is "pendula serve" running?');
+    }
+    const requestId = response.headers.get("x-request-id");
+    return { status: response.status, ok: response.ok, body: readBody(text, response.status, requestId), requestId };
+  }
+}
+
+/** Where one engine of one room is reached. */
+export class EngineAddress {
+  readonly room: string;
+  readonly engine: string;
+  readonly base: string;
+
+  constructor(room: string, engine: string) {
+    this.room = room;
+    this.engine = engine;
+    this.base = `/api/v1/${encodeURIComponent(room)}/${encodeURIComponent(engine)}`;
+  }
+
+  /** The event stream, from after the event `after` on. */
+  stream(after: string | null): string {
+    return `${this.base}/stream${asked({ after })}`;
+  }
+}
+
+function filled(path: string, names: object): string {
+  const values = new Map<string, unknown>(Object.entries(names));
+  return path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(values.get(name))));
+}
+
+function asked(query: Query): string {
+  const parts = Object.entries(query).flatMap(([name, value]) =>
+    value === null ? [] : [`${name}=${encodeURIComponent(value)}`],
+  );
+  return parts.length === 0 ? "" : `?${parts.join("&")}`;
+}
+
+function readBody(text: string, status: number, requestId: string | null): Json {
+  if (text === "") return null;
+  try {
+    return parseJson(text);
+  } catch {
+    throw new ApiError(
+      "unreadable_answer",
+      `The server answered ${status} with something that is not JSON.`,
+      status,
+      {},
+      requestId,
+    );
+  }
+}
+
+function errorOf(answer: Answer): ApiError {
+  const error = isObject(answer.body) ? answer.body["error"] : undefined;
+  if (!isObject(error) || typeof error["code"] !== "string") {
+    return new ApiError(
+      "unreadable_answer",
+      `The server answered ${answer.status} without saying why.`,
+      answer.status,
+      {},
+      answer.requestId,
+    );
+  }
+  const { code, message, details } = error;
+  return new ApiError(
+    code,
+    typeof message === "string" ? message : code,
+    answer.status,
+    isObject(details) ? details : {},
+    answer.requestId,
+  );
+}

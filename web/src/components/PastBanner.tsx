@@ -1,0 +1,22 @@
+/** Says that a moment of the past is shown, and leads back to the present. */
+
+import { integer } from "../wording";
+
+interface PastBannerProps {
+  /** The record looked at. */
+  readonly at: number;
+  readonly onLive: () => void;
+}
+
+export function PastBanner({ at, onLive }: PastBannerProps) {
+  return (
+    <div class="past-banner" role="status" data-testid="past-banner">
+      <p>
+        You are looking at the past: the state after record <strong>{integer(at)}</strong>.
+      </p>
+      <button type="button" class="button button-main" onClick={onLive} data-testid="back-to-live">
+        Back to live
+      </button>
+    </div>
+  );
+}

@@ -1,0 +1,24 @@
+import { expect, test } from "vitest";
+
+import { roomForMarks } from "./marks";
+
+test("marks stand where the snapshots lie, and crowded ones share a mark", () => {
+  expect(
+    roomForMarks(
+      [
+        [35, 1],
+        [60, 2],
+      ],
+      10,
+      110,
+    ),
+  ).toEqual([25, 50]);
+  expect(
+    roomForMarks(
+      Array.from({ length: 5000 }, (_, n) => [n, n] as const),
+      0,
+      5000,
+    ),
+  ).toHaveLength(101);
+  expect(roomForMarks([[0, 0]], 0, 0)).toEqual([]);
+});

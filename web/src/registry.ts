@@ -1,0 +1,74 @@
+/** Which page shows which room. Each is fetched when it is first opened, and with it whatever only it draws with.
+ *
+ * A room without a page of its own gets the generic one, which suits every engine.
+ */
+
+import { batch, signal } from "@preact/signals";
+import type { ComponentType } from "preact";
+
+import { ApiError } from "./api/client";
+import type { RoomView } from "./api/types";
+
+/** What the page of a room made of engines is given. */
+export interface EngineRoomProps {
+  readonly room: RoomView;
+  readonly engine: string;
+  /** The journal record looked at; `null` is live. */
+  readonly at: number | null;
+}
+
+/** What the page of a room without engines is given. */
+export interface WholeRoomProps {
+  readonly room: RoomView;
+}
+
+/** A page that is fetched when it is first shown, and kept from then on. */
+export class LazyPage<Props> {
+  readonly page = signal<ComponentType<Props> | null>(null);
+  readonly error = signal<ApiError | null>(null);
+  readonly #fetch: () => Promise<ComponentType<Props>>;
+
+  constructor(fetch: () => Promise<ComponentType<Props>>) {
+    this.#fetch = fetch;
+  }
+
+  async load(): Promise<void> {
+    if (this.page.value !== null) return;
+    try {
+      const page = await this.#fetch();
+      batch(() => {
+        this.page.value = page;
+        this.error.value = null;
+      });
+    } catch {
+      // The server may be gone, or be a newer one that has other files.
+      const message = "The page of this room could not be fetched. Load the control room anew to try again.";
+      this.error.value = new ApiError("room_not_fetched", message);
+    }
+  }
+}
+
+/** How a room is shown: by a page for each of its engines, or by one page as a whole. */
+export type RoomEntry =
+  | { readonly shows: "engines"; readonly page: LazyPage<EngineRoomProps> }
+  | { readonly shows: "whole"; readonly page: LazyPage<WholeRoomProps> };
+
+const GENERIC: RoomEntry = {
+  shows: "engines",
+  page: new LazyPage(() => import("./rooms/generic/Room").then(({ GenericRoom }) => GenericRoom)),
+};
+
+const ENTRIES: Readonly<Record<string, RoomEntry>> = {
+  actions: {
+    shows: "engines",
+    page: new LazyPage(() => import("./rooms/actions/Room").then(({ ActionsRoom }) => ActionsRoom)),
+  },
+  playback: {
+    shows: "engines",
+    page: new LazyPage(() => import("./rooms/playback/Room").then(({ PlaybackRoom }) => PlaybackRoom)),
+  },
+};
+
+export function entryOf(room: string): RoomEntry {
+  return Object.hasOwn(ENTRIES, room) ? (ENTRIES[room] ?? GENERIC) : GENERIC;
+}

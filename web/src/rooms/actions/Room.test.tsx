@@ -1,0 +1,167 @@
+// @vitest-environment happy-dom
+
+import { expect, test, vi } from "vitest";
+
+import { EngineAddress } from "../../api/client";
+import { doing, draw, find, texts } from "../../testing/drawing";
+import { barsOf } from "./bars";
+import { Happened } from "./Happened";
+import { Holdings } from "./Holdings";
+import { Clock, minuteOf, span } from "./model";
+import { told, toneOf } from "./sentences";
+import { Timeline } from "./Timeline";
+import { action, event, world } from "./testing";
+import { Waiting } from "./Waiting";
+
+const CLOCK = new Clock("2025-07-01T00:00:00");
+const ADDRESS = new EngineAddress("actions", "town");
+const WHY = {
+  code: "waits_for_locks",
+  sentence: "rolls waits for oven, held by bread until 09:00.",
+  facts: {},
+  because: [{ code: "lock", sentence: "oven, held by bread until 09:00.", facts: { lock: "oven" }, because: [] }],
+};
+const ROLLS = action({ id: "rolls", stage: "waiting", since: 1910, until: null, why: WHY });
+
+test("minutes are written as the world's own times", () => {
+  expect([CLOCK.time(485), CLOCK.day(1940), CLOCK.moment(1940)]).toEqual(["08:05", "Wed 2 Jul", "Wed 08:20"]);
+  expect(new Clock("2025-07-01T06:30:00+02:00").time(60)).toBe("07:30");
+  expect([CLOCK.nextTick(61, 60), CLOCK.nextTick(120, 60), CLOCK.nextTick(-30, 60)]).toEqual([120, 120, 0]);
+  expect([span(45), span(60), span(125)]).toEqual(["45 min", "1 h", "2 h 05"]);
+});
+
+test("events of other epochs find their minute of the run", () => {
+  expect([minuteOf(event("start", 100), world()), minuteOf(event("start", 3000), world())]).toEqual([100, 3000]);
+});
+
+test.each([
+  [event("start", 1900, { d: 80, waited: 30 }), "starts, 1 h 20 until 09:00, after waiting 30 min"],
+  [event("start", 1900, { d: 80, segment: 1 }), "goes on, 1 h 20 until 09:00"],
+  [event("end", 1900), "is done"],
+  [
+    event("interrupt", 1900, { by: "bell", d_rem: 35, resume: "manual" }),
+    "is interrupted by bell, 35 min left; waits to be resumed",
+  ],
+  [
+    event("visibility_change", 1900, { knowledge: "ledger", from_scope: "private", to_scope: "pc" }),
+    "brings ledger to light: private → pc",
+  ],
+  [event("rejection", 1900, {}, { message: "There is no definition of fly" }), "There is no definition of fly"],
+  [
+    event("epoch", 1440, {}, { carried_in: [{ action_id: "mill", remaining: 5, pc: false }] }),
+    "epoch 1 begins; mill runs on from before",
+  ],
+])("an event is told in a sentence", (happened, sentence) => {
+  expect(told(happened, world(), CLOCK)).toBe(sentence);
+});
+
+test("rejections and diagnostics stand out", () => {
+  expect(["start", "interrupt", "diagnostic", "rejection"].map((type) => toneOf(event(type, 0)))).toEqual([
+    "plain",
+    "warn",
+    "warn",
+    "bad",
+  ]);
+});
+
+test("what waits says why, and opens into the chain of reasons", () => {
+  const choose = vi.fn();
+  const now = world({ actions: [action(), ROLLS], counts: { running: 1, waiting: 1, held: 0, suspended: 0 } });
+  const page = draw(<Waiting now={now} clock={CLOCK} address={ADDRESS} live chosen="rolls" onChoose={choose} />);
+
+  const rows = find(page, "tbody").querySelectorAll("tr");
+  expect(rows).toHaveLength(1);
+  expect(rows[0]?.getAttribute("aria-current")).toBe("true");
+  expect(find(page, "summary").textContent).toBe(WHY.sentence);
+  expect(texts(page, "[data-testid=reason] > .reason-sentence")).toHaveLength(2);
+  doing(() => find(page, "td .link-button").click());
+  expect(choose).toHaveBeenCalledWith("rolls");
+});
+
+test("one of very many can be asked why, but not in the past", () => {
+  const now = world({ actions: [action({ ...ROLLS, why: null })] });
+  const drawn = (live: boolean) =>
+    draw(<Waiting now={now} clock={CLOCK} address={ADDRESS} live={live} chosen={null} onChoose={vi.fn()} />);
+
+  expect(find<HTMLButtonElement>(drawn(true), ".button-quiet").disabled).toBe(false);
+  expect(find<HTMLButtonElement>(drawn(false), ".button-quiet").disabled).toBe(true);
+});
+
+test("locks show their holder and their queue; an actor's own lock only when somebody waits for it", () => {
+  const free = { held_by: null, until: null, queue: [], waiting: 0 };
+  const oven = { name: "oven", held_by: "bread", until: 1980, queue: ["rolls"], waiting: 3 };
+  const now = world({ locks: [{ name: "actor:bruno", ...free }, oven, { name: "mill", ...free }] });
+  const page = draw(<Holdings now={now} clock={CLOCK} onChoose={vi.fn()} />);
+
+  expect(texts(find(page, "[data-testid=locks]"), "tbody tr")).toEqual([
+    "ovenbreaduntil 09:00rollsand 2 more",
+    "millfreenobody",
+  ]);
+});
+
+test("resources show what is left, reserved, used and made", () => {
+  const flour = { name: "flour", available: 1.5, reserved: 4, consumed: 8, produced: 5.5 };
+  const page = draw(<Holdings now={world({ resources: [flour] })} clock={CLOCK} onChoose={vi.fn()} />);
+
+  expect(texts(find(page, "[data-testid=resources]"), "tbody td")).toEqual(["flour", "1.5", "4", "8", "5.5"]);
+});
+
+test("events are shown newest first, for the world, for the player character, or only trouble", () => {
+  const look = vi.fn();
+  const events = [
+    event("start", 1500, { d: 5 }, { pc: true }),
+    event("rejection", 1510, {}, { action_id: "fly", code: "UnknownVerb", message: "No." }),
+    event("end", 1520),
+  ];
+  const page = draw(
+    <Happened events={events} gaps={[]} now={world()} clock={CLOCK} onLook={look} onChoose={vi.fn()} />,
+  );
+  const types = () => [...page.querySelectorAll(".what")].map((row) => row.getAttribute("data-type"));
+
+  expect(types()).toEqual(["end", "rejection", "start"]);
+  doing(() => find(page, "[data-testid=filter-pc]").click());
+  expect(types()).toEqual(["start"]);
+  doing(() => find(page, "[data-testid=filter-trouble]").click());
+  expect(types()).toEqual(["rejection"]);
+  expect(find(page, ".code-badge").textContent).toBe("UnknownVerb");
+  doing(() => find(page, "td .link-button").click());
+  expect(look).toHaveBeenCalledWith(Number(events[1]?.id.split(".")[0]));
+});
+
+test("events that were missed are told", () => {
+  const gaps = ["7 events were missed."];
+  const page = draw(
+    <Happened events={[]} gaps={gaps} now={world()} clock={CLOCK} onLook={vi.fn()} onChoose={vi.fn()} />,
+  );
+
+  expect(texts(page, "[data-testid=gap]")).toEqual(gaps);
+});
+
+test("the timeline is chosen from by arrow keys, told in words, and there as a table", () => {
+  const choose = vi.fn();
+  const now = world({ actions: [action(), ROLLS] });
+  const early = { action_id: "early" };
+  const bars = barsOf([event("start", 1500, {}, early), event("end", 1560, {}, early)], now);
+  const drawn = (chosen: string | null) =>
+    draw(<Timeline bars={bars} now={now} live chosen={chosen} onChoose={choose} />);
+  const press = (key: string) =>
+    doing(() => void find(page, "[data-testid=timeline]").dispatchEvent(new KeyboardEvent("keydown", { key })));
+  const page = drawn(null);
+
+  expect(find(page, "[data-testid=timeline-told]").textContent).toContain("submitted for later");
+  press("ArrowRight");
+  expect(choose).toHaveBeenLastCalledWith("rolls");
+  drawn("rolls");
+  expect(find(page, "[data-testid=timeline-told]").textContent).toBe(
+    "rolls: bruno, bake. Waits since Wed 07:50, for 30 min now. Locks: oven.",
+  );
+  press("Home");
+  expect(choose).toHaveBeenLastCalledWith("early");
+  press("Escape");
+  expect(choose).toHaveBeenLastCalledWith(null);
+  expect(texts(find(page, "[data-testid=timeline-table]"), "tbody tr")).toEqual([
+    "brunoearlybakeWed 01:00Wed 02:00doneoven",
+    "brunobreadbakeWed 07:40Wed 09:00runsoven",
+    "brunorollsbakeWed 07:50Wed 08:20waitsoven",
+  ]);
+});

@@ -1,0 +1,119 @@
+/** A world as the server tells it, and how its times are written. Times are minutes of the run. */
+
+import type { Json, JsonObject } from "../../api/json";
+import { isObject } from "../../api/json";
+import type { EventView, WorldNow } from "../../api/types";
+
+/** One event with its id; `t` counts from the start of its epoch. */
+export interface WorldEvent {
+  readonly id: string;
+  readonly type: string;
+  readonly epoch: number;
+  readonly t: number;
+  readonly action_id: string | null;
+  readonly actor: string | null;
+  readonly verb: string | null;
+  readonly pc: boolean;
+  readonly body: JsonObject;
+}
+
+// Browsers write dates each in their own way.
+const WEEKDAYS = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
+const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+/** The implicit lock that lets an actor do one thing at a time. */
+const OF_ACTOR = "actor:";
+
+export function isOfActor(lock: string): boolean {
+  return lock.startsWith(OF_ACTOR);
+}
+
+export function readEvent({ id, event }: EventView): WorldEvent {
+  const body = isObject(event) ? event : {};
+  return {
+    id,
+    type: String(body["type"]),
+    epoch: whole(body["epoch"]),
+    t: whole(body["t"]),
+    action_id: text(body["action_id"]),
+    actor: text(body["actor"]),
+    verb: text(body["verb"]),
+    pc: body["pc"] === true,
+    body,
+  };
+}
+
+/** The minute of the run in which an event was. */
+export function minuteOf(event: WorldEvent, { epoch }: WorldNow): number {
+  return epoch.starts + (event.epoch - epoch.index) * (epoch.ends - epoch.starts) + event.t;
+}
+
+/** A number in the meta of an event; 0 when it has none. */
+export function metaNumber(event: WorldEvent, name: string): number {
+  return whole(meta(event)[name]);
+}
+
+export function meta(event: WorldEvent): JsonObject {
+  const found = event.body["meta"];
+  return isObject(found) ? found : {};
+}
+
+/** The clock of a world: minutes of the run into times of its days. It knows no zones, as the world knows none. */
+export class Clock {
+  readonly #start: number;
+
+  constructor(startAt: string) {
+    this.#start = Date.parse(`${startAt.slice(0, 19)}Z`);
+  }
+
+  /** `08:05` */
+  time(minute: number): string {
+    return this.#iso(minute).slice(11, 16);
+  }
+
+  /** `Tue 1 Jul` */
+  day(minute: number): string {
+    const date = new Date(this.#ms(minute));
+    return `${WEEKDAYS[date.getUTCDay()]} ${date.getUTCDate()} ${MONTHS[date.getUTCMonth()]}`;
+  }
+
+  /** `Tue 08:05`: enough where neighbouring days are told apart. */
+  moment(minute: number): string {
+    return `${this.day(minute).slice(0, 3)} ${this.time(minute)}`;
+  }
+
+  /** The first minute from `minute` on at which the clock shows a multiple of `step` minutes. */
+  nextTick(minute: number, step: number): number {
+    const past = (((this.#ms(minute) / 60_000) % step) + step) % step;
+    return past === 0 ? minute : minute + step - past;
+  }
+
+  #ms(minute: number): number {
+    return this.#start + minute * 60_000;
+  }
+
+  #iso(minute: number): string {
+    return new Date(this.#ms(minute)).toISOString();
+  }
+}
+
+/** `45 min`, `2 h`, `2 h 05`. */
+export function span(minutes: number): string {
+  if (minutes < 60) return `${minutes} min`;
+  const hours = `${Math.floor(minutes / 60)} h`;
+  const rest = minutes % 60;
+  return rest === 0 ? hours : `${hours} ${String(rest).padStart(2, "0")}`;
+}
+
+/** A verb as words: `mend_bridge` is `mend bridge`. */
+export function words(verb: string): string {
+  return verb.replaceAll("_", " ");
+}
+
+function whole(value: Json | undefined): number {
+  return typeof value === "number" ? value : 0;
+}
+
+function text(value: Json | undefined): string | null {
+  return typeof value === "string" ? value : null;
+}

@@ -1,0 +1,67 @@
+/** The page that suits every engine: what is happening now, what came, why, and any moment of the journal. */
+
+import { api } from "../../api/server";
+import type { EngineView, StateView } from "../../api/types";
+import { JsonTree } from "../../components/JsonTree";
+import { Readout, Readouts } from "../../components/Readout";
+import { RoomFrame } from "../../components/RoomFrame";
+import type { EngineRoomProps } from "../../registry";
+import { integer } from "../../wording";
+import { Ask } from "../shared/Ask";
+import { Came } from "../shared/Came";
+import { useFollowing } from "../shared/following";
+import { JournalAround } from "../shared/JournalAround";
+
+export function GenericRoom(props: EngineRoomProps) {
+  const { room, engine, at } = props;
+  const { live, past, busy, frame } = useFollowing(
+    props,
+    (address) => api.state(address),
+    (address, n, signal) => api.state(address, n, signal),
+  );
+  const shown = at === null ? live.state.value : past;
+  const summary = room.engines.find((candidate) => candidate.name === engine);
+  return (
+    <RoomFrame {...frame} fetching={null}>
+      {shown !== null && <Figures view={shown} summary={summary} />}
+      <div class="room-columns">
+        <section class="panel" aria-labelledby="now" aria-busy={busy} data-testid="panel-now">
+          <h2 id="now">{at === null ? "What is happening" : "What was"}</h2>
+          {shown !== null ? (
+            <JsonTree value={shown.state} name="state" />
+          ) : (
+            frame.error === null && <p class="quiet">Fetching the state …</p>
+          )}
+        </section>
+        {at === null ? (
+          <Came live={live} onLook={frame.onMove} />
+        ) : (
+          <JournalAround address={live.address} at={at} onLook={frame.onMove} />
+        )}
+      </div>
+      <Ask live={live} past={at !== null} />
+    </RoomFrame>
+  );
+}
+
+interface FiguresProps {
+  readonly view: StateView;
+  readonly summary: EngineView | undefined;
+}
+
+function Figures({ view, summary }: FiguresProps) {
+  const unit = summary?.time_unit ?? "";
+  const broken = view.broken.length > 0 ? view.broken.join(", ") : (summary?.broken ?? null);
+  return (
+    <Readouts>
+      <Readout name="time" value={integer(view.t)} unit={unit} />
+      <Readout name="record" value={integer(view.n)} />
+      <Readout
+        name="next due"
+        value={view.next_due === null ? "nothing" : integer(view.next_due)}
+        unit={view.next_due === null ? "" : unit}
+      />
+      <Readout name="invariants" value={broken === null ? "all hold" : broken} alarm={broken !== null} />
+    </Readouts>
+  );
+}

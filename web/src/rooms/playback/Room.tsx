@@ -1,0 +1,166 @@
+/** The page of a player: what is on, what comes, what was, who gets how much and why, at any moment of its journal. */
+
+import { useSignal } from "@preact/signals";
+
+import type { EngineAddress } from "../../api/client";
+import type { JsonObject } from "../../api/json";
+import { inOneLine } from "../../api/json";
+import { api } from "../../api/server";
+import type { DiagnosticView, ItemView, PlayerNow } from "../../api/types";
+import type { Column } from "../../components/DataTable";
+import { DataTable } from "../../components/DataTable";
+import { Readout, Readouts } from "../../components/Readout";
+import { RoomFrame } from "../../components/RoomFrame";
+import type { EngineRoomProps } from "../../registry";
+import { integer } from "../../wording";
+import { Ask } from "../shared/Ask";
+import { useFollowing } from "../shared/following";
+import { Screen } from "./Screen";
+import { Pool, Shares } from "./Shares";
+import { Strip } from "./Strip";
+import { WhyItem } from "./WhyItem";
+import "./playback.css";
+import { duration, keyOf } from "./model";
+
+interface Moment {
+  readonly n: number;
+  readonly now: PlayerNow;
+  /** When it was told, by the clock of this page; null in the past, where time stands. */
+  readonly toldAt: number | null;
+}
+
+export function PlaybackRoom(props: EngineRoomProps) {
+  const { at } = props;
+  const { live, past, busy, frame } = useFollowing(props, presentOf, momentAt);
+  const chosen = useSignal<ItemView | null>(null);
+  const shown = at === null ? live.state.value : past;
+  const command = async (wish: JsonObject) => {
+    try {
+      await api.command(live.address, wish);
+    } finally {
+      void live.refresh();
+    }
+  };
+  return (
+    <RoomFrame {...frame} fetching={shown === null ? "Fetching the player …" : null}>
+      {shown !== null && (
+        <Player
+          now={shown.now}
+          toldAt={shown.toldAt}
+          at={at}
+          busy={busy}
+          address={live.address}
+          chosen={chosen.value}
+          onChoose={(item) => {
+            chosen.value = item;
+          }}
+          onCommand={command}
+        />
+      )}
+      <Ask live={live} past={at !== null} />
+    </RoomFrame>
+  );
+}
+
+interface PlayerProps {
+  readonly now: PlayerNow;
+  readonly toldAt: number | null;
+  readonly at: number | null;
+  readonly busy: boolean;
+  readonly address: EngineAddress;
+  readonly chosen: ItemView | null;
+  readonly onChoose: (item: ItemView | null) => void;
+  readonly onCommand: (command: JsonObject) => Promise<void>;
+}
+
+function Player({ now, toldAt, at, busy, address, chosen, onChoose, onCommand }: PlayerProps) {
+  const asked = chosen ?? now.item;
+  const key = asked === null ? null : keyOf(asked);
+  return (
+    <div class="player" aria-busy={busy}>
+      <Figures now={now} />
+      <div class="player-columns">
+        <Screen now={now} toldAt={toldAt} onCommand={onCommand} />
+        <div class="player-column">
+          <Shares exposure={now.exposure} />
+          <Pool now={now} />
+        </div>
+      </div>
+      <Strip
+        name="coming"
+        title={at === null ? "What comes" : "What was to come"}
+        items={now.coming}
+        empty="Nothing is chosen yet; the next item is."
+        chosen={key}
+        onChoose={onChoose}
+      />
+      <Strip
+        name="before"
+        title="What was"
+        items={now.before}
+        empty="Nothing was on before in this epoch."
+        chosen={key}
+        onChoose={onChoose}
+      />
+      <WhyItem
+        item={asked}
+        address={address}
+        epoch={now.epoch_id}
+        at={at}
+        chosen={chosen !== null}
+        onBack={() => onChoose(null)}
+      />
+      {now.diagnostics.length > 0 && <Troubles diagnostics={now.diagnostics} />}
+    </div>
+  );
+}
+
+function Figures({ now }: { readonly now: PlayerNow }) {
+  const shown = now.exposure.reduce((sum, one) => sum + one.shown, 0);
+  return (
+    <Readouts>
+      <Readout name="time" value={duration(now.t)} />
+      <Readout name="epoch" value={integer(now.epoch_id)} unit={now.last_reset ?? ""} />
+      <Readout name="turns" value={integer(shown)} />
+      <Readout name="dwell" value={duration(now.dwell_ms)} />
+      <Readout name="record" value={integer(now.n)} />
+      {now.broken.length > 0 && <Readout name="invariants" value={now.broken.join(", ")} alarm />}
+    </Readouts>
+  );
+}
+
+function Troubles({ diagnostics }: { readonly diagnostics: readonly DiagnosticView[] }) {
+  return (
+    <section class="panel" aria-labelledby="troubles" data-testid="panel-troubles">
+      <h2 id="troubles">
+        What went wrong <span class="count">{integer(diagnostics.length)}</span>
+      </h2>
+      <DataTable
+        caption="What went wrong and stopped nothing, newest first"
+        columns={TROUBLES}
+        rows={diagnostics.map((one, place) => ({ one, place })).reverse()}
+        rowKey={({ place }) => place}
+        empty=""
+        testId="troubles"
+      />
+    </section>
+  );
+}
+
+const TROUBLES: readonly Column<{ readonly one: DiagnosticView; readonly place: number }>[] = [
+  { key: "code", title: "code", cell: ({ one }) => <code class="code-badge">{one.code}</code> },
+  { key: "what", title: "what", wide: true, cell: ({ one }) => `${one.sentence} ${inOneLine(one.facts)}` },
+];
+
+async function presentOf(address: EngineAddress): Promise<Moment> {
+  const now = await playerAt(address);
+  return { n: now.n, now, toldAt: Date.now() };
+}
+
+async function momentAt(address: EngineAddress, n: number, signal: AbortSignal): Promise<Moment> {
+  return { n, now: await playerAt(address, n, signal), toldAt: null };
+}
+
+function playerAt(address: EngineAddress, at: number | null = null, signal?: AbortSignal): Promise<PlayerNow> {
+  return api.get("/api/v1/playback/{player}/now", { player: address.engine }, { at }, signal);
+}

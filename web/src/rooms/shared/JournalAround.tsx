@@ -1,0 +1,76 @@
+/** The records of the journal around one of them. */
+
+import type { EngineAddress } from "../../api/client";
+import type { Json } from "../../api/json";
+import { inOneLine, isList, isObject, taggedInOneLine } from "../../api/json";
+import { api } from "../../api/server";
+import type { RecordView } from "../../api/types";
+import type { Column } from "../../components/DataTable";
+import { DataTable } from "../../components/DataTable";
+import { ErrorNote } from "../../components/ErrorNote";
+import { counted, integer } from "../../wording";
+import { useMoment } from "./following";
+
+const BEFORE = 8;
+const AROUND = 17;
+
+interface JournalAroundProps {
+  readonly address: EngineAddress;
+  readonly at: number;
+  readonly onLook: (n: number) => void;
+}
+
+export function JournalAround({ address, at, onLook }: JournalAroundProps) {
+  const around = useMoment(at, (n, signal) => api.journal(address, Math.max(0, n - BEFORE), AROUND, signal));
+  const error = around.error.value;
+  return (
+    <section class="panel" aria-labelledby="around" data-testid="panel-journal">
+      <h2 id="around">The journal around it</h2>
+      {error !== null && <ErrorNote error={error} />}
+      <DataTable
+        caption={`Records around ${at}`}
+        columns={columns(onLook)}
+        rows={around.value.value?.records ?? []}
+        rowKey={(record) => record.n}
+        current={(record) => record.n === at}
+        empty="No record lies here."
+        testId="journal"
+      />
+    </section>
+  );
+}
+
+function columns(onLook: (n: number) => void): Column<RecordView>[] {
+  return [
+    {
+      key: "n",
+      title: "record",
+      numeric: true,
+      cell: ({ n }) => (
+        <button
+          type="button"
+          class="link-button"
+          aria-label={`Look at the state after record ${n}`}
+          onClick={() => onLook(n)}
+        >
+          {integer(n)}
+        </button>
+      ),
+    },
+    { key: "t", title: "time", numeric: true, cell: ({ t }) => integer(t) },
+    { key: "kind", title: "kind", cell: ({ kind }) => <code class="code-badge">{kind}</code> },
+    { key: "body", title: "body", wide: true, cell: ({ body }) => <span class="clipped">{gistOf(body)}</span> },
+  ];
+}
+
+/** What a reader wants of a record: the command and who sent it, or what came out; any other body whole. */
+export function gistOf(body: Json): string {
+  if (!isObject(body)) return inOneLine(body);
+  const { command, meta, of, count, events = null } = body;
+  if (command !== undefined)
+    return taggedInOneLine(command) + (isObject(meta) && typeof meta["by"] === "string" ? ` (by ${meta["by"]})` : "");
+  if (of === undefined) return inOneLine(body);
+  const came =
+    isList(events) && events.length > 0 ? events.map(taggedInOneLine).join("; ") : counted(Number(count ?? 0), "event");
+  return `of ${inOneLine(of)}: ${came}`;
+}
