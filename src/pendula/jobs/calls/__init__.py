@@ -33,10 +33,10 @@ from pendula.jobs.model import (
     job_json,
 )
 from pendula.jobs.ordering import weighted
+from pendula.jobs.request_reading import Faults
 from pendula.jobs.requests import (
     Ack,
     Enqueue,
-    Faults,
     Pull,
     read_ack,
     read_cancel,

@@ -8,7 +8,7 @@ from pendula.jobs.audit import number_of
 from pendula.jobs.calls import Answer, Reply, not_found
 from pendula.jobs.ids import seq_of
 from pendula.jobs.model import SECOND, Code, Policy, Priority, Refused, Status, job_json
-from pendula.jobs.requests import Body, Faults
+from pendula.jobs.request_reading import Body, Faults
 from pendula.jobs.store.protocol import AuditListing, Figures, Listing, Store
 from pendula.kernel.canonical import Json, decode
 from pendula.kernel.time import format_utc

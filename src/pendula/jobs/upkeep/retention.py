@@ -14,7 +14,8 @@ from msgspec import Struct
 from pendula.jobs.background import Bell
 from pendula.jobs.calls import LOCAL, Answer, Caller, Calls, Reply
 from pendula.jobs.model import BATCH_MOST, SECOND, SYSTEM, Code, Refused, Status
-from pendula.jobs.requests import KEY_MOST, REASON_MOST, Body
+from pendula.jobs.request_reading import Body
+from pendula.jobs.requests import KEY_MOST, REASON_MOST
 from pendula.jobs.store.protocol import Writer
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import WorldBroken, WrongUsage
