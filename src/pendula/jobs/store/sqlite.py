@@ -16,7 +16,8 @@ from typing import Any, Generic, TypeVar
 from pendula.jobs.model import Durability, StorageBusy
 from pendula.jobs.store.mounts import refuse_network
 from pendula.jobs.store.protocol import Reader, Writer
-from pendula.jobs.store.rows import SqliteReader, SqliteWriter
+from pendula.jobs.store.sqlite_reader import SqliteReader
+from pendula.jobs.store.sqlite_writer import SqliteWriter
 from pendula.jobs.store.turnstile import Turnstile
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import WorldBroken
