@@ -16,9 +16,9 @@ import msgspec
 from pendula.jobs.background import Bell
 from pendula.jobs.model import SECOND
 from pendula.jobs.store.protocol import Store
-from pendula.jobs.worker.leases import steady_us
 from pendula.kernel.canonical import encode
 from pendula.kernel.errors import WorldBroken, WrongUsage
+from pendula.kernel.wallclock import steady_us
 
 log = logging.getLogger("pendula.jobs.upkeep.alerts")
 

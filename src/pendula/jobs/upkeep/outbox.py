@@ -13,8 +13,8 @@ from typing import Any
 from pendula.jobs.background import Bell
 from pendula.jobs.model import SECOND
 from pendula.jobs.store.protocol import Store
-from pendula.jobs.worker.leases import steady_us
 from pendula.kernel.errors import WorldBroken
+from pendula.kernel.wallclock import steady_us
 
 log = logging.getLogger("pendula.jobs.upkeep.outbox")
 

@@ -14,16 +14,12 @@ from pendula.jobs.background import Bell
 from pendula.jobs.model import SECOND
 from pendula.kernel.errors import InputRefused, PendulaError, WorldBroken
 from pendula.kernel.time import parse_utc
-from pendula.kernel.wallclock import steady_ns
+from pendula.kernel.wallclock import steady_us
 
 log = logging.getLogger("pendula.jobs.worker.worker")
 
 TOO_MANY_REQUESTS = 429
 UNCONFIRMED = "lease_unconfirmed"
-
-
-def steady_us() -> int:
-    return steady_ns() // 1000
 
 
 class LeaseGone(PendulaError):
