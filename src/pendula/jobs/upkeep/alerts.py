@@ -20,7 +20,7 @@ from pendula.kernel.canonical import encode
 from pendula.kernel.errors import WorldBroken, WrongUsage
 from pendula.kernel.wallclock import steady_us
 
-log = logging.getLogger("pendula.jobs.upkeep.alerts")
+log = logging.getLogger("pendula.jobs.alerts")
 
 Alert = dict[str, Any]
 Sink = Callable[[Alert], object]

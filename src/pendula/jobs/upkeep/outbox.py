@@ -16,7 +16,7 @@ from pendula.jobs.store.protocol import Store
 from pendula.kernel.errors import WorldBroken
 from pendula.kernel.wallclock import steady_us
 
-log = logging.getLogger("pendula.jobs.upkeep.outbox")
+log = logging.getLogger("pendula.jobs.outbox")
 
 WriteBack = dict[str, Any]
 

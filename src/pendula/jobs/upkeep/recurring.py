@@ -17,7 +17,7 @@ from pendula.jobs.settings_file import Recurring
 from pendula.kernel.errors import WorldBroken
 from pendula.kernel.time import format_utc
 
-log = logging.getLogger("pendula.jobs.upkeep.recurring")
+log = logging.getLogger("pendula.jobs.recurring")
 
 LOOK_SEC = 60.0
 PAUSE_SEC = 5.0

@@ -22,7 +22,7 @@ from pendula.kernel.errors import WorldBroken, WrongUsage
 from pendula.kernel.time import format_utc
 from pendula.kernel.wallclock import steady_ns
 
-log = logging.getLogger("pendula.jobs.upkeep.retention")
+log = logging.getLogger("pendula.jobs.retention")
 
 DAY_SEC = 86_400
 EVERY_SEC = 3600.0

@@ -16,7 +16,7 @@ from pendula.kernel.errors import InputRefused, PendulaError, WorldBroken
 from pendula.kernel.time import parse_utc
 from pendula.kernel.wallclock import steady_us
 
-log = logging.getLogger("pendula.jobs.worker.worker")
+log = logging.getLogger("pendula.jobs.worker")
 
 TOO_MANY_REQUESTS = 429
 UNCONFIRMED = "lease_unconfirmed"

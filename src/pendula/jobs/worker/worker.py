@@ -45,7 +45,7 @@ from pendula.kernel.errors import InputRefused, WorldBroken, WrongUsage
 from pendula.kernel.time import parse_utc
 from pendula.kernel.wallclock import steady_us
 
-log = logging.getLogger("pendula.jobs.worker.worker")
+log = logging.getLogger("pendula.jobs.worker")
 
 INTERVAL_SEC = 5.0
 INTERVAL_LEAST_SEC, INTERVAL_MOST_SEC = 0.05, 3600.0
