@@ -1,6 +1,6 @@
 """Work in the background: a thread that does something again and again until it is closed, and a bell that wakes it.
 
-A store that cannot be reached now is told in the log, and the loop goes on after a pause.
+Nothing that goes wrong ends the loop: it is told in the log, and the work is tried again after a pause.
 """
 
 import logging
@@ -76,4 +76,6 @@ class BackgroundLoop:
             return self._work()
         except WorldBroken as trouble:
             self._log.warning("%s now: %s", self._trouble, trouble)
-            return self._pause
+        except BaseException:  # an exit of the program, too, would end only this thread, and without a word
+            self._log.exception("%s now", self._trouble)
+        return self._pause
