@@ -37,7 +37,7 @@ class Faults:
         return Refused(code, said, {**details, "fields": list(self.found)})
 
 
-class Body:
+class BodyReader:
     """One body and its faults; each question gives an answer or notes a fault and gives None."""
 
     __slots__ = ("_given", "faults")

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, Struct, UnsetType, ValidationError, convert
 
 from pendula.jobs.model import LEASE_MOST_SEC, PRIORITIES, RETRY_DELAY_MOST_SEC, SECOND, Code, Policy
-from pendula.jobs.request_reading import Body, Faults
+from pendula.jobs.request_reading import BodyReader, Faults
 from pendula.kernel.errors import InputRefused
 from pendula.kernel.time import parse_utc
 
@@ -153,7 +153,7 @@ def read_enqueue(given: Mapping[str, Any], policy: Policy, now: int = 0) -> Enqu
 
 
 def _read_enqueue(given: Mapping[str, Any], policy: Policy, now: int) -> Enqueue | Faults:
-    body = Body(given, ENQUEUE)
+    body = BodyReader(given, ENQUEUE)
     words = policy.vocabulary
     object_type = body.word("object_type", words.object_types) if body.required("object_type") else None
     object_id = body.text("object_id", OBJECT_ID_MOST, trimmed=True) if body.required("object_id") else None
@@ -181,7 +181,7 @@ def _read_enqueue(given: Mapping[str, Any], policy: Policy, now: int) -> Enqueue
     )
 
 
-def _queue(body: Body) -> str | None:
+def _queue(body: BodyReader) -> str | None:
     name = body.text("queue", 64)
     if name is not None and QUEUE.fullmatch(name) is None:
         body.bad("queue", allowed="1 to 64 of a-z, 0-9, _ and -")
@@ -190,7 +190,7 @@ def _queue(body: Body) -> str | None:
 
 
 def read_pull(given: Mapping[str, Any], policy: Policy, now: int) -> Pull | Faults:
-    body = Body(given, PULL)
+    body = BodyReader(given, PULL)
     worker = given.get("worker_id")
     if not isinstance(worker, str) or WORKER_ID.fullmatch(worker) is None:
         body.bad("worker_id", Code.INVALID_WORKER_ID, allowed="1 to 128 of letters, digits and . _ : @ -")
@@ -217,7 +217,7 @@ def read_pull(given: Mapping[str, Any], policy: Policy, now: int) -> Pull | Faul
     )
 
 
-def _queues(body: Body, given: Any) -> tuple[str, ...]:
+def _queues(body: BodyReader, given: Any) -> tuple[str, ...]:
     if given is None:
         return ()
     if (
@@ -237,7 +237,7 @@ def read_proof(given: Mapping[str, Any]) -> Proof:
     return Proof(worker if isinstance(worker, str) else None, token if isinstance(token, str) else None)
 
 
-def _check_proof(body: Body, *, required: bool) -> None:
+def _check_proof(body: BodyReader, *, required: bool) -> None:
     for name, most in (("worker_id", 128), ("lease_token", 200)):
         if body.has(name):
             body.text(name, most)
@@ -246,7 +246,7 @@ def _check_proof(body: Body, *, required: bool) -> None:
 
 
 def read_ack(given: Mapping[str, Any], policy: Policy, now: int) -> Ack | Faults:
-    body = Body(given, ACK)
+    body = BodyReader(given, ACK)
     if given.get("result") != "succeeded":
         body.bad("result", Code.INVALID_RESULT, allowed=["succeeded"], hint="a failure is told with the call fail")
     event = body.text("audit_event_id", OBJECT_ID_MOST) if body.has("audit_event_id") else None
@@ -262,7 +262,7 @@ def read_ack(given: Mapping[str, Any], policy: Policy, now: int) -> Ack | Faults
 
 
 def read_fail(given: Mapping[str, Any]) -> Fail | Faults:
-    body = Body(given, FAIL)
+    body = BodyReader(given, FAIL)
     error = given.get("error")
     if not isinstance(error, str) or not error.strip():
         body.bad("error", allowed="a text of at least one character that is not blank")
@@ -276,26 +276,26 @@ def read_fail(given: Mapping[str, Any]) -> Fail | Faults:
 
 
 def read_renew(given: Mapping[str, Any]) -> Renew | Faults:
-    body = Body(given, RENEW)
+    body = BodyReader(given, RENEW)
     lease = body.integer("lease_sec", 1, LEASE_MOST_SEC)
     _check_proof(body, required=True)
     return body.faults if body.faults.found else Renew(None if lease is None else lease * SECOND)
 
 
 def read_release(given: Mapping[str, Any]) -> Faults | None:
-    body = Body(given, RELEASE)
+    body = BodyReader(given, RELEASE)
     _check_proof(body, required=True)
     return body.faults if body.faults.found else None
 
 
 def read_cancel(given: Mapping[str, Any]) -> str | Faults:
-    body = Body(given, CANCEL)
+    body = BodyReader(given, CANCEL)
     reason = body.text("reason", REASON_MOST) if body.has("reason") else "no reason given"
     return body.faults if body.faults.found or reason is None else reason
 
 
 def read_requeue(given: Mapping[str, Any], now: int) -> Requeue | Faults:
-    body = Body(given, REQUEUE)
+    body = BodyReader(given, REQUEUE)
     run_at = body.time("run_at")
     if run_at is not None and run_at < now:
         body.bad("run_at", Code.RUN_AT_IN_PAST)

@@ -13,7 +13,7 @@ from msgspec import Struct
 from pendula.jobs.background import CLOSE_SEC, BackgroundLoop
 from pendula.jobs.calls import LOCAL, Answer, Caller, Calls, Reply
 from pendula.jobs.model import BATCH_MOST, SECOND, SYSTEM, Code, Refused, Status
-from pendula.jobs.request_reading import Body
+from pendula.jobs.request_reading import BodyReader
 from pendula.jobs.requests import KEY_MOST, REASON_MOST
 from pendula.jobs.store.protocol import Writer
 from pendula.kernel.canonical import Json
@@ -101,7 +101,7 @@ def free_key(calls: Calls, body: Mapping[str, Any], caller: Caller = LOCAL) -> A
 
     A key that nobody used is free already; one that a job in the store holds stays its own.
     """
-    read = Body(body, FREE)
+    read = BodyReader(body, FREE)
     key = read.text("idempotency_key", KEY_MOST) if read.required("idempotency_key") else None
     reason = read.text("reason", REASON_MOST) if read.required("reason") else None
     if read.faults.found or key is None or reason is None:
