@@ -89,14 +89,14 @@ class Cron(Struct, frozen=True):
             _numbers(text, field, expression) for text, field in zip(texts, FIELDS, strict=True)
         )
         cron = cls(
-            expression,
-            tuple(sorted(minutes)),
-            tuple(sorted(hours)),
-            days,
-            months,
-            frozenset(day % 7 for day in weekdays),
-            not texts[2].startswith("*"),
-            not texts[4].startswith("*"),
+            expression=expression,
+            minutes=tuple(sorted(minutes)),
+            hours=tuple(sorted(hours)),
+            days=days,
+            months=months,
+            weekdays=frozenset(day % 7 for day in weekdays),
+            days_given=not texts[2].startswith("*"),
+            weekdays_given=not texts[4].startswith("*"),
         )
         if cron.after(0) is None:
             raise CronRefused(

@@ -140,15 +140,15 @@ def read_enqueue(given: Mapping[str, Any], policy: Policy, now: int = 0) -> Enqu
     ):
         return _read_enqueue(given, policy, now)
     return Enqueue(
-        plain.object_type,
-        plain.object_id,
-        plain.action,
-        run_at,
-        int(policy.default_priority if plain.priority is None else PRIORITIES[plain.priority]),
-        policy.default_max_attempts if attempts is None else attempts,
-        plain.idempotency_key,
-        plain.correlation_id,
-        "default" if plain.queue is None else plain.queue,
+        object_type=plain.object_type,
+        object_id=plain.object_id,
+        action=plain.action,
+        run_at=run_at,
+        priority=int(policy.default_priority if plain.priority is None else PRIORITIES[plain.priority]),
+        max_attempts=policy.default_max_attempts if attempts is None else attempts,
+        idempotency_key=plain.idempotency_key,
+        correlation_id=plain.correlation_id,
+        queue="default" if plain.queue is None else plain.queue,
     )
 
 
@@ -169,15 +169,15 @@ def _read_enqueue(given: Mapping[str, Any], policy: Policy, now: int) -> Enqueue
             body.bad("run_at", Code.RUN_AT_IN_PAST)
         return body.faults
     return Enqueue(
-        object_type,
-        object_id,
-        action,
-        run_at,
-        int(policy.default_priority if priority is None else PRIORITIES[priority]),
-        policy.default_max_attempts if attempts is None else attempts,
-        key,
-        correlation,
-        queue,
+        object_type=object_type,
+        object_id=object_id,
+        action=action,
+        run_at=run_at,
+        priority=int(policy.default_priority if priority is None else PRIORITIES[priority]),
+        max_attempts=policy.default_max_attempts if attempts is None else attempts,
+        idempotency_key=key,
+        correlation_id=correlation,
+        queue=queue,
     )
 
 
@@ -206,14 +206,14 @@ def read_pull(given: Mapping[str, Any], policy: Policy, now: int) -> Pull | Faul
     if body.faults.found:
         return body.faults
     return Pull(
-        str(worker),
-        policy.pull_default_limit if limit is None else limit,
-        asked,
-        None if lease is None else lease * SECOND,
-        types,
-        actions,
-        queues,
-        wait or 0,
+        worker_id=str(worker),
+        limit=policy.pull_default_limit if limit is None else limit,
+        now=asked,
+        lease_us=None if lease is None else lease * SECOND,
+        object_types=types,
+        actions=actions,
+        queues=queues,
+        wait_ms=wait or 0,
     )
 
 

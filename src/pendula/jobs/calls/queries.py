@@ -36,13 +36,13 @@ def listed(store: Store, policy: Policy, query: Mapping[str, Any]) -> Answer:
         body.bad("cursor", allowed="the next_cursor of a reply")
     words = policy.vocabulary
     asked = Listing(
-        limit + 1,
-        before,
-        body.word("status", tuple(Status)),
-        body.word("object_type", words.object_types),
-        body.text("object_id", 200),
-        body.word("action", words.actions),
-        body.text("queue", 64),
+        limit=limit + 1,
+        before=before,
+        status=body.word("status", tuple(Status)),
+        object_type=body.word("object_type", words.object_types),
+        object_id=body.text("object_id", 200),
+        action=body.word("action", words.actions),
+        queue=body.text("queue", 64),
     )
     if body.faults.found:
         return body.faults.refusal()
@@ -89,12 +89,12 @@ def trail(store: Store, policy: Policy, query: Mapping[str, Any]) -> Answer:
     seq = seq_of(job_id) if isinstance(job_id, str) else None
     kinds = (*policy.vocabulary.object_types, "decision", "scheduler_job", "persona")
     asked = AuditListing(
-        limit + 1,
-        number or 0,
-        body.word("object_type", kinds),
-        body.text("object_id", 200),
-        seq,
-        body.word("event_type", EVENT_TYPES),
+        limit=limit + 1,
+        after=number or 0,
+        object_type=body.word("object_type", kinds),
+        object_id=body.text("object_id", 200),
+        job_seq=seq,
+        event_type=body.word("event_type", EVENT_TYPES),
     )
     if body.faults.found:
         return body.faults.refusal()

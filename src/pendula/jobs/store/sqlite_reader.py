@@ -129,7 +129,15 @@ class SqliteReader:
         firsts = [at for at in (first, first_lost) if at is not None]
         succeeded, failed, dead, attempts, requeues = map(int, sums)
         return Figures(
-            due + lost, min(firsts, default=None), counts, succeeded, failed, dead, attempts, requeues, alerts
+            due=due + lost,
+            first_due=min(firsts, default=None),
+            counts=counts,
+            succeeded=succeeded,
+            failed=failed,
+            dead_letter=dead,
+            attempts=attempts,
+            requeues=requeues,
+            alerts_waiting=alerts,
         )
 
 
