@@ -6,6 +6,7 @@ sqlite_reader   every query, each answered by an index
 sqlite_writer   what a transaction writes, collected and written at once
 sqlite_bulk     many rows with one statement
 sqlite_guard    what a handler's own SQL may do within our transaction
+sqlite_files    which file an address names, whether a store is there, and opening it
 turnstile       the queue of writers over all processes: a lock on a file beside the store
 mounts          which file systems a store may lie on
 migrations/     the schema, step by step
