@@ -182,7 +182,7 @@ def duration_us(text: str) -> int:
     """
     found: Match[str] | None = _DURATION.fullmatch(text) if text.isascii() else None
     if found is None:
-        raise InputRefused(f"{shown(text)} is no duration; write P7D, PT12H, P1DT30M or P2W", value=text)
+        raise InputRefused(f"{shown(text)} is not a duration; write P7D, PT12H, P1DT30M or P2W", value=text)
     return sum(int(number) * unit for number, unit in zip(found.groups(), _UNIT_SEC, strict=True) if number) * SECOND
 
 
@@ -270,7 +270,7 @@ def _address(text: str) -> str:
     except ValueError:
         fits = False
     if not fits or not text.isascii() or not text.isprintable() or " " in text:
-        raise InputRefused("the webhook is no address; write https://host/path")
+        raise InputRefused("the webhook is not an address; write https://host/path")
     return text
 
 

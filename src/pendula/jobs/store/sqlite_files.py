@@ -19,7 +19,7 @@ TABLES = frozenset({"jobs", "audit", "used_keys"})
 
 
 class NoStore(WorldBroken):
-    """There is no store of jobs in the named file. Facts: `path`."""
+    """There is not a store of jobs in the named file. Facts: `path`."""
 
     code = "no_store"
 
@@ -61,7 +61,7 @@ def sqlite_path(address: str) -> Path:
     rest = address.removeprefix(SQLITE)
     if rest == address or not rest.strip("/") or rest == ":memory:" or "\0" in rest:
         said = f"{scheme}:…" if colon and scheme.isalnum() else repr(address)
-        raise WrongUsage(f"{said} is no address of a store; write sqlite:///jobs.db, or sqlite:////srv/jobs.db")
+        raise WrongUsage(f"{said} is not the address of a store; write sqlite:///jobs.db, or sqlite:////srv/jobs.db")
     return Path(rest)
 
 
@@ -80,14 +80,14 @@ def check_store(path: Path) -> None:
     if not path.exists():
         raise NoStore(f"There is no store {path}; make it with: pendula jobs init --db {SQLITE}{path}", path=str(path))
     if not path.is_file():
-        what = "a directory" if path.is_dir() else "no plain file"
+        what = "a directory" if path.is_dir() else "a special file"
         raise NoStore(f"{path} is {what}, not a store of jobs", path=str(path))
     # The write-ahead log and the locks lie beside the file.
     for place in (path, path.parent):
         if not os.access(place, os.R_OK | os.W_OK):
             raise NoStore(f"{place} cannot be read and written: Permission denied", path=str(path))
     if not _tables(path).issuperset(TABLES):
-        raise NoStore(f"{path} is no store of jobs", path=str(path))
+        raise NoStore(f"{path} is not a store of jobs", path=str(path))
 
 
 def _tables(path: Path) -> set[str]:

@@ -346,7 +346,7 @@ def _number(option: str, text: str) -> Decimal:
     except InvalidOperation:
         number = Decimal("NaN")
     if not number.is_finite():
-        raise WrongUsage(f"{option}: {text!r} is no number", value=text)
+        raise WrongUsage(f"{option}: {text!r} is not a number", value=text)
     return number
 
 

@@ -167,12 +167,12 @@ def with_target(work: Callable[..., None]) -> Callable[..., None]:
 
 
 def members(**given: Any) -> dict[str, Any]:
-    """What was given on the command line; text that is no text is refused here, for stores cannot keep it."""
+    """What was given on the command line; what is not text is refused here, for stores cannot keep it."""
     found = {name: value for name, value in given.items() if value is not None}
     for name, value in found.items():
         for text in value if isinstance(value, list) else [value]:
             if isinstance(text, str) and any("\ud800" <= char <= "\udfff" for char in text):
-                raise WrongUsage(f"{name.replace('_', '-')} is no UTF-8 text", name=name)
+                raise WrongUsage(f"{name.replace('_', '-')} is not UTF-8 text", name=name)
     return found
 
 

@@ -118,7 +118,7 @@ def serve(
         "jobs.database": str(path.absolute()),
         "jobs.settings": None if target.config is None else str(target.config.absolute()),
     }
-    # The token of those who call a server is no setting of one.
+    # The token of those who call a server is not a setting of one.
     settings = load(flags, {name: value for name, value in os.environ.items() if name != TOKEN_VARIABLE})
 
     def ready(address: str) -> None:
