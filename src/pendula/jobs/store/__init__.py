@@ -11,3 +11,8 @@ turnstile       the queue of writers over all processes: a lock on a file beside
 mounts          which file systems a store may lie on
 migrations/     the schema, step by step
 """
+
+from pendula.jobs.store.protocol import Reader, Store, Writer
+from pendula.jobs.store.sqlite import SqliteStore
+
+__all__ = ["Reader", "SqliteStore", "Store", "Writer"]
