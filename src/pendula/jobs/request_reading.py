@@ -53,9 +53,6 @@ class BodyReader:
     def has(self, name: str) -> bool:
         return self._given.get(name) is not None
 
-    def is_null(self, name: str) -> bool:
-        return name in self._given and self._given[name] is None
-
     def bad(self, name: str, code: Code = Code.INVALID_FIELD, **facts: Json) -> None:
         self.faults.add(name, code, **facts)
 

@@ -8,7 +8,7 @@ from pendula.jobs.audit import number_of
 from pendula.jobs.calls.replies import Answer, Reply, not_found, utc_or_null
 from pendula.jobs.ids import seq_of
 from pendula.jobs.model import SECOND, Code, Policy, Priority, Refused, Status, job_json
-from pendula.jobs.request_reading import BodyReader, Faults
+from pendula.jobs.request_reading import BodyReader
 from pendula.jobs.store.protocol import AuditListing, Figures, Listing, Store
 from pendula.kernel.canonical import Json, decode
 from pendula.kernel.time import format_utc
@@ -164,12 +164,6 @@ def labelled(found: Figures) -> list[tuple[dict[str, str], int]]:
         (dict(zip(names, (status, kind, action, Priority(priority).word, queue), strict=True)), n)
         for status, kind, action, priority, queue, n in found.counts
     ]
-
-
-def faulty(field: str, code: Code) -> Refused:
-    faults = Faults()
-    faults.add(field, code)
-    return faults.refusal()
 
 
 def _event(body: str) -> dict[str, Any]:
