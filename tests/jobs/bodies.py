@@ -1,6 +1,6 @@
 """The least that each body needs, and the faults that came of one."""
 
-from pendula.jobs.requests import Faults
+from pendula.jobs.request_reading import Faults
 from pendula.kernel.time import parse_utc
 
 NOW = parse_utc("2026-02-20T12:00:00Z")

@@ -24,8 +24,9 @@ from pendula.jobs.store.sqlite import SqliteStore
 from pendula.jobs.store.turnstile import Turnstile
 from pendula.jobs.upkeep.verification import check
 from pendula.jobs.worker.effects import Transaction, once
-from pendula.jobs.worker.leases import LeaseGone, steady_us
+from pendula.jobs.worker.leases import LeaseGone
 from pendula.kernel.canonical import Json
+from pendula.kernel.wallclock import steady_us
 from tests.jobs.stores import NOON
 
 SPEED = 40

@@ -474,9 +474,9 @@ def wrong_stores(folder: Path) -> dict[str, Path]:
     [
         ("none.db", "There is no store {0}; make it with: pendula jobs init --db sqlite:///{0}"),
         ("directory", "{0} is a directory, not a store of jobs"),
-        ("text.db", "{0} is no store of jobs"),
-        ("empty.db", "{0} is no store of jobs"),
-        ("other.db", "{0} is no store of jobs"),
+        ("text.db", "{0} is not a store of jobs"),
+        ("empty.db", "{0} is not a store of jobs"),
+        ("other.db", "{0} is not a store of jobs"),
     ],
 )
 @pytest.mark.parametrize(
@@ -533,7 +533,7 @@ def test_a_damaged_file_is_a_broken_world_not_a_defect(jobs: Program, db: tuple[
 
 
 LATER = "PostgreSQL comes with a later version; this one keeps jobs in a file: --db sqlite:///jobs.db (store_to_come)"
-NO_ADDRESS = "is no address of a store; write sqlite:///jobs.db, or sqlite:////srv/jobs.db (wrong_usage)"
+NO_ADDRESS = "is not the address of a store; write sqlite:///jobs.db, or sqlite:////srv/jobs.db (wrong_usage)"
 
 
 @pytest.mark.parametrize(
@@ -547,7 +547,7 @@ NO_ADDRESS = "is no address of a store; write sqlite:///jobs.db, or sqlite:////s
         (["--db", "sqlite:///:memory:"], 2, f"sqlite:… {NO_ADDRESS}"),
         ([], 2, "Say which jobs: --db sqlite:///jobs.db or --url http://127.0.0.1:8765 (wrong_usage)"),
         (["--db", "a", "--url", "b"], 2, "--db is a store, --url a server; give one of them (wrong_usage)"),
-        (["--url", "x"], 2, "'x' is no address of a server; write http://127.0.0.1:8765 (wrong_usage)"),
+        (["--url", "x"], 2, "'x' is not the address of a server; write http://127.0.0.1:8765 (wrong_usage)"),
         (["--url", "x", "--config", "x"], 2, "--config is for --db; a server has its own settings (wrong_usage)"),
         (["--db", "x", "--token-file", "x"], 2, "--token-file is for --url; a store needs no token (wrong_usage)"),
     ],
@@ -577,12 +577,12 @@ def test_what_works_on_the_store_itself_says_so(command: tuple[str, ...], jobs: 
         (["enqueue", "memory", "m", "verify", "--batch", "x"], 2, "With --batch everything about the jobs is"),
         (["enqueue", "memory", "m", "verify", "--atomic"], 2, "--atomic is for --batch"),
         (["enqueue", "--batch", "no-such.yaml"], 1, "no-such.yaml: $: the file cannot be read"),
-        (["enqueue", "memory", "m\udcff", "verify"], 2, "object-id is no UTF-8 text"),
-        (["show", "\udcff"], 2, "job is no UTF-8 text"),
+        (["enqueue", "memory", "m\udcff", "verify"], 2, "object-id is not UTF-8 text"),
+        (["show", "\udcff"], 2, "job is not UTF-8 text"),
         (["pull"], 2, "Missing option '--worker'"),
         (["pull", "--worker", "a b"], 1, "worker_id: invalid worker id, allowed: 1 to 128 of letters"),
         (["ack", "job_1", "--no-next-action", "--next-action-at", "x"], 2, "contradict each other"),
-        (["fail", "job_1", "--error", "x", "--retry-delay-sec", "soon"], 2, "--retry-delay-sec: 'soon' is no number"),
+        (["fail", "job_1", "--error", "x", "--retry-delay-sec", "soon"], 2, "retry-delay-sec: 'soon' is not a number"),
         (["fail", "job_1", "--error", "x"], 1, "no job job_1 (job_not_found)"),
         (["stats", "--watch", "--json"], 2, "--watch is for people"),
         (["stats", "--count", "2"], 2, "--count is for --watch"),

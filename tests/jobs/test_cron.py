@@ -1,29 +1,17 @@
-"""Cron expressions against an oracle that tries every minute, and recurring jobs that are never doubled."""
+"""Cron expressions against an oracle that tries every minute."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
 from pendula.jobs.cron import Cron, CronRefused, next_after
-from pendula.jobs.model import Priority
-from pendula.jobs.settings_file import Recurring
-from pendula.jobs.upkeep.recurring import Recurrences
 from pendula.kernel.time import format_utc, parse_utc
-from tests.jobs.workers import Virtual, close_all, virtual
 
 MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 DAYS = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"]
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-@pytest.fixture
-def client(tmp_path: Path) -> Iterator[Virtual]:
-    yield virtual(tmp_path)
-    close_all()
 
 
 # The oracle reads the text anew for each minute; it shares nothing with the code it judges.
@@ -186,63 +174,3 @@ def test_what_is_no_expression_or_never_comes_is_refused(expression: str) -> Non
         next_after(expression, 0)
 
     assert refused.value.code == "invalid_cron"
-
-
-# Recurring jobs
-
-HOURLY = Recurring("hourly", "0 * * * *", "memory", "mem_1", "decay", Priority.HIGH, 5, "slow")
-DAILY = Recurring("daily", "30 0 * * *", "cognition", "cg_1", "revalidate")
-
-
-def waiting(client: Virtual) -> list[str]:
-    return sorted(job["run_at"] for job in client.list()["jobs"])
-
-
-def test_the_next_occurrence_is_always_there_and_once(client: Virtual) -> None:
-    one, other = Recurrences(client.calls, [HOURLY, DAILY]), Recurrences(client.calls, [HOURLY, DAILY])
-    looks = []
-    for _ in range(3):
-        looks.append(one.enqueue_next())
-        one.enqueue_next()
-        other.enqueue_next()
-        client.clock.pass_by(3600)
-
-    assert waiting(client) == [
-        "2026-02-20T13:00:00Z",
-        "2026-02-20T14:00:00Z",
-        "2026-02-20T15:00:00Z",
-        "2026-02-21T00:30:00Z",
-    ]
-    assert [format_utc(look) for look in looks if look] == waiting(client)[:3]
-
-
-def test_an_occurrence_is_the_job_its_entry_describes(client: Virtual) -> None:
-    Recurrences(client.calls, [HOURLY]).enqueue_next()
-
-    [job] = client.list()["jobs"]
-    names = ("object_type", "object_id", "action", "priority", "max_attempts", "queue", "run_at")
-    expected = ["memory", "mem_1", "decay", "high", 5, "slow", "2026-02-20T13:00:00Z"]
-    assert [job[name] for name in names] == expected
-    assert job["idempotency_key"] == "recurring:hourly:memory:mem_1:decay:2026-02-20T13:00:00Z"
-
-
-def test_several_occurrences_may_be_kept_ahead(client: Virtual) -> None:
-    recurrences = Recurrences(client.calls, [HOURLY], ahead=3)
-    recurrences.enqueue_next()
-    client.clock.pass_by(3600)
-    recurrences.enqueue_next()
-
-    assert [run_at[11:13] for run_at in waiting(client)] == ["13", "14", "15", "16"]
-
-
-def test_without_entries_there_is_nothing_to_do(client: Virtual) -> None:
-    assert Recurrences(client.calls, []).enqueue_next() is None
-
-
-def test_the_thread_enqueues_and_ends(client: Virtual) -> None:
-    recurrences = Recurrences(client.calls, [HOURLY])
-    recurrences.start()
-    reply = client.calls.pull({"worker_id": "w1", "now": "2026-02-20T13:00:00Z", "wait_ms": 20_000})
-    recurrences.close()
-
-    assert reply.body["count"] == 1  # type: ignore[union-attr]

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pendula.jobs.model import Policy, PullClock, Refused, Vocabulary
+from pendula.jobs.request_reading import Faults
 from pendula.jobs.requests import (
     Enqueue,
-    Faults,
     Pull,
     read_ack,
     read_cancel,

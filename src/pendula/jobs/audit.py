@@ -101,18 +101,18 @@ def shown(job: Job, names: Iterable[str]) -> dict[str, Json]:
 
 def _first(job: Job) -> First:
     return First(
-        job.action,
-        job.attempt,
-        job.correlation_id,
-        job.idempotency_key,
-        job.max_attempts,
-        job.object_id,
-        job.object_type,
-        WORDS[job.priority],
-        job.queue,
-        format_utc(job.run_at),
-        format_utc(job.scheduled_for),
-        job.status,
+        action=job.action,
+        attempt=job.attempt,
+        correlation_id=job.correlation_id,
+        idempotency_key=job.idempotency_key,
+        max_attempts=job.max_attempts,
+        object_id=job.object_id,
+        object_type=job.object_type,
+        priority=WORDS[job.priority],
+        queue=job.queue,
+        run_at=format_utc(job.run_at),
+        scheduled_for=format_utc(job.scheduled_for),
+        status=job.status,
     )
 
 
@@ -140,17 +140,17 @@ class Trail:
         return event_id(self._n + 1)
 
     def enqueued(self, job: Job, actor: Actor) -> str:
-        return self._add(JOB_EVENT, JOB_EVENT, job.job_id, job, None, _first(job), "enqueued", actor, ())
+        return self._add(_of_job(job), job, None, _first(job), "enqueued", actor)
 
     def changed(self, before: Job, after: Job, names: Sequence[str], reason: str, actor: Actor) -> str:
         """One change of a job: every named field, old and new."""
         old, new = shown(before, names), shown(after, names)
-        return self._add(JOB_EVENT, JOB_EVENT, after.job_id, after, old, new, reason, actor, ())
+        return self._add(_of_job(after), after, old, new, reason, actor)
 
     def object_changed(
         self, job: Job, old: Mapping[str, Json], new: Mapping[str, Json], reason: str, actor: Actor, refs: Sequence[str]
     ) -> str:
-        return self._add(STATE_EVENT, job.object_type, job.object_id, job, old, new, reason, actor, refs)
+        return self._add((STATE_EVENT, job.object_type, job.object_id), job, old, new, reason, actor, refs=refs)
 
     def key_freed(self, key: str, hash: bytes, reason: str, actor: Actor, at: int) -> str:
         """A key that belonged to a removed job may be used again; the event is about the key, not about a job."""
@@ -159,39 +159,51 @@ class Trail:
         after: dict[str, Json] = {"idempotency_key": key, "used": False}
         about = hash.hex()
         event = Event(
-            actor, after, before, None, OVERRIDE_EVENT, (f"used_key:{about}",), name, None, self.metadata,
-            about, JOB_EVENT, reason, format_utc(at),
-        )  # fmt: skip
+            actor=actor,
+            after=after,
+            before=before,
+            correlation_id=None,
+            event_type=OVERRIDE_EVENT,
+            evidence_refs=(f"used_key:{about}",),
+            id=name,
+            job_id=None,
+            metadata=self.metadata,
+            object_id=about,
+            object_type=JOB_EVENT,
+            reason=reason,
+            timestamp=format_utc(at),
+        )
         self._append(event, None)
         return name
 
     def _add(
         self,
-        event_type: str,
-        object_type: str,
-        object_id: str,
+        about: tuple[str, str, str],
         job: Job,
         before: Mapping[str, Json] | None,
         after: First | Mapping[str, Json],
         reason: str,
         actor: Actor,
-        refs: Sequence[str],
+        *,
+        refs: Sequence[str] = (),
     ) -> str:
+        """One event; `about` is its type, and the type and id of the object it is filed under."""
+        event_type, object_type, object_id = about
         name = event_id(self._n + 1)
         event = Event(
-            actor,
-            after,
-            before,
-            job.correlation_id,
-            event_type,
-            (*refs, f"scheduler_job:{job.job_id}"),
-            name,
-            job.job_id,
-            self.metadata,
-            object_id,
-            object_type,
-            reason,
-            format_utc(job.updated_at),
+            actor=actor,
+            after=after,
+            before=before,
+            correlation_id=job.correlation_id,
+            event_type=event_type,
+            evidence_refs=(*refs, f"scheduler_job:{job.job_id}"),
+            id=name,
+            job_id=job.job_id,
+            metadata=self.metadata,
+            object_id=object_id,
+            object_type=object_type,
+            reason=reason,
+            timestamp=format_utc(job.updated_at),
         )
         self._append(event, job.seq)
         return name
@@ -200,8 +212,20 @@ class Trail:
         self._n += 1
         body = _encode(event)
         self._hash = sha256(self._hash + body).digest()
-        kind, about = event.event_type, event.object_type
-        self.rows.append(Row(self._n, kind, about, event.object_id, job_seq, body.decode(), self._hash))
+        row = Row(
+            n=self._n,
+            event_type=event.event_type,
+            object_type=event.object_type,
+            object_id=event.object_id,
+            job_seq=job_seq,
+            body=body.decode(),
+            hash=self._hash,
+        )
+        self.rows.append(row)
+
+
+def _of_job(job: Job) -> tuple[str, str, str]:
+    return JOB_EVENT, JOB_EVENT, job.job_id
 
 
 class Broken(Struct, frozen=True):

@@ -82,7 +82,7 @@ def token_from(file: str | Path | None, environ: Mapping[str, str] = os.environ)
     if file is None:
         token = environ.get(TOKEN_VARIABLE) or None
         if token is not None and _TOKEN.fullmatch(token) is None:
-            raise TokenUnusable(f"{TOKEN_VARIABLE} holds no token: it has to be one word")
+            raise TokenUnusable(f"{TOKEN_VARIABLE} does not hold a token: it has to be one word")
         return token
     path = Path(file)
     try:
@@ -92,7 +92,7 @@ def token_from(file: str | Path | None, environ: Mapping[str, str] = os.environ)
     except OSError as trouble:
         raise TokenUnusable(f"The token in {path} cannot be read: {trouble.strerror}", file=str(path)) from None
     if _TOKEN.fullmatch(token) is None:
-        raise TokenUnusable(f"{path} holds no token: it has to be one word", file=str(path))
+        raise TokenUnusable(f"{path} does not hold a token: it has to be one word", file=str(path))
     return token
 
 
@@ -286,7 +286,7 @@ class RemoteScheduler:
                 details = error.get("details")
                 given = details if isinstance(details, dict) else {}
                 raise _refusal(response.status, error["code"], str(error.get("message", "")), given)
-        message = f"What answers at {self.url} (HTTP {response.status}) is no scheduler of Pendula"
+        message = f"What answers at {self.url} (HTTP {response.status}) is not a scheduler of Pendula"
         raise NotAScheduler(message, url=self.url, status=response.status)
 
 
@@ -320,9 +320,9 @@ def _place(url: str) -> tuple[bool, str, int | None, str]:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
-        raise WrongUsage(f"{url!r} is no address of a server; write http://127.0.0.1:8765") from None
+        raise WrongUsage(f"{url!r} is not the address of a server; write http://127.0.0.1:8765") from None
     if parts.username is not None or parts.password is not None:
-        raise WrongUsage(f"An address holds no secrets; a token comes from {TOKEN_VARIABLE} or a file")
+        raise WrongUsage(f"An address must not hold secrets; a token comes from {TOKEN_VARIABLE} or a file")
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-        raise WrongUsage(f"{url!r} is no address of a server; write http://127.0.0.1:8765", url=url)
+        raise WrongUsage(f"{url!r} is not the address of a server; write http://127.0.0.1:8765", url=url)
     return parts.scheme == "https", parts.hostname, port, parts.path.rstrip("/")

@@ -80,23 +80,23 @@ class Cron(Struct, frozen=True):
 
     @classmethod
     def parse(cls, expression: str) -> Self:
-        """Raises `CronRefused` for what is no expression, and for one that never comes round."""
+        """Raises `CronRefused` for what is not an expression, and for one that never comes round."""
         texts = WORDS.get(expression.strip().lower(), expression).lower().split()
         if len(texts) != len(FIELDS) or len(expression) > EXPRESSION_MOST:
-            message = f"{expression[:EXPRESSION_MOST]!r} is no cron expression: five fields are needed"
+            message = f"{expression[:EXPRESSION_MOST]!r} is not a cron expression: five fields are needed"
             raise CronRefused(message, expression=expression, field=None, allowed="five fields")
         minutes, hours, days, months, weekdays = (
             _numbers(text, field, expression) for text, field in zip(texts, FIELDS, strict=True)
         )
         cron = cls(
-            expression,
-            tuple(sorted(minutes)),
-            tuple(sorted(hours)),
-            days,
-            months,
-            frozenset(day % 7 for day in weekdays),
-            not texts[2].startswith("*"),
-            not texts[4].startswith("*"),
+            expression=expression,
+            minutes=tuple(sorted(minutes)),
+            hours=tuple(sorted(hours)),
+            days=days,
+            months=months,
+            weekdays=frozenset(day % 7 for day in weekdays),
+            days_given=not texts[2].startswith("*"),
+            weekdays_given=not texts[4].startswith("*"),
         )
         if cron.after(0) is None:
             raise CronRefused(
@@ -170,5 +170,5 @@ def _number(text: str, field: Field, expression: str) -> int:
 
 
 def _refused(item: str, field: Field, expression: str) -> CronRefused:
-    message = f"{item!r} is no {field.name} of a cron expression; allowed: {field.allowed}"
+    message = f"{item!r} cannot be the {field.name} of a cron expression; allowed: {field.allowed}"
     return CronRefused(message, expression=expression, field=field.name, allowed=field.allowed)

@@ -51,29 +51,23 @@ def new_job(request: Enqueue, seq: int, now: int) -> Job | Refused:
         return past_run_at(run_at, now)
     key = request.idempotency_key
     return Job(
-        seq,
-        job_id(seq),
-        request.object_type,
-        request.object_id,
-        request.action,
-        run_at,
-        request.priority,
-        0,
-        request.max_attempts,
-        derived_key(request, run_at) if key is None else key,
-        "queued",
-        None,
-        now,
-        now,
-        run_at,
-        None,
-        None,
-        None,
-        0,
-        request.correlation_id,
-        None,
-        None,
-        request.queue,
+        seq=seq,
+        job_id=job_id(seq),
+        object_type=request.object_type,
+        object_id=request.object_id,
+        action=request.action,
+        run_at=run_at,
+        priority=request.priority,
+        attempt=0,
+        max_attempts=request.max_attempts,
+        idempotency_key=derived_key(request, run_at) if key is None else key,
+        status="queued",
+        last_error=None,
+        created_at=now,
+        updated_at=now,
+        scheduled_for=run_at,
+        correlation_id=request.correlation_id,
+        queue=request.queue,
     )
 
 
@@ -170,18 +164,18 @@ def failed(job: Job, fail: Fail, now: int, policy: Policy) -> Done:
         after = _ended(job, Ended.FAIL, now, status="failed", attempt=attempt, last_error=error)
         return Done(after, TRIED, f"failed for good: {error}")
     delay = backoff_us(job.job_id, attempt, policy) if fail.retry_delay_us is None else fail.retry_delay_us
-    return _again(job, attempt, error, delay, now, policy, Ended.FAIL)
+    return _again(job, attempt, error, delay, Ended.FAIL, now=now, policy=policy)
 
 
 def expired(job: Job, now: int, policy: Policy) -> Done:
     """The lease ran out: a failed attempt, whose holder may still be alive."""
     delay = policy.lease_expiry_retry_delay_sec * SECOND
     error = f"lease_expired: {job.worker_id}"
-    done = _again(job, job.attempt + 1, error, delay, now, policy, Ended.EXPIRY)
+    done = _again(job, job.attempt + 1, error, delay, Ended.EXPIRY, now=now, policy=policy)
     return Done(replace(done.job, expired=1), TRIED, done.reason)
 
 
-def _again(job: Job, attempt: int, error: str, delay: int, now: int, policy: Policy, ended: Ended) -> Done:
+def _again(job: Job, attempt: int, error: str, delay: int, ended: Ended, *, now: int, policy: Policy) -> Done:
     if attempt >= job.max_attempts:
         after = _ended(job, ended, now, status="dead_letter", attempt=attempt, last_error=error)
         return Done(after, TRIED, f"no attempt is left: {error}")

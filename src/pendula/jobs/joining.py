@@ -12,9 +12,10 @@ from pathlib import Path
 
 from pendula.jobs.calls import LOCAL, Answer, Body, Caller, Calls, Reply
 from pendula.jobs.model import Durability, Refused, StorageBusy, job_json
-from pendula.jobs.requests import Faults, read_enqueue
-from pendula.jobs.store.rows import SqliteWriter
+from pendula.jobs.request_reading import Faults
+from pendula.jobs.requests import read_enqueue
 from pendula.jobs.store.sqlite import NotDurable, SqliteStore
+from pendula.jobs.store.sqlite_writer import SqliteWriter
 from pendula.kernel.errors import WrongUsage
 
 FULL = 2

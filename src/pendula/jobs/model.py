@@ -133,14 +133,14 @@ class Job(Struct, frozen=True, gc=False):
     created_at: int
     updated_at: int
     scheduled_for: int
-    worker_id: str | None
-    lease: bytes | None
-    lease_expires_at: int | None
-    delivery_count: int
-    correlation_id: str | None
-    audit_event_id: str | None
-    outcome: str | None
-    queue: str
+    worker_id: str | None = None
+    lease: bytes | None = None
+    lease_expires_at: int | None = None
+    delivery_count: int = 0
+    correlation_id: str | None = None
+    audit_event_id: str | None = None
+    outcome: str | None = None
+    queue: str = "default"
     last_lease: bytes | None = None
     ended: str | None = None
     expired: int = 0

@@ -1,15 +1,13 @@
 """What is asked of the scheduler, read out of a body: a request, or every fault of the body at once."""
 
-from collections.abc import Collection, Mapping, Sequence
-from collections.abc import Set as AbstractSet
-from decimal import Decimal
+from collections.abc import Mapping
 from re import compile as regex
 from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType, ValidationError, convert
 
-from pendula.jobs.model import LEASE_MOST_SEC, PRIORITIES, RETRY_DELAY_MOST_SEC, SECOND, Code, Policy, Refused
-from pendula.kernel.canonical import Json
+from pendula.jobs.model import LEASE_MOST_SEC, PRIORITIES, RETRY_DELAY_MOST_SEC, SECOND, Code, Policy
+from pendula.jobs.request_reading import BodyReader, Faults
 from pendula.kernel.errors import InputRefused
 from pendula.kernel.time import parse_utc
 
@@ -21,9 +19,6 @@ WAIT_MOST_MS = 30_000
 ATTEMPTS_MOST = 100
 OUTCOME_MOST = 64
 REASON_MOST = 1000
-LIMIT_LIST_MOST = 1000
-
-_UNFIT = regex(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")  # control characters, and halves of characters
 
 ENQUEUE = frozenset(
     [
@@ -103,136 +98,6 @@ class Requeue(Struct, frozen=True):
     reason: str | None = None
 
 
-class Faults:
-    """What is wrong with one body, field by field."""
-
-    __slots__ = ("found",)
-
-    def __init__(self) -> None:
-        self.found: list[dict[str, Json]] = []
-
-    def add(self, field: str, code: Code, **facts: Json) -> None:
-        self.found.append({"field": field, "code": code.value, **facts})
-
-    def refusal(self, message: str | None = None, **details: Json) -> Refused:
-        """All of them; a single one gives the whole its code."""
-        only = self.found[0] if len(self.found) == 1 else None
-        code = Code(str(only["code"])) if only else Code.VALIDATION_FAILED
-        said = message or (
-            f"{only['field']}: {str(only['code']).replace('_', ' ')}"
-            if only
-            else f"{len(self.found)} fields are invalid"
-        )
-        return Refused(code, said, {**details, "fields": list(self.found)})
-
-
-class Body:
-    """One body and its faults; each question gives an answer or notes a fault and gives None."""
-
-    __slots__ = ("_given", "faults")
-
-    def __init__(self, given: Mapping[str, Any], known: AbstractSet[str]) -> None:
-        self._given = given
-        self.faults = Faults()
-        if not given.keys() <= known:
-            for name in given:
-                if name not in known:
-                    self.faults.add(name, Code.UNKNOWN_FIELD, allowed=sorted(known))
-
-    def has(self, name: str) -> bool:
-        return self._given.get(name) is not None
-
-    def is_null(self, name: str) -> bool:
-        return name in self._given and self._given[name] is None
-
-    def bad(self, name: str, code: Code = Code.INVALID_FIELD, **facts: Json) -> None:
-        self.faults.add(name, code, **facts)
-
-    def required(self, name: str) -> bool:
-        if name in self._given:
-            return True
-        self.faults.add(name, Code.MISSING_FIELD)
-        return False
-
-    def text(self, name: str, most: int, *, trimmed: bool = False) -> str | None:
-        value = self._given.get(name)
-        if value is None and name not in self._given:
-            return None
-        if (
-            not isinstance(value, str)
-            or not 1 <= len(value) <= most
-            or _UNFIT.search(value) is not None
-            or (trimmed and value != value.strip())
-        ):
-            self.bad(name, allowed=f"1 to {most} characters without control characters")
-            return None
-        return value
-
-    def word(self, name: str, allowed: Collection[str]) -> str | None:
-        value = self._given.get(name)
-        if value is None and name not in self._given:
-            return None
-        if not isinstance(value, str) or value not in allowed:
-            self.bad(name, Code.INVALID_ENUM, allowed=list(allowed))
-            return None
-        return value
-
-    def words(self, name: str, allowed: Collection[str]) -> tuple[str, ...]:
-        """A list of words, at least one; empty when it is not given."""
-        value = self._given.get(name)
-        if value is None:
-            return ()
-        if not isinstance(value, Sequence) or isinstance(value, str) or not value:
-            self.bad(name, allowed=list(allowed))
-            return ()
-        if any(not isinstance(word, str) or word not in allowed for word in value):
-            self.bad(name, Code.INVALID_ENUM, allowed=list(allowed))
-            return ()
-        return tuple(value)
-
-    def integer(self, name: str, least: int, most: int, code: Code = Code.INVALID_FIELD) -> int | None:
-        value = self._given.get(name)
-        if value is None:
-            return None
-        if type(value) is not int or not least <= value <= most:
-            self.bad(name, code, allowed=f"an integer from {least} to {most}")
-            return None
-        return value
-
-    def flag(self, name: str) -> bool | None:
-        value = self._given.get(name)
-        if value is None and name not in self._given:
-            return None
-        if not isinstance(value, bool):
-            self.bad(name, allowed="true or false")
-            return None
-        return value
-
-    def time(self, name: str) -> int | None:
-        value = self._given.get(name)
-        if value is None:
-            return None
-        try:
-            return parse_utc(value)
-        except InputRefused as wrong:
-            self.bad(name, Code(wrong.code))
-            return None
-
-    def seconds(self, name: str, most: int) -> int | None:
-        """A number of seconds, as whole microseconds."""
-        value = self._given.get(name)
-        if value is None and name not in self._given:
-            return None
-        if isinstance(value, float):
-            value = Decimal(str(value))
-        if isinstance(value, Decimal) and not value.is_finite():
-            value = None
-        if isinstance(value, bool) or not isinstance(value, int | Decimal) or not 0 <= value <= most:
-            self.bad(name, allowed=f"a number from 0 to {most}")
-            return None
-        return int(value * SECOND)
-
-
 Text = Annotated[str, Meta(min_length=1, max_length=OBJECT_ID_MOST)]
 
 
@@ -274,20 +139,20 @@ def read_enqueue(given: Mapping[str, Any], policy: Policy, now: int = 0) -> Enqu
     ):
         return _read_enqueue(given, policy, now)
     return Enqueue(
-        plain.object_type,
-        plain.object_id,
-        plain.action,
-        run_at,
-        int(policy.default_priority if plain.priority is None else PRIORITIES[plain.priority]),
-        policy.default_max_attempts if attempts is None else attempts,
-        plain.idempotency_key,
-        plain.correlation_id,
-        "default" if plain.queue is None else plain.queue,
+        object_type=plain.object_type,
+        object_id=plain.object_id,
+        action=plain.action,
+        run_at=run_at,
+        priority=int(policy.default_priority if plain.priority is None else PRIORITIES[plain.priority]),
+        max_attempts=policy.default_max_attempts if attempts is None else attempts,
+        idempotency_key=plain.idempotency_key,
+        correlation_id=plain.correlation_id,
+        queue="default" if plain.queue is None else plain.queue,
     )
 
 
 def _read_enqueue(given: Mapping[str, Any], policy: Policy, now: int) -> Enqueue | Faults:
-    body = Body(given, ENQUEUE)
+    body = BodyReader(given, ENQUEUE)
     words = policy.vocabulary
     object_type = body.word("object_type", words.object_types) if body.required("object_type") else None
     object_id = body.text("object_id", OBJECT_ID_MOST, trimmed=True) if body.required("object_id") else None
@@ -303,19 +168,19 @@ def _read_enqueue(given: Mapping[str, Any], policy: Policy, now: int) -> Enqueue
             body.bad("run_at", Code.RUN_AT_IN_PAST)
         return body.faults
     return Enqueue(
-        object_type,
-        object_id,
-        action,
-        run_at,
-        int(policy.default_priority if priority is None else PRIORITIES[priority]),
-        policy.default_max_attempts if attempts is None else attempts,
-        key,
-        correlation,
-        queue,
+        object_type=object_type,
+        object_id=object_id,
+        action=action,
+        run_at=run_at,
+        priority=int(policy.default_priority if priority is None else PRIORITIES[priority]),
+        max_attempts=policy.default_max_attempts if attempts is None else attempts,
+        idempotency_key=key,
+        correlation_id=correlation,
+        queue=queue,
     )
 
 
-def _queue(body: Body) -> str | None:
+def _queue(body: BodyReader) -> str | None:
     name = body.text("queue", 64)
     if name is not None and QUEUE.fullmatch(name) is None:
         body.bad("queue", allowed="1 to 64 of a-z, 0-9, _ and -")
@@ -324,7 +189,7 @@ def _queue(body: Body) -> str | None:
 
 
 def read_pull(given: Mapping[str, Any], policy: Policy, now: int) -> Pull | Faults:
-    body = Body(given, PULL)
+    body = BodyReader(given, PULL)
     worker = given.get("worker_id")
     if not isinstance(worker, str) or WORKER_ID.fullmatch(worker) is None:
         body.bad("worker_id", Code.INVALID_WORKER_ID, allowed="1 to 128 of letters, digits and . _ : @ -")
@@ -340,18 +205,18 @@ def read_pull(given: Mapping[str, Any], policy: Policy, now: int) -> Pull | Faul
     if body.faults.found:
         return body.faults
     return Pull(
-        str(worker),
-        policy.pull_default_limit if limit is None else limit,
-        asked,
-        None if lease is None else lease * SECOND,
-        types,
-        actions,
-        queues,
-        wait or 0,
+        worker_id=str(worker),
+        limit=policy.pull_default_limit if limit is None else limit,
+        now=asked,
+        lease_us=None if lease is None else lease * SECOND,
+        object_types=types,
+        actions=actions,
+        queues=queues,
+        wait_ms=wait or 0,
     )
 
 
-def _queues(body: Body, given: Any) -> tuple[str, ...]:
+def _queues(body: BodyReader, given: Any) -> tuple[str, ...]:
     if given is None:
         return ()
     if (
@@ -371,7 +236,7 @@ def read_proof(given: Mapping[str, Any]) -> Proof:
     return Proof(worker if isinstance(worker, str) else None, token if isinstance(token, str) else None)
 
 
-def _check_proof(body: Body, *, required: bool) -> None:
+def _check_proof(body: BodyReader, *, required: bool) -> None:
     for name, most in (("worker_id", 128), ("lease_token", 200)):
         if body.has(name):
             body.text(name, most)
@@ -380,7 +245,7 @@ def _check_proof(body: Body, *, required: bool) -> None:
 
 
 def read_ack(given: Mapping[str, Any], policy: Policy, now: int) -> Ack | Faults:
-    body = Body(given, ACK)
+    body = BodyReader(given, ACK)
     if given.get("result") != "succeeded":
         body.bad("result", Code.INVALID_RESULT, allowed=["succeeded"], hint="a failure is told with the call fail")
     event = body.text("audit_event_id", OBJECT_ID_MOST) if body.has("audit_event_id") else None
@@ -396,7 +261,7 @@ def read_ack(given: Mapping[str, Any], policy: Policy, now: int) -> Ack | Faults
 
 
 def read_fail(given: Mapping[str, Any]) -> Fail | Faults:
-    body = Body(given, FAIL)
+    body = BodyReader(given, FAIL)
     error = given.get("error")
     if not isinstance(error, str) or not error.strip():
         body.bad("error", allowed="a text of at least one character that is not blank")
@@ -410,26 +275,26 @@ def read_fail(given: Mapping[str, Any]) -> Fail | Faults:
 
 
 def read_renew(given: Mapping[str, Any]) -> Renew | Faults:
-    body = Body(given, RENEW)
+    body = BodyReader(given, RENEW)
     lease = body.integer("lease_sec", 1, LEASE_MOST_SEC)
     _check_proof(body, required=True)
     return body.faults if body.faults.found else Renew(None if lease is None else lease * SECOND)
 
 
 def read_release(given: Mapping[str, Any]) -> Faults | None:
-    body = Body(given, RELEASE)
+    body = BodyReader(given, RELEASE)
     _check_proof(body, required=True)
     return body.faults if body.faults.found else None
 
 
 def read_cancel(given: Mapping[str, Any]) -> str | Faults:
-    body = Body(given, CANCEL)
+    body = BodyReader(given, CANCEL)
     reason = body.text("reason", REASON_MOST) if body.has("reason") else "no reason given"
     return body.faults if body.faults.found or reason is None else reason
 
 
 def read_requeue(given: Mapping[str, Any], now: int) -> Requeue | Faults:
-    body = Body(given, REQUEUE)
+    body = BodyReader(given, REQUEUE)
     run_at = body.time("run_at")
     if run_at is not None and run_at < now:
         body.bad("run_at", Code.RUN_AT_IN_PAST)

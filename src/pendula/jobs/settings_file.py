@@ -42,6 +42,7 @@ HEAD_START_MOST_SEC = 30 * DAY_SEC
 WORD = regex(r"[a-z][a-z0-9_-]{0,63}")
 WORD_FORM = "a letter, then at most 63 of a-z, 0-9, _ and -"
 NAME = regex(r"[a-z0-9-]{1,64}")
+OBJECT_ID = r"(?!\s)[^\x00-\x1f\x7f-\x9f]+(?<!\s)"  # not blank at its ends
 # What events of the trail can be about beside governed objects.
 RESERVED = ("decision", "scheduler_job", "persona")
 
@@ -181,7 +182,7 @@ def duration_us(text: str) -> int:
     """
     found: Match[str] | None = _DURATION.fullmatch(text) if text.isascii() else None
     if found is None:
-        raise InputRefused(f"{shown(text)} is no duration; write P7D, PT12H, P1DT30M or P2W", value=text)
+        raise InputRefused(f"{shown(text)} is not a duration; write P7D, PT12H, P1DT30M or P2W", value=text)
     return sum(int(number) * unit for number, unit in zip(found.groups(), _UNIT_SEC, strict=True) if number) * SECOND
 
 
@@ -227,14 +228,14 @@ def _recurring(vocabulary: Vocabulary) -> Callable[[Cursor], Recurring]:
             it["name"].refuse(f"{name!r} is there twice", code="not_unique")
         seen.add(name)
         return Recurring(
-            name,
-            it["cron"].parsed(_cron, stand_in=""),
-            _among(it["object_type"], vocabulary.object_types),
-            it["object_id"].text(min=1, max=OBJECT_ID_MOST, pattern=r"(?!\s)[^\x00-\x1f\x7f-\x9f]+(?<!\s)"),
-            _among(it["action"], vocabulary.actions),
-            _priority(it["priority"], None),
-            it["max_attempts"].integer(min=1, max=ATTEMPTS_MOST, default=None),
-            it["queue"].text(pattern=QUEUE, form="1 to 64 of a-z, 0-9, _ and -", default="default"),
+            name=name,
+            cron=it["cron"].parsed(_cron, stand_in=""),
+            object_type=_among(it["object_type"], vocabulary.object_types),
+            object_id=it["object_id"].text(min=1, max=OBJECT_ID_MOST, pattern=OBJECT_ID),
+            action=_among(it["action"], vocabulary.actions),
+            priority=_priority(it["priority"], None),
+            max_attempts=it["max_attempts"].integer(min=1, max=ATTEMPTS_MOST, default=None),
+            queue=it["queue"].text(pattern=QUEUE, form="1 to 64 of a-z, 0-9, _ and -", default="default"),
         )
 
     return read
@@ -269,7 +270,7 @@ def _address(text: str) -> str:
     except ValueError:
         fits = False
     if not fits or not text.isascii() or not text.isprintable() or " " in text:
-        raise InputRefused("the webhook is no address; write https://host/path")
+        raise InputRefused("the webhook is not an address; write https://host/path")
     return text
 
 

@@ -24,6 +24,11 @@ def steady_ns() -> int:
     return time.clock_gettime_ns(_BOOT_CLOCK)
 
 
+def steady_us() -> int:
+    """`steady_ns` in microseconds, the unit of leases and pauses."""
+    return steady_ns() // 1000
+
+
 class ClockJump(Struct, frozen=True):
     """The system clock was set: by our count it was `from_us`, and it says `to_us`. Microseconds since 1970, UTC."""
 

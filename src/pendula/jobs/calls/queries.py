@@ -5,10 +5,10 @@ from decimal import Decimal
 from typing import Any
 
 from pendula.jobs.audit import number_of
-from pendula.jobs.calls import Answer, Reply, not_found
+from pendula.jobs.calls.replies import Answer, Reply, not_found, utc_or_null
 from pendula.jobs.ids import seq_of
 from pendula.jobs.model import SECOND, Code, Policy, Priority, Refused, Status, job_json
-from pendula.jobs.requests import Body, Faults
+from pendula.jobs.request_reading import BodyReader
 from pendula.jobs.store.protocol import AuditListing, Figures, Listing, Store
 from pendula.kernel.canonical import Json, decode
 from pendula.kernel.time import format_utc
@@ -28,7 +28,7 @@ def show(store: Store, job_id: str) -> Answer:
 
 def listed(store: Store, policy: Policy, query: Mapping[str, Any]) -> Answer:
     """Jobs, newest first; `next_cursor` is null on the last page."""
-    body = Body(query, LIST)
+    body = BodyReader(query, LIST)
     limit = body.integer("limit", 1, LIST_MOST, Code.INVALID_LIMIT) or LIST_DEFAULT
     cursor = query.get("cursor")
     before = seq_of(cursor) if isinstance(cursor, str) else None
@@ -36,13 +36,13 @@ def listed(store: Store, policy: Policy, query: Mapping[str, Any]) -> Answer:
         body.bad("cursor", allowed="the next_cursor of a reply")
     words = policy.vocabulary
     asked = Listing(
-        limit + 1,
-        before,
-        body.word("status", tuple(Status)),
-        body.word("object_type", words.object_types),
-        body.text("object_id", 200),
-        body.word("action", words.actions),
-        body.text("queue", 64),
+        limit=limit + 1,
+        before=before,
+        status=body.word("status", tuple(Status)),
+        object_type=body.word("object_type", words.object_types),
+        object_id=body.text("object_id", 200),
+        action=body.word("action", words.actions),
+        queue=body.text("queue", 64),
     )
     if body.faults.found:
         return body.faults.refusal()
@@ -79,7 +79,7 @@ def history(store: Store, job_id: str) -> Answer:
 
 def trail(store: Store, policy: Policy, query: Mapping[str, Any]) -> Answer:
     """Events in order; `next_cursor` goes into `after`."""
-    body = Body(query, AUDIT)
+    body = BodyReader(query, AUDIT)
     limit = body.integer("limit", 1, LIST_MOST, Code.INVALID_LIMIT) or LIST_DEFAULT
     after = query.get("after")
     number = 0 if after is None else number_of(after) if isinstance(after, str) else None
@@ -89,12 +89,12 @@ def trail(store: Store, policy: Policy, query: Mapping[str, Any]) -> Answer:
     seq = seq_of(job_id) if isinstance(job_id, str) else None
     kinds = (*policy.vocabulary.object_types, "decision", "scheduler_job", "persona")
     asked = AuditListing(
-        limit + 1,
-        number or 0,
-        body.word("object_type", kinds),
-        body.text("object_id", 200),
-        seq,
-        body.word("event_type", EVENT_TYPES),
+        limit=limit + 1,
+        after=number or 0,
+        object_type=body.word("object_type", kinds),
+        object_id=body.text("object_id", 200),
+        job_seq=seq,
+        event_type=body.word("event_type", EVENT_TYPES),
     )
     if body.faults.found:
         return body.faults.refusal()
@@ -111,7 +111,7 @@ def shown_object(store: Store, object_type: str, object_id: str) -> Answer:
     if row is None:
         details: dict[str, Json] = {"object_type": object_type, "object_id": object_id}
         return Refused(Code.OBJECT_NOT_FOUND, f"nothing is known of {object_type} {object_id}", details)
-    at = None if row.next_action_at is None else format_utc(row.next_action_at)
+    at = utc_or_null(row.next_action_at)
     return Reply(
         200,
         {
@@ -126,7 +126,7 @@ def shown_object(store: Store, object_type: str, object_id: str) -> Answer:
 
 def window_of(query: Mapping[str, Any]) -> int | Refused:
     """The window of the metrics, in seconds."""
-    body = Body(query, frozenset(["window_sec"]))
+    body = BodyReader(query, frozenset(["window_sec"]))
     window = body.integer("window_sec", WINDOW_LEAST, WINDOW_MOST)
     if body.faults.found:
         return body.faults.refusal()
@@ -164,12 +164,6 @@ def labelled(found: Figures) -> list[tuple[dict[str, str], int]]:
         (dict(zip(names, (status, kind, action, Priority(priority).word, queue), strict=True)), n)
         for status, kind, action, priority, queue, n in found.counts
     ]
-
-
-def faulty(field: str, code: Code) -> Refused:
-    faults = Faults()
-    faults.add(field, code)
-    return faults.refusal()
 
 
 def _event(body: str) -> dict[str, Any]:

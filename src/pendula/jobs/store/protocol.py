@@ -187,10 +187,16 @@ class Writer(Reader, Protocol):
 
 
 class Store(Protocol):
+    """Where jobs are kept; safe for threads."""
+
     def write(self, work: Callable[[Writer], T], *, metadata: Mapping[str, Json] | None = None) -> T:
         """Do `work` in a transaction and return when it is durable. Raises `StorageBusy`, and what `work` raises."""
         ...
 
     def read(self, look: Callable[[Reader], T]) -> T: ...
+
+    def integrity(self) -> list[str]:
+        """What is wrong with the file or database as such, in sentences; nothing when it is sound."""
+        ...
 
     def close(self) -> None: ...

@@ -16,7 +16,8 @@ from typing import Any, Generic, TypeVar
 from pendula.jobs.model import Durability, StorageBusy
 from pendula.jobs.store.mounts import refuse_network
 from pendula.jobs.store.protocol import Reader, Writer
-from pendula.jobs.store.rows import SqliteReader, SqliteWriter
+from pendula.jobs.store.sqlite_reader import SqliteReader
+from pendula.jobs.store.sqlite_writer import SqliteWriter
 from pendula.jobs.store.turnstile import Turnstile
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import WorldBroken
@@ -30,7 +31,7 @@ MIGRATIONS = "migrations"
 
 
 class StoreUnusable(WorldBroken):
-    """The file is no store of ours, or the disk does not let us use it."""
+    """The file is not a store of ours, or the disk does not let us use it."""
 
     code = "store_unusable"
 
@@ -76,7 +77,7 @@ class SqliteStore:
         try:
             self._connection = self._connect()
         except sqlite3.Error as trouble:
-            raise self._trouble("is no usable store of jobs", trouble) from trouble
+            raise self._trouble("is not a usable store of jobs", trouble) from trouble
         try:
             self._turnstile = Turnstile(self.path)
         except OSError as trouble:
@@ -88,7 +89,7 @@ class SqliteStore:
             self._connection.close()
             self._turnstile.close()
             if isinstance(trouble, sqlite3.Error):
-                raise self._trouble("is no usable store of jobs", trouble) from trouble
+                raise self._trouble("is not a usable store of jobs", trouble) from trouble
             raise
         self._writing = threading.Lock()  # held while the connection is used
         self._guard = threading.Lock()  # held while the line changes

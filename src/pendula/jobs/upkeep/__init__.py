@@ -1,8 +1,16 @@
-"""What keeps a store in order beside the work itself.
+"""What keeps a store in order beside the work itself; four of them may run in the background.
 
-alerts          alerts go out: stored with the change that raised them, and handed to every sink at least once
-outbox          objects that live in another database are told of their next time: at least once, in order
-recurring       jobs that come again: the next occurrence of every entry is always in the store
-retention       what leaves a store: jobs that have been over for long, in small steps, and the ban on their keys
-verification    whether a store is what it should be: its invariants, its trail
+alerts          dead letters are told: every alert to every sink, at least once, with growing pauses
+outbox          objects in another database are told of their next time: at least once, in order, with a fence
+recurring       jobs that come again: the next occurrence of every cron entry is always in the store
+retention       what has been over for long is removed, in small steps; a key may be freed
+verification    whether a store is what it should be: its file, its invariants, its trail replayed
+
+`alerts` (HTTP) and `recurring` (settings files) are imported where they are needed: they load more than the rest.
 """
+
+from pendula.jobs.upkeep.outbox import WriteBacks
+from pendula.jobs.upkeep.retention import free_key, retain
+from pendula.jobs.upkeep.verification import check, replay
+
+__all__ = ["WriteBacks", "check", "free_key", "replay", "retain"]

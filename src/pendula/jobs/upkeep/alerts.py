@@ -6,21 +6,20 @@ get it again, and drop it by its `alert_id`. All processes that deliver from one
 """
 
 import logging
-import threading
 import urllib.request
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
 
-from pendula.jobs.background import Bell
+from pendula.jobs.background import CLOSE_SEC, BackgroundLoop
 from pendula.jobs.model import SECOND
 from pendula.jobs.store.protocol import Store
-from pendula.jobs.worker.leases import steady_us
 from pendula.kernel.canonical import encode
-from pendula.kernel.errors import WorldBroken, WrongUsage
+from pendula.kernel.errors import WrongUsage
+from pendula.kernel.wallclock import steady_us
 
-log = logging.getLogger("pendula.jobs.upkeep.alerts")
+log = logging.getLogger("pendula.jobs.alerts")
 
 Alert = dict[str, Any]
 Sink = Callable[[Alert], object]
@@ -88,9 +87,9 @@ class Alerts:
         self._poll = poll_sec
         self._ticks = ticks
         self._marked = 0
-        self._bell = Bell()
-        self._closed = False
-        self._thread: threading.Thread | None = None
+        self._loop = BackgroundLoop(
+            "pendula-jobs-alerts", self._round, log=log, trouble="alerts cannot be delivered", pause_sec=poll_sec
+        )
 
     def deliver(self) -> int:
         """Hand out what waits, as far as the sinks take it; the number up to which all have."""
@@ -104,18 +103,14 @@ class Alerts:
         return upto
 
     def start(self) -> None:
-        self._thread = threading.Thread(target=self._run, name="pendula-jobs-alerts", daemon=True)
-        self._thread.start()
+        self._loop.start()
 
-    def close(self, seconds: float = 5.0) -> None:
+    def close(self, seconds: float = CLOSE_SEC) -> None:
         """Stop; what is not delivered stays in the store."""
-        self._closed = True
-        self._bell.ring()
-        if self._thread is not None:
-            self._thread.join(seconds)
+        self._loop.close(seconds)
 
     def _hand_out(self, post: _Post) -> None:
-        while not self._closed:
+        while not self._loop.closed:
             # Sent outside of any transaction: a slow receiver keeps nobody from writing.
             waiting = self._store.read(lambda look: look.alerts_waiting(post.position, AT_ONCE))
             for n, alert in waiting:
@@ -137,10 +132,6 @@ class Alerts:
             "alerts cannot be handed to %s; again in %d s: %s: %s", name, pause, type(trouble).__name__, trouble
         )
 
-    def _run(self) -> None:
-        while not self._closed:
-            try:
-                self.deliver()
-            except WorldBroken as trouble:
-                log.warning("alerts cannot be delivered now: %s", trouble)
-            self._bell.wait(self._poll)
+    def _round(self) -> float:
+        self.deliver()
+        return self._poll

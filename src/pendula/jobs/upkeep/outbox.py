@@ -6,17 +6,15 @@ comes again. The fence of a write-back is the version of the object: whoever has
 """
 
 import logging
-import threading
 from collections.abc import Callable
 from typing import Any
 
-from pendula.jobs.background import Bell
+from pendula.jobs.background import CLOSE_SEC, BackgroundLoop
 from pendula.jobs.model import SECOND
 from pendula.jobs.store.protocol import Store
-from pendula.jobs.worker.leases import steady_us
-from pendula.kernel.errors import WorldBroken
+from pendula.kernel.wallclock import steady_us
 
-log = logging.getLogger("pendula.jobs.upkeep.outbox")
+log = logging.getLogger("pendula.jobs.outbox")
 
 WriteBack = dict[str, Any]
 
@@ -56,14 +54,14 @@ class WriteBacks:
         self._ticks = ticks
         self._failures = 0
         self._not_before = 0
-        self._bell = Bell()
-        self._closed = False
-        self._thread: threading.Thread | None = None
+        self._loop = BackgroundLoop(
+            "pendula-jobs-outbox", self._round, log=log, trouble="objects cannot be told", pause_sec=poll_sec
+        )
 
     def deliver(self) -> int:
         """Hand out what waits, as far as it is taken; how many were."""
         taken = 0
-        while not self._closed and self._ticks() >= self._not_before:
+        while not self._loop.closed and self._ticks() >= self._not_before:
             waiting = self._store.read(lambda look: look.write_backs(AT_ONCE))
             told = self._hand_out(waiting)
             if told:
@@ -74,15 +72,11 @@ class WriteBacks:
         return taken
 
     def start(self) -> None:
-        self._thread = threading.Thread(target=self._run, name="pendula-jobs-outbox", daemon=True)
-        self._thread.start()
+        self._loop.start()
 
-    def close(self, seconds: float = 5.0) -> None:
+    def close(self, seconds: float = CLOSE_SEC) -> None:
         """Stop; what was not taken stays in the store."""
-        self._closed = True
-        self._bell.ring()
-        if self._thread is not None:
-            self._thread.join(seconds)
+        self._loop.close(seconds)
 
     def _forget(self, upto: int) -> None:
         self._store.write(lambda tx: tx.write_backs_taken(upto))
@@ -100,10 +94,6 @@ class WriteBacks:
             self._failures = 0
         return len(waiting)
 
-    def _run(self) -> None:
-        while not self._closed:
-            try:
-                self.deliver()
-            except WorldBroken as trouble:
-                log.warning("objects cannot be told now: %s", trouble)
-            self._bell.wait(self._poll)
+    def _round(self) -> float:
+        self.deliver()
+        return self._poll

@@ -5,19 +5,17 @@ nobody ran is done late, once; occurrences that passed unseen are not made up fo
 """
 
 import logging
-import threading
 from collections.abc import Sequence
 from typing import Any
 
-from pendula.jobs.background import Bell
+from pendula.jobs.background import CLOSE_SEC, BackgroundLoop
 from pendula.jobs.calls import Caller, Calls
 from pendula.jobs.cron import Cron
 from pendula.jobs.model import SECOND, SYSTEM, Code, Refused
 from pendula.jobs.settings_file import Recurring
-from pendula.kernel.errors import WorldBroken
 from pendula.kernel.time import format_utc
 
-log = logging.getLogger("pendula.jobs.upkeep.recurring")
+log = logging.getLogger("pendula.jobs.recurring")
 
 LOOK_SEC = 60.0
 PAUSE_SEC = 5.0
@@ -32,9 +30,13 @@ class Recurrences:
         self._entries = [(entry, Cron.parse(entry.cron)) for entry in entries]
         self._ahead = ahead
         self._stored: dict[str, int] = {}
-        self._bell = Bell()
-        self._closed = False
-        self._thread: threading.Thread | None = None
+        self._loop = BackgroundLoop(
+            "pendula-jobs-recurring",
+            self._round,
+            log=log,
+            trouble="recurring jobs cannot be enqueued",
+            pause_sec=PAUSE_SEC,
+        )
 
     def enqueue_next(self) -> int | None:
         """Store what is missing; the moment at which something may be missing again, None without entries."""
@@ -53,14 +55,10 @@ class Recurrences:
         return min(firsts, default=None)
 
     def start(self) -> None:
-        self._thread = threading.Thread(target=self._run, name="pendula-jobs-recurring", daemon=True)
-        self._thread.start()
+        self._loop.start()
 
-    def close(self, seconds: float = 5.0) -> None:
-        self._closed = True
-        self._bell.ring()
-        if self._thread is not None:
-            self._thread.join(seconds)
+    def close(self, seconds: float = CLOSE_SEC) -> None:
+        self._loop.close(seconds)
 
     def _store(self, entry: Recurring, at: int) -> None:
         if self._stored.get(entry.name, -1) >= at:
@@ -71,17 +69,9 @@ class Recurrences:
             log.error("%s cannot be enqueued for %s: %s", entry.name, format_utc(at), answer.message)
         self._stored[entry.name] = at
 
-    def _run(self) -> None:
-        while not self._closed:
-            seconds = LOOK_SEC
-            try:
-                coming = self.enqueue_next()
-                if coming is not None:
-                    seconds = min(LOOK_SEC, max(0, coming - self._calls.clock()) / SECOND)
-            except WorldBroken as trouble:
-                log.warning("recurring jobs cannot be enqueued now: %s", trouble)
-                seconds = PAUSE_SEC
-            self._bell.wait(seconds)
+    def _round(self) -> float:
+        coming = self.enqueue_next()
+        return LOOK_SEC if coming is None else min(LOOK_SEC, max(0, coming - self._calls.clock()) / SECOND)
 
 
 def body_of(entry: Recurring, at: int) -> dict[str, Any]:

@@ -5,23 +5,23 @@ writers: a step takes away at most a thousand jobs, and fewer where that takes t
 """
 
 import logging
-import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from msgspec import Struct
 
-from pendula.jobs.background import Bell
+from pendula.jobs.background import CLOSE_SEC, BackgroundLoop
 from pendula.jobs.calls import LOCAL, Answer, Caller, Calls, Reply
 from pendula.jobs.model import BATCH_MOST, SECOND, SYSTEM, Code, Refused, Status
-from pendula.jobs.requests import KEY_MOST, REASON_MOST, Body
+from pendula.jobs.request_reading import BodyReader
+from pendula.jobs.requests import KEY_MOST, REASON_MOST
 from pendula.jobs.store.protocol import Writer
 from pendula.kernel.canonical import Json
-from pendula.kernel.errors import WorldBroken, WrongUsage
+from pendula.kernel.errors import WrongUsage
 from pendula.kernel.time import format_utc
 from pendula.kernel.wallclock import steady_ns
 
-log = logging.getLogger("pendula.jobs.upkeep.retention")
+log = logging.getLogger("pendula.jobs.retention")
 
 DAY_SEC = 86_400
 EVERY_SEC = 3600.0
@@ -101,7 +101,7 @@ def free_key(calls: Calls, body: Mapping[str, Any], caller: Caller = LOCAL) -> A
 
     A key that nobody used is free already; one that a job in the store holds stays its own.
     """
-    read = Body(body, FREE)
+    read = BodyReader(body, FREE)
     key = read.text("idempotency_key", KEY_MOST) if read.required("idempotency_key") else None
     reason = read.text("reason", REASON_MOST) if read.required("reason") else None
     if read.faults.found or key is None or reason is None:
@@ -124,26 +124,22 @@ class Retaining:
     def __init__(self, calls: Calls, *, every_sec: float = EVERY_SEC) -> None:
         self._calls = calls
         self._every = every_sec
-        self._bell = Bell()
-        self._closed = False
-        self._thread: threading.Thread | None = None
+        self._loop = BackgroundLoop(
+            "pendula-jobs-retention",
+            self._round,
+            log=log,
+            trouble="jobs that are over cannot be removed",
+            pause_sec=every_sec,
+        )
 
     def start(self) -> None:
-        self._thread = threading.Thread(target=self._run, name="pendula-jobs-retention", daemon=True)
-        self._thread.start()
+        self._loop.start()
 
-    def close(self, seconds: float = 5.0) -> None:
-        self._closed = True
-        self._bell.ring()
-        if self._thread is not None:
-            self._thread.join(seconds)
+    def close(self, seconds: float = CLOSE_SEC) -> None:
+        self._loop.close(seconds)
 
-    def _run(self) -> None:
-        while not self._closed:
-            try:
-                done = retain(self._calls, caller=Caller(SYSTEM), wanted=lambda: not self._closed)
-                if done.steps:
-                    log.info("removed jobs that were over before %s: %s", format_utc(done.before), dict(done.removed))
-            except WorldBroken as trouble:
-                log.warning("jobs that are over cannot be removed now: %s", trouble)
-            self._bell.wait(self._every)
+    def _round(self) -> float:
+        done = retain(self._calls, caller=Caller(SYSTEM), wanted=lambda: not self._loop.closed)
+        if done.steps:
+            log.info("removed jobs that were over before %s: %s", format_utc(done.before), dict(done.removed))
+        return self._every

@@ -43,7 +43,7 @@ class Replayed(Struct, frozen=True):
 
 def check(store: Store) -> list[Finding]:
     """Everything that is wrong; nothing when the store is sound."""
-    found = [Finding("damaged_file", "file", line) for line in getattr(store, "integrity", list)()]
+    found = [Finding("damaged_file", "file", line) for line in store.integrity()]
     found += store.read(lambda look: list(_invariants(look)))
     found += replay(store).findings
     return found

@@ -1,8 +1,34 @@
 """Who does the work, and how a worker goes about it.
 
-delivery    one delivery from the confirmed lease to the word that ends it: named steps
-effects     effects that happen once: written together with their record
-handlers    what a worker runs: functions marked with `@handler`, what they are handed, and what they may answer
-leases      the leases a worker holds, renewed by one thread that no handler can block
-worker      the worker: takes due jobs, runs their handlers, tells how they ended
+worker      `Worker`: pulls due jobs, runs their handlers, tells how they ended; stops gracefully
+handlers    what a worker runs: functions marked with `@handler`, what they are handed, what they may answer
+delivery    one delivery from the confirmed lease to the word that ends it, in named steps; timeouts, async handlers
+leases      the leases a worker holds, renewed by a thread that no handler can block (the heartbeat)
+effects     effects that happen once: written together with their record (idempotence)
 """
+
+from pendula.jobs.worker.handlers import (
+    Context,
+    Done,
+    Handlers,
+    ObjectNotFound,
+    PermanentError,
+    RetryAfter,
+    RunAgain,
+    handler,
+    load,
+)
+from pendula.jobs.worker.worker import Worker
+
+__all__ = [
+    "Context",
+    "Done",
+    "Handlers",
+    "ObjectNotFound",
+    "PermanentError",
+    "RetryAfter",
+    "RunAgain",
+    "Worker",
+    "handler",
+    "load",
+]

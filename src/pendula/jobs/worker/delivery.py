@@ -31,7 +31,7 @@ from pendula.jobs.worker.leases import Held, LeaseGone, is_rate_limit
 from pendula.kernel.errors import InputRefused, WorldBroken
 from pendula.kernel.time import format_utc
 
-log = logging.getLogger("pendula.jobs.worker.worker")
+log = logging.getLogger("pendula.jobs.worker")
 
 T = TypeVar("T")
 

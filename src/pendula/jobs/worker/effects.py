@@ -17,7 +17,8 @@ from msgspec.structs import replace
 from pendula.jobs import decide
 from pendula.jobs.calls import Calls, write_back
 from pendula.jobs.model import Actor, Job, JobRefused, Refused
-from pendula.jobs.requests import Faults, Proof, read_enqueue
+from pendula.jobs.request_reading import Faults
+from pendula.jobs.requests import Proof, read_enqueue
 from pendula.jobs.store.protocol import Effect, ObjectRow, Writer
 from pendula.jobs.worker.leases import LeaseGone, proof_of
 from pendula.kernel.canonical import Json, decode, encode

@@ -41,7 +41,7 @@ class EffectMisused(WrongUsage):
 
 
 class PermanentError(Exception):
-    """Raised by a handler: trying again is of no use."""
+    """Raised by a handler: trying again does not help."""
 
 
 class ObjectNotFound(PermanentError):

@@ -10,20 +10,17 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from pendula.jobs.background import Bell
+from pendula.jobs.background import CLOSE_SEC, BackgroundLoop
 from pendula.jobs.model import SECOND
 from pendula.kernel.errors import InputRefused, PendulaError, WorldBroken
 from pendula.kernel.time import parse_utc
-from pendula.kernel.wallclock import steady_ns
+from pendula.kernel.wallclock import steady_us
 
-log = logging.getLogger("pendula.jobs.worker.worker")
+log = logging.getLogger("pendula.jobs.worker")
 
 TOO_MANY_REQUESTS = 429
+PAUSE_SEC = 1.0
 UNCONFIRMED = "lease_unconfirmed"
-
-
-def steady_us() -> int:
-    return steady_ns() // 1000
 
 
 class LeaseGone(PendulaError):
@@ -121,14 +118,14 @@ class Leases:
         self._ticks = ticks
         self._held: dict[str, Held] = {}
         self._lock = threading.Lock()
-        self._bell = Bell()
-        self._closed = False
-        self._thread: threading.Thread | None = None
+        self._loop = BackgroundLoop(
+            "pendula-jobs-leases", self.sweep, log=log, trouble="leases cannot be renewed", pause_sec=PAUSE_SEC
+        )
 
     def hold(self, held: Held) -> None:
         with self._lock:
             self._held[held.proof["lease_token"]] = held
-        self._bell.ring()
+        self._loop.wake()
 
     def let_go(self, held: Held) -> None:
         with self._lock:
@@ -139,15 +136,11 @@ class Leases:
             return len(self._held)
 
     def start(self) -> None:
-        self._thread = threading.Thread(target=self._run, name="pendula-jobs-leases", daemon=True)
-        self._thread.start()
+        self._loop.start()
 
-    def close(self, seconds: float = 5.0) -> None:
+    def close(self, seconds: float = CLOSE_SEC) -> None:
         """No renewal any more; one that is under way is waited for, for so long."""
-        self._closed = True
-        self._bell.ring()
-        if self._thread is not None:
-            self._thread.join(seconds)
+        self._loop.close(seconds)
 
     def sweep(self) -> float | None:
         """Renew what is due. How many seconds until the next look, None when nothing is held."""
@@ -187,10 +180,6 @@ class Leases:
             # Again soon, several times before the shortest lease is over.
             soonest = now + min(SECOND, min(held.length_us for held in left) // 10)
         return max(0, soonest - now) / SECOND
-
-    def _run(self) -> None:
-        while not self._closed:
-            self._bell.wait(self.sweep())
 
 
 def is_rate_limit(refused: InputRefused) -> bool:

@@ -39,12 +39,13 @@ from pendula.jobs.worker.delivery import (
     in_order,
 )
 from pendula.jobs.worker.handlers import Context, Effect, Handlers
-from pendula.jobs.worker.leases import Held, Leases, is_rate_limit, steady_us
+from pendula.jobs.worker.leases import Held, Leases, is_rate_limit
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import InputRefused, WorldBroken, WrongUsage
 from pendula.kernel.time import parse_utc
+from pendula.kernel.wallclock import steady_us
 
-log = logging.getLogger("pendula.jobs.worker.worker")
+log = logging.getLogger("pendula.jobs.worker")
 
 INTERVAL_SEC = 5.0
 INTERVAL_LEAST_SEC, INTERVAL_MOST_SEC = 0.05, 3600.0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pendula.cli.commands.jobs.target import Desk, command, members, wall_now
+from pendula.cli.commands.jobs.target import Target, command, members, wall_now
 from pendula.kernel.errors import InputRefused, WrongUsage
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def register(jobs: typer.Typer) -> None:
 
 
 def enqueue(
-    desk: Desk,
+    target: Target,
     object_type: Annotated[
         str | None, typer.Argument(metavar="TYPE", help="memory, experience, cognition.", show_default=False)
     ] = None,
@@ -112,7 +112,7 @@ def enqueue(
     if batch is not None:
         if one or in_sec is not None:
             raise WrongUsage("With --batch everything about the jobs is in the file")
-        _enqueue_batch(desk, batch, atomic)
+        _enqueue_batch(target, batch, atomic)
         return
     if atomic:
         raise WrongUsage("--atomic is for --batch; one job is stored or not anyway")
@@ -122,9 +122,9 @@ def enqueue(
         if run_at is not None:
             raise WrongUsage("--run-at and --in both say when; give one of them")
         one["run_at"] = _from_now(in_sec)
-    with desk.scheduler() as scheduler:
+    with target.scheduler() as scheduler:
         reply = scheduler.enqueue(**one)
-    desk.out.result(reply, lambda: _tables().enqueued(reply))
+    target.out.result(reply, lambda: _tables().enqueued(reply))
 
 
 def _from_now(seconds: int) -> str:
@@ -134,16 +134,16 @@ def _from_now(seconds: int) -> str:
     return format_utc(wall_now() + seconds * SECOND)
 
 
-def _enqueue_batch(desk: Desk, file: Path, atomic: bool) -> None:
+def _enqueue_batch(target: Target, file: Path, atomic: bool) -> None:
     jobs = _entries(file)
     if atomic and len(jobs) > TOGETHER:
         raise WrongUsage(f"--atomic is for at most {TOGETHER} jobs; {file} has {len(jobs)}")
     results: list[Any] = []
-    with desk.scheduler() as scheduler, desk.out.progress("enqueue", len(jobs)) as advance:
+    with target.scheduler() as scheduler, target.out.progress("enqueue", len(jobs)) as advance:
         for first in range(0, len(jobs), TOGETHER):
             results += scheduler.enqueue_batch(jobs[first : first + TOGETHER], atomic=atomic)["results"]
             advance(len(results))
-    desk.out.result({"results": results}, lambda: _tables().batch(results))
+    target.out.result({"results": results}, lambda: _tables().batch(results))
     refused = sum("error" in one for one in results)
     if refused:
         raise EntriesRefused(f"{refused} of {len(results)} entries were refused", refused=refused, entries=len(results))
@@ -164,7 +164,7 @@ def _entries(file: Path) -> Sequence[Any]:
 
 
 def pull(
-    desk: Desk,
+    target: Target,
     worker_id: Annotated[str, typer.Option("--worker", metavar="NAME", help="Who takes them.", show_default=False)],
     limit: Annotated[int | None, typer.Option(metavar="N", help="At most so many.", show_default="100")] = None,
     lease_sec: Annotated[
@@ -198,13 +198,13 @@ def pull(
         queues=queues or None,
         wait_ms=wait_ms,
     )
-    with desk.scheduler() as scheduler:
+    with target.scheduler() as scheduler:
         reply = scheduler.pull(**asked)
-    desk.out.result(reply, lambda: _tables().pulled(reply))
+    target.out.result(reply, lambda: _tables().pulled(reply))
 
 
 def ack(
-    desk: Desk,
+    target: Target,
     job_id: JobArgument,
     lease_token: TokenOption = None,
     worker_id: WorkerOption = None,
@@ -237,13 +237,13 @@ def ack(
     )
     if clear:
         given["next_action_at"] = None
-    with desk.scheduler() as scheduler:
+    with target.scheduler() as scheduler:
         reply = scheduler.ack(_id(job_id), result="succeeded", **given)
-    desk.out.result(reply, lambda: _tables().acked(reply))
+    target.out.result(reply, lambda: _tables().acked(reply))
 
 
 def fail(
-    desk: Desk,
+    target: Target,
     job_id: JobArgument,
     error: Annotated[str, typer.Option(metavar="TEXT", help="What went wrong.", show_default=False)],
     lease_token: TokenOption = None,
@@ -261,13 +261,13 @@ def fail(
         retry_delay_sec=None if retry_delay_sec is None else _number("--retry-delay-sec", retry_delay_sec),
         retryable=False if permanent else None,
     )
-    with desk.scheduler() as scheduler:
+    with target.scheduler() as scheduler:
         reply = scheduler.fail(_id(job_id), **given)
-    desk.out.result(reply, lambda: _tables().failed(reply))
+    target.out.result(reply, lambda: _tables().failed(reply))
 
 
 def renew(
-    desk: Desk,
+    target: Target,
     job_id: JobArgument,
     lease_token: TokenOption = None,
     worker_id: WorkerOption = None,
@@ -277,47 +277,49 @@ def renew(
 ) -> None:
     """Keep a job for longer."""
     given = members(lease_token=lease_token, worker_id=worker_id, lease_sec=lease_sec)
-    with desk.scheduler() as scheduler:
+    with target.scheduler() as scheduler:
         reply = scheduler.renew(_id(job_id), **given)
-    desk.out.result(reply, lambda: f"The lease of {job_id} ends at {reply['lease_expires_at']}.")
+    target.out.result(reply, lambda: f"The lease of {job_id} ends at {reply['lease_expires_at']}.")
 
 
-def release(desk: Desk, job_id: JobArgument, lease_token: TokenOption = None, worker_id: WorkerOption = None) -> None:
+def release(
+    target: Target, job_id: JobArgument, lease_token: TokenOption = None, worker_id: WorkerOption = None
+) -> None:
     """Hand a job back that was not begun; it counts as no attempt."""
-    with desk.scheduler() as scheduler:
+    with target.scheduler() as scheduler:
         reply = scheduler.release(_id(job_id), **members(lease_token=lease_token, worker_id=worker_id))
-    desk.out.result(reply, lambda: f"{job_id} is {reply['job']['status']} again.")
+    target.out.result(reply, lambda: f"{job_id} is {reply['job']['status']} again.")
 
 
-def cancel(desk: Desk, job_id: JobArgument, reason: ReasonOption = None) -> None:
+def cancel(target: Target, job_id: JobArgument, reason: ReasonOption = None) -> None:
     """Take a waiting job back; it becomes failed and is not tried."""
-    with desk.scheduler() as scheduler:
+    with target.scheduler() as scheduler:
         reply = scheduler.cancel(_id(job_id), **members(reason=reason))
-    desk.out.result(reply, lambda: f"{job_id} is {reply['job']['status']}: {reply['job']['last_error']}.")
+    target.out.result(reply, lambda: f"{job_id} is {reply['job']['status']}: {reply['job']['last_error']}.")
 
 
 def requeue(
-    desk: Desk,
+    target: Target,
     job_id: JobArgument,
     run_at: Annotated[str | None, typer.Option(metavar="TIME", help=TIME, show_default="now")] = None,
     reason: ReasonOption = None,
 ) -> None:
     """Let a dead letter be tried again, with all its attempts."""
-    with desk.scheduler() as scheduler:
+    with target.scheduler() as scheduler:
         reply = scheduler.requeue(_id(job_id), **members(run_at=run_at, reason=reason))
-    desk.out.result(reply, lambda: f"{job_id} is {reply['job']['status']}, due at {reply['job']['run_at']}.")
+    target.out.result(reply, lambda: f"{job_id} is {reply['job']['status']}, due at {reply['job']['run_at']}.")
 
 
 def free_key(
-    desk: Desk,
+    target: Target,
     key: Annotated[str, typer.Argument(metavar="KEY", help="The key of a removed job.", show_default=False)],
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Why, for the trail.", show_default=False)],
 ) -> None:
     """Let the key of a job that was removed be used again: the same work may then be done a second time."""
     given = members(idempotency_key=key, reason=reason)
-    with desk.scheduler() as scheduler:
+    with target.scheduler() as scheduler:
         reply = _freed(scheduler, given)
-    desk.out.result(reply, lambda: f"{key} is free." if reply["freed"] else f"{key} was free already.")
+    target.out.result(reply, lambda: f"{key} is free." if reply["freed"] else f"{key} was free already.")
 
 
 def _freed(scheduler: "Scheduler | RemoteScheduler", given: dict[str, Any]) -> dict[str, Any]:
@@ -344,7 +346,7 @@ def _number(option: str, text: str) -> Decimal:
     except InvalidOperation:
         number = Decimal("NaN")
     if not number.is_finite():
-        raise WrongUsage(f"{option}: {text!r} is no number", value=text)
+        raise WrongUsage(f"{option}: {text!r} is not a number", value=text)
     return number
 
 

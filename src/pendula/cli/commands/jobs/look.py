@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pendula.cli.commands.jobs.target import Desk, command, members, with_desk
+from pendula.cli.commands.jobs.target import Target, command, members, with_target
 from pendula.cli.output import Output, example
 from pendula.kernel.errors import InputRefused, WrongUsage
 
@@ -45,20 +45,20 @@ def register(jobs: typer.Typer) -> None:
         invoke_without_command=True,
         epilog=example(f"pendula jobs audit --object-id mem_1 {at}", f"pendula jobs audit verify {at}"),
     )
-    group.callback()(_unless_verifying(with_desk(audit)))
+    group.callback()(_unless_verifying(with_target(audit)))
     command(group, "verify", f"pendula jobs audit verify {at} --json")(verify)
     jobs.add_typer(group, name="audit", help="Read the trail of all changes, or verify it.")
 
 
-def show(desk: Desk, job_id: JobArgument) -> None:
+def show(target: Target, job_id: JobArgument) -> None:
     """Show one job."""
-    with desk.scheduler() as scheduler:
+    with target.scheduler() as scheduler:
         reply = scheduler.show(members(job=job_id)["job"])
-    desk.out.result(reply, lambda: _tables().job(reply["job"]))
+    target.out.result(reply, lambda: _tables().job(reply["job"]))
 
 
 def list_(
-    desk: Desk,
+    target: Target,
     status: Annotated[
         str | None, typer.Option(help="queued, running, succeeded, failed or dead_letter.", show_default="all")
     ] = None,
@@ -83,20 +83,20 @@ def list_(
         cursor=cursor,
         limit=limit,
     )
-    with desk.scheduler() as scheduler:
+    with target.scheduler() as scheduler:
         reply = scheduler.list(**asked)
-    desk.out.result(reply, lambda: _tables().jobs(reply))
+    target.out.result(reply, lambda: _tables().jobs(reply))
 
 
-def history(desk: Desk, job_id: JobArgument) -> None:
+def history(target: Target, job_id: JobArgument) -> None:
     """Tell all that happened to a job: its errors, and every event."""
-    with desk.scheduler() as scheduler:
+    with target.scheduler() as scheduler:
         reply = scheduler.history(members(job=job_id)["job"])
-    desk.out.result(reply, lambda: _tables().history(reply))
+    target.out.result(reply, lambda: _tables().history(reply))
 
 
 def stats(
-    desk: Desk,
+    target: Target,
     window_sec: Annotated[
         int | None, typer.Option(metavar="SECONDS", help="What rates are made of, 60 to 604800.", show_default="3600")
     ] = None,
@@ -112,14 +112,14 @@ def stats(
     asked = members(window_sec=window_sec)
     if count is not None and not watch:
         raise WrongUsage("--count is for --watch")
-    if watch and desk.out.as_json:
+    if watch and target.out.as_json:
         raise WrongUsage("--watch is for people, --json for programs; a program asks as often as it likes")
-    with desk.scheduler() as scheduler:
+    with target.scheduler() as scheduler:
         if watch:
-            reply, before = _watched(scheduler, asked, interval, count, desk.out)
+            reply, before = _watched(scheduler, asked, interval, count, target.out)
         else:
             reply, before = scheduler.metrics(**asked), None
-    desk.out.result(reply, lambda: _tables().stats(reply, before))
+    target.out.result(reply, lambda: _tables().stats(reply, before))
 
 
 def _watched(
@@ -157,7 +157,7 @@ def _eyes(out: Output) -> Iterator[Callable[[dict[str, Any], dict[str, Any] | No
 
 
 def audit(
-    desk: Desk,
+    target: Target,
     object_type: Annotated[
         str | None, typer.Option(metavar="TYPE", help="What events are about.", show_default=False)
     ] = None,
@@ -179,9 +179,9 @@ def audit(
     asked = members(
         object_type=object_type, object_id=object_id, job_id=job_id, event_type=event_type, after=after, limit=limit
     )
-    with desk.scheduler() as scheduler:
+    with target.scheduler() as scheduler:
         reply = scheduler.audit(**asked)
-    desk.out.result(reply, lambda: _tables().trail(reply))
+    target.out.result(reply, lambda: _tables().trail(reply))
 
 
 def _unless_verifying(read: Callable[..., None]) -> Callable[..., None]:
@@ -202,22 +202,22 @@ def _unless_verifying(read: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def verify(desk: Desk) -> None:
+def verify(target: Target) -> None:
     """Follow the trail from its beginning: is it as it was written, and does it tell what the store holds?
 
     The exit code is 1 if not.
     """
-    told = replayed(desk)
-    desk.out.result(told, lambda: drawn(told))
+    told = replayed(target)
+    target.out.result(told, lambda: drawn(told))
     if told["findings"]:
         raise TrailBroken(wrong(told), findings=len(told["findings"]))
 
 
-def replayed(desk: Desk) -> dict[str, Any]:
+def replayed(target: Target) -> dict[str, Any]:
     """What following the trail of a store gave, as a document."""
     from pendula.jobs.upkeep.verification import replay
 
-    with desk.store() as store:
+    with target.store() as store:
         found = replay(store)
     findings = [{"code": one.code, "where": one.where, "sentence": one.sentence} for one in found.findings]
     return {"events": found.events, "jobs": found.jobs, "findings": findings, "verified": not findings}

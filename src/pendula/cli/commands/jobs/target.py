@@ -4,7 +4,6 @@ Only `init` makes a store. Everybody else is told in one line what is wrong with
 """
 
 import os
-import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from inspect import Parameter, Signature, signature
@@ -15,7 +14,7 @@ import typer
 from msgspec import Struct
 
 from pendula.cli.output import JsonFlag, Output, example
-from pendula.kernel.errors import InputRefused, WorldBroken, WrongUsage
+from pendula.kernel.errors import WrongUsage
 from pendula.kernel.wallclock import SelfCheckingClock
 
 if TYPE_CHECKING:
@@ -26,10 +25,6 @@ if TYPE_CHECKING:
     from pendula.jobs.store.sqlite import SqliteStore
 
 P = ParamSpec("P")
-
-SQLITE = "sqlite:///"
-SCHEMES_TO_COME = ("postgresql", "postgres")
-TABLES = frozenset({"jobs", "audit", "used_keys"})
 
 DbOption = Annotated[
     str | None,
@@ -54,19 +49,7 @@ COMMON: Mapping[str, tuple[Any, Any]] = {
 }
 
 
-class NoStore(WorldBroken):
-    """There is no store of jobs in the named file. Facts: `path`."""
-
-    code = "no_store"
-
-
-class StoreToCome(InputRefused):
-    """A kind of store that this version does not have. Facts: `scheme`."""
-
-    code = "store_to_come"
-
-
-class Desk(Struct, frozen=True):
+class Target(Struct, frozen=True):
     """One command's options that all commands have, and what they lead to."""
 
     db: str | None
@@ -107,23 +90,12 @@ class Desk(Struct, frozen=True):
     @contextmanager
     def store(self, configured: "Configured | None" = None, *, make: bool = False) -> "Iterator[SqliteStore]":
         """The store that `--db` names; made only where `make` says so."""
-        from pendula.jobs.store.sqlite import SqliteStore, StoreUnusable
+        from pendula.jobs.store.sqlite_files import opened
 
         self._check(remote=False)
         policy = (configured or self.configured()).policy
-        path = self.path()
-        if make:
-            check_new(path)
-        else:
-            check_store(path)
-        try:
-            store = SqliteStore(path, durability=policy.durability)
-            try:
-                yield store
-            finally:
-                store.close()
-        except sqlite3.Error as trouble:
-            raise StoreUnusable(f"{path} cannot be used as a store of jobs: {trouble}", path=str(path)) from trouble
+        with opened(self.path(), policy.durability, make=make) as store:
+            yield store
 
     def configured(self) -> "Configured":
         from pendula.jobs.settings_file import Configured, load
@@ -136,6 +108,8 @@ class Desk(Struct, frozen=True):
 
     def path(self) -> Path:
         """The file that `--db` names."""
+        from pendula.jobs.store.sqlite_files import sqlite_path
+
         assert self.db is not None
         return sqlite_path(self.db)
 
@@ -163,23 +137,23 @@ def wall_now() -> int:
     return clock()()
 
 
-def command(group: typer.Typer, name: str, *examples: str) -> Callable[[Callable[Concatenate[Desk, P], None]], None]:
+def command(group: typer.Typer, name: str, *examples: str) -> Callable[[Callable[Concatenate[Target, P], None]], None]:
     """Registers a command: its own options, then those that all have."""
 
-    def register(work: Callable[Concatenate[Desk, P], None]) -> None:
-        group.command(name, epilog=example(*examples))(with_desk(work))
+    def register(work: Callable[Concatenate[Target, P], None]) -> None:
+        group.command(name, epilog=example(*examples))(with_target(work))
 
     return register
 
 
-def with_desk(work: Callable[..., None]) -> Callable[..., None]:
-    """The function that typer sees: the options of `work`, and in place of its desk those that make one."""
+def with_target(work: Callable[..., None]) -> Callable[..., None]:
+    """The function that typer sees: the options of `work`, and in place of its target those that make one."""
     own = list(signature(work, eval_str=True).parameters.values())[1:]
 
     def run(**given: Any) -> None:
         shared = {option: given.pop(option) for option in COMMON}
         out = Output(shared.pop("json"))
-        work(Desk(**shared, out=out), **given)
+        work(Target(**shared, out=out), **given)
 
     common = [
         Parameter(option, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
@@ -193,12 +167,12 @@ def with_desk(work: Callable[..., None]) -> Callable[..., None]:
 
 
 def members(**given: Any) -> dict[str, Any]:
-    """What was given on the command line; text that is no text is refused here, for stores cannot keep it."""
+    """What was given on the command line; what is not text is refused here, for stores cannot keep it."""
     found = {name: value for name, value in given.items() if value is not None}
     for name, value in found.items():
         for text in value if isinstance(value, list) else [value]:
             if isinstance(text, str) and any("\ud800" <= char <= "\udfff" for char in text):
-                raise WrongUsage(f"{name.replace('_', '-')} is no UTF-8 text", name=name)
+                raise WrongUsage(f"{name.replace('_', '-')} is not UTF-8 text", name=name)
     return found
 
 
@@ -231,55 +205,3 @@ def _user() -> str:
         return getpwuid(os.getuid()).pw_name
     except KeyError:
         return f"uid-{os.getuid()}"
-
-
-def sqlite_path(address: str) -> Path:
-    """The file of `sqlite:///file` (from here) or `sqlite:////file` (from the root)."""
-    scheme, colon, _ = address.partition(":")
-    if colon and scheme.lower().partition("+")[0] in SCHEMES_TO_COME:
-        raise StoreToCome(
-            "PostgreSQL comes with a later version; this one keeps jobs in a file: --db sqlite:///jobs.db",
-            scheme=scheme,
-        )
-    rest = address.removeprefix(SQLITE)
-    if rest == address or not rest.strip("/") or rest == ":memory:" or "\0" in rest:
-        said = f"{scheme}:…" if colon and scheme.isalnum() else repr(address)
-        raise WrongUsage(f"{said} is no address of a store; write sqlite:///jobs.db, or sqlite:////srv/jobs.db")
-    return Path(rest)
-
-
-def check_new(path: Path) -> None:
-    """A store can be made here, or is here already."""
-    if not path.parent.is_dir():
-        raise NoStore(f"There is no directory {path.parent}; make it first", path=str(path))
-    if path.exists() and (path.is_dir() or path.stat().st_size):
-        check_store(path)
-    elif not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise NoStore(f"{path} cannot be written: Permission denied", path=str(path))
-
-
-def check_store(path: Path) -> None:
-    """There is a store of jobs in this file, and it can be written."""
-    if not path.exists():
-        raise NoStore(f"There is no store {path}; make it with: pendula jobs init --db {SQLITE}{path}", path=str(path))
-    if not path.is_file():
-        what = "a directory" if path.is_dir() else "no plain file"
-        raise NoStore(f"{path} is {what}, not a store of jobs", path=str(path))
-    # The write-ahead log and the locks lie beside the file.
-    for place in (path, path.parent):
-        if not os.access(place, os.R_OK | os.W_OK):
-            raise NoStore(f"{place} cannot be read and written: Permission denied", path=str(path))
-    if not _tables(path).issuperset(TABLES):
-        raise NoStore(f"{path} is no store of jobs", path=str(path))
-
-
-def _tables(path: Path) -> set[str]:
-    from contextlib import closing
-
-    try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
-            return {row[0] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
-    except sqlite3.DatabaseError as trouble:
-        if trouble.sqlite_errorcode == sqlite3.SQLITE_NOTADB:
-            return set()
-        raise NoStore(f"{path} cannot be used as a store of jobs: {trouble}", path=str(path)) from None

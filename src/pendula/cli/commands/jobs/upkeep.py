@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from pendula.cli.commands.jobs.target import Desk, caller, command
+from pendula.cli.commands.jobs.target import Target, caller, command
 from pendula.cli.output import table
 from pendula.kernel.errors import InputRefused
 
@@ -40,14 +40,14 @@ def register(jobs: typer.Typer) -> None:
     )(retain)
 
 
-def init(desk: Desk) -> None:
+def init(target: Target) -> None:
     """Make a store of jobs, or bring one up to date that an older Pendula made."""
     from pendula.jobs.store.sqlite import migrations
 
-    desk.require_store()
-    path = desk.path()
+    target.require_store()
+    path = target.path()
     there = path.exists() and path.stat().st_size > 0
-    with desk.store(make=True) as store:
+    with target.store(make=True) as store:
         settings = store.settings()
         store.check_durable()
     document: dict[str, Any] = {
@@ -58,45 +58,45 @@ def init(desk: Desk) -> None:
         "settings": settings,
     }
     said = "is there already and up to date" if there else "is made"
-    desk.out.result(document, lambda: f"The store {path} {said}, version {document['version']}.")
+    target.out.result(document, lambda: f"The store {path} {said}, version {document['version']}.")
 
 
-def check(desk: Desk) -> None:
+def check(target: Target) -> None:
     """Say everything that is wrong with a store: its file, its invariants, its trail.
 
     The exit code is 1 if anything is.
     """
     from pendula.jobs.upkeep.verification import check as checked
 
-    with desk.store() as store:
+    with target.store() as store:
         found = checked(store)
     findings = [{"code": one.code, "where": one.where, "sentence": one.sentence} for one in found]
-    document = {"file": str(desk.path()), "findings": findings, "sound": not findings}
+    document = {"file": str(target.path()), "findings": findings, "sound": not findings}
     rows = [(one["code"], one["where"], one["sentence"]) for one in findings]
-    drawn = lambda: table(("code", "where", "what is wrong"), rows) if rows else f"{desk.path()} is sound."  # noqa: E731
-    desk.out.result(document, drawn)
+    drawn = lambda: table(("code", "where", "what is wrong"), rows) if rows else f"{target.path()} is sound."  # noqa: E731
+    target.out.result(document, drawn)
     if findings:
-        raise StoreFaulty(f"{desk.path()} has faults: {len(findings)}", findings=len(findings))
+        raise StoreFaulty(f"{target.path()} has faults: {len(findings)}", findings=len(findings))
 
 
 def backup(
-    desk: Desk,
+    target: Target,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Where the copy goes; a new file.", show_default=False)],
 ) -> None:
     """Copy a store while others go on working with it: all as it was at one moment."""
-    desk.require_store()
+    target.require_store()
     if file.exists():
         raise BackupExists(f"{file} is there already; name another file", path=str(file))
     part = file.with_name(file.name + ".part")
     try:
-        with desk.store() as store, desk.out.progress("backup", 100) as advance:
+        with target.store() as store, target.out.progress("backup", 100) as advance:
             part.unlink(missing_ok=True)
             store.backup(part, lambda done, pages: advance(done * 100 // max(pages, 1)))
         _settle(part, file)
     finally:
         part.unlink(missing_ok=True)
-    document = {"bytes": file.stat().st_size, "file": str(file), "from": str(desk.path())}
-    desk.out.result(document, lambda: f"{file} is a copy of {desk.path()}, {document['bytes']} bytes.")
+    document = {"bytes": file.stat().st_size, "file": str(file), "from": str(target.path())}
+    target.out.result(document, lambda: f"{file} is a copy of {target.path()}, {document['bytes']} bytes.")
 
 
 def _settle(part: Path, file: Path) -> None:
@@ -115,7 +115,7 @@ def _settle(part: Path, file: Path) -> None:
 
 
 def retain(
-    desk: Desk,
+    target: Target,
     days: Annotated[
         int | None,
         typer.Option(metavar="N", min=1, max=3650, help="Older than so many days.", show_default="as the settings say"),
@@ -125,7 +125,7 @@ def retain(
     """Remove jobs that have been over for long. Their keys stay used, and the trail keeps all events."""
     from pendula.jobs.upkeep.retention import retain as retained
 
-    with desk.calls() as calls, desk.out.status("retain") as say:
+    with target.calls() as calls, target.out.status("retain") as say:
         done = retained(
             calls,
             days=days,
@@ -135,4 +135,4 @@ def retain(
         )
     document = done.as_json()
     rows = [(status, str(number)) for status, number in done.removed.items()]
-    desk.out.result(document, lambda: table(("status", "removed"), rows, f"Over before {document['before']}"))
+    target.out.result(document, lambda: table(("status", "removed"), rows, f"Over before {document['before']}"))

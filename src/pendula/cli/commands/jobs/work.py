@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from msgspec.structs import asdict
 
-from pendula.cli.commands.jobs.target import Desk, command, members
+from pendula.cli.commands.jobs.target import Target, command, members
 from pendula.cli.failing import require
 from pendula.cli.output import facts
 from pendula.kernel.errors import WorldBroken
@@ -22,6 +22,40 @@ if TYPE_CHECKING:
     from pendula.jobs.scheduler import Scheduler
     from pendula.jobs.settings_file import Configured
     from pendula.jobs.upkeep.alerts import Alerts
+
+
+HandlersOption = Annotated[
+    list[str],
+    typer.Option(metavar="MODULE", help="Where handlers are: package.module; may be repeated.", show_default=False),
+]
+NameOption = Annotated[
+    str | None, typer.Option("--worker", metavar="NAME", help="Its name.", show_default="host, process, chance")
+]
+MaxJobsOption = Annotated[
+    int | None, typer.Option(metavar="N", min=1, help="End after so many jobs.", show_default="never")
+]
+IntervalOption = Annotated[
+    float | None,
+    typer.Option(metavar="SECONDS", min=0.05, max=3600, help="Between two looks for work.", show_default="5"),
+]
+FixedOption = Annotated[
+    bool, typer.Option("--fixed-interval", help="Look only then, and do not wake up when a job is due.")
+]
+LeaseOption = Annotated[
+    int | None, typer.Option(metavar="SECONDS", help="How long jobs are lent.", show_default="as the settings say")
+]
+GraceOption = Annotated[
+    int, typer.Option(metavar="SECONDS", min=0, max=86_400, help="For running handlers, when told to stop.")
+]
+TypesOption = Annotated[
+    list[str] | None, typer.Option(metavar="TYPE", help="Only these; may be repeated.", show_default=False)
+]
+ActionsOption = Annotated[
+    list[str] | None, typer.Option(metavar="ACTION", help="Only these; may be repeated.", show_default=False)
+]
+QueuesOption = Annotated[
+    list[str] | None, typer.Option(metavar="NAME", help="Only these; may be repeated.", show_default=False)
+]
 
 
 def register(jobs: typer.Typer) -> None:
@@ -37,7 +71,7 @@ def register(jobs: typer.Typer) -> None:
 
 
 def serve(
-    desk: Desk,
+    target: Target,
     host: Annotated[str | None, typer.Option(help="Address to listen on.", show_default="127.0.0.1")] = None,
     port: Annotated[int | None, typer.Option(help="Port; 0 takes any free one.", show_default="8765")] = None,
     data: Annotated[
@@ -69,9 +103,9 @@ def serve(
     from pendula.server.serving import serve as run
     from pendula.server.settings import load
 
-    with desk.store():
+    with target.store():
         # Whatever is wrong with the store is told before anybody hears of a server.
-        path = desk.path()
+        path = target.path()
     flags: dict[str, object] = {
         "host": host,
         "port": port,
@@ -80,57 +114,35 @@ def serve(
         "tls_cert": None if tls_cert is None else str(tls_cert),
         "tls_key": None if tls_key is None else str(tls_key),
         "behind_proxy": behind_proxy or None,
-        "log_format": "json" if desk.out.as_json else None,
+        "log_format": "json" if target.out.as_json else None,
         "jobs.database": str(path.absolute()),
-        "jobs.settings": None if desk.config is None else str(desk.config.absolute()),
+        "jobs.settings": None if target.config is None else str(target.config.absolute()),
     }
-    # The token of those who call a server is no setting of one.
+    # The token of those who call a server is not a setting of one.
     settings = load(flags, {name: value for name, value in os.environ.items() if name != TOKEN_VARIABLE})
 
     def ready(address: str) -> None:
         document = {"address": address, "data": settings.data, "file": str(path)}
-        desk.out.result(document, lambda: f"The scheduler is at {address}/scheduler (Ctrl+C stops it)")
+        target.out.result(document, lambda: f"The scheduler is at {address}/scheduler (Ctrl+C stops it)")
 
     run(settings, rooms=(room_for(settings),), on_ready=ready)
 
 
 def worker(
-    desk: Desk,
-    handlers: Annotated[
-        list[str],
-        typer.Option(metavar="MODULE", help="Where handlers are: package.module; may be repeated.", show_default=False),
-    ],
-    worker_id: Annotated[
-        str | None, typer.Option("--worker", metavar="NAME", help="Its name.", show_default="host, process, chance")
-    ] = None,
+    target: Target,
+    handlers: HandlersOption,
+    worker_id: NameOption = None,
     concurrency: Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="Handlers at work at a time.")] = 1,
     batch: Annotated[int, typer.Option(metavar="N", min=0, max=10_000, help="Jobs held besides.")] = 0,
     once: Annotated[bool, typer.Option("--once", help="One round, then end.")] = False,
-    max_jobs: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="End after so many jobs.", show_default="never")
-    ] = None,
-    interval: Annotated[
-        float | None,
-        typer.Option(metavar="SECONDS", min=0.05, max=3600, help="Between two looks for work.", show_default="5"),
-    ] = None,
-    fixed: Annotated[
-        bool, typer.Option("--fixed-interval", help="Look only then, and do not wake up when a job is due.")
-    ] = False,
-    lease_sec: Annotated[
-        int | None, typer.Option(metavar="SECONDS", help="How long jobs are lent.", show_default="as the settings say")
-    ] = None,
-    grace: Annotated[
-        int, typer.Option(metavar="SECONDS", min=0, max=86_400, help="For running handlers, when told to stop.")
-    ] = 30,
-    object_type: Annotated[
-        list[str] | None, typer.Option(metavar="TYPE", help="Only these; may be repeated.", show_default=False)
-    ] = None,
-    action: Annotated[
-        list[str] | None, typer.Option(metavar="ACTION", help="Only these; may be repeated.", show_default=False)
-    ] = None,
-    queue: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Only these; may be repeated.", show_default=False)
-    ] = None,
+    max_jobs: MaxJobsOption = None,
+    interval: IntervalOption = None,
+    fixed: FixedOption = False,
+    lease_sec: LeaseOption = None,
+    grace: GraceOption = 30,
+    object_type: TypesOption = None,
+    action: ActionsOption = None,
+    queue: QueuesOption = None,
 ) -> None:
     """Work: take due jobs, run their handlers, tell how they ended; until Ctrl+C, or as long as you say.
 
@@ -141,10 +153,10 @@ def worker(
     from pendula.jobs.worker.handlers import load
     from pendula.jobs.worker.worker import Worker
 
-    configured = desk.configured()
+    configured = target.configured()
     seconds = float(configured.worker_interval_sec) if interval is None else interval
     given = members(worker_id=worker_id, lease_sec=lease_sec, max_jobs=max_jobs, interval_sec=seconds)
-    with desk.scheduler() as scheduler, _from_here(), _log(), _around(scheduler, configured):
+    with target.scheduler() as scheduler, _from_here(), _log(), _around(scheduler, configured):
         made = Worker(
             scheduler,
             load(handlers),
@@ -160,7 +172,7 @@ def worker(
         )
         tally = made.run(signals=True)
     document: dict[str, Any] = {"worker_id": made.worker_id, **asdict(tally)}
-    desk.out.result(document, lambda: facts([(name, str(value)) for name, value in document.items()]))
+    target.out.result(document, lambda: facts([(name, str(value)) for name, value in document.items()]))
 
 
 @contextmanager

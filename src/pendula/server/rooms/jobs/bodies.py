@@ -8,7 +8,7 @@ from starlette.requests import Request
 
 from pendula.documents import DocumentLimits, read_bytes
 from pendula.jobs.model import Code
-from pendula.jobs.requests import Faults
+from pendula.jobs.request_reading import Faults
 from pendula.kernel.limits import MIB
 from pendula.server.errors import BodyTooLarge
 from pendula.server.rooms.jobs.errors import BodyNotObject

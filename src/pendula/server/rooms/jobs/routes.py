@@ -17,7 +17,7 @@ from starlette.routing import Match
 from pendula.jobs import settings_file
 from pendula.jobs.calls import Answer, Body, Caller, Calls, Reply, queries
 from pendula.jobs.model import Actor, Code, Policy, Refused
-from pendula.jobs.requests import Faults
+from pendula.jobs.request_reading import Faults
 from pendula.jobs.settings_file import Configured
 from pendula.jobs.upkeep.alerts import Alerts, Webhook
 from pendula.jobs.upkeep.recurring import Recurrences

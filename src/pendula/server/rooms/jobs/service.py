@@ -15,7 +15,8 @@ import structlog
 
 from pendula.jobs.calls import POLL_SECONDS, Answer, Body, Caller, Calls, Reply
 from pendula.jobs.model import Durability, Policy, StorageBusy
-from pendula.jobs.requests import Faults, read_pull
+from pendula.jobs.request_reading import Faults
+from pendula.jobs.requests import read_pull
 from pendula.jobs.store.protocol import Store
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.kernel.errors import PendulaError, WorldBroken

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from pendula.jobs.model import Job
 from pendula.jobs.store.protocol import ObjectRow
-from pendula.jobs.store.rows import SqliteWriter
+from pendula.jobs.store.sqlite_writer import SqliteWriter
 from tests.jobs.stores import opened
 
 KNOWN = ObjectRow("memory", "mem_0", 5, 1, "active")

@@ -19,7 +19,7 @@ from pendula.jobs.store.sqlite import SqliteStore
 from pendula.jobs.upkeep.verification import check
 from tests.jobs.stores import Clock, opened
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 JOB = {"object_type": "memory", "action": "verify"}
 
 

@@ -24,7 +24,7 @@ from tests.jobs.watching import everything, failing_at, watched, watching
 
 __all__ = ["watched"]
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 JOB = {"object_type": "memory", "object_id": "m", "action": "verify"}
 FULL, NORMAL = 2, 1
 

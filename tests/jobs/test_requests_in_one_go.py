@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pendula.jobs import requests
 from pendula.jobs.model import Policy
-from pendula.jobs.requests import Faults
+from pendula.jobs.request_reading import Faults
 from pendula.kernel.time import parse_utc
 
 TEXTS = st.one_of(

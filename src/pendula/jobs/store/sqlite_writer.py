@@ -1,4 +1,4 @@
-"""The statements behind a store: every query written out, each answered by an index."""
+"""What one transaction writes: jobs, objects, events and counts, collected and written with few statements."""
 
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -8,15 +8,16 @@ from typing import Any
 import msgspec
 from msgspec.structs import astuple
 
-from pendula.jobs.audit import GENESIS, JOB_EVENT, Row, Trail
+from pendula.jobs.audit import GENESIS, Trail
 from pendula.jobs.ids import seq_of
 from pendula.jobs.model import SECOND, Actor, Job, Status
 from pendula.jobs.requests import Pull
-from pendula.jobs.store.protocol import AuditListing, Effect, Figures, Listing, ObjectRow, StatementRefused
+from pendula.jobs.store.protocol import Effect, ObjectRow
 from pendula.jobs.store.sqlite_bulk import Bulk
-from pendula.kernel.canonical import Json, decode, encode
+from pendula.jobs.store.sqlite_guard import execute_guarded
+from pendula.jobs.store.sqlite_reader import COLUMNS, SqliteReader, conditions_of, job_of
+from pendula.kernel.canonical import Json, encode
 
-COLUMNS = ", ".join(Job.__struct_fields__)
 _INSERT = Bulk(f"INSERT INTO jobs ({COLUMNS}) VALUES", len(Job.__struct_fields__), "ON CONFLICT DO NOTHING")
 _CHANGING = (
     "run_at", "attempt", "status", "last_error", "updated_at", "worker_id", "lease", "lease_expires_at",
@@ -43,146 +44,6 @@ _OBJECT = Bulk(
 )
 KEYS_AT_ONCE = 500
 ENDED_KEPT_SEC = 8 * 86_400
-_OWN_FAULTS = (
-    sqlite3.SQLITE_ERROR,
-    sqlite3.SQLITE_CONSTRAINT,
-    sqlite3.SQLITE_MISMATCH,
-    sqlite3.SQLITE_RANGE,
-    sqlite3.SQLITE_AUTH,
-)
-
-
-class SqliteReader:
-    """Looks at the store within one transaction."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-
-    def job(self, job_id: str) -> Job | None:
-        seq = seq_of(job_id)
-        if seq is None:
-            return None
-        row = self._connection.execute(f"SELECT {COLUMNS} FROM jobs WHERE seq = ?", (seq,)).fetchone()
-        return None if row is None or row[1] != job_id else Job(*row)
-
-    def jobs(self, listing: Listing) -> list[Job]:
-        where, values = ["seq < ?"], [listing.before if listing.before is not None else 1 << 62]
-        for name in ("status", "object_type", "object_id", "action", "queue"):
-            value = getattr(listing, name)
-            if value is not None:
-                where.append(f"{name} = ?")
-                values.append(value)
-        query = f"SELECT {COLUMNS} FROM jobs WHERE {' AND '.join(where)} ORDER BY seq DESC LIMIT ?"
-        return [Job(*row) for row in self._connection.execute(query, (*values, listing.limit))]
-
-    def events(self, listing: AuditListing) -> list[Row]:
-        where, values = ["n > ?"], [listing.after]
-        for name in ("object_type", "object_id", "job_seq", "event_type"):
-            value = getattr(listing, name)
-            if value is not None:
-                where.append(f"{name} = ?")
-                values.append(value)
-        if listing.object_type not in (None, JOB_EVENT):
-            # Said outright, so that the index of objects, which leaves jobs out, can be used.
-            where.append(f"object_type <> '{JOB_EVENT}'")
-        query = (
-            "SELECT n, event_type, object_type, object_id, job_seq, body, hash FROM audit "
-            f"WHERE {' AND '.join(where)} ORDER BY n LIMIT ?"
-        )
-        return [Row(*row) for row in self._connection.execute(query, (*values, listing.limit))]
-
-    def object(self, object_type: str, object_id: str) -> ObjectRow | None:
-        query = (
-            "SELECT object_type, object_id, next_action_at, version, state FROM objects "
-            "WHERE object_type = ? AND object_id = ?"
-        )
-        row = self._connection.execute(query, (object_type, object_id)).fetchone()
-        return None if row is None else ObjectRow(*row)
-
-    def effect(self, key: str) -> Effect | None:
-        query = "SELECT idempotency_key, job_seq, fence, result, at FROM effects WHERE idempotency_key = ?"
-        row = self._connection.execute(query, (key,)).fetchone()
-        return None if row is None else Effect(row[0], row[1], row[2], decode(row[3].encode()), row[4])
-
-    def anything_to_pull(self, due_by: int, now: int, pull: Pull | None = None) -> bool:
-        """Whether a pull would find a job that is for it, or a lease to put back."""
-        conditions, values = ("", []) if pull is None else _conditions(pull)
-        if pull is not None and pull.queues:
-            conditions += f" AND queue IN ({', '.join('?' * len(pull.queues))})"
-            values += pull.queues
-        query = (
-            f"SELECT EXISTS (SELECT 1 FROM jobs WHERE status = 'queued' AND run_at <= ?{conditions}) "
-            "OR EXISTS (SELECT 1 FROM jobs WHERE status = 'running' AND lease_expires_at <= ?)"
-        )
-        return bool(self._connection.execute(query, (due_by, *values, now)).fetchone()[0])
-
-    def anything_expired(self, now: int) -> bool:
-        query = "SELECT EXISTS (SELECT 1 FROM jobs WHERE status = 'running' AND lease_expires_at <= ?)"
-        return bool(self._connection.execute(query, (now,)).fetchone()[0])
-
-    def over(self, status: Status, before: int, limit: int) -> list[Job]:
-        # The words of the index, too: only so is it taken.
-        query = (
-            f"SELECT {COLUMNS} FROM jobs WHERE status IN ('succeeded', 'failed', 'dead_letter') AND status = ? "
-            "AND updated_at < ? ORDER BY updated_at, seq LIMIT ?"
-        )
-        return [Job(*row) for row in self._connection.execute(query, (status.value, before, limit))]
-
-    def write_backs(self, limit: int) -> list[tuple[int, Any]]:
-        rows = self._connection.execute("SELECT n, body FROM write_backs ORDER BY n LIMIT ?", (limit,))
-        return [(n, decode(body.encode())) for n, body in rows]
-
-    def alerts_waiting(self, after: int, limit: int) -> list[tuple[int, Any]]:
-        query = "SELECT n, body FROM alerts WHERE delivered_at IS NULL AND n > ? ORDER BY n LIMIT ?"
-        return [(n, decode(body.encode())) for n, body in self._connection.execute(query, (after, limit))]
-
-    def next_time(self) -> int | None:
-        due = "SELECT run_at FROM jobs WHERE status = 'queued' ORDER BY run_at LIMIT 1"
-        lease = "SELECT lease_expires_at FROM jobs WHERE status = 'running' ORDER BY lease_expires_at LIMIT 1"
-        found = [row[0] for query in (due, lease) for row in self._connection.execute(query)]
-        return min(found, default=None)
-
-    def figures(self, now: int, since: int) -> Figures:
-        ask = self._connection.execute
-        due, first = ask(
-            "SELECT count(*), min(run_at) FROM jobs WHERE status = 'queued' AND run_at <= ?", (now,)
-        ).fetchone()
-        lost, first_lost = ask(
-            "SELECT count(*), min(run_at) FROM jobs WHERE status = 'running' AND lease_expires_at <= ?", (now,)
-        ).fetchone()
-        counts = [tuple(row) for row in ask("SELECT * FROM counts WHERE n <> 0")]
-        sums = ask(
-            "SELECT total(succeeded), total(failed), total(dead_letter), total(attempts), total(requeues) "
-            "FROM ended WHERE second > ?",
-            (since // SECOND,),
-        ).fetchone()
-        alerts = ask("SELECT count(*) FROM alerts WHERE delivered_at IS NULL").fetchone()[0]
-        firsts = [at for at in (first, first_lost) if at is not None]
-        succeeded, failed, dead, attempts, requeues = map(int, sums)
-        return Figures(
-            due + lost, min(firsts, default=None), counts, succeeded, failed, dead, attempts, requeues, alerts
-        )
-
-
-# One transaction holds the work of many callers: nobody may end it, or change what it is about, for all of them.
-_NOT_YOURS = frozenset(
-    {
-        sqlite3.SQLITE_TRANSACTION,
-        sqlite3.SQLITE_SAVEPOINT,
-        sqlite3.SQLITE_ATTACH,
-        sqlite3.SQLITE_DETACH,
-        sqlite3.SQLITE_PRAGMA,
-    }
-)
-_WRITING = frozenset({sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE, sqlite3.SQLITE_DROP_TABLE})
-_OURS = frozenset({"jobs", "audit", "objects", "effects", "alerts", "used_keys", "counts", "ended", "write_backs"})
-
-
-def _allowed(what: int, about: str | None, *_: str | None) -> int:
-    """What an effect may do with the store's file: everything with tables of its own, and read the store's."""
-    if what in _NOT_YOURS or (what in _WRITING and (about or "").lower() in _OURS):
-        return sqlite3.SQLITE_DENY
-    return sqlite3.SQLITE_OK
 
 
 class Mark(msgspec.Struct, frozen=True):
@@ -252,7 +113,7 @@ class SqliteWriter(SqliteReader):
             some = keys[first : first + KEYS_AT_ONCE]
             query = f"SELECT {COLUMNS} FROM jobs WHERE idempotency_key IN ({', '.join('?' * len(some))})"
             for row in self._connection.execute(query, some):
-                job = Job(*row)
+                job = job_of(row)
                 found[job.idempotency_key] = job
         return found
 
@@ -277,7 +138,7 @@ class SqliteWriter(SqliteReader):
             numbers = [seq_of(job_id) for job_id in job_ids[first : first + KEYS_AT_ONCE]]
             query = f"{_WITH_OBJECTS} ({', '.join('?' * len(numbers))})"
             for row in self._connection.execute(query, numbers):
-                job, object_part = Job(*row[:-3]), row[-3:]
+                job, object_part = job_of(row[:-3]), row[-3:]
                 about = (job.object_type, job.object_id)
                 self._jobs[job.job_id] = job
                 self._objects[about] = None if object_part[1] is None else ObjectRow(*about, *object_part)
@@ -350,16 +211,16 @@ class SqliteWriter(SqliteReader):
     ) -> list[Job]:
         if not limit:
             return []
-        conditions, values = _conditions(pull)
+        conditions, values = conditions_of(pull)
         if queue is not None:
             conditions += " AND queue = ?"
             values.append(queue)
         query = _DUE + conditions + _IN_ORDER
         if order is None:
             rows = self._connection.execute(query + " LIMIT ?", (due_by, *values, limit))
-            return [Job(*row) for row in rows.fetchall()]
+            return [job_of(row) for row in rows.fetchall()]
         rows = self._connection.execute(query, (due_by, *values))
-        return order((Job(*row) for row in rows), limit)
+        return order((job_of(row) for row in rows), limit)
 
     def running_objects(self) -> set[tuple[str, str]]:
         self._write_changes()
@@ -372,7 +233,7 @@ class SqliteWriter(SqliteReader):
             f"SELECT {COLUMNS} FROM jobs WHERE status = 'running' AND lease_expires_at <= ? "
             "ORDER BY lease_expires_at, seq"
         )
-        return [Job(*row) for row in self._connection.execute(query, (now,)).fetchall()]
+        return [job_of(row) for row in self._connection.execute(query, (now,)).fetchall()]
 
     # Objects, effects, alerts
 
@@ -418,23 +279,7 @@ class SqliteWriter(SqliteReader):
         self._write_changes()
         self._forget()
         self.wrote = True
-        try:
-            self._connection.set_authorizer(_allowed)
-            try:
-                return self._connection.execute(statement, values).fetchall()
-            finally:
-                self._connection.set_authorizer(None)
-        except sqlite3.Error as trouble:
-            # What is wrong with the statement is its author's trouble; all else is a trouble of the file.
-            code = getattr(trouble, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
-            if code not in _OWN_FAULTS:
-                raise
-            if not self._connection.in_transaction:
-                raise
-            if code == sqlite3.SQLITE_AUTH:
-                message = "This is not allowed within an effect: neither its transaction nor the store is its own"
-                raise StatementRefused(message) from trouble
-            raise StatementRefused(f"The statement was refused: {trouble}") from trouble
+        return execute_guarded(self._connection, statement, values)
 
     def next_event_id(self) -> str:
         return self._trailing().next_id
@@ -503,16 +348,6 @@ class SqliteWriter(SqliteReader):
             case Status.QUEUED if attempted:
                 numbers[3] += 1
                 numbers[4] += 1
-
-
-def _conditions(pull: Pull) -> tuple[str, list[Any]]:
-    """What a pull wants besides that a job is due, but for its queue."""
-    conditions, values = "", list[Any]()
-    for name, words in (("object_type", pull.object_types), ("action", pull.actions)):
-        if words:
-            conditions += f" AND {name} IN ({', '.join('?' * len(words))})"
-            values += words
-    return conditions, values
 
 
 def _changed_values(job: Job) -> tuple[Any, ...]:

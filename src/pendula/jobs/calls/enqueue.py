@@ -1,0 +1,157 @@
+"""Jobs come in: one or many in a transaction, each key once. A repeat gets the stored job, other work a refusal."""
+
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from typing import Any
+
+from msgspec import Struct
+
+from pendula.jobs import decide
+from pendula.jobs.calls.replies import Body, Reply
+from pendula.jobs.model import BATCH_MOST, Actor, Code, Job, Policy, Refused, job_json
+from pendula.jobs.request_reading import Faults
+from pendula.jobs.requests import Enqueue, read_enqueue
+from pendula.jobs.store.protocol import Writer
+from pendula.kernel.canonical import Json
+
+Stored = tuple[Job, bool] | Refused  # a job and whether it was there before, or why there is none
+
+
+def store_all(tx: Writer, requests: Sequence[Enqueue], actor: Actor, now: int) -> list[Stored]:
+    """What became of each request; first all at once, one by one where a key is taken."""
+    if (made := _all_new(tx, requests, actor, now)) is not None:
+        return [(job, False) for job in made]
+    keys = [_key(request, now) for request in requests]
+    there = tx.by_keys(keys)
+    found: list[Stored] = []
+    for request, key in zip(requests, keys, strict=True):
+        stored = there.get(key)
+        if stored is not None:
+            same = decide.duplicate(request, stored)
+            found.append(same if isinstance(same, Refused) else (same, True))
+        elif tx.used(key_hash(key)):
+            found.append(_removed(key))
+        else:
+            job = decide.new_job(request, tx.next_seq(), now)
+            if isinstance(job, Job):
+                assert tx.insert([job], actor)
+                there[key] = job
+                found.append((job, False))
+            else:
+                found.append(job)
+    return found
+
+
+def _all_new(tx: Writer, requests: Sequence[Enqueue], actor: Actor, now: int) -> list[Job] | None:
+    """The common case: nothing is taken, nothing lies in the past."""
+    if any(request.run_at is not None and request.run_at < now for request in requests):
+        return None
+    if tx.any_used() and any(tx.used(key_hash(_key(request, now))) for request in requests):
+        return None
+    first = tx.next_seq()
+    jobs = []
+    for number, request in enumerate(requests):
+        job = decide.new_job(request, first + number, now)
+        assert isinstance(job, Job)
+        jobs.append(job)
+    return jobs if tx.insert(jobs, actor) else None
+
+
+def _key(request: Enqueue, now: int) -> str:
+    if request.idempotency_key is not None:
+        return request.idempotency_key
+    return decide.derived_key(request, now if request.run_at is None else request.run_at)
+
+
+def key_hash(key: str) -> bytes:
+    """What is kept of the key of a removed job."""
+    return sha256(key.encode()).digest()
+
+
+def _removed(key: str) -> Refused:
+    details: dict[str, Json] = {"idempotency_key": key, "reason": "job_removed"}
+    return Refused(Code.IDEMPOTENCY_KEY_CONFLICT, "the key belonged to a job that was removed", details)
+
+
+def stored_reply(job: Job, deduplicated: bool) -> Reply:
+    return Reply(200 if deduplicated else 201, {"deduplicated": deduplicated, "job": job_json(job)})
+
+
+class Rejected(Exception):
+    """Undoes a batch that is all or nothing."""
+
+    def __init__(self, stored: list[Stored]) -> None:
+        super().__init__("rejected")
+        self.stored = stored
+
+
+class Batch(Struct, frozen=True):
+    """Many requests at once, in their order; those that could not be read stand there as refusals."""
+
+    read: list[Enqueue | Refused]
+    atomic: bool
+
+    @property
+    def good(self) -> list[Enqueue]:
+        return [one for one in self.read if isinstance(one, Enqueue)]
+
+    def store(self, tx: Writer, actor: Actor, now: int) -> list[Stored]:
+        """What became of the good ones. Raises `Rejected` where one fault spoils them all."""
+        good = self.good
+        stored = store_all(tx, good, actor, now)
+        if self.atomic and (len(good) < len(self.read) or any(isinstance(one, Refused) for one in stored)):
+            raise Rejected(stored)
+        return stored
+
+    def reply(self, stored: Sequence[Stored]) -> Reply:
+        """Each entry's own answer."""
+        left = iter(stored)
+        return Reply(
+            200, {"results": [result_of(one if isinstance(one, Refused) else next(left)) for one in self.read]}
+        )
+
+    def refusal(self, stored: Sequence[Stored] = ()) -> Refused:
+        """Nothing was stored; each entry's own answer says whether it was its fault."""
+        left = iter(stored)
+        results: list[Json] = []
+        for one in self.read:
+            found = one if isinstance(one, Refused) else next(left, None)
+            results.append(result_of(found) if isinstance(found, Refused) else {"status": 422, "stored": False})
+        return Refused(Code.BATCH_REJECTED, "nothing was stored: some entries are faulty", {"results": results})
+
+
+def read_batch(body: Body, policy: Policy, now: int) -> Batch | Refused:
+    if wrong := batch_faults(body, "jobs", {"jobs", "atomic"}):
+        return wrong
+    return Batch([_entry(entry, policy, now) for entry in body["jobs"]], body.get("atomic", False))
+
+
+def _entry(entry: Any, policy: Policy, now: int) -> Enqueue | Refused:
+    if not isinstance(entry, Mapping):
+        return Refused(Code.INVALID_FIELD, "an entry is an object", {"fields": []})
+    request = read_enqueue(entry, policy, now)
+    return request.refusal() if isinstance(request, Faults) else request
+
+
+def batch_faults(body: Body, name: str, known: set[str]) -> Refused | None:
+    """What is wrong with a batch as such; `name` is the member that holds its entries."""
+    faults = Faults()
+    for member in body:
+        if member not in known:
+            faults.add(member, Code.UNKNOWN_FIELD, allowed=sorted(known))
+    entries = body.get(name)
+    if name not in body:
+        faults.add(name, Code.MISSING_FIELD)
+    elif not isinstance(entries, list | tuple) or not 1 <= len(entries) <= BATCH_MOST:
+        faults.add(name, Code.INVALID_FIELD, allowed=f"a list of 1 to {BATCH_MOST} entries")
+    if not isinstance(body.get("atomic", False), bool):
+        faults.add("atomic", Code.INVALID_FIELD, allowed="true or false")
+    return faults.refusal() if faults.found else None
+
+
+def result_of(found: Stored) -> dict[str, Json]:
+    """The answer of one entry of a batch."""
+    if isinstance(found, Refused):
+        return {"status": found.status, "error": found.as_json()}
+    job, deduplicated = found
+    return {"status": 200 if deduplicated else 201, "deduplicated": deduplicated, "job": job_json(job)}

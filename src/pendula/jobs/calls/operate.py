@@ -1,0 +1,67 @@
+"""The other calls on one job: a holder renews or releases, an operator cancels or requeues."""
+
+from collections.abc import Callable
+
+from pendula.jobs import decide
+from pendula.jobs.calls.finish import holder
+from pendula.jobs.calls.replies import Answer, Body, Reply, not_found, utc_or_null
+from pendula.jobs.decide import Done
+from pendula.jobs.model import SECOND, Actor, Ended, Job, Policy, Refused, job_json
+from pendula.jobs.request_reading import Faults
+from pendula.jobs.requests import Requeue, read_proof, read_release, read_renew
+from pendula.jobs.store.protocol import Writer
+
+
+def renew(tx: Writer, job_id: str, body: Body, policy: Policy, now: int) -> Answer:
+    job = tx.job(job_id)
+    if job is None:
+        return not_found(job_id)
+    if (refused := decide.holding(job, read_proof(body), now)) is not None:
+        return refused
+    request = read_renew(body)
+    if isinstance(request, Faults):
+        return request.refusal()
+    after = decide.renewed(job, now, request.lease_us or policy.lease_sec * SECOND)
+    tx.touch(after)
+    return Reply(200, {"lease_expires_at": utc_or_null(after.lease_expires_at)})
+
+
+def release(tx: Writer, job_id: str, body: Body, actor: Actor, now: int) -> Answer:
+    job = tx.job(job_id)
+    if job is None:
+        return not_found(job_id)
+    proof = read_proof(body)
+    if proof.lease_token is not None and decide.repeats(job, proof, Ended.RELEASE):
+        return Reply(200, {"job": job_json(job)})
+    if (refused := decide.holding(job, proof, now)) is not None:
+        return refused
+    if (faults := read_release(body)) is not None:
+        return faults.refusal()
+    done = decide.released(job, now)
+    after = tx.change(job, done.job, done.touched, done.reason, holder(job, actor))
+    return Reply(200, {"job": job_json(after)})
+
+
+def cancel(tx: Writer, job_id: str, reason: str | Faults, actor: Actor, now: int) -> Answer:
+    return _operated(tx, job_id, reason, lambda job: decide.cancelled(job, str(reason), now), actor)
+
+
+def requeue(tx: Writer, job_id: str, request: Requeue | Faults, actor: Actor, now: int) -> Answer:
+    def decided(job: Job) -> Done | Refused:
+        assert isinstance(request, Requeue)
+        return decide.requeued(job, request.run_at, request.reason, actor, now)
+
+    return _operated(tx, job_id, request, decided, actor)
+
+
+def _operated(tx: Writer, job_id: str, read: object, decided: Callable[[Job], Done | Refused], actor: Actor) -> Answer:
+    """That there is no such job is told before the faults of the body."""
+    job = tx.job(job_id)
+    if job is None:
+        return not_found(job_id)
+    if isinstance(read, Faults):
+        return read.refusal()
+    done = decided(job)
+    if isinstance(done, Refused):
+        return done
+    return Reply(200, {"job": job_json(tx.change(job, done.job, done.touched, done.reason, actor))})

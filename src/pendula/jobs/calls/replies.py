@@ -1,0 +1,45 @@
+"""What every call is given and gives: a body and who calls; a reply, or why it is not granted."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from pendula.jobs.model import Actor, Code, Refused
+from pendula.kernel.canonical import Json
+from pendula.kernel.time import format_utc
+
+Body = Mapping[str, Any]
+
+
+class Caller(Struct, frozen=True):
+    """Who calls, for the trail."""
+
+    actor: Actor = Actor("service", "local")
+    request_id: str | None = None
+
+    @property
+    def metadata(self) -> dict[str, Json]:
+        return {} if self.request_id is None else {"request_id": self.request_id}
+
+
+LOCAL = Caller()
+
+
+class Reply(Struct, frozen=True):
+    """What a call gives when it is granted."""
+
+    status: int
+    body: dict[str, Json]
+
+
+Answer = Reply | Refused
+
+
+def not_found(job_id: str) -> Refused:
+    return Refused(Code.JOB_NOT_FOUND, f"no job {job_id}", {"job_id": job_id})
+
+
+def utc_or_null(at: int | None) -> str | None:
+    """A time as replies write it."""
+    return None if at is None else format_utc(at)

@@ -1,0 +1,141 @@
+"""Reads the members of a body one by one, and collects every fault instead of stopping at the first."""
+
+from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from decimal import Decimal
+from re import compile as regex
+from typing import Any
+
+from pendula.jobs.model import SECOND, Code, Refused
+from pendula.kernel.canonical import Json
+from pendula.kernel.errors import InputRefused
+from pendula.kernel.time import parse_utc
+
+_UNFIT = regex(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")  # control characters, and halves of characters
+
+
+class Faults:
+    """What is wrong with one body, field by field."""
+
+    __slots__ = ("found",)
+
+    def __init__(self) -> None:
+        self.found: list[dict[str, Json]] = []
+
+    def add(self, field: str, code: Code, **facts: Json) -> None:
+        self.found.append({"field": field, "code": code.value, **facts})
+
+    def refusal(self, message: str | None = None, **details: Json) -> Refused:
+        """All of them; a single one gives the whole its code."""
+        only = self.found[0] if len(self.found) == 1 else None
+        code = Code(str(only["code"])) if only else Code.VALIDATION_FAILED
+        said = message or (
+            f"{only['field']}: {str(only['code']).replace('_', ' ')}"
+            if only
+            else f"{len(self.found)} fields are invalid"
+        )
+        return Refused(code, said, {**details, "fields": list(self.found)})
+
+
+class BodyReader:
+    """One body and its faults; each question gives an answer or notes a fault and gives None."""
+
+    __slots__ = ("_given", "faults")
+
+    def __init__(self, given: Mapping[str, Any], known: AbstractSet[str]) -> None:
+        self._given = given
+        self.faults = Faults()
+        if not given.keys() <= known:
+            for name in given:
+                if name not in known:
+                    self.faults.add(name, Code.UNKNOWN_FIELD, allowed=sorted(known))
+
+    def has(self, name: str) -> bool:
+        return self._given.get(name) is not None
+
+    def bad(self, name: str, code: Code = Code.INVALID_FIELD, **facts: Json) -> None:
+        self.faults.add(name, code, **facts)
+
+    def required(self, name: str) -> bool:
+        if name in self._given:
+            return True
+        self.faults.add(name, Code.MISSING_FIELD)
+        return False
+
+    def text(self, name: str, most: int, *, trimmed: bool = False) -> str | None:
+        value = self._given.get(name)
+        if value is None and name not in self._given:
+            return None
+        if (
+            not isinstance(value, str)
+            or not 1 <= len(value) <= most
+            or _UNFIT.search(value) is not None
+            or (trimmed and value != value.strip())
+        ):
+            self.bad(name, allowed=f"1 to {most} characters without control characters")
+            return None
+        return value
+
+    def word(self, name: str, allowed: Collection[str]) -> str | None:
+        value = self._given.get(name)
+        if value is None and name not in self._given:
+            return None
+        if not isinstance(value, str) or value not in allowed:
+            self.bad(name, Code.INVALID_ENUM, allowed=list(allowed))
+            return None
+        return value
+
+    def words(self, name: str, allowed: Collection[str]) -> tuple[str, ...]:
+        """A list of words, at least one; empty when it is not given."""
+        value = self._given.get(name)
+        if value is None:
+            return ()
+        if not isinstance(value, Sequence) or isinstance(value, str) or not value:
+            self.bad(name, allowed=list(allowed))
+            return ()
+        if any(not isinstance(word, str) or word not in allowed for word in value):
+            self.bad(name, Code.INVALID_ENUM, allowed=list(allowed))
+            return ()
+        return tuple(value)
+
+    def integer(self, name: str, least: int, most: int, code: Code = Code.INVALID_FIELD) -> int | None:
+        value = self._given.get(name)
+        if value is None:
+            return None
+        if type(value) is not int or not least <= value <= most:
+            self.bad(name, code, allowed=f"an integer from {least} to {most}")
+            return None
+        return value
+
+    def flag(self, name: str) -> bool | None:
+        value = self._given.get(name)
+        if value is None and name not in self._given:
+            return None
+        if not isinstance(value, bool):
+            self.bad(name, allowed="true or false")
+            return None
+        return value
+
+    def time(self, name: str) -> int | None:
+        value = self._given.get(name)
+        if value is None:
+            return None
+        try:
+            return parse_utc(value)
+        except InputRefused as wrong:
+            self.bad(name, Code(wrong.code))
+            return None
+
+    def seconds(self, name: str, most: int) -> int | None:
+        """A number of seconds, as whole microseconds."""
+        value = self._given.get(name)
+        if value is None and name not in self._given:
+            return None
+        if isinstance(value, float):
+            value = Decimal(str(value))
+        if isinstance(value, Decimal) and not value.is_finite():
+            value = None
+        if isinstance(value, bool) or not isinstance(value, int | Decimal) or not 0 <= value <= most:
+            self.bad(name, allowed=f"a number from 0 to {most}")
+            return None
+        return int(value * SECOND)

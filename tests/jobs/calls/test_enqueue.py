@@ -1,0 +1,39 @@
+"""Corners of enqueue: every fault at once, texts that no store can keep."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pendula.jobs import JobRefused
+from tests.jobs.stores import opened
+
+JOB = {"object_type": "memory", "object_id": "m", "action": "verify"}
+
+
+@pytest.mark.req("JOB-ENQ-7")
+def test_a_time_in_the_past_is_among_all_the_faults(tmp_path: Path) -> None:
+    scheduler, _ = opened(tmp_path)
+    faulty = {**JOB, "priority": "urgent", "run_at": "2026-01-01T00:00:00Z"}
+
+    with pytest.raises(JobRefused) as alone:
+        scheduler.enqueue(**faulty)
+    batch = scheduler.enqueue_batch([faulty])["results"][0]["error"]
+
+    assert alone.value.code == batch["code"] == "validation_failed"
+    for details in (alone.value.refused.details, batch["details"]):
+        fields: Any = details["fields"]
+        assert [(one["field"], one["code"]) for one in fields] == [
+            ("priority", "invalid_enum"),
+            ("run_at", "run_at_in_past"),
+        ]
+    scheduler.close()
+
+
+def test_texts_with_half_a_character_are_refused_not_stored(tmp_path: Path) -> None:
+    scheduler, _ = opened(tmp_path)
+    for field in ("object_id", "idempotency_key", "correlation_id"):
+        with pytest.raises(JobRefused) as refused:
+            scheduler.enqueue(**{**JOB, field: "a\ud800"})
+        assert refused.value.code == "invalid_field"
+    scheduler.close()

@@ -1,0 +1,88 @@
+"""Corners of pull: two readings of the clock, waiting for the file, a queue full of poison."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from pendula.jobs import JobRefused, Policy, Scheduler
+from pendula.jobs.calls import Calls
+from pendula.jobs.model import Durability, PullClock
+from pendula.jobs.store.protocol import Writer
+from pendula.jobs.store.sqlite import SqliteStore
+from pendula.kernel.canonical import Json
+from pendula.kernel.time import parse_utc
+from tests.jobs.stores import Clock, opened
+
+T = TypeVar("T")
+JOB = {"object_type": "memory", "object_id": "m", "action": "verify"}
+
+
+class SlowStore(SqliteStore):
+    """A store whose file others hold for two seconds before each write."""
+
+    clock: Clock | None = None
+
+    def write(self, work: Callable[[Writer], T], *, metadata: Mapping[str, Json] | None = None) -> T:
+        if self.clock is not None:
+            self.clock.pass_by(2)
+        return super().write(work, metadata=metadata)
+
+
+@pytest.mark.req("JOB-PULL-9")
+def test_waiting_for_the_file_does_not_eat_into_a_lease(tmp_path: Path) -> None:
+    clock = Clock()
+    store = SlowStore(tmp_path / "jobs.db")
+    scheduler = Scheduler(Calls(store, Policy(), clock))
+    scheduler.enqueue(**JOB)
+    store.clock = clock
+
+    [job] = scheduler.pull(worker_id="w", lease_sec=1)["jobs"]
+    store.clock = None
+
+    assert parse_utc(job["lease_expires_at"]) > clock.now
+    assert scheduler.ack(job["job_id"], result="succeeded")["already_acked"] is False
+    scheduler.close()
+
+
+@pytest.mark.req("JOB-PULL-2")
+def test_leases_and_times_of_a_pull_are_the_servers_whatever_now_says(tmp_path: Path) -> None:
+    scheduler, clock = opened(tmp_path)
+    scheduler.enqueue(**JOB, run_at=clock.text(86_400))
+
+    reply = scheduler.pull(worker_id="w", now=clock.text(90_000), lease_sec=10)
+
+    [job] = reply["jobs"]
+    assert parse_utc(job["lease_expires_at"]) - parse_utc(job["updated_at"]) == 10_000_000
+    assert abs(parse_utc(job["updated_at"]) - clock.now) < 100
+    scheduler.close()
+
+
+@pytest.mark.req("JOB-PULL-2")
+def test_with_the_servers_clock_a_later_now_is_refused(tmp_path: Path) -> None:
+    scheduler, clock = opened(tmp_path, Policy(pull_clock=PullClock.SERVER))
+
+    with pytest.raises(JobRefused) as refused:
+        scheduler.pull(worker_id="w", now=clock.text(1))
+
+    assert (refused.value.code, refused.value.status) == ("now_in_future", 422)
+    scheduler.close()
+
+
+@pytest.mark.req("JOB-FAIL-10", "JOB-POL-5")
+def test_a_thousand_poisoned_jobs_do_not_hold_up_a_good_one(tmp_path: Path) -> None:
+    clock = Clock()
+    scheduler = Scheduler(Calls(SqliteStore(tmp_path / "jobs.db", durability=Durability.NORMAL), Policy(), clock))
+    scheduler.enqueue_batch([{**JOB, "object_id": f"bad{number}"} for number in range(1000)])
+    good = scheduler.enqueue(**JOB)["job"]["job_id"]
+    for _ in range(3):
+        for job in scheduler.pull(worker_id="w", limit=1000)["jobs"]:
+            if job["job_id"] == good:
+                scheduler.ack(good, result="succeeded")
+            else:
+                scheduler.fail(job["job_id"], error="poison", retry_delay_sec=0)
+        clock.pass_by(1)
+
+    assert scheduler.show(good)["job"]["status"] == "succeeded"
+    scheduler.close()

@@ -1,0 +1,80 @@
+import logging
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from pendula.jobs.background import BackgroundLoop
+from pendula.kernel.errors import WorldBroken
+
+LOG = logging.getLogger("pendula.jobs.test")
+WAIT_SEC = 30.0
+
+
+def looped(work: Callable[[], float | None]) -> BackgroundLoop:
+    return BackgroundLoop("test-loop", work, log=LOG, trouble="it cannot be done", pause_sec=0.0)
+
+
+def raising_first(error: BaseException, again: threading.Event) -> Callable[[], None]:
+    rounds: Iterator[int] = iter(range(1_000_000))
+
+    def work() -> None:
+        if next(rounds) == 0:
+            raise error
+        again.set()
+
+    return work
+
+
+@pytest.mark.parametrize("error", [ValueError("a defect"), SystemExit(3)], ids=["defect", "exit"])
+def test_a_loop_tells_what_went_wrong_and_goes_on(error: BaseException, caplog: pytest.LogCaptureFixture) -> None:
+    again = threading.Event()
+    loop = looped(raising_first(error, again))
+
+    loop.start()
+    went_on = again.wait(WAIT_SEC)
+    loop.close()
+
+    assert went_on
+    [record] = caplog.records
+    assert record.message == "it cannot be done now"
+    assert record.exc_info is not None
+    assert record.exc_info[1] is error
+
+
+def test_a_store_that_is_lost_is_told_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    again = threading.Event()
+    loop = looped(raising_first(WorldBroken("no disk"), again))
+
+    loop.start()
+    again.wait(WAIT_SEC)
+    loop.close()
+
+    [record] = caplog.records
+    assert record.message == "it cannot be done now: no disk"
+    assert record.exc_info is None
+
+
+def test_a_loop_that_rests_for_ever_is_woken() -> None:
+    rounds = threading.Semaphore(0)
+    loop = looped(rounds.release)  # returns None: no end of its own to the rest
+
+    loop.start()
+    first = rounds.acquire(timeout=WAIT_SEC)
+    loop.wake()
+    second = rounds.acquire(timeout=WAIT_SEC)
+    loop.close()
+
+    assert first
+    assert second
+
+
+def test_after_close_there_is_no_further_round() -> None:
+    done = []
+    loop = looped(lambda: done.append("round"))
+
+    loop.close()
+    loop.start()
+    loop.close()
+
+    assert done == []
