@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from pendula.actions.duration import effective_minutes
 from pendula.actions.model import Effort
-from pendula.actions.skills import SkillRule, derived
+from pendula.actions.rules.duration import effective_minutes
+from pendula.actions.rules.skills import SkillRule, derived
 from tests.actions.arithmetic import level_from, minutes_taken
 from tests.actions.worlds import codes, day, does, lasting, of
 

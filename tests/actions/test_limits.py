@@ -12,12 +12,12 @@ from pendula.actions import (
     Rejection,
     Submit,
     World,
-    admission,
     engine,
-    locks,
-    plans,
 )
 from pendula.actions.events import WORLD_EVENTS
+from pendula.actions.rules import locks
+from pendula.actions.rules import validation as admission
+from pendula.actions.state import plans
 from pendula.kernel.limits import Limit
 from tests.actions.worlds import EPOCH, codes, day, does, lasting, line, lines, outcome
 

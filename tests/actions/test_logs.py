@@ -8,7 +8,7 @@ import pytest
 
 from pendula.actions import Advance, Logs, Submit, World, audio_name
 from pendula.actions.model import Channel, KnowledgeItem, Scope
-from pendula.actions.visibility import Circle, knows
+from pendula.actions.rules.visibility import Circle, knows
 from pendula.kernel.canonical import decode
 from pendula.testing import FaultyDisk
 from tests.actions.worlds import EPOCH, day, does, lasting, of

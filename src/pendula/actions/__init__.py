@@ -34,10 +34,10 @@ from pendula.actions.events import (
     Submit,
     VisibilityChange,
 )
-from pendula.actions.live import LiveWorld, Refused
-from pendula.actions.logs import Logs, audio_name
 from pendula.actions.model import Code, Instance
-from pendula.actions.running import EpochResult, RunResult, run, run_document, run_epochs
+from pendula.actions.runs.batch import EpochResult, RunResult, run, run_document, run_epochs
+from pendula.actions.runs.live import LiveWorld, Refused
+from pendula.actions.runs.logs import Logs, audio_name
 
 __all__ = [
     "Advance",  # let time go on

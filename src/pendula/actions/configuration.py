@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
-from pendula.actions.admission import Durations, Fault, Verb, read_verb
 from pendula.actions.model import Code, EpochFrame, Instance, KnowledgeItem, Modifier, Options
-from pendula.actions.resources import AMOUNT_RULE, ResourceTable, is_amount, plain
-from pendula.actions.skills import Skills
-from pendula.actions.visibility import Circle, sees
+from pendula.actions.rules.resources import AMOUNT_RULE, ResourceTable, is_amount, plain
+from pendula.actions.rules.skills import Skills
+from pendula.actions.rules.validation import Durations, Fault, Verb, read_verb
+from pendula.actions.rules.visibility import Circle, sees
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Refusal
 from pendula.kernel.errors import InputRefused

@@ -12,21 +12,21 @@ from typing import Any, ClassVar, Self
 
 import msgspec
 
-from pendula.actions import locks
-from pendula.actions.admission import FOLLOW_UPS, INSTANCES, Fault, Timing, field_of, id_of, read_instance
 from pendula.actions.configuration import Setting
-from pendula.actions.event_writer import Telling
 from pendula.actions.events import Advance, Command, EpochBegan, Event, Request, Submit
 from pendula.actions.explain import why
-from pendula.actions.interrupting import grant, preempt
-from pendula.actions.locks import Action, Lock, Stage, can_start
+from pendula.actions.minute.interrupting import grant, preempt
 from pendula.actions.model import Code, Instance, KnowledgeItem, Resume, Reveal
-from pendula.actions.plans import Plan, Plans
 from pendula.actions.questions import NoAnswers, asked_modifiers
-from pendula.actions.ranks import FOLLOWING, JOINING, LATE, REQUESTED, SUBMITTED, WAKING
 from pendula.actions.requests import Wish, read_wishes
-from pendula.actions.resources import Shortage, plain
-from pendula.actions.visibility import knows, revealed
+from pendula.actions.rules import locks
+from pendula.actions.rules.locks import Action, Lock, Stage, can_start
+from pendula.actions.rules.resources import Shortage, plain
+from pendula.actions.rules.validation import FOLLOW_UPS, INSTANCES, Fault, Timing, field_of, id_of, read_instance
+from pendula.actions.rules.visibility import knows, revealed
+from pendula.actions.state.event_writer import Telling
+from pendula.actions.state.plans import Plan, Plans
+from pendula.actions.state.ranks import FOLLOWING, JOINING, LATE, REQUESTED, SUBMITTED, WAKING
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Outcome, Outside, Reason
 from pendula.kernel.queue import BucketQueue, EventQueue, HeapQueue

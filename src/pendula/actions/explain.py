@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from pendula.actions.locks import Action, Lock, Stage, before
+from pendula.actions.rules.locks import Action, Lock, Stage, before
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Reason
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 
-from pendula.actions.admission import INSTANCES
 from pendula.actions.configuration import InvalidCarryOver
-from pendula.actions.locks import Action, Stage, key_of
 from pendula.actions.model import MINUTES_MOST, ActionDef, Instance, KnowledgeItem
-from pendula.actions.plans import Plan
-from pendula.actions.ranks import FOLLOWING, LATE, SUBMITTED
 from pendula.actions.requests import Wish
-from pendula.actions.resources import Stock
+from pendula.actions.rules.locks import Action, Stage, key_of
+from pendula.actions.rules.resources import Stock
+from pendula.actions.rules.validation import INSTANCES
+from pendula.actions.state.plans import Plan
+from pendula.actions.state.ranks import FOLLOWING, LATE, SUBMITTED
 from pendula.kernel.canonical import Json, Reader, decode, digest, encode
 from pendula.kernel.errors import InputRefused, NotCanonical
 

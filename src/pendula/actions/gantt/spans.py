@@ -7,10 +7,10 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from pendula.actions.admission import Verb, read_verb
 from pendula.actions.events import End, Interrupted, Start, VisibilityChange, WorldEvent
-from pendula.actions.locks import Stage
-from pendula.actions.running import RunResult
+from pendula.actions.rules.locks import Stage
+from pendula.actions.rules.validation import Verb, read_verb
+from pendula.actions.runs.batch import RunResult
 from pendula.actions.saving import SavedWorld
 from pendula.kernel.time import Instant, minutes_between_ceil, parse_iso
 

@@ -10,10 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from pendula.actions import admission
-from pendula.actions.admission import LOCKS_EACH, RESOURCES_EACH, Verb, read_instance, read_verb
 from pendula.actions.configuration import Setting
-from pendula.actions.duration import is_factor
 from pendula.actions.model import (
     FACTOR_MOST,
     ActionDef,
@@ -35,7 +32,10 @@ from pendula.actions.reading.loading import (
     taken_apart,
 )
 from pendula.actions.requests import Wish, read_wishes
-from pendula.actions.skills import BadSkill, Matrix, SkillRule, Skills
+from pendula.actions.rules import validation as admission
+from pendula.actions.rules.duration import is_factor
+from pendula.actions.rules.skills import BadSkill, Matrix, SkillRule, Skills
+from pendula.actions.rules.validation import LOCKS_EACH, RESOURCES_EACH, Verb, read_instance, read_verb
 from pendula.documents import Cursor, Document
 from pendula.documents.faults import shown, suggestion
 from pendula.documents.places import Step

@@ -18,7 +18,7 @@ from msgspec import Struct
 from pendula.actions.configuration import FIELDS, InvalidCarryOver, InvalidEpoch, Setting
 from pendula.actions.engine import World
 from pendula.actions.model import Options
-from pendula.actions.running import EPOCHS_MOST
+from pendula.actions.runs.batch import EPOCHS_MOST
 from pendula.documents import Cursor, Document, DocumentRefused, Fault, Format, Path, read_bytes, read_file
 from pendula.documents.faults import suggestion
 from pendula.documents.places import Step

@@ -12,7 +12,7 @@ from pendula.kernel.errors import InputRefused, WrongUsage
 
 if TYPE_CHECKING:
     from pendula.actions.engine import World
-    from pendula.actions.running import Road, RunResult
+    from pendula.actions.runs.batch import Road, RunResult
     from pendula.kernel.disk import RealDisk
     from pendula.kernel.driver import Driver
 
@@ -50,7 +50,7 @@ def run(
     """
     from pendula.actions.engine import World
     from pendula.actions.reading.loading import accept, unknown_sections
-    from pendula.actions.running import config_of, drive
+    from pendula.actions.runs.batch import config_of, drive
     from pendula.documents import read_file
 
     out = Output(json)
@@ -100,7 +100,7 @@ def why(
     from pendula.actions.engine import World
     from pendula.actions.events import Advance, Request, Submit
     from pendula.actions.reading.loading import accept
-    from pendula.actions.running import config_of
+    from pendula.actions.runs.batch import config_of
     from pendula.documents import read_file
 
     document = accept(read_file(file))
@@ -120,7 +120,7 @@ def why(
 @contextmanager
 def _road(world: "World", config: Mapping[str, Any], journal: Path | None, logs: Path | None) -> "Iterator[Road]":
     """The way into the world: straight, or through a journal; logs hear everything that comes out."""
-    from pendula.actions.logs import Logs
+    from pendula.actions.runs.logs import Logs
 
     folder = _empty_folder(logs) if logs is not None else None
     kept = Logs(world.header(), folder) if folder is not None else None
@@ -197,7 +197,7 @@ def _counts(document: Any) -> dict[str, int]:
 
 def _minute(world: "World", text: str, epochs: int) -> int:
     """The minute that is meant; it has to lie in the epochs of the file."""
-    from pendula.actions.admission import Fault
+    from pendula.actions.rules.validation import Fault
 
     last = epochs * world.setting.horizon
     if text.isdecimal():

@@ -14,7 +14,7 @@ from pendula.actions.engine import World
 from pendula.actions.events import Advance, Command, Request, Submit
 from pendula.actions.reading.loading import accept
 from pendula.actions.reading.loading import town as town_of_the_package
-from pendula.actions.running import config_of, run_document
+from pendula.actions.runs.batch import config_of, run_document
 from pendula.kernel.engine import Engine
 from pendula.server.rooms import Demo
 

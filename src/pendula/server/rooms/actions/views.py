@@ -12,13 +12,13 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Raw, Struct
 
-from pendula.actions.admission import Verb
 from pendula.actions.engine import World
 from pendula.actions.events import WORLD_EVENTS, Event
-from pendula.actions.locks import Action, Lock, Stage
-from pendula.actions.logs import Logs
 from pendula.actions.model import Instance
 from pendula.actions.requests import Wish
+from pendula.actions.rules.locks import Action, Lock, Stage
+from pendula.actions.rules.validation import Verb
+from pendula.actions.runs.logs import Logs
 from pendula.kernel.bodies import read_outcome
 from pendula.kernel.driver import Driver
 from pendula.kernel.engine import Reason

@@ -1,9 +1,9 @@
 """A verb made ready for a world: its locks found, its limits checked, its durations remembered."""
 
-from pendula.actions.admission import LOCKS, LOCKS_EACH, RESOURCES_EACH, Fault, Timing, Verb
 from pendula.actions.configuration import Setting
-from pendula.actions.locks import Lock, LockTable
 from pendula.actions.model import ActionDef, Code, Effort, Wait
+from pendula.actions.rules.locks import Lock, LockTable
+from pendula.actions.rules.validation import LOCKS, LOCKS_EACH, RESOURCES_EACH, Fault, Timing, Verb
 from pendula.kernel.limits import Limit
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from pendula.actions.duration import effective_minutes, is_factor, noise, product
 from pendula.actions.model import MINUTES_MOST, ActionDef, Code, Effort, Instance, Modifier, Options
-from pendula.actions.resources import AMOUNT_RULE, is_amount, plain
-from pendula.actions.skills import BadSkill, Level, Skills
+from pendula.actions.rules.duration import effective_minutes, is_factor, noise, product
+from pendula.actions.rules.resources import AMOUNT_RULE, is_amount, plain
+from pendula.actions.rules.skills import BadSkill, Level, Skills
 from pendula.kernel.canonical import encode
 from pendula.kernel.errors import NotCanonical
 from pendula.kernel.limits import Limit

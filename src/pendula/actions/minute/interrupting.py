@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from pendula.actions import locks
-from pendula.actions.locks import Action, Stage
 from pendula.actions.model import Code, Resume
 from pendula.actions.requests import Wish
+from pendula.actions.rules import locks
+from pendula.actions.rules.locks import Action, Stage
 
 if TYPE_CHECKING:
     from pendula.actions.engine import World

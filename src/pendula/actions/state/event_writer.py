@@ -3,11 +3,11 @@
 from operator import attrgetter
 from typing import Any
 
-from pendula.actions.admission import Fault
 from pendula.actions.configuration import Setting
 from pendula.actions.events import Diagnostic, End, Event, Interrupted, Rejection, Start, VisibilityChange
-from pendula.actions.locks import Action
 from pendula.actions.model import Code, KnowledgeItem, Resume, Reveal
+from pendula.actions.rules.locks import Action
+from pendula.actions.rules.validation import Fault
 
 by_admission = attrgetter("admission")
 Noted = tuple[int, int, Action, dict[str, Any], bool]
