@@ -236,7 +236,7 @@ def test_an_empty_epoch_asks_nothing_of_the_queue() -> None:
 
     assert len(outcome.events) == 9_999
     assert all(isinstance(event, EpochBegan) for event in outcome.events)
-    assert len(world.queue) == 0
+    assert len(world.current.queue) == 0
 
 
 def test_the_whole_document_through_bytes_gives_the_same() -> None:

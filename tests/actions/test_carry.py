@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from pendula.actions import Advance, InvalidCarryOver, Request, Submit, World
-from pendula.actions.saving import carry_of
 from pendula.kernel.canonical import decode, digest, encode
 from tests.actions.worlds import EPOCH, NEXT_EPOCH, day, does, lasting, lines, of, outcome, said
 
@@ -235,7 +234,7 @@ def test_a_state_survives_with_everything_in_it() -> None:
         again = World.from_state(config, world.state())
 
         assert again.state() == world.state()
-    assert carry_of(World.from_state(config, world.state())) == carry_of(world)
+    assert World.from_state(config, world.state()).carry() == world.carry()
 
 
 def test_a_rejection_reads_the_same_after_a_restore() -> None:

@@ -43,7 +43,7 @@ def test_the_lock_table_shows_holders_and_queues_in_order() -> None:
     world.apply(Submit(LOCK_ACTIONS))
     world.apply(Advance(10))
 
-    assert world.locks.rows() == {
+    assert world.current.locks.rows() == {
         "radio": {"held_by": "R", "queue": ["B", "C"]},
         "workshop": {"held_by": "W", "queue": ["B", "D"]},
     }

@@ -152,7 +152,7 @@ def test_resources_conserve(seed: int) -> None:
     for command in commands_of(case, step=7):
         world.apply(command)
         assert not list(world.broken())
-        for stock in world.resources.stocks.values():
+        for stock in world.current.resources.stocks.values():
             assert stock.available + stock.reserved + stock.consumed - stock.produced == stock.initial
             assert min(stock.available, stock.reserved, stock.consumed, stock.produced) >= 0
 

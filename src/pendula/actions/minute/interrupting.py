@@ -1,17 +1,16 @@
 """Who may break off whom: requests from outside, preempting admissions, cancelling and resuming."""
 
-from typing import TYPE_CHECKING
-
+from pendula.actions.minute.ends import break_off
+from pendula.actions.minute.follow_ups import tell_process
+from pendula.actions.minute.turns import give_turn, hold, join, leave
 from pendula.actions.model import Code, Resume
 from pendula.actions.requests import Wish
 from pendula.actions.rules import locks
 from pendula.actions.rules.locks import Action, Stage
-
-if TYPE_CHECKING:
-    from pendula.actions.engine import World
+from pendula.actions.state.world_state import WorldState
 
 
-def grant(world: "World", wishes: list[Wish], minute: int) -> None:
+def grant(world: WorldState, wishes: list[Wish], minute: int) -> None:
     """External requests of one minute, by the admission of their target, then as they came."""
     known = [(world.actions.get(wish.target), wish) for wish in wishes]
     known.sort(key=lambda pair: pair[0].admission if pair[0] else world.next_admission)
@@ -26,18 +25,18 @@ def grant(world: "World", wishes: list[Wish], minute: int) -> None:
                 _resume(world, action, wish, minute)
 
 
-def preempt(world: "World", action: Action, minute: int) -> None:
+def preempt(world: WorldState, action: Action, minute: int) -> None:
     """Interrupt those in the way, all or none, and those whose verb it is told to interrupt."""
     own = action.instance.id
     in_the_way = locks.holders(action)
     if not locks.is_first_everywhere(action):
         if in_the_way:
-            world.diagnose(Code.PREEMPT_REFUSED, own, f"{own} is not first in all its queues")
+            world.writer.diagnose(Code.PREEMPT_REFUSED, own, f"{own} is not first in all its queues")
         return
     for holder in in_the_way:
         if not _yields(holder, action, minute):
             other = holder.instance.id
-            world.diagnose(Code.PREEMPT_REFUSED, own, f"{own} waits: {other} does not yield", by=other)
+            world.writer.diagnose(Code.PREEMPT_REFUSED, own, f"{own} waits: {other} does not yield", by=other)
             return
     listed = _listed(world, action, in_the_way)
     for victim in sorted([*in_the_way, *(one for one in listed if _yields(one, action, minute))], key=_admission):
@@ -45,10 +44,10 @@ def preempt(world: "World", action: Action, minute: int) -> None:
     for one in listed:
         if one.stage is Stage.RUNNING:
             message = f"{one.instance.id} does not yield to {own}"
-            world.diagnose(Code.INTERRUPT_IGNORED, one.instance.id, message, by=own)
+            world.writer.diagnose(Code.INTERRUPT_IGNORED, one.instance.id, message, by=own)
 
 
-def _listed(world: "World", action: Action, in_the_way: list[Action]) -> list[Action]:
+def _listed(world: WorldState, action: Action, in_the_way: list[Action]) -> list[Action]:
     """Who runs and has a verb that the action is told to interrupt, by admission."""
     wanted = action.definition.interrupts
     if not wanted:
@@ -69,7 +68,7 @@ def _began_in(action: Action, minute: int) -> bool:
     return action.t_end - action.remaining == minute
 
 
-def _interrupt_if_allowed(world: "World", action: Action | None, wish: Wish, minute: int) -> None:
+def _interrupt_if_allowed(world: WorldState, action: Action | None, wish: Wish, minute: int) -> None:
     if action is None or action.stage is not Stage.RUNNING:
         reason = "it does not run" if action else "it is unknown or over"
     elif not action.definition.interruptible:
@@ -82,40 +81,40 @@ def _interrupt_if_allowed(world: "World", action: Action | None, wish: Wish, min
         _interrupt(world, action, minute, wish.source, wish.hold_min, action.definition.resume)
         return
     message = f"{wish.target} is not interrupted: {reason}"
-    world.diagnose(Code.INTERRUPT_IGNORED, wish.target, message, by=wish.source)
+    world.writer.diagnose(Code.INTERRUPT_IGNORED, wish.target, message, by=wish.source)
 
 
-def _interrupt(world: "World", action: Action, minute: int, by: str, hold: int, resume: Resume) -> None:
+def _interrupt(world: WorldState, action: Action, minute: int, by: str, hold_min: int, resume: Resume) -> None:
     """Break a running segment off: its rest is kept, its locks are free, its reservations stay."""
-    world.break_off(action, minute, by, resume)
+    break_off(world, action, minute, by, resume)
     match resume:
-        case Resume.AUTO if hold:
-            world.hold(action, minute + hold)
+        case Resume.AUTO if hold_min:
+            hold(world, action, minute + hold_min)
         case Resume.AUTO:
-            world.join(action, minute)
+            join(world, action, minute)
         case Resume.MANUAL:
             pass
         case Resume.DROP:
-            world.leave(action)
-            world.tell_process(action, {"interrupted": minute, "by": by, "t": minute}, minute)
+            leave(world, action)
+            tell_process(world, action, {"interrupted": minute, "by": by, "t": minute}, minute)
 
 
-def _cancel(world: "World", action: Action | None, wish: Wish, minute: int) -> None:
+def _cancel(world: WorldState, action: Action | None, wish: Wish, minute: int) -> None:
     if action is None:
-        world.diagnose(Code.NOT_CANCELLABLE, wish.target, f"{wish.target} is unknown or over")
+        world.writer.diagnose(Code.NOT_CANCELLABLE, wish.target, f"{wish.target} is unknown or over")
     elif action.stage is Stage.RUNNING:
         _interrupt(world, action, minute, "cancel", 0, Resume.DROP)
     else:
-        world.leave(action)
-        world.give_turn(action.locks)
-        world.tell_process(action, {"cancelled": minute, "t": minute}, minute)
+        leave(world, action)
+        give_turn(world, action.locks)
+        tell_process(world, action, {"cancelled": minute, "t": minute}, minute)
 
 
-def _resume(world: "World", action: Action | None, wish: Wish, minute: int) -> None:
+def _resume(world: WorldState, action: Action | None, wish: Wish, minute: int) -> None:
     if action is None or action.stage is not Stage.SUSPENDED:
-        world.diagnose(Code.NOT_RESUMABLE, wish.target, f"{wish.target} is not suspended")
+        world.writer.diagnose(Code.NOT_RESUMABLE, wish.target, f"{wish.target} is not suspended")
     else:
-        world.join(action, minute)
+        join(world, action, minute)
 
 
 def _admission(action: Action) -> int:

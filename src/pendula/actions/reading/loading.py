@@ -226,7 +226,7 @@ class Sections:
         if not at.given or not self._epoch_stands:
             return
         try:
-            self.used_ids = World.create({**self.good, "action_defs": {}, "carry": at.any()}).used_ids
+            self.used_ids = World.create({**self.good, "action_defs": {}, "carry": at.any()}).current.used_ids
         except InputRefused as fault:
             at.refuse(fault.message, code=fault.code)
 

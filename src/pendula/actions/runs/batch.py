@@ -21,7 +21,7 @@ from pendula.actions.events import (
     WorldEvent,
 )
 from pendula.actions.model import Instance
-from pendula.actions.saving import carry_of
+from pendula.actions.state import WorldState
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Outcome
 
@@ -80,7 +80,10 @@ def run(
     **rest: Json,
 ) -> EpochResult:
     """One epoch from plain arguments; `rest` are the other parts of a file (skills, resources, options …)."""
-    return run_epochs(epoch, action_defs, actions_submitted, 1, interrupts, commands, carry, **rest).epochs[0]
+    result = run_epochs(
+        epoch, action_defs, actions_submitted, 1, interrupts=interrupts, commands=commands, carry=carry, **rest
+    )
+    return result.epochs[0]
 
 
 def run_epochs(
@@ -132,14 +135,14 @@ def drive(
     seen += apply(Request(_list(document, "interrupts"), _list(document, "commands"))).events
     results: list[EpochResult] = []
     for number in range(count):
-        seen += apply(Advance((number + 1) * world.setting.horizon)).events
+        seen += apply(Advance((number + 1) * world.current.setting.horizon)).events
         begun = [event for event in seen if isinstance(event, EpochBegan)]
         header = begun[-1] if begun else header
-        results.append(_result(world, header, seen))
+        results.append(_result(world.current, header, seen))
         seen = []
         if progress is not None:
             progress(number + 1)
-    return RunResult(tuple(results), carry_of(world))
+    return RunResult(tuple(results), world.carry())
 
 
 def _list(document: Mapping[str, Any], name: str) -> tuple[Any, ...]:
@@ -151,24 +154,24 @@ def _list(document: Mapping[str, Any], name: str) -> tuple[Any, ...]:
     return tuple(value)
 
 
-def _result(world: World, header: EpochBegan, seen: Iterable[Event]) -> EpochResult:
+def _result(world: WorldState, header: EpochBegan, seen: Iterable[Event]) -> EpochResult:
     seen = list(seen)
     return EpochResult(
-        header,
-        world.setting.display(world.boundary),
-        tuple(event for event in seen if isinstance(event, WORLD_EVENTS)),
-        tuple(event for event in seen if isinstance(event, Rejection)),
-        tuple(_deferred(world)),
-        tuple(event for event in seen if isinstance(event, Diagnostic)),
-        world.locks.rows(),
-        world.resources.rows(),
+        header=header,
+        end_at=world.setting.display(world.clock.boundary),
+        events=tuple(event for event in seen if isinstance(event, WORLD_EVENTS)),
+        rejections=tuple(event for event in seen if isinstance(event, Rejection)),
+        deferred=tuple(_deferred(world)),
+        diagnostics=tuple(event for event in seen if isinstance(event, Diagnostic)),
+        locks=world.locks.rows(),
+        resources=world.resources.rows(),
     )
 
 
-def _deferred(world: World) -> Iterable[dict[str, Any]]:
+def _deferred(world: WorldState) -> Iterable[dict[str, Any]]:
     """Submissions for later epochs, as they were given."""
     for minute, _, _, item in world.queue:
-        if type(item) is Instance and minute >= world.boundary:
+        if type(item) is Instance and minute >= world.clock.boundary:
             given = msgspec.structs.asdict(item)
             yield {
                 **{name: value for name, value in given.items() if value is not None and value != ()},

@@ -98,7 +98,7 @@ class LiveWorld:
 
     @property
     def minute(self) -> int:
-        return self.engine.minute
+        return self.engine.now()
 
     def submit(self, *steps: Step) -> tuple[Event, ...]:
         """Wishes for their minute (`t` or `submitted_at`; now when neither is given); returns rejections at once."""

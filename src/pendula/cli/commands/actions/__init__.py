@@ -113,7 +113,7 @@ def why(
     reason = world.why({"action": action})
     if reason.code == "unknown":
         raise _unknown(action, submitted)
-    when = world.setting.display(minute)
+    when = world.current.setting.display(minute)
     Output(json).result({"at": when, "reason": reason, "t": minute}, lambda: _tables().reasoned(when, reason))
 
 
@@ -199,16 +199,16 @@ def _minute(world: "World", text: str, epochs: int) -> int:
     """The minute that is meant; it has to lie in the epochs of the file."""
     from pendula.actions.rules.validation import Fault
 
-    last = epochs * world.setting.horizon
+    last = epochs * world.current.setting.horizon
     if text.isdecimal():
         minute = int(text[:18])
     else:
-        found = world.setting.minute_of(text)
+        found = world.current.setting.minute_of(text)
         if isinstance(found, Fault):
             raise WrongUsage(f"--at: {found.message}; or a minute of the run", at=text)
         minute = found[0]
     if not 0 <= minute <= last:
-        first, end = world.setting.display(0), world.setting.display(last)
+        first, end = world.current.setting.display(0), world.current.setting.display(last)
         raise WrongUsage(f"--at {text} is outside the run; allowed is 0 to {last}, {first} to {end}", at=text)
     return minute
 
