@@ -10,7 +10,8 @@ import msgspec
 from pendula.actions.model import Code, EpochFrame, Instance, KnowledgeItem, Modifier, Options
 from pendula.actions.rules.resources import AMOUNT_RULE, ResourceTable, is_amount, plain
 from pendula.actions.rules.skills import Skills
-from pendula.actions.rules.validation import Durations, Fault, Verb, read_verb
+from pendula.actions.rules.timing import Durations
+from pendula.actions.rules.validation import Fault, Verb, read_verb
 from pendula.actions.rules.visibility import Circle, sees
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Refusal

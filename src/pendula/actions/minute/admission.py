@@ -9,7 +9,8 @@ from pendula.actions.model import Code, Instance
 from pendula.actions.questions import asked_modifiers
 from pendula.actions.rules.locks import Action, Stage, key_of
 from pendula.actions.rules.resources import Shortage, plain
-from pendula.actions.rules.validation import INSTANCES, Fault, Timing
+from pendula.actions.rules.timing import Timing
+from pendula.actions.rules.validation import INSTANCES, Fault
 from pendula.actions.state.plans import Plan
 from pendula.actions.state.world_state import WorldState
 

@@ -48,7 +48,19 @@ def _ask_what_follows(
     world: WorldState, asker: object, outcome: dict[str, Json], minute: int
 ) -> list[tuple[object, Fault]]:
     """Take what follows; returns what could not be taken."""
-    answer = world.outside.ask("follow_up", _question(asker, outcome))
+    question: dict[str, Json]
+    if type(asker) is Instance:
+        question = {
+            "action_id": asker.id,
+            "actor": asker.actor,
+            "verb": asker.verb,
+            "process": asker.process,
+            "outcome": outcome,
+        }
+    else:
+        question = {name: field_of(asker, field) for name, field in NAMES.items()}
+        question["outcome"] = outcome
+    answer = world.outside.ask("follow_up", question)
     faults: list[tuple[object, Fault]] = []
     if not isinstance(answer, list):  # anything else is taken as nothing
         return faults
@@ -71,20 +83,6 @@ def _ask_what_follows(
         if fault is not None:
             faults.append((raw, fault))
     return faults
-
-
-def _question(asker: object, outcome: dict[str, Json]) -> dict[str, Json]:
-    if type(asker) is Instance:
-        return {
-            "action_id": asker.id,
-            "actor": asker.actor,
-            "verb": asker.verb,
-            "process": asker.process,
-            "outcome": outcome,
-        }
-    question: dict[str, Json] = {name: field_of(asker, field) for name, field in NAMES.items()}
-    question["outcome"] = outcome
-    return question
 
 
 def too_many(world: WorldState, how: str) -> Fault:

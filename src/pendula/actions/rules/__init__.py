@@ -1,7 +1,8 @@
 """What holds in every world: how long something takes, who may begin, what is used up, who gets to know.
 
     validation    whether an instance or a definition is as it should be, with the code of the first fault
-    duration      how many minutes, in exact arithmetic
+    duration      minutes from base, effort, skill and modifier, in exact arithmetic
+    timing        the minutes of an instance in its world, and what they rest on
     skills        how skilled an actor is, from 0 to 3
     locks         who holds a lock, who waits for it, in which order
     resources     what is reserved, consumed, returned and made

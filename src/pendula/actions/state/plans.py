@@ -3,7 +3,8 @@
 from pendula.actions.configuration import Setting
 from pendula.actions.model import ActionDef, Code, Effort, Wait
 from pendula.actions.rules.locks import Lock, LockTable
-from pendula.actions.rules.validation import LOCKS, LOCKS_EACH, RESOURCES_EACH, Fault, Timing, Verb
+from pendula.actions.rules.timing import Timing
+from pendula.actions.rules.validation import LOCKS, LOCKS_EACH, RESOURCES_EACH, Fault, Verb
 from pendula.kernel.limits import Limit
 
 
