@@ -280,8 +280,8 @@ def test_an_unknown_section_is_passed_over_by_a_run_and_told() -> None:
 
     assert accept(from_value(given))
     assert unknown_sections(given) == [
-        "'comands' is no section (did you mean commands?)",
-        "'notes' is no section",
+        "'comands' is not a section (did you mean commands?)",
+        "'notes' is not a section",
     ]
 
 

@@ -192,7 +192,7 @@ def _object(config: Mapping[str, Any], name: str) -> dict[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise InvalidSetting(f"{name} is no object", path=f"$.{name}")
+        raise InvalidSetting(f"{name} is not an object", path=f"$.{name}")
     return value
 
 
@@ -209,4 +209,4 @@ def _read(config: Mapping[str, Any], name: str, kind: Any, absent: Any) -> Any:
 
 def _check_share(value: Decimal, path: str) -> None:
     if not value.is_finite() or not 0 <= value <= 1:
-        raise InvalidSetting(f"{value} is no number from 0 to 1", path=path)
+        raise InvalidSetting(f"{value} is not a number from 0 to 1", path=path)

@@ -128,11 +128,11 @@ _read_world: Reader[SavedWorld] = Reader(SavedWorld)
 
 
 def restore(world: WorldState, state: bytes) -> None:
-    """Put a fresh world where the saved one was; `InputRefused` for what is no such state, before it is used."""
+    """Put a fresh world where the saved one was; `InputRefused` for what is not such a state, before it is used."""
     try:
         saved = _read_world(state)
     except (msgspec.DecodeError, UnicodeDecodeError) as trouble:
-        raise InputRefused(f"This is no state of a world: {trouble}") from None
+        raise InputRefused(f"This is not a state of a world: {trouble}") from None
     _put(world, saved)
 
 
@@ -161,7 +161,7 @@ def _contradictions(world: WorldState, saved: SavedWorld) -> Iterator[str]:
 
 def _put(world: WorldState, saved: SavedWorld) -> None:
     for contradiction in _contradictions(world, saved):
-        raise InputRefused(f"This is no state of a world: {contradiction}")
+        raise InputRefused(f"This is not a state of a world: {contradiction}")
     world.clock.stand_at(saved.minute, saved.epoch)
     world.writer.next_event = saved.next_event
     world.next_admission = saved.next_admission
@@ -187,7 +187,7 @@ def _put(world: WorldState, saved: SavedWorld) -> None:
     if world.clock.minute == world.clock.boundary:
         wake_whoever_is_first(world)
     if broken := list(world.broken()):
-        raise InputRefused(f"This is no state of a world: {', '.join(broken)}", broken=broken)
+        raise InputRefused(f"This is not a state of a world: {', '.join(broken)}", broken=broken)
 
 
 def _action(one: SavedAction, plan: Plan) -> Action:

@@ -106,7 +106,7 @@ class _Check:
             if is_factor(modifier.factor):
                 yield raw
             else:
-                message = f"{modifier.factor} is no factor; allowed is above 0 up to {FACTOR_MOST}"
+                message = f"{modifier.factor} is not a factor; allowed is above 0 up to {FACTOR_MOST}"
                 below(at, ("factor",)).refuse(message, code=Code.INVALID_DURATION)
 
     def _skills(self) -> tuple[dict[str, Json], dict[str, Json]]:

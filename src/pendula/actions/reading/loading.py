@@ -104,8 +104,8 @@ def accept(document: Document) -> dict[str, Any]:
 
 
 def unknown_sections(value: Mapping[str, Any]) -> list[str]:
-    """A sentence for each member that is no section: a run passes over it, but hardly anybody means that."""
-    return [f"{name!r} is no section{suggestion(name, SECTIONS)}" for name in value if name not in SECTIONS]
+    """A sentence for each member that is not a section: a run passes over it, but hardly anybody means that."""
+    return [f"{name!r} is not a section{suggestion(name, SECTIONS)}" for name in value if name not in SECTIONS]
 
 
 def refuse_if_faulty(document: Document) -> None:
@@ -146,7 +146,7 @@ class Sections:
         self._carry()
 
     def members(self, name: str) -> dict[str, Cursor]:
-        """The members of a section that is an object; null is an empty one. What is no object is noted once."""
+        """The members of a section that is an object; null is an empty one. What is not an object is noted once."""
         if name not in self._members:
             self._members[name] = self.at[name].unless_null().map_of(_itself, default={})
         return self._members[name]

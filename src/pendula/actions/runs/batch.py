@@ -150,7 +150,7 @@ def _list(document: Mapping[str, Any], name: str) -> tuple[Any, ...]:
     if value is None:
         value = ()
     if not isinstance(value, list | tuple):
-        raise InvalidSetting(f"{name} is no list", path=f"$.{name}")
+        raise InvalidSetting(f"{name} is not a list", path=f"$.{name}")
     return tuple(value)
 
 

@@ -98,7 +98,7 @@ def _line(event: WorldEvent) -> bytes:
 
 
 def audio_name(epoch: int, slot: int, channel: str) -> str:
-    """`epoch03_slot14_pc.ogg`; raises `ValueError` for a channel that is none."""
+    """`epoch03_slot14_pc.ogg`; raises `ValueError` for what is not a channel."""
     if channel not in CHANNELS:
-        raise ValueError(f"{channel!r} is no channel; allowed are {', '.join(CHANNELS)}")
+        raise ValueError(f"{channel!r} is not a channel; allowed are {', '.join(CHANNELS)}")
     return f"epoch{epoch:02d}_slot{slot:02d}_{channel}.ogg"
