@@ -8,7 +8,7 @@ from typing import Any
 
 from pendula.actions import Advance, Request, RunResult, Submit, World
 from pendula.actions.events import Event
-from pendula.actions.runs.batch import config_of, drive
+from pendula.actions.runs import config_of, drive
 from pendula.kernel.canonical import Json
 from tests.actions.oracle import Day, Oracle
 

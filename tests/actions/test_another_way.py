@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pendula.actions import Advance, EpochBegan, Start, Submit, World, run_document
 from pendula.actions.events import WORLD_EVENTS, Event
-from pendula.actions.runs.batch import config_of
+from pendula.actions.runs import config_of
 from pendula.kernel.canonical import decode, encode
 from tests.actions.scenarios import HORIZON, START, Hook, Scenario, commands_of, engine_run, epoch_of, fresh, scenario
 from tests.actions.worlds import day, does, lasting

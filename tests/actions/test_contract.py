@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pendula.actions import Advance, Request, Submit, World
-from pendula.actions.runs.batch import config_of
+from pendula.actions.runs import config_of
 from pendula.kernel.canonical import Json
 from pendula.testing import engine_contract
 from tests.actions.scenarios import HORIZON, Hook, commands_of, scenario

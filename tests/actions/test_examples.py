@@ -11,8 +11,7 @@ import jsonschema_rs
 import pytest
 
 from pendula.actions import Code, RunResult, run_document
-from pendula.actions.reading.loading import SECTIONS, accept, load, town
-from pendula.actions.reading.schema import file_schema
+from pendula.actions.reading import SECTIONS, accept, file_schema, load, town
 from pendula.kernel.canonical import digest, encode
 
 ROOT = Path(__file__).parents[2]

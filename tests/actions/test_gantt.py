@@ -16,7 +16,7 @@ from pendula.actions import run_document
 from pendula.actions.gantt import gantt_svg
 from pendula.actions.gantt.rows import counted, packed, shortened, text_width
 from pendula.actions.gantt.spans import Kind, history_of
-from pendula.actions.reading.loading import accept, town
+from pendula.actions.reading import accept, town
 from tests.actions.scenarios import SLOTS, engine_run, scenario
 from tests.actions.worlds import NEXT_EPOCH, document, does, lasting, outcome
 
@@ -259,7 +259,7 @@ def test_the_same_run_gives_the_same_bytes_whatever_the_hash_seed() -> None:
         "from hashlib import sha256\n"
         "from pendula.actions import run_document\n"
         "from pendula.actions.gantt import gantt_svg\n"
-        "from pendula.actions.reading.loading import accept, town\n"
+        "from pendula.actions.reading import accept, town\n"
         "given = accept(town())\n"
         "print(sha256(gantt_svg(run_document(given), given['action_defs']).encode()).hexdigest())"
     )

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pendula.actions import Code, InvalidCarryOver, InvalidEpoch, run_document
-from pendula.actions.reading.checking import check
-from pendula.actions.reading.loading import accept, load, town, unknown_sections
+from pendula.actions.reading import accept, check, load, town, unknown_sections
 from pendula.documents import Document, DocumentRefused, Format, from_value, read_bytes
 from tests.actions.worlds import EPOCH, NEXT_EPOCH, document, does, lasting, outcome
 

@@ -7,7 +7,7 @@ import pytest
 
 from pendula.actions import End, Instance, LiveWorld, Refused, Rejection, Start, World
 from pendula.actions.events import WORLD_EVENTS, Event
-from pendula.actions.runs.live import Process
+from pendula.actions.runs import Process
 from pendula.kernel.canonical import Json
 from pendula.kernel.journal import FileJournal
 from pendula.kernel.replay import replay

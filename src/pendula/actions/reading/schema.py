@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from pendula.actions.model import ActionDef, EpochFrame, Instance, KnowledgeItem, Modifier, Options
-from pendula.actions.reading.loading import REQUIRED, SECTIONS
+from pendula.actions.reading.sections import REQUIRED, SECTIONS
 from pendula.actions.requests import CommandForm, InterruptForm
 from pendula.actions.rules.skills import LEVELS, Matrix, SkillRule
 from pendula.actions.runs.batch import EPOCHS_MOST

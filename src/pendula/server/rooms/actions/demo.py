@@ -12,9 +12,9 @@ from msgspec import Struct
 from pendula.actions.configuration import Setting
 from pendula.actions.engine import World
 from pendula.actions.events import Advance, Command, Request, Submit
-from pendula.actions.reading.loading import accept
-from pendula.actions.reading.loading import town as town_of_the_package
-from pendula.actions.runs.batch import config_of, run_document
+from pendula.actions.reading import accept
+from pendula.actions.reading import town as town_of_the_package
+from pendula.actions.runs import config_of, run_document
 from pendula.kernel.engine import Engine
 from pendula.server.rooms import Demo
 

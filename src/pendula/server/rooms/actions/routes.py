@@ -14,8 +14,8 @@ from starlette.responses import Response
 
 from pendula.actions import events
 from pendula.actions.engine import World
-from pendula.actions.reading.loading import LISTS, SECTIONS, accept
-from pendula.actions.runs.batch import config_of
+from pendula.actions.reading import LISTS, SECTIONS, accept
+from pendula.actions.runs import config_of
 from pendula.documents import DocumentLimits, read_bytes
 from pendula.kernel import canonical
 from pendula.kernel.canonical import Json
