@@ -6,8 +6,9 @@ logs     everything in `world_log`, what the player character learned in `pc_log
 """
 
 from pendula.actions.runs.batch import EPOCHS_MOST, EpochResult, Road, RunResult, config_of, drive, run_document
-from pendula.actions.runs.live import LiveWorld, Process, Refused
+from pendula.actions.runs.live import LiveWorld, Refused
 from pendula.actions.runs.logs import Logs
+from pendula.actions.runs.user_code import Process
 
 __all__ = [
     "EPOCHS_MOST",

@@ -9,9 +9,9 @@ on replay: its answers stand in the journal.
 """
 
 import logging
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from time import sleep as sleep_seconds
-from typing import Any, TypeAlias
+from typing import Any
 
 import msgspec
 
@@ -30,20 +30,14 @@ from pendula.actions.events import (
     VisibilityChange,
 )
 from pendula.actions.model import Instance
-from pendula.kernel.bodies import Nobody, Recorder
+from pendula.actions.runs.user_code import Hook, Modifiers, Process, Step, UserCode
+from pendula.kernel.bodies import Recorder
 from pendula.kernel.canonical import Json
 from pendula.kernel.disk import Disk
 from pendula.kernel.driver import Driver
 from pendula.kernel.engine import Outcome, Reason
 from pendula.kernel.errors import InputRefused
 from pendula.kernel.journal import FileJournal
-
-# A process yields what somebody is to do next and is sent how the last thing went.
-Step: TypeAlias = Instance | Mapping[str, Json]
-Process: TypeAlias = Generator[Step, Mapping[str, Json], None]
-Hook: TypeAlias = Callable[[Mapping[str, Json]], Iterable[Step]]
-Modifiers: TypeAlias = Callable[[Mapping[str, Json]], Mapping[str, Json]]
-
 
 OBSERVED: dict[type, str] = {
     Start: "on_action_start",
@@ -74,7 +68,7 @@ class LiveWorld:
         options = {**(config.get("options") or {})}
         options |= {"follow_ups": True} if hook else {}
         options |= {"ask_modifiers": True} if modifiers else {}
-        self._voice = _Voice(hook, modifiers)
+        self._user_code = UserCode(hook, modifiers)
         self._observers: list[object] = []
         self.trouble: list[Exception] = []  # of observers
         self.config: dict[str, Json] = {**config, "options": options}
@@ -84,12 +78,12 @@ class LiveWorld:
             kept = FileJournal.create(
                 journal, room=World.room, decisions=World.decisions, time_unit=World.time_unit, config=self.config
             )
-            self._driver = Driver(engine, kept, outside=self._voice)
+            self._driver = Driver(engine, kept, outside=self._user_code)
         self._engine = engine
 
     @property
     def engine(self) -> World:
-        """The engine itself: locks, resources, knowledge, to look at and not to touch."""
+        """The engine itself; `engine.current` has locks, resources and knowledge, to look at and not to touch."""
         if self._driver is None:
             return self._engine
         engine = self._driver.engine
@@ -148,10 +142,10 @@ class LiveWorld:
 
     def run(self, process: Process, name: str | None = None) -> str:
         """Start a process: what it yields is done, and it is sent how that went: `{"ended": minute}` and the like."""
-        key = name or f"process-{len(self._voice.processes)}"
-        if key in self._voice.processes:
+        key = name or f"process-{len(self._user_code.processes)}"
+        if key in self._user_code.processes:
             raise Refused(f"There is a process {key!r} already", reason="name in use")
-        first = self._voice.begin(key, process, self.minute)
+        first = self._user_code.begin(key, process, self.minute)
         if first is not None:
             self._apply(Submit((first,)))
         return key
@@ -185,7 +179,7 @@ class LiveWorld:
 
     def _apply(self, command: Command) -> Outcome[Event]:
         if self._driver is None:
-            self._engine.outside = Recorder(self._voice)
+            self._engine.outside = Recorder(self._user_code)
             outcome = self._engine.apply(command)
         else:
             ticket = self._driver.submit(command, by="live")
@@ -207,48 +201,3 @@ class LiveWorld:
             except Exception as trouble:
                 log.exception("an observer failed")
                 self.trouble.append(trouble)
-
-
-class _Voice:
-    """User code as an outside: what a hook, a function of modifiers or a process says."""
-
-    def __init__(self, hook: Hook | None, modifiers: Modifiers | None) -> None:
-        self._hook = hook
-        self._modifiers = modifiers
-        self.processes: dict[str, tuple[Process, int]] = {}
-
-    def begin(self, name: str, process: Process, minute: int) -> Json:
-        self.processes[name] = (process, 0)
-        return self._next(name, lambda: next(process), minute)
-
-    def ask(self, name: str, question: Json) -> Json:
-        assert isinstance(question, Mapping)
-        if name == "modifiers" and self._modifiers is not None:
-            return dict(self._modifiers(question))
-        if name != "follow_up":
-            return Nobody().ask(name, question)
-        outcome: Any = question["outcome"]
-        key = question["process"]
-        if isinstance(key, str) and key in self.processes:
-            process = self.processes[key][0]
-            further = self._next(key, lambda: process.send(outcome), outcome["t"])
-            return [] if further is None else [further]
-        if self._hook is None:
-            return []
-        return [_plain(step, outcome["t"]) for step in self._hook(question)]
-
-    def _next(self, key: str, go_on: Callable[[], Step], minute: int) -> Json:
-        try:
-            step = _plain(go_on(), minute)
-        except StopIteration:
-            return None
-        process, number = self.processes[key]
-        self.processes[key] = (process, number + 1)
-        return {"id": f"{key}-{number}", **step, "process": key}
-
-
-def _plain(step: Step, minute: int) -> dict[str, Any]:
-    """A step as an object, for now when it says nothing else."""
-    given = step if isinstance(step, Mapping) else msgspec.structs.asdict(step)
-    plain = {name: value for name, value in given.items() if value is not None and value != ()}
-    return plain if "t" in plain or "submitted_at" in plain else {**plain, "t": minute}
