@@ -1,14 +1,15 @@
-"""The engine satisfies the contract of all engines."""
+"""The engine satisfies the contract of all engines, and gives the same bytes every time."""
 
 from typing import Any
 
 import pytest
+from hypothesis import given
 
 from pendula.actions import Advance, Request, Submit, World
 from pendula.actions.runs import config_of
-from pendula.kernel.canonical import Json
+from pendula.kernel.canonical import Json, encode
 from pendula.testing import engine_contract
-from tests.actions.scenarios import HORIZON, Hook, commands_of, scenario
+from tests.actions.scenarios import HORIZON, SEEDS, Hook, commands_of, engine_run, scenario, unshrunk
 from tests.actions.worlds import EPOCH, does, lasting
 
 CONFIG: Any = {
@@ -60,3 +61,25 @@ def test_random_worlds_satisfy_the_contract_too() -> None:
     commands = [*commands_of(case, HORIZON // 2), Advance(1)]
 
     engine_contract(World, config_of(case.document), commands, [{"action": "A0"}], outside=Hook(case.follow))
+
+
+@pytest.mark.req("ACT-EVT-2")
+@unshrunk
+@given(SEEDS)
+def test_heap_and_buckets_give_the_same_bytes(seed: int) -> None:
+    case = scenario(seed)
+    results = [
+        encode(engine_run(case.with_(options={**case.document["options"], "queue": queue})).as_json())
+        for queue in ("heap", "buckets")
+    ]
+
+    assert results[0] == results[1]
+
+
+@pytest.mark.req("ACT-EVT-3")
+@unshrunk
+@given(SEEDS)
+def test_two_runs_give_the_same_bytes(seed: int) -> None:
+    case = scenario(seed)
+
+    assert encode(engine_run(case).as_json()) == encode(engine_run(case).as_json())

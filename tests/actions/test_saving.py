@@ -1,11 +1,16 @@
-"""From one day into the next: what crosses midnight, and carries that are not what they should be."""
+"""State and carry: what crosses midnight, what a restored world goes on with, what is refused."""
 
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pendula.actions import Advance, InvalidCarryOver, Request, Submit, World
+from pendula.actions.events import Event
+from pendula.actions.runs import config_of
 from pendula.kernel.canonical import decode, digest, encode
+from tests.actions.scenarios import HORIZON, SEEDS, Hook, commands_of, engine_run, epoch_of, fresh, scenario, unshrunk
 from tests.actions.worlds import EPOCH, NEXT_EPOCH, day, does, lasting, lines, of, outcome, said
 
 DEFS = {
@@ -259,3 +264,72 @@ def test_a_restored_world_saves_the_same_bytes_later_on() -> None:
         one.apply(Advance(20))
 
     assert restored.state() == world.state()
+
+
+@pytest.mark.req("ACT-CARRY-2", "ACT-CARRY-3", "ACT-CARRY-4")
+@pytest.mark.parametrize("epochs", [2, 3, 4, 5])
+@unshrunk
+@given(SEEDS)
+def test_carried_from_file_to_file_equals_one_run(epochs: int, seed: int) -> None:
+    case = scenario(seed, epochs, late=False)
+    # Minutes and modifiers of a file count from its own first epoch; what depends on them stays in the first.
+    case = case.with_(world_state={})
+    whole = engine_run(case).as_json()
+
+    carry: Any = None
+    days = []
+    for number in range(epochs):
+        first = number == 0
+        file = case.with_(
+            epoch=epoch_of(number),
+            epochs=1,
+            carry=carry,
+            actions_submitted=case.document["actions_submitted"] if first else [],
+            interrupts=case.document["interrupts"] if first else [],
+            commands=case.document["commands"] if first else [],
+        )
+        result = engine_run(file).as_json()
+        days += result["epochs"]
+        carry = decode(encode(result["carry"]))
+
+    for part in ("epoch", "events", "rejections", "diagnostics", "locks", "resources", "carried_in"):
+        assert encode([one[part] for one in days]) == encode([one[part] for one in whole["epochs"]]), part
+
+
+@unshrunk
+@given(SEEDS, st.integers(5, 25))
+def test_a_world_restored_after_every_command_goes_on_as_if_nothing_was(seed: int, step: int) -> None:
+    case = scenario(seed)
+    config = config_of(case.document)
+    straight, broken = fresh(case), fresh(case)
+    for command in commands_of(case, step):
+        state = broken.state()
+        broken = World.from_state(config, state)
+        broken.outside = Hook(case.follow)
+        assert broken.state() == state
+        assert broken.apply(command) == straight.apply(command)
+        assert broken.state() == straight.state()
+
+
+@unshrunk
+@given(SEEDS)
+def test_a_world_restored_at_every_event_goes_on_as_if_nothing_was(seed: int) -> None:
+    case = scenario(seed)
+    config = config_of(case.document)
+    until = case.document["epochs"] * HORIZON
+    whole = fresh(case)
+    expected_events = [event for command in commands_of(case) for event in whole.apply(command).events]
+
+    world = fresh(case)
+    events: list[Event] = []
+    for command in commands_of(case)[:2]:
+        events += world.apply(command).events
+    while (due := world.next_due()) is not None and due <= until:
+        events += world.apply(Advance(due)).events
+        world = World.from_state(config, world.state())
+        world.outside = Hook(case.follow)
+        assert world.next_due() != due, "a restored world says that its present minute is not over"
+    events += world.apply(Advance(until)).events
+
+    assert events == expected_events
+    assert world.state() == whole.state()

@@ -4,20 +4,14 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pendula.actions import run_document
 from pendula.actions.gantt import gantt_svg
-from pendula.actions.gantt.rows import counted, packed, shortened, text_width
-from pendula.actions.gantt.spans import Kind, history_of
 from pendula.actions.reading import accept, town
-from tests.actions.scenarios import SLOTS, engine_run, scenario
 from tests.actions.worlds import NEXT_EPOCH, document, does, lasting, outcome
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -271,72 +265,6 @@ def test_the_same_run_gives_the_same_bytes_whatever_the_hash_seed() -> None:
     }
 
     assert len(digests) == 1
-
-
-@given(st.integers(0, 10**9))
-def test_what_is_drawn_is_what_happened(seed: int) -> None:
-    case = scenario(seed)
-    result = engine_run(case)
-
-    history = history_of(result, case.document["action_defs"])
-
-    ElementTree.fromstring(gantt_svg(result, case.document["action_defs"], slots=SLOTS))
-    events = [event for epoch in result.epochs for event in epoch.events]
-    kinds = [event.__struct_config__.tag for event in events]
-    assert history.counts["ended"] == kinds.count("end")
-    assert history.counts["interrupted"] == kinds.count("interrupt")
-    runs = [span for span in history.spans if span.kind is Kind.RUN]
-    assert sum(span.over for span in runs) == kinds.count("end") + kinds.count("interrupt")
-    assert len(runs) == kinds.count("start")
-    waited = sum(event.meta["waited"] for event in events if event.__struct_config__.tag == "start")
-    assert waited == sum(span.until - span.since for span in history.spans if span.kind is Kind.WAIT and span.over)
-
-
-@given(st.integers(0, 10**9))
-def test_nobody_has_two_bars_at_once_in_the_lane_of_a_lock(seed: int) -> None:
-    case = scenario(seed)
-    history = history_of(engine_run(case), case.document["action_defs"])
-
-    for lock in {name for names in history.locks.values() for name in names}:
-        held = sorted(
-            (span.since, span.until)
-            for span in history.spans
-            if span.kind is Kind.RUN and lock in history.locks.get(span.verb, ())
-        )
-        assert all(before[1] <= after[0] for before, after in pairwise(held))
-
-
-@given(st.lists(st.tuples(st.integers(0, 50), st.integers(1, 20))))
-def test_things_in_one_row_never_overlap(given_: list[tuple[int, int]]) -> None:
-    intervals = [(place, since, since + long) for place, (since, long) in enumerate(sorted(given_))]
-
-    rows, count = packed(intervals, most=4)
-
-    assert count <= 4
-    placed = [one for one in intervals if one[0] in rows]
-    for place, since, until in placed:
-        assert rows[place] < count
-        for other, start, end in placed:
-            if other != place and rows[other] == rows[place]:
-                assert end <= since or until <= start
-
-
-@given(st.text(max_size=30), st.integers(0, 200))
-def test_a_shortened_text_fits_or_is_nothing(text: str, width: int) -> None:
-    short = shortened(text, width)
-
-    assert text_width(short) <= width or short == ""
-    assert short in (text, "") or short.endswith("…")
-
-
-def test_lanes_are_in_the_order_people_count() -> None:
-    assert sorted(["room 10", "room 9", "cellar", "9 lives", "room"], key=counted) == [
-        "9 lives",
-        "cellar",
-        "room",
-        "room 9",
-        "room 10",
-    ]
 
 
 def test_the_town_is_drawn_with_everything_the_legend_knows() -> None:

@@ -1,77 +1,20 @@
-"""Epochs, slots, minutes, and submissions that come early or late."""
+"""From when on an instance takes part: its minute, late ones, those of later epochs, the order of the input."""
 
+from datetime import datetime, timedelta
+from random import Random
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from pendula.actions import Advance, InvalidEpoch, InvalidSetting, Submit, World
-from tests.actions.worlds import EPOCH, codes, day, does, lasting, lines, of, outcome, said
+from pendula.actions import Advance, Start, Submit
+from pendula.actions.events import WORLD_EVENTS, Event
+from pendula.kernel.canonical import encode
+from tests.actions.scenarios import HORIZON, SEEDS, START, commands_of, engine_run, fresh, scenario, unshrunk
+from tests.actions.worlds import day, does, lasting, lines, of, outcome, said
 
 WALK = {"walk": lasting(10)}
-
-
-@pytest.mark.req("ACT-TIME-1")
-@pytest.mark.parametrize(
-    "epoch",
-    [
-        {**EPOCH, "end_at": "2025-07-01T23:59:00"},
-        {**EPOCH, "end_at": "2025-07-02T00:00:01"},
-        {**EPOCH, "end_at": "2025-07-02T00:00:00+00:00"},
-        {**EPOCH, "end_at": "2025-06-30T00:00:00"},
-        {**EPOCH, "start_at": "yesterday"},
-        {**EPOCH, "start_at": 20250701},
-        {**EPOCH, "index": -1},
-        {**EPOCH, "index": True},
-        {**EPOCH, "index": "0"},
-        {"index": 0, "start_at": "2025-07-01T00:00:00"},
-        [],
-        None,
-        "tomorrow",
-    ],
-)
-def test_an_epoch_that_cannot_be_is_refused(epoch: Any) -> None:
-    with pytest.raises(InvalidEpoch) as refused:
-        day(WALK, does("A", 0, "walk"), epoch=epoch)
-
-    assert refused.value.exit_code == 1
-
-
-@pytest.mark.req("ACT-TIME-1")
-def test_times_with_and_without_offset_do_not_mix() -> None:
-    result = day(WALK, does("A", "2025-07-01T08:00:00+00:00", "walk"), does("B", "2025-07-01T08:00:00", "walk"))
-
-    assert codes(result) == {"A": "InvalidTimestamp"}
-    assert lines(result) == said("480 start B, 490 end B")
-
-
-@pytest.mark.req("ACT-TIME-1")
-def test_times_with_offsets_are_compared_as_instants() -> None:
-    epoch = {"index": 0, "start_at": "2025-07-01T00:00:00+02:00", "end_at": "2025-07-02T00:00:00+02:00"}
-
-    result = day(
-        WALK, does("A", "2025-06-30T22:05:00+00:00", "walk"), does("B", "2025-07-01T00:00:00", "walk"), epoch=epoch
-    )
-
-    assert codes(result) == {"B": "InvalidTimestamp"}
-    assert of(result, "start", "A").t == 5
-
-
-@pytest.mark.req("ACT-TIME-1")
-def test_the_day_of_a_clock_change_has_its_minutes() -> None:
-    """No daylight-saving arithmetic: between two offsets there are 25 hours, and that is not a day."""
-    epoch = {"index": 0, "start_at": "2025-10-26T00:00:00+02:00", "end_at": "2025-10-27T00:00:00+01:00"}
-
-    with pytest.raises(InvalidEpoch):
-        day(WALK, epoch=epoch)
-
-
-@pytest.mark.req("ACT-TIME-2")
-def test_an_event_at_the_very_end_belongs_to_the_last_slot() -> None:
-    result = day(WALK, does("A", 59, "walk"), does("B", 1430, "walk"))
-
-    slots = [(event.t, event.slot) for event in result.events]
-    assert slots == [(59, 0), (69, 1), (1430, 23), (1440, 23)]
-    assert result.events[-1].at == "2025-07-02T00:00:00"
 
 
 @pytest.mark.req("ACT-TIME-3")
@@ -136,41 +79,67 @@ def test_a_submission_for_the_next_epoch_is_deferred_untouched() -> None:
     assert second.as_json()["deferred"] == []
 
 
-@pytest.mark.req("ACT-TIME-5")
-def test_slots_and_their_length_can_be_chosen() -> None:
-    epoch = {"index": 3, "start_at": "2025-07-01T00:00:00", "end_at": "2025-07-01T01:00:00"}
+@pytest.mark.req("ACT-CARRY-2")
+@unshrunk
+@given(SEEDS)
+def test_submitting_each_day_equals_submitting_all_at_once(seed: int) -> None:
+    """Numbers of admission follow the minute, so it does not matter on which day a wish was heard of."""
+    case = scenario(seed, 3, late=False)
+    distinct = {one["id"]: one for one in case.document["actions_submitted"]}
+    by_day: list[list[dict[str, Any]]] = [[], [], []]
+    for one in distinct.values():
+        by_day[min(2, begun_minute(one) // HORIZON)].append(one)
+    all_at_once = engine_run(case.with_(actions_submitted=[one for day in by_day for one in day]))
 
-    result = outcome(
-        WALK,
-        does("A", 35, "walk"),
-        does("B", 55, "walk"),
-        epoch=epoch,
-        epochs=2,
-        options={"slots": 4, "slot_minutes": 15},
-    )
+    world = fresh(case)
+    seen: list[Event] = []
+    for number, wishes in enumerate(by_day):
+        world.apply(Submit(tuple(wishes)))
+        if number == 0:
+            world.apply(commands_of(case)[1])
+        seen += world.apply(Advance((number + 1) * HORIZON)).events
 
-    first, second = result.epochs
-    assert [(event.t, event.slot, event.epoch) for event in first.events] == [(35, 2, 3), (45, 3, 3), (55, 3, 3)]
-    assert [(event.t, event.slot, event.epoch) for event in second.events] == [(5, 0, 4)]
-
-
-@pytest.mark.req("ACT-TIME-5")
-@pytest.mark.parametrize(
-    "options", [{"slots": 0}, {"slot_minutes": 0}, {"slots": "24"}, {"slots": -1}, {"slots": True}]
-)
-def test_slots_that_cannot_be_are_refused(options: dict[str, Any]) -> None:
-    with pytest.raises((InvalidSetting, InvalidEpoch)):
-        day(WALK, options=options)
+    assert [event for event in seen if isinstance(event, WORLD_EVENTS)] == [
+        event for epoch in all_at_once.epochs for event in epoch.events
+    ]
 
 
-def test_time_does_not_go_back() -> None:
-    world = World.create({"epoch": EPOCH, "action_defs": WALK})
-    world.apply(Submit((does("A", 5, "walk"),)))
-    world.apply(Advance(100))
-    before = world.state()
+def minute_of(instance: dict[str, Any]) -> int:
+    """The minute from which it may start."""
+    if "t" in instance:
+        return int(instance["t"])
+    return -((START - datetime.fromisoformat(instance["submitted_at"])) // timedelta(minutes=1))
 
-    refusal = world.apply(Advance(99)).refusal
 
-    assert refusal is not None
-    assert refusal.code == "time_goes_forward"
-    assert world.state() == before
+def begun_minute(instance: dict[str, Any]) -> int:
+    """The minute in which it was submitted; on the day before, half a minute before midnight is not late."""
+    if "t" in instance:
+        return int(instance["t"])
+    return (datetime.fromisoformat(instance["submitted_at"]) - START) // timedelta(minutes=1)
+
+
+@pytest.mark.req("ACT-EVT-3", "ACT-DATA-6")
+@unshrunk
+@given(SEEDS, st.randoms(use_true_random=False))
+def test_only_the_order_of_equal_times_matters(seed: int, luck: Random) -> None:
+    case = scenario(seed, late=False)
+    distinct = list({one["id"]: one for one in case.document["actions_submitted"]}.values())
+    case = case.with_(actions_submitted=distinct)
+    # Shuffled, but with those of one minute in their order: a stable sort by anything that respects minutes.
+    minutes = sorted({minute_of(one) for one in distinct})
+    luck.shuffle(minutes)
+    mixed = [one for minute in minutes for one in distinct if minute_of(one) == minute]
+
+    first, second = (encode(engine_run(case.with_(actions_submitted=order)).as_json()) for order in (distinct, mixed))
+
+    assert first == second
+
+
+@pytest.mark.req("ACT-DATA-6")
+def test_equal_times_keep_the_order_of_the_input() -> None:
+    defs = {"x": lasting(5, "l")}
+    names = ["C", "A", "B"]
+
+    result = day(defs, *(does(name, 10, "x") for name in names))
+
+    assert [event.action_id for event in result.events if isinstance(event, Start)] == names

@@ -1,18 +1,18 @@
-"""Whole documents and their requests: the form of a file, what is refused, what is only noted, what is too large."""
+"""Whole documents: the form of a file and of its result, what is refused, what is too large."""
 
 from typing import Any
 
 import pytest
 
-from pendula.actions import Advance, InvalidSetting, Rejection, Request, Submit, World, run_document
+from pendula.actions import Advance, InvalidSetting, Submit, World, run_document
 from pendula.documents import Format, read_bytes
-from tests.actions.worlds import EPOCH, complaints, day, document, does, lasting, lines, outcome, said
+from pendula.kernel.canonical import decode, encode
+from tests.actions.scenarios import Scenario, scenario
+from tests.actions.worlds import EPOCH, day, document, does, lasting, lines, said
 
 WALK = {"walk": lasting(10), "haul": lasting(10, "cart")}
 GOOD = does("good", 7, "walk")
 STILL_GOING = said("7 start good, 17 end good")
-
-
 YAML = b"""
 epoch: {index: 0, start_at: 2025-07-01T00:00:00, end_at: 2025-07-02T00:00:00}
 action_defs:
@@ -57,62 +57,6 @@ def test_the_output_has_the_promised_form() -> None:
     assert set(diagnostic) == {"code", "action_id", "t", "by", "message"}
 
 
-@pytest.mark.req("ACT-FILE-2")
-@pytest.mark.parametrize(
-    "bad",
-    [
-        None,
-        5,
-        [],
-        {},
-        {"t": 5, "priority": 9},
-        {"t": 5, "target": "good"},
-        {"target": "good", "priority": 9},
-        {"t": 5, "at": "2025-07-01T00:05:00", "target": "good", "priority": 9},
-        {"t": -1, "target": "good", "priority": 9},
-        {"at": "2025-06-30T23:00:00", "target": "good", "priority": 9},
-        {"t": 1.5, "target": "good", "priority": 9},
-        {"t": True, "target": "good", "priority": 9},
-        {"at": "soon", "target": "good", "priority": 9},
-        {"at": "2025-07-01T00:10:00+00:00", "target": "good", "priority": 9},
-        {"t": 9, "target": "good", "priority": "high"},
-        {"t": 9, "target": "good", "priority": 9, "hold_min": -1},
-        {"t": 9, "target": "good", "priority": 9, "hold_min": 10**30},
-        {"t": 9, "target": "good", "priority": 9, "hold": 5},
-        {"t": 9, "target": 5, "priority": 9},
-    ],
-)
-def test_a_malformed_interrupt_is_a_diagnostic_and_stops_nothing(bad: Any) -> None:
-    result = day({"walk": lasting(10, interruptible=True)}, GOOD, interrupts=[bad])
-
-    assert [one.code for one in result.diagnostics] == ["InvalidInterrupt"]
-    assert lines(result) == STILL_GOING
-
-
-@pytest.mark.req("ACT-FILE-2")
-@pytest.mark.parametrize(
-    "bad",
-    [
-        None,
-        "cancel",
-        {},
-        {"t": 5},
-        {"cancel": "good"},
-        {"t": 5, "cancel": "good", "resume": "good"},
-        {"t": 5, "destroy": "good"},
-        {"t": -5, "cancel": "good"},
-        {"at": "2025-06-30T23:00:00", "cancel": "good"},
-        {"t": 5, "cancel": 5},
-        {"at": "later", "cancel": "good"},
-    ],
-)
-def test_a_malformed_command_is_a_diagnostic_and_stops_nothing(bad: Any) -> None:
-    result = day(WALK, GOOD, commands=[bad])
-
-    assert [one.code for one in result.diagnostics] == ["InvalidCommand"]
-    assert lines(result) == STILL_GOING
-
-
 @pytest.mark.req("ACT-FILE-4")
 @pytest.mark.parametrize(
     "change",
@@ -144,40 +88,6 @@ def test_a_document_that_is_wrong_as_a_whole_is_refused(change: dict[str, Any]) 
     assert refused.value.exit_code == 1
 
 
-@pytest.mark.req("ACT-FILE-1")
-def test_minutes_of_requests_count_from_the_first_epoch_of_the_file() -> None:
-    defs = {"walk": lasting(2000, interruptible=True)}
-
-    by_t, by_at = (
-        outcome(defs, does("A", 0, "walk"), interrupts=[{**when, "target": "A", "priority": 1}], epochs=2)
-        for when in ({"t": 1500}, {"at": "2025-07-02T01:00:00"})
-    )
-
-    assert lines(by_t.epochs[1])[0] == "60 interrupt A"
-    assert lines(by_at.epochs[1]) == lines(by_t.epochs[1])
-
-
-HUGE = [
-    {"t": 10**30, "target": "A", "priority": 9},
-    {"t": 5, "target": "A", "priority": 10**30},
-    {"t": 5, "target": "A" * 100_000, "priority": 9},
-    {"t": 5, "target": "A", "priority": 9, "source": "x" * 100_000},
-]
-
-
-@pytest.mark.parametrize("interrupt", HUGE, ids=["t", "priority", "target", "source"])
-def test_huge_values_in_requests_disturb_nobody(interrupt: dict[str, Any]) -> None:
-    config = {"epoch": EPOCH, "action_defs": WALK}
-    world = World.create(config)
-    world.apply(Submit((GOOD,)))
-    world.apply(Request((interrupt,)))
-
-    restored = World.from_state(config, world.state())
-
-    assert restored.state() == world.state()
-    assert [event for event in world.apply(Advance(100)).events if isinstance(event, Rejection)] == []
-
-
 @pytest.mark.parametrize("t", [10**9, 10**12, 10**18, 10**30, -(10**12), -(10**30)])
 def test_a_submission_for_a_distant_minute_disturbs_nobody(t: int) -> None:
     config = {"epoch": EPOCH, "action_defs": WALK}
@@ -201,17 +111,9 @@ def test_amounts_that_cannot_be_reckoned_with_reject_that_instance_alone(amount:
     assert lines(result)[-2:] == STILL_GOING
 
 
-def test_requests_for_nobody_are_only_noted() -> None:
-    result = day(
-        WALK,
-        GOOD,
-        interrupts=[{"t": 3, "target": "nobody", "priority": 9}],
-        commands=[{"t": 3, "cancel": "nobody"}, {"t": 3, "resume": "nobody"}],
-    )
+def test_the_whole_document_through_bytes_gives_the_same() -> None:
+    case = scenario(11)
+    case = Scenario({**case.document, "options": {**case.document["options"], "follow_ups": False}}, {})
+    through_bytes: Any = decode(encode(case.document))
 
-    assert complaints(result) == [
-        (3, "interrupt_ignored", "nobody"),
-        (3, "NotCancellable", "nobody"),
-        (3, "NotResumable", "nobody"),
-    ]
-    assert lines(result) == STILL_GOING
+    assert encode(run_document(case.document).as_json()) == encode(run_document(through_bytes).as_json())
