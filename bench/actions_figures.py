@@ -106,7 +106,7 @@ def _saving(plain: Open, rounds: int) -> Row:
     world = ours.prepared(crowd, recording=True)
     world.apply(Advance(0))
     state = world.state()
-    assert len(world.actions) == SAVED
+    assert len(world.current.actions) == SAVED
     assert World.from_state(crowd.config, state).state() == state, "what was restored is something else"
 
     def save_and_restore() -> None:

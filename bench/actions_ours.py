@@ -32,7 +32,7 @@ class Plans:
 
 def created(load: Closed | Open, recording: bool) -> World:
     world = World.create(load.config)
-    world.recording = recording
+    world.current.writer.recording = recording
     return world
 
 
@@ -61,7 +61,7 @@ def lived_through(world: World, load: Closed | Open) -> None:
 def days(world: World) -> Iterator[tuple[Event, ...]]:
     """Epoch after epoch until nothing is left to do."""
     while world.next_due() is not None:
-        yield world.apply(Advance(world.minute + DAY)).events
+        yield world.apply(Advance(world.now() + DAY)).events
 
 
 def schedule(load: Closed | Open) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pendula.actions import End, Interrupted, Start, VisibilityChange, run_document
 from pendula.actions.gantt import gantt_svg
-from pendula.actions.reading.loading import accept, town
+from pendula.actions.reading import accept, town
 
 document = accept(town())
 result = run_document(document)

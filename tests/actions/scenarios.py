@@ -6,11 +6,18 @@ from fractions import Fraction
 from random import Random
 from typing import Any
 
+from hypothesis import Phase, settings
+from hypothesis import strategies as st
+
 from pendula.actions import Advance, Request, RunResult, Submit, World
 from pendula.actions.events import Event
-from pendula.actions.running import config_of, drive
+from pendula.actions.runs import config_of, drive
 from pendula.kernel.canonical import Json
 from tests.actions.oracle import Day, Oracle
+
+SEEDS = st.integers(0, 10**9)
+# A smaller seed is no simpler world: looking for one only takes time.
+unshrunk = settings(phases=[Phase.explicit, Phase.reuse, Phase.generate])
 
 START = datetime(2025, 7, 1)  # noqa: DTZ001 - worlds have naive times of their own
 SLOTS, SLOT_MINUTES = 3, 20

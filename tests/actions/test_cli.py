@@ -14,7 +14,7 @@ from msgspec import Struct
 from typer.testing import CliRunner
 
 from pendula.actions import run_document
-from pendula.actions.reading.loading import load
+from pendula.actions.reading import load
 from pendula.cli.program import run
 from pendula.kernel.canonical import decode, encode
 
@@ -257,7 +257,7 @@ def test_an_unknown_section_is_noted_on_stderr(tmp_path: Path, pendula: Pendula)
 
     assert ended.code == 0
     assert json.loads(ended.out)
-    assert ended.err == f"pendula: {path}: 'interupts' is no section (did you mean interrupts?); it is passed over\n"
+    assert ended.err == f"pendula: {path}: 'interupts' is not a section (did you mean interrupts?); it is passed over\n"
 
 
 def test_a_file_that_wants_hooks_runs_without_them(tmp_path: Path, pendula: Pendula) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pendula.actions import Advance, Submit, World
-from pendula.actions.running import config_of
+from pendula.actions.runs import config_of
 from tests.actions.worlds import EPOCH, codes, complaints, day, document, does, lasting, line, lines, of, outcome, said
 
 STANDARD: dict[str, Any] = {
@@ -43,7 +43,7 @@ def test_the_lock_table_shows_holders_and_queues_in_order() -> None:
     world.apply(Submit(LOCK_ACTIONS))
     world.apply(Advance(10))
 
-    assert world.locks.rows() == {
+    assert world.current.locks.rows() == {
         "radio": {"held_by": "R", "queue": ["B", "C"]},
         "workshop": {"held_by": "W", "queue": ["B", "D"]},
     }

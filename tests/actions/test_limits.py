@@ -1,5 +1,6 @@
 """How much is too much, and how the cost grows."""
 
+import sys
 from typing import Any
 
 import pytest
@@ -12,12 +13,10 @@ from pendula.actions import (
     Rejection,
     Submit,
     World,
-    admission,
-    engine,
-    locks,
-    plans,
 )
 from pendula.actions.events import WORLD_EVENTS
+from pendula.actions.minute import turns
+from pendula.actions.rules import locks, validation
 from pendula.kernel.limits import Limit
 from tests.actions.worlds import EPOCH, codes, day, does, lasting, line, lines, outcome
 
@@ -31,10 +30,10 @@ def limited(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Set a limit of the room to a small number, wherever it is used."""
 
     def small(name: str, most: int) -> None:
-        old: Limit = getattr(admission, name)
+        old: Limit = getattr(validation, name)
         new = Limit(old.name, most, old.unit, old.code, old.sentence)
-        for module in (admission, engine, plans):
-            if hasattr(module, name):
+        for path, module in list(sys.modules.items()):
+            if path.startswith("pendula.actions") and hasattr(module, name):
                 monkeypatch.setattr(module, name, new)
 
     return small
@@ -45,11 +44,11 @@ def test_the_limits_of_the_room() -> None:
     assert [
         limit.default
         for limit in (
-            admission.INSTANCES,
-            admission.LOCKS,
-            admission.LOCKS_EACH,
-            admission.RESOURCES_EACH,
-            admission.FOLLOW_UPS,
+            validation.INSTANCES,
+            validation.LOCKS,
+            validation.LOCKS_EACH,
+            validation.RESOURCES_EACH,
+            validation.FOLLOW_UPS,
         )
     ] == [1_000_000, 65_536, 64, 32, 1000]
 
@@ -147,7 +146,7 @@ def test_starts_are_looked_at_in_proportion_to_events(monkeypatch: pytest.Monkey
         looked += 1
         return real(action)
 
-    monkeypatch.setattr(locks, "can_start", counted)
+    monkeypatch.setattr(turns, "can_start", counted)
     costs = []
     for size in (200, 400, 800):
         looked = 0
@@ -157,7 +156,7 @@ def test_starts_are_looked_at_in_proportion_to_events(monkeypatch: pytest.Monkey
         )
         costs.append(looked / size)
 
-    assert max(costs) <= 4
+    assert 0 < max(costs) <= 4
     assert costs[-1] <= costs[0] * 1.1
 
 
@@ -170,10 +169,10 @@ def test_nothing_is_kept_of_what_is_over(queue: str) -> None:
     world.apply(Submit(tuple(does(f"A{n}", n, "x") for n in range(500))))
     world.apply(Advance(1440))
 
-    assert len(world.queue) == 0
-    assert not world.actions
-    assert not any(lock.waiting() for lock in world.locks.by_name.values())
-    assert not any(len((*lock.line, *lock.ahead)) > 1 for lock in world.locks.by_name.values())
+    assert len(world.current.queue) == 0
+    assert not world.current.actions
+    assert not any(lock.waiting() for lock in world.current.locks.by_name.values())
+    assert not any(len((*lock.line, *lock.ahead)) > 1 for lock in world.current.locks.by_name.values())
 
 
 @pytest.mark.req("ACT-PERF-1")
@@ -220,4 +219,4 @@ def test_instances_made_by_hand_are_counted_and_checked_in_an_answer_too() -> No
 
     assert len(rejected) == 501
     assert {str(one.code) for one in rejected} == {"InvalidAction", "LimitExceeded"}
-    assert len(world.actions) == 999
+    assert len(world.current.actions) == 999

@@ -4,7 +4,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pendula.actions import RunResult, Start
@@ -13,6 +13,7 @@ from tests.actions.closed_form import closed_form
 from tests.actions.oracle import Oracle
 from tests.actions.scenarios import (
     HORIZON,
+    SEEDS,
     as_judged,
     commands_of,
     engine_run,
@@ -20,12 +21,9 @@ from tests.actions.scenarios import (
     expected,
     fresh,
     scenario,
+    unshrunk,
 )
 from tests.actions.worlds import day, does, lasting
-
-SEEDS = st.integers(0, 10**9)
-# A smaller seed is no simpler world: looking for one only takes time.
-unshrunk = settings(phases=[Phase.explicit, Phase.reuse, Phase.generate])
 
 
 def the_engine_is_the_oracle(seed: int) -> None:
@@ -152,7 +150,7 @@ def test_resources_conserve(seed: int) -> None:
     for command in commands_of(case, step=7):
         world.apply(command)
         assert not list(world.broken())
-        for stock in world.resources.stocks.values():
+        for stock in world.current.resources.stocks.values():
             assert stock.available + stock.reserved + stock.consumed - stock.produced == stock.initial
             assert min(stock.available, stock.reserved, stock.consumed, stock.produced) >= 0
 

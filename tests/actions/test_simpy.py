@@ -81,7 +81,7 @@ def our_times(actions: list[Wanted], queue: str) -> Times:
     started: dict[str, int] = {}
     ended: dict[str, int] = {}
     while world.next_due() is not None:
-        for event in world.apply(Advance(world.minute + DAY)).events:
+        for event in world.apply(Advance(world.now() + DAY)).events:
             if isinstance(event, Start):
                 started[event.action_id] = event.epoch * DAY + event.t
             elif isinstance(event, End):

@@ -21,7 +21,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from pendula.actions import Advance, Logs, Submit, World, run_document
-from pendula.actions.running import config_of
+from pendula.actions.runs import config_of
 from pendula.server.settings import Settings
 from tests.server.living import LiveServer, client_of, code_of, running
 from tests.server.worlds import BASE, DOCUMENT, HOUSE, STILL, ask, gist, make, told

@@ -207,7 +207,7 @@ def test_the_town_lives_on_when_its_days_are_over() -> None:
     rounds: list[list[tuple[Any, ...]]] = []
     for number in range(3):
         seen: list[Any] = []
-        while world.minute < (number + 1) * 3 * 1440:
+        while world.now() < (number + 1) * 3 * 1440:
             outcome = world.apply(DEMO.next_command(world, 0))  # type: ignore[arg-type]
             assert outcome.refusal is None
             seen += outcome.events
@@ -225,7 +225,7 @@ def test_the_town_goes_on_from_any_state() -> None:
     def lived(restarted: bool) -> tuple[list[Any], bytes]:
         world = World.create(DEMO.config)
         seen: list[Any] = []
-        while world.minute < 5 * 1440:
+        while world.now() < 5 * 1440:
             seen += world.apply(DEMO.next_command(world, 0)).events  # type: ignore[arg-type]
             world = World.from_state(DEMO.config, world.state()) if restarted else world
         return seen, world.state()

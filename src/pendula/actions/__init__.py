@@ -1,21 +1,19 @@
 """Actions of actors in a simulated world: who does what when, who waits for whom, who learns of it.
 
-    model               definitions, instances, knowledge, options
-    duration, skills    how long something takes, and for whom
-    locks, resources    who may begin; what is used up
-    admission, requests, setting, asking
-                        what comes in: checked one by one, with a code for everything that is wrong
-    plans, ranks        verbs made ready for a world; the order within a minute
-    engine              the one state machine: submit, request, advance
-    interrupting        who may break off whom
-    events, telling, logs, visibility
-                        what comes out, and who gets to know it
-    saving              state at any moment, carry from day to day
-    explain             why an action has not started
-    running, live       whole epochs in one go; a game loop
-    loading, checking, schema
-                        a file in, all its faults, its form
-    gantt               a run as a picture
+    model             definitions, instances, knowledge, options
+    events            commands and events, as they stand in journals and streams
+    configuration     what a world is made with, read once
+    requests          interrupts, cancellations and resumptions that are asked for
+    questions         what user code is asked, and nobody who answers
+    rules/            how long, who may begin, what is used up, who gets to know
+    state/            all that a world is
+    minute/           what changes it: what comes in, how a minute is lived through
+    engine            the one state machine: submit, request, advance
+    saving            state at any moment, carry from day to day
+    explain           why an action has not started
+    runs/             whole epochs in one go, a game loop, logs
+    reading/          a file in, all its faults, its form
+    gantt/            a run as a picture
 
 Public names:
 """
@@ -34,10 +32,10 @@ from pendula.actions.events import (
     Submit,
     VisibilityChange,
 )
-from pendula.actions.live import LiveWorld, Refused
-from pendula.actions.logs import Logs, audio_name
 from pendula.actions.model import Code, Instance
-from pendula.actions.running import EpochResult, RunResult, run, run_document, run_epochs
+from pendula.actions.runs.batch import EpochResult, RunResult, run, run_document, run_epochs
+from pendula.actions.runs.live import LiveWorld, Refused
+from pendula.actions.runs.logs import Logs, audio_name
 
 __all__ = [
     "Advance",  # let time go on

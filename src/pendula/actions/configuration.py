@@ -7,11 +7,12 @@ from typing import Any
 
 import msgspec
 
-from pendula.actions.admission import Durations, Fault, Verb, read_verb
 from pendula.actions.model import Code, EpochFrame, Instance, KnowledgeItem, Modifier, Options
-from pendula.actions.resources import AMOUNT_RULE, ResourceTable, is_amount, plain
-from pendula.actions.skills import Skills
-from pendula.actions.visibility import Circle, sees
+from pendula.actions.rules.resources import AMOUNT_RULE, ResourceTable, is_amount, plain
+from pendula.actions.rules.skills import Skills
+from pendula.actions.rules.timing import Durations
+from pendula.actions.rules.validation import Fault, Verb, read_verb
+from pendula.actions.rules.visibility import Circle, sees
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Refusal
 from pendula.kernel.errors import InputRefused
@@ -191,7 +192,7 @@ def _object(config: Mapping[str, Any], name: str) -> dict[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise InvalidSetting(f"{name} is no object", path=f"$.{name}")
+        raise InvalidSetting(f"{name} is not an object", path=f"$.{name}")
     return value
 
 
@@ -208,4 +209,4 @@ def _read(config: Mapping[str, Any], name: str, kind: Any, absent: Any) -> Any:
 
 def _check_share(value: Decimal, path: str) -> None:
     if not value.is_finite() or not 0 <= value <= 1:
-        raise InvalidSetting(f"{value} is no number from 0 to 1", path=path)
+        raise InvalidSetting(f"{value} is not a number from 0 to 1", path=path)

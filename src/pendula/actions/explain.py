@@ -1,18 +1,14 @@
 """Why an action has not started: where it stands, who holds its locks, who is before it."""
 
-from typing import TYPE_CHECKING
-
-from pendula.actions.locks import Action, Lock, Stage, before
+from pendula.actions.rules.locks import Action, Lock, Stage, before
+from pendula.actions.state.world_state import WorldState
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Reason
-
-if TYPE_CHECKING:
-    from pendula.actions.engine import World
 
 MOST_NAMED = 20  # of those before an action; more would hide the answer
 
 
-def why(world: "World", question: Json) -> Reason:
+def why(world: WorldState, question: Json) -> Reason:
     match question:
         case {"action": str(action_id)}:
             return _of_action(world, action_id)
@@ -21,7 +17,7 @@ def why(world: "World", question: Json) -> Reason:
     return Reason("unknown_question", 'A world answers {"action": id} and {"lock": name}.', {"asked": question})
 
 
-def _of_action(world: "World", action_id: str) -> Reason:
+def _of_action(world: WorldState, action_id: str) -> Reason:
     action = world.actions.get(action_id)
     if action is None:
         return _not_there(world, action_id)
@@ -41,7 +37,7 @@ def _of_action(world: "World", action_id: str) -> Reason:
             return _waiting(world, action, facts)
 
 
-def _not_there(world: "World", action_id: str) -> Reason:
+def _not_there(world: WorldState, action_id: str) -> Reason:
     for minute, _, _, item in world.queue:
         if getattr(item, "id", None) == action_id:
             at = world.setting.display(minute)
@@ -51,7 +47,7 @@ def _not_there(world: "World", action_id: str) -> Reason:
     return Reason("unknown", f"Nobody submitted {action_id}.", {"action": action_id})
 
 
-def _waiting(world: "World", action: Action, facts: dict[str, Json]) -> Reason:
+def _waiting(world: WorldState, action: Action, facts: dict[str, Json]) -> Reason:
     because = tuple(_of_lock(world, lock, action) for lock in action.locks if lock.holder or lock.first() is not action)
     if not because:
         return Reason("starts", f"{action.instance.id} starts as soon as time goes on.", facts)
@@ -59,7 +55,7 @@ def _waiting(world: "World", action: Action, facts: dict[str, Json]) -> Reason:
     return Reason("waits_for_locks", f"{action.instance.id} waits for {parts}.", facts, because)
 
 
-def _of_lock(world: "World", lock: Lock, action: Action | None = None) -> Reason:
+def _of_lock(world: WorldState, lock: Lock, action: Action | None = None) -> Reason:
     """Who has the lock, and who is before the action in its queue."""
     ahead = list(before(action, lock)) if action else lock.waiting()
     facts: dict[str, Json] = {"lock": lock.name, "ahead": [other.instance.id for other in ahead[:MOST_NAMED]]}

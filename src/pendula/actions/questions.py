@@ -23,7 +23,7 @@ NONE: Mapping[str, Decimal] = {}
 
 
 def asked_modifiers(outside: Outside, options: Options, instance: Instance, minute: int) -> Mapping[str, Decimal]:
-    """`modifiers`: named factors for one submission, as an object; what is no number rejects the instance."""
+    """`modifiers`: named factors for one submission, as an object; what is not a number rejects the instance."""
     if not options.ask_modifiers:
         return NONE
     question: Json = {"action_id": instance.id, "actor": instance.actor, "verb": instance.verb, "t": minute}

@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from pendula.actions.admission import Fault
 from pendula.actions.configuration import Setting
 from pendula.actions.model import MINUTES_MOST, Code, Name
+from pendula.actions.rules.validation import Fault
 from pendula.kernel.canonical import Json
 
 Hold = Annotated[int, Meta(ge=0, le=MINUTES_MOST)]

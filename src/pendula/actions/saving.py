@@ -5,24 +5,23 @@ epoch with all minutes counted from the start of the next, and a digest over it.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from pendula.actions.admission import INSTANCES
 from pendula.actions.configuration import InvalidCarryOver
-from pendula.actions.locks import Action, Stage, key_of
+from pendula.actions.minute.turns import wake_whoever_is_first
 from pendula.actions.model import MINUTES_MOST, ActionDef, Instance, KnowledgeItem
-from pendula.actions.plans import Plan
-from pendula.actions.ranks import FOLLOWING, LATE, SUBMITTED
 from pendula.actions.requests import Wish
-from pendula.actions.resources import Stock
+from pendula.actions.rules.locks import Action, Stage, join, key_of
+from pendula.actions.rules.resources import Stock
+from pendula.actions.rules.validation import INSTANCES
+from pendula.actions.state.plans import Plan
+from pendula.actions.state.ranks import FOLLOWING, JOINING, LATE, REQUESTED, SUBMITTED
+from pendula.actions.state.world_state import WorldState
 from pendula.kernel.canonical import Json, Reader, decode, digest, encode
 from pendula.kernel.errors import InputRefused, NotCanonical
-
-if TYPE_CHECKING:
-    from pendula.actions.engine import World
 
 STAGES = tuple(Stage)
 RUNNING, HELD, OVER = Stage.RUNNING, Stage.HELD, Stage.OVER
@@ -64,11 +63,11 @@ class SavedWorld(Struct):
     wishes: list[Wish]
 
 
-def save(world: "World") -> bytes:
+def save(world: WorldState) -> bytes:
     return encode(_saved(world))
 
 
-def _saved(world: "World", shift: int = 0) -> SavedWorld:
+def _saved(world: WorldState, shift: int = 0) -> SavedWorld:
     """The world with every minute counted from `shift`."""
     places: dict[int, int] = {}
     listed: dict[ActionDef, int] = {}
@@ -88,56 +87,56 @@ def _saved(world: "World", shift: int = 0) -> SavedWorld:
         elif type(item) is Wish:
             wishes.append(msgspec.structs.replace(item, minute=minute - shift))
     return SavedWorld(
-        world.minute - shift,
-        world.epoch if not shift else 0,
-        world.next_admission,
-        world.next_event,
-        world.full_at if not shift else world.next_admission + world.setting.allowed(INSTANCES),
-        sorted(world.used_ids),
-        sorted(world.reported),
-        world.extras,
-        sorted(world.locks.by_name),
-        world.resources.stocks,
-        [
+        minute=world.clock.minute - shift,
+        epoch=world.clock.epoch if not shift else 0,
+        next_admission=world.next_admission,
+        next_event=world.writer.next_event,
+        full_at=world.full_at if not shift else world.next_admission + world.setting.allowed(INSTANCES),
+        used_ids=sorted(world.used_ids),
+        reported=sorted(world.reported),
+        extras=world.extras,
+        locks=sorted(world.locks.by_name),
+        resources=world.resources.stocks,
+        knowledge=[
             msgspec.structs.replace(item, freshness=item.freshness - shift)
             for _, item in sorted(world.knowledge.items())
         ],
-        list(listed),
-        actions,
-        submitted,
-        wishes,
+        definitions=list(listed),
+        actions=actions,
+        submitted=submitted,
+        wishes=wishes,
     )
 
 
 def _saved_action(action: Action, definition: int, shift: int) -> SavedAction:
     return SavedAction(
-        action.instance,
-        definition,
-        action.admission,
-        action.minutes,
-        action.remaining,
-        action.segment,
-        int(action.stage),
-        action.joined - shift,
-        action.t_end - shift,
-        tuple([lock.name for lock in action.locks]),
-        action.meta,
+        instance=action.instance,
+        definition=definition,
+        admission=action.admission,
+        minutes=action.minutes,
+        remaining=action.remaining,
+        segment=action.segment,
+        stage=int(action.stage),
+        joined=action.joined - shift,
+        t_end=action.t_end - shift,
+        locks=tuple([lock.name for lock in action.locks]),
+        meta=action.meta,
     )
 
 
 _read_world: Reader[SavedWorld] = Reader(SavedWorld)
 
 
-def restore(world: "World", state: bytes) -> None:
-    """Put a fresh world where the saved one was; `InputRefused` for what is no such state, before it is used."""
+def restore(world: WorldState, state: bytes) -> None:
+    """Put a fresh world where the saved one was; `InputRefused` for what is not such a state, before it is used."""
     try:
         saved = _read_world(state)
     except (msgspec.DecodeError, UnicodeDecodeError) as trouble:
-        raise InputRefused(f"This is no state of a world: {trouble}") from None
+        raise InputRefused(f"This is not a state of a world: {trouble}") from None
     _put(world, saved)
 
 
-def _contradictions(world: "World", saved: SavedWorld) -> Iterator[str]:
+def _contradictions(world: WorldState, saved: SavedWorld) -> Iterator[str]:
     """What cannot be true of any world, however it came about."""
     horizon, latest = world.setting.horizon, world.setting.latest
     if not saved.epoch * horizon <= saved.minute <= min((saved.epoch + 1) * horizon, latest):
@@ -160,15 +159,12 @@ def _contradictions(world: "World", saved: SavedWorld) -> Iterator[str]:
         yield "something is asked for in the past"
 
 
-def _put(world: "World", saved: SavedWorld) -> None:
+def _put(world: WorldState, saved: SavedWorld) -> None:
     for contradiction in _contradictions(world, saved):
-        raise InputRefused(f"This is no state of a world: {contradiction}")
-    world.minute = saved.minute
-    world.epoch = saved.epoch
-    world.epoch_start = saved.epoch * world.setting.horizon
-    world.boundary = world.epoch_start + world.setting.horizon
+        raise InputRefused(f"This is not a state of a world: {contradiction}")
+    world.clock.stand_at(saved.minute, saved.epoch)
+    world.writer.next_event = saved.next_event
     world.next_admission = saved.next_admission
-    world.next_event = saved.next_event
     world.full_at = saved.full_at
     world.used_ids = set(saved.used_ids)
     world.reported = set(saved.reported)
@@ -183,42 +179,58 @@ def _put(world: "World", saved: SavedWorld) -> None:
         if plan is None:
             definition = saved.definitions[one.definition]
             plan = made[kind] = world.plans.of_definition(one.instance.verb, definition, world.locks.of(one.locks))
-        world.put_action(_action(one, plan))
+        _place(world, _action(one, plan))
     for minute, rank, instance in saved.submitted:
-        world.put_submitted(minute, rank, instance)
+        world.queue.push(minute, rank, instance)
     for wish in saved.wishes:
-        world.put_wish(wish)
-    if world.minute == world.boundary:
-        world.wake_whoever_is_first()
+        world.queue.push(wish.minute, REQUESTED, wish)
+    if world.clock.minute == world.clock.boundary:
+        wake_whoever_is_first(world)
     if broken := list(world.broken()):
-        raise InputRefused(f"This is no state of a world: {', '.join(broken)}", broken=broken)
+        raise InputRefused(f"This is not a state of a world: {', '.join(broken)}", broken=broken)
 
 
 def _action(one: SavedAction, plan: Plan) -> Action:
     key = key_of(one.instance, plan.definition, one.admission)
     return Action(
-        one.instance,
-        plan,
-        one.admission,
-        key,
-        one.minutes,
-        one.remaining,
-        plan.locks,
-        one.joined,
-        STAGES[one.stage],
-        one.segment,
-        one.t_end,
+        instance=one.instance,
+        plan=plan,
+        admission=one.admission,
+        key=key,
+        minutes=one.minutes,
+        remaining=one.remaining,
+        locks=plan.locks,
+        joined=one.joined,
+        stage=STAGES[one.stage],
+        segment=one.segment,
+        t_end=one.t_end,
         meta=one.meta,
     )
 
 
-def carry_of(world: "World") -> dict[str, Json]:
+def _place(world: WorldState, action: Action) -> None:
+    """In its queues, in its hold, or running towards its end."""
+    world.actions[action.instance.id] = action
+    world.in_order = world.in_order and not action.plan.preempts
+    action.seen = world.setting.shows(action.instance)
+    match action.stage:
+        case Stage.RUNNING:
+            for lock in action.locks:
+                lock.holder = action
+            action.ending = world.queue.push(action.t_end, action.admission, action)
+        case Stage.WAITING:
+            join(action, action.joined)
+        case Stage.HELD:
+            world.queue.push(action.joined, JOINING, action)
+
+
+def carry_of(world: WorldState) -> dict[str, Json]:
     """Everything the next run needs, at the end of an epoch; `running` shows what crosses the boundary."""
-    assert world.minute == world.boundary, "a carry is taken at the end of an epoch"
-    shift = world.boundary
+    shift = world.clock.boundary
+    assert world.clock.minute == shift, "a carry is taken at the end of an epoch"
     body: dict[str, Any] = {
         "format": FORMAT,
-        "epoch": world.setting.first_epoch + world.epoch + 1,
+        "epoch": world.setting.first_epoch + world.clock.epoch + 1,
         "start_at": world.setting.display(shift),
         "minutes": world.setting.horizon,
         "running": [_record(action, shift) for action in world.running()],
@@ -242,7 +254,7 @@ def _record(action: Action, shift: int) -> dict[str, Any]:
     }
 
 
-def take_up(world: "World", carry: Json) -> None:
+def take_up(world: WorldState, carry: Json) -> None:
     """Continue from a carry; raises `InvalidCarryOver` before anything is processed."""
     if not isinstance(carry, Mapping) or carry.get("format") != FORMAT:
         raise InvalidCarryOver(f"The carry is not of format {FORMAT}")
@@ -265,6 +277,6 @@ def take_up(world: "World", carry: Json) -> None:
         restore(world, encode(carry.get("state")))
     except InputRefused as fault:
         raise InvalidCarryOver(fault.message) from None
-    if world.minute != 0:
-        raise InvalidCarryOver(f"The carry begins at minute {world.minute} of its epoch, not at 0")
-    world.wake_whoever_is_first()
+    if world.clock.minute != 0:
+        raise InvalidCarryOver(f"The carry begins at minute {world.clock.minute} of its epoch, not at 0")
+    wake_whoever_is_first(world)

@@ -8,7 +8,7 @@ from pendula.actions.gantt import marks
 from pendula.actions.gantt.panel import BAR, RIGHT, Panel, Scale
 from pendula.actions.gantt.rows import counted, shortened, text_width
 from pendula.actions.gantt.spans import History, Kind, Span, history_of
-from pendula.actions.running import RunResult
+from pendula.actions.runs.batch import RunResult
 from pendula.kernel.time import format_iso, plus_minutes
 
 WIDTH = 1200

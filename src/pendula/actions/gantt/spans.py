@@ -7,10 +7,10 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from pendula.actions.admission import Verb, read_verb
 from pendula.actions.events import End, Interrupted, Start, VisibilityChange, WorldEvent
-from pendula.actions.locks import Stage
-from pendula.actions.running import RunResult
+from pendula.actions.rules.locks import Stage
+from pendula.actions.rules.validation import Verb, read_verb
+from pendula.actions.runs.batch import RunResult
 from pendula.actions.saving import SavedWorld
 from pendula.kernel.time import Instant, minutes_between_ceil, parse_iso
 
@@ -79,14 +79,14 @@ def history_of(result: RunResult, action_defs: Mapping[str, Any]) -> History:
     verbs = {name: read_verb(name, raw) for name, raw in action_defs.items()}
     locks = {name: verb.locks for name, verb in verbs.items() if isinstance(verb, Verb)}
     return History(
-        start,
-        minutes,
-        result.epochs[0].header.epoch,
-        len(result.epochs),
-        tuple(sorted(reader.spans, key=_order)),
-        tuple(reader.marks),
-        locks,
-        reader.counts,
+        start=start,
+        minutes=minutes,
+        first_epoch=result.epochs[0].header.epoch,
+        epochs=len(result.epochs),
+        spans=tuple(sorted(reader.spans, key=_order)),
+        marks=tuple(reader.marks),
+        locks=locks,
+        counts=reader.counts,
     )
 
 
@@ -126,7 +126,7 @@ class _Reader:
                 self.counts["revealed"] += 1
                 note = f"{meta['knowledge']} comes to light: {meta['from_scope']} → {meta['to_scope']}"
                 note += "" if event.pc else " (not for the player character)"
-                mark = Mark("light", event.action_id, event.actor, minute, meta["knowledge"], note, event.pc)
+                mark = Mark("light", event.action_id, event.actor, minute, meta["knowledge"], note, bright=event.pc)
                 self.marks.append(mark)
 
     def _start(self, event: Start, minute: int) -> None:
@@ -191,7 +191,7 @@ class _Reader:
         self, kind: Kind, whose: Whose, since: int, until: int, *, begun: bool = True, over: bool = True, note: str
     ) -> None:
         if since < until:
-            self.spans.append(Span(kind, *whose, since, until, begun, over, note))
+            self.spans.append(Span(kind, *whose, since, until, begun=begun, over=over, note=note))
 
 
 def _whose(event: WorldEvent) -> Whose:

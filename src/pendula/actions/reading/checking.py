@@ -10,10 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from pendula.actions import admission
-from pendula.actions.admission import LOCKS_EACH, RESOURCES_EACH, Verb, read_instance, read_verb
 from pendula.actions.configuration import Setting
-from pendula.actions.duration import is_factor
 from pendula.actions.model import (
     FACTOR_MOST,
     ActionDef,
@@ -25,17 +22,13 @@ from pendula.actions.model import (
     Need,
     Options,
 )
-from pendula.actions.reading.loading import (
-    SECTIONS,
-    Complaint,
-    Sections,
-    below,
-    note_all,
-    refuse_if_faulty,
-    taken_apart,
-)
+from pendula.actions.reading.complaints import Complaint, below, itself, note_all, taken_apart
+from pendula.actions.reading.refusals import refuse_if_faulty
+from pendula.actions.reading.sections import SECTIONS, Sections
 from pendula.actions.requests import Wish, read_wishes
-from pendula.actions.skills import BadSkill, Matrix, SkillRule, Skills
+from pendula.actions.rules.duration import is_factor
+from pendula.actions.rules.skills import BadSkill, Matrix, SkillRule, Skills
+from pendula.actions.rules.validation import LOCKS_EACH, RESOURCES_EACH, Fault, Verb, read_instance, read_verb
 from pendula.documents import Cursor, Document
 from pendula.documents.faults import shown, suggestion
 from pendula.documents.places import Step
@@ -106,7 +99,7 @@ class _Check:
             if is_factor(modifier.factor):
                 yield raw
             else:
-                message = f"{modifier.factor} is no factor; allowed is above 0 up to {FACTOR_MOST}"
+                message = f"{modifier.factor} is not a factor; allowed is above 0 up to {FACTOR_MOST}"
                 below(at, ("factor",)).refuse(message, code=Code.INVALID_DURATION)
 
     def _skills(self) -> tuple[dict[str, Json], dict[str, Json]]:
@@ -122,7 +115,7 @@ class _Check:
     def _definition(self, name: str, at: Cursor) -> None:
         def judge(raw: Json) -> Complaint | None:
             read = read_verb(name, raw)
-            return Complaint(read.code, read.message) if isinstance(read, admission.Fault) else None
+            return Complaint(read.code, read.message) if isinstance(read, Fault) else None
 
         note_all(at, judge, codes=CODES_OF_FIELDS)
         for need in _elements(at, "resources"):
@@ -158,13 +151,13 @@ class _Check:
         if faulty:
             return
         read = read_instance(raw)
-        assert not isinstance(read, admission.Fault)
+        assert not isinstance(read, Fault)
         instance, extra = read
         for name in extra or ():
             if hint := suggestion(name, Instance.__struct_fields__):
                 below(at, (name,)).refuse(f"nobody knows {shown(name)}{hint}", code=Code.UNKNOWN_FIELDS)
         when = self._setting.submitted(instance)
-        if isinstance(when, admission.Fault):
+        if isinstance(when, Fault):
             below(at, ("submitted_at",)).refuse(when.message, code=when.code)
             when = (0, 0)
         self._verb(below(at, ("verb",)), instance.verb)
@@ -185,13 +178,13 @@ class _Check:
             return
         epoch = self._setting.first_epoch + max(minute, 0) // self._setting.horizon
         timing = self._setting.durations.timing(verb, instance, minute, epoch, {})
-        if isinstance(timing, admission.Fault):
+        if isinstance(timing, Fault):
             below(at, ("verb",)).refuse(timing.message, code=timing.code)
 
-    def _wish(self, at: Cursor, read: Callable[[Json], Iterator[Wish | admission.Fault]]) -> None:
+    def _wish(self, at: Cursor, read: Callable[[Json], Iterator[Wish | Fault]]) -> None:
         def judge(raw: Json) -> Complaint | None:
             wish = next(read(raw))
-            return Complaint(wish.code, wish.message) if isinstance(wish, admission.Fault) else None
+            return Complaint(wish.code, wish.message) if isinstance(wish, Fault) else None
 
         if note_all(at, judge):
             return
@@ -209,7 +202,7 @@ def _known(at: Cursor, kind: type[Struct]) -> bool:
         return False
     names = [field.encode_name for field in msgspec.structs.fields(kind)]
     at.object(optional=names)
-    return not set(at.map_of(_itself)) <= set(names)
+    return not set(at.map_of(itself)) <= set(names)
 
 
 def _skills_of(at: Cursor, actor: str) -> bool:
@@ -217,12 +210,12 @@ def _skills_of(at: Cursor, actor: str) -> bool:
         return _level(at, actor, SOMEBODY, at.any(), {})
     matrix = below(at, ("matrix",))
     if not matrix.is_object:
-        levels = at.map_of(_itself).items()
+        levels = at.map_of(itself).items()
         good = [_level(one, actor, skill, {skill: one.any()}, {}) for skill, one in levels]
         return all(good)
     _known(at, Matrix)
     good = [
-        _level(one, actor, SOMEBODY, {"matrix": {name: one.any()}}, {}) for name, one in matrix.map_of(_itself).items()
+        _level(one, actor, SOMEBODY, {"matrix": {name: one.any()}}, {}) for name, one in matrix.map_of(itself).items()
     ]
     override = below(at, ("override",))
     given = {"matrix": {}, "override": override.any()}
@@ -230,7 +223,7 @@ def _skills_of(at: Cursor, actor: str) -> bool:
         return all(good)
     if not override.is_object:
         return _level(override, actor, SOMEBODY, given, {})
-    for skill, one in override.map_of(_itself).items():
+    for skill, one in override.map_of(itself).items():
         good.append(_level(one, actor, skill, {"matrix": {}, "override": {skill: one.any()}}, {}))
     return all(good)
 
@@ -246,7 +239,7 @@ def _level(at: Cursor, actor: str, skill: str, given: Json, weights: dict[str, A
 
 def _judge_instance(raw: Json) -> Complaint | None:
     read = read_instance(raw)
-    return Complaint(read.code, read.message) if isinstance(read, admission.Fault) else None
+    return Complaint(read.code, read.message) if isinstance(read, Fault) else None
 
 
 def _within(at: Cursor, field: str, count: int, limit: Limit) -> None:
@@ -257,12 +250,8 @@ def _within(at: Cursor, field: str, count: int, limit: Limit) -> None:
 def _elements(at: Cursor, field: str) -> tuple[Cursor, ...]:
     """The elements of a list in an object; none where either is something else."""
     inner = below(at, (field,)) if at.is_object else at
-    return inner.list_of(_itself) if inner is not at and inner.is_list else ()
+    return inner.list_of(itself) if inner is not at and inner.is_list else ()
 
 
 def _texts(at: Cursor, field: str) -> list[Cursor]:
     return [element for element in _elements(at, field) if element.is_text]
-
-
-def _itself(at: Cursor) -> Cursor:
-    return at

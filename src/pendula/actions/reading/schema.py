@@ -11,10 +11,10 @@ import msgspec
 from msgspec import Struct
 
 from pendula.actions.model import ActionDef, EpochFrame, Instance, KnowledgeItem, Modifier, Options
-from pendula.actions.reading.loading import REQUIRED, SECTIONS
+from pendula.actions.reading.sections import REQUIRED, SECTIONS
 from pendula.actions.requests import CommandForm, InterruptForm
-from pendula.actions.running import EPOCHS_MOST
-from pendula.actions.skills import LEVELS, Matrix, SkillRule
+from pendula.actions.rules.skills import LEVELS, Matrix, SkillRule
+from pendula.actions.runs.batch import EPOCHS_MOST
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 

@@ -12,7 +12,7 @@ from pendula.kernel.errors import InputRefused, WrongUsage
 
 if TYPE_CHECKING:
     from pendula.actions.engine import World
-    from pendula.actions.running import Road, RunResult
+    from pendula.actions.runs import Road, RunResult
     from pendula.kernel.disk import RealDisk
     from pendula.kernel.driver import Driver
 
@@ -49,8 +49,8 @@ def run(
     cannot be used as a whole is refused with every fault it has.
     """
     from pendula.actions.engine import World
-    from pendula.actions.reading.loading import accept, unknown_sections
-    from pendula.actions.running import config_of, drive
+    from pendula.actions.reading import accept, unknown_sections
+    from pendula.actions.runs import config_of, drive
     from pendula.documents import read_file
 
     out = Output(json)
@@ -73,11 +73,11 @@ def check(file: FileArgument, json: JsonFlag = False) -> None:
     That includes what a run gets along with: instances it would reject, requests it would pass over, names that nobody
     knows. Only what depends on how the days go is not foreseen: locks that are taken, resources that run out.
     """
-    from pendula.actions.reading import checking
+    from pendula.actions import reading
     from pendula.documents import read_file
 
     document = read_file(file)
-    checking.check(document)
+    reading.check(document)
     counts = _counts(document.value)
     told = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items())
     Output(json).result({"file": str(file), "sound": True, **counts}, lambda: f"{file} is sound: {told}.")
@@ -99,8 +99,8 @@ def why(
     """Say where an action stands at a moment of the run: what it waits for, who has it, who is before it."""
     from pendula.actions.engine import World
     from pendula.actions.events import Advance, Request, Submit
-    from pendula.actions.reading.loading import accept
-    from pendula.actions.running import config_of
+    from pendula.actions.reading import accept
+    from pendula.actions.runs import config_of
     from pendula.documents import read_file
 
     document = accept(read_file(file))
@@ -113,14 +113,14 @@ def why(
     reason = world.why({"action": action})
     if reason.code == "unknown":
         raise _unknown(action, submitted)
-    when = world.setting.display(minute)
+    when = world.current.setting.display(minute)
     Output(json).result({"at": when, "reason": reason, "t": minute}, lambda: _tables().reasoned(when, reason))
 
 
 @contextmanager
 def _road(world: "World", config: Mapping[str, Any], journal: Path | None, logs: Path | None) -> "Iterator[Road]":
     """The way into the world: straight, or through a journal; logs hear everything that comes out."""
-    from pendula.actions.logs import Logs
+    from pendula.actions.runs import Logs
 
     folder = _empty_folder(logs) if logs is not None else None
     kept = Logs(world.header(), folder) if folder is not None else None
@@ -197,18 +197,18 @@ def _counts(document: Any) -> dict[str, int]:
 
 def _minute(world: "World", text: str, epochs: int) -> int:
     """The minute that is meant; it has to lie in the epochs of the file."""
-    from pendula.actions.admission import Fault
+    from pendula.actions.rules import Fault
 
-    last = epochs * world.setting.horizon
+    last = epochs * world.current.setting.horizon
     if text.isdecimal():
         minute = int(text[:18])
     else:
-        found = world.setting.minute_of(text)
+        found = world.current.setting.minute_of(text)
         if isinstance(found, Fault):
             raise WrongUsage(f"--at: {found.message}; or a minute of the run", at=text)
         minute = found[0]
     if not 0 <= minute <= last:
-        first, end = world.setting.display(0), world.setting.display(last)
+        first, end = world.current.setting.display(0), world.current.setting.display(last)
         raise WrongUsage(f"--at {text} is outside the run; allowed is 0 to {last}, {first} to {end}", at=text)
     return minute
 

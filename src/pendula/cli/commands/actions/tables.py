@@ -9,7 +9,7 @@ from rich.tree import Tree
 
 from pendula.actions.events import End, Interrupted, Start, VisibilityChange, WorldEvent
 from pendula.actions.model import Resume
-from pendula.actions.running import EpochResult, RunResult
+from pendula.actions.runs import EpochResult, RunResult
 from pendula.cli.output import table
 from pendula.kernel.engine import Reason
 

@@ -12,9 +12,9 @@ from msgspec import Struct
 from pendula.actions.configuration import Setting
 from pendula.actions.engine import World
 from pendula.actions.events import Advance, Command, Request, Submit
-from pendula.actions.reading.loading import accept
-from pendula.actions.reading.loading import town as town_of_the_package
-from pendula.actions.running import config_of, run_document
+from pendula.actions.reading import accept
+from pendula.actions.reading import town as town_of_the_package
+from pendula.actions.runs import config_of, run_document
 from pendula.kernel.engine import Engine
 from pendula.server.rooms import Demo
 
@@ -44,9 +44,9 @@ class Rounds(Struct, frozen=True):
         """Submit what belongs to the present day, ask in the minute before, or let time go on to where something is
         due."""
         assert isinstance(engine, World)
-        now = engine.minute
+        now = engine.now()
         today = list(self._of_day(now // self.day))
-        if today and today[0]["id"] not in engine.used_ids:
+        if today and today[0]["id"] not in engine.current.used_ids:
             return Submit(tuple(today))
         tomorrow = (now // self.day + 1) * self.day
         asked = self._next_request(now, tomorrow)
@@ -117,7 +117,7 @@ def _wanted(form: Mapping[str, Any], field: str, setting: Setting) -> Wanted | N
 
 
 def _is_asked(world: World, minute: int) -> bool:
-    return any(entry[0] == minute and hasattr(entry[3], "target") for entry in world.queue)
+    return any(entry[0] == minute and hasattr(entry[3], "target") for entry in world.current.queue)
 
 
 def _id(text: str, number: int) -> str:

@@ -14,9 +14,8 @@ from starlette.responses import Response
 
 from pendula.actions import events
 from pendula.actions.engine import World
-from pendula.actions.reading.loading import LISTS, SECTIONS, accept
-from pendula.actions.running import config_of
-from pendula.actions.saving import carry_of
+from pendula.actions.reading import LISTS, SECTIONS, accept
+from pendula.actions.runs import config_of
 from pendula.documents import DocumentLimits, read_bytes
 from pendula.kernel import canonical
 from pendula.kernel.canonical import Json
@@ -273,7 +272,7 @@ async def now(world: WorldName, house: InHouse, _: Viewer, at: RecordNumber | No
     host = house.host(ROOM.name, world)
     if at is None:
         return json_response(encode_view(await host.ask(_now)))
-    return json_response(await in_the_past(lambda: encode_view(views.now_of(_world(host, at), at))))
+    return json_response(await in_the_past(lambda: encode_view(views.now_of(_world(host, at).current, at))))
 
 
 @router.get(f"{WORLD}/events", responses=answers(views.EventsView), operation_id="actions_events")
@@ -364,16 +363,15 @@ def _now(driver: views.AnyDriver) -> views.WorldNow:
     # After a flush everything that is told is durable, and the state is that of the last record.
     n = driver.flush()
     assert isinstance(driver.engine, World)
-    return views.now_of(driver.engine, n)
+    return views.now_of(driver.engine.current, n)
 
 
 def _carry(world: object) -> bytes:
     assert isinstance(world, World)
-    if world.minute != world.boundary:
-        raise NotAtTheEnd(
-            f"It is minute {world.minute}; the epoch ends at {world.boundary}", now=world.minute, ends=world.boundary
-        )
-    return canonical.encode(carry_of(world))
+    now, ends = world.now(), world.current.clock.boundary
+    if now != ends:
+        raise NotAtTheEnd(f"It is minute {now}; the epoch ends at {ends}", now=now, ends=ends)
+    return canonical.encode(world.carry())
 
 
 def _lines(data: bytes) -> Response:

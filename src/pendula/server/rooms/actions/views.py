@@ -12,13 +12,14 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Raw, Struct
 
-from pendula.actions.admission import Verb
 from pendula.actions.engine import World
 from pendula.actions.events import WORLD_EVENTS, Event
-from pendula.actions.locks import Action, Lock, Stage
-from pendula.actions.logs import Logs
+from pendula.actions.explain import why
 from pendula.actions.model import Instance
 from pendula.actions.requests import Wish
+from pendula.actions.rules import Action, Lock, Stage, Verb
+from pendula.actions.runs import Logs
+from pendula.actions.state import WorldState
 from pendula.kernel.bodies import read_outcome
 from pendula.kernel.driver import Driver
 from pendula.kernel.engine import Reason
@@ -147,7 +148,7 @@ _mark = msgspec.json.Decoder(_Mark).decode
 _WORLD_TYPES = frozenset(str(kind.__struct_config__.tag) for kind in WORLD_EVENTS)
 
 
-def now_of(world: World, n: int) -> WorldNow:
+def now_of(world: WorldState, n: int) -> WorldNow:
     """Where everything stands."""
     setting = world.setting
     actions = sorted(world.actions.values(), key=_admission)
@@ -159,8 +160,8 @@ def now_of(world: World, n: int) -> WorldNow:
     shown = nsmallest(MOST_ACTIONS, actions, key=lambda action: (action.admission not in explained, action.admission))
     return WorldNow(
         n,
-        world.minute,
-        setting.display(world.minute),
+        world.clock.minute,
+        setting.display(world.clock.minute),
         setting.display(0),
         world.next_due(),
         list(world.broken()),
@@ -189,21 +190,21 @@ def _stands_still(action: Action) -> bool:
     return action.stage is not Stage.RUNNING
 
 
-def _epoch(world: World) -> EpochView:
+def _epoch(world: WorldState) -> EpochView:
     setting, options = world.setting, world.setting.options
     return EpochView(
-        setting.first_epoch + world.epoch,
-        setting.display(world.epoch_start),
-        setting.display(world.boundary),
-        world.epoch_start,
-        world.boundary,
-        min((world.minute - world.epoch_start) // options.slot_minutes, setting.last_slot),
+        setting.first_epoch + world.clock.epoch,
+        setting.display(world.clock.epoch_start),
+        setting.display(world.clock.boundary),
+        world.clock.epoch_start,
+        world.clock.boundary,
+        min((world.clock.minute - world.clock.epoch_start) // options.slot_minutes, setting.last_slot),
         options.slots,
         options.slot_minutes,
     )
 
 
-def _action(world: World, action: Action, explained: bool) -> ActionView:
+def _action(world: WorldState, action: Action, explained: bool) -> ActionView:
     since, until = _times(action)
     return ActionView(
         action.instance.id,
@@ -213,12 +214,12 @@ def _action(world: World, action: Action, explained: bool) -> ActionView:
         action.segment,
         action.admission,
         action.priority,
-        action.t_end - world.minute if action.stage is Stage.RUNNING else action.remaining,
+        action.t_end - world.clock.minute if action.stage is Stage.RUNNING else action.remaining,
         [lock.name for lock in action.locks],
         action.seen,
         since,
         until,
-        world.why({"action": action.instance.id}) if explained else None,
+        why(world, {"action": action.instance.id}) if explained else None,
     )
 
 
@@ -234,18 +235,18 @@ def _times(action: Action) -> tuple[int | None, int | None]:
             return None, None
 
 
-def _queued(world: World) -> list[tuple[int, int, int, Instance | Wish]]:
+def _queued(world: WorldState) -> list[tuple[int, int, int, Instance | Wish]]:
     return [entry for entry in world.queue if isinstance(entry[3], Instance | Wish)]
 
 
-def _coming(world: World, minute: int, item: Instance | Wish) -> ComingView:
+def _coming(world: WorldState, minute: int, item: Instance | Wish) -> ComingView:
     at = world.setting.display(minute)
     if isinstance(item, Instance):
         return ComingView("submit", item.id, item.actor, item.verb, minute, at)
     return ComingView(item.kind, item.target, None, None, minute, at)
 
 
-def _locks(world: World) -> list[LockView]:
+def _locks(world: WorldState) -> list[LockView]:
     """Those that somebody holds or waits for before those that are free."""
     found = nsmallest(MOST_LOCKS, world.locks.by_name.values(), key=lambda lock: (_is_free(lock), lock.name))
     return [_lock(lock) for lock in sorted(found, key=lambda lock: lock.name)]

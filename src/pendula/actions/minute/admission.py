@@ -1,0 +1,119 @@
+"""An instance becomes an action: every check, its duration, its resources, its place in the queues of its locks."""
+
+from typing import Any
+
+from pendula.actions.minute.follow_ups import turn_away
+from pendula.actions.minute.interrupting import preempt
+from pendula.actions.minute.turns import join
+from pendula.actions.model import Code, Instance
+from pendula.actions.questions import asked_modifiers
+from pendula.actions.rules.locks import Action, Stage, key_of
+from pendula.actions.rules.resources import Shortage, plain
+from pendula.actions.rules.timing import Timing
+from pendula.actions.rules.validation import INSTANCES, Fault
+from pendula.actions.state.plans import Plan
+from pendula.actions.state.world_state import WorldState
+
+# Looking a member up in its class costs as much as the comparison it is for.
+RUNNING = Stage.RUNNING
+
+
+def admit(world: WorldState, instance: Instance, minute: int, late: bool) -> None:
+    """Take an instance up in this minute, or turn it away. Who can start at once does."""
+    plan = world.plan_of(instance.verb) or world.plans.make(instance.verb)
+    timing: Timing | None = plan.ordinary
+    if timing is None or instance.actor in world.skilled or world.next_admission >= world.full_at:
+        timing = _checked(world, plan, instance, minute)
+        if timing is None:
+            return
+    elif plan.needs and (shortages := world.resources.reserve(plan.needs)):
+        turn_away(world, instance, _shortage(shortages), minute)
+        return
+    own_locks = plan.locks
+    if world.is_exclusive:
+        own_locks = world.locks.of((*plan.verb.locks, f"actor:{instance.actor}"))
+    admission = world.next_admission
+    key = key_of(instance, plan.definition, admission) if plan.preempts else admission
+    minutes = timing.minutes
+    action = Action(instance, plan, admission, key, minutes, minutes, own_locks, minute)
+    world.next_admission = admission + 1
+    if timing.meta is not None or late or world.extras:
+        action.meta = _first_meta(world, instance.id, timing, late)
+    if world.has_pc:
+        action.seen = world.setting.shows(instance)
+    world.actions[instance.id] = action
+    if world.in_order:
+        for lock in own_locks:
+            if lock.holder is not None or ((lock.line or lock.ahead) and lock.first() is not None):
+                break
+        else:
+            for lock in own_locks:
+                lock.holder = action
+            action.stage = RUNNING
+            action.t_end = t_end = minute + minutes
+            action.ending = world.queue.push(t_end, admission, action)
+            if world.writer.recording:
+                world.started.append(action)
+            return
+        if not plan.fails:
+            # Somebody is before it who has not had its turn: its own comes when that one ends, not in this minute.
+            entry = (admission, action)
+            for lock in own_locks:
+                lock.line.append(entry)
+            return
+    join(world, action, minute)
+    if plan.preempts:
+        preempt(world, action, minute)
+
+
+def _checked(world: WorldState, plan: Plan, instance: Instance, minute: int) -> Timing | None:
+    """How long it takes, everything checked and reserved; None when it was turned away."""
+    timing = plan.fault or _timing(world, plan, instance, minute)
+    fault = _why_not(world, plan, timing)
+    if fault is not None or isinstance(timing, Fault):
+        assert fault is not None
+        turn_away(world, instance, fault, minute)
+        return None
+    return timing
+
+
+def _why_not(world: WorldState, plan: Plan, timing: Timing | Fault) -> Fault | None:
+    """The first fault in the order of checking; resources are reserved when there is none."""
+    if isinstance(timing, Fault):
+        return timing
+    if plan.unknown_lock is not None:
+        return plan.unknown_lock
+    if plan.needs and (shortages := world.resources.reserve(plan.needs)):
+        return _shortage(shortages)
+    if plan.limit is None and world.next_admission < world.full_at:
+        return None
+    world.resources.give_back(plan.needs)
+    full = f"{INSTANCES.sentence}: more than {world.setting.allowed(INSTANCES)}"
+    return plan.limit or Fault(Code.LIMIT_EXCEEDED, full)
+
+
+def _shortage(shortages: list[Shortage]) -> Fault:
+    parts = (f"{one.name}: {plain(one.needed)} needed, {plain(one.available)} available" for one in shortages)
+    return Fault(Code.INSUFFICIENT_RESOURCES, "; ".join(parts))
+
+
+def _timing(world: WorldState, plan: Plan, instance: Instance, minute: int) -> Timing | Fault:
+    setting = world.setting
+    durations = setting.durations
+    if durations.is_plain:
+        actor = instance.actor if instance.actor in world.skilled else None
+        timing = plan.minutes.get(actor)
+        if timing is None:
+            timing = plan.minutes[actor] = durations.plain(plan.verb, actor)
+        return timing
+    asked = asked_modifiers(world.outside, setting.options, instance, minute)
+    return durations.timing(plan.verb, instance, minute, setting.first_epoch + world.clock.epoch, asked)
+
+
+def _first_meta(world: WorldState, action_id: str, timing: Timing, late: bool) -> dict[str, Any] | None:
+    meta = dict(timing.meta or {})
+    if late:
+        meta["late"] = True
+    if action_id in world.extras:
+        meta["extra"] = world.extras.pop(action_id)
+    return meta or None

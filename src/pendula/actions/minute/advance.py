@@ -1,0 +1,98 @@
+"""How time goes on: from event to event, minute by minute, epoch by epoch.
+
+At the last minute of an epoch only ends happen; everything else of that minute is the first minute of the next.
+"""
+
+from typing import Any
+
+from pendula.actions.minute.admission import admit
+from pendula.actions.minute.ends import end
+from pendula.actions.minute.follow_ups import queue_followers, too_many
+from pendula.actions.minute.interrupting import grant
+from pendula.actions.minute.turns import give_turns, join, wake_candidates
+from pendula.actions.requests import Wish
+from pendula.actions.rules.locks import Stage
+from pendula.actions.rules.validation import INSTANCES
+from pendula.actions.state.ranks import JOINING, LATE, REQUESTED
+from pendula.actions.state.world_state import WorldState
+
+
+def advance(world: WorldState, to: int) -> None:
+    """Live through everything up to minute `to`."""
+    queue, clock = world.queue, world.clock
+    while (minute := queue.first_time()) is not None and minute <= to:
+        while clock.boundary < minute:
+            _begin_epoch(world)
+        clock.minute = minute
+        if minute < clock.boundary:
+            _live_through(world, minute, queue.pop_instant())
+            continue
+        _end_all_of(world, minute)
+        if minute == to:
+            break
+        _begin_epoch(world)
+    while clock.boundary < to:
+        _begin_epoch(world)
+    clock.minute = to
+
+
+def _begin_epoch(world: WorldState) -> None:
+    world.clock.begin_epoch()
+    world.full_at = world.next_admission + world.setting.allowed(INSTANCES)
+    world.writer.write_epoch(world.running() if world.actions else [])
+
+
+def _end_all_of(world: WorldState, minute: int) -> None:
+    """The last minute of an epoch: ends and what they bring to light, nothing else."""
+    queue = world.queue
+    while (entry := queue.peek()) is not None and entry[0] == minute and entry[1] < REQUESTED:
+        end(world, queue.pop()[3], minute)
+    world.writer.write_changes(minute)
+    queue_followers(world, minute)
+    wake_candidates(world)
+
+
+def _live_through(world: WorldState, minute: int, entries: list[Any]) -> None:
+    """One minute, in the order of ranks: ends, interrupts, joinings, admissions; then the starts."""
+    wishes: list[Wish] = []
+    for _, rank, _, item in entries:
+        if rank < REQUESTED:
+            end(world, item, minute)
+            continue
+        if rank == REQUESTED:
+            wishes.append(item)
+            continue
+        if wishes:
+            grant(world, wishes, minute)
+            wishes = []
+        if rank >= LATE:
+            admit(world, item, minute, rank == LATE)
+        elif rank == JOINING and item.stage is Stage.HELD:  # it may have been cancelled meanwhile
+            join(world, item, minute)
+    if wishes:
+        grant(world, wishes, minute)
+    if world.following or world.candidates:
+        _settle(world, minute)
+    writer = world.writer
+    if writer.interrupts or writer.reveals:
+        writer.write_changes(minute)
+    if world.started:
+        writer.write_starts(world.started, minute)
+        world.started.clear()
+
+
+def _settle(world: WorldState, minute: int) -> None:
+    """Admit what follows and give everybody its turn, until nothing is left to do in this minute."""
+    depth = 0
+    while world.following or world.candidates:
+        # Who is turned away, here or in the pass, may be followed by another: then there is another round.
+        following, world.following = world.following, []
+        depth += 1
+        for instance in following:
+            if depth > world.most_following:
+                world.extras.pop(instance.id, None)
+                world.writer.reject(instance.id, too_many(world, "one upon another"))
+            else:
+                admit(world, instance, minute, False)
+        if world.candidates:
+            give_turns(world, minute)

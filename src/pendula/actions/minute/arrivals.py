@@ -1,0 +1,34 @@
+"""An instance arrives: it is read, its id is taken for good, fields that nobody knows are kept."""
+
+from pendula.actions.model import Code, Instance
+from pendula.actions.rules.validation import Fault, id_of, read_instance
+from pendula.actions.state.world_state import WorldState
+from pendula.kernel.canonical import Json
+
+
+def read_new(world: WorldState, raw: object, needs_time: bool) -> Instance | Fault:
+    """An instance under a new id, or what is wrong with it."""
+    extra = None
+    if type(raw) is Instance and raw.params is None and not (needs_time and raw.t is None and raw.submitted_at is None):
+        instance = raw
+    else:
+        read = read_instance(raw, needs_time)
+        if isinstance(read, Fault):
+            world.used_ids.update(filter(None, (id_of(raw),)))
+            return read
+        instance, extra = read
+    if instance.id in world.used_ids:
+        return Fault(Code.DUPLICATE_ACTION_ID, f"The id {instance.id} is in use already")
+    world.used_ids.add(instance.id)
+    if extra:
+        _keep_extra(world, instance, extra)
+    return instance
+
+
+def _keep_extra(world: WorldState, instance: Instance, extra: dict[str, Json]) -> None:
+    """Fields nobody knows go into the meta of the first start; each name is reported once."""
+    world.extras[instance.id] = extra
+    new = sorted(extra.keys() - world.reported)
+    if new:
+        world.reported.update(new)
+        world.writer.diagnose(Code.UNKNOWN_FIELDS, instance.id, f"Fields nobody knows: {', '.join(new)}")

@@ -1,0 +1,55 @@
+"""A segment is over, by its end or broken off: its locks are free, and what was learned comes to light."""
+
+from pendula.actions.minute.follow_ups import follow
+from pendula.actions.minute.turns import give_turn
+from pendula.actions.model import Resume, Reveal
+from pendula.actions.rules.locks import Action, Stage
+from pendula.actions.rules.visibility import knows, revealed
+from pendula.actions.state.world_state import WorldState
+
+# Looking a member up in its class costs as much as the comparison it is for.
+WAITING, OVER = Stage.WAITING, Stage.OVER
+
+
+def end(world: WorldState, action: Action, minute: int) -> None:
+    """An action is done: what it needed is consumed or returned, and whoever is next has its turn."""
+    plan, instance, writer = action.plan, action.instance, world.writer
+    action.stage = OVER
+    for lock in action.locks:
+        lock.holder = None
+        line = lock.line
+        if lock.ahead or (line and line[0][1].stage is not WAITING):
+            give_turn(world, (lock,))
+        elif line:
+            world.candidates.append(line[0])
+    if plan.needs:
+        world.resources.finish(plan.needs)
+    del world.actions[instance.id]
+    if writer.recording:
+        writer.write_end(action, minute)
+    if plan.triggers:
+        for reveal in instance.knowledge:
+            _bring_to_light(world, action, reveal if isinstance(reveal, Reveal) else Reveal(reveal), minute)
+    if instance.process is not None or (plan.triggers and world.has_hook):
+        follow(world, instance, {"ended": minute, "t": minute}, minute)
+
+
+def break_off(world: WorldState, action: Action, minute: int, by: str, resume: Resume) -> None:
+    """End a segment before its time; what becomes of the action is for the caller to say."""
+    world.queue.cancel(action.ending)
+    action.ending = -1
+    action.remaining = action.t_end - minute
+    world.writer.note_interrupt(action, by, resume)
+    action.segment += 1
+    action.stage = Stage.SUSPENDED
+    for lock in action.locks:
+        lock.holder = None
+    give_turn(world, action.locks)
+
+
+def _bring_to_light(world: WorldState, action: Action, reveal: Reveal, minute: int) -> None:
+    before = world.knowledge.get(reveal.id)
+    after = world.knowledge[reveal.id] = revealed(before, reveal, action.instance.actor, minute)
+    circle = world.setting.circle
+    is_told = circle.pc is not None and (action.instance.actor == circle.pc or knows(after, circle.pc, minute, circle))
+    world.writer.note_reveal(action, reveal, before, after, is_told)

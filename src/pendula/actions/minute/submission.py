@@ -1,0 +1,62 @@
+"""What comes in from outside: instances and requests, checked one by one and queued for their minute."""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from pendula.actions.minute.arrivals import read_new
+from pendula.actions.minute.follow_ups import queue_followers, turn_away
+from pendula.actions.model import Instance
+from pendula.actions.requests import read_wishes
+from pendula.actions.rules.validation import Fault
+from pendula.actions.state.ranks import LATE, REQUESTED, SUBMITTED
+from pendula.actions.state.world_state import WorldState
+from pendula.kernel.canonical import Json
+
+
+def submit(world: WorldState, raws: Iterable[object]) -> int:
+    """Queue instances for their minute; returns how many were taken."""
+    late: list[tuple[int, Instance]] = []
+    taken = 0
+    setting = world.setting
+    now, push, latest = world.clock.minute, world.queue.push, setting.latest
+    used = world.used_ids
+    for raw in raws:
+        if type(raw) is Instance and raw.params is None and raw.t is not None and raw.id not in used:
+            # Made by hand and as it should be: nothing to read.
+            used.add(raw.id)
+            instance = raw
+        else:
+            read = read_new(world, raw, True)
+            if isinstance(read, Fault):
+                turn_away(world, raw, read, now)
+                continue
+            instance = read
+        minute = instance.t
+        if minute is None or not now <= minute <= latest:
+            when = setting.submitted(instance)
+            if isinstance(when, Fault):
+                turn_away(world, instance, when, now)
+                continue
+            minute, micros = when
+            if micros < setting.micros_of(now):
+                late.append((micros, instance))
+                continue
+        push(minute, SUBMITTED, instance)
+        taken += 1
+    late.sort(key=lambda entry: entry[0])
+    for _, instance in late:
+        push(now, LATE, instance)
+    queue_followers(world, now)
+    return taken + len(late)
+
+
+def request(world: WorldState, interrupts: Iterable[Json], commands: Iterable[Json]) -> None:
+    """Queue interrupts, cancellations and resumptions; one for the past is for now."""
+    now = world.clock.minute
+    for wish in read_wishes(interrupts, commands, world.setting):
+        if isinstance(wish, Fault):
+            world.writer.diagnose(wish.code, None, wish.message)
+        else:
+            minute = max(wish.minute, now)
+            world.queue.push(minute, REQUESTED, msgspec.structs.replace(wish, minute=minute))

@@ -1,0 +1,90 @@
+"""Whose turn it is: standing in the queues of locks, starting when first in all of them, leaving without a start."""
+
+from bisect import insort
+from collections.abc import Iterable
+
+from pendula.actions.minute.follow_ups import turn_away
+from pendula.actions.model import Code
+from pendula.actions.rules import locks
+from pendula.actions.rules.locks import Action, Lock, Stage, can_start
+from pendula.actions.rules.validation import Fault
+from pendula.actions.state.ranks import JOINING, WAKING
+from pendula.actions.state.world_state import WorldState
+
+# Looking a member up in its class costs as much as the comparison it is for.
+WAITING, RUNNING, OVER = Stage.WAITING, Stage.RUNNING, Stage.OVER
+
+
+def join(world: WorldState, action: Action, minute: int) -> None:
+    """Stand in the queues; the turn may come in this very minute, or when those before it are gone."""
+    if locks.join(action, minute) or action.plan.fails:
+        world.candidates.append((action.key, action))
+
+
+def hold(world: WorldState, action: Action, until: int) -> None:
+    action.stage = Stage.HELD
+    action.joined = until
+    world.queue.push(until, JOINING, action)
+
+
+def give_turn(world: WorldState, free: Iterable[Lock]) -> None:
+    """Whoever is first in the queues of free locks may have its turn in this minute."""
+    for lock in free:
+        if lock.holder is None and (first := lock.first()) is not None:
+            world.candidates.append((first.key, first))
+
+
+def give_turns(world: WorldState, minute: int) -> None:
+    """One pass in queue order over everybody whose turn it may be."""
+    candidates, world.candidates = world.candidates, []
+    if len(candidates) > 1:
+        candidates.sort()
+    push, started, recording = world.queue.push, world.started, world.writer.recording
+    for _, action in candidates:
+        if action.stage is not WAITING:
+            continue
+        if can_start(action):
+            for lock in action.locks:
+                lock.holder = action
+                if lock.ahead:
+                    lock.leave(action)
+                else:
+                    lock.line.popleft()
+            action.stage = RUNNING
+            action.t_end = t_end = minute + action.remaining
+            action.ending = push(t_end, action.admission, action)
+            if recording:
+                started.append(action)
+        elif action.plan.fails and action.segment == 0:
+            _give_up(world, action, minute, candidates)
+
+
+def _give_up(world: WorldState, action: Action, minute: int, candidates: list[tuple[int, Action]]) -> None:
+    taken = ", ".join(lock.name for lock in action.locks if lock.holder is not None or lock.first() is not action)
+    leave(world, action)
+    # Their turn comes after this one, whatever their keys: the list is being gone through.
+    place = candidates.index((action.key, action)) + 1
+    for lock in action.locks:
+        if (first := lock.first()) is not None:
+            insort(candidates, (first.key, first), place)
+    fault = Fault(Code.CANNOT_ACQUIRE_LOCK, f"{action.instance.id} does not wait, and {taken} cannot be had now")
+    turn_away(world, action.instance, fault, minute)
+
+
+def leave(world: WorldState, action: Action) -> None:
+    """Out of the world without an end: everything reserved goes back."""
+    action.stage = OVER
+    world.resources.give_back(action.plan.needs)
+    del world.actions[action.instance.id]
+
+
+def wake_candidates(world: WorldState) -> None:
+    """See to it that whoever is first in a queue has its turn in this minute, though nothing else happens in it."""
+    if world.candidates:
+        world.queue.push(world.clock.minute, WAKING, None)
+
+
+def wake_whoever_is_first(world: WorldState) -> None:
+    """After a restore in the middle of a minute: who is first in the queue of a free lock has its turn."""
+    give_turn(world, world.locks.by_name.values())
+    wake_candidates(world)

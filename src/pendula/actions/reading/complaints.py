@@ -1,0 +1,109 @@
+"""What the readers of the engine say about a value, noted at its place in the file, one complaint after the other."""
+
+from collections.abc import Callable, Mapping
+from re import compile as regex
+from typing import Any, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from pendula.documents import Cursor, Path
+from pendula.documents.places import Step
+from pendula.kernel.canonical import Json
+
+# What stands for a required value that was refused, so that the rest of its object is read too.
+STAND_INS: Mapping[str, Json] = {
+    "actor": "?",
+    "amount": 0,
+    "base_duration_min": 1,
+    "effort": "low",
+    "factor": 1,
+    "id": "?",
+    "index": 0,
+    "interruptible": True,
+    "name": "?",
+    "priority": 0,
+    "target": "?",
+    "verb": "?",
+}
+
+NO_CODES: Mapping[Step, str] = {}
+
+_INNER = regex(r"(?s)(.*) - at `\$(.*)`")
+_STEP = regex(r"\.([^.\[]+)|\[(\d+)\]|\[\.\.\.\]")
+_FIELD = regex(r"(?:required|unknown) field `(.+)`")
+
+
+class Complaint(Struct, frozen=True):
+    """What a reader of the engine says about a value."""
+
+    code: str
+    message: str
+
+
+Judge: TypeAlias = Callable[[Any], Complaint | None]
+
+
+def judged_as(kind: type[Struct], code: str = "InvalidSetting") -> Judge:
+    """Whether a value can be read as a struct."""
+
+    def judge(raw: Json) -> Complaint | None:
+        try:
+            msgspec.convert(raw, kind)
+        except msgspec.ValidationError as fault:
+            return Complaint(code, f"{fault}")
+        return None
+
+    return judge
+
+
+def note_all(at: Cursor, judge: Judge, skip: int = 0, codes: Mapping[Step, str] = NO_CODES) -> list[Path]:
+    """Note every fault of a value at its place; returns where, inside the value. A field that is refused is replaced
+    or left out and the rest judged again, because readers stop at the first fault. `codes` are those of some fields."""
+    raw: Any = at.any()
+    found: list[Path] = []
+    replaced: set[object] = set()
+    while (complaint := judge(raw)) is not None:
+        message, inner = taken_apart(complaint.message)
+        inner = inner[skip:]
+        named = _FIELD.search(message) if not inner else None
+        field = named[1] if named else inner[0] if inner else None
+        if field in replaced:
+            break
+        code = codes.get(inner[0], complaint.code) if inner else complaint.code
+        below(at, inner).refuse(message, code=code)
+        found.append(inner)
+        if not isinstance(raw, dict) or field is None:
+            break
+        replaced.add(field)
+        raw = {name: value for name, value in raw.items() if name != field}
+        if isinstance(field, str) and field in STAND_INS:
+            raw[field] = STAND_INS[field]
+    return found
+
+
+def below(at: Cursor, steps: Path) -> Cursor:
+    """The cursor of a value inside another."""
+    for step in steps:
+        if isinstance(step, int):
+            at = at.list_of(itself)[step]
+        else:
+            at = at.object(optional=(step,), unknown="keep")[step]
+    return at
+
+
+def taken_apart(message: str) -> tuple[str, Path]:
+    """A reader's message without its path, and the path; it ends before a member whose name readers do not tell."""
+    match = _INNER.fullmatch(message)
+    if match is None:
+        return message, ()
+    steps: list[str | int] = []
+    for step in _STEP.finditer(match[2]):
+        if step[0] == "[...]":
+            break
+        steps.append(step[1] or int(step[2]))
+    return match[1], tuple(steps)
+
+
+def itself(at: Cursor) -> Cursor:
+    return at

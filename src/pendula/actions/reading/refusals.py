@@ -1,0 +1,43 @@
+"""A file that is refused: the kinds of refusal, and when which is raised."""
+
+import msgspec
+
+from pendula.actions.configuration import InvalidCarryOver, InvalidEpoch
+from pendula.documents import Document, DocumentRefused, Fault
+
+
+class FileRefused(DocumentRefused):
+    """A file of actions with faults; on a terminal each line ends with its code."""
+
+    def render(self) -> str:
+        coded = [msgspec.structs.replace(fault, allowed=(), message=_with_code(fault)) for fault in self.faults]
+        return DocumentRefused(coded, self.source_name, self.more).render()
+
+
+class EpochRefused(FileRefused, InvalidEpoch):
+    """Nothing but the epoch is wrong."""
+
+    code = "InvalidEpoch"
+
+
+class CarryRefused(FileRefused, InvalidCarryOver):
+    """Nothing but the carry is wrong."""
+
+    code = "InvalidCarryOver"
+
+
+def refuse_if_faulty(document: Document) -> None:
+    """Raise what was noted; the code of the refusal is that of its faults when they are all about epoch or carry."""
+    try:
+        document.done()
+    except DocumentRefused as refused:
+        kind = FileRefused
+        for special in (EpochRefused, CarryRefused):
+            if all(fault.code == special.code for fault in refused.faults):
+                kind = special
+        raise kind(refused.faults, refused.source_name, refused.more) from None
+
+
+def _with_code(fault: Fault) -> str:
+    allowed = f"; allowed: {', '.join(fault.allowed)}" if fault.allowed else ""
+    return f"{fault.message}{allowed} ({fault.code})"

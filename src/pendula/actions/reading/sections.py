@@ -1,0 +1,144 @@
+"""The sections of a file of actions: what is good in them, and every fault that spoils the whole.
+
+Such faults are: a section that is missing or of the wrong kind, an epoch or a carry that cannot be, a setting that no
+world can be made of. The rules themselves are the engine's; here its readers are asked about each piece alone, so that
+one fault does not hide the next.
+"""
+
+from collections.abc import Collection
+from typing import Any
+
+import msgspec
+
+from pendula.actions.configuration import FIELDS, Setting
+from pendula.actions.engine import World
+from pendula.actions.model import Options
+from pendula.actions.reading.complaints import Complaint, itself, judged_as, note_all
+from pendula.actions.runs.batch import EPOCHS_MOST
+from pendula.documents import Cursor, Document
+from pendula.kernel.canonical import Json
+from pendula.kernel.errors import InputRefused
+from pendula.kernel.time import Instant, format_iso, parse_iso, plus_minutes
+
+REQUIRED = ("epoch", "action_defs", "actions_submitted")
+LISTS = ("actions_submitted", "interrupts", "commands")
+OPTIONAL = tuple(name for name in (*FIELDS, *LISTS, "epochs") if name not in REQUIRED)
+SECTIONS = (*REQUIRED, *OPTIONAL)
+
+
+class Sections:
+    """The sections of a file. Faults that spoil the whole are noted in the document; what is good is kept."""
+
+    def __init__(self, document: Document) -> None:
+        self.root = document.root()
+        self.at = self.root.object(required=REQUIRED, optional=OPTIONAL, unknown="keep")
+        self.good: dict[str, Any] = {}
+        self.used_ids: Collection[str] = ()
+        self._members: dict[str, dict[str, Cursor]] = {}
+        if not self.root.is_object:
+            return
+        for name in LISTS:
+            if not self.at[name].is_list:
+                self.at[name].unless_null().list_of(Cursor.any, default=())
+        self.at["epochs"].unless_null().integer(min=1, max=EPOCHS_MOST, default=1)
+        self._options()
+        self._epoch()
+        self._world_state()
+        for name in ("action_defs", "skills", "skill_weights"):
+            self.good[name] = {key: at.any() for key, at in self.members(name).items()}
+        amounts = self.members("resources")
+        good = [name for name, at in amounts.items() if self._usable(at, "resources", name)]
+        self.good["resources"] = {name: amounts[name].any() for name in good}
+        self._carry()
+
+    def members(self, name: str) -> dict[str, Cursor]:
+        """The members of a section that is an object; null is an empty one. What is not an object is noted once."""
+        if name not in self._members:
+            self._members[name] = self.at[name].unless_null().map_of(itself, default={})
+        return self._members[name]
+
+    def elements(self, name: str) -> tuple[Cursor, ...]:
+        at = self.at[name]
+        return at.list_of(itself) if at.is_list else ()
+
+    def parts_of_the_world(self, name: str) -> tuple[Cursor, ...]:
+        """The elements of a list in `world_state`."""
+        at = self.members("world_state").get(name)
+        return at.list_of(itself) if at is not None and at.is_list else ()
+
+    def _options(self) -> None:
+        members = self.members("options")
+        bad = {inner[0] for inner in note_all(self.at["options"], judged_as(Options)) if inner} if members else set()
+        self.good["options"] = {name: at.any() for name, at in members.items() if name not in bad}
+
+    def _epoch(self) -> None:
+        """Judged by its length only where the options say how long it has to be."""
+        at, options = self.at["epoch"], self.good["options"]
+        sized = all(name in options for name in ("slots", "slot_minutes") if name in self.members("options"))
+
+        def judge(raw: Json) -> Complaint | None:
+            try:
+                Setting.read({"epoch": raw, "options": options})
+            except InputRefused as fault:
+                if sized or fault.details.get("path") != "$.epoch.end_at":
+                    return Complaint(fault.code, fault.message)
+            return None
+
+        faulty = not at.given or bool(note_all(at, judge))
+        self._epoch_stands = sized and not faulty
+        self.good["epoch"] = at.any() if self._epoch_stands else self._some_epoch()
+
+    def _some_epoch(self) -> dict[str, Json]:
+        """A frame of the right length and of the file's kind of time, to judge the rest by."""
+        given = self.at["epoch"].any()
+        texts = [given.get("start_at"), given.get("end_at")] if isinstance(given, dict) else []
+        texts += [
+            raw.get("submitted_at")
+            for raw in map(Cursor.any, self.elements("actions_submitted"))
+            if isinstance(raw, dict)
+        ]
+        start = next((instant for instant in map(_instant, texts) if instant is not None), Instant(0))
+        options = msgspec.convert(self.good["options"], Options)
+        end = plus_minutes(start, options.slots * options.slot_minutes)
+        return {"index": 0, "start_at": format_iso(start), "end_at": format_iso(end)}
+
+    def _world_state(self) -> None:
+        good: dict[str, Any] = {}
+        for name in ("modifiers", "knowledge"):
+            at = self.members("world_state").get(name)
+            if at is not None and not at.is_list:
+                at.unless_null().list_of(Cursor.any, default=())
+            parts = self.parts_of_the_world(name)
+            good[name] = [part.any() for part in parts if self._usable(part, "world_state", name)]
+        self.good["world_state"] = good
+
+    def _usable(self, at: Cursor, section: str, name: str) -> bool:
+        """Whether a world can be made of this piece of a section alone."""
+
+        def judge(raw: Json) -> Complaint | None:
+            alone = {name: [raw] if section == "world_state" else raw}
+            try:
+                Setting.read({"epoch": self.good["epoch"], "options": self.good["options"], section: alone})
+            except InputRefused as fault:
+                # Readers speak of the path in the section; the first step leads to this piece.
+                return Complaint(fault.code, fault.message.removeprefix(f"{name}: ").removeprefix(f"{section}: "))
+            return None
+
+        return not note_all(at, judge, skip=1)
+
+    def _carry(self) -> None:
+        """Judged only beside the epoch it has to continue."""
+        at = self.at["carry"].unless_null()
+        if not at.given or not self._epoch_stands:
+            return
+        try:
+            self.used_ids = World.create({**self.good, "action_defs": {}, "carry": at.any()}).current.used_ids
+        except InputRefused as fault:
+            at.refuse(fault.message, code=fault.code)
+
+
+def _instant(text: Any) -> Instant | None:
+    try:
+        return parse_iso(text)
+    except InputRefused:
+        return None

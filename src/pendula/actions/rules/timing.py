@@ -1,0 +1,92 @@
+"""How long an instance takes in a world: its verb, the skill of its actor, the modifiers that apply, a little noise."""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from msgspec import Struct
+
+from pendula.actions.model import MINUTES_MOST, Code, Instance, Modifier, Options
+from pendula.actions.rules.duration import effective_minutes, is_factor, noise, product
+from pendula.actions.rules.skills import BadSkill, Level, Skills
+from pendula.actions.rules.validation import Fault, Verb
+
+ONE = Decimal(1)
+
+
+class Timing(Struct, frozen=True):
+    """How long an instance takes, and what that rests on, for the first start."""
+
+    minutes: int
+    meta: dict[str, Any] | None = None
+
+
+class Durations:
+    """Durations of instances in one world."""
+
+    def __init__(self, skills: Skills, modifiers: tuple[Modifier, ...], options: Options) -> None:
+        self._skills = skills
+        self._modifiers = modifiers
+        self._options = options
+        # Where this holds a duration depends on verb and actor alone, and may be remembered.
+        self.is_plain = not modifiers and options.noise_seed is None and not options.ask_modifiers
+
+        self.skilled = skills.actors
+
+    def plain(self, verb: Verb, actor: str | None) -> Timing | Fault:
+        """The duration where nothing but the verb and the skill of the actor matters."""
+        return self._timing(verb, actor, [], ONE)
+
+    def timing(
+        self, verb: Verb, instance: Instance, minute: int, epoch: int, asked: Mapping[str, Decimal]
+    ) -> Timing | Fault:
+        """Base, effort, skill and the modifiers that apply to a submission of this minute."""
+        applied = [(one.name, one.factor) for one in self._modifiers if _applies(one, instance, minute)]
+        seed = self._options.noise_seed
+        wobble = ONE if seed is None else noise(seed, epoch, instance.id)
+        return self._timing(verb, instance.actor, [*applied, *asked.items()], wobble)
+
+    def _timing(
+        self, verb: Verb, actor: str | None, applied: list[tuple[str, Decimal]], wobble: Decimal
+    ) -> Timing | Fault:
+        for name, value in applied:
+            if not is_factor(value):
+                return Fault(Code.INVALID_DURATION, f"The modifier {name} is {value}; allowed is above 0 up to 10")
+        level = self._skills.level(actor, verb.skill)
+        if isinstance(level, BadSkill):
+            return Fault(level.code, level.message)
+        factor = product(value for _, value in applied)
+        meta = _meta(level, applied, factor)
+        if wobble is not ONE:
+            factor = product((factor, wobble))
+            meta["noise"] = wobble
+        definition = verb.definition
+        minutes = effective_minutes(definition.base_duration_min, definition.effort, level.level, Fraction(factor))
+        if minutes > MINUTES_MOST:
+            return Fault(Code.INVALID_DURATION, f"{verb.name} would take {minutes} minutes; allowed is {MINUTES_MOST}")
+        return Timing(minutes, meta or None)
+
+
+def _meta(level: Level, applied: list[tuple[str, Decimal]], factor: Decimal) -> dict[str, Any]:
+    meta: dict[str, Any] = {}
+    if level.overridden:
+        meta["skill_override"] = level.level
+    if applied:
+        meta["modifiers"] = {"names": sorted(name for name, _ in applied), "f_mod": factor}
+    return meta
+
+
+def _applies(modifier: Modifier, instance: Instance, minute: int) -> bool:
+    """`since` and `until` are minutes of the run here; the loader turned ISO times into them."""
+    return (
+        (modifier.since is None or _minute(modifier.since) <= minute)
+        and (modifier.until is None or minute < _minute(modifier.until))
+        and (modifier.verbs is None or instance.verb in modifier.verbs)
+        and (modifier.actors is None or instance.actor in modifier.actors)
+    )
+
+
+def _minute(value: int | str) -> int:
+    assert isinstance(value, int), "times of modifiers are minutes once a world is made"
+    return value

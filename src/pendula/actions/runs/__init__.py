@@ -1,0 +1,25 @@
+"""Ways to use a world: a whole file in one go, a game loop, logs of what came out.
+
+batch    whole epochs: a file or plain arguments in, results out
+live     a game loop: submit, interrupt, advance, ask why
+logs     everything in `world_log`, what the player character learned in `pc_log`
+"""
+
+from pendula.actions.runs.batch import EPOCHS_MOST, EpochResult, Road, RunResult, config_of, drive, run_document
+from pendula.actions.runs.live import LiveWorld, Refused
+from pendula.actions.runs.logs import Logs
+from pendula.actions.runs.user_code import Process
+
+__all__ = [
+    "EPOCHS_MOST",
+    "EpochResult",
+    "LiveWorld",
+    "Logs",
+    "Process",
+    "Refused",
+    "Road",
+    "RunResult",
+    "config_of",
+    "drive",
+    "run_document",
+]

@@ -1,0 +1,195 @@
+"""Whole epochs in one go: a file or plain arguments in, results out. The same engine as live."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from pendula.actions.configuration import FIELDS, InvalidSetting
+from pendula.actions.engine import World
+from pendula.actions.events import (
+    WORLD_EVENTS,
+    Advance,
+    Command,
+    Diagnostic,
+    EpochBegan,
+    Event,
+    Rejection,
+    Request,
+    Submit,
+    WorldEvent,
+)
+from pendula.actions.model import Instance
+from pendula.actions.state import WorldState
+from pendula.kernel.canonical import Json
+from pendula.kernel.engine import Outcome
+
+Road = Callable[[Command], Outcome[Event]]
+EPOCHS_MOST = 100_000
+
+
+class EpochResult(Struct, frozen=True):
+    """All that one epoch gave."""
+
+    header: EpochBegan
+    end_at: str
+    events: tuple[WorldEvent, ...]
+    rejections: tuple[Rejection, ...]
+    deferred: tuple[dict[str, Any], ...]
+    diagnostics: tuple[Diagnostic, ...]
+    locks: dict[str, Any]
+    resources: dict[str, Any]
+
+    def as_json(self) -> dict[str, Any]:
+        """The form of the file's output."""
+        return {
+            "epoch": {"index": self.header.epoch, "start_at": self.header.start_at, "end_at": self.end_at},
+            "events": [_event(event) for event in self.events],
+            "rejections": [
+                {"action_id": one.action_id, "code": one.code, "message": one.message} for one in self.rejections
+            ],
+            "deferred": list(self.deferred),
+            "diagnostics": [_diagnostic(one) for one in self.diagnostics],
+            "locks": self.locks,
+            "resources": self.resources,
+            "carried_in": [
+                {"action_id": one["action_id"], "remaining": one["remaining"]} for one in self.header.carried_in
+            ],
+        }
+
+
+class RunResult(Struct, frozen=True):
+    """The epochs of a run and what the next run needs."""
+
+    epochs: tuple[EpochResult, ...]
+    carry: dict[str, Json]
+
+    def as_json(self) -> dict[str, Any]:
+        return {"epochs": [epoch.as_json() for epoch in self.epochs], "carry": self.carry}
+
+
+def run(
+    epoch: Mapping[str, Json],
+    action_defs: Mapping[str, Json],
+    actions_submitted: Sequence[Json | Instance],
+    *,
+    interrupts: Sequence[Json] = (),
+    commands: Sequence[Json] = (),
+    carry: Json = None,
+    **rest: Json,
+) -> EpochResult:
+    """One epoch from plain arguments; `rest` are the other parts of a file (skills, resources, options …)."""
+    result = run_epochs(
+        epoch, action_defs, actions_submitted, 1, interrupts=interrupts, commands=commands, carry=carry, **rest
+    )
+    return result.epochs[0]
+
+
+def run_epochs(
+    epoch: Mapping[str, Json],
+    action_defs: Mapping[str, Json],
+    actions_submitted: Sequence[Json | Instance],
+    epochs: int,
+    interrupts: Sequence[Json] = (),
+    commands: Sequence[Json] = (),
+    carry: Json = None,
+    **rest: Json,
+) -> RunResult:
+    """Several epochs in a row; the result has the carry for the next run."""
+    document: dict[str, Any] = {
+        "epoch": epoch,
+        "action_defs": action_defs,
+        "actions_submitted": actions_submitted,
+        "interrupts": interrupts,
+        "commands": commands,
+        "carry": carry,
+        "epochs": epochs,
+        **rest,
+    }
+    return run_document(document)
+
+
+def config_of(document: Mapping[str, Any]) -> dict[str, Json]:
+    """The part of a file that a world is made of."""
+    return {name: document[name] for name in FIELDS if document.get(name) is not None}
+
+
+def run_document(document: Mapping[str, Any]) -> RunResult:
+    """A whole file; `InputRefused` where it is refused as a whole. Single instances are rejected in the result."""
+    world = World.create(config_of(document))
+    return drive(world, world.apply, document)
+
+
+def drive(
+    world: World, apply: Road, document: Mapping[str, Any], progress: Callable[[int], None] | None = None
+) -> RunResult:
+    """The same over any road into the world, such as a driver with a journal."""
+    epochs = document.get("epochs")
+    count = 1 if epochs is None else epochs
+    if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= EPOCHS_MOST:
+        raise InvalidSetting(f"epochs is {count!r}; allowed is 1 to {EPOCHS_MOST}", path="$.epochs")
+    header = world.header()
+    seen: list[Event] = []
+    seen += apply(Submit(_list(document, "actions_submitted"))).events
+    seen += apply(Request(_list(document, "interrupts"), _list(document, "commands"))).events
+    results: list[EpochResult] = []
+    for number in range(count):
+        seen += apply(Advance((number + 1) * world.current.setting.horizon)).events
+        begun = [event for event in seen if isinstance(event, EpochBegan)]
+        header = begun[-1] if begun else header
+        results.append(_result(world.current, header, seen))
+        seen = []
+        if progress is not None:
+            progress(number + 1)
+    return RunResult(tuple(results), world.carry())
+
+
+def _list(document: Mapping[str, Any], name: str) -> tuple[Any, ...]:
+    value = document.get(name)
+    if value is None:
+        value = ()
+    if not isinstance(value, list | tuple):
+        raise InvalidSetting(f"{name} is not a list", path=f"$.{name}")
+    return tuple(value)
+
+
+def _result(world: WorldState, header: EpochBegan, seen: Iterable[Event]) -> EpochResult:
+    seen = list(seen)
+    return EpochResult(
+        header=header,
+        end_at=world.setting.display(world.clock.boundary),
+        events=tuple(event for event in seen if isinstance(event, WORLD_EVENTS)),
+        rejections=tuple(event for event in seen if isinstance(event, Rejection)),
+        deferred=tuple(_deferred(world)),
+        diagnostics=tuple(event for event in seen if isinstance(event, Diagnostic)),
+        locks=world.locks.rows(),
+        resources=world.resources.rows(),
+    )
+
+
+def _deferred(world: WorldState) -> Iterable[dict[str, Any]]:
+    """Submissions for later epochs, as they were given."""
+    for minute, _, _, item in world.queue:
+        if type(item) is Instance and minute >= world.clock.boundary:
+            given = msgspec.structs.asdict(item)
+            yield {
+                **{name: value for name, value in given.items() if value is not None and value != ()},
+                **world.extras.get(item.id, {}),
+            }
+
+
+def _event(event: WorldEvent) -> dict[str, Any]:
+    return {
+        "seq": event.seq,
+        "type": event.__struct_config__.tag,
+        "action_id": event.action_id,
+        "t": event.t,
+        "at": event.at,
+        "meta": event.meta,
+    }
+
+
+def _diagnostic(one: Diagnostic) -> dict[str, Any]:
+    by = {} if one.by is None else {"by": one.by}
+    return {"code": one.code, "action_id": one.action_id, "t": one.t, "message": one.message, **by}

@@ -1,0 +1,150 @@
+"""What a world tells: its events in the order of a minute, numbered, with everything a reader needs to place them."""
+
+from operator import attrgetter
+from typing import Any
+
+from pendula.actions.configuration import Setting
+from pendula.actions.events import Diagnostic, End, EpochBegan, Event, Interrupted, Rejection, Start, VisibilityChange
+from pendula.actions.model import Code, KnowledgeItem, Resume, Reveal
+from pendula.actions.rules.locks import Action
+from pendula.actions.rules.validation import Fault
+from pendula.actions.state.clock import Clock
+
+by_admission = attrgetter("admission")
+Noted = tuple[int, int, Action, dict[str, Any], bool]
+
+
+class EventWriter:
+    """Writes the events of a world. Interrupts and reveals are noted while a minute goes on and written in order."""
+
+    __slots__ = (
+        "_clock",
+        "_place",
+        "_placed",
+        "_setting",
+        "_written",
+        "interrupts",
+        "next_event",
+        "recording",
+        "reveals",
+    )
+
+    def __init__(self, setting: Setting, clock: Clock) -> None:
+        self._setting = setting
+        self._clock = clock
+        self._written: list[Event] = []
+        self._placed = -1
+        self._place: tuple[int, str, int, int] = (0, "", 0, 0)
+        self.recording = True  # without, nothing but rejections, diagnostics and epochs is written
+        self.next_event = 0
+        self.interrupts: list[Noted] = []
+        self.reveals: list[Noted] = []
+
+    def take(self) -> tuple[Event, ...]:
+        """All that was written since the last time."""
+        events = tuple(self._written)
+        self._written = []
+        return events
+
+    def note_interrupt(self, action: Action, by: str, resume: Resume) -> None:
+        meta = {
+            "segment": action.segment,
+            "d_rem": action.remaining,
+            "by": by,
+            "resume": resume,
+            "admission": action.admission,
+        }
+        self.interrupts.append((action.admission, len(self.interrupts), action, meta, action.seen))
+
+    def note_reveal(
+        self, action: Action, reveal: Reveal, before: KnowledgeItem | None, after: KnowledgeItem, pc: bool
+    ) -> None:
+        meta = {
+            "knowledge": reveal.id,
+            "from_scope": before.scope if before else "private",
+            "to_scope": after.scope,
+            "visibility_to": list(after.visibility_to),
+            "reveals": list(reveal.reveals),
+            "admission": action.admission,
+        }
+        self.reveals.append((action.admission, len(self.reveals), action, meta, pc))
+
+    def write_changes(self, minute: int) -> None:
+        """Interrupts, then what came to light, each by admission and as it came."""
+        for noted, kind in ((self.interrupts, Interrupted), (self.reveals, VisibilityChange)):
+            if len(noted) > 1:
+                noted.sort(key=lambda one: one[:2])
+            if self.recording:
+                for _, _, action, meta, pc in noted:
+                    t, at, epoch, slot = self._place if self._placed == minute else self._find_place(minute)
+                    instance = action.instance
+                    seq = self.next_event
+                    self.next_event = seq + 1
+                    self._written.append(
+                        kind(seq, instance.id, t, at, epoch, slot, instance.actor, instance.verb, pc, meta)
+                    )
+            noted.clear()
+
+    def write_starts(self, started: list[Action], minute: int) -> None:
+        started.sort(key=by_admission)
+        t, at, epoch, slot = self._place if self._placed == minute else self._find_place(minute)
+        shift, seq, write = self._clock.epoch_start, self.next_event, self._written.append
+        for action in started:
+            instance = action.instance
+            meta: dict[str, Any] = {
+                "segment": action.segment,
+                "d": action.remaining,
+                "t_end": action.t_end - shift,
+                "waited": minute - action.joined,
+                "admission": action.admission,
+            }
+            if action.meta is not None and action.segment == 0:
+                meta.update(action.meta)
+            write(Start(seq, instance.id, t, at, epoch, slot, instance.actor, instance.verb, action.seen, meta))
+            seq += 1
+        self.next_event = seq
+
+    def write_end(self, action: Action, minute: int) -> None:
+        t, at, epoch, slot = self._place if self._placed == minute else self._find_place(minute)
+        instance = action.instance
+        seq = self.next_event
+        self.next_event = seq + 1
+        meta = {"segment": action.segment, "admission": action.admission}
+        self._written.append(
+            End(seq, instance.id, t, at, epoch, slot, instance.actor, instance.verb, action.seen, meta)
+        )
+
+    def reject(self, action_id: str | None, fault: Fault) -> None:
+        self._written.append(Rejection(action_id, fault.code, fault.message, self._t(), self._epoch()))
+
+    def diagnose(self, code: Code, action_id: str | None, message: str, by: str | None = None) -> None:
+        self._written.append(Diagnostic(code, action_id, self._t(), message, self._epoch(), by))
+
+    def write_epoch(self, running: list[Action]) -> None:
+        self._written.append(self.header(running))
+
+    def header(self, running: list[Action]) -> EpochBegan:
+        """What the chunk of the present epoch begins with: who runs on from before."""
+        start = self._clock.epoch_start
+        carried: tuple[dict[str, Any], ...] = tuple(
+            {"action_id": action.instance.id, "remaining": action.t_end - start, "pc": action.seen}
+            for action in running
+        )
+        return EpochBegan(self._epoch(), self._setting.display(start), carried)
+
+    def _t(self) -> int:
+        """The present minute of the epoch."""
+        return self._clock.minute - self._clock.epoch_start
+
+    def _epoch(self) -> int:
+        return self._setting.first_epoch + self._clock.epoch
+
+    def _find_place(self, minute: int) -> tuple[int, str, int, int]:
+        """Minute of the epoch, ISO time, epoch, slot: the same for all events of a minute."""
+        setting = self._setting
+        t = minute - self._clock.epoch_start
+        slot = min(t // setting.slot_minutes, setting.last_slot)
+        self._place = (t, setting.display(minute), self._epoch(), slot)
+        # The last minute of an epoch is the first of the next: nothing is remembered of it.
+        self._placed = -1 if t % setting.horizon == 0 else minute
+        return self._place

@@ -1,0 +1,103 @@
+"""A verb made ready for a world: its locks found, its limits checked, its durations remembered."""
+
+from pendula.actions.configuration import Setting
+from pendula.actions.model import ActionDef, Code, Effort, Wait
+from pendula.actions.rules.locks import Lock, LockTable
+from pendula.actions.rules.timing import Timing
+from pendula.actions.rules.validation import LOCKS, LOCKS_EACH, RESOURCES_EACH, Fault, Verb
+from pendula.kernel.limits import Limit
+
+
+class Plan:
+    """What the engine asks of a definition for every instance, looked up once."""
+
+    __slots__ = (
+        "definition",
+        "fails",
+        "fault",
+        "limit",
+        "locks",
+        "minutes",
+        "needs",
+        "ordinary",
+        "preempts",
+        "triggers",
+        "unknown_lock",
+        "verb",
+    )
+
+    def __init__(self, verb: Verb, locks: tuple[Lock, ...]) -> None:
+        definition = verb.definition
+        self.verb = verb
+        self.definition = definition
+        self.locks = locks
+        self.needs = definition.resources
+        self.preempts = definition.preempts
+        self.fails = definition.wait is Wait.FAIL
+        self.triggers = definition.may_trigger_event
+        # Where it is given, only resources are to be checked and actors of whose skills nothing is said take this long.
+        self.ordinary: Timing | None = None
+        self.minutes: dict[str | None, Timing | Fault] = {}  # of the others, where nothing else matters
+        # Faults, in the order of checking: of the definition, of its locks, of its limits.
+        self.fault: Fault | None = None
+        self.unknown_lock: Fault | None = None
+        self.limit: Fault | None = None
+
+
+class Plans:
+    """The plans of a world, made when a verb is first used."""
+
+    def __init__(self, setting: Setting, locks: LockTable) -> None:
+        self._setting = setting
+        self._locks = locks
+        self._by_verb: dict[str, Plan] = {}
+        self.get = self._by_verb.get
+
+    def make(self, name: str) -> Plan:
+        """The plan of a verb; with a fault where no instance of it can take part."""
+        verb = self._setting.verbs.get(name)
+        if verb is None:
+            return _refusing(name, Fault(Code.UNKNOWN_VERB, f"There is no definition of {name}"))
+        plan = self._by_verb[name] = _refusing(name, verb) if isinstance(verb, Fault) else self._plan(verb)
+        return plan
+
+    def _plan(self, verb: Verb) -> Plan:
+        allowed = self._setting.options.strict_locks
+        unknown = [] if allowed is None else sorted(set(verb.locks).difference(allowed))
+        limit = self._passed(LOCKS_EACH, len(verb.locks))
+        limit = limit or self._passed(RESOURCES_EACH, len(verb.definition.resources))
+        new = sum(name not in self._locks.by_name for name in verb.locks)
+        limit = limit or self._passed(LOCKS, len(self._locks.by_name) + new)
+        # A verb that cannot be used makes no locks.
+        plan = Plan(verb, () if unknown or limit else self._locks.of(verb.locks))
+        if unknown:
+            plan.unknown_lock = Fault(Code.UNKNOWN_LOCK, f"{', '.join(unknown)}: not in the list of locks")
+        plan.limit = limit
+        if self._setting.durations.is_plain and not (unknown or limit):
+            timing = self._setting.durations.plain(verb, None)
+            plan.ordinary = None if isinstance(timing, Fault) else timing
+        return plan
+
+    def _passed(self, limit: Limit, value: int) -> Fault | None:
+        allowed = self._setting.allowed(limit)
+        if value <= allowed:
+            return None
+        return Fault(Code.LIMIT_EXCEEDED, f"{limit.sentence}: {value}, allowed are {allowed}")
+
+    def of_definition(self, name: str, definition: ActionDef, locks: tuple[Lock, ...]) -> Plan:
+        """The plan of an action that was saved with what its verb meant then."""
+        present = self._by_verb.get(name) or self.make(name)
+        if present.fault is None and present.definition == definition and present.locks == locks:
+            return present
+        return Plan(_verb(name, definition), locks)
+
+
+def _verb(name: str, definition: ActionDef) -> Verb:
+    return Verb(name, definition, tuple(sorted(set(definition.locks))), definition.skill or name)
+
+
+def _refusing(name: str, fault: Fault) -> Plan:
+    nothing = ActionDef(base_duration_min=1, effort=Effort.MEDIUM, interruptible=False)
+    plan = Plan(_verb(name, nothing), ())
+    plan.fault = fault
+    return plan

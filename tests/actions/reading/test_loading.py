@@ -1,0 +1,176 @@
+"""A file is taken as it is, or refused as a whole with every fault that spoils it."""
+
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pendula.actions import Code, InvalidCarryOver, InvalidEpoch, run_document
+from pendula.actions.reading import accept, check, load, unknown_sections
+from pendula.documents import DocumentRefused, from_value
+from tests.actions.files import ALL_PATHS, BASE, ODD, changed, codes, faults, yaml
+from tests.actions.worlds import EPOCH, NEXT_EPOCH, document, does, lasting, outcome
+
+GOOD = """\
+epoch: {index: 0, start_at: 2025-07-01T00:00:00, end_at: 2025-07-02T00:00:00}
+action_defs:
+  clean: {base_duration_min: 60, effort: medium, interruptible: true, locks: [hall]}
+actions_submitted:
+  - {id: A1, actor: ann, verb: clean, submitted_at: 2025-07-01T08:05:00}
+"""
+
+
+@pytest.mark.req("ACT-FILE-1")
+@pytest.mark.req("ACT-DATA-7")
+def test_yaml_and_json_are_the_same_document(tmp_path: Path) -> None:
+    in_yaml, in_json = tmp_path / "day.yaml", tmp_path / "day.json"
+    in_yaml.write_text(GOOD, encoding="utf-8")
+    in_json.write_text(json.dumps(load(in_yaml)), encoding="utf-8")
+
+    assert load(in_json) == load(in_yaml)
+    assert run_document(load(in_json)).as_json() == run_document(load(in_yaml)).as_json()
+
+
+@pytest.mark.req("ACT-FILE-3")
+def test_times_stay_texts_and_decimals_exact() -> None:
+    read = accept(yaml(GOOD + "resources: {parts: 0.1}\n"))
+
+    assert read["actions_submitted"][0]["submitted_at"] == "2025-07-01T08:05:00"
+    assert read["resources"]["parts"] == Decimal("0.1")
+
+
+@pytest.mark.req("ACT-FILE-1")
+def test_required_sections_are_missed_all_at_once() -> None:
+    assert faults(accept, yaml("resources: {}\n")) == [
+        (1, 1, f"$.{name}", "missing_field") for name in ("action_defs", "actions_submitted", "epoch")
+    ]
+
+
+def test_sections_of_the_wrong_kind_are_told_all_at_once_with_their_places() -> None:
+    text = GOOD + "skills: 5\nresources: [1]\nworld_state: x\ninterrupts: {}\ncommands: 7\noptions: []\nepochs: 0\n"
+
+    assert faults(check, yaml(text)) == faults(accept, yaml(text))
+    assert faults(accept, yaml(text)) == [
+        (6, 9, "$.skills", "invalid_field"),
+        (7, 12, "$.resources", "invalid_field"),
+        (8, 14, "$.world_state", "invalid_field"),
+        (9, 13, "$.interrupts", "invalid_field"),
+        (10, 11, "$.commands", "invalid_field"),
+        (11, 10, "$.options", "invalid_field"),
+        (12, 9, "$.epochs", "invalid_field"),
+    ]
+
+
+def test_every_piece_that_no_world_can_be_made_of_is_told() -> None:
+    given = document(
+        {},
+        resources={"good": 1, "bad": -1, "worse": "lots"},
+        world_state={"modifiers": [{"name": "m", "factor": "x"}, {"factor": 1}], "knowledge": [{"id": ""}]},
+        options={"slots": "many", "pc": 5, "actor_exclusive": True},
+    )
+
+    assert codes(accept, given) == [
+        ("$.options.pc", "InvalidSetting"),
+        ("$.options.slots", "InvalidSetting"),
+        ("$.resources.bad", "InvalidSetting"),
+        ("$.resources.worse", "InvalidSetting"),
+        ("$.world_state.knowledge[0].id", "InvalidSetting"),
+        ("$.world_state.modifiers[0].factor", "InvalidSetting"),
+        ("$.world_state.modifiers[1]", "InvalidSetting"),
+    ]
+
+
+@pytest.mark.parametrize("value", [5, [], "text", None])
+def test_what_is_no_object_is_refused(value: Any) -> None:
+    assert codes(accept, value) == codes(check, value) == [("$", "invalid_field")]
+
+
+def test_null_is_an_empty_section() -> None:
+    given = document({}, skills=None, resources=None, options=None, world_state=None, interrupts=None, epochs=None)
+
+    assert accept(from_value({**given, "actions_submitted": None})) is not None
+
+
+@pytest.mark.req("ACT-TIME-1")
+@pytest.mark.parametrize(
+    "epoch",
+    [
+        {**EPOCH, "end_at": "2025-07-01T23:59:00"},
+        {**EPOCH, "end_at": "2025-07-02T00:00:00Z"},
+        {**EPOCH, "start_at": "today"},
+        {**EPOCH, "index": -1},
+        5,
+    ],
+)
+def test_a_bad_epoch_refuses_the_file_with_its_own_code(epoch: Any) -> None:
+    with pytest.raises(InvalidEpoch) as refused:
+        accept(from_value({**document({}), "epoch": epoch}))
+
+    assert refused.value.code == "InvalidEpoch"
+    assert isinstance(refused.value, DocumentRefused)
+
+
+def test_the_length_of_an_epoch_is_judged_by_its_slots() -> None:
+    short = {**EPOCH, "end_at": "2025-07-01T06:00:00"}
+
+    assert accept(from_value({**document({}, options={"slots": 6}), "epoch": short}))
+    assert codes(accept, {**document({}, options={"slots": 7}), "epoch": short}) == [("$.epoch", "InvalidEpoch")]
+    assert codes(accept, {**document({}, options={"slots": "six"}), "epoch": short}) == [
+        ("$.options.slots", "InvalidSetting")
+    ]
+
+
+@pytest.mark.req("ACT-CARRY-4")
+@pytest.mark.parametrize("change", [{"digest": "0" * 64}, {"format": 2}, {"epoch": 5}, {"state": {}}])
+def test_a_damaged_carry_refuses_the_file_with_its_own_code(change: dict[str, Any]) -> None:
+    carry = {**outcome({"V": lasting(120, "gate")}, does("V", 1400)).carry, **change}
+
+    with pytest.raises(InvalidCarryOver) as refused:
+        accept(from_value({**document({}, carry=carry), "epoch": NEXT_EPOCH}))
+
+    assert refused.value.code == "InvalidCarryOver"
+
+
+def test_a_carry_is_not_blamed_for_the_epoch() -> None:
+    carry = outcome({}).carry
+
+    assert codes(accept, {**document({}, carry=carry), "epoch": 5}) == [("$.epoch", "InvalidEpoch")]
+
+
+@pytest.mark.req("ACT-DATA-5")
+@pytest.mark.req("ACT-FILE-2")
+def test_single_faults_do_not_refuse_the_file() -> None:
+    given = document({"clean": 5}, 17, does("A", 5, "clean"), interrupts=[5], commands=["x"], skills={"ann": 9})
+
+    (epoch,) = run_document(accept(from_value(given))).epochs
+
+    assert [one.code for one in epoch.rejections] == [Code.INVALID_ACTION, Code.INVALID_ACTION]
+    assert [one.code for one in epoch.diagnostics] == [Code.INVALID_INTERRUPT, Code.INVALID_COMMAND]
+
+
+def test_an_unknown_section_is_passed_over_by_a_run_and_told() -> None:
+    given = document({}, comands=[], notes="for myself")
+
+    assert accept(from_value(given))
+    assert unknown_sections(given) == [
+        "'comands' is not a section (did you mean commands?)",
+        "'notes' is not a section",
+    ]
+
+
+@given(st.lists(st.tuples(st.sampled_from(ALL_PATHS), ODD), min_size=1, max_size=3))
+def test_what_is_accepted_can_be_run(changes: list[Any]) -> None:
+    value: Any = BASE
+    for path, new in changes:
+        value = changed(value, path, new)
+
+    try:
+        accept(from_value(value))
+    except DocumentRefused:
+        return
+
+    assert len(run_document(value).epochs) == 1

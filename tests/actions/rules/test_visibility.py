@@ -1,0 +1,123 @@
+"""Who knows of a thing, who sees an action, and how things come to light."""
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from pendula.actions.model import Channel, KnowledgeItem, Scope
+from pendula.actions.rules.visibility import Circle, knows
+from tests.actions.knowing import DEFS, lived, read
+from tests.actions.worlds import day, does, lasting
+
+CIRCLE = Circle("pia", ("ann",), Decimal(0))
+
+
+def item(**given: Any) -> KnowledgeItem:
+    return KnowledgeItem(id="k", **given)
+
+
+@pytest.mark.req("ACT-VIS-1")
+def test_a_knowledge_item_has_its_fields_and_choices() -> None:
+    assert KnowledgeItem.__struct_fields__ == (
+        "id", "about", "channel", "source", "scope", "confidence", "freshness", "ttl_min", "visibility_to",
+        "derivation", "attachments",
+    )  # fmt: skip
+    assert [str(one) for one in Channel] == ["direct", "overhear", "rumor", "log", "reflex_link", "system"]
+    assert [str(one) for one in Scope] == ["private", "allies_only", "pc", "public", "redacted"]
+
+
+@pytest.mark.req("ACT-VIS-2")
+@pytest.mark.parametrize(
+    ("scope", "who"),
+    [
+        ("private", {"zoe", "lou"}),
+        ("allies_only", {"zoe", "lou", "pia", "ann"}),
+        ("pc", {"zoe", "lou", "pia"}),
+        ("public", {"zoe", "lou", "pia", "ann", "bob"}),
+        ("redacted", set()),
+    ],
+)
+def test_a_scope_says_who_may_know(scope: str, who: set[str]) -> None:
+    one = item(scope=Scope(scope), source="zoe", visibility_to=("lou",))
+
+    assert {name for name in ("zoe", "lou", "pia", "ann", "bob") if knows(one, name, 0, CIRCLE)} == who
+
+
+@pytest.mark.req("ACT-VIS-2")
+def test_the_instant_of_expiry_is_inclusive() -> None:
+    one = item(scope=Scope.PUBLIC, freshness=180, ttl_min=120)
+
+    assert knows(one, "bob", 300, CIRCLE)
+    assert not knows(one, "bob", 301, CIRCLE)
+
+
+@pytest.mark.req("ACT-VIS-2")
+def test_what_has_no_time_to_live_never_expires() -> None:
+    assert knows(item(scope=Scope.PUBLIC, freshness=0, ttl_min=0), "bob", 10**9, CIRCLE)
+
+
+@pytest.mark.req("ACT-VIS-2")
+def test_what_is_not_sure_enough_is_not_known_even_to_its_source() -> None:
+    strict = Circle("pia", (), Decimal("0.5"))
+
+    assert knows(item(scope=Scope.PUBLIC, confidence=Decimal("0.5")), "bob", 0, strict)
+    assert not knows(item(scope=Scope.PUBLIC, source="bob", confidence=Decimal("0.49")), "bob", 0, strict)
+
+
+@pytest.mark.req("ACT-VIS-3")
+@pytest.mark.parametrize(
+    ("actor", "visibility", "seen"),
+    [
+        ("pia", None, True),
+        ("pia", {"scope": "redacted"}, True),
+        ("bob", None, False),
+        ("bob", {"scope": "private"}, False),
+        ("bob", {"scope": "private", "visibility_to": ["pia"]}, True),
+        ("bob", {"scope": "pc"}, True),
+        ("bob", {"scope": "allies_only"}, True),
+        ("bob", {"scope": "public"}, True),
+        ("bob", {"scope": "redacted", "visibility_to": ["pia"]}, False),
+    ],
+)
+def test_an_action_shows_itself_as_its_visibility_says(actor: str, visibility: Any, seen: bool) -> None:
+    more = {} if visibility is None else {"visibility": visibility}
+
+    _, logs = lived(does("A", 5, "tell", actor=actor, **more))
+
+    assert len(logs.chunks[0]) == (3 if seen else 1)
+
+
+@pytest.mark.req("ACT-EVT-5")
+def test_items_come_to_light_in_their_order_with_their_scopes() -> None:
+    result = day(
+        DEFS,
+        does("A", 0, "tell", knowledge=["a", {"id": "b", "to_scope": "public", "reveals": [0]}, "a"]),
+        does("B", 20, "tell", knowledge=[{"id": "b", "to_scope": "redacted"}]),
+        world_state={"knowledge": [{"id": "a", "scope": "allies_only"}]},
+    )
+
+    changes = [event.meta for event in result.events if "knowledge" in event.meta]
+    assert [(one["knowledge"], one["from_scope"], one["to_scope"], one["reveals"]) for one in changes] == [
+        ("a", "allies_only", "pc", []),
+        ("b", "private", "public", [0]),
+        ("a", "pc", "pc", []),
+        ("b", "public", "redacted", []),
+    ]
+
+
+@pytest.mark.req("ACT-EVT-5")
+def test_a_verb_that_triggers_nothing_brings_nothing_to_light() -> None:
+    result = day({"tell": lasting(10)}, does("A", 0, "tell", knowledge=["a"]))
+
+    assert len(result.events) == 2
+
+
+@pytest.mark.req("ACT-LOG-2")
+def test_of_two_changes_in_one_minute_each_is_told_as_it_was() -> None:
+    _, logs = lived(
+        does("A", 0, "tell", actor="bob", knowledge=[{"id": "k", "to_scope": "private"}, {"id": "k", "to_scope": "pc"}])
+    )
+
+    told = [read(line)["meta"]["to_scope"] for line in logs.chunks[0][1:]]
+    assert told == ["pc"]

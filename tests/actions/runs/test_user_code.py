@@ -1,0 +1,231 @@
+"""User code beside a world: hooks, modifiers and processes, asked once and never again on replay."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from pendula.actions import End, Instance, LiveWorld, Refused, Rejection, Start, World
+from pendula.actions.events import WORLD_EVENTS, Event
+from pendula.actions.runs import Process
+from pendula.kernel.canonical import Json
+from pendula.kernel.journal import FileJournal
+from pendula.kernel.replay import replay
+from pendula.testing import FaultyDisk
+from tests.actions.worlds import EPOCH, does, lasting, line
+
+DEFS = {
+    "saw": lasting(50, "workshop", interruptible=True),
+    "nap": lasting(10),
+    "tell": lasting(5, may_trigger_event=True),
+    "dash": lasting(5, "workshop", wait="fail"),
+}
+CONFIG: dict[str, Any] = {"epoch": EPOCH, "action_defs": DEFS}
+
+
+def told(events: tuple[Event, ...]) -> list[str]:
+    return [line(event) for event in events if isinstance(event, WORLD_EVENTS)]
+
+
+def replayed(disk: FaultyDisk) -> None:
+    """The journal gives the same again, with nobody there to ask."""
+    report = replay(FileJournal.open(disk), lambda _: World)
+
+    assert report.first_difference is None
+    assert report.commands > 0
+
+
+@pytest.mark.req("ACT-EVT-5")
+def test_a_hook_submits_what_follows_in_the_same_minute() -> None:
+    asked: list[Mapping[str, Json]] = []
+
+    def hook(question: Mapping[str, Json]) -> list[dict[str, Any]]:
+        asked.append(question)
+        return [{"id": "follow", "actor": "bob", "verb": "nap"}] if question["action_id"] == "A" else []
+
+    disk = FaultyDisk()
+    world = LiveWorld(CONFIG, journal=disk, hook=hook)
+    world.submit(does("A", 0, "tell"), does("B", 5, "nap"), does("C", 0, "nap"))
+
+    events = world.advance_to(20)
+
+    assert told(events) == [
+        "0 start A", "0 start C", "5 end A", "5 start B", "5 start follow", "10 end C", "15 end B", "15 end follow",
+    ]  # fmt: skip
+    assert [question["action_id"] for question in asked] == ["A"]
+    world.close()
+    replayed(disk)
+
+
+@pytest.mark.req("ACT-DUR-4")
+def test_modifiers_from_user_code_are_asked_once_and_replayed() -> None:
+    asked: list[Mapping[str, Json]] = []
+
+    def modifiers(question: Mapping[str, Json]) -> dict[str, Json]:
+        asked.append(question)
+        return {"tired": 2, "rain": 3} if question["actor"] == "ann" else {"odd": "text"}
+
+    disk = FaultyDisk()
+    world = LiveWorld(CONFIG, journal=disk, modifiers=modifiers)
+    world.submit(does("A", 0, "nap"), does("B", 0, "nap", actor="bob"))
+    events = world.advance_to(100)
+
+    assert told(events) == ["0 start A", "60 end A"]
+    (rejection,) = [event for event in events if isinstance(event, Rejection)]
+    assert (rejection.action_id, rejection.code) == ("B", "InvalidDuration")
+    assert len(asked) == 2
+    world.close()
+    replayed(disk)
+
+
+def test_a_process_is_sent_how_things_went() -> None:
+    heard: list[Mapping[str, Json]] = []
+
+    def workday() -> Process:
+        heard.append((yield {"actor": "ann", "verb": "nap"}))
+        heard.append((yield {"actor": "ann", "verb": "saw"}))
+        heard.append((yield {"actor": "ann", "verb": "fly"}))
+        heard.append((yield Instance("last", "ann", "nap", t=200)))
+
+    disk = FaultyDisk()
+    world = LiveWorld(CONFIG, journal=disk)
+    world.advance_to(3)
+    name = world.run(workday(), "ann's day")
+    events = [*world.advance_to(10), *world.advance_to(300)]
+
+    assert name == "ann's day"
+    assert [line(event) for event in events if isinstance(event, Start)] == [
+        "3 start ann's day-0",
+        "13 start ann's day-1",
+        "200 start last",
+    ]
+    assert [set(one) - {"t", "by"} for one in heard] == [{"ended"}, {"ended"}, {"rejected"}, {"ended"}]
+    assert heard[0]["ended"] == 13
+    assert heard[2]["rejected"] == "UnknownVerb"
+    world.close()
+    replayed(disk)
+
+
+def test_a_process_hears_of_every_way_a_wish_can_fail() -> None:
+    heard: list[Any] = []
+
+    def unlucky() -> Process:
+        heard.append((yield {"id": "taken", "actor": "ann", "verb": "nap"}))
+        heard.append((yield {"verb": "nap"}))
+        heard.append((yield {"actor": "ann", "verb": "nap", "submitted_at": "soon"}))
+        heard.append((yield {"actor": "ann", "verb": "dash"}))
+        heard.append((yield {"actor": "ann", "verb": "nap"}))
+
+    world = LiveWorld(CONFIG)
+    world.submit(does("taken", 0, "nap"), does("S", 0, "saw"))
+    world.advance_to(4)
+    world.run(unlucky())
+    events = world.advance_to(30)
+
+    assert [one.get("rejected", "ended") for one in heard] == [
+        "DuplicateActionId",
+        "InvalidAction",
+        "InvalidTimestamp",
+        "CannotAcquireLock",
+        "ended",
+    ]
+    assert "4 start process-0-4" in told(events)
+
+
+def test_what_follows_a_rejection_in_the_last_pass_of_a_minute_survives_a_restore() -> None:
+    def stubborn() -> Process:
+        yield {"actor": "ann", "verb": "dash"}
+        yield {"actor": "ann", "verb": "nap"}
+
+    world = LiveWorld(CONFIG)
+    world.submit(does("S", 0, "saw"))
+    world.advance_to(4)
+    world.run(stubborn())
+    events = world.advance_to(4)
+    restored = World.from_state(world.config, world.state())
+
+    assert told(events) == ["4 start process-0-1"]
+    assert restored.why({"action": "process-0-1"}).code == "running"
+
+
+def test_nobody_is_interrupted_in_the_minute_of_its_start() -> None:
+    """What follows a rejection of the last pass comes too late to break off what that pass started."""
+    defs = {
+        **DEFS,
+        "soft": lasting(30, "hall", interruptible=True),
+        "alarm": lasting(5, "hall", preempts=True, priority=9),
+    }
+
+    def stubborn() -> Process:
+        yield {"actor": "ann", "verb": "dash", "t": 4}
+        yield {"actor": "ann", "verb": "alarm"}
+
+    world = LiveWorld({**CONFIG, "action_defs": defs})
+    world.submit(does("S", 0, "saw"), does("soft", 4, "soft"))
+    world.run(stubborn())
+
+    holding: list[str] = []
+    for event in world.advance_to(100):
+        if isinstance(event, WORLD_EVENTS) and event.verb in ("soft", "alarm"):
+            if isinstance(event, Start):
+                assert not holding, f"{line(event)}, and {holding} has the hall"
+                holding.append(event.action_id)
+            else:
+                holding.remove(event.action_id)
+
+
+def test_a_process_goes_on_after_being_interrupted_and_dropped() -> None:
+    heard: list[Any] = []
+
+    def worker() -> Process:
+        heard.append((yield {"actor": "ann", "verb": "dig"}))
+        heard.append((yield {"actor": "ann", "verb": "nap"}))
+
+    world = LiveWorld({**CONFIG, "action_defs": {**DEFS, "dig": lasting(50, interruptible=True, resume="drop")}})
+    world.run(worker())
+    world.advance_to(5)
+    world.interrupt("process-0-0", 9, source="bell")
+    world.advance_to(30)
+
+    assert [set(one) for one in heard] == [{"interrupted", "by", "t"}, {"ended", "t"}]
+
+
+def test_many_processes_may_go_on_in_one_minute() -> None:
+    """More than a thousand actors whose work ends at the same time are no runaway trigger."""
+
+    def worker() -> Process:
+        for _ in range(2):
+            yield {"actor": "ann", "verb": "nap"}
+
+    world = LiveWorld(CONFIG)
+    for _ in range(1100):
+        world.run(worker())
+    events = world.advance_to(30)
+
+    assert not [event for event in events if isinstance(event, Rejection)]
+    assert sum(isinstance(event, End) for event in events) == 2200
+
+
+def test_two_processes_cannot_have_one_name() -> None:
+    world = LiveWorld(CONFIG)
+
+    def worker() -> Iterator[Any]:
+        yield {"actor": "ann", "verb": "nap"}
+
+    world.run(worker(), "w")  # type: ignore[arg-type]
+    with pytest.raises(Refused):
+        world.run(worker(), "w")  # type: ignore[arg-type]
+
+
+def test_a_live_world_with_a_journal_replays() -> None:
+    disk = FaultyDisk()
+    world = LiveWorld(CONFIG, journal=disk)
+    world.submit(does("A", 0, "saw"), does("B", 0, "saw"), {"id": "bad"})
+    world.advance_to(10)
+    world.interrupt("A", 9, hold_min=5)
+    with pytest.raises(Refused):
+        world.advance_to(3)
+    world.advance_to(2000)
+    world.close()
+
+    replayed(disk)

@@ -1,0 +1,108 @@
+"""The town: it uses everything there is and comes out the same for ever."""
+
+import subprocess
+import sys
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pendula.actions import Code, RunResult, run_document
+from pendula.actions.reading import SECTIONS, accept, load, town
+from pendula.kernel.canonical import digest
+
+ROOT = Path(__file__).parents[2]
+
+
+# Whoever changes the town changes this line; whoever changes the engine must not have to.
+TOWN_DIGEST = "e9b29254f716ec53bdc57f4c20aa71abc4beb18c47be4ded88f6c9a54ad71837"
+
+
+@pytest.fixture(scope="module")
+def result() -> RunResult:
+    return run_document(accept(town()))
+
+
+@pytest.mark.req("ACT-EVT-3")
+def test_the_town_comes_out_the_same_for_ever(result: RunResult) -> None:
+    assert digest(decisions(result.as_json()["epochs"])) == TOWN_DIGEST
+
+
+def decisions(value: Any) -> Any:
+    """Everything but the wording of messages, which may get better."""
+    match value:
+        case dict():
+            return {name: decisions(one) for name, one in value.items() if name != "message"}
+        case list():
+            return [decisions(one) for one in value]
+        case _:
+            return value
+
+
+def test_the_town_is_three_days_of_a_dozen_people(result: RunResult) -> None:
+    actors = {event.actor for epoch in result.epochs for event in epoch.events}
+
+    assert len(result.epochs) == 3
+    assert len(actors) >= 12
+    assert all(epoch.events for epoch in result.epochs)
+
+
+def test_the_town_shows_everything_there_is(result: RunResult) -> None:
+    events = [event for epoch in result.epochs for event in epoch.events]
+    codes = {one.code for epoch in result.epochs for one in epoch.rejections}
+    codes |= {one.code for epoch in result.epochs for one in epoch.diagnostics}
+    metas = {name for event in events for name in event.meta}
+    given = accept(town())
+
+    assert {event.__struct_config__.tag for event in events} == {"start", "end", "interrupt", "visibility_change"}
+    assert codes == {
+        Code.CANNOT_ACQUIRE_LOCK,
+        Code.INSUFFICIENT_RESOURCES,
+        Code.INTERRUPT_IGNORED,
+        Code.PREEMPT_REFUSED,
+    }
+    assert {"skill_override", "modifiers"} <= metas
+    assert {event.meta["resume"] for event in events if "resume" in event.meta} == {"auto", "manual", "drop"}
+    assert any(event.meta.get("waited") for event in events)
+    assert any(event.meta.get("reveals") for event in events)
+    assert {event.pc for event in events} == {True, False}
+    assert all(epoch.header.carried_in for epoch in result.epochs[1:])
+    assert [one["id"] for one in result.epochs[-1].deferred] == ["mend-all"]
+    assert given["options"]["actor_exclusive"] is True
+    assert set(SECTIONS) - set(given) == {"carry"}
+
+
+def test_what_mira_is_shown_on_wednesday_is_the_start_of_the_mill(result: RunResult) -> None:
+    events = {event.seq: event for epoch in result.epochs for event in epoch.events}
+    (talk,) = [event for event in events.values() if event.meta.get("reveals")]
+
+    revealed = [events[seq] for seq in talk.meta["reveals"]]
+
+    assert [(one.action_id, one.__struct_config__.tag) for one in revealed] == [("mill-tue", "start")]
+
+
+def test_resources_of_the_town_are_what_the_story_says(result: RunResult) -> None:
+    left = {name: row["available"] for name, row in result.epochs[-1].resources.items()}
+
+    assert left["scalpel"] == 2
+    assert left["flour"] == Decimal("3.0")
+    assert left["bread"] == 130
+
+
+def test_there_is_one_copy_of_the_town() -> None:
+    assert load(ROOT / "src/pendula/actions/example/town.yaml") == town().value
+    assert sorted(path.name for path in (ROOT / "examples/town").iterdir()) == ["README.md", "story.py"]
+
+
+def test_the_script_tells_the_story_and_draws_it(tmp_path: Path) -> None:
+    picture = tmp_path / "town.svg"
+
+    told = subprocess.run(
+        [sys.executable, ROOT / "examples/town/story.py", picture], capture_output=True, check=True, timeout=60
+    ).stdout.decode()
+
+    assert "  15:40  mira stops (write), because of a knock at the door\n" in told
+    assert "  13:46  now known: night-mill\n" in told
+    assert "emil begins: grind" not in told
+    assert picture.read_text(encoding="utf-8").startswith("<svg")
