@@ -13,11 +13,10 @@ from decimal import Decimal
 import msgspec
 from msgspec import Struct
 
-from pendula.credit.effective import differing
 from pendula.credit.engine import Run
 from pendula.credit.money import ATOMS, text, text_8
 from pendula.credit.runs.headless import ClearingRow, Diagnostic, Headless, Made
-from pendula.credit.settings import InvalidSetting, Settings, checked
+from pendula.credit.settings import InvalidSetting, Settings, checked, differing
 from pendula.credit.state.counters import Counters
 from pendula.kernel.bodies import Nobody
 from pendula.kernel.canonical import decode, encode

@@ -16,10 +16,9 @@ from itertools import zip_longest
 
 from msgspec import Struct
 
-from pendula.credit.effective import differing
 from pendula.credit.money import ATOMS
 from pendula.credit.reading.scenario import read_scenario
-from pendula.credit.settings import Settings
+from pendula.credit.settings import Settings, differing
 from pendula.credit.studies.columns import Columns, columns_of
 from pendula.credit.studies.figures import Figures, Kind, Measure, measures, share, written
 from pendula.credit.studies.statistics import in_order, median, median_interval, quantile
