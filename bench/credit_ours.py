@@ -8,8 +8,8 @@ from typing import Any
 
 from bench import credit_loads as loads
 from bench.credit_loads import CODE, Debt, Network, Payment
+from pendula.credit.commands import Config
 from pendula.credit.engine import Run
-from pendula.credit.events import Config
 from pendula.credit.ledger.book import Book, People
 from pendula.credit.ledger.circulation import solve
 from pendula.credit.ledger.cycles import Cleared, DebtGraph, find_and_clear

@@ -11,17 +11,8 @@ import msgspec
 import pytest
 
 from pendula.credit.authoring.linting import lint
+from pendula.credit.commands import Clear, CloseLine, Commands, Configure, Freeze, OpenLine, Pay, SetLimit
 from pendula.credit.engine import InvalidRun, Run
-from pendula.credit.events import (
-    Clear,
-    CloseLine,
-    Commands,
-    Configure,
-    Freeze,
-    OpenLine,
-    Pay,
-    SetLimit,
-)
 from pendula.credit.money import InvalidAmount, atoms
 from pendula.credit.reading.scenario import read_scenario
 from pendula.credit.runs.headless import Headless, Made, made

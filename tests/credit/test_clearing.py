@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pendula.credit.events import Clear, ClearingDecision, ClearingDone, ClearingPlan, Event, Pay, Tick, TopologyChanged
+from pendula.credit.commands import Clear, Pay, Tick
+from pendula.credit.events import ClearingDecision, ClearingDone, ClearingPlan, Event, TopologyChanged
 from pendula.credit.ledger.book import Book, People
 from pendula.credit.ledger.circulation import OptimalOutside
 from pendula.credit.ledger.cycles import find_and_clear

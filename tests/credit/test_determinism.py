@@ -13,20 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pendula.credit.authoring.village import village
+from pendula.credit.commands import Clear, Configure, Freeze, Pause, Pay, Restart, Resume, SetIntensity, Tick
 from pendula.credit.engine import Run
-from pendula.credit.events import (
-    Clear,
-    Configure,
-    Freeze,
-    Pause,
-    Pay,
-    Restart,
-    Resume,
-    SetIntensity,
-    Tick,
-    TxFailed,
-    TxUpdated,
-)
+from pendula.credit.events import TxFailed, TxUpdated
 from pendula.credit.runs.headless import Headless, chosen_seed, made, simulate
 from pendula.credit.settings import Settings, changed
 from pendula.documents import Document, from_value, read_bytes

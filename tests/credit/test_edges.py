@@ -6,20 +6,9 @@ from typing import Any
 
 import pytest
 
+from pendula.credit.commands import Clear, CloseLine, Commands, OpenLine, Pay, SetIntensity, Stop, Tick
 from pendula.credit.engine import Run
-from pendula.credit.events import (
-    Clear,
-    ClearingDecision,
-    CloseLine,
-    Commands,
-    Event,
-    OpenLine,
-    Pay,
-    SetIntensity,
-    Stop,
-    Tick,
-    TxUpdated,
-)
+from pendula.credit.events import ClearingDecision, Event, TxUpdated
 from pendula.credit.ledger.book import Book
 from pendula.credit.ledger.payment import Counter, Drifted
 from pendula.credit.ledger.routing import Route, Work, shortest

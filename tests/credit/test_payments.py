@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pendula.credit.events import CloseLine, Freeze, OpenLine, Pay, SetLimit, TxUpdated
+from pendula.credit.commands import CloseLine, Freeze, OpenLine, Pay, SetLimit
+from pendula.credit.events import TxUpdated
 from pendula.credit.ledger.book import Book, People
 from pendula.credit.ledger.payment import Counter, Drifted, Refused
 from pendula.credit.ledger.routing import Found, Route, Work, WorkSpent, greedy_routes, shortest

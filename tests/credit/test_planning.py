@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from pendula.credit.events import Pay, TxFailed, TxUpdated
+from pendula.credit.commands import Pay
+from pendula.credit.events import TxFailed, TxUpdated
 from pendula.credit.ledger.book import Book, People
 from pendula.credit.model import Code, Participant, ParticipantType, Profile, Trustline
 from pendula.credit.planning.planner import Market, Planner, _in_turn, shuffled

@@ -7,23 +7,15 @@ from typing import Any
 import pytest
 
 from pendula.credit.authoring.village import village
+from pendula.credit.commands import Commands, Freeze, Pause, Pay, Restart, Resume, SetIntensity, Stop, Tick
 from pendula.credit.engine import Run
 from pendula.credit.events import (
     AuditDrift,
     ClearingDone,
     ClearingPlan,
-    Commands,
     Event,
-    Freeze,
     Note,
-    Pause,
-    Pay,
-    Restart,
-    Resume,
     RunStatus,
-    SetIntensity,
-    Stop,
-    Tick,
     Ticked,
     TopologyChanged,
     TxFailed,

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from pendula.credit.commands import Tick
 from pendula.credit.engine import Run
-from pendula.credit.events import AuditDrift, Event, Note, RunStatus, Tick, TxFailed, TxUpdated
+from pendula.credit.events import AuditDrift, Event, Note, RunStatus, TxFailed, TxUpdated
 from pendula.credit.ids import idempotency_key
 from pendula.credit.model import Code
 from pendula.credit.outside.answers import Answers

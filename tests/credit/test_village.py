@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from pendula.credit.authoring.linting import lint
 from pendula.credit.authoring.village import LAYOUTS, LEAST, MOST, SEED_MOST, Profile, village
 from pendula.credit.authoring.village_groups import GROUPS, HABITS, habit_of, name_of
+from pendula.credit.commands import Clear, SetIntensity, Tick
 from pendula.credit.engine import Run
-from pendula.credit.events import Clear, ClearingDone, Event, SetIntensity, Tick, TxFailed, TxUpdated
+from pendula.credit.events import ClearingDone, Event, TxFailed, TxUpdated
 from pendula.credit.model import LineStatus, ParticipantStatus, Scenario
 from pendula.credit.money import ATOMS, text
 from pendula.credit.reading.scenario import read_with_warnings

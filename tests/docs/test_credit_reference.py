@@ -7,7 +7,8 @@ from itertools import pairwise
 from typing import get_args
 
 from pendula.credit.authoring import linting
-from pendula.credit.events import Commands, Event
+from pendula.credit.commands import Commands
+from pendula.credit.events import Event
 from pendula.credit.planning.profiles import PRESETS
 from pendula.credit.runs.artifacts import NAMES
 from pendula.credit.state.clearing_policy import Why

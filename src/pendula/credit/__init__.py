@@ -31,8 +31,8 @@
 Public names:
 """
 
+from pendula.credit.commands import Clear, Config, Configure, Pay, SetIntensity, SetLimit, Tick
 from pendula.credit.engine import Run
-from pendula.credit.events import Clear, Config, Configure, Pay, SetIntensity, SetLimit, Tick
 from pendula.credit.reading.scenario import read_scenario
 from pendula.credit.runs.headless import Headless, Result, made, simulate
 from pendula.credit.settings import Settings, changed, from_environment

@@ -10,26 +10,24 @@ from typing import ClassVar, Self, assert_never
 import msgspec
 
 from pendula.credit import demonstration, explain, manual, saving
-from pendula.credit.events import (
+from pendula.credit.commands import (
     Clear,
     CloseLine,
     Commands,
     Config,
     Configure,
-    Event,
     Freeze,
-    LastError,
     OpenLine,
     Pause,
     Pay,
     Restart,
     Resume,
-    RunStatus,
     SetIntensity,
     SetLimit,
     Stop,
     Tick,
 )
+from pendula.credit.events import Event, LastError, RunStatus
 from pendula.credit.model import Scenario
 from pendula.credit.money import text
 from pendula.credit.reading.scenario import read_scenario

@@ -8,19 +8,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pendula.credit.events import (
-    Clear,
-    CloseLine,
-    Event,
-    Failure,
-    Freeze,
-    OpenLine,
-    Pay,
-    SetLimit,
-    TopologyChanged,
-    TopologyPayload,
-    TxFailed,
-)
+from pendula.credit.commands import Clear, CloseLine, Freeze, OpenLine, Pay, SetLimit
+from pendula.credit.events import Event, Failure, TopologyChanged, TopologyPayload, TxFailed
 from pendula.credit.ids import tx_name
 from pendula.credit.ledger.book import Book
 from pendula.credit.ledger.cycles import Cycle, find_and_clear

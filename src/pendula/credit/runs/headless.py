@@ -12,8 +12,9 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
+from pendula.credit.commands import BehaviourName, Commands, Config, Tick
 from pendula.credit.engine import Run
-from pendula.credit.events import BehaviourName, ClearingDone, Commands, Config, Event, Note, RunStatus, Tick
+from pendula.credit.events import ClearingDone, Event, Note, RunStatus
 from pendula.credit.ids import headless_name
 from pendula.credit.model import Scenario
 from pendula.credit.reading.scenario import Caution, read_with_warnings

@@ -3,13 +3,7 @@
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from pendula.credit.events import (
-    AuditDrift,
-    ClearingDecision,
-    DriftRow,
-    Event,
-    Ticked,
-)
+from pendula.credit.events import AuditDrift, ClearingDecision, DriftRow, Event, Ticked
 from pendula.credit.model import Code
 from pendula.credit.money import CENT, cents_text, text
 from pendula.credit.planning import timeline
