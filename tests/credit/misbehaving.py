@@ -106,7 +106,7 @@ class Service:
             return (200, known[1]) if known[0] == order else (409, {"error": {"code": "CONFLICT"}})
         index, cents = self.book.people.index, order["amount"].replace(".", "")
         ends = index[order["from"]], index[order["to"]]
-        found = self.run.network.desks["UAH"].counter.pay(*ends, int(cents) * 10**6)
+        found = self.run.network.desks["UAH"].cashier.pay(*ends, int(cents) * 10**6)
         assert not isinstance(found, Drifted)
         result: dict[str, Any] = {"tx_id": f"tx-{len(self.results)}", **order}
         if isinstance(found, Refused):

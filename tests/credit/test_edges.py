@@ -10,7 +10,7 @@ from pendula.credit.commands import Clear, CloseLine, Commands, OpenLine, Pay, S
 from pendula.credit.engine import Run
 from pendula.credit.events import ClearingDecision, Event, TxUpdated
 from pendula.credit.ledger.book import Book
-from pendula.credit.ledger.payment import Counter, Drifted
+from pendula.credit.ledger.payment import Cashier, Drifted
 from pendula.credit.ledger.routing import Route, Work, shortest
 from pendula.credit.money import MOST
 from pendula.credit.planning.planner import Market, Planner
@@ -243,7 +243,7 @@ def test_what_a_delta_check_tells_are_changes_and_not_positions() -> None:
     ledger_.move(0, 10**8)
     way = tuple(sorted((0, 1), key=lambda h: ledger_.debtor[h]))
 
-    drifted = Counter(ledger_, Settings()).carry_out((Route(way, 10**8),), 0, 1, 10**8)
+    drifted = Cashier(ledger_, Settings()).carry_out((Route(way, 10**8),), 0, 1, 10**8)
 
     assert isinstance(drifted, Drifted)
     assert (drifted.expected, drifted.actual) == (10**8, 0)

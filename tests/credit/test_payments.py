@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pendula.credit.commands import CloseLine, Freeze, OpenLine, Pay, SetLimit
 from pendula.credit.events import TxUpdated
 from pendula.credit.ledger.book import Book, People
-from pendula.credit.ledger.payment import Counter, Drifted, Refused
+from pendula.credit.ledger.payment import Cashier, Drifted, Refused
 from pendula.credit.ledger.routing import Found, Route, Work, WorkSpent, greedy_routes, shortest
 from pendula.credit.model import Participant, ParticipantType, Policy, Trustline
 from pendula.credit.money import atoms, text
@@ -176,8 +176,8 @@ def test_routes_that_share_a_hop_are_held_together_or_not_at_all() -> None:
     way = (hops[0, 2], hops[2, 1])
 
     routes = (Route(way, 30 * UNIT), Route(way, 25 * UNIT))
-    refused = Counter(ledger, Settings()).carry_out(routes, 0, 1, 55 * UNIT)
-    unprepared = Counter(ledger, Settings()).prepare(routes)
+    refused = Cashier(ledger, Settings()).carry_out(routes, 0, 1, 55 * UNIT)
+    unprepared = Cashier(ledger, Settings()).prepare(routes)
 
     assert isinstance(refused, Refused)
     assert isinstance(unprepared, Refused)
@@ -188,15 +188,15 @@ def test_routes_that_share_a_hop_are_held_together_or_not_at_all() -> None:
 @pytest.mark.req("SIM-PAY-14")
 def test_what_is_prepared_is_held_until_it_is_committed_or_aborted() -> None:
     ledger = book(("R", "A", 50))
-    counter, routes = Counter(ledger, Settings()), (Route((0,), 30 * UNIT),)
+    cashier, routes = Cashier(ledger, Settings()), (Route((0,), 30 * UNIT),)
 
-    assert counter.prepare(routes) is None
-    assert isinstance(counter.prepare(routes), Refused), "20 are left"
-    assert isinstance(counter.pay(0, 1, 21 * UNIT), Refused)
-    counter.abort(routes)
+    assert cashier.prepare(routes) is None
+    assert isinstance(cashier.prepare(routes), Refused), "20 are left"
+    assert isinstance(cashier.pay(0, 1, 21 * UNIT), Refused)
+    cashier.abort(routes)
     assert ledger.room == [50 * UNIT]
-    assert counter.prepare(routes) is None
-    assert counter.commit(routes, 0, 1, 30 * UNIT) == routes
+    assert cashier.prepare(routes) is None
+    assert cashier.commit(routes, 0, 1, 30 * UNIT) == routes
 
     assert (ledger.owed, ledger.reserved) == ([30 * UNIT], {})
     assert list(ledger.broken()) == []
@@ -208,7 +208,7 @@ def test_a_payment_that_moves_other_positions_is_taken_back() -> None:
     way = tuple(sorted((0, 1), key=lambda h: ledger.debtor[h]))
 
     # The routes end at C, but the payment is said to be for B.
-    drifted = Counter(ledger, Settings()).carry_out((Route(way, UNIT),), 0, 1, UNIT)
+    drifted = Cashier(ledger, Settings()).carry_out((Route(way, UNIT),), 0, 1, UNIT)
 
     assert isinstance(drifted, Drifted)
     assert ledger.total == 0
@@ -220,7 +220,7 @@ def test_a_payment_that_is_right_for_both_ends_alone_is_taken_back() -> None:
     ledger = book(("B", "A", 100), ("D", "C", 100))
     gap = (ledger.hop[0][1], ledger.hop[2][3])
 
-    drifted = Counter(ledger, Settings()).carry_out((Route(gap, UNIT),), 0, 3, UNIT)
+    drifted = Cashier(ledger, Settings()).carry_out((Route(gap, UNIT),), 0, 3, UNIT)
 
     assert drifted == Drifted(1, 0, UNIT), "B got what C paid"
     assert ledger.total == 0

@@ -52,13 +52,13 @@ def _payment(run: "Run", sender: str, receiver: str, code: str, amount: str) -> 
     if wanted <= 0 or sender == receiver:
         return Reason("invalid_payment", "A payment is above 0 and between two participants.", {"amount": amount})
     ends = index[sender], index[receiver]
-    found = desk.counter.find_routes(*ends, wanted)
+    found = desk.cashier.find_routes(*ends, wanted)
     facts: dict[str, Json] = {"from": sender, "to": receiver, "equivalent": code, "amount": text(wanted)}
     if isinstance(found, Found) and found.amount == wanted:
         routes = routes_json(route_views(desk.book, found.routes))
         sentence = f"{sender} can pay {text(wanted)} to {receiver}, over {_routes(len(found.routes))}."
         return Reason("payable", sentence, {**facts, "routes": routes})
-    refused_: Refused = found if isinstance(found, Refused) else desk.counter.refusal(*ends, wanted, found)
+    refused_: Refused = found if isinstance(found, Refused) else desk.cashier.refusal(*ends, wanted, found)
     return Reason(refused_.code.value, refused_.message + ".", facts, _bottleneck(refused_))
 
 

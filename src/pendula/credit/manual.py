@@ -17,7 +17,7 @@ from pendula.credit.ledger.payment import Drifted, Refused
 from pendula.credit.model import Code, LineStatus, Trustline
 from pendula.credit.money import InvalidAmount, atoms, text
 from pendula.credit.state.clearing_policy import Why
-from pendula.credit.state.network import Desk
+from pendula.credit.state.network import EquivalentDesk
 from pendula.credit.tick import event_parts
 from pendula.credit.tick.clearing import call
 from pendula.credit.tick.payments import updated
@@ -60,7 +60,7 @@ def pay(run: "Run", command: Pay) -> Outcome[Event]:
     return Outcome(event, answer)
 
 
-def _payable(run: "Run", command: Pay) -> tuple[Desk, int]:
+def _payable(run: "Run", command: Pay) -> tuple[EquivalentDesk, int]:
     _alive(run)
     desk = _desk(run, command.equivalent)
     index = run.network.people.index
@@ -75,7 +75,7 @@ def _payable(run: "Run", command: Pay) -> tuple[Desk, int]:
     return desk, amount
 
 
-def _paid(run: "Run", command: Pay, desk: Desk, amount: int) -> tuple[tuple[Event, ...], Json]:
+def _paid(run: "Run", command: Pay, desk: EquivalentDesk, amount: int) -> tuple[tuple[Event, ...], Json]:
     index, code = run.network.people.index, desk.book.code
     ends = index[command.sender], index[command.receiver]
     run.by_hand += 1
@@ -87,7 +87,7 @@ def _paid(run: "Run", command: Pay, desk: Desk, amount: int) -> tuple[tuple[Even
         "equivalent": code,
         "amount": text(amount),
     }
-    found = desk.counter.pay(*ends, amount)
+    found = desk.cashier.pay(*ends, amount)
     if isinstance(found, Drifted):
         found = Refused(Code.INTERNAL_ERROR, "The payment moved other positions than it should; it was taken back", {})
     if isinstance(found, Refused):
@@ -101,7 +101,7 @@ def _paid(run: "Run", command: Pay, desk: Desk, amount: int) -> tuple[tuple[Even
     return (made,), {**answer, "status": "COMMITTED", "routes": event_parts.routes_json(made.routes)}
 
 
-def settle(desk: Desk) -> None:
+def settle(desk: EquivalentDesk) -> None:
     """What was done between ticks is no drift of the next one."""
     for _ in desk.drifts():
         pass
@@ -225,7 +225,7 @@ def freeze(run: "Run", command: Freeze) -> Outcome[Event]:
     return Outcome(tuple(events), {"participant": command.participant, "status": "suspended"})
 
 
-def _changed(run: "Run", desk: Desk, h: int, payload: TopologyPayload, reason: str) -> Outcome[Event]:
+def _changed(run: "Run", desk: EquivalentDesk, h: int, payload: TopologyPayload, reason: str) -> Outcome[Event]:
     book = desk.book
     answer = {**msgspec.to_builtins(event_parts.edge_patch(book, h)), "status": book.status[h].value}
     return Outcome((TopologyChanged(run.tick, book.code, payload, reason),), answer)
@@ -239,7 +239,7 @@ def _alive(run: "Run") -> None:
         raise Unfit("run_conflict", "The ledger of this run is that of an outside service; change it there")
 
 
-def _desk(run: "Run", equivalent: str) -> Desk:
+def _desk(run: "Run", equivalent: str) -> EquivalentDesk:
     code = equivalent.strip().upper()
     if code not in run.network.desks:
         known: list[Json] = list(run.network.desks)
@@ -247,7 +247,7 @@ def _desk(run: "Run", equivalent: str) -> Desk:
     return run.network.desks[code]
 
 
-def _line_desk(run: "Run", command: OpenLine | SetLimit | CloseLine) -> Desk:
+def _line_desk(run: "Run", command: OpenLine | SetLimit | CloseLine) -> EquivalentDesk:
     _alive(run)
     desk = _desk(run, command.equivalent)
     for name in (command.creditor, command.debtor):

@@ -30,7 +30,7 @@ class Drifted(NamedTuple):
     actual: int
 
 
-class Counter:
+class Cashier:
     """Where payments of one equivalent are made: the book, how routes are found, and the chains known so far."""
 
     def __init__(self, book: Book, settings: Settings) -> None:

@@ -28,7 +28,7 @@ from msgspec import Struct
 
 from pendula.credit.ledger.routing import Found
 from pendula.credit.money import MOST, InvalidAmount, atoms, text
-from pendula.credit.state.network import Desk
+from pendula.credit.state.network import EquivalentDesk
 from pendula.credit.tick.questions import Wish as Wish
 from pendula.kernel.bodies import NobodyToAsk
 from pendula.kernel.canonical import Json
@@ -184,14 +184,14 @@ class View:
 
     def can_pay(self, sender: str, receiver: str, equivalent: str, amount: Decimal | str | int) -> bool:
         """Whether this payment alone would find its routes now; nothing is held back for it."""
-        counter, ends = self._desk(equivalent).counter, (self._node(sender), self._node(receiver))
+        cashier, ends = self._desk(equivalent).cashier, (self._node(sender), self._node(receiver))
         wanted = _atoms(amount)
         if wanted <= 0 or ends[0] == ends[1]:
             return False
-        found = counter.find_routes(*ends, wanted)
+        found = cashier.find_routes(*ends, wanted)
         return isinstance(found, Found) and found.amount == wanted
 
-    def _desk(self, equivalent: str) -> Desk:
+    def _desk(self, equivalent: str) -> EquivalentDesk:
         try:
             return self._run.network.desks[equivalent]
         except KeyError:

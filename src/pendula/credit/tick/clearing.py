@@ -12,7 +12,7 @@ from pendula.credit.ledger.cycles import Cleared, Cycle, clear, clearable, find_
 from pendula.credit.money import text
 from pendula.credit.settings import ClearingMode
 from pendula.credit.state.clearing_policy import Why, hard_timeout_ms
-from pendula.credit.state.network import Desk
+from pendula.credit.state.network import EquivalentDesk
 from pendula.credit.tick import event_parts
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Refusal
@@ -32,7 +32,7 @@ class Called(NamedTuple):
         return self.cleared.amount
 
 
-def call(run: "Run", desk: Desk, reason: Why, depth: int, budget_ms: int) -> Called:
+def call(run: "Run", desk: EquivalentDesk, reason: Why, depth: int, budget_ms: int) -> Called:
     """Clear one equivalent once."""
     settings, code, events = run.settings, desk.book.code, list[Event]()
     ordinal = _ordinal(run, code)
@@ -98,7 +98,9 @@ def _clear_at_once(run: "Run", book: Book, events: list[Event]) -> Cleared:
     return Cleared(cycles, 1, "done")
 
 
-def _told(run: "Run", desk: Desk, reason: Why, cleared: Cleared, plan_id: str, optimum: int | None) -> list[Event]:
+def _told(
+    run: "Run", desk: EquivalentDesk, reason: Why, cleared: Cleared, plan_id: str, optimum: int | None
+) -> list[Event]:
     """A plan and what came of it."""
     book, code, patches = desk.book, desk.book.code, run.config.patches
     hops = list(dict.fromkeys(h for cycle in cleared.cycles for h in cycle.hops))
@@ -126,7 +128,7 @@ def _told(run: "Run", desk: Desk, reason: Why, cleared: Cleared, plan_id: str, o
     return events
 
 
-def _grown(run: "Run", desk: Desk, cleared: Cleared) -> list[Event]:
+def _grown(run: "Run", desk: EquivalentDesk, cleared: Cleared) -> list[Event]:
     if not run.scenario.drift.enabled:
         return []
     volumes: dict[int, int] = {}
@@ -137,7 +139,7 @@ def _grown(run: "Run", desk: Desk, cleared: Cleared) -> list[Event]:
     return [drift_event(run.tick, desk, grown, "trust_drift_growth")] if grown else []
 
 
-def drift_event(tick: int, desk: Desk, lines: list[int], reason: str) -> TopologyChanged:
+def drift_event(tick: int, desk: EquivalentDesk, lines: list[int], reason: str) -> TopologyChanged:
     """Limits that have changed, and why."""
     patch = tuple(event_parts.edge_patch(desk.book, h) for h in lines)
     return TopologyChanged(tick, desk.book.code, TopologyPayload(edge_patch=patch), reason)

@@ -10,7 +10,7 @@ from pendula.credit.model import Code
 from pendula.credit.money import CENT, cents_text, text
 from pendula.credit.planning.planner import Planned
 from pendula.credit.state.counters import too_many
-from pendula.credit.state.network import Desk
+from pendula.credit.state.network import EquivalentDesk
 from pendula.credit.tick import event_parts
 from pendula.credit.tick.draft import Draft, Failed
 from pendula.credit.tick.metrics import Tally
@@ -81,9 +81,11 @@ def _attempt(run: "Run", draft: Draft, one: Planned) -> Code | None:
     return None
 
 
-def _paid(run: "Run", draft: Draft, desk: Desk, one: Planned, amount: int) -> tuple[Route, ...] | Refused | Drifted:
+def _paid(
+    run: "Run", draft: Draft, desk: EquivalentDesk, one: Planned, amount: int
+) -> tuple[Route, ...] | Refused | Drifted:
     if run.config.engine == "embedded":
-        return desk.counter.pay(one.sender, one.receiver, amount)
+        return desk.cashier.pay(one.sender, one.receiver, amount)
     names = run.network.people.names
     sender, receiver = names[one.sender], names[one.receiver]
     key = idempotency_key(run.config.run_id, draft.at_ms, sender, receiver, desk.book.code, amount, one.seq)
@@ -91,7 +93,7 @@ def _paid(run: "Run", draft: Draft, desk: Desk, one: Planned, amount: int) -> tu
     if isinstance(found, Refused):
         return found
     # What the service says it did is done here too; if it cannot be, the two ledgers have drifted apart.
-    mirrored = found if isinstance(found, Astray) else desk.counter.carry_out(found, one.sender, one.receiver, amount)
+    mirrored = found if isinstance(found, Astray) else desk.cashier.carry_out(found, one.sender, one.receiver, amount)
     if isinstance(mirrored, Refused | Astray):
         return Drifted(one.sender, -amount, 0)
     return mirrored
@@ -106,7 +108,7 @@ def _count_refusal(tally: Tally, code: Code) -> None:
         tally.no_capacity += code is Code.ROUTING_NO_CAPACITY
 
 
-def _delta_check(tick: int, desk: Desk, drifted: Drifted) -> AuditDrift:
+def _delta_check(tick: int, desk: EquivalentDesk, drifted: Drifted) -> AuditDrift:
     name, off = desk.book.people.names[drifted.participant], drifted.actual - drifted.expected
     row = DriftRow(name, text(drifted.expected), text(drifted.actual), text(off))
     return AuditDrift(tick, desk.book.code, "critical", text(abs(off)), (row,), "delta_check")
@@ -117,7 +119,7 @@ def updated(
     tick: int,
     seq: int | None,
     tx_id: str,
-    desk: Desk,
+    desk: EquivalentDesk,
     ends: tuple[int, int],
     amount: int,
     routes: tuple[Route, ...],

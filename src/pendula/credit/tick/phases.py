@@ -11,7 +11,7 @@ from pendula.credit.planning.planner import Planned, budget, ramp
 from pendula.credit.settings import ClearingPolicy
 from pendula.credit.state.clearing_policy import Decision, Why, guarded
 from pendula.credit.state.counters import too_many_failed_ticks
-from pendula.credit.state.network import Desk
+from pendula.credit.state.network import EquivalentDesk
 from pendula.credit.tick import metrics
 from pendula.credit.tick.clearing import call, drift_event
 from pendula.credit.tick.draft import Draft, Failed
@@ -200,7 +200,7 @@ def audit(run: "Run", draft: Draft) -> None:
             draft.events.append(_drift(draft, code, desk, rows))
 
 
-def _drift(draft: Draft, code: str, desk: Desk, rows: list[tuple[int, int, int]]) -> AuditDrift:
+def _drift(draft: Draft, code: str, desk: EquivalentDesk, rows: list[tuple[int, int, int]]) -> AuditDrift:
     names, total = desk.book.people.names, sum(abs(actual - expected) for _, expected, actual in rows)
     severity = "warning" if total * 100 < draft.tallies[code].volume else "critical"
     told = tuple(
