@@ -11,12 +11,12 @@ from bench.credit_loads import CODE, Debt, Network, Payment
 from pendula.credit.commands import Config
 from pendula.credit.engine import Run
 from pendula.credit.ledger.book import Book, People
-from pendula.credit.ledger.circulation import solve
 from pendula.credit.ledger.cycles import Cleared, DebtGraph, find_and_clear
 from pendula.credit.ledger.payment import Cashier
 from pendula.credit.ledger.routing import Work, shortest
 from pendula.credit.model import Participant, ParticipantType, Scenario, Trustline
 from pendula.credit.money import CENT
+from pendula.credit.outside.solver import solve
 from pendula.credit.reading.scenario import read_scenario
 from pendula.credit.settings import Settings
 from pendula.credit.state.network import Network as Kept

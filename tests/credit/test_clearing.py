@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from pendula.credit.commands import Clear, Pay, Tick
 from pendula.credit.events import ClearingDecision, ClearingDone, ClearingPlan, Event, TopologyChanged
 from pendula.credit.ledger.book import Book, People
-from pendula.credit.ledger.circulation import OptimalOutside
 from pendula.credit.ledger.cycles import find_and_clear
 from pendula.credit.model import LineStatus, Participant, ParticipantType, Policy, Trustline
 from pendula.credit.money import text
+from pendula.credit.outside.solver import OptimalOutside
 from pendula.credit.runs.headless import Headless, made
 from pendula.credit.settings import Settings, changed
 from pendula.documents import from_value

@@ -21,11 +21,12 @@ from functools import cached_property
 from itertools import islice
 from random import Random
 from re import compile as regex
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import Any, Protocol
 
 import msgspec
 from msgspec import Struct
 
+from pendula.credit.engine import Run
 from pendula.credit.ledger.routing import Found
 from pendula.credit.money import MOST, InvalidAmount, atoms, text
 from pendula.credit.state.network import EquivalentDesk
@@ -35,9 +36,6 @@ from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Engine
 from pendula.kernel.errors import InputRefused, WrongUsage
 from pendula.kernel.rng import action_generator, tick_generator, tick_seed
-
-if TYPE_CHECKING:
-    from pendula.credit.engine import Run
 
 QUESTION = "plan"
 TEXT_MOST = 250  # longer than any id or amount may be: what is cut to this is still none
@@ -114,7 +112,7 @@ class View:
     Everything is in the order of ids and codes. It is good for the call it is handed to.
     """
 
-    def __init__(self, run: "Run", budget: int) -> None:
+    def __init__(self, run: Run, budget: int) -> None:
         self._run = run
         self.budget = budget
 
@@ -262,7 +260,7 @@ class BehaviourOutside:
     a journal that a behaviour has failed in does not go on: its tick had begun.
     """
 
-    def __init__(self, run: "Run | Callable[[], Engine[Any, Any]]") -> None:
+    def __init__(self, run: Run | Callable[[], Engine[Any, Any]]) -> None:
         self._run = run
         self._failed: tuple[Run, BehaviourFailed] | None = None
 
@@ -270,7 +268,8 @@ class BehaviourOutside:
         if name != QUESTION:
             raise NobodyToAsk(f"A behaviour answers {QUESTION!r} and not {name!r}", name=name, question=question)
         asked = msgspec.convert(question, _Asked)
-        run = cast("Run", self._run() if callable(self._run) else self._run)
+        run = self._run() if callable(self._run) else self._run
+        assert isinstance(run, Run)
         if self._failed is not None and self._failed[0] is run:
             raise self._failed[1]
         behaviour = registered(asked.behaviour)
