@@ -28,7 +28,7 @@ from pendula.credit.model import (
 from pendula.credit.money import CENT, text
 from pendula.credit.planning.planner import REACH_HOPS, REACH_MOST
 from pendula.credit.planning.profiles import Behaviour, behaviour, number
-from pendula.credit.reading.scenario import Caution
+from pendula.credit.reading.scope import Caution
 from pendula.credit.reading.timeline import EFFECTS_MOST
 from pendula.credit.settings import ClearingMode, ClearingPolicy, Settings
 from pendula.documents.faults import suggestion

@@ -18,7 +18,7 @@ from pendula.credit.model import (
     Trustline,
 )
 from pendula.credit.money import CENT, InvalidAmount, atoms
-from pendula.credit.reading.scenario import Reading, identifier
+from pendula.credit.reading.scope import Reading, identifier
 from pendula.documents import Cursor, Members
 from pendula.documents.faults import shown
 from pendula.kernel.canonical import Json

@@ -17,7 +17,8 @@ from pendula.credit.engine import Run
 from pendula.credit.events import ClearingDone, Event, Note, RunStatus
 from pendula.credit.ids import headless_name
 from pendula.credit.model import Scenario
-from pendula.credit.reading.scenario import Caution, read_with_warnings
+from pendula.credit.reading.scenario import read_with_warnings
+from pendula.credit.reading.scope import Caution
 from pendula.credit.settings import Settings
 from pendula.credit.state.counters import Counters
 from pendula.documents import Document
