@@ -2,13 +2,15 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from pendula.credit.engine import Run
 from pendula.credit.runs.headless import Headless, made
 from pendula.credit.settings import Settings, changed
 from pendula.documents import Document, from_value, read_file
-from pendula.kernel.canonical import Json
+from pendula.kernel.canonical import Json, decode
 
 PUBLIC = Path(__file__).resolve().parents[3] / "shared" / "data" / "credit"
 
@@ -38,6 +40,11 @@ def network(*lines: tuple[str, str, Json], **more: Json) -> dict[str, Json]:
         "baseEquivalent": "UAH",
     }
     return {**scenario, **more}
+
+
+def saved(run: Run) -> Any:
+    """The whole state of a run as its bytes have it."""
+    return decode(run.state())
 
 
 def headless(scenario: dict[str, Json], seed: int = 1, intensity: int = 0, **settings: str) -> Headless:

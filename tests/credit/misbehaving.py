@@ -71,7 +71,8 @@ class Service:
 
     def __init__(self, acts: Iterator[Act], limit: int) -> None:
         self.acts = acts
-        self.run = Run.create(made(from_value(network(limit)), seed=0).json)
+        self._config = made(from_value(network(limit)), seed=0).json
+        self.run = Run.create(self._config)
         self.book = self.run.network.desks["UAH"].book
         self.results: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
         self.effects: list[str] = []
@@ -92,7 +93,7 @@ class Service:
         self._known = dict(self.results)
 
     def lose(self) -> None:
-        self.run.undo(self._mark)
+        self.run = Run.from_state(self._config, self._mark)
         self.book = self.run.network.desks["UAH"].book
         self.results = self._known
 

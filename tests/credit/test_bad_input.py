@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from pendula.credit.authoring.linting import lint
-from pendula.credit.commands import Clear, CloseLine, Commands, Configure, Freeze, OpenLine, Pay, SetLimit
+from pendula.credit.commands import Clear, CloseLine, Commands, Configure, Freeze, OpenLine, Pay, SetLimit, Stop
 from pendula.credit.engine import InvalidRun, Run
 from pendula.credit.money import InvalidAmount, atoms
 from pendula.credit.reading.scenario import read_scenario
@@ -325,7 +325,7 @@ def test_what_is_no_command_does_not_become_one(form: Any) -> None:
 def test_a_run_that_has_ended_refuses_every_change() -> None:
     plan: Made = made(from_value(SMALL), seed=1)
     headless = Headless(plan)
-    headless.run.state_word = "stopped"
+    headless.run.apply(Stop())
     before = headless.run.state()
 
     for wish in (

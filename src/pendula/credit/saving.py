@@ -1,24 +1,19 @@
 """The complete state of a run as canonical JSON, and back; a restored run goes on with exactly the same ticks."""
 
-from typing import TYPE_CHECKING
-
 import msgspec
 from msgspec import Struct
 
-from pendula.credit.demonstration import Demonstration
 from pendula.credit.events import LastError
 from pendula.credit.model import OPEN_POLICY, LineStatus, Participant, ParticipantStatus, Trustline
 from pendula.credit.money import MOST
-from pendula.credit.settings import Settings, checked
+from pendula.credit.settings import ClearingMode, Settings, checked
 from pendula.credit.state.clearing_policy import AdaptivePolicy, Memory
 from pendula.credit.state.counters import Counters
 from pendula.credit.state.digests import Saved, running_digest
 from pendula.credit.state.network import Network
+from pendula.credit.state.run_state import Demonstration, RunState
 from pendula.kernel.canonical import Json, Reader, encode
 from pendula.kernel.errors import InputRefused
-
-if TYPE_CHECKING:
-    from pendula.credit.engine import Run
 
 STATES = ("running", "paused", "stopped", "error")
 
@@ -72,7 +67,7 @@ class State(Struct, frozen=True, forbid_unknown_fields=True):
 _read: Reader[State] = Reader(State)
 
 
-def save(run: "Run") -> bytes:
+def save(run: RunState) -> bytes:
     known = {one.id: one.status for one in run.scenario.participants}
     people = run.network.people.all
     return encode(
@@ -104,6 +99,13 @@ def save(run: "Run") -> bytes:
     )
 
 
+def mark(run: RunState) -> bytes | None:
+    """What a command can be taken back to by `load`; only where others are asked while it is carried out."""
+    solver = run.settings.clearing_mode is ClearingMode.OPTIMAL or run.settings.clearing_yardstick
+    others = run.config.engine == "external" or run.config.behaviour is not None
+    return save(run) if others or solver else None
+
+
 def _lines(network: Network, code: str) -> tuple[Line, ...]:
     desk, names = network.desks[code], network.people.names
     book, trust = desk.book, desk.trust
@@ -123,7 +125,7 @@ def _lines(network: Network, code: str) -> tuple[Line, ...]:
     )
 
 
-def load(run: "Run", state: bytes) -> None:
+def load(run: RunState, state: bytes) -> None:
     """Put `run`, which has the same configuration, where the state says; raises `InputRefused` before anything moved
     if the state is none."""
     try:
@@ -149,7 +151,7 @@ def load(run: "Run", state: bytes) -> None:
     run.demonstration = saved.demonstration
 
 
-def _network(run: "Run", saved: State, settings: Settings) -> Network:
+def _network(run: RunState, saved: State, settings: Settings) -> Network:
     network = Network(run.scenario, settings)
     if saved.lines.keys() != network.desks.keys():
         raise InvalidState("This is no state of a run: it has other equivalents")

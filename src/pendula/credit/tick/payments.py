@@ -1,7 +1,5 @@
 """The payments of a tick, in the order of the plan: tried, counted, told."""
 
-from typing import TYPE_CHECKING
-
 from pendula.credit.events import AuditDrift, DriftRow, Failure, TxFailed, TxUpdated
 from pendula.credit.ids import idempotency_key, tx_name
 from pendula.credit.ledger.payment import Drifted, Refused
@@ -11,18 +9,16 @@ from pendula.credit.money import CENT, cents_text, text
 from pendula.credit.planning.planner import Planned
 from pendula.credit.state.counters import too_many
 from pendula.credit.state.network import EquivalentDesk
+from pendula.credit.state.run_state import RunState
 from pendula.credit.tick import event_parts
 from pendula.credit.tick.draft import Draft, Failed
 from pendula.credit.tick.metrics import Tally
 from pendula.credit.tick.questions import Astray, Order, pay_outside
 
-if TYPE_CHECKING:
-    from pendula.credit.engine import Run
-
 WARN_EVERY = 5  # ticks in a row in which everything was refused
 
 
-def pay(run: "Run", draft: Draft) -> None:
+def pay(run: RunState, draft: Draft) -> None:
     allowed = _allowed(run)
     timeouts = 0
     for number, one in enumerate(draft.plan):
@@ -41,7 +37,7 @@ def pay(run: "Run", draft: Draft) -> None:
     _note_all_rejected(run, draft)
 
 
-def _allowed(run: "Run") -> int | None:
+def _allowed(run: RunState) -> int | None:
     """How many payments a tick of virtual time lets through."""
     rate = run.settings.max_payments_per_sec
     return None if rate <= 0 else max(1, rate * run.settings.tick_ms_base // 1000)
@@ -57,7 +53,7 @@ def _fail(draft: Draft, failed: Failed) -> Code:
     return code
 
 
-def _attempt(run: "Run", draft: Draft, one: Planned) -> Code | None:
+def _attempt(run: RunState, draft: Draft, one: Planned) -> Code | None:
     desk, names = run.network.desks[one.book.code], run.network.people.names
     amount, tally = one.cents * CENT, draft.tallies[one.book.code]
     sender, receiver = names[one.sender], names[one.receiver]
@@ -82,7 +78,7 @@ def _attempt(run: "Run", draft: Draft, one: Planned) -> Code | None:
 
 
 def _paid(
-    run: "Run", draft: Draft, desk: EquivalentDesk, one: Planned, amount: int
+    run: RunState, draft: Draft, desk: EquivalentDesk, one: Planned, amount: int
 ) -> tuple[Route, ...] | Refused | Drifted:
     if run.config.engine == "embedded":
         return desk.cashier.pay(one.sender, one.receiver, amount)
@@ -115,7 +111,7 @@ def _delta_check(tick: int, desk: EquivalentDesk, drifted: Drifted) -> AuditDrif
 
 
 def updated(
-    run: "Run",
+    run: RunState,
     tick: int,
     seq: int | None,
     tx_id: str,
@@ -134,7 +130,7 @@ def updated(
     return TxUpdated(*event, *views, event_parts.node_patches(book, ends), event_parts.edge_patches(book, hops))
 
 
-def _note_all_rejected(run: "Run", draft: Draft) -> None:
+def _note_all_rejected(run: RunState, draft: Draft) -> None:
     tallies = draft.tallies.values()
     done = sum(tally.committed + tally.errors for tally in tallies)
     run.all_rejected = run.all_rejected + 1 if draft.plan and not done else 0
