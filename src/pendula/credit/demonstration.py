@@ -40,9 +40,26 @@ def tick(run: RunState) -> list[Event]:
         events.append(_payment(run, draw, lines))
         plan.next_payment += _pause(run.intensity) + int(draw.uniform(0, JITTER_MS))
         shown += 1
-    events.append(Ticked(run.tick, now, 0, 0, 0, 0, 0, 0, 0, {}, run.digests()))
+    events.append(_ticked(run))
     run.tick += 1
     return events
+
+
+def _ticked(run: RunState) -> Ticked:
+    """A tick that paid nothing."""
+    return Ticked(
+        tick_index=run.tick,
+        sim_time_ms=run.sim_time_ms,
+        budget=0,
+        planned=0,
+        committed=0,
+        rejected=0,
+        errors=0,
+        timeouts=0,
+        dropped=0,
+        metrics={},
+        digests=run.digests(),
+    )
 
 
 def _pause(intensity: int) -> int:
@@ -56,9 +73,18 @@ def _payment(run: RunState, draw: Mersenne, lines: list[Trustline]) -> TxUpdated
     amount = text(draw.randint(1, most // CENT) * CENT)
     ends = line.debtor, line.creditor
     number = f"show{run.demonstration.next_payment}"
-    tx_id = tx_name(run.seed, run.tick, number, *ends, line.equivalent, amount)
-    view = RouteView(ends, amount)
-    return TxUpdated(run.tick, None, tx_id, line.equivalent, *ends, amount, (view,), (Edge(*ends),))
+    tx_id = tx_name(run.seed, run.tick, number, (*ends, line.equivalent, amount))
+    return TxUpdated(
+        tick_index=run.tick,
+        seq=None,
+        tx_id=tx_id,
+        equivalent=line.equivalent,
+        sender=line.debtor,
+        receiver=line.creditor,
+        amount=amount,
+        routes=(RouteView(ends, amount),),
+        edges=(Edge(*ends),),
+    )
 
 
 def _cycle(run: RunState, lines: list[Trustline]) -> tuple[Edge, ...]:
@@ -74,5 +100,14 @@ def _name(run: RunState) -> str:
 
 def _done(run: RunState, edges: tuple[Edge, ...]) -> ClearingDone:
     code = run.scenario.lines[0].equivalent
-    nothing = "0.00"
-    return ClearingDone(run.tick, code, _name(run), "DEMONSTRATION", 1, nothing, nothing, edges, "done")
+    return ClearingDone(
+        tick_index=run.tick,
+        equivalent=code,
+        plan_id=_name(run),
+        reason="DEMONSTRATION",
+        cleared_cycles=1,
+        cleared_amount="0.00",
+        debt_reduction="0.00",
+        cycle_edges=edges,
+        stopped="done",
+    )

@@ -75,7 +75,8 @@ def _paid(run: RunState, command: Pay, desk: EquivalentDesk, amount: int) -> tup
     index, code = run.network.people.index, desk.book.code
     ends = index[command.sender], index[command.receiver]
     run.by_hand += 1
-    tx_id = tx_name(run.seed, run.tick, f"hand{run.by_hand}", command.sender, command.receiver, code, text(amount))
+    content = command.sender, command.receiver, code, text(amount)
+    tx_id = tx_name(run.seed, run.tick, f"hand{run.by_hand}", content)
     answer: dict[str, Json] = {
         "tx_id": tx_id,
         "from": command.sender,
@@ -89,11 +90,19 @@ def _paid(run: RunState, command: Pay, desk: EquivalentDesk, amount: int) -> tup
     if isinstance(found, Refused):
         run.counters.count(found.code)
         failure = Failure(found.code.value, found.message, found.details)
-        event = TxFailed(run.tick, None, code, command.sender, command.receiver, text(amount), failure)
+        event = TxFailed(
+            tick_index=run.tick,
+            seq=None,
+            equivalent=code,
+            sender=command.sender,
+            receiver=command.receiver,
+            amount=text(amount),
+            error=failure,
+        )
         return (event,), {**answer, "status": "ABORTED", "routes": [], "error": msgspec.to_builtins(failure)}
     run.counters.count(None)
     desk.expect(*ends, amount)
-    made = updated(run, run.tick, None, tx_id, desk, ends, amount, found)
+    made = updated(run, desk, found, seq=None, tx_id=tx_id, ends=ends, amount=amount)
     return (made,), {**answer, "status": "COMMITTED", "routes": event_parts.routes_json(made.routes)}
 
 

@@ -111,15 +111,15 @@ def _lines(network: Network, code: str) -> tuple[Line, ...]:
     book, trust = desk.book, desk.trust
     return tuple(
         Line(
-            names[book.creditor[h]],
-            names[book.debtor[h]],
-            book.limit[h],
-            book.status[h],
-            book.owed[h],
-            trust.original[h],
-            trust.clearing_count.get(h, 0),
-            trust.last_clearing.get(h, -1),
-            trust.cleared_volume.get(h, 0),
+            creditor=names[book.creditor[h]],
+            debtor=names[book.debtor[h]],
+            limit=book.limit[h],
+            status=book.status[h],
+            owed=book.owed[h],
+            original=trust.original[h],
+            clearing_count=trust.clearing_count.get(h, 0),
+            last_clearing=trust.last_clearing.get(h, -1),
+            cleared_volume=trust.cleared_volume.get(h, 0),
         )
         for h in range(len(book))
     )

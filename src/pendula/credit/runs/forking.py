@@ -128,8 +128,15 @@ def _headless(run: Run) -> Headless:
 
 def _branch(headless: Headless) -> Branch:
     told = headless.result()
-    cleared = _cleared(told.clearing)
-    return Branch(told.state, told.counters, told.digests, told.metrics, told.clearing, cleared, told.diagnostics)
+    return Branch(
+        state=told.state,
+        counters=told.counters,
+        digests=told.digests,
+        metrics=told.metrics,
+        clearing=told.clearing,
+        cleared=_cleared(told.clearing),
+        diagnostics=told.diagnostics,
+    )
 
 
 def _difference(original: Branch, other: Branch) -> Difference:

@@ -191,16 +191,16 @@ class Headless:
     def result(self) -> Result:
         run = self.run
         return Result(
-            run.config.run_id,
-            run.scenario.id,
-            run.seed,
-            run.tick,
-            run.state_word,
-            run.counters,
-            run.digests(),
-            run.measured,
-            tuple(self.clearing),
-            tuple(self.diagnostics),
+            run_id=run.config.run_id,
+            scenario_id=run.scenario.id,
+            seed=run.seed,
+            ticks=run.tick,
+            state=run.state_word,
+            counters=run.counters,
+            digests=run.digests(),
+            metrics=run.measured,
+            clearing=tuple(self.clearing),
+            diagnostics=tuple(self.diagnostics),
         )
 
 

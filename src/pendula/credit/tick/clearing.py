@@ -109,18 +109,18 @@ def _told(
         events.append(ClearingPlan(run.tick, code, plan_id, (step,)))
     events.append(
         ClearingDone(
-            run.tick,
-            code,
-            plan_id,
-            reason.value,
-            len(cleared.cycles),
-            text(cleared.amount),
-            text(cleared.reduction),
-            event_parts.edges(book, hops[: run.settings.clearing_max_edges_for_fx]),
-            cleared.stopped,
-            UNSET if optimum is None else text(optimum),
-            event_parts.node_patches(book, nodes) if patches else UNSET,
-            event_parts.edge_patches(book, hops) if patches else UNSET,
+            tick_index=run.tick,
+            equivalent=code,
+            plan_id=plan_id,
+            reason=reason.value,
+            cleared_cycles=len(cleared.cycles),
+            cleared_amount=text(cleared.amount),
+            debt_reduction=text(cleared.reduction),
+            cycle_edges=event_parts.edges(book, hops[: run.settings.clearing_max_edges_for_fx]),
+            stopped=cleared.stopped,
+            optimum=UNSET if optimum is None else text(optimum),
+            node_patch=event_parts.node_patches(book, nodes) if patches else UNSET,
+            edge_patch=event_parts.edge_patches(book, hops) if patches else UNSET,
         )
     )
     return events

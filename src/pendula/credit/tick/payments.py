@@ -64,16 +64,17 @@ def _attempt(run: RunState, draft: Draft, one: Planned) -> Code | None:
     if isinstance(found, Refused):
         _count_refusal(tally, found.code)
         failure = Failure(found.code.value, found.message, found.details)
-        ends = one.book.code, sender, receiver, cents_text(one.cents)
-        draft.events.append(TxFailed(draft.tick, one.seq, *ends, failure))
+        wanted = one.book.code, sender, receiver, cents_text(one.cents)
+        draft.events.append(TxFailed(draft.tick, one.seq, *wanted, failure))
         return found.code
     desk.expect(one.sender, one.receiver, amount)
     tally.committed += 1
     tally.volume += amount
     tally.routes += len(found)
     tally.hops += sum(len(route.hops) for route in found)
-    tx_id = tx_name(run.seed, draft.tick, one.seq, sender, receiver, one.book.code, cents_text(one.cents))
-    draft.events.append(updated(run, draft.tick, one.seq, tx_id, desk, (one.sender, one.receiver), amount, found))
+    tx_id = tx_name(run.seed, draft.tick, one.seq, (sender, receiver, one.book.code, cents_text(one.cents)))
+    ends = one.sender, one.receiver
+    draft.events.append(updated(run, desk, found, seq=one.seq, tx_id=tx_id, ends=ends, amount=amount))
     return None
 
 
@@ -84,7 +85,15 @@ def _paid(
         return desk.cashier.pay(one.sender, one.receiver, amount)
     names = run.network.people.names
     sender, receiver = names[one.sender], names[one.receiver]
-    key = idempotency_key(run.config.run_id, draft.at_ms, sender, receiver, desk.book.code, amount, one.seq)
+    key = idempotency_key(
+        run.config.run_id,
+        draft.at_ms,
+        sender,
+        receiver,
+        equivalent=desk.book.code,
+        amount=amount,
+        seq=one.seq,
+    )
     found = pay_outside(run.outside, desk.book, Order(key, sender, receiver, amount), run.settings.payment_retries)
     if isinstance(found, Refused):
         return found
@@ -112,18 +121,18 @@ def _delta_check(tick: int, desk: EquivalentDesk, drifted: Drifted) -> AuditDrif
 
 def updated(
     run: RunState,
-    tick: int,
+    desk: EquivalentDesk,
+    routes: tuple[Route, ...],
+    *,
     seq: int | None,
     tx_id: str,
-    desk: EquivalentDesk,
     ends: tuple[int, int],
     amount: int,
-    routes: tuple[Route, ...],
 ) -> TxUpdated:
     """The event of a payment that was made."""
     book, names = desk.book, run.network.people.names
     hops = event_parts.hops_of(routes)
-    event = (tick, seq, tx_id, book.code, names[ends[0]], names[ends[1]], text(amount))
+    event = (run.tick, seq, tx_id, book.code, names[ends[0]], names[ends[1]], text(amount))
     views = event_parts.route_views(book, routes), event_parts.edges(book, hops)
     if not run.config.patches:
         return TxUpdated(*event, *views)

@@ -237,17 +237,17 @@ def tell(run: RunState, draft: Draft) -> None:
     rejected = sum(tally.rejected for tally in tallies) + max(0, planned - draft.dropped - counted if failed else 0)
     draft.events.append(
         Ticked(
-            draft.tick,
-            draft.at_ms,
-            draft.budget,
-            planned,
-            sum(tally.committed for tally in tallies),
-            rejected,
-            sum(tally.errors for tally in tallies),
-            sum(tally.timeouts for tally in tallies),
-            draft.dropped,
-            {code: dict(values) for code, values in run.measured.items()},
-            run.digests(),
+            tick_index=draft.tick,
+            sim_time_ms=draft.at_ms,
+            budget=draft.budget,
+            planned=planned,
+            committed=sum(tally.committed for tally in tallies),
+            rejected=rejected,
+            errors=sum(tally.errors for tally in tallies),
+            timeouts=sum(tally.timeouts for tally in tallies),
+            dropped=draft.dropped,
+            metrics={code: dict(values) for code, values in run.measured.items()},
+            digests=run.digests(),
         )
     )
 
