@@ -1,6 +1,6 @@
 """What is done by hand: one payment, one clearing, lines opened, changed and closed, participants frozen.
 
-A wish that makes no sense is refused and leaves no trace. A payment that finds no way is no refusal: it was tried, it
+A wish that makes no sense is refused and leaves no trace. A payment that finds no way is not refused: it was tried, it
 is counted and told like a planned one.
 """
 
@@ -107,7 +107,7 @@ def _paid(run: RunState, command: Pay, desk: EquivalentDesk, amount: int) -> tup
 
 
 def settle(desk: EquivalentDesk) -> None:
-    """What was done between ticks is no drift of the next one."""
+    """What was done between ticks is not a drift of the next one."""
     for _ in desk.drifts():
         pass
     desk.settle()

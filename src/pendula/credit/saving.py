@@ -19,7 +19,7 @@ STATES = ("running", "paused", "stopped", "error")
 
 
 class InvalidState(InputRefused):
-    """What was handed in is no state of a run."""
+    """What was handed in is not a state of a run."""
 
     code = "invalid_state"
 
@@ -131,13 +131,13 @@ def load(run: RunState, state: bytes) -> None:
     try:
         saved = _read(state)
     except msgspec.DecodeError as trouble:
-        raise InvalidState(f"This is no state of a run: {trouble}") from None
+        raise InvalidState(f"This is not a state of a run: {trouble}") from None
     settings = checked(saved.settings)
     if saved.state not in STATES or not 0 <= saved.intensity <= 100 or min(saved.tick, saved.fired) < 0:
-        raise InvalidState("This is no state of a run: a number or a word is out of range")
+        raise InvalidState("This is not a state of a run: a number or a word is out of range")
     network = _network(run, saved, settings)
     if saved.policies.keys() != network.desks.keys():
-        raise InvalidState("This is no state of a run: it has other equivalents")
+        raise InvalidState("This is not a state of a run: it has other equivalents")
     digests = running_digest(saved.plan_digest), running_digest(saved.ledger_digest)
     run.network, run.settings = network, settings
     run.plan_digest, run.ledger_digest = digests
@@ -154,10 +154,10 @@ def load(run: RunState, state: bytes) -> None:
 def _network(run: RunState, saved: State, settings: Settings) -> Network:
     network = Network(run.scenario, settings)
     if saved.lines.keys() != network.desks.keys():
-        raise InvalidState("This is no state of a run: it has other equivalents")
+        raise InvalidState("This is not a state of a run: it has other equivalents")
     present = {one.id for one in run.scenario.participants}
     if any(one.id in present for one in saved.added) or not saved.statuses.keys() <= present:
-        raise InvalidState("This is no state of a run: its participants are others")
+        raise InvalidState("This is not a state of a run: its participants are others")
     people = [*run.scenario.participants, *saved.added]
     people = [msgspec.structs.replace(one, status=saved.statuses.get(one.id, one.status)) for one in people]
     known = {one.id for one in people}
@@ -165,7 +165,7 @@ def _network(run: RunState, saved: State, settings: Settings) -> Network:
     policies = network.policies()
     for code, lines in saved.lines.items():
         if any(not _sound(line, known) for line in lines):
-            raise InvalidState(f"This is no state of a run: a line in {code} makes no sense")
+            raise InvalidState(f"This is not a state of a run: a line in {code} makes no sense")
         rows[code] = [
             Trustline(
                 code,
@@ -192,14 +192,14 @@ def _sound(line: Line, known: set[str]) -> bool:
 def _fill(network: Network, code: str, lines: tuple[Line, ...]) -> None:
     desk = network.desks[code]
     if len({(line.creditor, line.debtor) for line in lines}) != len(lines):
-        raise InvalidState(f"This is no state of a run: a line in {code} is there twice")
+        raise InvalidState(f"This is not a state of a run: a line in {code} is there twice")
     for line in lines:
         h = desk.book.line(line.creditor, line.debtor)
         assert h is not None
         if line.owed > 0:
             desk.book.move(h, line.owed)
         elif line.owed < 0 and desk.book.back[h] < 0:
-            raise InvalidState(f"This is no state of a run: a debt in {code} has no line")
+            raise InvalidState(f"This is not a state of a run: a debt in {code} has no line")
         desk.trust.original[h] = line.original
         if line.clearing_count:
             desk.trust.clearing_count[h] = line.clearing_count
@@ -208,7 +208,7 @@ def _fill(network: Network, code: str, lines: tuple[Line, ...]) -> None:
     for line in lines:
         h = desk.book.line(line.creditor, line.debtor)
         if h is None or desk.book.owed[h] != line.owed:
-            raise InvalidState(f"This is no state of a run: two lines in {code} disagree about a debt")
+            raise InvalidState(f"This is not a state of a run: two lines in {code} disagree about a debt")
     for _ in desk.drifts():
         pass
     desk.settle()

@@ -22,7 +22,7 @@ _ATOMS = regex(r"[0-9]{1,40}")
 
 
 class WrongFlows(WorldBroken):
-    """What a solver gave is no circulation over the debts, or not one of the largest volume."""
+    """What a solver gave is not a circulation over the debts, or not one of the largest volume."""
 
     code = "wrong_flows"
 

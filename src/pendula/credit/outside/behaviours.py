@@ -50,7 +50,7 @@ class UnknownBehaviour(InputRefused):
 
 
 class InvalidBehaviour(InputRefused):
-    """What should be registered is no behaviour, or its name is taken. Facts: `behaviour`."""
+    """What should be registered is not a behaviour, or its name is taken. Facts: `behaviour`."""
 
     code = "invalid_behaviour"
 
@@ -219,7 +219,7 @@ _registered: dict[str, Behaviour] = {}
 def register_behaviour(name: str, behaviour: Behaviour, *, replace: bool = False) -> None:
     """Make a behaviour known to runs of this process; a name that is taken is given anew only with `replace`."""
     if not _NAME.fullmatch(name):
-        message = f"{name!r} is no name of a behaviour; allowed are 1 to 80 letters, digits and . _ : -"
+        message = f"{name!r} is not a name of a behaviour; allowed are 1 to 80 letters, digits and . _ : -"
         raise InvalidBehaviour(message, behaviour=name)
     version: Any = getattr(behaviour, "version", None)
     if type(version) is not int or version < 0 or not callable(getattr(behaviour, "plan", None)):

@@ -48,7 +48,7 @@ class Reading:
         value = at.any()
         if isinstance(value, bool) or not isinstance(value, str | int | Decimal):
             if at.given:
-                at.refuse(f"{shown(value)} is no amount", allowed=("a number", "a decimal string"))
+                at.refuse(f"{shown(value)} is not an amount", allowed=("a number", "a decimal string"))
             else:
                 at.decimal()
             return 0
@@ -86,6 +86,6 @@ def identifier(at: Cursor) -> str:
 def _code(at: Cursor, text: str) -> str:
     code = text.strip().upper()
     if text and not _CODE.fullmatch(code):
-        at.refuse(f"{text[:50]!r} is no code of an equivalent", allowed=(FORM_OF_CODE,))
+        at.refuse(f"{text[:50]!r} is not the code of an equivalent", allowed=(FORM_OF_CODE,))
         return ""
     return code

@@ -209,7 +209,7 @@ def _read(command: Commands) -> Commands:
     try:
         found: Commands = _commands(encode(command))
     except (msgspec.DecodeError, InputRefused) as trouble:
-        message = f"This is no command of a run: {trouble}"
+        message = f"This is not a command of a run: {trouble}"
         raise RunRefused(message, refusal={"code": "invalid_command", "message": message}) from None
     return found
 
