@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pendula.credit.authoring.village import village
+from pendula.credit.authoring.villages import village
 from pendula.credit.commands import Clear, Configure, Freeze, Pause, Pay, Restart, Resume, SetIntensity, Tick
 from pendula.credit.engine import Run
 from pendula.credit.events import TxFailed, TxUpdated
@@ -82,7 +82,7 @@ def test_order_in_the_file_changes_nothing(shuffle: int) -> None:
 ELSEWHERE = """
 import json
 from pendula.credit import Settings, changed, simulate
-from pendula.credit.authoring.village import village
+from pendula.credit.authoring.villages import village
 from pendula.documents import from_value
 settings = changed(Settings(), {"amount_cap": "500", "clearing_policy": "adaptive", "adaptive_window_ticks": "5"})
 print(json.dumps(simulate(from_value(village(30, 3)), seed=7, ticks=30, settings=settings).digests))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pendula.credit.authoring.village import village
+from pendula.credit.authoring.villages import village
 from pendula.credit.commands import Pause, Pay, Restart, Resume, SetIntensity, Stop, Tick
 from pendula.credit.engine import Run
 from pendula.credit.runs.forking import ForkRefused, compared, fork

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from pendula.credit.authoring.linting import lint
 from pendula.credit.authoring.reachability import has_circle, marks_within, parts, reach, ways_of
-from pendula.credit.authoring.village import Profile as Kind
-from pendula.credit.authoring.village import village
+from pendula.credit.authoring.villages import Profile as Kind
+from pendula.credit.authoring.villages import village
 from pendula.credit.model import Participant, ParticipantType, Profile, Scenario, Trustline
 from pendula.credit.money import ATOMS
 from pendula.credit.planning.planner import REACH_HOPS, REACH_MOST, Market

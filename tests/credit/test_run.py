@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pendula.credit.authoring.village import village
+from pendula.credit.authoring.villages import village
 from pendula.credit.commands import Commands, Freeze, Pause, Pay, Restart, Resume, SetIntensity, Stop, Tick
 from pendula.credit.engine import Run
 from pendula.credit.events import (

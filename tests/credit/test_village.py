@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pendula.credit.authoring.linting import lint
-from pendula.credit.authoring.village import LAYOUTS, LEAST, MOST, SEED_MOST, Profile, village
 from pendula.credit.authoring.village_groups import GROUPS, HABITS, habit_of, name_of
+from pendula.credit.authoring.villages import LAYOUTS, LEAST, MOST, SEED_MOST, Profile, village
 from pendula.credit.commands import Clear, SetIntensity, Tick
 from pendula.credit.engine import Run
 from pendula.credit.events import ClearingDone, Event, Note, TxFailed, TxUpdated
@@ -149,7 +149,7 @@ def test_a_network_has_the_bytes_it_always_had(profile: Profile, participants: i
 
 def test_a_network_has_the_same_bytes_under_any_hash_seed() -> None:
     code = (
-        "from pendula.credit.authoring.village import Profile, village; from pendula.kernel.canonical import digest;"
+        "from pendula.credit.authoring.villages import Profile, village; from pendula.kernel.canonical import digest;"
         "print([digest(village(150, 5, profile=one)) for one in Profile])"
     )
     expected = str([digest(village(150, 5, profile=one)) for one in Profile])
