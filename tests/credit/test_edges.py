@@ -21,7 +21,7 @@ from pendula.documents import from_value
 from pendula.kernel.canonical import Json
 from tests.credit.conftest import headless, saved
 from tests.credit.conftest import network as scenario_of
-from tests.credit.test_payments import book
+from tests.credit.ledger.test_payment import book
 
 
 def told(run: Headless, ticks: int = 1) -> list[Event]:

@@ -10,7 +10,7 @@ from pendula.credit.authoring.example import LIVES, PARTICIPANTS, SEED, TICKS, L
 from pendula.credit.authoring.villages import village
 from pendula.credit.reading.scenario import read_with_warnings
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="module")
