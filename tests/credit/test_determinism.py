@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from decimal import Decimal, localcontext
 from random import Random
 from typing import Any
 
@@ -13,7 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pendula.credit.authoring.villages import village
-from pendula.credit.commands import Clear, Configure, Freeze, Pause, Pay, Restart, Resume, SetIntensity, Tick
+from pendula.credit.commands import (
+    Clear,
+    Configure,
+    Freeze,
+    Pause,
+    Pay,
+    Restart,
+    Resume,
+    SetIntensity,
+    Tick,
+)
 from pendula.credit.engine import Run
 from pendula.credit.events import TxFailed, TxUpdated
 from pendula.credit.runs.headless import Headless, chosen_seed, made, simulate
@@ -339,3 +350,18 @@ def test_a_journal_holds_the_scenario_that_was_read(seed: int) -> None:
     plan = made(read_bytes(as_text(scenario)), seed=1)
 
     assert Run.create(plan.json).scenario == plan.scenario
+
+
+@pytest.mark.req("SIM-DET-14")
+def test_the_decimal_context_of_the_process_changes_nothing() -> None:
+    drift: Json = {"trust_drift": {"enabled": True, "growth_rate": Decimal("0.0567"), "decay_rate": Decimal("0.0234")}}
+    scenario = network(("B", "A", 5), ("C", "B", 5), ("A", "C", 5), settings=drift)
+
+    def digests() -> dict[str, str]:
+        run = headless(scenario, intensity=100, clearing_every_n_ticks="2")
+        run.step(20)
+        return run.run.digests()
+
+    expected = digests()
+    with localcontext(prec=2):
+        assert digests() == expected

@@ -8,27 +8,15 @@ from hypothesis import strategies as st
 
 from pendula.credit.commands import CloseLine, Freeze, OpenLine, Pay, SetLimit
 from pendula.credit.events import TxUpdated
-from pendula.credit.ledger.book import Book, People
 from pendula.credit.ledger.payment import Cashier, Drifted, Refused
 from pendula.credit.ledger.routing import Found, Route, Work, WorkSpent, greedy_routes, shortest
-from pendula.credit.model import Participant, ParticipantType, Policy, Trustline
+from pendula.credit.model import Policy
 from pendula.credit.money import atoms, text
 from pendula.credit.runs.headless import Headless
 from pendula.credit.settings import Settings
-from tests.credit.conftest import headless, network
+from tests.credit.conftest import book, headless, network
 
 UNIT = 10**8
-
-
-def book(*lines: tuple[str, str, int], **policies: Policy) -> Book:
-    """Lines (creditor, debtor, limit in units); a policy by the two letters of its line."""
-    names = sorted({end for creditor, debtor, _ in lines for end in (creditor, debtor)})
-    people = People(Participant(name, ParticipantType.PERSON) for name in names)
-    rows = [
-        Trustline("UAH", creditor, debtor, limit * UNIT, policies.get(creditor + debtor, Policy()))
-        for creditor, debtor, limit in lines
-    ]
-    return Book("UAH", people, rows)
 
 
 def pay(run: Headless, sender: str, receiver: str, amount: str, key: str | None = None) -> Any:
@@ -411,3 +399,15 @@ def test_exact_routing_finds_what_greedy_routing_misses() -> None:
     assert code_of(headless(network(*lines)), "S", "R", "2") is None
     assert code_of(headless(network(*wide)), "S", "R", "2") == "ROUTING_NO_CAPACITY"
     assert code_of(headless(network(*wide), routing_mode="exact"), "S", "R", "2") is None
+
+
+@pytest.mark.req("SIM-PAY-16")
+def test_what_a_delta_check_tells_are_changes_and_not_positions() -> None:
+    ledger_ = book(("B", "A", 100), ("C", "B", 100))
+    ledger_.move(0, 10**8)
+    way = tuple(sorted((0, 1), key=lambda h: ledger_.debtor[h]))
+
+    drifted = Cashier(ledger_, Settings()).carry_out((Route(way, 10**8),), 0, 1, 10**8)
+
+    assert isinstance(drifted, Drifted)
+    assert (drifted.expected, drifted.actual) == (10**8, 0)
