@@ -8,7 +8,7 @@ from typing import Any
 from bench import credit_ours as ours
 from bench.actions_rounds import Rounds
 from pendula.cli.benchmarks import Progress, Row, Target, compared
-from pendula.credit.authoring.village import village
+from pendula.credit.authoring.villages import village
 
 PARTICIPANTS = 10_000
 SEED = 7

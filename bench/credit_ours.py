@@ -8,15 +8,15 @@ from typing import Any
 
 from bench import credit_loads as loads
 from bench.credit_loads import CODE, Debt, Network, Payment
+from pendula.credit.commands import Config
 from pendula.credit.engine import Run
-from pendula.credit.events import Config
 from pendula.credit.ledger.book import Book, People
-from pendula.credit.ledger.circulation import solve
 from pendula.credit.ledger.cycles import Cleared, DebtGraph, find_and_clear
-from pendula.credit.ledger.payment import Counter
+from pendula.credit.ledger.payment import Cashier
 from pendula.credit.ledger.routing import Work, shortest
 from pendula.credit.model import Participant, ParticipantType, Scenario, Trustline
 from pendula.credit.money import CENT
+from pendula.credit.outside.solver import solve
 from pendula.credit.reading.scenario import read_scenario
 from pendula.credit.settings import Settings
 from pendula.credit.state.network import Network as Kept
@@ -86,8 +86,8 @@ class Plans:
         return [(names[one.sender], names[one.receiver], loads.amount(one.cents)) for one in planned]
 
 
-def counter(network: Network) -> Counter:
-    return Counter(book_of(network), Settings())
+def cashier(network: Network) -> Cashier:
+    return Cashier(book_of(network), Settings())
 
 
 def route_length(book: Book, payment: Payment, hops: int) -> int:
@@ -95,7 +95,7 @@ def route_length(book: Book, payment: Payment, hops: int) -> int:
     return len(shortest(book, payment.sender, payment.receiver, hops, Work(NO_LIMIT)) or ())
 
 
-def paid(at: Counter, payments: Iterable[Payment]) -> int:
+def paid(at: Cashier, payments: Iterable[Payment]) -> int:
     """How many were committed."""
     pay = at.pay
     done = [pay(one.sender, one.receiver, one.cents * CENT) for one in payments]

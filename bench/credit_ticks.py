@@ -7,8 +7,8 @@ from bench import credit_ours as ours
 from bench.actions_rounds import Rounds
 from bench.credit_loads import Debt
 from pendula.cli.benchmarks import Progress, Row, Target, compared
-from pendula.credit.authoring.village import village
-from pendula.credit.events import Tick
+from pendula.credit.authoring.villages import village
+from pendula.credit.commands import Tick
 
 PARTICIPANTS = 100
 SEED = 7

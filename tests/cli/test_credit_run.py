@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from pendula.credit.ledger.circulation import AmountsTooLarge, Edge
+from pendula.credit.ledger.circulation import Edge
+from pendula.credit.outside.solver import AmountsTooLarge
 from pendula.credit.runs.headless import simulate
 from pendula.credit.settings import BY_VARIABLE, Settings, changed
 from pendula.documents import read_file
@@ -267,7 +268,7 @@ def test_lenient_passes_over_what_strict_refuses(tmp_path: Path, pendula: Pendul
 def test_the_yardstick_stands_beside_every_clearing(
     ring: Path, tmp_path: Path, pendula: Pendula, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pendula.credit.ledger.circulation.OrTools", CircleSolver)
+    monkeypatch.setattr("pendula.credit.outside.solver.OrTools", CircleSolver)
     journal = tmp_path / "journal"
     run = ("credit", "run", ring, "--ticks", "9", *OFTEN, "--yardstick")
 
@@ -306,7 +307,7 @@ def test_a_solver_that_cannot_is_a_gap_and_not_the_end(
         def solve(self, edges: list[Edge]) -> tuple[int, ...]:
             raise AmountsTooLarge("too large", unit=1, value=1, allowed=0)
 
-    monkeypatch.setattr("pendula.credit.ledger.circulation.OrTools", Overwhelmed)
+    monkeypatch.setattr("pendula.credit.outside.solver.OrTools", Overwhelmed)
 
     told = said(pendula("credit", "run", ring, "--ticks", "9", *OFTEN, "--yardstick", "--json"))
 

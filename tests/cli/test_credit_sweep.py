@@ -13,7 +13,7 @@ import pytest
 
 from pendula.credit.settings import BY_VARIABLE, Settings, changed
 from pendula.credit.studies import workers
-from pendula.credit.studies.sweep import sweep
+from pendula.credit.studies.sweeps import sweep
 from pendula.documents import read_file
 from tests.cli.conftest import Pendula, quiet_environment
 from tests.cli.credit import OFTEN, error, said, written

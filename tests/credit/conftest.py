@@ -2,13 +2,18 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from pendula.credit.engine import Run
+from pendula.credit.ledger.book import Book, People
+from pendula.credit.model import Participant, ParticipantType, Policy, Trustline
+from pendula.credit.money import ATOMS
 from pendula.credit.runs.headless import Headless, made
 from pendula.credit.settings import Settings, changed
 from pendula.documents import Document, from_value, read_file
-from pendula.kernel.canonical import Json
+from pendula.kernel.canonical import Json, decode
 
 PUBLIC = Path(__file__).resolve().parents[3] / "shared" / "data" / "credit"
 
@@ -40,7 +45,23 @@ def network(*lines: tuple[str, str, Json], **more: Json) -> dict[str, Json]:
     return {**scenario, **more}
 
 
+def saved(run: Run) -> Any:
+    """The whole state of a run as its bytes have it."""
+    return decode(run.state())
+
+
 def headless(scenario: dict[str, Json], seed: int = 1, intensity: int = 0, **settings: str) -> Headless:
     """A run of a scenario; intensity 0 leaves all payments to the test."""
     options = changed(Settings(), settings)
     return Headless(made(from_value(scenario), seed=seed, intensity=intensity, settings=options))
+
+
+def book(*lines: tuple[str, str, int], **policies: Policy) -> Book:
+    """A ledger of lines (creditor, debtor, limit in units); a policy by the two letters of its line."""
+    names = sorted({end for creditor, debtor, _ in lines for end in (creditor, debtor)})
+    people = People(Participant(name, ParticipantType.PERSON) for name in names)
+    rows = [
+        Trustline("UAH", creditor, debtor, limit * ATOMS, policies.get(creditor + debtor, Policy()))
+        for creditor, debtor, limit in lines
+    ]
+    return Book("UAH", people, rows)

@@ -9,15 +9,14 @@ from typing import Any
 import pytest
 from msgspec import UNSET, UnsetType
 
+from pendula.credit.commands import Config, Tick
 from pendula.credit.engine import Run
 from pendula.credit.events import (
     ClearingDecision,
     ClearingDone,
-    Config,
     EdgePatch,
     Event,
     Note,
-    Tick,
     Ticked,
     TopologyChanged,
     TxFailed,

@@ -11,8 +11,7 @@ import msgspec
 import pytest
 
 from pendula.credit.authoring.linting import lint
-from pendula.credit.engine import InvalidRun, Run
-from pendula.credit.events import (
+from pendula.credit.commands import (
     Clear,
     CloseLine,
     Commands,
@@ -20,14 +19,19 @@ from pendula.credit.events import (
     Freeze,
     OpenLine,
     Pay,
+    SetIntensity,
     SetLimit,
+    Stop,
+    Tick,
 )
+from pendula.credit.engine import InvalidRun, Run
 from pendula.credit.money import InvalidAmount, atoms
 from pendula.credit.reading.scenario import read_scenario
-from pendula.credit.runs.headless import Headless, Made, made
+from pendula.credit.runs.headless import Headless, Made, RunRefused, made
 from pendula.credit.settings import TABLE, Settings, changed
 from pendula.documents import Document, DocumentRefused, from_value, read_bytes
 from pendula.kernel.errors import InputRefused
+from tests.credit.conftest import headless, network
 from tests.credit.mutations import STRANGE, TEXTS, as_text, mutated, plain
 from tests.credit.networks import CODES, IDS, Case, case
 
@@ -334,7 +338,7 @@ def test_what_is_no_command_does_not_become_one(form: Any) -> None:
 def test_a_run_that_has_ended_refuses_every_change() -> None:
     plan: Made = made(from_value(SMALL), seed=1)
     headless = Headless(plan)
-    headless.run.state_word = "stopped"
+    headless.run.apply(Stop())
     before = headless.run.state()
 
     for wish in (
@@ -356,3 +360,29 @@ def test_a_scenario_is_not_changed_by_reading_or_running_it() -> None:
 
     assert document.value == before
     assert read_scenario(document) == read_scenario(read_bytes(as_text(given)))
+
+
+@pytest.mark.req("SIM-INT-6")
+@pytest.mark.req("SIM-PAY-18")
+@pytest.mark.parametrize(
+    "command",
+    [
+        SetIntensity(150),
+        SetIntensity(-1),
+        SetIntensity(True),
+        Tick(0),
+        Clear(max_depth=0),
+        Pay("a", "b", "UAH", 1.5),  # type: ignore[arg-type]
+        Pay("a", "b", "UAH", "1", "bad key \n"),
+        Pay("a", "b", "UAH", "1", ""),
+        Stop("\ud800"),
+    ],
+)
+def test_commands_out_of_their_form_are_refused_and_leave_no_trace(command: Commands) -> None:
+    run = headless(network(("a", "b", 10)))
+    before = run.run.state()
+
+    with pytest.raises(RunRefused):
+        run.do(command)
+
+    assert run.run.state() == before

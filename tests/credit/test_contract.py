@@ -1,7 +1,6 @@
 """A run is an engine like every other: the one suite, over a network where everything happens."""
 
-from pendula.credit.engine import Run
-from pendula.credit.events import (
+from pendula.credit.commands import (
     Clear,
     CloseLine,
     Commands,
@@ -17,6 +16,7 @@ from pendula.credit.events import (
     Stop,
     Tick,
 )
+from pendula.credit.engine import Run
 from pendula.credit.runs.headless import made
 from pendula.credit.settings import Settings, changed
 from pendula.documents import from_value

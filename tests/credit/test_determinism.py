@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from decimal import Decimal, localcontext
 from random import Random
 from typing import Any
 
@@ -12,9 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pendula.credit.authoring.village import village
-from pendula.credit.engine import Run
-from pendula.credit.events import (
+from pendula.credit.authoring.villages import village
+from pendula.credit.commands import (
     Clear,
     Configure,
     Freeze,
@@ -24,9 +24,9 @@ from pendula.credit.events import (
     Resume,
     SetIntensity,
     Tick,
-    TxFailed,
-    TxUpdated,
 )
+from pendula.credit.engine import Run
+from pendula.credit.events import TxFailed, TxUpdated
 from pendula.credit.runs.headless import Headless, chosen_seed, made, simulate
 from pendula.credit.settings import Settings, changed
 from pendula.documents import Document, from_value, read_bytes
@@ -93,7 +93,7 @@ def test_order_in_the_file_changes_nothing(shuffle: int) -> None:
 ELSEWHERE = """
 import json
 from pendula.credit import Settings, changed, simulate
-from pendula.credit.authoring.village import village
+from pendula.credit.authoring.villages import village
 from pendula.documents import from_value
 settings = changed(Settings(), {"amount_cap": "500", "clearing_policy": "adaptive", "adaptive_window_ticks": "5"})
 print(json.dumps(simulate(from_value(village(30, 3)), seed=7, ticks=30, settings=settings).digests))
@@ -350,3 +350,18 @@ def test_a_journal_holds_the_scenario_that_was_read(seed: int) -> None:
     plan = made(read_bytes(as_text(scenario)), seed=1)
 
     assert Run.create(plan.json).scenario == plan.scenario
+
+
+@pytest.mark.req("SIM-DET-14")
+def test_the_decimal_context_of_the_process_changes_nothing() -> None:
+    drift: Json = {"trust_drift": {"enabled": True, "growth_rate": Decimal("0.0567"), "decay_rate": Decimal("0.0234")}}
+    scenario = network(("B", "A", 5), ("C", "B", 5), ("A", "C", 5), settings=drift)
+
+    def digests() -> dict[str, str]:
+        run = headless(scenario, intensity=100, clearing_every_n_ticks="2")
+        run.step(20)
+        return run.run.digests()
+
+    expected = digests()
+    with localcontext(prec=2):
+        assert digests() == expected

@@ -6,7 +6,8 @@ from hashlib import sha256
 
 import pytest
 
-from pendula.credit.events import Clear, Pay, SetIntensity, Tick, TxFailed
+from pendula.credit.commands import Clear, Pay, SetIntensity, Tick
+from pendula.credit.events import TxFailed
 from pendula.credit.ids import idempotency_key
 from pendula.credit.ledger.book import Book, People
 from pendula.credit.ledger.trust import Trust

@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pendula.credit.engine import Run
+from pendula.credit.runs.headless import made
 from pendula.credit.settings import (
     BY_NAME,
     BY_VARIABLE,
@@ -24,7 +26,9 @@ from pendula.credit.settings import (
     from_environment,
     parsed,
 )
+from pendula.documents import from_value
 from pendula.kernel.errors import InputRefused
+from tests.credit.conftest import network
 
 DEFAULTS: dict[str, Any] = {
     "SIMULATOR_TICK_MS_BASE": 1000,
@@ -269,3 +273,11 @@ def test_any_text_is_read_or_refused(one: Setting, word: str) -> None:
     again = getattr(settings, one.name)
     if one.kind is Kind.INTEGER:
         assert str(again) == str(int(word))
+
+
+def test_settings_too_fine_to_compute_with_are_refused_in_a_configuration_too() -> None:
+    config: Any = made(from_value(network(("a", "b", 1)))).json
+    config["settings"]["adaptive_no_capacity_low"] = Decimal("1e-200")
+
+    with pytest.raises(InvalidSetting):
+        Run.create(config)

@@ -6,15 +6,17 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import get_args
 
-from pendula.credit.authoring import linting
-from pendula.credit.events import Commands, Event
+from pendula.credit.authoring.linting import network, timeline
+from pendula.credit.commands import Commands
+from pendula.credit.events import Event
 from pendula.credit.planning.profiles import PRESETS
 from pendula.credit.runs.artifacts import NAMES
 from pendula.credit.state.clearing_policy import Why
 from tests.docs.markdown import ROOT
 
 SOURCE = ROOT / "src/pendula/credit"
-WARNING_MODULES = ("reading/scenario.py", "reading/timeline.py", "authoring/linting.py")
+LINTED = ("authoring/linting/network.py", "authoring/linting/profiles.py", "authoring/linting/timeline.py")
+WARNING_MODULES = ("reading/scope.py", "reading/scenario.py", "reading/timeline.py", *LINTED)
 LENIENT = ("unknown_member", "id_for_scenario_id", "no_schema_version", "amount_rounded")
 
 
@@ -35,7 +37,7 @@ def named(text: str) -> list[str]:
 
 def warnings_in_the_source() -> set[str]:
     literal = {code for name in WARNING_MODULES for code in _codes(ast.parse((SOURCE / name).read_text("utf-8")))}
-    return literal.union(map(str, linting.Code))
+    return literal.union(map(str, network.Code), map(str, timeline.Code))
 
 
 def _codes(tree: ast.AST) -> Iterator[str]:

@@ -4,8 +4,7 @@ import re
 
 import pytest
 
-from pendula.credit.effective import effective
-from pendula.credit.settings import NUMBER_MOST, TABLE, Kind, Setting, Settings
+from pendula.credit.settings import NUMBER_MOST, TABLE, Kind, Setting, Settings, effective
 from tests.docs.markdown import ROOT
 
 PAGE = ROOT / "docs/reference/credit.md"

@@ -5,36 +5,21 @@ after that; payments come more often the higher the intensity.
 """
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
-
-from msgspec import Struct
 
 from pendula.credit.events import ClearingDone, ClearingPlan, Edge, Event, PlanStep, RouteView, Ticked, TxUpdated
 from pendula.credit.ids import tx_name
 from pendula.credit.model import LineStatus, Trustline
 from pendula.credit.money import CENT, text
+from pendula.credit.state.run_state import RunState
 from pendula.kernel.rng import Mersenne, tick_generator
 
-if TYPE_CHECKING:
-    from pendula.credit.engine import Run
-
-FIRST_CLEARING_MS = 25_000
 CLEARING_MS = 2_000
 PAUSE_MS = 45_000
 PAYMENT_MS = 2_000
 JITTER_MS = 600
 
 
-class Demonstration(Struct, forbid_unknown_fields=True):
-    """When the next things happen, in virtual milliseconds."""
-
-    next_payment: int = 0
-    next_clearing: int = FIRST_CLEARING_MS
-    done_at: int | None = None
-    shown: int = 0
-
-
-def tick(run: "Run") -> list[Event]:
+def tick(run: RunState) -> list[Event]:
     now, plan = run.sim_time_ms, run.demonstration
     draw = tick_generator(run.seed, run.tick)
     lines = [line for line in run.scenario.lines if line.status is LineStatus.ACTIVE and line.limit >= CENT]
@@ -55,39 +40,74 @@ def tick(run: "Run") -> list[Event]:
         events.append(_payment(run, draw, lines))
         plan.next_payment += _pause(run.intensity) + int(draw.uniform(0, JITTER_MS))
         shown += 1
-    events.append(Ticked(run.tick, now, 0, 0, 0, 0, 0, 0, 0, {}, run.digests()))
+    events.append(_ticked(run))
     run.tick += 1
     return events
+
+
+def _ticked(run: RunState) -> Ticked:
+    """A tick that paid nothing."""
+    return Ticked(
+        tick_index=run.tick,
+        sim_time_ms=run.sim_time_ms,
+        budget=0,
+        planned=0,
+        committed=0,
+        rejected=0,
+        errors=0,
+        timeouts=0,
+        dropped=0,
+        metrics={},
+        digests=run.digests(),
+    )
 
 
 def _pause(intensity: int) -> int:
     return int(PAYMENT_MS * max(Fraction(1, 4), 1 - Fraction(3 * intensity, 400)))
 
 
-def _payment(run: "Run", draw: Mersenne, lines: list[Trustline]) -> TxUpdated:
+def _payment(run: RunState, draw: Mersenne, lines: list[Trustline]) -> TxUpdated:
     line = draw.choice(lines)
     cap = run.settings.amount_cap
     most = line.limit if cap is None else min(line.limit, max(cap, CENT))
     amount = text(draw.randint(1, most // CENT) * CENT)
     ends = line.debtor, line.creditor
     number = f"show{run.demonstration.next_payment}"
-    tx_id = tx_name(run.seed, run.tick, number, *ends, line.equivalent, amount)
-    view = RouteView(ends, amount)
-    return TxUpdated(run.tick, None, tx_id, line.equivalent, *ends, amount, (view,), (Edge(*ends),))
+    tx_id = tx_name(run.seed, run.tick, number, (*ends, line.equivalent, amount))
+    return TxUpdated(
+        tick_index=run.tick,
+        seq=None,
+        tx_id=tx_id,
+        equivalent=line.equivalent,
+        sender=line.debtor,
+        receiver=line.creditor,
+        amount=amount,
+        routes=(RouteView(ends, amount),),
+        edges=(Edge(*ends),),
+    )
 
 
-def _cycle(run: "Run", lines: list[Trustline]) -> tuple[Edge, ...]:
+def _cycle(run: RunState, lines: list[Trustline]) -> tuple[Edge, ...]:
     """Some lines to light up; a demonstration has no debts that could form a circle."""
     start = run.demonstration.shown % len(lines)
     picked = (lines + lines)[start : start + 3]
     return tuple(Edge(line.debtor, line.creditor) for line in picked)
 
 
-def _name(run: "Run") -> str:
+def _name(run: RunState) -> str:
     return f"plan_demonstration_{run.demonstration.shown}"
 
 
-def _done(run: "Run", edges: tuple[Edge, ...]) -> ClearingDone:
+def _done(run: RunState, edges: tuple[Edge, ...]) -> ClearingDone:
     code = run.scenario.lines[0].equivalent
-    nothing = "0.00"
-    return ClearingDone(run.tick, code, _name(run), "DEMONSTRATION", 1, nothing, nothing, edges, "done")
+    return ClearingDone(
+        tick_index=run.tick,
+        equivalent=code,
+        plan_id=_name(run),
+        reason="DEMONSTRATION",
+        cleared_cycles=1,
+        cleared_amount="0.00",
+        debt_reduction="0.00",
+        cycle_edges=edges,
+        stopped="done",
+    )

@@ -1,18 +1,14 @@
 """Why a payment would fail, why a line is as it is, why clearing was or was not tried, why a run stands still."""
 
-from typing import TYPE_CHECKING
-
 from pendula.credit.ledger.book import Book
 from pendula.credit.ledger.payment import Refused
 from pendula.credit.ledger.routing import Found
 from pendula.credit.money import InvalidAmount, atoms, text
 from pendula.credit.settings import ClearingPolicy
+from pendula.credit.state.run_state import RunState
 from pendula.credit.tick.event_parts import route_views, routes_json
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Reason
-
-if TYPE_CHECKING:
-    from pendula.credit.engine import Run
 
 QUESTIONS = (
     'A run answers {"from", "to", "equivalent", "amount"}, {"line": {"from", "to", "equivalent"}}, '
@@ -20,7 +16,7 @@ QUESTIONS = (
 )
 
 
-def why(run: "Run", question: Json) -> Reason:
+def why(run: RunState, question: Json) -> Reason:
     match question:
         case {"from": str(sender), "to": str(receiver), "equivalent": str(code), "amount": str(amount)}:
             return _payment(run, sender, receiver, code.strip().upper(), amount)
@@ -37,7 +33,7 @@ def _unknown(noun: str, name: str) -> Reason:
     return Reason(f"unknown_{noun}", f"There is no {noun} {name!r}.", {noun: name})
 
 
-def _payment(run: "Run", sender: str, receiver: str, code: str, amount: str) -> Reason:
+def _payment(run: RunState, sender: str, receiver: str, code: str, amount: str) -> Reason:
     """Whether this payment would be made now, and over which routes; nothing is tried."""
     desk, index = run.network.desks.get(code), run.network.people.index
     if desk is None:
@@ -52,13 +48,13 @@ def _payment(run: "Run", sender: str, receiver: str, code: str, amount: str) -> 
     if wanted <= 0 or sender == receiver:
         return Reason("invalid_payment", "A payment is above 0 and between two participants.", {"amount": amount})
     ends = index[sender], index[receiver]
-    found = desk.counter.find_routes(*ends, wanted)
+    found = desk.cashier.find_routes(*ends, wanted)
     facts: dict[str, Json] = {"from": sender, "to": receiver, "equivalent": code, "amount": text(wanted)}
     if isinstance(found, Found) and found.amount == wanted:
         routes = routes_json(route_views(desk.book, found.routes))
         sentence = f"{sender} can pay {text(wanted)} to {receiver}, over {_routes(len(found.routes))}."
         return Reason("payable", sentence, {**facts, "routes": routes})
-    refused_: Refused = found if isinstance(found, Refused) else desk.counter.refusal(*ends, wanted, found)
+    refused_: Refused = found if isinstance(found, Refused) else desk.cashier.refusal(*ends, wanted, found)
     return Reason(refused_.code.value, refused_.message + ".", facts, _bottleneck(refused_))
 
 
@@ -77,7 +73,7 @@ def _bottleneck(refused: Refused) -> tuple[Reason, ...]:
     return ()
 
 
-def _line(run: "Run", creditor: str, debtor: str, code: str) -> Reason:
+def _line(run: RunState, creditor: str, debtor: str, code: str) -> Reason:
     desk = run.network.desks.get(code)
     if desk is None:
         return _unknown("equivalent", code)
@@ -101,7 +97,7 @@ def _line(run: "Run", creditor: str, debtor: str, code: str) -> Reason:
     return Reason("line_is_live" if book.live(h) else "line_is_not_live", sentence, facts)
 
 
-def _clearing(run: "Run", code: str) -> Reason:
+def _clearing(run: RunState, code: str) -> Reason:
     if code not in run.network.desks:
         return _unknown("equivalent", code)
     settings = run.settings
@@ -126,7 +122,7 @@ def _clearing(run: "Run", code: str) -> Reason:
     return Reason("adaptive_policy", sentence, facts)
 
 
-def _run(run: "Run") -> Reason:
+def _run(run: RunState) -> Reason:
     facts: dict[str, Json] = {"state": run.state_word, "tick_index": run.tick, "stop_reason": run.stop_reason}
     if run.last_error is not None:
         return Reason(run.last_error.code, run.last_error.message + ".", {**facts, **run.last_error.details})

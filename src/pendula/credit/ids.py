@@ -5,8 +5,8 @@ from hashlib import sha256
 from pendula.credit.money import text
 
 
-def tx_name(seed: int, tick: int, seq: int | str, *content: str) -> str:
-    """The id of a payment, from seed, tick and content."""
+def tx_name(seed: int, tick: int, seq: int | str, content: tuple[str, ...]) -> str:
+    """The id of a payment, from seed, tick and content: sender, receiver, equivalent and amount."""
     return "tx_" + sha256("|".join((str(seed), str(tick), str(seq), *content)).encode()).hexdigest()[:24]
 
 

@@ -1,26 +1,14 @@
 """What is done by hand: one payment, one clearing, lines opened, changed and closed, participants frozen.
 
-A wish that makes no sense is refused and leaves no trace. A payment that finds no way is no refusal: it was tried, it
+A wish that makes no sense is refused and leaves no trace. A payment that finds no way is not refused: it was tried, it
 is counted and told like a planned one.
 """
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
-from pendula.credit.events import (
-    Clear,
-    CloseLine,
-    Event,
-    Failure,
-    Freeze,
-    OpenLine,
-    Pay,
-    SetLimit,
-    TopologyChanged,
-    TopologyPayload,
-    TxFailed,
-)
+from pendula.credit import saving
+from pendula.credit.commands import Clear, CloseLine, Freeze, OpenLine, Pay, SetLimit
+from pendula.credit.events import Event, Failure, TopologyChanged, TopologyPayload, TxFailed
 from pendula.credit.ids import tx_name
 from pendula.credit.ledger.book import Book
 from pendula.credit.ledger.cycles import Cycle, find_and_clear
@@ -28,18 +16,15 @@ from pendula.credit.ledger.payment import Drifted, Refused
 from pendula.credit.model import Code, LineStatus, Trustline
 from pendula.credit.money import InvalidAmount, atoms, text
 from pendula.credit.state.clearing_policy import Why
-from pendula.credit.state.network import Desk
+from pendula.credit.state.network import EquivalentDesk
+from pendula.credit.state.run_state import RunState
 from pendula.credit.tick import event_parts
 from pendula.credit.tick.clearing import call
 from pendula.credit.tick.payments import updated
 from pendula.kernel.canonical import Json, digest
 from pendula.kernel.engine import Outcome, Refusal
 
-if TYPE_CHECKING:
-    from pendula.credit.engine import Run
-
 KEYS_MOST = 100_000
-STATES = ("running", "paused")
 
 
 class Unfit(Exception):
@@ -50,7 +35,7 @@ class Unfit(Exception):
         self.refusal = Refusal(str(code), message, details)
 
 
-def pay(run: "Run", command: Pay) -> Outcome[Event]:
+def pay(run: RunState, command: Pay) -> Outcome[Event]:
     """One payment. With a key it happens at most once; the same key again gives the same answer."""
     try:
         desk, amount = _payable(run, command)
@@ -71,7 +56,7 @@ def pay(run: "Run", command: Pay) -> Outcome[Event]:
     return Outcome(event, answer)
 
 
-def _payable(run: "Run", command: Pay) -> tuple[Desk, int]:
+def _payable(run: RunState, command: Pay) -> tuple[EquivalentDesk, int]:
     _alive(run)
     desk = _desk(run, command.equivalent)
     index = run.network.people.index
@@ -86,11 +71,12 @@ def _payable(run: "Run", command: Pay) -> tuple[Desk, int]:
     return desk, amount
 
 
-def _paid(run: "Run", command: Pay, desk: Desk, amount: int) -> tuple[tuple[Event, ...], Json]:
+def _paid(run: RunState, command: Pay, desk: EquivalentDesk, amount: int) -> tuple[tuple[Event, ...], Json]:
     index, code = run.network.people.index, desk.book.code
     ends = index[command.sender], index[command.receiver]
     run.by_hand += 1
-    tx_id = tx_name(run.seed, run.tick, f"hand{run.by_hand}", command.sender, command.receiver, code, text(amount))
+    content = command.sender, command.receiver, code, text(amount)
+    tx_id = tx_name(run.seed, run.tick, f"hand{run.by_hand}", content)
     answer: dict[str, Json] = {
         "tx_id": tx_id,
         "from": command.sender,
@@ -98,44 +84,52 @@ def _paid(run: "Run", command: Pay, desk: Desk, amount: int) -> tuple[tuple[Even
         "equivalent": code,
         "amount": text(amount),
     }
-    found = desk.counter.pay(*ends, amount)
+    found = desk.cashier.pay(*ends, amount)
     if isinstance(found, Drifted):
         found = Refused(Code.INTERNAL_ERROR, "The payment moved other positions than it should; it was taken back", {})
     if isinstance(found, Refused):
         run.counters.count(found.code)
         failure = Failure(found.code.value, found.message, found.details)
-        event = TxFailed(run.tick, None, code, command.sender, command.receiver, text(amount), failure)
+        event = TxFailed(
+            tick_index=run.tick,
+            seq=None,
+            equivalent=code,
+            sender=command.sender,
+            receiver=command.receiver,
+            amount=text(amount),
+            error=failure,
+        )
         return (event,), {**answer, "status": "ABORTED", "routes": [], "error": msgspec.to_builtins(failure)}
     run.counters.count(None)
     desk.expect(*ends, amount)
-    made = updated(run, run.tick, None, tx_id, desk, ends, amount, found)
+    made = updated(run, desk, found, seq=None, tx_id=tx_id, ends=ends, amount=amount)
     return (made,), {**answer, "status": "COMMITTED", "routes": event_parts.routes_json(made.routes)}
 
 
-def settle(desk: Desk) -> None:
-    """What was done between ticks is no drift of the next one."""
+def settle(desk: EquivalentDesk) -> None:
+    """What was done between ticks is not a drift of the next one."""
     for _ in desk.drifts():
         pass
     desk.settle()
 
 
-def clear(run: "Run", command: Clear) -> Outcome[Event]:
+def clear(run: RunState, command: Clear) -> Outcome[Event]:
     try:
         _alive(run)
         codes = list(run.network.desks) if command.equivalent is None else [_desk(run, command.equivalent).book.code]
     except Unfit as unfit:
         return Outcome(refusal=unfit.refusal)
-    before = None if command.dry_run else run.mark()
+    before = None if command.dry_run else saving.mark(run)
     try:
         return _cleared(run, command, codes)
     except Exception:
         # A solver that is not ours has failed: the run stays where it was.
         if before is not None:
-            run.undo(before)
+            saving.load(run, before)
         raise
 
 
-def _cleared(run: "Run", command: Clear, codes: list[str]) -> Outcome[Event]:
+def _cleared(run: RunState, command: Clear, codes: list[str]) -> Outcome[Event]:
     events: list[Event] = []
     cycles: list[Json] = []
     total = count = 0
@@ -164,7 +158,7 @@ def _cycle(book: Book, cycle: Cycle) -> Json:
     return {"equivalent": book.code, "cleared_amount": text(cycle.amount), "edges": edges}
 
 
-def open_line(run: "Run", command: OpenLine) -> Outcome[Event]:
+def open_line(run: RunState, command: OpenLine) -> Outcome[Event]:
     try:
         desk = _line_desk(run, command)
         limit = _limit(command.limit)
@@ -185,7 +179,7 @@ def open_line(run: "Run", command: OpenLine) -> Outcome[Event]:
     return _changed(run, desk, h, payload, "line_opened")
 
 
-def set_limit(run: "Run", command: SetLimit) -> Outcome[Event]:
+def set_limit(run: RunState, command: SetLimit) -> Outcome[Event]:
     try:
         desk = _line_desk(run, command)
         limit, h = _limit(command.limit), _known_line(desk.book, command)
@@ -200,7 +194,7 @@ def set_limit(run: "Run", command: SetLimit) -> Outcome[Event]:
     return _changed(run, desk, h, patch, "limit_set")
 
 
-def close_line(run: "Run", command: CloseLine) -> Outcome[Event]:
+def close_line(run: RunState, command: CloseLine) -> Outcome[Event]:
     try:
         desk = _line_desk(run, command)
         h = _known_line(desk.book, command)
@@ -215,7 +209,7 @@ def close_line(run: "Run", command: CloseLine) -> Outcome[Event]:
     return _changed(run, desk, h, payload, "line_closed")
 
 
-def freeze(run: "Run", command: Freeze) -> Outcome[Event]:
+def freeze(run: RunState, command: Freeze) -> Outcome[Event]:
     people = run.network.people
     try:
         _alive(run)
@@ -236,21 +230,21 @@ def freeze(run: "Run", command: Freeze) -> Outcome[Event]:
     return Outcome(tuple(events), {"participant": command.participant, "status": "suspended"})
 
 
-def _changed(run: "Run", desk: Desk, h: int, payload: TopologyPayload, reason: str) -> Outcome[Event]:
+def _changed(run: RunState, desk: EquivalentDesk, h: int, payload: TopologyPayload, reason: str) -> Outcome[Event]:
     book = desk.book
     answer = {**msgspec.to_builtins(event_parts.edge_patch(book, h)), "status": book.status[h].value}
     return Outcome((TopologyChanged(run.tick, book.code, payload, reason),), answer)
 
 
-def _alive(run: "Run") -> None:
-    if run.state_word not in STATES:
+def _alive(run: RunState) -> None:
+    if not run.active:
         message = f"The run is {run.state_word}; only a run that is running or paused can be changed"
         raise Unfit("run_conflict", message, state=run.state_word)
     if run.config.engine == "external":
         raise Unfit("run_conflict", "The ledger of this run is that of an outside service; change it there")
 
 
-def _desk(run: "Run", equivalent: str) -> Desk:
+def _desk(run: RunState, equivalent: str) -> EquivalentDesk:
     code = equivalent.strip().upper()
     if code not in run.network.desks:
         known: list[Json] = list(run.network.desks)
@@ -258,7 +252,7 @@ def _desk(run: "Run", equivalent: str) -> Desk:
     return run.network.desks[code]
 
 
-def _line_desk(run: "Run", command: OpenLine | SetLimit | CloseLine) -> Desk:
+def _line_desk(run: RunState, command: OpenLine | SetLimit | CloseLine) -> EquivalentDesk:
     _alive(run)
     desk = _desk(run, command.equivalent)
     for name in (command.creditor, command.debtor):

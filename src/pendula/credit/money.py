@@ -18,13 +18,13 @@ _PLAIN = regex(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", ASCII)
 
 
 class InvalidAmount(InputRefused):
-    """An amount that is no decimal of at most 12 digits before and 8 behind the point. Facts: `amount`."""
+    """An amount that is not a decimal of at most 12 digits before and 8 behind the point. Facts: `amount`."""
 
     code = "invalid_amount"
 
 
 def atoms(value: str | int | Decimal, *, round_down: bool = False) -> int:
-    """The amount in atoms; raises `InvalidAmount` for what is no number, too large or too fine.
+    """The amount in atoms; raises `InvalidAmount` for what is not a number, is too large or too fine.
 
     Numbers with a fraction come as `Decimal`: documents hand them out that way, in their shortest form.
     """

@@ -1,30 +1,25 @@
 """The complete state of a run as canonical JSON, and back; a restored run goes on with exactly the same ticks."""
 
-from typing import TYPE_CHECKING
-
 import msgspec
 from msgspec import Struct
 
-from pendula.credit.demonstration import Demonstration
 from pendula.credit.events import LastError
 from pendula.credit.model import OPEN_POLICY, LineStatus, Participant, ParticipantStatus, Trustline
 from pendula.credit.money import MOST
-from pendula.credit.settings import Settings, checked
+from pendula.credit.settings import ClearingMode, Settings, checked
 from pendula.credit.state.clearing_policy import AdaptivePolicy, Memory
 from pendula.credit.state.counters import Counters
 from pendula.credit.state.digests import Saved, running_digest
 from pendula.credit.state.network import Network
+from pendula.credit.state.run_state import Demonstration, RunState
 from pendula.kernel.canonical import Json, Reader, encode
 from pendula.kernel.errors import InputRefused
-
-if TYPE_CHECKING:
-    from pendula.credit.engine import Run
 
 STATES = ("running", "paused", "stopped", "error")
 
 
 class InvalidState(InputRefused):
-    """What was handed in is no state of a run."""
+    """What was handed in is not a state of a run."""
 
     code = "invalid_state"
 
@@ -72,7 +67,7 @@ class State(Struct, frozen=True, forbid_unknown_fields=True):
 _read: Reader[State] = Reader(State)
 
 
-def save(run: "Run") -> bytes:
+def save(run: RunState) -> bytes:
     known = {one.id: one.status for one in run.scenario.participants}
     people = run.network.people.all
     return encode(
@@ -104,38 +99,45 @@ def save(run: "Run") -> bytes:
     )
 
 
+def mark(run: RunState) -> bytes | None:
+    """What a command can be taken back to by `load`; only where others are asked while it is carried out."""
+    solver = run.settings.clearing_mode is ClearingMode.OPTIMAL or run.settings.clearing_yardstick
+    others = run.config.engine == "external" or run.config.behaviour is not None
+    return save(run) if others or solver else None
+
+
 def _lines(network: Network, code: str) -> tuple[Line, ...]:
     desk, names = network.desks[code], network.people.names
     book, trust = desk.book, desk.trust
     return tuple(
         Line(
-            names[book.creditor[h]],
-            names[book.debtor[h]],
-            book.limit[h],
-            book.status[h],
-            book.owed[h],
-            trust.original[h],
-            trust.clearing_count.get(h, 0),
-            trust.last_clearing.get(h, -1),
-            trust.cleared_volume.get(h, 0),
+            creditor=names[book.creditor[h]],
+            debtor=names[book.debtor[h]],
+            limit=book.limit[h],
+            status=book.status[h],
+            owed=book.owed[h],
+            original=trust.original[h],
+            clearing_count=trust.clearing_count.get(h, 0),
+            last_clearing=trust.last_clearing.get(h, -1),
+            cleared_volume=trust.cleared_volume.get(h, 0),
         )
         for h in range(len(book))
     )
 
 
-def load(run: "Run", state: bytes) -> None:
+def load(run: RunState, state: bytes) -> None:
     """Put `run`, which has the same configuration, where the state says; raises `InputRefused` before anything moved
     if the state is none."""
     try:
         saved = _read(state)
     except msgspec.DecodeError as trouble:
-        raise InvalidState(f"This is no state of a run: {trouble}") from None
+        raise InvalidState(f"This is not a state of a run: {trouble}") from None
     settings = checked(saved.settings)
     if saved.state not in STATES or not 0 <= saved.intensity <= 100 or min(saved.tick, saved.fired) < 0:
-        raise InvalidState("This is no state of a run: a number or a word is out of range")
+        raise InvalidState("This is not a state of a run: a number or a word is out of range")
     network = _network(run, saved, settings)
     if saved.policies.keys() != network.desks.keys():
-        raise InvalidState("This is no state of a run: it has other equivalents")
+        raise InvalidState("This is not a state of a run: it has other equivalents")
     digests = running_digest(saved.plan_digest), running_digest(saved.ledger_digest)
     run.network, run.settings = network, settings
     run.plan_digest, run.ledger_digest = digests
@@ -149,13 +151,13 @@ def load(run: "Run", state: bytes) -> None:
     run.demonstration = saved.demonstration
 
 
-def _network(run: "Run", saved: State, settings: Settings) -> Network:
+def _network(run: RunState, saved: State, settings: Settings) -> Network:
     network = Network(run.scenario, settings)
     if saved.lines.keys() != network.desks.keys():
-        raise InvalidState("This is no state of a run: it has other equivalents")
+        raise InvalidState("This is not a state of a run: it has other equivalents")
     present = {one.id for one in run.scenario.participants}
     if any(one.id in present for one in saved.added) or not saved.statuses.keys() <= present:
-        raise InvalidState("This is no state of a run: its participants are others")
+        raise InvalidState("This is not a state of a run: its participants are others")
     people = [*run.scenario.participants, *saved.added]
     people = [msgspec.structs.replace(one, status=saved.statuses.get(one.id, one.status)) for one in people]
     known = {one.id for one in people}
@@ -163,7 +165,7 @@ def _network(run: "Run", saved: State, settings: Settings) -> Network:
     policies = network.policies()
     for code, lines in saved.lines.items():
         if any(not _sound(line, known) for line in lines):
-            raise InvalidState(f"This is no state of a run: a line in {code} makes no sense")
+            raise InvalidState(f"This is not a state of a run: a line in {code} makes no sense")
         rows[code] = [
             Trustline(
                 code,
@@ -190,14 +192,14 @@ def _sound(line: Line, known: set[str]) -> bool:
 def _fill(network: Network, code: str, lines: tuple[Line, ...]) -> None:
     desk = network.desks[code]
     if len({(line.creditor, line.debtor) for line in lines}) != len(lines):
-        raise InvalidState(f"This is no state of a run: a line in {code} is there twice")
+        raise InvalidState(f"This is not a state of a run: a line in {code} is there twice")
     for line in lines:
         h = desk.book.line(line.creditor, line.debtor)
         assert h is not None
         if line.owed > 0:
             desk.book.move(h, line.owed)
         elif line.owed < 0 and desk.book.back[h] < 0:
-            raise InvalidState(f"This is no state of a run: a debt in {code} has no line")
+            raise InvalidState(f"This is not a state of a run: a debt in {code} has no line")
         desk.trust.original[h] = line.original
         if line.clearing_count:
             desk.trust.clearing_count[h] = line.clearing_count
@@ -206,7 +208,7 @@ def _fill(network: Network, code: str, lines: tuple[Line, ...]) -> None:
     for line in lines:
         h = desk.book.line(line.creditor, line.debtor)
         if h is None or desk.book.owed[h] != line.owed:
-            raise InvalidState(f"This is no state of a run: two lines in {code} disagree about a debt")
+            raise InvalidState(f"This is not a state of a run: two lines in {code} disagree about a debt")
     for _ in desk.drifts():
         pass
     desk.settle()

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from pendula.credit.money import CENT, InvalidAmount, atoms
+from pendula.credit.money import text as amount_text
 from pendula.kernel.errors import InputRefused
 
 TICKS_MOST = 1 << 53
@@ -305,3 +306,33 @@ def _crossed(low: str, high: str, settings: Settings) -> InvalidSetting:
         value=str(values[0]),
         allowed=f"below {most.variable}",
     )
+
+
+def effective(settings: Settings) -> dict[str, str]:
+    """Every setting as a text under its variable; empty where it is not given and has no default.
+
+    Put back into an environment, the texts give the same settings again.
+    """
+    return {setting.variable: _text(setting, getattr(settings, setting.name)) for setting in TABLE}
+
+
+def differing(one: Settings, other: Settings) -> dict[str, tuple[str, str]]:
+    """The variables that differ, each with both texts."""
+    left, right = effective(one), effective(other)
+    return {variable: (left[variable], right[variable]) for variable in left if left[variable] != right[variable]}
+
+
+def _text(setting: Setting, value: Any) -> str:
+    match value:
+        case None:
+            return "none" if setting.kind is Kind.AMOUNT else ""
+        case bool():
+            return "on" if value else "off"
+        case StrEnum():
+            return value.value
+        case Decimal():
+            # Without zeros at the end: a journal does not keep them, and nothing differs by them.
+            digits = format(value, "f")
+            return digits.rstrip("0").rstrip(".") if "." in digits else digits
+        case _:
+            return amount_text(value) if setting.kind is Kind.AMOUNT else str(value)

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from pendula.credit.events import Config
+from pendula.credit.commands import Config
 from pendula.credit.model import (
     CODE_FORM,
     ID_FORM,

@@ -47,42 +47,55 @@ GROUPS = {
 # fmt: off
 HABITS = (
     Habit(
-        "household", "households", 55, "0.1",
-        {"households": 55, "retail": 25, "services": 20}, ("retail",), "0.5", 110, 340, 500,
+        id="household", group="households", share=55, rate="0.1",
+        weights={"households": 55, "retail": 25, "services": 20}, chains=("retail",), affinity="0.5",
+        p50=110, p90=340, most=500,
     ),
     Habit(
-        "household_active", "households", 25, "0.15",
-        {"households": 55, "services": 25, "retail": 20}, ("retail", "services"), "0.5", 150, 420, 500,
+        id="household_active", group="households", share=25, rate="0.15",
+        weights={"households": 55, "services": 25, "retail": 20}, chains=("retail", "services"), affinity="0.5",
+        p50=150, p90=420, most=500,
     ),
     Habit(
-        "household_frugal", "households", 20, "0.05",
-        {"retail": 45, "households": 35, "producers": 20}, ("retail",), "0.6", 70, 220, 400, "0.5",
+        id="household_frugal", group="households", share=20, rate="0.05",
+        weights={"retail": 45, "households": 35, "producers": 20}, chains=("retail",), affinity="0.6",
+        p50=70, p90=220, most=400, periodicity="0.5",
     ),
     Habit(
-        "retail", "retail", 100, "0.12",
-        {"producers": 50, "anchors": 40, "households": 10}, ("producers",), "0.6", 210, 460, 500,
+        id="retail", group="retail", share=100, rate="0.12",
+        weights={"producers": 50, "anchors": 40, "households": 10}, chains=("producers",), affinity="0.6",
+        p50=210, p90=460, most=500,
     ),
     Habit(
-        "producer_large", "producers", 35, "0.12",
-        {"households": 50, "services": 25, "retail": 25}, ("households",), "0.7", 230, 470, 500, "1.5",
+        id="producer_large", group="producers", share=35, rate="0.12",
+        weights={"households": 50, "services": 25, "retail": 25}, chains=("households",), affinity="0.7",
+        p50=230, p90=470, most=500, periodicity="1.5",
     ),
     Habit(
-        "producer_small", "producers", 65, "0.08",
-        {"households": 50, "services": 20, "retail": 30}, ("households",), "0.6", 140, 380, 500,
+        id="producer_small", group="producers", share=65, rate="0.08",
+        weights={"households": 50, "services": 20, "retail": 30}, chains=("households",), affinity="0.6",
+        p50=140, p90=380, most=500,
     ),
     Habit(
-        "service", "services", 100, "0.08",
-        {"households": 45, "retail": 30, "anchors": 25}, ("households", "retail"), "0.5", 130, 380, 500,
+        id="service", group="services", share=100, rate="0.08",
+        weights={"households": 45, "retail": 30, "anchors": 25}, chains=("households", "retail"), affinity="0.5",
+        p50=130, p90=380, most=500,
     ),
     Habit(
-        "anchor_hub", "anchors", 100, "0.06",
-        {"producers": 40, "households": 45, "services": 15}, ("producers", "households"), "0.6", 280, 480, 500,
+        id="anchor_hub", group="anchors", share=100, rate="0.06",
+        weights={"producers": 40, "households": 45, "services": 15}, chains=("producers", "households"), affinity="0.6",
+        p50=280, p90=480, most=500,
     ),
     Habit(
-        "agent", "agents", 100, "0.05",
-        {"anchors": 30, "households": 40, "retail": 30}, ("anchors",), "0.3", 160, 420, 500,
+        id="agent", group="agents", share=100, rate="0.05",
+        weights={"anchors": 30, "households": 40, "retail": 30}, chains=("anchors",), affinity="0.3",
+        p50=160, p90=420, most=500,
     ),
-    Habit("neighbour", "neighbours", 100, "0.2", {"neighbours": 1}, ("neighbours",), "0.5", 120, 320, 500),
+    Habit(
+        id="neighbour", group="neighbours", share=100, rate="0.2",
+        weights={"neighbours": 1}, chains=("neighbours",), affinity="0.5",
+        p50=120, p90=320, most=500,
+    ),
 )
 # fmt: on
 SPREAD = 37  # prime to 100: steps of it visit each per cent once

@@ -135,7 +135,7 @@ def cycles_of_length(graph: DebtGraph, length: int, work: Work) -> list[tuple[tu
             continue
         distance = _distances(graph, root, length - 1, work)
         if distance:
-            _extend(graph.out, root, length, [root], [], distance, found, work)
+            _follow(graph.out, root, length, distance, found, work)
     return found
 
 
@@ -156,26 +156,30 @@ def _distances(graph: DebtGraph, root: int, most: int, work: Work) -> dict[int, 
     return found
 
 
-def _extend(
+def _follow(
     out: dict[int, list[tuple[int, int]]],
     root: int,
-    left: int,
-    nodes: list[int],
-    hops: list[int],
+    length: int,
     distance: dict[int, int],
     found: list[tuple[tuple[int, ...], tuple[int, ...]]],
     work: Work,
 ) -> None:
-    ways = out[nodes[-1]]
-    work.spend(len(ways))
-    for v, h in ways:
-        if left == 1:
-            if v == root:
-                found.append((tuple(nodes), (*hops, h)))
-                return
-        elif distance.get(v, left) < left and v not in nodes and v in out:
-            nodes.append(v)
-            hops.append(h)
-            _extend(out, root, left - 1, nodes, hops, distance, found, work)
-            nodes.pop()
-            hops.pop()
+    """Add the cycles of this length through the root and larger participants, in the order of ids."""
+    nodes, hops = [root], list[int]()
+
+    def extend(left: int) -> None:
+        ways = out[nodes[-1]]
+        work.spend(len(ways))
+        for v, h in ways:
+            if left == 1:
+                if v == root:
+                    found.append((tuple(nodes), (*hops, h)))
+                    return
+            elif distance.get(v, left) < left and v not in nodes and v in out:
+                nodes.append(v)
+                hops.append(h)
+                extend(left - 1)
+                nodes.pop()
+                hops.pop()
+
+    extend(length)

@@ -50,7 +50,7 @@ def exact_routes(book: Book, sender: int, receiver: int, amount: int, hops: int,
     how a set shares its hops. Up to three routes the bound is already the answer; beyond, each set costs a programme.
     Raises `WorkSpent` where the work ends before the search.
     """
-    found = greedy_routes(book, sender, receiver, amount, hops, paths, work)
+    found = greedy_routes(book, sender, receiver, amount, hops=hops, paths=paths, work=work)
     if found.amount == amount:
         return found
     net = _Net(book, sender, receiver, hops, work)

@@ -1,7 +1,6 @@
 """One payment: found, held, carried out, checked; or refused with a reason, and then nothing has changed."""
 
-from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from pendula.credit.ledger.book import Book
 from pendula.credit.ledger.max_flow import exact_routes
@@ -30,7 +29,15 @@ class Drifted(NamedTuple):
     actual: int
 
 
-class Counter:
+class RouteSearch(Protocol):
+    """Finds routes for an amount: greedily or exactly; raises `WorkSpent`."""
+
+    def __call__(
+        self, book: Book, sender: int, receiver: int, amount: int, *, hops: int, paths: int, work: Work
+    ) -> Found: ...
+
+
+class Cashier:
     """Where payments of one equivalent are made: the book, how routes are found, and the chains known so far."""
 
     def __init__(self, book: Book, settings: Settings) -> None:
@@ -44,9 +51,7 @@ class Counter:
         self.hops = settings.routing_max_hops
         self.paths = settings.routing_max_paths
         self.work = settings.routing_timeout_ms * settings.work_units_per_ms
-        self.find: Callable[[Book, int, int, int, int, int, Work], Found] = (
-            exact_routes if settings.routing_mode is RoutingMode.EXACT else greedy_routes
-        )
+        self.find: RouteSearch = exact_routes if settings.routing_mode is RoutingMode.EXACT else greedy_routes
         self._chains = {}
 
     def pay(self, sender: int, receiver: int, amount: int) -> tuple[Route, ...] | Refused | Drifted:
@@ -61,7 +66,7 @@ class Counter:
     def find_routes(self, sender: int, receiver: int, amount: int) -> Found | Refused:
         work = Work(self.work)
         try:
-            return self.find(self.book, sender, receiver, amount, self.hops, self.paths, work)
+            return self.find(self.book, sender, receiver, amount, hops=self.hops, paths=self.paths, work=work)
         except WorkSpent:
             message = f"The search for routes looked at {self.work} hops and had not ended"
             return Refused(Code.PAYMENT_TIMEOUT, message, {"work_limit": self.work})

@@ -105,19 +105,20 @@ def _meet(book: Book, sender: int, receiver: int, most: int, work: Work) -> Path
     # The last hop may end at the receiver over any line.
     last = {u for u in book.into[receiver] if room[hop[u][receiver]] > 0}
     work.spend(len(book.into[receiver]))
-    return _between(book, book.open_out, book.open_in, sender, receiver, last, most, work)
+    return _between(book, book.open_out, book.open_in, (sender, receiver), last, most=most, work=work)
 
 
 Neighbours = Sequence[tuple[int, ...]]
 
 
 def _between(
-    book: Book, out: Neighbours, into: Neighbours, sender: int, receiver: int, last: set[int], most: int, work: Work
+    book: Book, out: Neighbours, into: Neighbours, ends: tuple[int, int], last: set[int], *, most: int, work: Work
 ) -> Path | None:
     """The shortest way of two hops or more whose last hop begins at one of `last`, the smallest ids of ties.
 
     Layers are sets, united as a whole; only whether somebody is in one matters, and steps go in the order of ids.
     """
+    sender, receiver = ends
     last.discard(sender)
     ahead, behind = [{sender}], [{receiver}, last]
     seen_ahead, seen_behind = {sender, receiver}, {sender, receiver} | last
@@ -139,7 +140,7 @@ def _between(
         if not near or not far:
             return None
         if not near.isdisjoint(far):
-            return _walk(book, out, into, ahead, behind, near & far, work)
+            return _walk(book, out, into, ahead, behind, common=near & far, work=work)
     return None
 
 
@@ -177,10 +178,9 @@ def _walk(
 
 def _shortest_with_blocks(book: Book, sender: int, receiver: int, least: int, most: int, work: Work) -> Path | None:
     """The same where lines forbid participants between the ends: what is allowed depends on the whole way."""
-    names = book.people.names
-    distance = _distances(book, receiver, sender, most, work)
+    search = _Blocked(book, receiver, _distances(book, receiver, sender, most, work), work)
     for length in range(least, most + 1):
-        way = _search(book, sender, receiver, length, [], [], frozenset(), distance, names, work)
+        way = search.extend(sender, length, [], [], frozenset())
         if way is not None:
             return tuple(way)
     return None
@@ -203,37 +203,37 @@ def _distances(book: Book, receiver: int, sender: int, most: int, work: Work) ->
     return found
 
 
-def _search(
-    book: Book,
-    here: int,
-    receiver: int,
-    left: int,
-    way: list[int],
-    between: list[int],
-    blocked: frozenset[str],
-    distance: dict[int, int],
-    names: list[str],
-    work: Work,
-) -> list[int] | None:
-    ways = book.ways_out[here]
-    work.spend(len(ways))
-    for v, h in ways:
-        if book.room[h] <= 0 or (v == receiver) != (left == 1):
-            continue
-        forbidden = blocked.union(book.policy[h].blocked)
-        if any(names[node] in forbidden for node in between):
-            continue
-        if v == receiver:
-            return [*way, h]
-        # The sender is never between; the way stays simple.
-        if not book.policy[h].mediates or names[v] in forbidden or v in between or (way and v == book.debtor[way[0]]):
-            continue
-        if (not way and v == here) or distance.get(v, left) > left - 1:
-            continue
-        found = _search(book, v, receiver, left - 1, [*way, h], [*between, v], forbidden, distance, names, work)
-        if found is not None:
-            return found
-    return None
+class _Blocked:
+    """A search for ways of one length that no line of theirs forbids, the smallest ids first."""
+
+    def __init__(self, book: Book, receiver: int, distance: dict[int, int], work: Work) -> None:
+        self._book, self._receiver, self._distance, self._work = book, receiver, distance, work
+
+    def extend(
+        self, here: int, left: int, way: list[int], between: list[int], blocked: frozenset[str]
+    ) -> list[int] | None:
+        """The way so far with `left` more hops to the receiver; None if there are none."""
+        book, names, receiver = self._book, self._book.people.names, self._receiver
+        ways = book.ways_out[here]
+        self._work.spend(len(ways))
+        for v, h in ways:
+            if book.room[h] <= 0 or (v == receiver) != (left == 1):
+                continue
+            forbidden = blocked.union(book.policy[h].blocked)
+            if any(names[node] in forbidden for node in between):
+                continue
+            if v == receiver:
+                return [*way, h]
+            # The sender is never between; the way stays simple.
+            closed = not book.policy[h].mediates or names[v] in forbidden
+            if closed or v in between or (way and v == book.debtor[way[0]]):
+                continue
+            if (not way and v == here) or self._distance.get(v, left) > left - 1:
+                continue
+            found = self.extend(v, left - 1, [*way, h], [*between, v], forbidden)
+            if found is not None:
+                return found
+        return None
 
 
 def chain(book: Book, sender: int, receiver: int, most: int) -> Path | None:
@@ -241,4 +241,4 @@ def chain(book: Book, sender: int, receiver: int, most: int) -> Path | None:
     if receiver in book.out[sender]:
         return (book.hop[sender][receiver],)
     last = set(book.into[receiver])
-    return _between(book, book.out, book.into, sender, receiver, last, most, Work(UNLIMITED))
+    return _between(book, book.out, book.into, (sender, receiver), last, most=most, work=Work(UNLIMITED))

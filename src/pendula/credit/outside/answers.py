@@ -1,16 +1,14 @@
 """Everybody a run may ask, behind one door: a behaviour, a payment service, a solver."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pendula.credit.engine import Run
 from pendula.credit.outside import behaviours, payment_service
 from pendula.credit.outside.behaviours import BehaviourOutside
 from pendula.kernel.bodies import NobodyToAsk
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Engine, Outside
-
-if TYPE_CHECKING:
-    from pendula.credit.engine import Run
 
 SOLVE = "optimal_clearing"
 
@@ -25,7 +23,7 @@ class Answers:
 
     def __init__(
         self,
-        run: "Run | Callable[[], Engine[Any, Any]]",
+        run: Run | Callable[[], Engine[Any, Any]],
         payments: Outside | None = None,
         solver: Outside | None = None,
     ) -> None:
@@ -50,7 +48,7 @@ class Answers:
 
     def _solving(self) -> Outside:
         if self._solver is None:
-            from pendula.credit.ledger.circulation import OptimalOutside
+            from pendula.credit.outside.solver import OptimalOutside
 
             self._solver = OptimalOutside()
         return self._solver

@@ -21,23 +21,21 @@ from functools import cached_property
 from itertools import islice
 from random import Random
 from re import compile as regex
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import Any, Protocol
 
 import msgspec
 from msgspec import Struct
 
+from pendula.credit.engine import Run
 from pendula.credit.ledger.routing import Found
 from pendula.credit.money import MOST, InvalidAmount, atoms, text
-from pendula.credit.state.network import Desk
+from pendula.credit.state.network import EquivalentDesk
 from pendula.credit.tick.questions import Wish as Wish
 from pendula.kernel.bodies import NobodyToAsk
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Engine
 from pendula.kernel.errors import InputRefused, WrongUsage
 from pendula.kernel.rng import action_generator, tick_generator, tick_seed
-
-if TYPE_CHECKING:
-    from pendula.credit.engine import Run
 
 QUESTION = "plan"
 TEXT_MOST = 250  # longer than any id or amount may be: what is cut to this is still none
@@ -52,7 +50,7 @@ class UnknownBehaviour(InputRefused):
 
 
 class InvalidBehaviour(InputRefused):
-    """What should be registered is no behaviour, or its name is taken. Facts: `behaviour`."""
+    """What should be registered is not a behaviour, or its name is taken. Facts: `behaviour`."""
 
     code = "invalid_behaviour"
 
@@ -114,7 +112,7 @@ class View:
     Everything is in the order of ids and codes. It is good for the call it is handed to.
     """
 
-    def __init__(self, run: "Run", budget: int) -> None:
+    def __init__(self, run: Run, budget: int) -> None:
         self._run = run
         self.budget = budget
 
@@ -184,14 +182,14 @@ class View:
 
     def can_pay(self, sender: str, receiver: str, equivalent: str, amount: Decimal | str | int) -> bool:
         """Whether this payment alone would find its routes now; nothing is held back for it."""
-        counter, ends = self._desk(equivalent).counter, (self._node(sender), self._node(receiver))
+        cashier, ends = self._desk(equivalent).cashier, (self._node(sender), self._node(receiver))
         wanted = _atoms(amount)
         if wanted <= 0 or ends[0] == ends[1]:
             return False
-        found = counter.find_routes(*ends, wanted)
+        found = cashier.find_routes(*ends, wanted)
         return isinstance(found, Found) and found.amount == wanted
 
-    def _desk(self, equivalent: str) -> Desk:
+    def _desk(self, equivalent: str) -> EquivalentDesk:
         try:
             return self._run.network.desks[equivalent]
         except KeyError:
@@ -221,7 +219,7 @@ _registered: dict[str, Behaviour] = {}
 def register_behaviour(name: str, behaviour: Behaviour, *, replace: bool = False) -> None:
     """Make a behaviour known to runs of this process; a name that is taken is given anew only with `replace`."""
     if not _NAME.fullmatch(name):
-        message = f"{name!r} is no name of a behaviour; allowed are 1 to 80 letters, digits and . _ : -"
+        message = f"{name!r} is not a name of a behaviour; allowed are 1 to 80 letters, digits and . _ : -"
         raise InvalidBehaviour(message, behaviour=name)
     version: Any = getattr(behaviour, "version", None)
     if type(version) is not int or version < 0 or not callable(getattr(behaviour, "plan", None)):
@@ -262,7 +260,7 @@ class BehaviourOutside:
     a journal that a behaviour has failed in does not go on: its tick had begun.
     """
 
-    def __init__(self, run: "Run | Callable[[], Engine[Any, Any]]") -> None:
+    def __init__(self, run: Run | Callable[[], Engine[Any, Any]]) -> None:
         self._run = run
         self._failed: tuple[Run, BehaviourFailed] | None = None
 
@@ -270,7 +268,8 @@ class BehaviourOutside:
         if name != QUESTION:
             raise NobodyToAsk(f"A behaviour answers {QUESTION!r} and not {name!r}", name=name, question=question)
         asked = msgspec.convert(question, _Asked)
-        run = cast("Run", self._run() if callable(self._run) else self._run)
+        run = self._run() if callable(self._run) else self._run
+        assert isinstance(run, Run)
         if self._failed is not None and self._failed[0] is run:
             raise self._failed[1]
         behaviour = registered(asked.behaviour)

@@ -393,6 +393,6 @@ def _place(url: str) -> tuple[bool, str, int | None, str]:
     except ValueError:
         host = None
     if not host or parts.scheme not in ("http", "https") or parts.query or parts.fragment or not _WORD.fullmatch(url):
-        message = f"{url!r} is no address of a payment service; write http://127.0.0.1:8000/api"
+        message = f"{url!r} is not the address of a payment service; write http://127.0.0.1:8000/api"
         raise WrongUsage(message, url=url)
     return parts.scheme == "https", host, port, parts.path.rstrip("/")

@@ -1,6 +1,7 @@
-"""Documents into models, with every fault of a document.
+"""Documents into models, with every fault of a document at its place.
 
-scenario         A scenario file into a `Scenario`: every fault at once
-settings_file    settings in a file: an object of settings by name or by variable, `{"clearing_policy": "adaptive"
-timeline         the events of a scenario: stress, injections and notes, with every fault at its place
+scenario         a scenario file into a `Scenario`
+timeline         its events: stress, injections and notes
+scope            what a reading carries along: strict or lenient, codes so far, warnings
+settings_file    settings by name or by variable into texts
 """

@@ -7,14 +7,9 @@ rounds amounts that are too fine down; each of these is a warning.
 from collections.abc import Iterable
 from decimal import Decimal
 from enum import StrEnum
-from re import compile as regex
 from typing import Any
 
-from msgspec import Struct
-
 from pendula.credit.model import (
-    CODE_FORM,
-    ID_FORM,
     OPEN_POLICY,
     Drift,
     Flow,
@@ -28,18 +23,16 @@ from pendula.credit.model import (
     Trustline,
     Warmup,
 )
-from pendula.credit.money import InvalidAmount, atoms
-from pendula.documents import Cursor, Document, Members, path_text
+from pendula.credit.planning.profiles import PRESETS
+from pendula.credit.reading.scope import Caution, Reading, identifier
+from pendula.credit.reading.timeline import read_events
+from pendula.documents import Cursor, Document, Members
 from pendula.documents.faults import shown, suggestion
 from pendula.kernel.canonical import Json
 
-FORM_OF_ID = "1 to 200 letters, digits and _ . : -"
-FORM_OF_CODE = "1 to 16 capital letters, digits and _"
 FALSE = (False, 0, "0", "false", "no", "off")
 TRUE = (True, 1, "1", "true", "yes", "on")
 ROOT = ("name", "description", "seed", "baseEquivalent", "equivalents", "groups", "behaviorProfiles", "events")
-
-_CODE = regex(CODE_FORM)
 
 
 class FaultCode(StrEnum):
@@ -48,68 +41,6 @@ class FaultCode(StrEnum):
     UNKNOWN_PARTICIPANT = "unknown_participant"
     SELF_LINE = "self_line"
     PROFILE_LOOP = "profile_loop"
-
-
-class Caution(Struct, frozen=True):
-    """Something a designer should look at; the scenario runs all the same."""
-
-    code: str
-    path: str
-    message: str
-
-
-class Reading:
-    """What a reading of a scenario carries along: how strict it is, the codes so far, what it warned of."""
-
-    def __init__(self, lenient: bool) -> None:
-        self.lenient = lenient
-        self.warnings: list[Caution] = []
-        self.base: str | None = None
-
-    def members(self, at: Cursor, required: tuple[str, ...] = (), optional: tuple[str, ...] = ()) -> Members:
-        """The members of a closed object; unknown ones are faults, or warnings in lenient reading."""
-        it = at.object(required=required, optional=optional, unknown="keep" if self.lenient else "refuse")
-        if self.lenient:
-            for name in it.extra:
-                self.warn("unknown_member", at, f"the member {name!r} is not known here and was ignored")
-        return it
-
-    def warn(self, code: str, at: Cursor, message: str) -> None:
-        self.warnings.append(Caution(code, path_text(at.path), message))
-
-    def money(self, at: Cursor, least: int | None = 0) -> int:
-        """An amount in atoms; a fault if it is below `least`."""
-        value = at.any()
-        if isinstance(value, bool) or not isinstance(value, str | int | Decimal):
-            if at.given:
-                at.refuse(f"{shown(value)} is no amount", allowed=("a number", "a decimal string"))
-            else:
-                at.decimal()
-            return 0
-        try:
-            found = atoms(value)
-        except InvalidAmount as refused:
-            if not self.lenient or "behind" not in refused.message:
-                at.refuse(refused.message, code=refused.code, allowed=("a decimal of at most 12 and 8 digits",))
-                return 0
-            found = atoms(value, round_down=True)
-            self.warn("amount_rounded", at, f"{value} was rounded down to 8 digits behind the point")
-        if least is not None and found < least:
-            at.refuse(f"{value} is below {least}", code="invalid_amount", allowed=(f"at least {least}",))
-            return 0
-        return found
-
-    def code(self, at: Cursor) -> str:
-        """An equivalent's code, trimmed and in capitals."""
-        return _code(at, at.text(min=1))
-
-    def code_or_base(self, at: Cursor) -> str:
-        if at.unless_null().given:
-            return self.code(at)
-        if self.base is None:
-            at.refuse("there is neither an equivalent nor a baseEquivalent", code="missing_field")
-            return ""
-        return self.base
 
 
 def read_scenario(document: Document, *, lenient: bool = False) -> Scenario:
@@ -125,9 +56,6 @@ def read_with_warnings(document: Document, *, lenient: bool = False) -> tuple[Sc
 
 
 def _scenario(root: Cursor, reading: Reading) -> Scenario:
-    # Imported here: the timeline reads with this module's own means.
-    from pendula.credit.reading.timeline import read_events
-
     name_of_id, it = _root(root, reading)
     reading.base = reading.code(it["baseEquivalent"]) or None if it["baseEquivalent"].given else None
     codes = it["equivalents"].list_of(reading.code, min=1, default=())
@@ -178,19 +106,6 @@ def _root(root: Cursor, reading: Reading) -> tuple[str, Members]:
     it = reading.members(root, tuple(wanted), tuple(optional))
     it["schema_version"].text(default="") if reading.lenient else it["schema_version"].text()
     return name_of_id, it
-
-
-def identifier(at: Cursor) -> str:
-    """An id of the format."""
-    return at.text(min=1, max=200, pattern=ID_FORM, form=FORM_OF_ID)
-
-
-def _code(at: Cursor, text: str) -> str:
-    code = text.strip().upper()
-    if text and not _CODE.fullmatch(code):
-        at.refuse(f"{text[:50]!r} is no code of an equivalent", allowed=(FORM_OF_CODE,))
-        return ""
-    return code
 
 
 def _unique(at: Cursor, found: Iterable[Any], noun: str, member: str | None = None) -> None:
@@ -321,8 +236,6 @@ def _rule(at: Cursor, reading: Reading) -> None:
 
 def _refer(at: Cursor, found: tuple[Participant, ...], groups: set[str], profiles: set[str], reading: Reading) -> None:
     """Warns of groups and profiles that nobody declared; presets need no declaration."""
-    from pendula.credit.planning.profiles import PRESETS
-
     elements = at.list_of(lambda element: element) if at.is_list else ()
     for participant, element in zip(found, elements, strict=False):
         if participant.group is not None and participant.group not in groups:

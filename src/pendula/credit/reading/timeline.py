@@ -18,7 +18,7 @@ from pendula.credit.model import (
     Trustline,
 )
 from pendula.credit.money import CENT, InvalidAmount, atoms
-from pendula.credit.reading.scenario import Reading, identifier
+from pendula.credit.reading.scope import Reading, identifier
 from pendula.documents import Cursor, Members
 from pendula.documents.faults import shown
 from pendula.kernel.canonical import Json
@@ -85,7 +85,7 @@ def _most(at: Cursor, metadata: Mapping[str, Json], reading: Reading) -> int | N
         except InvalidAmount:
             pass
     if value is not None:
-        reading.warn("bound_ignored", at, f"max_total_amount {shown(value)} is no amount and bounds nothing")
+        reading.warn("bound_ignored", at, f"max_total_amount {shown(value)} is not an amount and bounds nothing")
     return None
 
 
@@ -128,7 +128,7 @@ def _effect(at: Cursor, reading: Reading) -> Effect | None:
         case "inject_debt":
             return _debt(at, reading)
         case op if it["op"].given:
-            it["op"].refuse(f"{shown(op)} is no injection", allowed=OPS)
+            it["op"].refuse(f"{shown(op)} is not an injection", allowed=OPS)
     return None
 
 
@@ -158,7 +158,7 @@ def _initial(at: Cursor, new: str, reading: Reading) -> Trustline:
     directions = ("sponsor_credits_new", "new_credits_sponsor")
     direction = it["direction"].text(default=directions[0])
     if direction not in directions:
-        it["direction"].refuse(f"{direction!r} is no direction", code="invalid_enum", allowed=directions)
+        it["direction"].refuse(f"{direction!r} is not a direction", code="invalid_enum", allowed=directions)
     ends = (sponsor, new) if direction == directions[0] else (new, sponsor)
     return Trustline(reading.code(it["equivalent"]), *ends, reading.money(it["limit"], least=None))
 

@@ -1,7 +1,19 @@
 """One run: without a server, with a journal, its files, and its forks.
 
-artifacts    what a run leaves in a directory: status, last tick, every event, a summary
+headless     a run made from a document, stepped as far as one likes, told in one result
+recording    every command through a journal; any tick of it again
 forking      the same run with other settings from some tick on, and what that changes
-headless     A run without a server: made from a document, stepped as far as one likes, told in one result
-recording    A run written down: every command through a journal
+artifacts    what a run leaves in a directory: status, last tick, every event, a summary
 """
+
+from pendula.credit.runs.forking import compared, fork
+from pendula.credit.runs.recording import Recording, last_tick, reading, run_at
+
+__all__ = [
+    "Recording",  # a run and its journal
+    "compared",  # step two runs, say what differs
+    "fork",  # a second run with other settings from here on
+    "last_tick",  # where the run of a journal stands
+    "reading",  # the journal of a run, to look at
+    "run_at",  # the run of a journal as it stood before a tick
+]

@@ -25,9 +25,9 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import msgspec
 
-from pendula.credit.effective import effective
 from pendula.credit.events import Event, RunStatus, Ticked, TxFailed
 from pendula.credit.runs.headless import Made, Result
+from pendula.credit.settings import effective
 from pendula.kernel.canonical import decode, encode
 from pendula.kernel.disk import Disk, RealDisk, replace
 from pendula.kernel.errors import InputRefused, NotCanonical

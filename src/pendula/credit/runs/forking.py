@@ -13,11 +13,10 @@ from decimal import Decimal
 import msgspec
 from msgspec import Struct
 
-from pendula.credit.effective import differing
 from pendula.credit.engine import Run
 from pendula.credit.money import ATOMS, text, text_8
 from pendula.credit.runs.headless import ClearingRow, Diagnostic, Headless, Made
-from pendula.credit.settings import InvalidSetting, Settings, checked
+from pendula.credit.settings import InvalidSetting, Settings, checked, differing
 from pendula.credit.state.counters import Counters
 from pendula.kernel.bodies import Nobody
 from pendula.kernel.canonical import decode, encode
@@ -129,8 +128,15 @@ def _headless(run: Run) -> Headless:
 
 def _branch(headless: Headless) -> Branch:
     told = headless.result()
-    cleared = _cleared(told.clearing)
-    return Branch(told.state, told.counters, told.digests, told.metrics, told.clearing, cleared, told.diagnostics)
+    return Branch(
+        state=told.state,
+        counters=told.counters,
+        digests=told.digests,
+        metrics=told.metrics,
+        clearing=told.clearing,
+        cleared=_cleared(told.clearing),
+        diagnostics=told.diagnostics,
+    )
 
 
 def _difference(original: Branch, other: Branch) -> Difference:

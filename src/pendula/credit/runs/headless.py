@@ -12,11 +12,13 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
+from pendula.credit.commands import BehaviourName, Commands, Config, Tick
 from pendula.credit.engine import Run
-from pendula.credit.events import BehaviourName, ClearingDone, Commands, Config, Event, Note, RunStatus, Tick
+from pendula.credit.events import ClearingDone, Event, Note, RunStatus
 from pendula.credit.ids import headless_name
 from pendula.credit.model import Scenario
-from pendula.credit.reading.scenario import Caution, read_with_warnings
+from pendula.credit.reading.scenario import read_with_warnings
+from pendula.credit.reading.scope import Caution
 from pendula.credit.settings import Settings
 from pendula.credit.state.counters import Counters
 from pendula.documents import Document
@@ -189,16 +191,16 @@ class Headless:
     def result(self) -> Result:
         run = self.run
         return Result(
-            run.config.run_id,
-            run.scenario.id,
-            run.seed,
-            run.tick,
-            run.state_word,
-            run.counters,
-            run.digests(),
-            run.measured,
-            tuple(self.clearing),
-            tuple(self.diagnostics),
+            run_id=run.config.run_id,
+            scenario_id=run.scenario.id,
+            seed=run.seed,
+            ticks=run.tick,
+            state=run.state_word,
+            counters=run.counters,
+            digests=run.digests(),
+            metrics=run.measured,
+            clearing=tuple(self.clearing),
+            diagnostics=tuple(self.diagnostics),
         )
 
 
@@ -207,7 +209,7 @@ def _read(command: Commands) -> Commands:
     try:
         found: Commands = _commands(encode(command))
     except (msgspec.DecodeError, InputRefused) as trouble:
-        message = f"This is no command of a run: {trouble}"
+        message = f"This is not a command of a run: {trouble}"
         raise RunRefused(message, refusal={"code": "invalid_command", "message": message}) from None
     return found
 

@@ -13,8 +13,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
+from pendula.credit.commands import Commands, Tick
 from pendula.credit.engine import Run
-from pendula.credit.events import Commands, Event, Tick
+from pendula.credit.events import Event
 from pendula.credit.runs.headless import Headless, Made, Watch
 from pendula.kernel.bodies import CommandReader, Recorded, read_input, read_outcome
 from pendula.kernel.canonical import Reader, first_difference

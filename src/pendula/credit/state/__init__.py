@@ -1,7 +1,8 @@
-"""All that a run is between two commands.
+"""All that a run is between two commands. Only the engine and what it dispatches to change it.
 
-clearing_policy    when clearing is worth trying: a rolling rate of payments refused for capacity, hysteresis
+run_state          everything together, and how it is told
+network            participants, and a desk for each equivalent: book, cashier, market, trust
+clearing_policy    when clearing is worth trying: rate, hysteresis, cooldown, backoff
 counters           what a run counts, and when the counts end it
-digests            A running SHA-256 that can be put away and taken up again
-network            the network of a run: participants, one book for each equivalent
+digests            a running SHA-256 that can be put away and taken up again
 """

@@ -70,13 +70,13 @@ class AdaptivePolicy:
 
     def memory(self) -> Memory:
         return Memory(
-            tuple(self.window),
-            self.active,
-            self.entered,
-            self.last_call,
-            self.zero_streak,
-            self.last_volume,
-            self.last_work,
+            window=tuple(self.window),
+            active=self.active,
+            entered=self.entered,
+            last_call=self.last_call,
+            zero_streak=self.zero_streak,
+            last_volume=self.last_volume,
+            last_work=self.last_work,
         )
 
     def observe(self, attempted: int, no_capacity: int) -> None:

@@ -25,7 +25,7 @@ class Saved(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class InvalidDigest(InputRefused):
-    """What was handed in is no state of a running digest."""
+    """What was handed in is not a state of a running digest."""
 
     code = "invalid_digest"
 

@@ -5,19 +5,19 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 
 from pendula.credit.ledger.book import Book, LedgerText, People
-from pendula.credit.ledger.payment import Counter
+from pendula.credit.ledger.payment import Cashier
 from pendula.credit.ledger.trust import Trust
 from pendula.credit.model import Drift, LineStatus, Participant, ParticipantStatus, Policy, Scenario, Trustline
 from pendula.credit.planning.planner import Market, Planner
 from pendula.credit.settings import Settings
 
 
-class Desk:
+class EquivalentDesk:
     """All that belongs to one equivalent."""
 
     def __init__(self, book: Book, drift: Drift, settings: Settings) -> None:
         self.book = book
-        self.counter = Counter(book, settings)
+        self.cashier = Cashier(book, settings)
         self.market = Market(book)
         self.trust = Trust(book, drift)
         self.text = LedgerText(book)
@@ -73,7 +73,7 @@ class Network:
         self.people = People(participants)
         drift = self.scenario.drift
         books = {code: Book(code, self.people, lines[code]) for code in sorted(lines)}
-        self.desks = {code: Desk(book, drift, self.settings) for code, book in books.items()}
+        self.desks = {code: EquivalentDesk(book, drift, self.settings) for code, book in books.items()}
         self.planner = self._planner()
 
     def _planner(self) -> Planner:
@@ -90,7 +90,7 @@ class Network:
         """Other settings from now on."""
         self.settings = settings
         for desk in self.desks.values():
-            desk.counter.use(settings)
+            desk.cashier.use(settings)
         self.planner = self._planner()
 
     def extend(self, participants: Iterable[Participant], lines: Iterable[Trustline]) -> None:
@@ -125,7 +125,7 @@ class Network:
             yield from desk.book.broken()
 
 
-def _carry_over(old: Desk, new: Desk) -> None:
+def _carry_over(old: EquivalentDesk, new: EquivalentDesk) -> None:
     names = old.book.people.names
     for h in range(len(old.book)):
         line = new.book.line(names[old.book.creditor[h]], names[old.book.debtor[h]])

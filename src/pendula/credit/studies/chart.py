@@ -12,7 +12,7 @@ from xml.sax.saxutils import escape
 
 from msgspec import Struct
 
-from pendula.credit.studies.compare import Comparison, Curve, Panel
+from pendula.credit.studies.comparison import Comparison, Curve, Panel
 
 WIDTH = 960
 LEFT, RIGHT = 76, 770

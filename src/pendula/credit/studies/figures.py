@@ -153,7 +153,7 @@ def figures_of(
     plan = made(document, seed=seed, intensity=intensity, settings=settings, lenient=lenient, patches=False)
     headless = Headless(plan)
     if needs_solver(settings):
-        from pendula.credit.ledger.circulation import OptimalOutside
+        from pendula.credit.outside.solver import OptimalOutside
 
         headless.ask(OptimalOutside())
     count = _Count(headless.run, skip, trail)

@@ -129,7 +129,7 @@ def _unseen(_done: int) -> None:
 def _require_solver(tasks: Sequence[Task]) -> None:
     """Say what is missing before anything runs."""
     if any(needs_solver(task.settings) for task in tasks):
-        from pendula.credit.ledger.circulation import OrTools
+        from pendula.credit.outside.solver import OrTools
 
         OrTools()
 

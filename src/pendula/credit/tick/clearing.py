@@ -1,6 +1,6 @@
 """One clearing call of a run: cycles or the best circulation, its events, and trust that grows along the way."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from msgspec import UNSET
 
@@ -12,13 +12,11 @@ from pendula.credit.ledger.cycles import Cleared, Cycle, clear, clearable, find_
 from pendula.credit.money import text
 from pendula.credit.settings import ClearingMode
 from pendula.credit.state.clearing_policy import Why, hard_timeout_ms
-from pendula.credit.state.network import Desk
+from pendula.credit.state.network import EquivalentDesk
+from pendula.credit.state.run_state import RunState
 from pendula.credit.tick import event_parts
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Refusal
-
-if TYPE_CHECKING:
-    from pendula.credit.engine import Run
 
 
 class Called(NamedTuple):
@@ -32,7 +30,7 @@ class Called(NamedTuple):
         return self.cleared.amount
 
 
-def call(run: "Run", desk: Desk, reason: Why, depth: int, budget_ms: int) -> Called:
+def call(run: RunState, desk: EquivalentDesk, reason: Why, depth: int, budget_ms: int) -> Called:
     """Clear one equivalent once."""
     settings, code, events = run.settings, desk.book.code, list[Event]()
     ordinal = _ordinal(run, code)
@@ -63,7 +61,7 @@ def call(run: "Run", desk: Desk, reason: Why, depth: int, budget_ms: int) -> Cal
     return Called(events, cleared)
 
 
-def _ordinal(run: "Run", code: str) -> int:
+def _ordinal(run: RunState, code: str) -> int:
     """How many calls this equivalent had in this tick before."""
     if run.calls.get("tick") != run.tick:
         run.calls = {"tick": run.tick}
@@ -73,7 +71,7 @@ def _ordinal(run: "Run", code: str) -> int:
     return ordinal
 
 
-def _circulation(run: "Run", book: Book) -> tuple[Cycle, ...] | Refusal:
+def _circulation(run: RunState, book: Book) -> tuple[Cycle, ...] | Refusal:
     """The best circulation, as cycles; a refusal where the solver has none or says what cannot be."""
     debts = clearable(book)
     hops = list(debts)
@@ -87,7 +85,7 @@ def _circulation(run: "Run", book: Book) -> tuple[Cycle, ...] | Refusal:
     return tuple(Cycle(one.nodes, tuple(hops[at] for at in one.hops), one.amount) for one in found)
 
 
-def _clear_at_once(run: "Run", book: Book, events: list[Event]) -> Cleared:
+def _clear_at_once(run: RunState, book: Book, events: list[Event]) -> Cleared:
     cycles = _circulation(run, book)
     if isinstance(cycles, Refusal):
         facts = {"kind": "optimal_clearing_failed", "code": cycles.code, "message": cycles.message}
@@ -98,7 +96,9 @@ def _clear_at_once(run: "Run", book: Book, events: list[Event]) -> Cleared:
     return Cleared(cycles, 1, "done")
 
 
-def _told(run: "Run", desk: Desk, reason: Why, cleared: Cleared, plan_id: str, optimum: int | None) -> list[Event]:
+def _told(
+    run: RunState, desk: EquivalentDesk, reason: Why, cleared: Cleared, plan_id: str, optimum: int | None
+) -> list[Event]:
     """A plan and what came of it."""
     book, code, patches = desk.book, desk.book.code, run.config.patches
     hops = list(dict.fromkeys(h for cycle in cleared.cycles for h in cycle.hops))
@@ -109,24 +109,24 @@ def _told(run: "Run", desk: Desk, reason: Why, cleared: Cleared, plan_id: str, o
         events.append(ClearingPlan(run.tick, code, plan_id, (step,)))
     events.append(
         ClearingDone(
-            run.tick,
-            code,
-            plan_id,
-            reason.value,
-            len(cleared.cycles),
-            text(cleared.amount),
-            text(cleared.reduction),
-            event_parts.edges(book, hops[: run.settings.clearing_max_edges_for_fx]),
-            cleared.stopped,
-            UNSET if optimum is None else text(optimum),
-            event_parts.node_patches(book, nodes) if patches else UNSET,
-            event_parts.edge_patches(book, hops) if patches else UNSET,
+            tick_index=run.tick,
+            equivalent=code,
+            plan_id=plan_id,
+            reason=reason.value,
+            cleared_cycles=len(cleared.cycles),
+            cleared_amount=text(cleared.amount),
+            debt_reduction=text(cleared.reduction),
+            cycle_edges=event_parts.edges(book, hops[: run.settings.clearing_max_edges_for_fx]),
+            stopped=cleared.stopped,
+            optimum=UNSET if optimum is None else text(optimum),
+            node_patch=event_parts.node_patches(book, nodes) if patches else UNSET,
+            edge_patch=event_parts.edge_patches(book, hops) if patches else UNSET,
         )
     )
     return events
 
 
-def _grown(run: "Run", desk: Desk, cleared: Cleared) -> list[Event]:
+def _grown(run: RunState, desk: EquivalentDesk, cleared: Cleared) -> list[Event]:
     if not run.scenario.drift.enabled:
         return []
     volumes: dict[int, int] = {}
@@ -137,7 +137,7 @@ def _grown(run: "Run", desk: Desk, cleared: Cleared) -> list[Event]:
     return [drift_event(run.tick, desk, grown, "trust_drift_growth")] if grown else []
 
 
-def drift_event(tick: int, desk: Desk, lines: list[int], reason: str) -> TopologyChanged:
+def drift_event(tick: int, desk: EquivalentDesk, lines: list[int], reason: str) -> TopologyChanged:
     """Limits that have changed, and why."""
     patch = tuple(event_parts.edge_patch(desk.book, h) for h in lines)
     return TopologyChanged(tick, desk.book.code, TopologyPayload(edge_patch=patch), reason)

@@ -1,22 +1,18 @@
 """What one tick has come to so far, handed from phase to phase."""
 
-from typing import TYPE_CHECKING
-
 from pendula.credit.events import Event, Note
 from pendula.credit.model import Code
 from pendula.credit.planning.planner import Planned
+from pendula.credit.state.run_state import RunState
 from pendula.credit.tick.metrics import Tally
 from pendula.credit.tick.questions import Wish
 from pendula.kernel.canonical import Json
-
-if TYPE_CHECKING:
-    from pendula.credit.engine import Run
 
 
 class Draft:
     """What one tick has come to so far."""
 
-    def __init__(self, run: "Run") -> None:
+    def __init__(self, run: RunState) -> None:
         self.tick = run.tick
         self.at_ms = run.sim_time_ms
         self.events: list[Event] = []

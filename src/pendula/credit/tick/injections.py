@@ -1,7 +1,7 @@
 """What an event of the timeline does when it is due: notes, and injections where they are allowed."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, assert_never
+from typing import assert_never
 
 from msgspec import UNSET, Struct
 
@@ -19,11 +19,9 @@ from pendula.credit.model import (
     Trustline,
 )
 from pendula.credit.money import MOST, text
+from pendula.credit.state.run_state import RunState
 from pendula.credit.tick import event_parts
 from pendula.kernel.canonical import Json
-
-if TYPE_CHECKING:
-    from pendula.credit.engine import Run
 
 EFFECTS_MOST = 500
 
@@ -44,7 +42,7 @@ class Changed(Struct):
 class Injection:
     """One inject event at work: what it has changed, applied and skipped so far."""
 
-    def __init__(self, run: "Run", event: TimelineEvent) -> None:
+    def __init__(self, run: RunState, event: TimelineEvent) -> None:
         self.run = run
         self.event = event
         self.changed = {code: Changed([], [], [], [], []) for code in run.network.desks}
@@ -160,7 +158,7 @@ def _line(h: int | None) -> int:
     return h
 
 
-def apply_event(run: "Run", event: TimelineEvent) -> Iterator[Event]:
+def apply_event(run: RunState, event: TimelineEvent) -> Iterator[Event]:
     """Carry out one event that is due."""
     facts: dict[str, Json] = {
         "event_index": event.index,

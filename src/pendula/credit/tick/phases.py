@@ -1,15 +1,10 @@
 """One tick of a run, phase by phase: events due, budget, plan, payments, clearing, decay, measuring, audit, digests."""
 
+from collections.abc import Iterator
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
-from pendula.credit.events import (
-    AuditDrift,
-    ClearingDecision,
-    DriftRow,
-    Event,
-    Ticked,
-)
+from pendula.credit import saving
+from pendula.credit.events import AuditDrift, ClearingDecision, DriftRow, Event, Ticked
 from pendula.credit.model import Code
 from pendula.credit.money import CENT, cents_text, text
 from pendula.credit.planning import timeline
@@ -17,7 +12,8 @@ from pendula.credit.planning.planner import Planned, budget, ramp
 from pendula.credit.settings import ClearingPolicy
 from pendula.credit.state.clearing_policy import Decision, Why, guarded
 from pendula.credit.state.counters import too_many_failed_ticks
-from pendula.credit.state.network import Desk
+from pendula.credit.state.network import EquivalentDesk
+from pendula.credit.state.run_state import RunState
 from pendula.credit.tick import metrics
 from pendula.credit.tick.clearing import call, drift_event
 from pendula.credit.tick.draft import Draft, Failed
@@ -26,15 +22,12 @@ from pendula.credit.tick.payments import pay
 from pendula.credit.tick.questions import TickFailed, Wish, amount_of, wishes
 from pendula.kernel.canonical import Json
 
-if TYPE_CHECKING:
-    from pendula.credit.engine import Run
 
-
-def process(run: "Run") -> list[Event]:
+def process(run: RunState) -> list[Event]:
     """One whole tick; the events in the order they happened."""
     draft = Draft(run)
     # Only an outside payment service can lose a tick.
-    mark = run.state() if run.config.engine == "external" else None
+    mark = saving.save(run) if run.config.engine == "external" else None
     try:
         for phase in PHASES:
             phase(run, draft)
@@ -47,10 +40,10 @@ def process(run: "Run") -> list[Event]:
     return draft.events
 
 
-def _taken_back(run: "Run", draft: Draft, mark: bytes | None) -> list[Event]:
+def _taken_back(run: RunState, draft: Draft, mark: bytes | None) -> list[Event]:
     """The outside lost the tick: as if it had not been, but counted; the next one is planned anew."""
     assert mark is not None
-    run.undo(mark)
+    saving.load(run, mark)
     run.failed_ticks += 1
     run.tick += 1
     fresh = Draft(run)
@@ -61,9 +54,9 @@ def _taken_back(run: "Run", draft: Draft, mark: bytes | None) -> list[Event]:
     return fresh.events
 
 
-def fire_events(run: "Run", draft: Draft) -> None:
+def fire_events(run: RunState, draft: Draft) -> None:
     if draft.tick == 0:
-        for facts in run.silenced():
+        for facts in silenced(run):
             draft.note(dict(facts))
         if run.config.engine == "external":
             draft.note({"kind": "outside_ledger"})
@@ -72,13 +65,25 @@ def fire_events(run: "Run", draft: Draft) -> None:
         draft.events.extend(apply_event(run, event))
 
 
-def set_budget(run: "Run", draft: Draft) -> None:
+def silenced(run: RunState) -> Iterator[dict[str, Json]]:
+    """Profiles in use whose smallest amount is above the cap."""
+    cap = run.settings.amount_cap
+    if cap is None:
+        return
+    for name, behaviour in sorted(run.network.planner.by_profile.items(), key=lambda one: one[0] or ""):
+        for code, model in sorted(behaviour.models.items()):
+            if model.min is not None and model.min > cap and code in run.network.desks:
+                facts: dict[str, Json] = {"kind": "profile_silenced", "profile": name, "equivalent": code}
+                yield {**facts, "min": text(model.min), "cap": text(cap)}
+
+
+def set_budget(run: RunState, draft: Draft) -> None:
     warmup, settings = run.scenario.warmup, run.settings
     slope = ramp(warmup.ticks, Fraction(warmup.floor), draft.tick)
     draft.budget = budget(settings.actions_per_tick_max, settings.actions_per_tick_min, run.intensity, slope)
 
 
-def make_plan(run: "Run", draft: Draft) -> None:
+def make_plan(run: RunState, draft: Draft) -> None:
     if run.config.behaviour is not None:
         draft.plan = _asked_plan(run, draft)
     else:
@@ -96,7 +101,7 @@ def make_plan(run: "Run", draft: Draft) -> None:
     run.plan_digest.update("".join(lines).encode("utf-8", "surrogatepass"))
 
 
-def _asked_plan(run: "Run", draft: Draft) -> "list[Planned | Failed]":
+def _asked_plan(run: RunState, draft: Draft) -> "list[Planned | Failed]":
     behaviour = run.config.behaviour
     assert behaviour is not None
     question: Json = {
@@ -111,7 +116,7 @@ def _asked_plan(run: "Run", draft: Draft) -> "list[Planned | Failed]":
     return [_understood(run, seq, wish) for seq, wish in enumerate(found)]
 
 
-def _understood(run: "Run", seq: int, wish: Wish) -> "Planned | Failed":
+def _understood(run: RunState, seq: int, wish: Wish) -> "Planned | Failed":
     index, desk, amount = run.network.people.index, run.network.desks.get(wish.equivalent), amount_of(wish)
     if desk is None:
         return Failed((seq, wish, Code.EQUIVALENT_NOT_FOUND))
@@ -122,7 +127,7 @@ def _understood(run: "Run", seq: int, wish: Wish) -> "Planned | Failed":
     return Planned(seq, desk.book, index[wish.sender], index[wish.receiver], amount // CENT)
 
 
-def clear(run: "Run", draft: Draft) -> None:
+def clear(run: RunState, draft: Draft) -> None:
     settings = run.settings
     adaptive = settings.clearing_policy is ClearingPolicy.ADAPTIVE
     if adaptive:
@@ -141,7 +146,7 @@ def clear(run: "Run", draft: Draft) -> None:
             draft.tallies[desk.book.code].cleared += result.amount
 
 
-def _clear_adaptively(run: "Run", draft: Draft) -> None:
+def _clear_adaptively(run: RunState, draft: Draft) -> None:
     settings = run.settings
     if guarded(settings, run.in_flight, run.queue_depth):
         for code in run.network.desks:
@@ -163,7 +168,7 @@ def _clear_adaptively(run: "Run", draft: Draft) -> None:
             policy.called(draft.tick, result.amount, work)
 
 
-def _kept_from_running(run: "Run", draft: Draft) -> Why | None:
+def _kept_from_running(run: RunState, draft: Draft) -> Why | None:
     settings = run.settings
     if 0 < settings.adaptive_max_eq_per_tick <= draft.calls:
         return Why.SKIPPED_MAX_EQ_PER_TICK
@@ -173,7 +178,7 @@ def _kept_from_running(run: "Run", draft: Draft) -> Why | None:
     return None
 
 
-def _skipped(run: "Run", code: str, reason: Why) -> Decision:
+def _skipped(run: RunState, code: str, reason: Why) -> Decision:
     return Decision(False, reason, run.policies[code].rate(), 0, 0, 0)
 
 
@@ -183,7 +188,7 @@ def _tell(draft: Draft, code: str, decision: Decision) -> None:
     draft.events.append(ClearingDecision(draft.tick, code, decision.run, decision.reason.value, rate, *limits))
 
 
-def decay(run: "Run", draft: Draft) -> None:
+def decay(run: RunState, draft: Draft) -> None:
     if not run.scenario.drift.enabled or run.config.engine == "external":
         return
     for desk in run.network.desks.values():
@@ -192,11 +197,11 @@ def decay(run: "Run", draft: Draft) -> None:
             draft.events.append(drift_event(draft.tick, desk, shrunk, "trust_drift_decay"))
 
 
-def measure(run: "Run", draft: Draft) -> None:
+def measure(run: RunState, draft: Draft) -> None:
     run.measured = {code: metrics.measured(draft.tallies[code], desk.book) for code, desk in run.network.desks.items()}
 
 
-def audit(run: "Run", draft: Draft) -> None:
+def audit(run: RunState, draft: Draft) -> None:
     """Positions moved by what was paid and by nothing else; the laws of the ledger hold where it was touched."""
     for code, desk in run.network.desks.items():
         rows = list(desk.drifts())
@@ -206,7 +211,7 @@ def audit(run: "Run", draft: Draft) -> None:
             draft.events.append(_drift(draft, code, desk, rows))
 
 
-def _drift(draft: Draft, code: str, desk: Desk, rows: list[tuple[int, int, int]]) -> AuditDrift:
+def _drift(draft: Draft, code: str, desk: EquivalentDesk, rows: list[tuple[int, int, int]]) -> AuditDrift:
     names, total = desk.book.people.names, sum(abs(actual - expected) for _, expected, actual in rows)
     severity = "warning" if total * 100 < draft.tallies[code].volume else "critical"
     told = tuple(
@@ -215,7 +220,7 @@ def _drift(draft: Draft, code: str, desk: Desk, rows: list[tuple[int, int, int]]
     return AuditDrift(draft.tick, code, severity, text(total), told, "post_tick_audit")
 
 
-def digest(run: "Run", draft: Draft) -> None:
+def digest(run: RunState, draft: Draft) -> None:
     run.settle()
     if run.config.digest_ledger:
         parts = [f"tick|{draft.tick}\n".encode()]
@@ -224,7 +229,7 @@ def digest(run: "Run", draft: Draft) -> None:
         run.ledger_digest.update(b"".join(parts))
 
 
-def tell(run: "Run", draft: Draft) -> None:
+def tell(run: RunState, draft: Draft) -> None:
     tallies = draft.tallies.values()
     planned = len(draft.plan)
     failed = sum(isinstance(one, Failed) for one in draft.plan)
@@ -232,17 +237,17 @@ def tell(run: "Run", draft: Draft) -> None:
     rejected = sum(tally.rejected for tally in tallies) + max(0, planned - draft.dropped - counted if failed else 0)
     draft.events.append(
         Ticked(
-            draft.tick,
-            draft.at_ms,
-            draft.budget,
-            planned,
-            sum(tally.committed for tally in tallies),
-            rejected,
-            sum(tally.errors for tally in tallies),
-            sum(tally.timeouts for tally in tallies),
-            draft.dropped,
-            {code: dict(values) for code, values in run.measured.items()},
-            run.digests(),
+            tick_index=draft.tick,
+            sim_time_ms=draft.at_ms,
+            budget=draft.budget,
+            planned=planned,
+            committed=sum(tally.committed for tally in tallies),
+            rejected=rejected,
+            errors=sum(tally.errors for tally in tallies),
+            timeouts=sum(tally.timeouts for tally in tallies),
+            dropped=draft.dropped,
+            metrics={code: dict(values) for code, values in run.measured.items()},
+            digests=run.digests(),
         )
     )
 

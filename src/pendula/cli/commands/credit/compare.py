@@ -14,7 +14,7 @@ from pendula.kernel.errors import WrongUsage
 
 if TYPE_CHECKING:
     from pendula.credit.settings import Settings
-    from pendula.credit.studies.compare import Comparison, Row
+    from pendula.credit.studies.comparison import Comparison, Row
 
 # What is compared where nothing is said.
 USUAL = {"clearing_policy": "static"}, {"clearing_policy": "adaptive"}
@@ -71,7 +71,7 @@ def compare(
     medians are not worse than those of A by more than 0.02, for at least 5 seeds and 30 ticks that do not count.
     The exit code is 0 either way.
     """
-    from pendula.credit.studies.compare import compare as compared
+    from pendula.credit.studies.comparison import compare as compared
     from pendula.documents import read_file
 
     many.require_folder(svg, csv)

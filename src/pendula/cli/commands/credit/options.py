@@ -70,7 +70,7 @@ def solver_for(settings: "Settings") -> "Outside | None":
     """Who finds the optimum, where the settings ask for it; raises `OptimalMissing` without the extra."""
     if settings.clearing_mode is not ClearingMode.OPTIMAL and not settings.clearing_yardstick:
         return None
-    from pendula.credit.ledger.circulation import OptimalOutside
+    from pendula.credit.outside.solver import OptimalOutside
 
     return OptimalOutside()
 

@@ -11,7 +11,7 @@ import typer
 from pendula.cli.commands.credit import options
 from pendula.cli.commands.credit.options import CapOption, PolicyOption, SetOption
 from pendula.cli.output import JsonFlag, Output, example
-from pendula.credit.authoring.village import LEAST, MOST, SEED_MOST, Profile
+from pendula.credit.authoring.villages import LEAST, MOST, SEED_MOST, Profile
 from pendula.kernel.errors import InputRefused, WorldBroken, WrongUsage
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def new(
     """Invent a scenario: people and firms that trade in circles. The same arguments give the same file."""
     import msgspec
 
-    from pendula.credit.authoring.village import village
+    from pendula.credit.authoring.villages import village
     from pendula.kernel.canonical import encode
 
     made = village(participants, seed, profile=profile)

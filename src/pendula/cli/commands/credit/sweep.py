@@ -58,7 +58,7 @@ def sweep(
     Rows are the same bytes for any number of workers and on a cluster; each has the digests of its plan and ledger.
     The table shows medians over seeds; --csv and --json have every run. Connect only to a cluster that you trust.
     """
-    from pendula.credit.studies.sweep import sweep as swept
+    from pendula.credit.studies.sweeps import sweep as swept
     from pendula.documents import read_file
 
     many.require_folder(csv)
@@ -94,7 +94,7 @@ def document(columns: "Columns") -> dict[str, Any]:
 def _runs(grid: dict[str, list[str]], settings: "Settings", seeds: int) -> int:
     """How many runs there will be; a grid that makes no sense is wrong usage."""
     from pendula.credit.settings import InvalidSetting
-    from pendula.credit.studies.sweep import InvalidGrid, combinations
+    from pendula.credit.studies.sweeps import InvalidGrid, combinations
 
     try:
         return seeds * len(combinations(grid, settings, seeds))
@@ -105,7 +105,7 @@ def _runs(grid: dict[str, list[str]], settings: "Settings", seeds: int) -> int:
 def _drawn(columns: "Columns", varied: list[str]) -> Any:
     from rich.text import Text
 
-    from pendula.credit.studies.sweep import summarised
+    from pendula.credit.studies.sweeps import summarised
 
     medians = summarised(columns, varied)
     names = [name for name in medians.values if name in varied or name == "runs" or name.startswith(SHOWN)]

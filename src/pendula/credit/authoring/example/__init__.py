@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from pendula.credit.authoring.village import village
+from pendula.credit.authoring.villages import village
 from pendula.credit.events import Event, Ticked
 from pendula.credit.runs.headless import Headless, Result, made
 from pendula.credit.settings import Settings, changed

@@ -6,24 +6,16 @@ from typing import Any
 
 import pytest
 
-from pendula.credit.authoring.village import village
+from pendula.credit.authoring.villages import village
+from pendula.credit.commands import Commands, Freeze, Pause, Pay, Restart, Resume, SetIntensity, Stop, Tick
 from pendula.credit.engine import Run
 from pendula.credit.events import (
     AuditDrift,
     ClearingDone,
     ClearingPlan,
-    Commands,
     Event,
-    Freeze,
     Note,
-    Pause,
-    Pay,
-    Restart,
-    Resume,
     RunStatus,
-    SetIntensity,
-    Stop,
-    Tick,
     Ticked,
     TopologyChanged,
     TxFailed,
@@ -36,7 +28,7 @@ from pendula.credit.settings import Settings, changed
 from pendula.credit.state.counters import Counters, too_many, too_many_failed_ticks
 from pendula.documents import Document, from_value
 from pendula.kernel.canonical import Json
-from tests.credit.conftest import headless, network
+from tests.credit.conftest import headless, network, saved
 
 Public = Callable[[str], Document]
 
@@ -149,7 +141,7 @@ def test_a_stopped_run_plans_nothing_more_and_knows_why_it_stopped() -> None:
 @pytest.mark.req("SIM-RUN-1")
 @pytest.mark.req("SIM-TEST-2")
 def test_the_status_of_a_run_names_what_it_counts() -> None:
-    status: Any = headless(network(("a", "b", 10)), intensity=30).run.told().answer
+    status: Any = headless(network(("a", "b", 10)), intensity=30).do(Resume()).answer
 
     assert {
         "run_id", "scenario_id", "state", "tick_index", "sim_time_ms", "intensity_percent", "attempts_total",
@@ -480,12 +472,12 @@ def test_a_thousand_ticks_of_the_village_keep_every_law(public: Public) -> None:
 def test_a_restart_forgets_what_the_policy_remembered() -> None:
     run = headless(network(("b", "a", 1)), intensity=100, clearing_policy="adaptive", adaptive_window_ticks="3")
     run.step(10)
-    assert len(run.run.policies["UAH"].window) == 3
+    assert len(saved(run.run)["policies"]["UAH"]["window"]) == 3
 
     run.do(Restart())
 
-    assert len(run.run.policies["UAH"].window) == 0
-    assert run.run.policies["UAH"].last_call is None
+    remembered = saved(run.run)["policies"]["UAH"]
+    assert (remembered["window"], remembered["last_call"]) == ([], None)
 
 
 @pytest.mark.req("SIM-PROF-20")

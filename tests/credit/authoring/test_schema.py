@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pendula.credit.authoring.schema import REQUIRED, config_schema, file_schema, settings_schema
-from pendula.credit.authoring.village import Profile, village
+from pendula.credit.authoring.villages import Profile, village
+from pendula.credit.commands import Config
 from pendula.credit.engine import Run
-from pendula.credit.events import Config
 from pendula.credit.reading.scenario import ROOT, read_scenario
 from pendula.credit.runs.headless import made
 from pendula.credit.settings import TABLE, Settings, changed

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from pendula.credit.commands import Tick
 from pendula.credit.engine import Run
-from pendula.credit.events import AuditDrift, Event, Note, RunStatus, Tick, TxFailed, TxUpdated
+from pendula.credit.events import AuditDrift, Event, Note, RunStatus, TxFailed, TxUpdated
 from pendula.credit.ids import idempotency_key
 from pendula.credit.model import Code
 from pendula.credit.outside.answers import Answers
@@ -25,6 +26,7 @@ from pendula.kernel.driver import Driver
 from pendula.kernel.errors import WrongUsage
 from pendula.kernel.journal import FileJournal
 from pendula.kernel.replay import replay
+from tests.credit.conftest import saved
 from tests.credit.misbehaving import Act, Service, network, serving
 from tests.server.certificate import CERTIFICATE, KEY
 
@@ -364,7 +366,7 @@ def test_tick_that_the_service_lost_is_taken_back_and_the_next_is_planned_anew()
         assert watched.counts()[0] == 10
         assert watched.debts() == service.debts()
         assert len(set(service.posts)) == len(service.posts) == 13
-        assert watched.run.failed_ticks == 0
+        assert saved(watched.run)["failed_ticks"] == 0
 
 
 @pytest.mark.req("SIM-PAY-23", "SIM-ERR-4")

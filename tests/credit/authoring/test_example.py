@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from pendula.credit.authoring.example import LIVES, PARTICIPANTS, SEED, TICKS, Life, live, scenario
-from pendula.credit.authoring.village import village
+from pendula.credit.authoring.villages import village
 from pendula.credit.reading.scenario import read_with_warnings
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="module")

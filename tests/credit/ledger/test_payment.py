@@ -6,28 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pendula.credit.events import CloseLine, Freeze, OpenLine, Pay, SetLimit, TxUpdated
-from pendula.credit.ledger.book import Book, People
-from pendula.credit.ledger.payment import Counter, Drifted, Refused
+from pendula.credit.commands import CloseLine, Freeze, OpenLine, Pay, SetLimit
+from pendula.credit.events import TxUpdated
+from pendula.credit.ledger.payment import Cashier, Drifted, Refused
 from pendula.credit.ledger.routing import Found, Route, Work, WorkSpent, greedy_routes, shortest
-from pendula.credit.model import Participant, ParticipantType, Policy, Trustline
+from pendula.credit.model import Policy
 from pendula.credit.money import atoms, text
 from pendula.credit.runs.headless import Headless
 from pendula.credit.settings import Settings
-from tests.credit.conftest import headless, network
+from tests.credit.conftest import book, headless, network
 
 UNIT = 10**8
-
-
-def book(*lines: tuple[str, str, int], **policies: Policy) -> Book:
-    """Lines (creditor, debtor, limit in units); a policy by the two letters of its line."""
-    names = sorted({end for creditor, debtor, _ in lines for end in (creditor, debtor)})
-    people = People(Participant(name, ParticipantType.PERSON) for name in names)
-    rows = [
-        Trustline("UAH", creditor, debtor, limit * UNIT, policies.get(creditor + debtor, Policy()))
-        for creditor, debtor, limit in lines
-    ]
-    return Book("UAH", people, rows)
 
 
 def pay(run: Headless, sender: str, receiver: str, amount: str, key: str | None = None) -> Any:
@@ -175,8 +164,8 @@ def test_routes_that_share_a_hop_are_held_together_or_not_at_all() -> None:
     way = (hops[0, 2], hops[2, 1])
 
     routes = (Route(way, 30 * UNIT), Route(way, 25 * UNIT))
-    refused = Counter(ledger, Settings()).carry_out(routes, 0, 1, 55 * UNIT)
-    unprepared = Counter(ledger, Settings()).prepare(routes)
+    refused = Cashier(ledger, Settings()).carry_out(routes, 0, 1, 55 * UNIT)
+    unprepared = Cashier(ledger, Settings()).prepare(routes)
 
     assert isinstance(refused, Refused)
     assert isinstance(unprepared, Refused)
@@ -187,15 +176,15 @@ def test_routes_that_share_a_hop_are_held_together_or_not_at_all() -> None:
 @pytest.mark.req("SIM-PAY-14")
 def test_what_is_prepared_is_held_until_it_is_committed_or_aborted() -> None:
     ledger = book(("R", "A", 50))
-    counter, routes = Counter(ledger, Settings()), (Route((0,), 30 * UNIT),)
+    cashier, routes = Cashier(ledger, Settings()), (Route((0,), 30 * UNIT),)
 
-    assert counter.prepare(routes) is None
-    assert isinstance(counter.prepare(routes), Refused), "20 are left"
-    assert isinstance(counter.pay(0, 1, 21 * UNIT), Refused)
-    counter.abort(routes)
+    assert cashier.prepare(routes) is None
+    assert isinstance(cashier.prepare(routes), Refused), "20 are left"
+    assert isinstance(cashier.pay(0, 1, 21 * UNIT), Refused)
+    cashier.abort(routes)
     assert ledger.room == [50 * UNIT]
-    assert counter.prepare(routes) is None
-    assert counter.commit(routes, 0, 1, 30 * UNIT) == routes
+    assert cashier.prepare(routes) is None
+    assert cashier.commit(routes, 0, 1, 30 * UNIT) == routes
 
     assert (ledger.owed, ledger.reserved) == ([30 * UNIT], {})
     assert list(ledger.broken()) == []
@@ -207,7 +196,7 @@ def test_a_payment_that_moves_other_positions_is_taken_back() -> None:
     way = tuple(sorted((0, 1), key=lambda h: ledger.debtor[h]))
 
     # The routes end at C, but the payment is said to be for B.
-    drifted = Counter(ledger, Settings()).carry_out((Route(way, UNIT),), 0, 1, UNIT)
+    drifted = Cashier(ledger, Settings()).carry_out((Route(way, UNIT),), 0, 1, UNIT)
 
     assert isinstance(drifted, Drifted)
     assert ledger.total == 0
@@ -219,7 +208,7 @@ def test_a_payment_that_is_right_for_both_ends_alone_is_taken_back() -> None:
     ledger = book(("B", "A", 100), ("D", "C", 100))
     gap = (ledger.hop[0][1], ledger.hop[2][3])
 
-    drifted = Counter(ledger, Settings()).carry_out((Route(gap, UNIT),), 0, 3, UNIT)
+    drifted = Cashier(ledger, Settings()).carry_out((Route(gap, UNIT),), 0, 3, UNIT)
 
     assert drifted == Drifted(1, 0, UNIT), "B got what C paid"
     assert ledger.total == 0
@@ -353,11 +342,11 @@ def test_payments_keep_every_law_of_the_ledger() -> None:
         )
         ledger = run.run.network.desks["UAH"].book
 
-        for sender, receiver, cents in payments:
+        for number, (sender, receiver, cents) in enumerate(payments):
             if sender == receiver:
                 continue
             before = [ledger.position(node) for node in range(len(ledger.people))]
-            key = f"{sender}-{receiver}-{cents}-{run.run.by_hand}"
+            key = f"{sender}-{receiver}-{cents}-{number}"
             done = pay(run, f"p{sender}", f"p{receiver}", f"{cents / 100:.2f}", key)
             again = pay(run, f"p{sender}", f"p{receiver}", f"{cents / 100:.2f}", key)
             after = [ledger.position(node) for node in range(len(ledger.people))]
@@ -410,3 +399,15 @@ def test_exact_routing_finds_what_greedy_routing_misses() -> None:
     assert code_of(headless(network(*lines)), "S", "R", "2") is None
     assert code_of(headless(network(*wide)), "S", "R", "2") == "ROUTING_NO_CAPACITY"
     assert code_of(headless(network(*wide), routing_mode="exact"), "S", "R", "2") is None
+
+
+@pytest.mark.req("SIM-PAY-16")
+def test_what_a_delta_check_tells_are_changes_and_not_positions() -> None:
+    ledger_ = book(("B", "A", 100), ("C", "B", 100))
+    ledger_.move(0, 10**8)
+    way = tuple(sorted((0, 1), key=lambda h: ledger_.debtor[h]))
+
+    drifted = Cashier(ledger_, Settings()).carry_out((Route(way, 10**8),), 0, 1, 10**8)
+
+    assert isinstance(drifted, Drifted)
+    assert (drifted.expected, drifted.actual) == (10**8, 0)

@@ -12,10 +12,9 @@ from itertools import product
 
 from msgspec import Struct
 
-from pendula.credit.effective import effective
 from pendula.credit.money import ATOMS
 from pendula.credit.reading.scenario import read_scenario
-from pendula.credit.settings import BY_NAME, BY_VARIABLE, InvalidSetting, Setting, Settings, changed
+from pendula.credit.settings import BY_NAME, BY_VARIABLE, InvalidSetting, Setting, Settings, changed, effective
 from pendula.credit.settings import Kind as SettingKind
 from pendula.credit.studies.columns import Columns, columns_of
 from pendula.credit.studies.figures import Kind, measures, written

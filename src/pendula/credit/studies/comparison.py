@@ -16,10 +16,9 @@ from itertools import zip_longest
 
 from msgspec import Struct
 
-from pendula.credit.effective import differing
 from pendula.credit.money import ATOMS
 from pendula.credit.reading.scenario import read_scenario
-from pendula.credit.settings import Settings
+from pendula.credit.settings import Settings, differing
 from pendula.credit.studies.columns import Columns, columns_of
 from pendula.credit.studies.figures import Figures, Kind, Measure, measures, share, written
 from pendula.credit.studies.statistics import in_order, median, median_interval, quantile
@@ -145,16 +144,16 @@ def compare(
     left, right = found[: len(all_seeds)], found[len(all_seeds) :]
     wanted = measures(sorted(scenario.equivalents))
     return Comparison(
-        scenario.id,
-        names,
-        settings,
-        all_seeds,
-        ticks,
-        skip,
-        tuple(_row(one, left, right) for start in COMPARED for one in wanted if one.name.startswith(start)),
-        judged(left, right, skip),
-        _columns(wanted, names, left, right),
-        tuple(_panels(left, right, sorted(scenario.equivalents))),
+        scenario_id=scenario.id,
+        names=names,
+        settings=settings,
+        seeds=all_seeds,
+        ticks=ticks,
+        skip=skip,
+        rows=tuple(_row(one, left, right) for start in COMPARED for one in wanted if one.name.startswith(start)),
+        verdict=judged(left, right, skip),
+        columns=_columns(wanted, names, left, right),
+        panels=tuple(_panels(left, right, sorted(scenario.equivalents))),
     )
 
 
@@ -202,16 +201,16 @@ def _row(measure: Measure, left: Sequence[Figures], right: Sequence[Figures]) ->
     differences = in_order(map(_difference, a, b))
     interval = median_interval(differences)
     return Row(
-        measure.name,
-        measure.meaning,
-        _text(median(a)),
-        _text(median(b)),
-        _text(median(differences)),
-        _text(interval and interval.low),
-        _text(interval and interval.high),
-        _text(interval and interval.coverage),
-        len(differences),
-        SHOWN[interval.side] if interval else "not measured",
+        measure=measure.name,
+        meaning=measure.meaning,
+        a=_text(median(a)),
+        b=_text(median(b)),
+        difference=_text(median(differences)),
+        low=_text(interval and interval.low),
+        high=_text(interval and interval.high),
+        coverage=_text(interval and interval.coverage),
+        pairs=len(differences),
+        shown=SHOWN[interval.side] if interval else "not measured",
     )
 
 

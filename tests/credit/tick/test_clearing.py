@@ -6,18 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pendula.credit.events import Clear, ClearingDecision, ClearingDone, ClearingPlan, Event, Pay, Tick, TopologyChanged
+from pendula.credit.commands import Clear, Pay, Tick
+from pendula.credit.events import ClearingDecision, ClearingDone, ClearingPlan, Event, TopologyChanged
 from pendula.credit.ledger.book import Book, People
-from pendula.credit.ledger.circulation import OptimalOutside
 from pendula.credit.ledger.cycles import find_and_clear
 from pendula.credit.model import LineStatus, Participant, ParticipantType, Policy, Trustline
 from pendula.credit.money import text
+from pendula.credit.outside.solver import OptimalOutside
 from pendula.credit.runs.headless import Headless, made
 from pendula.credit.settings import Settings, changed
 from pendula.documents import from_value
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Outside
-from tests.credit.conftest import headless, network
+from tests.credit.conftest import headless, network, saved
 
 UNIT = 10**8
 MUCH = 10**9
@@ -291,3 +292,52 @@ def test_every_clearing_can_be_compared_with_the_optimum() -> None:
 
     (row,) = run.result().clearing
     assert (row.debt_reduction, row.optimum) == ("3.00", "3.00")
+
+
+@pytest.mark.req("SIM-CLR-5")
+def test_a_search_that_runs_out_of_work_before_it_clears_anything_says_so() -> None:
+    run = headless(
+        network(("B", "A", 10), ("C", "B", 10), ("A", "C", 10)),
+        routing_max_hops="1",
+        clearing_every_n_ticks="1",
+        clearing_time_budget_ms="1",
+        work_units_per_ms="2",
+    )
+    for sender, receiver in (("A", "B"), ("B", "C"), ("C", "A")):
+        run.do(Pay(sender, receiver, "UAH", "1"))
+
+    run.step(2)
+
+    assert [one.code for one in run.result().diagnostics] == ["nothing_cleared"]
+
+
+@pytest.mark.req("SIM-ADP-11")
+def test_a_busy_caller_keeps_a_tick_from_clearing_and_the_window_grows_all_the_same() -> None:
+    adaptive = {"clearing_policy": "adaptive", "adaptive_inflight_threshold": "2", "adaptive_window_ticks": "5"}
+    options = changed(Settings(), {**adaptive, "adaptive_warmup_fallback_cadence": "1"})
+    run = Headless(made(from_value(network(("b", "a", 10))), seed=1, settings=options))
+    run.step(1)
+
+    busy = run.do(Tick(in_flight=3)).events
+    calm = run.do(Tick(in_flight=2)).events
+
+    reasons = [[one.reason for one in events if isinstance(one, ClearingDecision)] for events in (busy, calm)]
+    assert reasons == [["CLEARING_SKIPPED_GUARDRAIL"], ["WARMUP_FALLBACK_RUN"]]
+    assert len(saved(run.run)["policies"]["UAH"]["window"]) == 3
+
+
+@pytest.mark.req("SIM-ADP-12")
+def test_a_call_that_fails_counts_as_one_without_volume() -> None:
+    class Silent:
+        def ask(self, name: str, question: Json) -> Json:
+            return None
+
+    adaptive = {"clearing_policy": "adaptive", "clearing_mode": "optimal", "adaptive_warmup_fallback_cadence": "1"}
+    run = Headless(made(from_value(network(("b", "a", 10))), seed=1, settings=changed(Settings(), adaptive)))
+    run.ask(Silent())
+    run.step(2)
+
+    policy = saved(run.run)["policies"]["UAH"]
+    assert (policy["last_call"], policy["last_volume"], policy["zero_streak"]) == (1, 0, 1)
+    assert policy["last_work"] > 0
+    assert [one.code for one in run.result().diagnostics] == ["optimal_clearing_failed"]

@@ -9,11 +9,10 @@ from zipfile import ZipFile
 
 import pytest
 
-from pendula.credit.effective import differing, effective
-from pendula.credit.events import Pay, Stop
+from pendula.credit.commands import Pay, Stop
 from pendula.credit.runs.artifacts import NAMES, Artifacts, ArtifactsExist, Lines, bundle, moment, require_free
 from pendula.credit.runs.headless import Headless, Made, made
-from pendula.credit.settings import Settings, changed, from_environment
+from pendula.credit.settings import Settings, changed, differing, effective, from_environment
 from pendula.documents import from_value
 from pendula.kernel.canonical import Json
 from pendula.kernel.disk import RealDisk

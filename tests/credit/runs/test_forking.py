@@ -2,9 +2,9 @@
 
 import pytest
 
-from pendula.credit.authoring.village import village
+from pendula.credit.authoring.villages import village
+from pendula.credit.commands import Pause, Pay, Restart, Resume, SetIntensity, Stop, Tick
 from pendula.credit.engine import Run
-from pendula.credit.events import Pause, Pay, Restart, Resume, SetIntensity, Stop, Tick
 from pendula.credit.runs.forking import ForkRefused, compared, fork
 from pendula.credit.runs.headless import Headless, Made, made
 from pendula.credit.runs.recording import NoCreditJournal, OtherRun, Recording, UnknownTick, last_tick, run_at

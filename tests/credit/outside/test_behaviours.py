@@ -7,8 +7,9 @@ from typing import Any, cast
 
 import pytest
 
+from pendula.credit.commands import Config, Pay, Tick
 from pendula.credit.engine import Run
-from pendula.credit.events import Config, Event, Note, Pay, Tick, TxFailed, TxUpdated
+from pendula.credit.events import Event, Note, TxFailed, TxUpdated
 from pendula.credit.money import InvalidAmount
 from pendula.credit.outside import behaviours as registry
 from pendula.credit.outside.answers import Answers

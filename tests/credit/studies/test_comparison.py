@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pendula.credit.authoring.village import village
+from pendula.credit.authoring.villages import village
 from pendula.credit.reading.settings_file import read_settings
 from pendula.credit.settings import Settings, changed
 from pendula.credit.studies.chart import PANELS_MOST, comparison_svg
-from pendula.credit.studies.compare import Comparison, Curve, Panel, compare, judged
+from pendula.credit.studies.comparison import Comparison, Curve, Panel, compare, judged
 from pendula.credit.studies.figures import Figures
 from pendula.credit.studies.statistics import CONFIDENCE, Interval, median, median_interval, quantile
 from pendula.documents import DocumentRefused, Format, from_value, read_bytes

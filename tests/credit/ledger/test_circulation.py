@@ -11,23 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pendula.credit.ledger import circulation
 from pendula.credit.ledger.circulation import (
     QUESTION,
-    UNITS_MOST,
-    AmountsTooLarge,
     Edge,
-    OptimalMissing,
-    OptimalOutside,
-    OrTools,
     WrongFlows,
     as_cycles,
     check,
     flows_of,
     question_of,
-    solve,
     volume,
 )
+from pendula.credit.outside import solver
+from pendula.credit.outside.solver import UNITS_MOST, AmountsTooLarge, OptimalMissing, OptimalOutside, OrTools, solve
 from pendula.kernel.bodies import NobodyToAsk, Recorded, Recorder
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Refusal
@@ -287,7 +282,7 @@ def test_other_questions_go_to_the_others() -> None:
 
 
 def test_a_missing_extra_is_one_sentence_that_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(circulation, "find_spec", lambda _: None)
+    monkeypatch.setattr(solver, "find_spec", lambda _: None)
 
     with pytest.raises(OptimalMissing, match=r'install with: pip install "pendula\[optimal\]"') as missing:
         OptimalOutside()
@@ -297,7 +292,7 @@ def test_a_missing_extra_is_one_sentence_that_names_it(monkeypatch: pytest.Monke
 
 def test_the_library_is_loaded_only_when_a_solver_is_made() -> None:
     found = "any(name.split('.')[0] == 'ortools' for name in sys.modules)"
-    look = f"import sys, pendula.credit.ledger.circulation; print({found})"
+    look = f"import sys, pendula.credit.outside.solver; print({found})"
 
     done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
 

@@ -1,12 +1,14 @@
 """What participants want: profiles and their malformed values, reach, receivers, amounts, positions."""
 
 from decimal import Decimal
+from fractions import Fraction
 from random import Random
 from typing import Any
 
 import pytest
 
-from pendula.credit.events import Pay, TxFailed, TxUpdated
+from pendula.credit.commands import Pay
+from pendula.credit.events import TxFailed, TxUpdated
 from pendula.credit.ledger.book import Book, People
 from pendula.credit.model import Code, Participant, ParticipantType, Profile, Trustline
 from pendula.credit.planning.planner import Market, Planner, _in_turn, shuffled
@@ -17,7 +19,7 @@ from pendula.credit.state.clearing_policy import AdaptivePolicy
 from pendula.documents import from_value
 from pendula.kernel.canonical import Json
 from pendula.kernel.rng import action_generator, tick_generator, tick_seed
-from tests.credit.conftest import headless, network
+from tests.credit.conftest import book, headless, network
 
 
 def props(**given: Json) -> Any:
@@ -226,3 +228,63 @@ def test_planned_payments_go_through_the_ledger_and_every_failure_has_a_known_co
     before = run.run.state()
     assert run.run.apply(Pay("a", "nobody", "UAH", "1")).refusal is not None
     assert run.run.state() == before
+
+
+def test_planning_does_not_walk_in_circles_where_nobody_can_pay(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = headless(network(("a", "b", 1)), intensity=100, actions_per_tick_max="1000000")
+    run.do(Pay("b", "a", "UAH", "1"))
+    planner, seen = run.run.network.planner, 0
+    assert isinstance(planner, Planner)
+
+    for _ in planner._hopeful(planner._accepting(()), 50_000_000):
+        seen += 1
+
+    assert seen == 0
+
+
+@pytest.mark.req("SIM-PROF-4")
+def test_presets_are_used_for_what_a_scenario_leaves_open_and_can_be_switched_off() -> None:
+    plain = network(("b", "a", 100))
+    known = network(("b", "a", 100))
+    known["participants"][0]["behaviorProfileId"] = "household"  # type: ignore[index]
+
+    def plan(scenario: dict[str, Json], presets: str) -> str:
+        run = headless(scenario, intensity=100, profile_presets=presets)
+        run.step(3)
+        assert run.run.counters.attempts_total
+        return run.run.digests()["plan"]
+
+    assert plan(known, "off") == plan(plain, "off") == plan(plain, "on")
+    assert plan(known, "on") != plan(plain, "on")
+
+
+@pytest.mark.req("SIM-PROF-13")
+@pytest.mark.req("SIM-PROF-14")
+def test_the_most_that_may_be_wanted_is_what_both_ends_have_left() -> None:
+    """a may owe b 100 and c 40; it owes b 30. b is owed 30 of at most 100. c owes a 5."""
+    books = book(("b", "a", 100), ("c", "a", 40), ("a", "c", 20))
+    lines = {(books.people.names[books.creditor[h]], books.people.names[books.debtor[h]]): h for h in range(3)}
+    books.move(lines["b", "a"], 30 * 10**8)
+    books.move(lines["a", "c"], 5 * 10**8)
+    market = Market(books)
+    market.refresh()
+
+    assert market.most(0, 1, Fraction(0)) == 70 * 10**8, "the limit of 100 less the debt of 30"
+    assert market.most(0, 2, Fraction(0)) == 40 * 10**8, "the line to c has room for 40"
+    assert market.most(0, 2, Fraction(3, 20)) == 40 * 10**8, "c owes a, but no bonus lifts it above the limit"
+    assert market.most(2, 0, Fraction(1, 10)) == 15 * 10**8, "a owes c nothing: no bonus"
+    books.move(lines["c", "a"], 0)
+    books.move(lines["b", "a"], 60 * 10**8)
+    assert market.most(0, 2, Fraction(0)) == 10 * 10**8
+    assert market.most(0, 2, Fraction(1, 2)) == 15 * 10**8, "c owes a: half as much again"
+
+
+@pytest.mark.req("SIM-PROF-13")
+def test_what_a_receiver_is_owed_by_others_counts_too() -> None:
+    """a may owe b 100, b may owe c 50 and owes it 20; between a and c there is no line."""
+    books = book(("b", "a", 100), ("c", "b", 50))
+    books.move(books.hop[1][2], 20 * 10**8)
+    market = Market(books)
+    market.refresh()
+
+    assert market.most(0, 2, Fraction(0)) == 30 * 10**8

@@ -30,7 +30,8 @@ from pendula.credit.model import (
     Warmup,
 )
 from pendula.credit.money import ATOMS
-from pendula.credit.reading.scenario import Caution, read_scenario, read_with_warnings
+from pendula.credit.reading.scenario import read_scenario, read_with_warnings
+from pendula.credit.reading.scope import Caution
 from pendula.credit.runs.headless import Headless, made
 from pendula.documents import DocumentRefused, Format, from_value, read_bytes, read_file
 from tests.credit.networks import PUBLIC, public_scenario

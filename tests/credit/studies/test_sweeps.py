@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from pendula.credit.authoring.village import village
+from pendula.credit.authoring.villages import village
 from pendula.credit.events import ClearingDecision, ClearingDone
 from pendula.credit.runs.headless import simulate
 from pendula.credit.settings import InvalidSetting, Settings, changed
 from pendula.credit.studies import figures, workers
 from pendula.credit.studies.figures import Kind, figures_of, within_budget
-from pendula.credit.studies.sweep import InvalidGrid, combinations, summarised, sweep
+from pendula.credit.studies.sweeps import InvalidGrid, combinations, summarised, sweep
 from pendula.credit.studies.workers import ClusterFailed, DaskMissing, Job, Task, TaskFailed, Where, spread
 from pendula.documents import Document, DocumentRefused, from_value
 from pendula.kernel.canonical import Json

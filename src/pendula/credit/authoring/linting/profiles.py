@@ -1,0 +1,166 @@
+"""What the linter says of profiles: values nobody can use, amounts that are never paid, groups out of reach."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pendula.credit.authoring.linting.survey import Survey
+from pendula.credit.authoring.linting.wording import have, listed, props_path
+from pendula.credit.authoring.reachability import reach
+from pendula.credit.model import Participant
+from pendula.credit.money import CENT, text
+from pendula.credit.planning.planner import REACH_HOPS, REACH_MOST
+from pendula.credit.planning.profiles import Behaviour, behaviour, number
+from pendula.credit.reading.scope import Caution
+from pendula.documents.faults import suggestion
+
+PROPS: Mapping[str, str] = {
+    "tx_rate": "a number; every candidate is accepted instead",
+    "equivalent_weights": "a map from codes to numbers not below 0; all equivalents weigh the same instead",
+    "recipient_group_weights": "a map from groups to numbers not below 0; no group is preferred instead",
+    "amount_model": "a map from codes to objects of min, max, p50 and p90 above 0; those amounts are drawn plainly",
+    "flow_chains": "a list of pairs of groups; no direction is preferred instead",
+    "flow_affinity": "a number from 0 to 1; settings.flow.default_affinity holds instead",
+    "periodicity_factor": "a number above 0; large amounts come as often as small ones instead",
+}
+
+
+def props(survey: Survey) -> Iterator[Caution]:
+    """Values that nobody can use, and names that nobody knows but somebody might have meant."""
+    for key, form in PROPS.items():
+        bad = [one.id for one in survey.scenario.profiles.values() if key in one.props and _bad(key, one.props[key])]
+        if bad:
+            message = f"{key} of {listed(bad, 'profile')} is not {form}"
+            yield Caution("prop_ignored", props_path(bad[0], key), message)
+    for one in survey.scenario.profiles.values():
+        for key in one.props:
+            hint = suggestion(key, tuple(PROPS)) if key not in PROPS else ""
+            if hint:
+                yield Caution("prop_misspelt", props_path(one.id, key), f"nobody reads {key!r}{hint}")
+    clamped = [one.id for one in survey.scenario.profiles.values() if _clamped(one.props.get("tx_rate"))]
+    if clamped:
+        message = f"tx_rate of {listed(clamped, 'profile')} is outside 0 to 1 and counts as the nearer of the two"
+        yield Caution("rate_clamped", props_path(clamped[0], "tx_rate"), f"{message}; say which is meant")
+    chained = [one.id for one in survey.scenario.profiles.values() if one.props.get("flow_chains")]
+    if chained and not survey.scenario.flow.enabled:
+        message = f"flow_chains of {listed(chained, 'profile')} {have(chained)} no effect"
+        yield Caution("flow_switched_off", "$.settings.flow", f"{message} until settings.flow.enabled is true")
+
+
+def profiles(survey: Survey) -> Iterator[Caution]:
+    if survey.settings.amount_cap == 0:
+        message = "the amount cap is 0, so that nothing is ever paid; raise amount_cap, or set it to none"
+        yield Caution("cap_of_zero", "$", message)
+    for name in sorted(survey.scenario.profiles.keys() | {one for one in survey.by_profile if one is not None}):
+        one = behaviour(name, survey.scenario.profiles, survey.settings.profile_presets)
+        yield from _codes(survey, name, one)
+        senders = survey.by_profile.get(name, [])
+        if senders:
+            yield from _amounts(survey, name, one, senders)
+            yield from _direction(survey, name, one, senders)
+
+
+def _codes(survey: Survey, name: str, one: Behaviour) -> Iterator[Caution]:
+    known, weights = survey.scenario.equivalents, one.weights
+    for key, codes in (("equivalent_weights", weights or {}), ("amount_model", one.models)):
+        strange = [code for code in codes if code not in known]
+        if strange:
+            message = f"{key} of the profile {name!r} names {listed(strange, 'equivalent')} that the scenario lacks"
+            yield Caution("unknown_equivalent", props_path(name, key), f"{message}; it has {', '.join(known)}")
+    if weights is not None and not any(one.weight(code) > 0 for code in known):
+        message = f"the profile {name!r} gives no weight to any equivalent of the scenario and never pays"
+        yield Caution("profile_without_equivalent", props_path(name, "equivalent_weights"), f"{message}; name one")
+
+
+def _amounts(survey: Survey, name: str, one: Behaviour, senders: Sequence[Participant]) -> Iterator[Caution]:
+    cap = survey.settings.amount_cap
+    for code, model in sorted(one.models.items()):
+        if code not in survey.scenario.equivalents:
+            continue
+        path, least = props_path(name, f"amount_model.{code}"), model.min or 0
+        if model.max is not None and (least > model.max or model.max < CENT):
+            message = f"no amount in {code} fits the model of the profile {name!r}: {text(least)} to {text(model.max)}"
+            yield Caution("no_amount_possible", path, f"{message}; put min below max, and max at 0.01 or above")
+            continue
+        if cap is not None and least > cap:
+            message = f"the profile {name!r} pays at least {text(least)} {code}, above the cap of {text(cap)}"
+            advice = f"raise SIMULATOR_REAL_AMOUNT_CAP (amount_cap) to {text(least)} or more"
+            yield Caution("profile_silenced", path, f"{message}, and is silent: {advice}")
+        largest = max((survey.largest.get((code, sender.id), 0) for sender in senders), default=0)
+        if least > largest > 0:
+            message = f"the profile {name!r} pays at least {text(least)} {code}, but no line lets it owe more than"
+            advice = "raise limits, or lower min"
+            yield Caution("profile_above_limits", path, f"{message} {text(largest)}, and is silent: {advice}")
+
+
+def _direction(survey: Survey, name: str, one: Behaviour, senders: Sequence[Participant]) -> Iterator[Caution]:
+    """Groups that a profile wants to pay and none of its participants can; by the group of the payer for chains."""
+    given = name in survey.scenario.profiles and "recipient_group_weights" in survey.scenario.profiles[name].props
+    # The groups of a preset are a guess; those that nobody is in were not meant.
+    groups = {group for group, _ in one.groups if given or group in survey.members}
+    wanted: dict[str | None, set[str]] = {None: groups} if groups else {}
+    if survey.scenario.flow.enabled:
+        for start, target in one.chains:
+            wanted.setdefault(start, set()).add(target)
+    missing = {start: set(targets) for start, targets in wanted.items()}
+    able = False
+    for sender in senders:
+        if not any(sender.id in ways for ways in survey.out.values()):
+            continue
+        able = True
+        wishes = missing.get(None, set()) | missing.get(sender.group, set())
+        if any(survey.bits.get(group, 0) & near.get(sender.id, 0) for near in survey.near.values() for group in wishes):
+            reached = _reached(survey, sender.id, one)
+            for place in (None, sender.group):
+                missing.get(place, set()).difference_update(reached)
+    starts = {None, *(sender.group for sender in senders)}
+    for origin, targets in missing.items():
+        if not able or not targets or origin not in starts:
+            continue
+        key = "flow_chains" if origin is not None else "recipient_group_weights"
+        who = f"the profile {name!r}" + (f" in the group {origin!r}" if origin is not None else "")
+        message = f"nobody with {who} can reach {listed(sorted(targets), 'group')} within {REACH_HOPS} hops"
+        advice = "a line goes from the one who is paid to the one who pays; turn it round, or add lines"
+        yield Caution("group_out_of_reach", props_path(name, key), f"{message}: {advice}")
+
+
+def _reached(survey: Survey, sender: str, one: Behaviour) -> set[str | None]:
+    """The groups of everybody the planner could choose as receiver."""
+    found: set[str | None] = set()
+    for code, ways in survey.out.items():
+        if one.weight(code) > 0:
+            found.update(survey.people[who].group for who in reach(ways, sender, REACH_HOPS, REACH_MOST))
+    return found
+
+
+def _clamped(rate: Any) -> bool:
+    found = number(rate)
+    return found is not None and not 0 <= found <= 1
+
+
+def _bad(key: str, value: Any) -> bool:
+    """Whether the planner takes the default of the key, or of a part of it, instead of this value."""
+    match key, value:
+        case "tx_rate", _:
+            return number(value) is None
+        case "flow_affinity", _:
+            found = number(value)
+            return found is None or not 0 <= found <= 1
+        case "periodicity_factor", _:
+            return not (number(value) or 0) > 0
+        case "flow_chains", list() | tuple():
+            pairs = (isinstance(one, list | tuple) and len(one) == 2 for one in value)
+            return not all(pairs) or not all(isinstance(end, str) for one in value for end in one)
+        case "amount_model", dict():
+            return not all(_amounts_fit(model) for model in value.values())
+        case "equivalent_weights" | "recipient_group_weights", dict():
+            weights = (number(weight) for weight in value.values())
+            return any(weight is None or weight < 0 for weight in weights)
+        case _:
+            return True
+
+
+def _amounts_fit(model: Any) -> bool:
+    numbers = (
+        [model[name] for name in ("min", "max", "p50", "p90") if name in model] if isinstance(model, dict) else None
+    )
+    return numbers is not None and all((number(one) or 0) > 0 for one in numbers)

@@ -1,0 +1,126 @@
+"""The solver of optimal clearing: OR-tools, the extra `optimal`, finds a minimum-cost flow over the debts.
+
+It is imported when a solver is made. What it says is proven by `ledger.circulation.check` before a debt is touched.
+"""
+
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from importlib.metadata import version
+from importlib.util import find_spec
+from math import gcd
+from typing import Any, Protocol
+
+from pendula.credit.ledger.circulation import QUESTION, Edge, WrongFlows, check, places
+from pendula.kernel.bodies import Nobody
+from pendula.kernel.canonical import Json
+from pendula.kernel.engine import Outside
+from pendula.kernel.errors import InputRefused, WorldBroken
+
+# OR-tools computes in 64 bits and adds up what enters and what leaves a node; a bit is kept for the difference.
+UNITS_MOST = 2**62
+
+
+class OptimalMissing(WorldBroken):
+    """The extra `optimal` is not installed. Facts: `extra`, `modules`."""
+
+    code = "missing_extra"
+
+
+class AmountsTooLarge(InputRefused):
+    """Debts that do not fit into 64 bits even in the largest unit they all share. Facts: `unit`, `value`, `allowed`."""
+
+    code = "amounts_too_large"
+
+
+class Solver(Protocol):
+    """Finds a circulation of the largest volume."""
+
+    @property
+    def name(self) -> str:
+        """Name and version, kept with every answer."""
+        ...
+
+    def solve(self, edges: Sequence[Edge]) -> tuple[int, ...]:
+        """The flow of each edge (debtor, creditor, atoms); raises `AmountsTooLarge`."""
+        ...
+
+
+class OrTools:
+    """The minimum-cost flow of OR-tools, each unit that flows at a cost of -1; raises `OptimalMissing` when made."""
+
+    def __init__(self) -> None:
+        if find_spec("ortools") is None:
+            message = 'Optimal clearing needs ortools; install with: pip install "pendula[optimal]"'
+            raise OptimalMissing(message, extra="optimal", modules=["ortools"])
+        # By name: the library has no types, and whoever clears in another way must not pay for loading it.
+        self._library: Any = import_module("ortools.graph.python.min_cost_flow")
+        self.name = f"ortools {version('ortools')}"
+
+    def solve(self, edges: Sequence[Edge]) -> tuple[int, ...]:
+        unit = gcd(*(amount for _, _, amount in edges)) or 1
+        _require_room(edges, unit)
+        place = places(edges)
+        problem = self._library.SimpleMinCostFlow()
+        add = problem.add_arc_with_capacity_and_unit_cost
+        # Nodes without a supply give on what they get, which makes the flow a circulation.
+        for debtor, creditor, amount in edges:
+            add(place[debtor], place[creditor], amount // unit, -1)
+        status = problem.solve()
+        if status != problem.OPTIMAL:
+            raise WrongFlows(f"{self.name} found no circulation, though no flow at all is one: {status.name}")
+        return tuple(problem.flow(at) * unit for at in range(len(edges)))
+
+
+def _require_room(edges: Sequence[Edge], unit: int) -> None:
+    """Refuse what one participant owes or is owed in all if it does not fit."""
+    if sum(amount for _, _, amount in edges) // unit <= UNITS_MOST:
+        return
+    debts: dict[int, int] = {}
+    claims: dict[int, int] = {}
+    for debtor, creditor, amount in edges:
+        debts[debtor] = debts.get(debtor, 0) + amount // unit
+        claims[creditor] = claims.get(creditor, 0) + amount // unit
+    most = max(*debts.values(), *claims.values())
+    if most > UNITS_MOST:
+        raise AmountsTooLarge(
+            f"The debts are too large for optimal clearing: one participant owes or is owed {most} times {unit} atoms,"
+            f" the largest unit that all debts share; allowed are {UNITS_MOST}",
+            unit=unit,
+            value=most,
+            allowed=UNITS_MOST,
+        )
+
+
+def solve(edges: Sequence[Edge], solver: Solver | None = None) -> tuple[int, ...]:
+    """The flow of each edge (debtor, creditor, atoms) in a circulation of the largest volume, proven.
+
+    By OR-tools unless another solver is given. Raises `OptimalMissing`, `AmountsTooLarge`, and `WrongFlows` for a
+    solver that is wrong.
+    """
+    flows = (solver or OrTools()).solve(edges)
+    check(edges, flows)
+    return flows
+
+
+class OptimalOutside:
+    """Answers `optimal_clearing`; every other question goes to `others`. Raises `OptimalMissing` when made.
+
+    The answer is {"flows": [atoms as text, ...], "solver": name and version}, or {"refused": {code, message}} where
+    the solver cannot: an exception would stop the engine for what is only a wish not granted.
+    """
+
+    def __init__(self, solver: Solver | None = None, others: Outside | None = None) -> None:
+        self._solver = solver or OrTools()
+        self._others = others or Nobody()
+
+    def ask(self, name: str, question: Json) -> Json:
+        if name != QUESTION:
+            return self._others.ask(name, question)
+        assert isinstance(question, Mapping)
+        rows: Any = question["edges"]
+        edges = [(debtor, creditor, int(amount)) for debtor, creditor, amount in rows]
+        try:
+            flows = self._solver.solve(edges)
+        except (AmountsTooLarge, WrongFlows) as refused:
+            return {"refused": {"code": refused.code, "message": refused.message}}
+        return {"flows": [str(flow) for flow in flows], "solver": self._solver.name}

@@ -1,0 +1,91 @@
+"""What a reading of a scenario carries along: how strict it is, what it warned of; ids, codes and amounts by it."""
+
+from decimal import Decimal
+from re import compile as regex
+
+from msgspec import Struct
+
+from pendula.credit.model import CODE_FORM, ID_FORM
+from pendula.credit.money import InvalidAmount, atoms
+from pendula.documents import Cursor, Members, path_text
+from pendula.documents.faults import shown
+
+FORM_OF_ID = "1 to 200 letters, digits and _ . : -"
+FORM_OF_CODE = "1 to 16 capital letters, digits and _"
+
+_CODE = regex(CODE_FORM)
+
+
+class Caution(Struct, frozen=True):
+    """Something a designer should look at; the scenario runs all the same."""
+
+    code: str
+    path: str
+    message: str
+
+
+class Reading:
+    """What a reading of a scenario carries along: how strict it is, the codes so far, what it warned of."""
+
+    def __init__(self, lenient: bool) -> None:
+        self.lenient = lenient
+        self.warnings: list[Caution] = []
+        self.base: str | None = None
+
+    def members(self, at: Cursor, required: tuple[str, ...] = (), optional: tuple[str, ...] = ()) -> Members:
+        """The members of a closed object; unknown ones are faults, or warnings in lenient reading."""
+        it = at.object(required=required, optional=optional, unknown="keep" if self.lenient else "refuse")
+        if self.lenient:
+            for name in it.extra:
+                self.warn("unknown_member", at, f"the member {name!r} is not known here and was ignored")
+        return it
+
+    def warn(self, code: str, at: Cursor, message: str) -> None:
+        self.warnings.append(Caution(code, path_text(at.path), message))
+
+    def money(self, at: Cursor, least: int | None = 0) -> int:
+        """An amount in atoms; a fault if it is below `least`."""
+        value = at.any()
+        if isinstance(value, bool) or not isinstance(value, str | int | Decimal):
+            if at.given:
+                at.refuse(f"{shown(value)} is not an amount", allowed=("a number", "a decimal string"))
+            else:
+                at.decimal()
+            return 0
+        try:
+            found = atoms(value)
+        except InvalidAmount as refused:
+            if not self.lenient or "behind" not in refused.message:
+                at.refuse(refused.message, code=refused.code, allowed=("a decimal of at most 12 and 8 digits",))
+                return 0
+            found = atoms(value, round_down=True)
+            self.warn("amount_rounded", at, f"{value} was rounded down to 8 digits behind the point")
+        if least is not None and found < least:
+            at.refuse(f"{value} is below {least}", code="invalid_amount", allowed=(f"at least {least}",))
+            return 0
+        return found
+
+    def code(self, at: Cursor) -> str:
+        """An equivalent's code, trimmed and in capitals."""
+        return _code(at, at.text(min=1))
+
+    def code_or_base(self, at: Cursor) -> str:
+        if at.unless_null().given:
+            return self.code(at)
+        if self.base is None:
+            at.refuse("there is neither an equivalent nor a baseEquivalent", code="missing_field")
+            return ""
+        return self.base
+
+
+def identifier(at: Cursor) -> str:
+    """An id of the format."""
+    return at.text(min=1, max=200, pattern=ID_FORM, form=FORM_OF_ID)
+
+
+def _code(at: Cursor, text: str) -> str:
+    code = text.strip().upper()
+    if text and not _CODE.fullmatch(code):
+        at.refuse(f"{text[:50]!r} is not the code of an equivalent", allowed=(FORM_OF_CODE,))
+        return ""
+    return code

@@ -1,0 +1,115 @@
+"""All that a run is between two commands, and how it is told: where it stands, what it has counted, its digests.
+
+Only the engine and what it dispatches to change it; everybody else reads a `Run`.
+"""
+
+import msgspec
+from msgspec import Struct
+
+from pendula.credit.commands import Config
+from pendula.credit.events import Event, LastError, RunStatus
+from pendula.credit.model import Scenario
+from pendula.credit.settings import Settings, checked
+from pendula.credit.state.clearing_policy import AdaptivePolicy
+from pendula.credit.state.counters import Counters
+from pendula.credit.state.digests import running_digest
+from pendula.credit.state.network import Network
+from pendula.kernel.bodies import Nobody
+from pendula.kernel.canonical import Json
+from pendula.kernel.engine import Outcome, Outside
+
+FIRST_CLEARING_MS = 25_000
+
+
+class Demonstration(Struct, forbid_unknown_fields=True):
+    """When the next things of the demonstration mode happen, in virtual milliseconds."""
+
+    next_payment: int = 0
+    next_clearing: int = FIRST_CLEARING_MS
+    done_at: int | None = None
+    shown: int = 0
+
+
+class RunState:
+    """The state of one run; `begin` puts it before tick 0. Raises `InvalidSetting` for settings out of range."""
+
+    def __init__(self, config: Config, scenario: Scenario) -> None:
+        self.outside: Outside = Nobody()
+        self.config = config
+        self.seed = config.seed
+        self.scenario = scenario
+        self.settings: Settings = checked(config.settings)
+        self.intensity = config.intensity_percent
+        self.state_word = "running"
+        self.in_flight = self.queue_depth = 0
+        self.begin()
+
+    def begin(self) -> None:
+        """Tick 0 with the ledger of the scenario."""
+        self.network = Network(self.scenario, self.settings)
+        self.tick = self.fired = self.failed_ticks = self.all_rejected = self.by_hand = 0
+        self.counters = Counters()
+        self.last_error: LastError | None = None
+        self.policies = {code: AdaptivePolicy(self.settings) for code in self.network.desks}
+        self.plan_digest, self.ledger_digest = running_digest(), running_digest()
+        self.measured: dict[str, dict[str, str | None]] = {}
+        self.keys: dict[str, tuple[str, Json]] = {}
+        self.calls: dict[str, int] = {}
+        self.stop_source: str | None = None
+        self.stop_reason: str | None = None
+        self.last_clearing: dict[str, Json] = {}
+        self.demonstration = Demonstration()
+
+    @property
+    def sim_time_ms(self) -> int:
+        return self.tick * self.settings.tick_ms_base
+
+    @property
+    def active(self) -> bool:
+        """Whether the run has not ended."""
+        return self.state_word in ("running", "paused")
+
+    def use(self, settings: Settings) -> None:
+        """Other settings from the next tick on; what the adaptive policy remembers stays, as far as its window goes."""
+        self.settings = settings
+        self.network.use(settings)
+        self.policies = {code: AdaptivePolicy(settings, policy.memory()) for code, policy in self.policies.items()}
+
+    def settle(self) -> None:
+        """Bring up to date what follows from the books."""
+        for desk in self.network.desks.values():
+            desk.settle()
+
+    def fail(self, error: LastError) -> RunStatus:
+        """A guardrail ends the run."""
+        self.state_word, self.last_error = "error", error
+        self.settle()
+        return self.status()
+
+    def told(self) -> Outcome[Event]:
+        """The outcome of a command that changed nothing but the status."""
+        status = self.status()
+        return Outcome((status,), msgspec.to_builtins(status))
+
+    def status(self) -> RunStatus:
+        counters = self.counters
+        return RunStatus(
+            run_id=self.config.run_id,
+            scenario_id=self.scenario.id,
+            state=self.state_word,
+            tick_index=self.tick,
+            sim_time_ms=self.sim_time_ms,
+            intensity_percent=self.intensity,
+            attempts_total=counters.attempts_total,
+            committed_total=counters.committed_total,
+            rejected_total=counters.rejected_total,
+            errors_total=counters.errors_total,
+            timeouts_total=counters.timeouts_total,
+            dropped_total=counters.dropped_total,
+            consec_all_rejected_ticks=self.all_rejected,
+            last_error=self.last_error,
+        )
+
+    def digests(self) -> dict[str, str]:
+        """Of the plans and of the ledgers of all ticks so far."""
+        return {"plan": self.plan_digest.hexdigest(), "ledger": self.ledger_digest.hexdigest()}

@@ -1,0 +1,75 @@
+"""How a run is steered: ticks that pass, intensity, settings, pause, stop and restart.
+
+A run that has ended refuses to be changed; a change of state that does not apply leaves the state as it is.
+"""
+
+from pendula.credit import demonstration, saving
+from pendula.credit.commands import Pause, Restart, Resume, Stop, Tick
+from pendula.credit.events import Event
+from pendula.credit.settings import changed
+from pendula.credit.state.run_state import RunState
+from pendula.credit.tick import phases
+from pendula.kernel.engine import Outcome, Refusal
+from pendula.kernel.errors import InputRefused
+
+
+def ticks(run: RunState, command: Tick) -> Outcome[Event]:
+    """Let ticks pass, fewer where a guardrail ends the run."""
+    if run.state_word != "running":
+        message = f"The run is {run.state_word}; only a running run has ticks"
+        return Outcome(refusal=Refusal("run_conflict", message, {"state": run.state_word}))
+    run.in_flight, run.queue_depth = command.in_flight, command.queue_depth
+    before = saving.mark(run)
+    events: list[Event] = []
+    try:
+        for _ in range(command.count):
+            events += demonstration.tick(run) if run.config.mode == "fixtures" else phases.process(run)
+            if run.state_word != "running":
+                break
+    except Exception:
+        # Code that is not ours has failed: the run stays where it was before the command.
+        if before is not None:
+            saving.load(run, before)
+        raise
+    return Outcome(tuple(events), {"tick_index": run.tick, "state": run.state_word, **run.digests()})
+
+
+def set_intensity(run: RunState, percent: int) -> Outcome[Event]:
+    if not run.active:
+        return _ended(run)
+    run.intensity = percent
+    return run.told()
+
+
+def configure(run: RunState, values: dict[str, str]) -> Outcome[Event]:
+    """Other settings, given as texts; the length of a tick is not among them."""
+    if not run.active:
+        return _ended(run)
+    try:
+        settings = changed(run.settings, values)
+    except InputRefused as refused:
+        return Outcome(refusal=Refusal(refused.code, refused.message, dict(refused.details)))
+    if settings.tick_ms_base != run.settings.tick_ms_base:
+        message = "The length of a tick cannot change within a run"
+        return Outcome(refusal=Refusal("invalid_setting", message, {"variable": "SIMULATOR_TICK_MS_BASE"}))
+    run.use(settings)
+    return run.told()
+
+
+def _ended(run: RunState) -> Outcome[Event]:
+    message = f"The run is {run.state_word}; only a run that is running or paused can be changed"
+    return Outcome(refusal=Refusal("run_conflict", message, {"state": run.state_word}))
+
+
+def change_state(run: RunState, command: Pause | Resume | Stop | Restart) -> Outcome[Event]:
+    match command, run.state_word:
+        case Pause(), "running":
+            run.state_word = "paused"
+        case Resume(), "paused":
+            run.state_word = "running"
+        case Stop(source, reason), "running" | "paused":
+            run.state_word, run.stop_source, run.stop_reason = "stopped", source, reason
+        case Restart(), _:
+            run.state_word = "running"
+            run.begin()
+    return run.told()

@@ -1,0 +1,20 @@
+"""The demonstration mode: events without a ledger."""
+
+import pytest
+
+from pendula.credit.commands import Tick
+from pendula.credit.events import TxUpdated
+from pendula.credit.runs.headless import Headless, made
+from pendula.credit.settings import Settings, changed
+from pendula.documents import from_value
+from tests.credit.conftest import network
+
+
+@pytest.mark.req("SIM-ACT-6")
+def test_a_very_long_tick_of_the_demonstration_shows_no_more_than_the_budget() -> None:
+    options = changed(Settings(), {"tick_ms_base": "1000000000"})
+    run = Headless(made(from_value(network(("b", "a", 10))), seed=4, mode="fixtures", settings=options))
+
+    counts = [sum(isinstance(one, TxUpdated) for one in run.do(Tick()).events) for _ in range(3)]
+
+    assert counts[1:] == [20, 20]
