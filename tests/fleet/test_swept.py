@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from shapely.prepared import prep
 
 from pendula.fleet import CompiledMap, CompileParams, compile_map, envelope_of
+from pendula.fleet.compiler.swept import pose_slack, sweep_slack, swept_rects
 from pendula.fleet.exclusion.cells import boundaries
-from pendula.fleet.exclusion.swept import pose_slack, sweep_slack, swept_rects
 from pendula.fleet.geometry.curves import bezier, polyline, straight
 from pendula.fleet.geometry.quadrangles import corners
 from pendula.fleet.model import MoveStyle, Point, SourceMap

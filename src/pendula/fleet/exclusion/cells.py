@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pendula.fleet.exclusion.kinks import kinks_of
-from pendula.fleet.exclusion.swept import kink_rects, straight_rects, swept_rects
+from pendula.fleet.compiler.kinks import kinks_of
+from pendula.fleet.compiler.swept import kink_rects, straight_rects, swept_rects
 from pendula.fleet.geometry.curves import Curve
 from pendula.fleet.geometry.quadrangles import boxes, corners
 from pendula.fleet.model import CompileParams

@@ -10,10 +10,10 @@ import numpy as np
 import shapely
 from numpy.typing import NDArray
 
+from pendula.fleet.compiler.kinks import Ends, Kink, kinks_of
+from pendula.fleet.compiler.swept import pose_slack
 from pendula.fleet.exclusion.cells import Cells
-from pendula.fleet.exclusion.kinks import Ends, Kink, kinks_of
 from pendula.fleet.exclusion.relation import Triples, merged
-from pendula.fleet.exclusion.swept import pose_slack
 from pendula.fleet.geometry.bezier import Poses
 from pendula.fleet.geometry.curves import Curve
 from pendula.fleet.geometry.paths import Path

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from pendula.fleet.exclusion.kinks import Kink
+from pendula.fleet.compiler.kinks import Kink
 from pendula.fleet.geometry.bezier import Poses
 from pendula.fleet.geometry.curves import Curve
 from pendula.fleet.geometry.quadrangles import Rects
