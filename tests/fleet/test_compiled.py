@@ -26,9 +26,9 @@ from pendula.fleet import (
     read_source_map,
     to_bytes,
 )
+from pendula.fleet.compiler.overlaps import overlapping
 from pendula.fleet.compiler.source_form import source_form
 from pendula.fleet.exclusion.cells import Cells, Ints
-from pendula.fleet.exclusion.conflicts import overlapping
 from pendula.fleet.model import Granularity, Point, SourceMember, SourceSection
 from pendula.fleet.samples.halls import warehouse
 from pendula.fleet.samples.random_maps import random_map

@@ -80,8 +80,8 @@ def test_too_much_of_anything_is_told_in_words(make: Callable[[], SourceMap], co
 
 def test_the_tree_is_asked_in_portions_that_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     """A limit that is checked after an answer of any size would come too late."""
-    monkeypatch.setattr("pendula.fleet.exclusion.conflicts._PAIRS", 1000)
-    monkeypatch.setattr("pendula.fleet.exclusion.conflicts.MAP_PAIRS", replace(MAP_PAIRS, default=20_000))
+    monkeypatch.setattr("pendula.fleet.compiler.overlaps._PAIRS", 1000)
+    monkeypatch.setattr("pendula.fleet.compiler.overlaps.MAP_PAIRS", replace(MAP_PAIRS, default=20_000))
 
     report = examine(lanes(30, 30), [FL_STD])
 

@@ -269,7 +269,7 @@ def test_a_map_on_which_trucks_block_each_other_is_not_live() -> None:
 
 @pytest.mark.req("FLT-MAP-15")
 def test_too_many_edges_over_each_other_are_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pendula.fleet.exclusion.conflicts.MAP_PAIRS", replace(MAP_PAIRS, default=1000))
+    monkeypatch.setattr("pendula.fleet.compiler.overlaps.MAP_PAIRS", replace(MAP_PAIRS, default=1000))
     lanes = tuple(SourceEdge(f"e{i}", "A", "B", direction=Direction.BOTH.value) for i in range(30))
     source = replace(sketched(mark("A", 0, 0), mark("B", 10, 0)).done(), edges=lanes)
 

@@ -11,22 +11,18 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from pendula.fleet.compiler.cell_shapes import cut
+from pendula.fleet.compiler.disc_windows import zones_of
+from pendula.fleet.compiler.overlaps import distances, overlapping
 from pendula.fleet.compiler.source_form import source_form
 from pendula.fleet.compiler.validation import curve_findings, map_findings
-from pendula.fleet.exclusion.cells import Cells, cut
-from pendula.fleet.exclusion.conflicts import (
-    distances,
-    geometric,
-    named,
-    opposite_directions,
-    overlapping,
-    whole_groups,
-)
+from pendula.fleet.exclusion.cells import Cells
+from pendula.fleet.exclusion.conflicts import geometric, named, opposite_directions, whole_groups
 from pendula.fleet.exclusion.corridors import corridors_of, following_of
 from pendula.fleet.exclusion.critical_sections import sections_of
 from pendula.fleet.exclusion.relation import relation
 from pendula.fleet.exclusion.standing import standing_of
-from pendula.fleet.exclusion.turning_discs import zone_triples, zones_of
+from pendula.fleet.exclusion.turning_discs import zone_triples
 from pendula.fleet.geometry.curves import Curve
 from pendula.fleet.model import (
     Code,
@@ -38,7 +34,8 @@ from pendula.fleet.model import (
     errors_of,
     finding,
 )
-from pendula.fleet.network.graph import Network, normalised
+from pendula.fleet.network.graph import Network
+from pendula.fleet.network.normal_form import normalised
 from pendula.fleet.network.transitions import transitions_of
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.site.file import sealed

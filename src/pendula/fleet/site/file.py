@@ -19,7 +19,7 @@ from pendula.fleet.exclusion.corridors import Corridor
 from pendula.fleet.exclusion.critical_sections import Member, Section
 from pendula.fleet.exclusion.relation import Relation
 from pendula.fleet.exclusion.standing import Mouth, Standing
-from pendula.fleet.exclusion.turning_discs import Window, made
+from pendula.fleet.exclusion.turning_discs import Window, zones_of_windows
 from pendula.fleet.geometry.paths import Path
 from pendula.fleet.model import (
     COMPILER_VERSION,
@@ -301,7 +301,7 @@ def _map_of(file: _File) -> CompiledMap:
         _params(file.params),
         envelope,
         cells,
-        made(network, envelope.turn_radius_um, windows),
+        zones_of_windows(network, envelope.turn_radius_um, windows),
         _relation(file.relation),
         _relation(file.following),
         tuple(_conflict(one, group_number, edge_number) for one in file.conflicts),
