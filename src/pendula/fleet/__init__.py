@@ -33,7 +33,7 @@ from pendula.fleet.model import (
     Stream,
     Truck,
 )
-from pendula.fleet.reading.documents import findings_of, read_fleet, read_params, read_profiles, read_source_map
+from pendula.fleet.reading import findings_of, read_fleet, read_params, read_profiles, read_source_map
 from pendula.fleet.routing.planner import AtNode, Closed, OnEdge, Planner
 from pendula.fleet.routing.progress import PoseJump, Progress, advanced, started
 from pendula.fleet.routing.route_plan import Pose, Projection, RoutePlan, plan_route, splice

@@ -16,11 +16,7 @@ from pendula.fleet.geometry.quadrangles import boxes, distances_um, meet
 from pendula.fleet.network.limits import MAP_PAIRS
 
 Ints = NDArray[np.int64]
-
-
 _FIRST_ROWS, _ROWS = 64, 2048
-
-
 _PAIRS = 1_000_000
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from pendula.fleet.contracts import maps, traffic
-from pendula.fleet.reading.documents import MAJOR
+from pendula.fleet.reading.values import MAJOR
 from pendula.kernel.canonical import encode
 from pendula.kernel.errors import InputRefused
 

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from pendula.fleet.geometry.quadrangles import boxes
 
 Ints = NDArray[np.int64]
-
-
 # A rest at the end of an edge that is shorter than this joins the cell before it.
 SLIVER_UM = 50_000
 

@@ -14,8 +14,6 @@ from pendula.fleet.network.graph import Network
 from pendula.fleet.network.limits import MAP_OVERLAPS
 
 Ints = NDArray[np.int64]
-
-
 Bools = NDArray[np.bool_]
 
 

@@ -3,10 +3,7 @@
 from dataclasses import dataclass
 
 from pendula.fleet.geometry.paths import Path
-from pendula.fleet.model import (
-    MoveStyle,
-    Point,
-)
+from pendula.fleet.model import MoveStyle, Point
 
 
 @dataclass(frozen=True, slots=True)

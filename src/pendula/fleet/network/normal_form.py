@@ -32,15 +32,9 @@ from pendula.fleet.units import FARTHEST_M, MILLION, plain
 
 # An end of a geometry this close to its node is moved onto it.
 SNAP_UM = 20_000
-
-
 # Below this an edge has no length to speak of.
 SHORTEST_UM = 1_000
-
-
 FARTHEST_UM = FARTHEST_M * MILLION
-
-
 # Longer edges would need hundreds of megabytes of cells; ten kilometres without a node is no aisle.
 LONGEST_UM = 10_000 * 1_000_000
 
