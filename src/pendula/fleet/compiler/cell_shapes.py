@@ -20,7 +20,9 @@ def cut(network: Network, curves: tuple[Curve, ...], envelope: Envelope, params:
     edge, s0, s1, first = cut_lengths([one.path.length_um for one in network.edges], params.cell_len_um)
     if not len(edge):
         return Cells(edge, s0, s1, first, np.zeros((0, 4, 2), dtype=np.int64), np.zeros(1, dtype=np.int64))
-    corner, owner = _straight_quads(network, curves, edge, s0, s1, envelope, params)
+    corner, owner = _straight_quads(
+        network=network, curves=curves, edge=edge, s0=s0, s1=s1, envelope=envelope, params=params
+    )
     quads, owners = [corner], [owner]
     for i, one in enumerate(network.edges):
         if curves[i].poses is not None:
@@ -72,6 +74,14 @@ def swept_quads(
     one: Edge, curve: Curve, s0: Ints, s1: Ints, envelope: Envelope, params: CompileParams
 ) -> tuple[Ints, Ints]:
     """The quadrangles of the cells of one edge and the cell of each, counted from 0."""
-    rects, owner = swept_rects(curve, s0, s1, one.style, envelope, params.bend_extra_um, params.max_rects_per_cell)
+    rects, owner = swept_rects(
+        curve=curve,
+        s0=s0,
+        s1=s1,
+        style=one.style,
+        envelope=envelope,
+        extra_um=params.bend_extra_um,
+        most=params.max_rects_per_cell,
+    )
     # Two shapes grown by half the margin each meet when they come closer than the margin.
     return corners(rects, params.conflict_margin_um / 2.0), owner

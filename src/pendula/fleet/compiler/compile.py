@@ -118,23 +118,32 @@ def _examined(
     following = following_of(network, cells, corridors, envelope, exclusive)
     sections, wrong = sections_of(network, cells, source.sections)
     transitions = transitions_of(network, params.tangent_eps_urad)
-    standing = standing_of(network, cells, zones, sections, conflicts, transitions, corridors, exclusive)
+    standing = standing_of(
+        network=network,
+        cells=cells,
+        zones=zones,
+        sections=sections,
+        conflicts=conflicts,
+        transitions=transitions,
+        corridors=corridors,
+        relation=exclusive,
+    )
     draft = CompiledMap(
-        network,
-        params,
-        envelope,
-        cells,
-        zones,
-        exclusive,
-        following,
-        conflicts,
-        corridors,
-        sections,
-        transitions,
-        standing,
-        (),
-        "sha256:" + digest({"graph": source_form(source), "params": params_form(params)}),
-        hash_of(profiles),
+        network=network,
+        params=params,
+        envelope=envelope,
+        cells=cells,
+        zones=zones,
+        conflicts=exclusive,
+        following=following,
+        named=conflicts,
+        corridors=corridors,
+        sections=sections,
+        transitions=transitions,
+        standing=standing,
+        findings=(),
+        map_hash="sha256:" + digest({"graph": source_form(source), "params": params_form(params)}),
+        profile_hash=hash_of(profiles),
     )
     every = _sorted([*findings, *wrong, *map_findings(draft)])
     if errors_of(every):

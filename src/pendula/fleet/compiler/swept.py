@@ -61,7 +61,7 @@ def swept_rects(
         first, last, owner = _leg_pieces(poses, s0, s1, most)
     else:
         first, last, owner = _even_pieces(poses, s0, s1, most)
-    return _merged(poses, slack, first, last, lead, trail, side), owner
+    return _merged(poses=poses, slack=slack, first=first, last=last, lead=lead, trail=trail, side=side), owner
 
 
 def kink_rects(kink: Kink, envelope: Envelope) -> Rects:
@@ -70,7 +70,9 @@ def kink_rects(kink: Kink, envelope: Envelope) -> Rects:
     first = np.arange(0, len(poses.s) - 1, GAPS_PER_RECT, dtype=np.int64)
     last = np.minimum(first + GAPS_PER_RECT, len(poses.s) - 1)
     lead, trail = float(envelope.lead_um(style)), float(envelope.trail_um(style))
-    return _merged(poses, slack, first, last, lead, trail, float(envelope.side_um))
+    return _merged(
+        poses=poses, slack=slack, first=first, last=last, lead=lead, trail=trail, side=float(envelope.side_um)
+    )
 
 
 def straight_rects(
@@ -130,13 +132,13 @@ def _with_poses_at(poses: Poses, slack: Floats, wanted: Ints) -> tuple[Poses, Fl
     x = poses.x[before] + (poses.x[after] - poses.x[before]) * part
     y = poses.y[before] + (poses.y[after] - poses.y[before]) * part
     grown = Poses(
-        np.insert(poses.s, after, new),
-        np.insert(poses.x, after, x),
-        np.insert(poses.y, after, y),
-        np.insert(poses.ux, after, poses.ux[before]),
-        np.insert(poses.uy, after, poses.uy[before]),
-        np.insert(poses.reach, before, 0.0),
-        np.insert(poses.turn, before, 0.0),
+        s=np.insert(poses.s, after, new),
+        x=np.insert(poses.x, after, x),
+        y=np.insert(poses.y, after, y),
+        ux=np.insert(poses.ux, after, poses.ux[before]),
+        uy=np.insert(poses.uy, after, poses.uy[before]),
+        reach=np.insert(poses.reach, before, 0.0),
+        turn=np.insert(poses.turn, before, 0.0),
     )
     # A leg needs no slack of its own: between two of its poses the envelope only slides.
     return grown, np.insert(slack, after, np.minimum(slack[before], slack[after]))

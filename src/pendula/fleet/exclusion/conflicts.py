@@ -98,7 +98,9 @@ def named(
     fresh[1:] = (gi[1:] != gi[:-1]) | (gj[1:] != gj[:-1])
     starts = np.flatnonzero(fresh)
     owner = np.cumsum(fresh) - 1
-    keep = _outside(network, zones, len(cells), i, j, owner, gi[starts], gj[starts])
+    keep = _outside(
+        network=network, zones=zones, count=len(cells), i=i, j=j, owner=owner, first=gi[starts], second=gj[starts]
+    )
     i, j, gi, gj, gaps, owner = i[keep], j[keep], gi[keep], gj[keep], gaps[keep], owner[keep]
     bounds = [*np.flatnonzero(np.diff(owner, prepend=-1)).tolist(), len(i)]
     result = [

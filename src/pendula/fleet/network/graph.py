@@ -76,7 +76,14 @@ def assembled(map_id: str, nodes: tuple[Node, ...], edges: tuple[Edge, ...]) -> 
         outgoing[edge.start].append(i)
         incoming[edge.end].append(i)
     return Network(
-        map_id, nodes, edges, groups, _frozen(outgoing), _frozen(incoming), _frozen(meeting), tuple(group_of)
+        map_id=map_id,
+        nodes=nodes,
+        edges=edges,
+        groups=groups,
+        outgoing=_frozen(outgoing),
+        incoming=_frozen(incoming),
+        meeting=_frozen(meeting),
+        group_of=tuple(group_of),
     )
 
 

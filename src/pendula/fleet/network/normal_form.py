@@ -264,13 +264,13 @@ def _ends(draft: _Draft) -> tuple[str, str]:
 def _edge(key: str, draft: _Draft, number: dict[str, int]) -> Edge:
     a, b = _ends(draft)
     return Edge(
-        key,
-        _suffixed(f"{a}<->{b}", draft.lane + 1),
-        draft.source_id,
-        number[draft.start],
-        number[draft.end],
-        draft.style,
-        draft.source.width_um,
-        draft.curve.path,
-        draft.start == a,
+        key=key,
+        group_key=_suffixed(f"{a}<->{b}", draft.lane + 1),
+        source_id=draft.source_id,
+        start=number[draft.start],
+        end=number[draft.end],
+        style=draft.style,
+        width_um=draft.source.width_um,
+        path=draft.curve.path,
+        forward_on_axis=draft.start == a,
     )

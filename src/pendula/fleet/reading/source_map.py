@@ -76,16 +76,16 @@ def _edge(at: Cursor) -> SourceEdge:
             points, start_at, end_at = every[1:-1], every[0], every[-1]
     style, direction, width = _props(it["props"])
     return SourceEdge(
-        it["id"].text(min=1, max=NAME_MOST),
-        it["start"].text(min=1, max=NAME_MOST),
-        it["end"].text(min=1, max=NAME_MOST),
-        kind,
-        points,
-        start_at,
-        end_at,
-        style,
-        direction,
-        width,
+        id=it["id"].text(min=1, max=NAME_MOST),
+        start=it["start"].text(min=1, max=NAME_MOST),
+        end=it["end"].text(min=1, max=NAME_MOST),
+        kind=kind,
+        points=points,
+        start_at=start_at,
+        end_at=end_at,
+        style=style,
+        direction=direction,
+        width_um=width,
     )
 
 
