@@ -4,9 +4,9 @@ import pytest
 from msgspec.structs import replace
 
 from pendula.fleet import CompiledMap, compile_map
+from pendula.fleet.compiler.normal_form import normalised
 from pendula.fleet.model import Code, CompileParams, Direction, Finding, MoveStyle, Point, SourceEdge, SourceMap
 from pendula.fleet.network.graph import Network
-from pendula.fleet.network.normal_form import normalised
 from pendula.fleet.samples.scenes import FL_STD, Sketch, hall_demo
 from tests.fleet.sites import scene
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from pendula.fleet.compiler.cell_shapes import cut
 from pendula.fleet.compiler.disc_windows import zones_of
+from pendula.fleet.compiler.normal_form import normalised
 from pendula.fleet.compiler.overlaps import distances, overlapping
 from pendula.fleet.compiler.source_form import source_form
 from pendula.fleet.compiler.validation import curve_findings, map_findings
@@ -35,7 +36,6 @@ from pendula.fleet.model import (
     finding,
 )
 from pendula.fleet.network.graph import Network
-from pendula.fleet.network.normal_form import normalised
 from pendula.fleet.network.transitions import transitions_of
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.site.file import sealed
