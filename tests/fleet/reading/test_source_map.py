@@ -19,7 +19,7 @@ from pendula.fleet.trucks.profiles import Source, doubts
 from pendula.kernel.canonical import Json, encode
 from tests.fleet.sites import scene
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parents[1] / "golden"
 
 
 def golden(name: str) -> Any:

@@ -16,7 +16,7 @@ from pendula.fleet.site.file_names import cell_form
 from pendula.kernel.canonical import encode
 from tests.fleet.sites import scene
 
-GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.json"))
+GOLDEN = sorted((Path(__file__).parents[1] / "golden").glob("*.json"))
 
 # Names of the base that may never change.
 BASE = {

@@ -42,10 +42,10 @@ from pendula.fleet.model import (
 from pendula.fleet.samples.random_maps import random_map
 from pendula.fleet.samples.scenes import FL_STD, Sketch, hall_demo, plus_crossing, spur
 from pendula.kernel.canonical import encode
+from tests.fleet.compiler.test_validation import TRIGGERS
 from tests.fleet.sites import scene
-from tests.fleet.test_validation import TRIGGERS
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parents[1] / "golden"
 FAR_UM = 100_000_000_001
 FUZZED, FUZZED_LONG = 500, 5000
 

@@ -38,8 +38,8 @@ from pendula.fleet.trucks.profiles import hash_of
 from pendula.kernel.canonical import encode
 from tests.fleet.sites import SCENES, random_site, scene
 
-GOLDEN = Path(__file__).parent / "golden"
-SOURCE = Path(__file__).parents[2] / "src"
+GOLDEN = Path(__file__).parents[1] / "golden"
+SOURCE = Path(__file__).parents[3] / "src"
 
 PRINT_HASHES = """
 from pendula.fleet import compile_map

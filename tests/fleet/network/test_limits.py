@@ -26,7 +26,7 @@ from pendula.fleet.trucks.profiles import hash_of
 from pendula.kernel.canonical import digest_bytes, encode
 from tests.fleet.sites import scene
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parents[1] / "golden"
 THOUSANDS = 3000
 
 

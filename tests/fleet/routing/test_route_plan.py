@@ -34,7 +34,7 @@ from pendula.kernel.canonical import encode
 from pendula.kernel.engine import Refusal
 from tests.fleet.sites import SCENES, any_site, names, scene
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parents[1] / "golden"
 
 
 def route(site: CompiledMap, start: OnEdge | AtNode, *stops: str, rest: str | None = None) -> RoutePlan:
