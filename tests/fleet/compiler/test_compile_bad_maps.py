@@ -5,7 +5,6 @@ import random
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -43,15 +42,11 @@ from pendula.fleet.samples.random_maps import random_map
 from pendula.fleet.samples.scenes import FL_STD, Sketch, hall_demo, plus_crossing, spur
 from pendula.kernel.canonical import encode
 from tests.fleet.compiler.test_validation import TRIGGERS
+from tests.fleet.documents import golden
 from tests.fleet.sites import scene
 
-GOLDEN = Path(__file__).parents[1] / "golden"
 FAR_UM = 100_000_000_001
 FUZZED, FUZZED_LONG = 500, 5000
-
-
-def golden(name: str) -> Any:
-    return json.loads((GOLDEN / f"{name}.json").read_text(), parse_float=Decimal)
 
 
 def line(*edges: SourceEdge) -> SourceMap:
@@ -85,7 +80,6 @@ def with_ends_at(end: str) -> SourceMap:
 
 BEZIER, POLYLINE = CurveKind.BEZIER, CurveKind.POLYLINE
 WHOLE_GROUP = SourceMember("E<->X")
-
 # What the other list of triggers leaves out: the same codes by other roads.
 MAPS: list[tuple[Code, SourceMap]] = [
     (Code.MAP_PARSE_ERROR, sectioned(SourceSection("S", 1, (SourceMember("E<->NOWHERE"),)))),

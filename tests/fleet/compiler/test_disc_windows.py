@@ -1,4 +1,4 @@
-"""Turning discs: the windows of the examples, overlaps, and that no position is missed."""
+"""Windows of turning discs: those of the examples, and that no position is missed."""
 
 import numpy as np
 import pytest
@@ -37,32 +37,8 @@ def test_a_truck_stops_before_the_disc_of_a_locked_node(style: MoveStyle, start:
 
 
 @pytest.mark.req("FLT-MAP-11")
-@pytest.mark.parametrize(("apart", "overlap"), [(4.90, True), (5.00, False)])
-def test_discs_overlap_when_nodes_are_closer_than_two_radii(apart: float, overlap: bool) -> None:
-    sketch = Sketch("pair")
-    sketch.node("A", 0, 0)
-    sketch.node("B", apart, 0)
-    sketch.lane("A", "B")
-    site = compile_map(sketch.done(), [FL_STD])
-
-    assert site.zones.overlaps == (((1,), (0,)) if overlap else ((), ()))
-    assert site.conflicts.holds(site.zone(0), site.zone(1)) is overlap
-
-
-@pytest.mark.req("FLT-MAP-11")
 def test_edges_that_only_pass_by_have_windows_too() -> None:
     assert windows(scene("hall-demo"), "LM1")["LM7->LM8"] == pytest.approx((5.563, 14.637), abs=0.001)
-
-
-@pytest.mark.req("FLT-GEO-11")
-def test_cells_in_a_window_exclude_the_zone() -> None:
-    site = scene("hall-demo")
-    zone = site.zone(site.node_number["LM2"])
-    edge = site.edge_number["LM1->LM2"]
-
-    closed = [c - int(site.cells.first[edge]) for c in site.cells.of_edge(edge) if site.conflicts.holds(zone, c)]
-
-    assert closed == list(range(10, 20))
 
 
 @pytest.mark.req("FLT-MAP-11", "FLT-GEO-11")

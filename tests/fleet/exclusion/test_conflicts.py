@@ -1,18 +1,20 @@
 """Which cells exclude each other, in the numbers of the examples and against an independent judge."""
 
+from collections import Counter
 from hashlib import sha256
+from math import cos, pi, sin
 
 import numpy as np
 import pytest
-from msgspec.structs import replace
 from shapely import STRtree
 
 from pendula.fleet import CompiledMap, CompileParams, compile_map, from_bytes, to_bytes
-from pendula.fleet.exclusion.relation import Relation, Triples, is_symmetric, merged, relation
-from pendula.fleet.model import Granularity, MoveStyle
-from pendula.fleet.samples.scenes import FL_STD, Sketch, near_lanes, straight_lane, tail_swing_bend
+from pendula.fleet.exclusion.relation import is_symmetric
+from pendula.fleet.exclusion.turning_discs import Bools, Zones
+from pendula.fleet.model import Granularity, MoveStyle, SourceMap
+from pendula.fleet.samples.scenes import FL_STD, Sketch, near_lanes, tail_swing_bend
 from tests.fleet.judge import PoseM, envelope
-from tests.fleet.sites import SCENES, any_site, names, scene
+from tests.fleet.sites import any_site, names, scene
 
 
 def cell(site: CompiledMap, key: str, s_m: float) -> int:
@@ -55,19 +57,6 @@ def test_on_a_straight_lane_nine_neighbours_conflict_and_the_tenth_follows() -> 
     assert site.following.members(middle) == [middle - 10, middle + 10]
 
 
-@pytest.mark.req("FLT-EVO-1")
-def test_cells_are_half_a_metre_and_numbered_along_their_edge() -> None:
-    site = scene("hall-demo")
-    edge = site.edge_number["LM1->LM2"]
-
-    seventh = int(site.cells.first[edge]) + 7
-
-    assert site.cell_name(seventh) == "LM1->LM2#7"
-    assert (int(site.cells.s0[seventh]), int(site.cells.s1[seventh])) == (3_500_000, 4_000_000)
-    assert len(site.cells.of_edge(edge)) == 20
-    assert site.cells.at(edge, 10_000_000) == int(site.cells.first[edge]) + 19
-
-
 @pytest.mark.req("FLT-RES-16", "FLT-LIVE-3")
 def test_all_cells_of_one_direction_exclude_all_of_the_other() -> None:
     site = scene("straight-lane")
@@ -108,17 +97,6 @@ def test_a_margin_makes_near_lanes_conflict() -> None:
     assert roomy.named
     assert max(one.gap_um for one in roomy.named) == pytest.approx(100_000, abs=4)
     assert from_bytes(to_bytes(roomy)).named == roomy.named
-
-
-@pytest.mark.req("FLT-MAP-9")
-@pytest.mark.parametrize("name", SCENES)
-def test_the_relation_is_symmetric_and_contains_everything_itself(name: str) -> None:
-    site = scene(name)
-
-    assert is_symmetric(site.conflicts)
-    assert is_symmetric(site.following)
-    assert all(site.conflicts.holds(i, i) for i in range(len(site.conflicts)))
-    assert not any(site.following.holds(i, i) for i in range(len(site.cells)))
 
 
 @pytest.mark.req("FLT-MAP-9")
@@ -173,34 +151,6 @@ def test_granularity_edge_lets_groups_exclude_each_other_as_wholes() -> None:
     assert {one.id for one in whole.named} == {one.id for one in scene("near-lanes").named}
 
 
-@pytest.mark.req("FLT-RES-15", "FLT-EVO-3")
-def test_the_following_gap_reaches_over_the_inner_nodes_of_a_corridor() -> None:
-    sketch = Sketch("aisle")
-    for i in range(6):
-        sketch.node(f"N{i}", i * 10, 0)
-    sketch.chain(*(f"N{i}" for i in range(6)))
-    site = compile_map(sketch.done(), [replace(FL_STD, min_following_gap_um=6_000_000)])
-
-    follower, leader = cell(site, "N1->N2", 5.2), cell(site, "N2->N3", 5.7)
-
-    assert not site.conflicts.holds(follower, leader)
-    assert site.following.holds(follower, leader)
-    assert not site.following.holds(follower, cell(site, "N2->N3", 6.2))
-
-
-@pytest.mark.req("FLT-GEO-9", "FLT-RES-15")
-def test_backward_edges_keep_the_spacing_of_their_style() -> None:
-    source = straight_lane(40.0, back=False)
-    backward = replace(source, edges=tuple(replace(edge, style=MoveStyle.BACKWARD.value) for edge in source.edges))
-    mixed = compile_map(backward, [replace(FL_STD, tail_um=3_000_000)])
-    middle = 40
-
-    # Leader and follower both backward: trail 2.10, lead 3.60, and the gap.
-    inside = [c for c in mixed.conflicts.members(middle) if c < len(mixed.cells)]
-    assert inside == list(range(middle - 12, middle + 13))
-    assert mixed.following.members(middle) == [middle - 13, middle + 13]
-
-
 def pose(site: CompiledMap, edge: int, s: int) -> PoseM:
     one = site.network.edges[edge]
     x, y = one.path.point(s)
@@ -228,23 +178,29 @@ def test_trucks_in_cells_without_conflict_never_overlap(name: str) -> None:
         assert site.conflicts.holds(a, b), (spots[i], spots[j])
 
 
-def test_ranges_merge_and_are_found_again() -> None:
-    parts = [
-        Triples(np.array([2, 0, 0]), np.array([5, 1, 3]), np.array([5, 2, 4])),
-        Triples(np.array([0]), np.array([8]), np.array([9])),
-    ]
-
-    one: Relation = relation(3, parts)
-
-    assert one.ranges(0) == [(1, 4), (8, 9)]
-    assert one.ranges(1) == []
-    assert one.members(2) == [5]
-    assert one.holds(0, 4)
-    assert not one.holds(0, 5)
-    assert one.sizes().tolist() == [6, 0, 1]
-    assert one.contains(np.array([0, 0, 1, 2]), np.array([9, 5, 1, 5])).tolist() == [True, False, False, True]
+def star(arms: int) -> SourceMap:
+    sketch = Sketch(f"star-{arms}")
+    sketch.node("C", 0, 0)
+    for arm in range(arms):
+        name = f"N{arm:03}"
+        sketch.node(name, 20 * cos(2 * pi * arm / arms), 20 * sin(2 * pi * arm / arms))
+        sketch.lane("C", name)
+    return sketch.done()
 
 
-def test_intervals_that_touch_become_one() -> None:
-    assert merged([(5, 6), (0, 2), (2, 3)]) == [(0, 3), (5, 6)]
-    assert merged([]) == []
+def test_the_windows_of_a_node_are_looked_up_once_however_many_groups_meet_in_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: Counter[int] = Counter()
+    answer = Zones.inside
+
+    def counted(zones: Zones, node: int, count: int) -> Bools:
+        asked[node] += 1
+        return answer(zones, node, count)
+
+    monkeypatch.setattr(Zones, "inside", counted)
+
+    site = compile_map(star(24), [FL_STD])
+
+    assert asked == {site.node_number["C"]: 1}
+    assert len(site.named) > 24

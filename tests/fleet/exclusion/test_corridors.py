@@ -1,31 +1,16 @@
-"""Corridors, critical sections, transitions, standing marks and mouths."""
+"""Corridors, and how far apart trucks follow in them."""
 
 import pytest
 from msgspec.structs import replace
 
-from pendula.fleet import CompiledMap, compile_map, examine
+from pendula.fleet import (
+    CompiledMap,
+    compile_map,
+)
 from pendula.fleet.exclusion.corridors import corridors_of
-from pendula.fleet.model import Code, MoveStyle, Origin, SourceMember, SourceSection, Stand
-from pendula.fleet.samples.scenes import FL_STD, Sketch, hall_demo, quarter
-from tests.fleet.sites import SCENES, random_site, scene
-
-
-def aisle(edges: int = 5) -> CompiledMap:
-    """A chain of edges with a fork at both ends."""
-    sketch = Sketch("aisle")
-    for i in range(edges + 1):
-        sketch.node(f"N{i}", i * 10, 0)
-    sketch.chain(*(f"N{i}" for i in range(edges + 1)))
-    last = f"N{edges}"
-    for name, end, x, y in (("W1", "N0", -8, 8), ("W2", "N0", -8, -8), ("X1", last, 58, 8), ("X2", last, 58, -8)):
-        sketch.node(name, x, y)
-        sketch.lane(end, name)
-    return compile_map(sketch.done(), [FL_STD])
-
-
-def stands(site: CompiledMap, key: str) -> str:
-    """One letter for every cell of an edge."""
-    return "".join(site.stand(cell).value[1] for cell in site.cells.of_edge(site.edge_number[key]))
+from pendula.fleet.model import MoveStyle
+from pendula.fleet.samples.scenes import FL_STD, Sketch, straight_lane
+from tests.fleet.sites import aisle, random_site, sketched
 
 
 @pytest.mark.req("FLT-EVO-3")
@@ -82,183 +67,6 @@ def test_two_lanes_between_two_nodes_are_two_corridors() -> None:
     assert len({one.id for one in site.corridors}) == 4
 
 
-@pytest.mark.req("FLT-DCL-19", "FLT-MAP-13")
-def test_dead_ends_with_a_purpose_become_sections() -> None:
-    site = scene("hall-demo")
-
-    assert {one.id: (one.capacity, one.origin) for one in site.sections} == {
-        "SPUR-AP1": (1, Origin.GENERATED),
-        "SPUR-PK1": (1, Origin.GENERATED),
-        "SPUR-PK2": (1, Origin.GENERATED),
-    }
-    assert stands(site, "LM2->AP1") == "o" * 12
-
-
-@pytest.mark.req("FLT-DCL-19")
-def test_on_a_line_without_branches_each_end_is_a_section_of_its_own() -> None:
-    sketch = Sketch("line")
-    for name, x, kind in (("A", 0, "ActionPoint"), ("B", 12, ""), ("C", 24, ""), ("D", 36, "ParkPoint")):
-        sketch.node(name, x, 0, kind)
-    sketch.chain("A", "B", "C", "D")
-    site = compile_map(sketch.done(), [FL_STD])
-
-    members = {one.id: [site.network.groups[part.group].key for part in one.members] for one in site.sections}
-
-    assert members == {"SPUR-A": ["A<->B"], "SPUR-D": ["C<->D"]}
-
-
-@pytest.mark.req("FLT-DCL-19")
-def test_a_spur_reaches_to_where_something_branches() -> None:
-    sketch = Sketch("long-spur")
-    for name, x, y in (("W", -20, 0), ("M", 0, 0), ("E", 20, 0), ("S1", 0, 10), ("S2", 0, 20)):
-        sketch.node(name, x, y)
-    sketch.node("P", 0, 30, "ParkPoint")
-    sketch.chain("W", "M", "E")
-    sketch.chain("M", "S1", "S2", "P")
-    site = compile_map(sketch.done(), [FL_STD])
-
-    (section,) = site.sections
-
-    assert [site.network.groups[part.group].key for part in section.members] == ["M<->S1", "P<->S2", "S1<->S2"]
-
-
-@pytest.mark.req("FLT-MAP-12", "FLT-MAP-13")
-def test_an_authored_section_takes_the_place_of_the_generated_one() -> None:
-    drawn = SourceSection("SPUR-AP1", 2, (SourceMember("AP1<->LM2"),))
-    site = compile_map(replace(hall_demo(), sections=(drawn,)), [FL_STD])
-
-    (section,) = (one for one in site.sections if one.id == "SPUR-AP1")
-
-    assert (section.capacity, section.origin) == (2, Origin.AUTHORED)
-
-
-@pytest.mark.req("FLT-MAP-13")
-def test_an_interval_of_a_section_is_mirrored_on_the_way_back() -> None:
-    part = SourceSection("NECK", 1, (SourceMember("LM1<->LM2", 2_000_000, 4_000_000),))
-    site = compile_map(replace(hall_demo(), sections=(part,)), [FL_STD])
-
-    inside = {
-        site.cell_name(cell)
-        for cell in site.sections_of_cell
-        if site.sections[site.sections_of_cell[cell][0]].id == "NECK"
-    }
-
-    assert inside == {f"LM1->LM2#{i}" for i in range(4, 8)} | {f"LM2->LM1#{i}" for i in range(12, 16)}
-
-
-@pytest.mark.req("FLT-MAP-12")
-@pytest.mark.parametrize(
-    "member", [SourceMember("LM2<->LM1"), SourceMember("X<->Y"), SourceMember("LM1<->LM2", 5_000_000, 5_000_000)]
-)
-def test_a_section_of_what_is_not_there_is_refused(member: SourceMember) -> None:
-    report = examine(replace(hall_demo(), sections=(SourceSection("S", 1, (member,)),)), [FL_STD])
-
-    assert report.compiled is None
-    assert [one.code for one in report.findings if one.severity.value == "ERROR"] == [Code.MAP_PARSE_ERROR]
-
-
-@pytest.mark.req("FLT-EVO-5")
-def test_a_bend_that_goes_on_in_the_same_direction_is_tangent() -> None:
-    site = scene("tail-swing-bend")
-    edge = site.edge_number["A->B"]
-
-    (move,) = site.transitions.of(edge)
-
-    assert bool(site.transitions.tangent[move])
-    assert abs(int(site.transitions.turn_urad[move])) <= 1
-
-
-@pytest.mark.req("FLT-EVO-5")
-def test_a_change_of_style_is_never_tangent() -> None:
-    site = scene("hall-demo")
-    into, out = site.edge_number["LM1->LM2"], site.edge_number["LM2->AP1"]
-
-    move = next(k for k in site.transitions.of(into) if int(site.transitions.out[k]) == out)
-
-    assert not bool(site.transitions.tangent[move])
-    assert int(site.transitions.turn_urad[move]) == 3_141_593
-
-
-@pytest.mark.req("FLT-EVO-5")
-@pytest.mark.parametrize(("rise", "tangent"), [(0.86, True), (0.90, False)])
-def test_tangents_may_differ_by_five_degrees(rise: float, tangent: bool) -> None:
-    sketch = Sketch("kink")
-    for name, x, y in (("A", 0, 0), ("B", 10, 0), ("C", 20, rise)):
-        sketch.node(name, x, y)
-    sketch.chain("A", "B", "C", back=False)
-    site = compile_map(sketch.done(), [FL_STD])
-
-    (move,) = site.transitions.of(site.edge_number["A->B"])
-
-    assert bool(site.transitions.tangent[move]) is tangent
-
-
-@pytest.mark.req("FLT-EVO-4")
-def test_cells_are_free_between_and_unwanted_in_windows() -> None:
-    site = scene("plus-crossing")
-
-    # Away from the crossing's window (4.77 m) and that of the arm's end (from 7.43 m).
-    assert stands(site, "X->E") == "n" * 10 + "r" * 4 + "n" * 10
-
-
-@pytest.mark.req("FLT-EVO-4")
-def test_the_reasons_of_a_mark_are_resource_ids() -> None:
-    site = scene("hall-demo")
-    seventh = int(site.cells.first[site.edge_number["LM1->LM2"]]) + 7
-    inside = int(site.cells.first[site.edge_number["LM2->AP1"]])
-
-    assert site.stand(seventh) is Stand.UNWANTED
-    assert site.stand_reasons(seventh) == ("CONFLICT:C-8fb4d134b8ed", "NODE:LM1")
-    assert "CS:SPUR-AP1" in site.stand_reasons(inside)
-
-
-@pytest.mark.req("FLT-EVO-4")
-def test_the_inner_nodes_of_a_straight_aisle_are_plain_passages() -> None:
-    assert "n" not in stands(aisle(), "N2->N3")
-
-
-@pytest.mark.req("FLT-EVO-4", "FLT-DCL-18")
-@pytest.mark.parametrize("name", SCENES)
-def test_waiting_cells_touch_neither_the_mouth_nor_the_corridor(name: str) -> None:
-    site = scene(name)
-
-    for mouth in site.standing.mouths:
-        groups = set(site.corridors[mouth.corridor].groups)
-        for cell in mouth.waiting:
-            others = site.conflicts.members(cell)
-            assert site.zone(mouth.node) not in others
-            inside = {site.network.group_of[int(site.cells.edge[c])] for c in others if c < len(site.cells)}
-            assert not inside & groups
-            assert site.stand(cell) is not Stand.FORBIDDEN
-
-
-@pytest.mark.req("FLT-EVO-4")
-def test_the_mouths_of_a_single_lane_have_waiting_cells_on_every_branch() -> None:
-    site = scene("head-on-lane")
-    node = site.node_number["B"]
-    lane = site.corridor_of_group[site.network.group_of[site.edge_number["A->B"]]]
-
-    (mouth,) = (one for one in site.standing.mouths if one.node == node and one.corridor == lane)
-
-    assert sorted({site.network.edges[int(site.cells.edge[c])].key for c in mouth.waiting}) == ["E1->B", "E2->B"]
-
-
-def test_a_quarter_bend_joins_two_lanes_tangentially_both_ways() -> None:
-    sketch = Sketch("bend")
-    for name, x, y in (("A", 0, 0), ("B", 10, 0), ("C", 13, 3), ("D", 13, 13)):
-        sketch.node(name, x, y)
-    sketch.lane("A", "B")
-    quarter(sketch, "B", "C", (13, 0))
-    sketch.lane("C", "D")
-    site = compile_map(sketch.done(), [FL_STD])
-
-    for into, out in (("A->B", "B->C"), ("B->C", "C->D"), ("D->C", "C->B"), ("C->B", "B->A")):
-        edge = site.edge_number[into]
-        move = next(k for k in site.transitions.of(edge) if int(site.transitions.out[k]) == site.edge_number[out])
-        assert bool(site.transitions.tangent[move]), (into, out)
-    assert all(edge.style is MoveStyle.FORWARD for edge in site.network.edges)
-
-
 def closest_follower_um(site: CompiledMap, leader: int, held: set[int]) -> int:
     """How far behind a leader at the start of its cell a follower on A->B may come, when the leader holds `held`."""
     taken = {other for one in held for other in site.conflicts.members(one)}
@@ -289,3 +97,63 @@ def test_a_platoon_through_a_tangent_node_needs_no_disc() -> None:
     behind, before = window["B->C"].s1, 30_000_000 - window["A->B"].s0
     assert (behind + before) / 1e6 == pytest.approx(9.34, abs=0.001)
     assert closest_follower_um(site, last, {last, site.zone(node)}) > before - site.params.cell_len_um
+
+
+@pytest.mark.req("FLT-RES-15")
+def test_either_of_two_edges_of_a_lane_follows_the_other() -> None:
+    one = sketched(("A", 0, 0), ("B", 30, 0))
+    one.lane("A", "B", back=False)
+    one.lane("A", "B", back=False, style=MoveStyle.BACKWARD)
+    site = compile_map(one.done(), [replace(FL_STD, min_following_gap_um=3_000_000)])
+    a, b = site.edge_number["A->B"], site.edge_number["A->B#2"]
+    for follower in (a, b):
+        for leader in (a, b):
+            assert site.following.holds(site.cells.at(follower, 10_100_000), site.cells.at(leader, 16_100_000))
+
+
+def test_a_ring_keeps_the_following_gap_at_every_node_also_where_it_is_cut() -> None:
+    """A square of equal lanes, driven one way: what is near a node looks the same at all four."""
+    one = sketched(("A", 0, 0), ("B", 30, 0), ("C", 30, 30), ("D", 0, 30))
+    one.chain("A", "B", "C", "D", "A", back=False)
+    site = compile_map(one.done(), [FL_STD])
+    order = [site.edge_number[key] for key in ("A->B", "B->C", "C->D", "D->A")]
+
+    close = []
+    for before, after in zip(order, [*order[1:], order[0]], strict=True):
+        pairs = [(a, b) for a in site.cells.of_edge(before) for b in site.cells.of_edge(after)]
+        close.append(sum(bool(site.following.holds(a, b)) for a, b in pairs))
+
+    assert close[0] > 0
+    assert len(set(close)) == 1
+
+
+def cell(site: CompiledMap, key: str, s_m: float) -> int:
+    return site.cells.at(site.edge_number[key], round(s_m * 1e6))
+
+
+@pytest.mark.req("FLT-RES-15", "FLT-EVO-3")
+def test_the_following_gap_reaches_over_the_inner_nodes_of_a_corridor() -> None:
+    sketch = Sketch("aisle")
+    for i in range(6):
+        sketch.node(f"N{i}", i * 10, 0)
+    sketch.chain(*(f"N{i}" for i in range(6)))
+    site = compile_map(sketch.done(), [replace(FL_STD, min_following_gap_um=6_000_000)])
+
+    follower, leader = cell(site, "N1->N2", 5.2), cell(site, "N2->N3", 5.7)
+
+    assert not site.conflicts.holds(follower, leader)
+    assert site.following.holds(follower, leader)
+    assert not site.following.holds(follower, cell(site, "N2->N3", 6.2))
+
+
+@pytest.mark.req("FLT-GEO-9", "FLT-RES-15")
+def test_backward_edges_keep_the_spacing_of_their_style() -> None:
+    source = straight_lane(40.0, back=False)
+    backward = replace(source, edges=tuple(replace(edge, style=MoveStyle.BACKWARD.value) for edge in source.edges))
+    mixed = compile_map(backward, [replace(FL_STD, tail_um=3_000_000)])
+    middle = 40
+
+    # Leader and follower both backward: trail 2.10, lead 3.60, and the gap.
+    inside = [c for c in mixed.conflicts.members(middle) if c < len(mixed.cells)]
+    assert inside == list(range(middle - 12, middle + 13))
+    assert mixed.following.members(middle) == [middle - 13, middle + 13]

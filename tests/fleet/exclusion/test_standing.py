@@ -1,43 +1,11 @@
-"""Many edges in one node: the work grows with what meets, and the answers are those of a plain search."""
-
-from collections import Counter
-from math import cos, pi, sin
+"""Where a truck may be left standing, with the reasons, and where it waits at a mouth."""
 
 import pytest
 
 from pendula.fleet import CompiledMap, compile_map
-from pendula.fleet.exclusion.turning_discs import Bools, Zones
-from pendula.fleet.model import Code, SourceMap, Stand
+from pendula.fleet.model import Code, Stand
 from pendula.fleet.samples.scenes import FL_STD, Sketch
-from tests.fleet.sites import SCENES, random_site, scene
-
-
-def star(arms: int) -> SourceMap:
-    sketch = Sketch(f"star-{arms}")
-    sketch.node("C", 0, 0)
-    for arm in range(arms):
-        name = f"N{arm:03}"
-        sketch.node(name, 20 * cos(2 * pi * arm / arms), 20 * sin(2 * pi * arm / arms))
-        sketch.lane("C", name)
-    return sketch.done()
-
-
-def test_the_windows_of_a_node_are_looked_up_once_however_many_groups_meet_in_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    asked: Counter[int] = Counter()
-    answer = Zones.inside
-
-    def counted(zones: Zones, node: int, count: int) -> Bools:
-        asked[node] += 1
-        return answer(zones, node, count)
-
-    monkeypatch.setattr(Zones, "inside", counted)
-
-    site = compile_map(star(24), [FL_STD])
-
-    assert asked == {site.node_number["C"]: 1}
-    assert len(site.named) > 24
+from tests.fleet.sites import SCENES, aisle, random_site, scene
 
 
 def plain_waiting(site: CompiledMap, corridor: int, node: int, edge: int) -> int | None:
@@ -104,3 +72,58 @@ def test_a_truck_may_wait_on_the_edge_before_the_last_one(before: float, room: b
 def _far(site: CompiledMap, mouth: object) -> set[str]:
     ends = site.corridors[mouth.corridor].ends  # type: ignore[attr-defined]
     return {site.network.nodes[node].id for node in ends}
+
+
+def stands(site: CompiledMap, key: str) -> str:
+    """One letter for every cell of an edge."""
+    return "".join(site.stand(cell).value[1] for cell in site.cells.of_edge(site.edge_number[key]))
+
+
+@pytest.mark.req("FLT-EVO-4")
+def test_cells_are_free_between_and_unwanted_in_windows() -> None:
+    site = scene("plus-crossing")
+
+    # Away from the crossing's window (4.77 m) and that of the arm's end (from 7.43 m).
+    assert stands(site, "X->E") == "n" * 10 + "r" * 4 + "n" * 10
+
+
+@pytest.mark.req("FLT-EVO-4")
+def test_the_reasons_of_a_mark_are_resource_ids() -> None:
+    site = scene("hall-demo")
+    seventh = int(site.cells.first[site.edge_number["LM1->LM2"]]) + 7
+    inside = int(site.cells.first[site.edge_number["LM2->AP1"]])
+
+    assert site.stand(seventh) is Stand.UNWANTED
+    assert site.stand_reasons(seventh) == ("CONFLICT:C-8fb4d134b8ed", "NODE:LM1")
+    assert "CS:SPUR-AP1" in site.stand_reasons(inside)
+
+
+@pytest.mark.req("FLT-EVO-4")
+def test_the_inner_nodes_of_a_straight_aisle_are_plain_passages() -> None:
+    assert "n" not in stands(aisle(), "N2->N3")
+
+
+@pytest.mark.req("FLT-EVO-4", "FLT-DCL-18")
+@pytest.mark.parametrize("name", SCENES)
+def test_waiting_cells_touch_neither_the_mouth_nor_the_corridor(name: str) -> None:
+    site = scene(name)
+
+    for mouth in site.standing.mouths:
+        groups = set(site.corridors[mouth.corridor].groups)
+        for cell in mouth.waiting:
+            others = site.conflicts.members(cell)
+            assert site.zone(mouth.node) not in others
+            inside = {site.network.group_of[int(site.cells.edge[c])] for c in others if c < len(site.cells)}
+            assert not inside & groups
+            assert site.stand(cell) is not Stand.FORBIDDEN
+
+
+@pytest.mark.req("FLT-EVO-4")
+def test_the_mouths_of_a_single_lane_have_waiting_cells_on_every_branch() -> None:
+    site = scene("head-on-lane")
+    node = site.node_number["B"]
+    lane = site.corridor_of_group[site.network.group_of[site.edge_number["A->B"]]]
+
+    (mouth,) = (one for one in site.standing.mouths if one.node == node and one.corridor == lane)
+
+    assert sorted({site.network.edges[int(site.cells.edge[c])].key for c in mouth.waiting}) == ["E1->B", "E2->B"]

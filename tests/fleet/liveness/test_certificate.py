@@ -3,15 +3,24 @@
 import pytest
 from msgspec.structs import replace
 
-from pendula.fleet import Closed, CompiledMap, Fleet, Planner, Stream, Truck, certify, compile_map
+from pendula.fleet import (
+    AtNode,
+    Closed,
+    CompiledMap,
+    Fleet,
+    Planner,
+    Stream,
+    Truck,
+    certify,
+    compile_map,
+)
 from pendula.fleet.liveness.certificate import Certificate, Counterexample, closed_by, least_lookahead_um
-from pendula.fleet.model import Code, errors_of
-from pendula.fleet.routing.planner import AtNode
+from pendula.fleet.model import Code, SourceMember, SourceSection, errors_of
 from pendula.fleet.samples import scenes
 from pendula.fleet.samples.halls import reference_fleet, warehouse
 from pendula.fleet.samples.scenes import FL_STD, Sketch
 from pendula.kernel.engine import Refusal
-from tests.fleet.sites import scene
+from tests.fleet.sites import scene, sketched
 
 STREAM = Stream("S", ("W",), ("E",))
 
@@ -231,3 +240,62 @@ def test_the_remedy_for_a_dead_end_that_is_no_station_helps() -> None:
     told = [certify(compile_map(one, [FL_STD]), fleet, [FL_STD])[1] for one in (plain, replace(plain, stations=("P",)))]
 
     assert [len(findings) for findings in told] == [1, 0]
+
+
+def resting(*rests: str, pick: str = "W", drop: str = "E") -> Fleet:
+    return Fleet(tuple(Truck(f"R{i}", "FL-STD", r) for i, r in enumerate(rests)), (Stream("S", (pick,), (drop,)),))
+
+
+def live(site: CompiledMap, asked: Fleet) -> bool:
+    made, _ = certify(site, asked, [FL_STD])
+    return made is not None and made.live
+
+
+@pytest.mark.req("FLT-LIVE-2", "FLT-LIVE-7")
+@pytest.mark.parametrize(("length", "fine"), [(3.55, False), (3.65, False), (3.70, True)])
+def test_a_truck_at_rest_holds_what_its_release_bound_has_not_passed(length: float, fine: bool) -> None:
+    assert live(lane_with_spur(length), resting("P", "O")) is fine
+
+
+@pytest.mark.req("FLT-LIVE-7")
+@pytest.mark.parametrize("length", [2.0, 2.5, 2.6, 3.0, 3.1])
+def test_the_needed_length_does_not_depend_on_where_cells_begin(length: float) -> None:
+    made, _ = certify(lane_with_spur(length), resting("P", "O"), [FL_STD])
+    assert made is not None
+    assert made.counterexample is not None
+    assert float(str(made.counterexample.details["spurM"])) == pytest.approx(3.7)
+
+
+def bay(capacity: int) -> CompiledMap:
+    one = sketched(("W", -40, 0), ("M", 0, 0), ("E", 40, 0), ("B", 0, 15))
+    one.node("P1", -15, 15, "ParkPoint")
+    one.node("P2", 15, 15, "ParkPoint")
+    one.chain("W", "M", "E")
+    for a, b in (("M", "B"), ("B", "P1"), ("B", "P2")):
+        one.lane(a, b)
+    members = tuple(SourceMember(key) for key in ("B<->M", "B<->P1", "B<->P2"))
+    return compile_map(replace(one.done(), sections=(SourceSection("BAY", capacity, members),)), [FL_STD])
+
+
+@pytest.mark.req("FLT-DCL-19", "FLT-LIVE-7")
+@pytest.mark.parametrize(("capacity", "fine"), [(1, False), (2, True)])
+def test_a_section_with_room_for_all_who_rest_in_it_closes_nothing(capacity: int, fine: bool) -> None:
+    assert live(bay(capacity), resting("P1", "P2")) is fine
+
+
+def test_a_truck_that_is_there_twice_gets_no_certificate() -> None:
+    doubled = Fleet((Truck("R", "FL-STD", "PK1"), Truck("R", "FL-STD", "PK1")))
+    assert certify(scene("hall-demo"), doubled, [FL_STD])[0] is None
+
+
+@pytest.mark.req("FLT-DCL-8", "FLT-LIVE-7")
+def test_a_goal_right_behind_a_section_is_not_live_and_turning_round_is_no_exit() -> None:
+    one = sketched(("W", -30, 0), ("Q", -15, 0), ("A", 0, 0), ("B", 20, 0), ("C", 22, 0))
+    one.node("P1", -15, 12, "ParkPoint")
+    one.node("P2", -15, -12, "ParkPoint")
+    one.chain("W", "Q", "A", "B", "C")
+    one.lane("Q", "P1")
+    one.lane("Q", "P2")
+    site = compile_map(replace(one.done(), sections=(SourceSection("NECK", 1, (SourceMember("A<->B"),)),)), [FL_STD])
+    assert "CS_WITHOUT_EXIT_ROOM" in {f.code.value for f in site.findings}
+    assert not live(site, resting("P1", "P2", drop="C"))

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,9 +23,9 @@ from pendula.fleet.samples.scenes import FL_STD, Sketch, spur
 from pendula.fleet.trucks.envelope import envelope_of
 from pendula.fleet.trucks.profiles import hash_of
 from pendula.kernel.canonical import digest_bytes, encode
+from tests.fleet.documents import GOLDEN
 from tests.fleet.sites import scene
 
-GOLDEN = Path(__file__).parents[1] / "golden"
 THOUSANDS = 3000
 
 

@@ -7,15 +7,11 @@ from re import findall
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from pendula.fleet import compile_map
 from pendula.fleet.model import SourceMap
-from pendula.fleet.pictures.highlight import Reasons, UnknownPart, highlight_of
 from pendula.fleet.pictures.map import Layer, map_svg
-from pendula.fleet.pictures.sheet import Labels, sheet_of, shortened, text_width
 from pendula.fleet.samples.scenes import FL_STD, Sketch, hall_demo, plus_crossing
 from tests.fleet.sites import SCENES, random_site, scene
 
@@ -85,18 +81,6 @@ def test_cells_are_told_with_their_marks_and_reasons() -> None:
     assert "LM3->PK2#0 to #15, 0 to 8 m: forbidden (CS:SPUR-PK2)" in said
     assert "LM2->LM3#10 to #13, 5 to 7 m: free" in said
     assert sum("CONFLICT:C-773d3caa9eea" in one for one in said) == 3
-
-
-@pytest.mark.parametrize("name", ["hall-demo", "small-warehouse", "near-lanes"])
-def test_reasons_of_a_cell_are_those_of_the_map(name: str) -> None:
-    site, reasons = scene(name), Reasons(scene(name))
-
-    for cell in range(0, len(site.cells), 7):
-        told = reasons.words(cell, cell).partition(f": {site.stand(cell).value}")[2]
-        every = site.stand_reasons(cell)
-        # A section forbids whatever else is unwanted there.
-        telling = [one for one in every if one.startswith("CS:")] or every
-        assert told == (f" ({', '.join(telling)})" if telling else "")
 
 
 def test_every_cell_is_in_one_strip() -> None:
@@ -179,53 +163,6 @@ def test_the_picture_is_to_scale() -> None:
     assert at["S"][1] > at["N"][1]
 
 
-@pytest.mark.parametrize(
-    ("part", "sentence"),
-    [
-        ("LM2", "node LM2: what must be free while a truck turns there"),
-        ("NODE:LM2", "node LM2: what must be free while a truck turns there"),
-        ("LM1->LM2", "edge LM1->LM2, 10 m: the floor its envelope sweeps"),
-        ("LM1<->LM2", "group LM1<->LM2, 10 m"),
-        ("EDGE_GROUP:LM1<->LM2", "group LM1<->LM2, 10 m"),
-        ("C-8fb4d134b8ed", "conflict C-8fb4d134b8ed: LM1<->LM2 and LM7<->LM8"),
-        ("CONFLICT:C-8fb4d134b8ed", "conflict C-8fb4d134b8ed: LM1<->LM2 and LM7<->LM8"),
-        ("CS:SPUR-PK1", "section SPUR-PK1: at most 1 truck at a time"),
-        ("LM1->LM2#3", "cell LM1->LM2#3: its swept area, what it excludes, and what keeps the following gap"),
-    ],
-)
-def test_every_kind_of_part_can_be_highlighted(part: str, sentence: str) -> None:
-    picture = map_svg(scene("hall-demo"), highlight=[part])
-
-    assert sentence in texts(picture)
-    assert "highlight" in layers(picture)
-
-
-def test_a_corridor_is_highlighted_with_its_length() -> None:
-    site = scene("ring-with-bypass")
-
-    found = highlight_of(site, site.corridors[0].id)
-
-    assert found.sentence.startswith(f"corridor {site.corridors[0].id}, ")
-    assert found.nodes == site.corridors[0].ends
-
-
-def test_a_highlighted_cell_shows_its_conflict_set() -> None:
-    site = scene("hall-demo")
-    cell = site.cells.of_edge(site.edge_number["LM7->LM8"])[30]
-
-    found = highlight_of(site, "LM7->LM8#30")
-
-    shown = {number for low, high in found.excluded for number in range(low, high + 1)}
-    assert found.chosen == ((cell, cell),)
-    assert shown == {number for number in site.conflicts.members(cell) if number < len(site.cells)}
-
-
-@pytest.mark.parametrize("part", ["", "LM9", "LM1->LM2#20", "LM1->LM2#", "LM1->LM2#²", "NODE:", "CS:LM1", "#3"])
-def test_an_unknown_part_is_refused(part: str) -> None:
-    with pytest.raises(UnknownPart, match="has no node, edge, group"):
-        highlight_of(scene("hall-demo"), part)
-
-
 def test_names_from_a_file_cannot_break_the_picture() -> None:
     sketch = Sketch("<script>&\u202e\u0007")
     sketch.node("<b>&\"'", 0, 0)
@@ -273,28 +210,6 @@ def test_a_margin_between_lanes_is_part_of_the_floor() -> None:
     site = compile_map(plus_crossing(), [FL_STD], replace(DEFAULT_PARAMS, conflict_margin_um=200_000))
 
     assert layers(map_svg(site))[0] == "floor"
-
-
-@given(
-    st.lists(st.tuples(st.integers(0, 400), st.integers(0, 300), st.text("abc", min_size=1, max_size=9)), max_size=40)
-)
-def test_labels_never_lie_over_each_other(wanted: list[tuple[int, int, str]]) -> None:
-    labels = Labels(sheet_of((0, 0), (1_000_000, 1_000_000), 0))
-
-    placed = [(x, y, text) for x, y, text in wanted if labels.place(x, y, text, 1, "name", 10)]
-
-    for i, (ax, ay, a) in enumerate(placed):
-        for bx, by, b in placed[:i]:
-            apart = ax >= bx + text_width(b, 10) or bx >= ax + text_width(a, 10) or abs(ay - by) >= 10 * 1.1 - 1e-9
-            assert apart
-
-
-@given(st.text(max_size=60), st.integers(12, 400))
-def test_a_shortened_text_fits(text: str, width: int) -> None:
-    short = shortened(text, width)
-
-    assert text_width(short) <= max(width, text_width("…") * 3)
-    assert short == text or short.endswith("…")
 
 
 def dots(path: str) -> list[tuple[float, float]]:

@@ -1,112 +1,19 @@
-"""Documents into models: maps as JSON and YAML, profiles with sources, parameters, fleets."""
+"""Source maps as JSON and YAML: what is read, and what is refused at its place."""
 
-import json
-from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
-from pendula.documents import DocumentRefused, Format, from_value, read_bytes
-from pendula.fleet import compile_map, read_fleet, read_params, read_profiles, read_source_map
+from pendula.documents import Format, from_value, read_bytes
+from pendula.fleet import compile_map, read_source_map
 from pendula.fleet.compiler.source_form import source_form
-from pendula.fleet.model import CompileParams, CurveKind, Fleet, Granularity, Point, SourceMap, Stream, Truck
+from pendula.fleet.model import CurveKind, Point, SourceMap
 from pendula.fleet.samples.halls import reference_hall
 from pendula.fleet.samples.random_maps import random_map
 from pendula.fleet.samples.scenes import FL_STD, hall_demo
-from pendula.fleet.trucks.profiles import Source, doubts
-from pendula.kernel.canonical import Json, encode
+from pendula.kernel.canonical import encode
+from tests.fleet.documents import GOLDEN, changed, faults, golden
 from tests.fleet.sites import scene
-
-GOLDEN = Path(__file__).parents[1] / "golden"
-
-
-def golden(name: str) -> Any:
-    return json.loads((GOLDEN / f"{name}.json").read_text(), parse_float=Decimal)
-
-
-def changed(form: Any, path: str, value: Any) -> Any:
-    """The form with one member replaced, or taken out where the value is Ellipsis."""
-    first, _, rest = path.partition(".")
-    if rest:
-        return {**form, first: changed(form[first], rest, value)}
-    if value is ...:
-        return {name: one for name, one in form.items() if name != first}
-    return {**form, first: value}
-
-
-def faults(read: Any, form: Any) -> list[str]:
-    with pytest.raises(DocumentRefused) as refused:
-        read(from_value(form))
-    return [fault.path for fault in refused.value.faults]
-
-
-@pytest.mark.req("FLT-GEO-4", "FLT-API-2")
-def test_the_profile_of_the_contract_is_the_reference_truck() -> None:
-    assert read_profiles(read_bytes((GOLDEN / "RobotProfile.json").read_bytes())) == (FL_STD,)
-
-
-@pytest.mark.req("FLT-GEO-4")
-@pytest.mark.parametrize(
-    "path",
-    [
-        *(f"geometry.{name}" for name in ("head", "tail", "width")),
-        *(f"safety.safety{side}M" for side in ("Front", "Rear", "Side")),
-        *(f"safety.{name}" for name in ("localizationErrorM", "trackingErrorM", "extraMarginM", "minFollowingGapM")),
-        *(f"dynamics.{name}" for name in ("vMax", "accel", "a_brake", "controlLatencyS")),
-    ],
-)
-def test_nothing_of_a_profile_is_supplied_in_silence(path: str) -> None:
-    assert faults(read_profiles, changed(golden("RobotProfile"), path, ...)) == [f"$.{path}"]
-
-
-@pytest.mark.req("FLT-GEO-4")
-@pytest.mark.parametrize(
-    ("path", "value"),
-    [
-        ("geometry.width", 0),
-        ("geometry.head", -1),
-        ("dynamics.vMax", 0),
-        ("dynamics.accel", 0),
-        ("dynamics.a_brake", 0),
-        ("safety.safetySideM", Decimal("-0.1")),
-        ("safety.extraMarginM", "much"),
-    ],
-)
-def test_numbers_that_make_no_truck_are_refused(path: str, value: Any) -> None:
-    assert faults(read_profiles, changed(golden("RobotProfile"), path, value)) == [f"$.{path}"]
-
-
-@pytest.mark.req("FLT-GEO-4")
-def test_a_truck_without_length_is_refused() -> None:
-    form = changed(changed(golden("RobotProfile"), "geometry.head", 0), "geometry.tail", 0)
-
-    assert faults(read_profiles, form) == ["$.geometry"]
-
-
-@pytest.mark.req("FLT-GEO-5")
-@pytest.mark.parametrize("name", ["localizationErrorM", "trackingErrorM"])
-def test_an_error_value_without_a_source_is_refused(name: str) -> None:
-    form = golden("RobotProfile")
-
-    assert faults(read_profiles, changed(form, f"safety.{name}.source", ...)) == [f"$.safety.{name}.source"]
-    assert faults(read_profiles, changed(form, f"safety.{name}.source", "GUESSED")) == [f"$.safety.{name}.source"]
-    assert faults(read_profiles, changed(form, f"safety.{name}", Decimal("0.1"))) == [f"$.safety.{name}"]
-
-
-@pytest.mark.req("FLT-GEO-5")
-def test_a_percentile_is_doubted() -> None:
-    assert FL_STD.localization_error.source is Source.MEASURED
-    assert len(doubts(FL_STD)) == 1
-    assert "localizationErrorM" in doubts(FL_STD)[0]
-
-
-def test_profiles_come_alone_in_a_list_or_under_their_name() -> None:
-    form = golden("RobotProfile")
-
-    for document in (form, [form], {"profiles": [form]}):
-        assert read_profiles(from_value(document)) == (FL_STD,)
 
 
 @pytest.mark.req("FLT-MAP-3", "FLT-API-2")
@@ -184,32 +91,3 @@ def test_members_that_are_not_known_are_passed_over() -> None:
     form["nodes"][0]["colour"] = "red"
 
     assert read_source_map(from_value(form)) == read_source_map(from_value(golden("SourceMap")))
-
-
-def test_parameters_have_their_ranges() -> None:
-    given: Json = {"cellLenM": Decimal("0.75"), "conflictGranularity": "edge", "offRouteExtraOnBendM": Decimal("0.1")}
-
-    assert read_params(from_value(given)) == CompileParams(
-        cell_len_um=750_000, granularity=Granularity.EDGE, bend_extra_um=100_000
-    )
-    assert read_params(from_value({})) == CompileParams()
-    bad: Json = {"cellLenM": 2, "polylineStepM": Decimal("0.3"), "conflictGranularity": "both"}
-    assert sorted(faults(read_params, bad)) == ["$.cellLenM", "$.conflictGranularity", "$.polylineStepM"]
-
-
-def test_a_fleet_is_read_out_of_a_scenario() -> None:
-    form: Json = {
-        "robots": [{"robotId": "R1", "profileId": "FL-STD", "parkNodeId": "PK1", "startNodeId": "LM1"}],
-        "streams": [golden("Stream")],
-        "params": {"lookaheadM": 10, "tickPeriodMs": 200},
-        "seed": 1,
-    }
-
-    fleet = read_fleet(from_value(form))
-
-    assert fleet == replace(
-        Fleet((Truck("R1", "FL-STD", "PK1"),), (Stream("S-A", ("AP1",), ("LM3",)),)),
-        lookahead_um=10_000_000,
-        tick_ms=200,
-    )
-    assert faults(read_fleet, {"robots": [{"robotId": "R1"}]}) == ["$.robots[0].parkNodeId", "$.robots[0].profileId"]

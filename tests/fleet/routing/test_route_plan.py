@@ -1,58 +1,30 @@
-"""Route plans, positions on them, anchors and progress."""
+"""Route plans and positions on them."""
 
 import json
 from decimal import Decimal
-from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from pendula.fleet import (
     AtNode,
-    CompiledMap,
     OnEdge,
     Planner,
     Pose,
-    PoseJump,
-    Progress,
     RoutePlan,
-    Snapper,
-    advanced,
     compile_map,
     plan_route,
     splice,
-    started,
 )
 from pendula.fleet.model import MoveStyle
-from pendula.fleet.routing.progress import uncertainty_um
 from pendula.fleet.routing.route_plan import committed, segments_of
+from pendula.fleet.samples import scenes
 from pendula.fleet.samples.scenes import FL_STD, Sketch
 from pendula.kernel.canonical import encode
 from pendula.kernel.engine import Refusal
-from tests.fleet.sites import SCENES, any_site, names, scene
-
-GOLDEN = Path(__file__).parents[1] / "golden"
-
-
-def route(site: CompiledMap, start: OnEdge | AtNode, *stops: str, rest: str | None = None) -> RoutePlan:
-    number = site.node_number
-    planned = plan_route(
-        Planner(site, FL_STD),
-        "R2",
-        "route-R2-9",
-        start,
-        tuple(number[stop] for stop in stops),
-        None if rest is None else number[rest],
-    )
-    assert isinstance(planned, RoutePlan), planned
-    return planned
-
-
-def on(site: CompiledMap, key: str, s_m: float) -> OnEdge:
-    return OnEdge(site.edge_number[key], round(s_m * 1e6))
+from tests.fleet.documents import GOLDEN
+from tests.fleet.routes import on, route
+from tests.fleet.sites import SCENES, any_site, names, scene, sketched
 
 
 @pytest.mark.req("FLT-PLAN-6", "FLT-LIVE-1")
@@ -251,116 +223,27 @@ def test_a_route_whose_way_home_is_missing_is_refused() -> None:
     assert planned.details["goal"] == "LM7"
 
 
-@pytest.mark.req("FLT-PLAN-2")
-def test_the_anchor_lies_on_the_edge_and_not_in_the_nearest_node() -> None:
-    sketch = Sketch("beside")
-    for name, x, y in (("A", 0, 0), ("B", 10, 0), ("C", 4.2, 1.0), ("D", 4.2, 12)):
-        sketch.node(name, x, y)
-    sketch.lane("A", "B")
-    sketch.lane("C", "D")
-    site = compile_map(sketch.done(), [FL_STD])
-
-    anchor = Snapper(site).anchor(Pose(4_200_000, 0, 0))
-
-    assert anchor == on(site, "A->B", 4.2)
-    assert isinstance(anchor, OnEdge)
-    planned = route(site, anchor, "B")
-    assert planned.form()["start"] == {"kind": "ON_EDGE", "edgeKey": "A->B", "sM": Decimal("4.2")}
-    assert planned.start_um == 4_200_000
+@pytest.mark.req("FLT-PLAN-6")
+def test_passing_a_node_the_projection_goes_on() -> None:
+    one = sketched(("A", 0, 0), ("B", 10, 0), ("C", 20, 0))
+    one.chain("A", "B", "C")
+    site = compile_map(one.done(), [FL_STD])
+    route = plan_route(Planner(site, FL_STD), "R", "r", OnEdge(site.edge_number["A->B"], 0), (2,))
+    assert isinstance(route, RoutePlan)
+    near = 9_900_000
+    for s in range(9_900_000, 10_400_000, 50_000):
+        found = route.project(route.pose_at(s), near_um=near)
+        assert found is not None
+        assert (abs(found.s_on_route_um - s) <= 10_000, found.lateral_um) == (True, 0)
+        near = found.s_on_route_um
 
 
-@pytest.mark.req("FLT-PLAN-2")
-@pytest.mark.parametrize(("x", "node"), [(9_850_000, True), (9_840_000, False)])
-def test_near_a_node_the_anchor_is_the_node(x: int, node: bool) -> None:
-    site = scene("hall-demo")
-
-    anchor = Snapper(site).anchor(Pose(x, 0, 0))
-
-    assert isinstance(anchor, AtNode) is node
-
-
-@pytest.mark.req("FLT-PLAN-3")
-@pytest.mark.parametrize(
-    ("yaw", "key"), [(0, "LM1->LM2"), (499_000, "LM1->LM2"), (3_141_593, "LM2->LM1"), (-2_700_000, "LM2->LM1")]
-)
-def test_the_anchor_agrees_with_the_heading(yaw: int, key: str) -> None:
-    site = scene("hall-demo")
-
-    assert Snapper(site).anchor(Pose(4_000_000, 0, yaw)) == on(site, key, 4.0 if key == "LM1->LM2" else 6.0)
-
-
-@pytest.mark.req("FLT-PLAN-3", "FLT-GEO-3")
-def test_on_a_backward_edge_the_truck_looks_back() -> None:
-    """Into the spur backward and out of it forward the truck has the same yaw; the last progress decides."""
-    site = scene("hall-demo")
-    into, out = site.edge_number["LM2->AP1"], site.edge_number["AP1->LM2"]
-    snapper, pose = Snapper(site), Pose(13_000_000, 0, 3_141_593)
-
-    assert snapper.anchor(pose, previous_edge=into) == OnEdge(into, 3_000_000)
-    assert snapper.anchor(pose, previous_edge=out) == OnEdge(out, 3_000_000)
-    assert snapper.anchor(pose, route_edges=(into,)) == OnEdge(into, 3_000_000)
-    assert snapper.anchor(pose) == OnEdge(out, 3_000_000)
-    assert snapper.anchor(replace_yaw(pose, 0)) is None
-
-
-def replace_yaw(pose: Pose, yaw: int) -> Pose:
-    return Pose(pose.x_um, pose.y_um, yaw)
-
-
-@pytest.mark.req("FLT-PLAN-3")
-@pytest.mark.parametrize("pose", [Pose(4_000_000, 0, 1_570_796), Pose(4_000_000, -250_000, 0), Pose(10**9, 0, 0)])
-def test_without_an_admissible_edge_there_is_no_anchor(pose: Pose) -> None:
-    assert Snapper(scene("hall-demo")).anchor(pose) is None
-
-
-def after(*samples: tuple[int, float]) -> Progress | PoseJump:
-    state: Progress | PoseJump = started(samples[0][0], round(samples[0][1] * 1e6))
-    for at_ms, s in samples[1:]:
-        assert isinstance(state, Progress)
-        state = advanced(state, at_ms, round(s * 1e6), FL_STD)
-    return state
-
-
-@pytest.mark.req("FLT-PLAN-14")
-def test_a_forward_outlier_releases_nothing_and_extends_no_farther_than_possible() -> None:
-    samples = [(0, 10.0), (100, 10.1), (200, 10.38), (300, 10.2)]
-
-    values = [after(*samples[: k + 1]) for k in range(4)]
-
-    for value in values:
-        assert isinstance(value, Progress)
-        assert value.release_um(100_000) <= 9_900_000
-        assert value.extend_um <= 10_320_000
-    assert isinstance(values[3], Progress)
-    assert values[3].extend_um == 10_320_000
-
-
-@pytest.mark.req("FLT-PLAN-14", "FLT-OSC-5")
-@given(st.lists(st.integers(-100_000, 100_000), min_size=1, max_size=40))
-def test_noise_never_pulls_back_what_extends(noise: list[int]) -> None:
-    state: Progress | PoseJump = started(0, 5_000_000)
-    for tick, error in enumerate(noise):
-        assert isinstance(state, Progress)
-        before = state.extend_um
-        state = advanced(state, 100 * (tick + 1), 5_000_000 + error, FL_STD)
-        assert isinstance(state, Progress)
-        assert state.extend_um >= before
-        assert state.release_um(100_000) <= 5_000_000
-        assert len(state.raw_um) <= 5
-
-
-@pytest.mark.req("FLT-PLAN-15")
-@pytest.mark.parametrize(("s", "jump"), [(10.30, False), (10.31, True), (9.70, False), (9.69, True)])
-def test_what_a_truck_cannot_do_is_a_jump(s: float, jump: bool) -> None:
-    assert isinstance(after((0, 10.0), (100, s)), PoseJump) is jump
-
-
-@pytest.mark.req("FLT-PLAN-15")
-def test_a_long_silence_does_not_excuse_driving_back() -> None:
-    assert isinstance(after((0, 10.0), (5000, 9.6)), PoseJump)
-
-
-@pytest.mark.req("FLT-COR-7")
-def test_uncertainty_grows_with_the_age_of_the_telemetry() -> None:
-    assert uncertainty_um(FL_STD, 400_000, 500) == 300_000
-    assert uncertainty_um(replace(FL_STD), 400_000, 0) == 100_000
+@pytest.mark.req("FLT-PLAN-7", "FLT-PLAN-9")
+def test_a_revision_counts_the_first_turn_too() -> None:
+    site = compile_map(scenes.plus_crossing(), [FL_STD])
+    number, planner = site.node_number, Planner(site, FL_STD)
+    old = plan_route(planner, "R", "r", AtNode(number["W"], 3_141_593), (number["E"],))
+    assert isinstance(old, RoutePlan)
+    new = splice(planner, old, 1_000_000, (number["E"],), "x", "y")
+    assert isinstance(new, RoutePlan)
+    assert new.cost_us == old.cost_us

@@ -1,30 +1,19 @@
 """Envelopes, lead and trail, the turning radius and the distances that follow, for the reference truck."""
 
-from math import pi
-
 import pytest
 from msgspec.structs import replace
 
-from pendula.fleet import envelope_of, largest_envelope
+from pendula.fleet import (
+    envelope_of,
+    largest_envelope,
+)
 from pendula.fleet.model import MoveStyle
 from pendula.fleet.samples.scenes import FL_STD
 from pendula.fleet.trucks.envelope import allowed_speed_um_s, braking_um, stop_distance_um
-from pendula.fleet.trucks.outline import body_corners, envelope_corners
+from pendula.fleet.trucks.outline import envelope_corners
 
 FORWARD, BACKWARD = MoveStyle.FORWARD, MoveStyle.BACKWARD
 ENVELOPE = envelope_of(FL_STD)
-
-
-@pytest.mark.req("FLT-GEO-2")
-def test_the_body_lies_around_the_pivot() -> None:
-    assert body_corners(FL_STD, 0, 0, 0) == ((1.3, 0.5), (-1.7, 0.5), (-1.7, -0.5), (1.3, -0.5))
-
-
-@pytest.mark.req("FLT-GEO-2")
-def test_the_body_turns_with_the_yaw() -> None:
-    corners = body_corners(FL_STD, 0, 0, pi / 2)
-
-    assert corners == tuple(pytest.approx(one) for one in ((-0.5, 1.3), (-0.5, -1.7), (0.5, -1.7), (0.5, 1.3)))
 
 
 @pytest.mark.req("FLT-GEO-6")
@@ -109,3 +98,10 @@ def test_the_following_gap_is_no_part_of_the_envelope() -> None:
     keeping = envelope_of(replace(FL_STD, min_following_gap_um=3_000_000))
 
     assert replace(keeping, gap_um=ENVELOPE.gap_um) == ENVELOPE
+
+
+@pytest.mark.req("FLT-MAP-20")
+def test_every_measure_has_its_own_maximum() -> None:
+    a = replace(FL_STD, tail_um=3_000_000, safety_rear_um=100_000)
+    b = replace(FL_STD, tail_um=1_000_000, safety_rear_um=1_000_000)
+    assert largest_envelope([a, b]).rear_um == 3_000_000 + 1_000_000 + 200_000
