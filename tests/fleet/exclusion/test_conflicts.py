@@ -9,11 +9,10 @@ import pytest
 from shapely import STRtree
 
 from pendula.fleet import CompiledMap, CompileParams, compile_map, from_bytes, to_bytes
-from pendula.fleet.exclusion.relation import is_symmetric
 from pendula.fleet.exclusion.turning_discs import Bools, Zones
 from pendula.fleet.model import Granularity, MoveStyle, SourceMap
 from pendula.fleet.samples.scenes import FL_STD, Sketch, near_lanes, tail_swing_bend
-from tests.fleet.judge import PoseM, envelope
+from tests.fleet.judge import PoseM, envelope, is_symmetric
 from tests.fleet.sites import any_site, names, scene
 
 

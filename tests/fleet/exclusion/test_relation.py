@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from pendula.fleet.exclusion.relation import Relation, Triples, is_symmetric, merged, relation
+from pendula.fleet.exclusion.relation import Relation, Triples, merged, relation
+from tests.fleet.judge import is_symmetric
 from tests.fleet.sites import SCENES, scene
 
 
