@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from shapely.geometry import Polygon
 from shapely.geometry.base import BaseGeometry
 
-from pendula.fleet.exclusion.relation import Relation, expanded
 from pendula.fleet.model import SourceEdge, SourceMap
 from pendula.fleet.samples.scenes import FL_STD
 
@@ -49,10 +48,3 @@ def points_of(source: SourceMap, edge: SourceEdge) -> list[tuple[float, float]]:
     places = {node.id: node.at for node in source.nodes}
     every = (places[edge.start], *edge.points, places[edge.end])
     return [(point.x_um / 1e6, point.y_um / 1e6) for point in every]
-
-
-def is_symmetric(one: Relation) -> bool:
-    rows = np.repeat(np.arange(len(one), dtype=np.int64), one.at[1:] - one.at[:-1])
-    a, b = expanded(rows, one.lo, one.hi)
-    there, back = a * len(one) + b, b * len(one) + a
-    return bool(np.array_equal(there, np.sort(back)))

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import cache
 
 from pendula.fleet import CompiledMap, compile_map
+from pendula.fleet.exclusion import Relation
 from pendula.fleet.model import SourceMap
 from pendula.fleet.samples import halls, scenes
 from pendula.fleet.samples.random_maps import random_map
@@ -69,3 +70,8 @@ def any_site(name: str) -> CompiledMap:
 def names(count: int) -> list[str]:
     """So many random maps, and as many odd ones."""
     return [f"{kind}-{seed}" for kind in ("random", "odd") for seed in range(count)]
+
+
+def is_symmetric(one: Relation) -> bool:
+    pairs = {(a, b) for a in range(len(one)) for b in one.members(a)}
+    return pairs == {(b, a) for a, b in pairs}

@@ -12,8 +12,8 @@ from pendula.fleet import CompiledMap, CompileParams, compile_map, from_bytes, t
 from pendula.fleet.exclusion.turning_discs import Bools, Zones
 from pendula.fleet.model import Granularity, MoveStyle, SourceMap
 from pendula.fleet.samples.scenes import FL_STD, Sketch, near_lanes, tail_swing_bend
-from tests.fleet.judge import PoseM, envelope, is_symmetric
-from tests.fleet.sites import any_site, names, scene
+from tests.fleet.judge import PoseM, envelope
+from tests.fleet.sites import any_site, is_symmetric, names, scene
 
 
 def cell(site: CompiledMap, key: str, s_m: float) -> int:

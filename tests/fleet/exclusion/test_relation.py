@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from pendula.fleet.exclusion.relation import Relation, Triples, merged, relation
-from tests.fleet.judge import is_symmetric
-from tests.fleet.sites import SCENES, scene
+from tests.fleet.sites import SCENES, is_symmetric, scene
 
 
 @pytest.mark.req("FLT-MAP-9")
