@@ -54,7 +54,7 @@ print(len(CONTRACTS), schema_of("Transition")["$schema"])
 
 ```text
 {"inEdgeKey":"LM1->LM2","nodeId":"LM2","outEdgeKey":"LM2->AP1","transitionGeomKind":"NON_TANGENT","turnRad":3.141593}
-This is no Transition: Object missing required field `turnRad`
+This is not a valid Transition: Object missing required field `turnRad`
 19 https://json-schema.org/draft/2020-12/schema
 ```
 

@@ -70,7 +70,7 @@ def from_bytes(data: bytes) -> CompiledMap:
     try:
         file = _decode(data)
     except (msgspec.DecodeError, ValueError) as error:
-        raise MapDamaged(f"The file is no compiled map: {error}") from error
+        raise MapDamaged(f"The file is not a compiled map: {error}") from error
     start = data.find(_HASH)
     end = start + len(_HASH) + len(file.compiledMapHash) + 2
     if start < 0 or "sha256:" + digest_bytes(data[:start] + data[end:]) != file.compiledMapHash:
