@@ -59,7 +59,7 @@ def compiling(
     """All sizes and the yardstick take turns, so that what else the machine does falls on all of them."""
     from bench.fleet_map_loads import TRUCKS, bare_tree
     from pendula.fleet import examine
-    from pendula.fleet.exclusion.conflicts import overlapping
+    from pendula.fleet.compiler.overlaps import overlapping
 
     sites = {count: _site(report) for count, report in reports.items()}
     big = sites[BIG].cells

@@ -7,12 +7,10 @@ import numpy as np
 import shapely
 from msgspec.structs import replace
 
-from pendula.fleet import AtNode, CompiledMap, OnEdge, Planner, SourceMap, plan_route
-from pendula.fleet.exclusion.cells import Cells
-from pendula.fleet.model import MoveStyle
-from pendula.fleet.routing.planner import Anchor
-from pendula.fleet.samples.halls import large, warehouse
-from pendula.fleet.samples.scenes import FL_STD
+from pendula.fleet import AtNode, CompiledMap, MoveStyle, OnEdge, Planner, SourceMap, plan_route
+from pendula.fleet.exclusion import Cells
+from pendula.fleet.routing import Anchor
+from pendula.fleet.samples import FL_STD, large, warehouse
 from pendula.kernel.engine import Refusal
 from pendula.kernel.rng import Pcg32
 

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pendula.fleet.contracts.schema import CONTRACTS, schema_of
+from pendula.fleet.contracts import CONTRACTS, schema_of
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs/reference"
 EVERYWHERE = "everywhere"
@@ -40,7 +40,7 @@ A member that is not known is passed over. A missing one that is required is an 
 of `contractVersion`. Members marked *optional* may be left out; null is allowed only where it says so.
 
 ```python
-from pendula.fleet.contracts.schema import CONTRACTS, ContractRefused, parse, schema_of, serialise
+from pendula.fleet.contracts import CONTRACTS, ContractRefused, parse, schema_of, serialise
 
 data = b'{"nodeId": "LM2", "inEdgeKey": "LM1->LM2", "outEdgeKey": "LM2->AP1", "transitionGeomKind": "NON_TANGENT", '
 whole = data + b'"turnRad": 3.141593, "colour": "red"}'
@@ -54,7 +54,7 @@ print(len(CONTRACTS), schema_of("Transition")["$schema"])
 
 ```text
 {"inEdgeKey":"LM1->LM2","nodeId":"LM2","outEdgeKey":"LM2->AP1","transitionGeomKind":"NON_TANGENT","turnRad":3.141593}
-This is no Transition: Object missing required field `turnRad`
+This is not a valid Transition: Object missing required field `turnRad`
 19 https://json-schema.org/draft/2020-12/schema
 ```
 

@@ -8,11 +8,9 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pendula.fleet import compile_map
-from pendula.fleet.model import SourceMap
-from pendula.fleet.pictures.map import map_svg
-from pendula.fleet.samples import scenes
-from pendula.fleet.samples.scenes import FL_STD, Sketch
+from pendula.fleet import SourceMap, compile_map
+from pendula.fleet.pictures import map_svg
+from pendula.fleet.samples import FL_STD, Sketch, scenes
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs/explanation/pictures"
 

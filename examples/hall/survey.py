@@ -8,12 +8,10 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from pendula.fleet import AtNode, CompiledMap, Fleet, Planner, RoutePlan, SourceMap, Truck, certify, plan_route
+from pendula.fleet import AtNode, CompiledMap, Fleet, Planner, Point, RoutePlan, SourceMap, Truck, certify, plan_route
 from pendula.fleet import compile_map as compiled
-from pendula.fleet.model import Point
-from pendula.fleet.pictures.map import map_svg
-from pendula.fleet.samples.halls import reference_fleet, reference_hall
-from pendula.fleet.samples.scenes import FL_STD
+from pendula.fleet.pictures import map_svg
+from pendula.fleet.samples import FL_STD, reference_fleet, reference_hall
 
 METRE = 1_000_000
 

@@ -4,10 +4,11 @@ from collections.abc import Callable
 from functools import cache
 
 from pendula.fleet import CompiledMap, compile_map
+from pendula.fleet.exclusion import Relation
 from pendula.fleet.model import SourceMap
 from pendula.fleet.samples import halls, scenes
 from pendula.fleet.samples.random_maps import random_map
-from pendula.fleet.samples.scenes import FL_STD
+from pendula.fleet.samples.scenes import FL_STD, Sketch
 
 SCENES: dict[str, Callable[[], SourceMap]] = {
     "hall-demo": scenes.hall_demo,
@@ -22,6 +23,27 @@ SCENES: dict[str, Callable[[], SourceMap]] = {
     "reference-hall": halls.reference_hall,
     "small-warehouse": lambda: halls.warehouse(4, 6, 2),
 }
+
+
+def sketched(*nodes: tuple[object, ...]) -> Sketch:
+    """A sketch with some nodes, each as `Sketch.node` takes it."""
+    one = Sketch("sketched")
+    for node in nodes:
+        one.node(*node)  # type: ignore[arg-type]
+    return one
+
+
+def aisle(edges: int = 5) -> CompiledMap:
+    """A chain of edges with a fork at both ends."""
+    sketch = Sketch("aisle")
+    for i in range(edges + 1):
+        sketch.node(f"N{i}", i * 10, 0)
+    sketch.chain(*(f"N{i}" for i in range(edges + 1)))
+    last = f"N{edges}"
+    for name, end, x, y in (("W1", "N0", -8, 8), ("W2", "N0", -8, -8), ("X1", last, 58, 8), ("X2", last, 58, -8)):
+        sketch.node(name, x, y)
+        sketch.lane(end, name)
+    return compile_map(sketch.done(), [FL_STD])
 
 
 @cache
@@ -48,3 +70,8 @@ def any_site(name: str) -> CompiledMap:
 def names(count: int) -> list[str]:
     """So many random maps, and as many odd ones."""
     return [f"{kind}-{seed}" for kind in ("random", "odd") for seed in range(count)]
+
+
+def is_symmetric(one: Relation) -> bool:
+    pairs = {(a, b) for a in range(len(one)) for b in one.members(a)}
+    return pairs == {(b, a) for a, b in pairs}

@@ -1,12 +1,7 @@
-"""Shapes, colours and texts as SVG. Whatever comes from a file is escaped here and nowhere else."""
+"""The style of the picture, and what is drawn in it: bars, flashes of lightning, diamonds, crosses."""
 
-from re import compile as regex
-from xml.sax.saxutils import escape
-
-# Not allowed in XML, not even escaped, or turning the direction of the text around them; U+FFFD stands for each.
-_FORBIDDEN = regex(
-    "[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
-)
+from pendula import svg
+from pendula.svg import box, number, path
 
 # Neighbours in the list of verbs differ most.
 _LIGHT = (
@@ -48,40 +43,9 @@ HATCH = (
 )
 
 
-def safe(text: str) -> str:
-    """A text as it may stand in XML, in content and in attributes."""
-    return escape(_FORBIDDEN.sub("\ufffd", text), {'"': "&quot;"})
-
-
-def number(value: float) -> str:
-    return f"{value:.1f}".removesuffix(".0")
-
-
 def words(x: float, y: float, text: str, classes: str = "") -> str:
-    if not text:
-        return ""
-    named = f' class="{classes}"' if classes else ""
-    return f'<text x="{number(x)}" y="{number(y)}"{named}>{safe(text)}</text>'
-
-
-def told(tooltip: str, *shapes: str) -> str:
-    """Shapes with a tooltip."""
-    return f"<g><title>{safe(tooltip)}</title>{''.join(shapes)}</g>"
-
-
-def box(x: float, y: float, width: float, height: float, classes: str, radius: float = 0) -> str:
-    rounded = f' rx="{number(radius)}"' if radius else ""
-    sides = f'x="{number(x)}" y="{number(y)}" width="{number(width)}" height="{number(height)}"'
-    return f'<rect {sides}{rounded} class="{classes}"/>'
-
-
-def line(x1: float, y1: float, x2: float, y2: float, classes: str) -> str:
-    ends = f'x1="{number(x1)}" y1="{number(y1)}" x2="{number(x2)}" y2="{number(y2)}"'
-    return f'<line {ends} class="{classes}"/>'
-
-
-def path(steps: str, classes: str) -> str:
-    return f'<path d="{steps}" class="{classes}"/>'
+    """A text; nothing where it was shortened to nothing."""
+    return svg.words(x, y, text, classes) if text else ""
 
 
 def bar(x: float, y: float, width: float, height: float, classes: str, *, from_before: bool, goes_on: bool) -> str:

@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from pendula import svg
 from pendula.actions.gantt import marks
 from pendula.actions.gantt.rows import counted, packed, rows_of_actions, shortened, text_width
 from pendula.actions.gantt.spans import History, Kind, Mark, Span, holders
@@ -102,7 +103,7 @@ class Panel:
         drawn: list[str] = []
         for place, minute in enumerate(range(scale.first, scale.last + 1, scale.slot)):
             x = scale.x(minute)
-            drawn.append(marks.line(x, top - 4, x, self.y, "grid"))
+            drawn.append(svg.line(x, top - 4, x, self.y, "grid"))
             if (minute - scale.start) // scale.slot % every == 0 or place == 0:
                 drawn.append(
                     f'<g text-anchor="middle">{marks.words(x, top - 8, self._clock(minute), "soft small")}</g>'
@@ -113,7 +114,7 @@ class Panel:
         names = sorted(lanes, key=counted)
         if not names:
             return
-        self.parts.append(marks.line(16, self.y, RIGHT, self.y, "rule"))
+        self.parts.append(svg.line(16, self.y, RIGHT, self.y, "rule"))
         for place, name in enumerate(names[:MOST_LANES]):
             height = draw(name, lanes[name], place)
             self.y += height
@@ -123,9 +124,9 @@ class Panel:
 
     def _begin_lane(self, name: str, height: float, place: int, classes: str) -> None:
         if place % 2 == 0:
-            self.parts.append(marks.box(16, self.y, RIGHT - 16, height, "band"))
+            self.parts.append(svg.box(16, self.y, RIGHT - 16, height, "band"))
         label = shortened(name, LEFT - 28)
-        self.parts.append(marks.told(name, marks.words(LEFT - 8, self.y + 14, label, classes)))
+        self.parts.append(svg.tooltip(name, marks.words(LEFT - 8, self.y + 14, label, classes)))
 
     def _actor_lane(self, name: str, spans: Sequence[Span], place: int) -> float:
         """What the actor does and waits for; where that is too much, what the actor does."""
@@ -205,7 +206,7 @@ class Panel:
 
     def _sign(self, mark: Mark, x: float, y: float) -> str:
         sign = marks.bolt(x, y + BAR) if mark.kind == "bolt" else marks.diamond(x, y + BAR / 2, mark.bright)
-        return marks.told(f"{self._clock(mark.minute)} {mark.action_id}: {mark.note}", sign)
+        return svg.tooltip(f"{self._clock(mark.minute)} {mark.action_id}: {mark.note}", sign)
 
     def _lock_lane(self, name: str, spans: Sequence[Span], place: int) -> float:
         """Who has it, and below, thicker the more there are, who waits."""
@@ -223,14 +224,14 @@ class Panel:
             if right > left:
                 who = f"{waiting} waiting: {first}\n{self._clock(since)} to {self._clock(until)}"
                 thick = min(QUEUE, 1 + waiting)
-                self.parts.append(marks.told(who, marks.box(left, y + BAR + 2, right - left, thick, "queue")))
+                self.parts.append(svg.tooltip(who, svg.box(left, y + BAR + 2, right - left, thick, "queue")))
         return height
 
     def _refusals(self, moments: Sequence[Mark]) -> None:
         """What was asked for and did not happen."""
         if not moments:
             return
-        self.parts.append(marks.line(16, self.y, RIGHT, self.y, "rule"))
+        self.parts.append(svg.line(16, self.y, RIGHT, self.y, "rule"))
         ordered = sorted(enumerate(moments), key=lambda pair: (pair[1].minute, pair[0]))
         reach = [(place, self._refusal_at(mark)) for place, mark in ordered]
         rows, count = packed(((place, x, x + wide) for place, (x, wide) in reach), MOST_ROWS_OF_REFUSALS)
@@ -242,7 +243,7 @@ class Panel:
             after = min((other for one, (other, _) in reach if rows[one] == rows[place] and other > x), default=RIGHT)
             text = marks.words(x + 8, y + 3.5, shortened(mark.label, after - x - 16, 10), "small refused")
             tooltip = f"{self._clock(mark.minute)} {mark.label}\n{mark.note}"
-            self.parts.append(marks.told(tooltip, marks.cross(x, y), text))
+            self.parts.append(svg.tooltip(tooltip, marks.cross(x, y), text))
         self.y += count * ROW + GAP
         if left_out:
             self.parts.append(marks.words(LEFT + 4, self.y + 10, f"and {left_out} more", "small refused"))
@@ -262,10 +263,10 @@ class Panel:
                 classes = f"bar v{self._colours[span.verb]}"
                 shape = marks.bar(left, y, right - left, BAR, classes, from_before=before, goes_on=after)
             case Kind.WAIT:
-                shape = marks.box(left, y + 3, right - left, BAR - 6, "wait")
+                shape = svg.box(left, y + 3, right - left, BAR - 6, "wait")
             case Kind.ASIDE:
-                shape = marks.line(left, y + BAR / 2, right, y + BAR / 2, "aside")
-        return marks.told(self._tooltip(span), shape)
+                shape = svg.line(left, y + BAR / 2, right, y + BAR / 2, "aside")
+        return svg.tooltip(self._tooltip(span), shape)
 
     def _tooltip(self, span: Span) -> str:
         since = self._clock(span.since) if span.begun else "before"

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Any
 
+from pendula import svg
 from pendula.actions.gantt import marks
 from pendula.actions.gantt.panel import BAR, RIGHT, Panel, Scale
 from pendula.actions.gantt.rows import counted, shortened, text_width
@@ -18,13 +19,13 @@ LEAST_SLOTS = 4
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 # What a sign is called and how it looks, by what it stands for.
 SIGNS = {
-    Kind.WAIT: ("waits for a lock", marks.box(0, 3, 22, BAR - 6, "wait")),
-    Kind.ASIDE: ("put aside", marks.line(1, 7, 21, 7, "aside")),
+    Kind.WAIT: ("waits for a lock", svg.box(0, 3, 22, BAR - 6, "wait")),
+    Kind.ASIDE: ("put aside", svg.line(1, 7, 21, 7, "aside")),
     "bolt": ("interrupted, by whom", marks.bolt(12, BAR)),
     "light": ("comes to light", marks.diamond(11, 7, True)),
     "dim": ("comes to light, not to the player", marks.diamond(11, 7, False)),
     "edge": ("goes on over the edge", marks.bar(0, 0, 22, BAR, "bar v8", from_before=True, goes_on=True)),
-    "queue": ("queue of a lock", marks.box(0, 6, 22, 4, "queue")),
+    "queue": ("queue of a lock", svg.box(0, 6, 22, 4, "queue")),
     "cross": ("did not happen", marks.cross(11, 7)),
 }
 
@@ -58,14 +59,10 @@ def gantt_svg(
 
 
 def _document(parts: list[str], height: float, title: str, summary: str) -> str:
-    tall = marks.number(height)
-    head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {tall}" width="{WIDTH}" height="{tall}" '
-        f'role="img" aria-label="{marks.safe(f"{title}: {summary}")}">'
-    )
+    head = svg.opening(WIDTH, height, f"{title}: {summary}")
     # No title element of the whole: it would be the tooltip of everything that has none of its own.
     body = "\n".join(part for part in parts if part)
-    paper = marks.box(0, 0, WIDTH, height, "paper")
+    paper = svg.box(0, 0, WIDTH, height, "paper")
     return f"{head}\n<style>{marks.STYLE}</style>\n{marks.HATCH}\n{paper}\n{body}\n</svg>\n"
 
 
@@ -111,7 +108,7 @@ def _window(history: History, slot: int) -> tuple[int, int]:
 def _legend(parts: list[str], history: History, colours: Mapping[str, int], y: float) -> float:
     """What the colours and signs mean, as far as they occur; returns where it ends."""
     named = sorted(colours.items(), key=lambda pair: counted(pair[0]))[:MOST_NAMED]
-    entries = [(verb, marks.box(0, 0, 22, BAR, f"bar v{place}", 3)) for verb, place in named]
+    entries = [(verb, svg.box(0, 0, 22, BAR, f"bar v{place}", 3)) for verb, place in named]
     if len(colours) > MOST_NAMED:
         entries.append((f"and {len(colours) - MOST_NAMED} more verbs", ""))
     signs = [sign for what, sign in SIGNS.items() if what in _occurring(history)]
@@ -122,7 +119,7 @@ def _legend(parts: list[str], history: History, colours: Mapping[str, int], y: f
             wide = 28 + text_width(label) + 16
             if x + wide > RIGHT:
                 x, y = 16.0, y + 20
-            place = f"translate({marks.number(x)} {marks.number(y)})"
+            place = f"translate({svg.number(x)} {svg.number(y)})"
             parts.append(f'<g transform="{place}">{drawn}{marks.words(27, 11, label)}</g>')
             x += wide
         y += 20 if group else 0

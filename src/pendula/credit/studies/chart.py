@@ -7,11 +7,10 @@ comparison gives the same bytes.
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from math import floor, log10
-from re import compile as regex
-from xml.sax.saxutils import escape
 
 from msgspec import Struct
 
+from pendula import svg
 from pendula.credit.studies.comparison import Comparison, Curve, Panel
 
 WIDTH = 960
@@ -21,10 +20,6 @@ LABEL_CHARS = 24
 PANELS_MOST = 7
 _BETWEEN_LABELS = 32
 
-# Not allowed in XML, not even escaped, or turning the direction of the text around them; U+FFFD stands for each.
-_FORBIDDEN = regex(
-    "[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
-)
 _STYLE = (
     "svg{--paper:#fff;--ink:#1c2733;--soft:#66717e;--line:#e3e7ec;--rest:#f3f5f7;--a:#1f66c1;--b:#c2500a;"
     "font-family:system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif;font-size:12px}"
@@ -58,22 +53,18 @@ def comparison_svg(comparison: Comparison, title: str | None = None) -> str:
     """The picture, 960 pixels wide, a panel for the committed rate and one for the debts of each equivalent."""
     heading = title or comparison.scenario_id
     panels = comparison.panels[:PANELS_MOST]
-    parts = [_words(20, 34, _short(heading, 90), "h1"), _words(20, 56, _summary(comparison), "soft")]
+    parts = [svg.words(20, 34, _short(heading, 90), "h1"), svg.words(20, 56, _summary(comparison), "soft")]
     y = TOP + 8.0
     for panel in panels:
         parts += _panel(panel, comparison, y)
         y += TALL + GAP
     if len(comparison.panels) > len(panels):
         parts.append(
-            _words(20, y - 8, f"{len(comparison.panels) - len(panels)} more equivalents are not drawn.", "soft")
+            svg.words(20, y - 8, f"{len(comparison.panels) - len(panels)} more equivalents are not drawn.", "soft")
         )
         y += 16
-    height = _number(y - 8)
-    head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '
-        f'role="img" aria-label="{_safe(f"{heading}: {_summary(comparison)}")}">'
-    )
-    paper = f'<rect width="{WIDTH}" height="{height}" class="paper"/>'
+    head = svg.opening(WIDTH, y - 8, f"{heading}: {_summary(comparison)}")
+    paper = f'<rect width="{WIDTH}" height="{svg.number(y - 8)}" class="paper"/>'
     return "\n".join([head, f"<style>{_STYLE}</style>", paper, *parts, "</svg>\n"])
 
 
@@ -87,13 +78,12 @@ def _summary(comparison: Comparison) -> str:
 def _panel(panel: Panel, comparison: Comparison, y: float) -> Iterator[str]:
     scale = _scale(panel, comparison.ticks, y)
     unit = f", {panel.unit}" if panel.unit else ""
-    yield _words(20, y - 16, panel.title + unit, "h2")
+    yield svg.words(20, y - 16, panel.title + unit, "h2")
     yield from _axes(scale, comparison.skip, bool(panel.unit))
     for side, curve in (("a", panel.a), ("b", panel.b)):
         yield _band(curve, scale, side)
     for side, curve, name in (("a", panel.a, comparison.names[0]), ("b", panel.b, comparison.names[1])):
-        line = _path(_places(curve.middle, scale), f"line {side}")
-        yield f"<g><title>{_safe(name)}: median</title>{line}</g>"
+        yield svg.tooltip(f"{name}: median", _path(_places(curve.middle, scale), f"line {side}"))
     yield from _labels(panel, comparison.names, scale)
 
 
@@ -120,19 +110,19 @@ def _axes(scale: _Scale, skip: int, amounts: bool) -> Iterator[str]:
     bottom = scale.y + TALL
     if skip:
         edge = scale.across(min(skip, scale.ticks - 1))
-        yield f'<rect x="{LEFT}" y="{_number(scale.y)}" width="{_number(edge - LEFT)}" height="{TALL}" class="rest"/>'
-        yield _words((LEFT + edge) / 2, scale.y + 14, "not counted", "soft mid halo")
+        yield svg.box(LEFT, scale.y, edge - LEFT, TALL, "rest")
+        yield svg.words((LEFT + edge) / 2, scale.y + 14, "not counted", "soft mid halo")
     for number in range(round((scale.high - scale.low) / scale.step) + 1):
         value = scale.low + number * scale.step
         place = scale.down(value)
-        yield _line(LEFT, place, RIGHT, place)
-        yield _words(
+        yield svg.line(LEFT, place, RIGHT, place, "grid")
+        yield svg.words(
             LEFT - 8, place + 4, f"{value:,.0f}" if amounts and scale.step >= 1 else f"{value:.2f}", "soft end"
         )
     across = max(1, int(_step(scale.ticks)))
     for tick in range(0, scale.ticks, across):
-        yield _words(scale.across(tick), bottom + 18, str(tick), "soft mid")
-    yield _words(RIGHT + 10, bottom + 18, "tick", "soft")
+        yield svg.words(scale.across(tick), bottom + 18, str(tick), "soft mid")
+    yield svg.words(RIGHT + 10, bottom + 18, "tick", "soft")
 
 
 def _labels(panel: Panel, names: tuple[str, str], scale: _Scale) -> Iterator[str]:
@@ -149,8 +139,8 @@ def _labels(panel: Panel, names: tuple[str, str], scale: _Scale) -> Iterator[str
         ends = [(middle + (at - 0.5) * _BETWEEN_LABELS, *end[1:]) for at, end in enumerate(ends)]
     for place, side, name, value in ends:
         told = f"{value:,.2f}" if panel.unit else f"{value:.3f}"
-        yield _words(RIGHT + 10, place, _short(name, LABEL_CHARS), f"name {side}")
-        yield _words(RIGHT + 10, place + 14, told, "soft")
+        yield svg.words(RIGHT + 10, place, _short(name, LABEL_CHARS), f"name {side}")
+        yield svg.words(RIGHT + 10, place + 14, told, "soft")
 
 
 def _places(values: Sequence[Fraction | None], scale: _Scale) -> list[list[tuple[float, float]]]:
@@ -170,28 +160,8 @@ def _band(curve: Curve, scale: _Scale, side: str) -> str:
 
 
 def _path(pieces: Sequence[Sequence[tuple[float, float]]], classes: str, closed: bool = False) -> str:
-    end = "Z" if closed else ""
-    steps = "".join("M" + "L".join(f"{_number(x)} {_number(y)}" for x, y in piece) + end for piece in pieces)
-    return f'<path d="{steps}" class="{classes}"/>'
-
-
-def _words(x: float, y: float, text: str, classes: str) -> str:
-    return f'<text x="{_number(x)}" y="{_number(y)}" class="{classes}">{_safe(text)}</text>'
-
-
-def _line(x1: float, y1: float, x2: float, y2: float) -> str:
-    ends = f'x1="{_number(x1)}" y1="{_number(y1)}" x2="{_number(x2)}" y2="{_number(y2)}"'
-    return f'<line {ends} class="grid"/>'
-
-
-def _number(value: float) -> str:
-    return f"{value:.1f}".removesuffix(".0")
+    return svg.path("".join(svg.trace(piece, closed) for piece in pieces), classes)
 
 
 def _short(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
-
-
-def _safe(text: str) -> str:
-    """A text as it may stand in XML, in content and in attributes."""
-    return escape(_FORBIDDEN.sub("\ufffd", text), {'"': "&quot;"})

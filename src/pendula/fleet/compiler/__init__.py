@@ -1,6 +1,18 @@
-"""Offline: from a source map to a compiled one, with everything that is wrong with it.
+"""Offline: from a source map to a compiled one, with everything that is wrong with it. Only this package needs shapely.
 
-compile        from a source map, truck profiles and parameters to a compiled map, or to a report of what is wrong
-source_form    A source map in its canonical form: what `mapHash` is computed from
-validation     what the validator says about a map that could be read: tight bends, narrow lanes
+compile         a source map, truck profiles and parameters into a compiled map, or into a report of what is wrong
+source_form     a source map in its canonical form: what `mapHash` is computed from
+normal_form     a source map as a network: sorted nodes, directed edges with keys, curves and lanes
+kinks           bends in nodes that a truck passes without a stop
+swept           the area an envelope sweeps while its pivot is anywhere in a cell
+cell_shapes     all cells of a network, cut and swept
+disc_windows    where on every edge an envelope would enter the turning disc of a node
+overlaps        which swept areas meet, and how far apart the others are
+validation      findings about a map that could be read: tight bends, narrow lanes, bad parking
 """
+
+from pendula.fleet.compiler.compile import Report, compile_map, examine
+from pendula.fleet.compiler.normal_form import normalised
+from pendula.fleet.compiler.swept import pose_slack, sweep_slack
+
+__all__ = ["Report", "compile_map", "examine", "normalised", "pose_slack", "sweep_slack"]

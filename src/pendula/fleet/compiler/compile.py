@@ -11,22 +11,19 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from pendula.fleet.compiler.cell_shapes import cut
+from pendula.fleet.compiler.disc_windows import zones_of
+from pendula.fleet.compiler.normal_form import normalised
+from pendula.fleet.compiler.overlaps import distances, overlapping
 from pendula.fleet.compiler.source_form import source_form
 from pendula.fleet.compiler.validation import curve_findings, map_findings
-from pendula.fleet.exclusion.cells import Cells, cut
-from pendula.fleet.exclusion.conflicts import (
-    distances,
-    geometric,
-    named,
-    opposite_directions,
-    overlapping,
-    whole_groups,
-)
+from pendula.fleet.exclusion.cells import Cells
+from pendula.fleet.exclusion.conflicts import geometric, named, opposite_directions, whole_groups
 from pendula.fleet.exclusion.corridors import corridors_of, following_of
 from pendula.fleet.exclusion.critical_sections import sections_of
 from pendula.fleet.exclusion.relation import relation
 from pendula.fleet.exclusion.standing import standing_of
-from pendula.fleet.exclusion.turning_discs import zone_triples, zones_of
+from pendula.fleet.exclusion.turning_discs import zone_triples
 from pendula.fleet.geometry.curves import Curve
 from pendula.fleet.model import (
     Code,
@@ -38,7 +35,7 @@ from pendula.fleet.model import (
     errors_of,
     finding,
 )
-from pendula.fleet.network.graph import Network, normalised
+from pendula.fleet.network.graph import Network
 from pendula.fleet.network.transitions import transitions_of
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.site.file import sealed
@@ -121,23 +118,32 @@ def _examined(
     following = following_of(network, cells, corridors, envelope, exclusive)
     sections, wrong = sections_of(network, cells, source.sections)
     transitions = transitions_of(network, params.tangent_eps_urad)
-    standing = standing_of(network, cells, zones, sections, conflicts, transitions, corridors, exclusive)
+    standing = standing_of(
+        network=network,
+        cells=cells,
+        zones=zones,
+        sections=sections,
+        conflicts=conflicts,
+        transitions=transitions,
+        corridors=corridors,
+        relation=exclusive,
+    )
     draft = CompiledMap(
-        network,
-        params,
-        envelope,
-        cells,
-        zones,
-        exclusive,
-        following,
-        conflicts,
-        corridors,
-        sections,
-        transitions,
-        standing,
-        (),
-        "sha256:" + digest({"graph": source_form(source), "params": params_form(params)}),
-        hash_of(profiles),
+        network=network,
+        params=params,
+        envelope=envelope,
+        cells=cells,
+        zones=zones,
+        conflicts=exclusive,
+        following=following,
+        named=conflicts,
+        corridors=corridors,
+        sections=sections,
+        transitions=transitions,
+        standing=standing,
+        findings=(),
+        map_hash="sha256:" + digest({"graph": source_form(source), "params": params_form(params)}),
+        profile_hash=hash_of(profiles),
     )
     every = _sorted([*findings, *wrong, *map_findings(draft)])
     if errors_of(every):

@@ -123,7 +123,7 @@ def _parking(one: CompiledMap) -> list[Finding]:
         if not node.parking or not network.meeting[number]:
             continue
         own = set(dead_end(network, number)) if network.degree(number) == 1 else set()
-        standing = standing_set(one, number)
+        standing = one.standing_set(number)
         touched = {
             network.group_of[int(one.cells.edge[cell])]
             for resource in standing
@@ -136,18 +136,6 @@ def _parking(one: CompiledMap) -> list[Finding]:
             remedy = "make it a dead end, or its spur longer"
             findings.append(finding(Code.PARKING_BLOCKS_TRAFFIC, message, remedy, nodeId=node.id, groups=foreign))
     return findings
-
-
-def standing_set(one: CompiledMap, node: int, short_um: int = 0) -> list[int]:
-    """What a truck holds while it rests in a node: the zone, and of each way in the cells that a release bound
-    `short_um` before the node has not passed; always the last."""
-    cells = one.cells
-    held = []
-    for edge in one.network.incoming[node]:
-        bound = one.network.edges[edge].path.length_um - short_um
-        own = cells.of_edge(edge)
-        held += [cell for cell in own if int(cells.s1[cell]) > bound or cell == own.stop - 1]
-    return [*held, one.zone(node)]
 
 
 def _ways_in(one: CompiledMap, corridor: int, node: int) -> bool:

@@ -1,6 +1,10 @@
-"""The payloads of the room, and their schemas.
+"""The payloads of the room as typed models, and their JSON Schemas.
 
-maps       the payloads of maps, trucks and routes as typed models; `schema` makes JSON Schemas of them
-schema     JSON Schemas of all contracts, made from the models
-traffic    the payloads of the running system as typed models: states, requests, locks, commands, tasks, operators
+maps       maps, trucks and routes
+traffic    the running system: states, requests, locks, commands, tasks, operators
+schema     the table of all contracts: parse, serialise, and schemas made from the models
 """
+
+from pendula.fleet.contracts.schema import CONTRACTS, ContractRefused, parse, schema_of, serialise
+
+__all__ = ["CONTRACTS", "ContractRefused", "parse", "schema_of", "serialise"]

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from pendula.fleet.contracts import maps, traffic
-from pendula.fleet.reading.documents import MAJOR
+from pendula.fleet.reading.values import MAJOR
 from pendula.kernel.canonical import encode
 from pendula.kernel.errors import InputRefused
 
@@ -62,11 +62,11 @@ def parse(name: str, data: bytes) -> msgspec.Struct:
     try:
         value: msgspec.Struct = msgspec.json.Decoder(CONTRACTS[name], float_hook=Decimal).decode(data)
     except msgspec.DecodeError as error:
-        raise ContractRefused(f"This is no {name}: {error}", contract=name, reason=str(error)) from error
+        raise ContractRefused(f"This is not a valid {name}: {error}", contract=name, reason=str(error)) from error
     given = getattr(value, "contractVersion", f"{MAJOR}.0.0")
     if given.split(".")[0] != MAJOR:
         reason = f"contract version {given} is not read here, only {MAJOR}.x.y"
-        raise ContractRefused(f"This is no {name} for this version: {reason}", contract=name, reason=reason)
+        raise ContractRefused(f"This is not a {name} of this version: {reason}", contract=name, reason=reason)
     return value
 
 

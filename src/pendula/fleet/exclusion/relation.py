@@ -120,13 +120,6 @@ def relation(count: int, parts: list[Triples]) -> Relation:
     return Relation(at, lo, hi)
 
 
-def is_symmetric(one: Relation) -> bool:
-    rows = np.repeat(np.arange(len(one), dtype=np.int64), one.at[1:] - one.at[:-1])
-    a, b = expanded(rows, one.lo, one.hi)
-    there, back = a * len(one) + b, b * len(one) + a
-    return bool(np.array_equal(there, np.sort(back)))
-
-
 def merged(intervals: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """The union of closed intervals, sorted; those that touch become one."""
     if not intervals:

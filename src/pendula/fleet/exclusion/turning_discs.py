@@ -1,32 +1,20 @@
-"""Turning discs: where on every edge an envelope would enter the disc of a node, and which discs overlap.
+"""Turning discs: the windows on edges in which an envelope meets the disc of a node, and which discs overlap.
 
-A window contains every pivot position whose envelope meets the disc. On straight pieces it is exact up to the
-rounding to micrometres, outward; on curves it is as wide as the slack of the poses demands.
+How windows are found is the compiler's affair (`compiler/disc_windows`); which discs overlap is worked out from their
+places alone, so a file need not hold it.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
-import shapely
 from numpy.typing import NDArray
 
-from pendula.fleet.exclusion.cells import Cells
-from pendula.fleet.exclusion.kinks import Ends, Kink, kinks_of
-from pendula.fleet.exclusion.relation import Triples, merged
-from pendula.fleet.exclusion.swept import pose_slack
-from pendula.fleet.geometry.bezier import Poses
-from pendula.fleet.geometry.curves import Curve
-from pendula.fleet.geometry.paths import Path
-from pendula.fleet.model import CompileParams, CurveKind
-from pendula.fleet.network.graph import Edge, Network
+from pendula.fleet.exclusion.relation import Triples
+from pendula.fleet.network.graph import Network
 from pendula.fleet.network.limits import MAP_OVERLAPS
-from pendula.fleet.trucks.envelope import Envelope
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
-
-# Coordinates are whole micrometres and a touch counts: discs and envelopes are one micrometre larger than computed.
-_GROWTH = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,142 +45,12 @@ class Zones:
         return marks
 
 
-def zones_of(
-    network: Network, curves: tuple[Curve, ...], cells: Cells, envelope: Envelope, params: CompileParams
-) -> Zones:
-    """All windows and overlaps of the turning discs; raises `LimitExceeded` where too many of them overlap."""
-    radius = envelope.turn_radius_um
-    windows: list[Window] = []
-    kinks = kinks_of(network, curves, envelope, params)
-    for edge, near in _near(network, cells, radius, params.conflict_margin_um):
-        for node in near:
-            windows += _windows(network, curves[edge], cells, edge, node, envelope, params, kinks[edge])
-    windows.sort(key=lambda one: (one.node, one.edge, one.s0))
-    return made(network, radius, tuple(windows))
-
-
-def made(network: Network, radius_um: int, windows: tuple[Window, ...]) -> Zones:
+def zones_of_windows(network: Network, radius_um: int, windows: tuple[Window, ...]) -> Zones:
     """The zones of windows that are known already."""
     by_node: list[list[Window]] = [[] for _ in network.nodes]
     for window in windows:
         by_node[window.node].append(window)
     return Zones(radius_um, windows, _overlaps(network, radius_um), tuple(tuple(one) for one in by_node))
-
-
-def _near(network: Network, cells: Cells, radius: int, margin: int) -> list[tuple[int, list[int]]]:
-    """For every edge the nodes whose discs come near its box; a proposal, not a decision."""
-    if not network.nodes or not network.edges:
-        return []
-    frame = cells.boxes()
-    at = cells.first[:-1]
-    low = np.minimum.reduceat(frame[:, :2], at, axis=0)
-    high = np.maximum.reduceat(frame[:, 2:], at, axis=0)
-    points = shapely.points([(node.at.x_um, node.at.y_um) for node in network.nodes])
-    tree = shapely.STRtree(points)
-    reach = radius + margin + 10
-    areas = shapely.box(low[:, 0] - reach, low[:, 1] - reach, high[:, 0] + reach, high[:, 1] + reach)
-    found: list[list[int]] = [[] for _ in network.edges]
-    for edge, node in zip(*(column.tolist() for column in tree.query(areas)), strict=True):
-        found[edge].append(node)
-    return [(edge, sorted(nodes)) for edge, nodes in enumerate(found)]
-
-
-def _windows(
-    network: Network,
-    curve: Curve,
-    cells: Cells,
-    edge: int,
-    node: int,
-    envelope: Envelope,
-    params: CompileParams,
-    kinks: Ends,
-) -> list[Window]:
-    one, centre = network.edges[edge], network.nodes[node].at
-    length = one.path.length_um
-    x, y = float(centre.x_um), float(centre.y_um)
-    spans = _spans(one, curve, x, y, envelope, params)
-    for place, ends in ((0, kinks.start), (length, kinks.end)):
-        if any(_in_a_kink(kink, x, y, envelope, params) for kink in ends):
-            spans.append((place, place))
-    result = []
-    for low, high in merged([(max(0, low), min(length, high)) for low, high in spans]):
-        cell0 = cells.at(edge, low)
-        if cell0 > cells.first[edge] and int(cells.s0[cell0]) == low:
-            # A pivot at the very end of the cell before is at the start of the window.
-            cell0 -= 1
-        result.append(Window(node, edge, low, high, cell0, cells.at(edge, high)))
-    return result
-
-
-def _spans(
-    one: Edge, curve: Curve, x: float, y: float, envelope: Envelope, params: CompileParams
-) -> list[tuple[int, int]]:
-    lead, trail = float(envelope.lead_um(one.style)), float(envelope.trail_um(one.style))
-    radius = envelope.turn_radius_um + _GROWTH + params.conflict_margin_um
-    side = envelope.side_um + _GROWTH
-    spans: list[tuple[int, int]] = []
-    if curve.kind is not CurveKind.BEZIER:
-        spans = _leg_spans(one.path, x, y, lead + _GROWTH, trail + _GROWTH, side, radius)
-    poses = curve.poses
-    if poses is None:
-        return spans
-    slack = pose_slack(curve, envelope, params.bend_extra_um)
-    # Between two poses of a leg everything is said by the leg itself; a corner is one position.
-    spread = 1 if curve.kind is CurveKind.BEZIER else 0
-    return spans + _pose_spans(poses, slack, x, y, (lead, trail, side), radius, spread)
-
-
-def _in_a_kink(kink: Kink, x: float, y: float, envelope: Envelope, params: CompileParams) -> bool:
-    """Whether a truck that turns in its node meets the disc."""
-    extents = float(envelope.lead_um(kink.style)), float(envelope.trail_um(kink.style)), float(envelope.side_um)
-    radius = envelope.turn_radius_um + _GROWTH + params.conflict_margin_um
-    return bool(_pose_spans(kink.poses, kink.slack + _GROWTH, x, y, extents, radius, 0))
-
-
-def _leg_spans(
-    path: Path, x: float, y: float, lead: float, trail: float, side: float, radius: float
-) -> list[tuple[int, int]]:
-    """On a leg the envelope slides: the window ends where its nose or its tail touches the disc."""
-    spans = []
-    for leg in range(len(path.s) - 1):
-        start, end = path.s[leg], path.s[leg + 1]
-        dx, dy = float(path.x[leg + 1] - path.x[leg]), float(path.y[leg + 1] - path.y[leg])
-        size = float(np.sqrt(dx * dx + dy * dy))
-        ux, uy = dx / size, dy / size
-        ox, oy = x - float(path.x[leg]), y - float(path.y[leg])
-        along, across = ox * ux + oy * uy, abs(oy * ux - ox * uy)
-        gap = max(0.0, across - side)
-        if gap > radius:
-            continue
-        half = float(np.sqrt(radius * radius - gap * gap))
-        low = start + int(np.floor(along - half - lead))
-        high = start + int(np.ceil(along + half + trail))
-        if low <= end and high >= start:
-            spans.append((max(low, start), min(high, end)))
-    return spans
-
-
-def _pose_spans(
-    poses: Poses,
-    slack: NDArray[np.float64],
-    x: float,
-    y: float,
-    extents: tuple[float, float, float],
-    radius: float,
-    spread: int,
-) -> list[tuple[int, int]]:
-    """Around every pose whose grown envelope meets the disc, from `spread` poses before it to as many after."""
-    lead, trail, side = extents
-    ox, oy = x - poses.x, y - poses.y
-    along = ox * poses.ux + oy * poses.uy
-    across = np.abs(oy * poses.ux - ox * poses.uy)
-    past = np.maximum(np.maximum(along - lead - slack, -along - trail - slack), 0.0)
-    beside = np.maximum(across - side - slack, 0.0)
-    hit = np.flatnonzero(past * past + beside * beside <= radius * radius)
-    last = len(poses.s) - 1
-    low = np.floor(poses.s[np.maximum(hit - spread, 0)]).astype(np.int64).tolist()
-    high = np.ceil(poses.s[np.minimum(hit + spread, last)]).astype(np.int64).tolist()
-    return list(zip(low, high, strict=True))
 
 
 def _overlaps(network: Network, radius: int) -> tuple[tuple[int, ...], ...]:

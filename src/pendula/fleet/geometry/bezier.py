@@ -47,10 +47,10 @@ def sample(controls: tuple[Point, Point, Point, Point], step_um: int) -> Poses:
     x, y = _cubic(px, at), _cubic(py, at)
     dx, dy = _slope(px, at), _slope(py, at)
     ux, uy = _tangents(px, py, dx, dy, x, y)
-    reach, turn = _bounds(at, x, y, dx, dy, ux, uy)
+    reach, turn = _bounds(at=at, x=x, y=y, dx=dx, dy=dy, ux=ux, uy=uy)
     count = len(at) - 1
     even: Floats = np.arange(count + 1, dtype=np.float64) * (length / count)
-    return Poses(even, x, y, ux, uy, reach, turn)
+    return Poses(s=even, x=x, y=y, ux=ux, uy=uy, reach=reach, turn=turn)
 
 
 def _cubic(p: tuple[float, ...], t: Floats) -> Floats:

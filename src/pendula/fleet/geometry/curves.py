@@ -88,7 +88,7 @@ def bezier(controls: tuple[Point, Point, Point, Point], step_um: int, chord_erro
         (float(poses.ux[0]), float(poses.uy[0])),
         error + 1.0,
         _bezier_curvature(poses),
-        Poses(stretched, poses.x, poses.y, poses.ux, poses.uy, poses.reach, poses.turn),
+        Poses(s=stretched, x=poses.x, y=poses.y, ux=poses.ux, uy=poses.uy, reach=poses.reach, turn=poses.turn),
     )
 
 
@@ -210,7 +210,15 @@ def _leg_poses(x: Ints, y: Ints, s: Ints, ux: Floats, uy: Floats) -> Poses:
                 turns[len(turns) - len(fan) + 1 + k] = _gap(fan[k], fan[k + 1])
     table = np.array(rows, dtype=np.float64).T
     count = len(rows) - 1
-    return Poses(table[0], table[1], table[2], table[3], table[4], np.zeros(count), np.array(turns[:count]))
+    return Poses(
+        s=table[0],
+        x=table[1],
+        y=table[2],
+        ux=table[3],
+        uy=table[4],
+        reach=np.zeros(count),
+        turn=np.array(turns[:count]),
+    )
 
 
 def _gap(a: tuple[float, float], b: tuple[float, float]) -> float:
@@ -223,7 +231,9 @@ def fan_poses(x: float, y: float, a: tuple[float, float], b: tuple[float, float]
     count = len(fan)
     turns = np.array([_gap(fan[k], fan[k + 1]) for k in range(count - 1)])
     ux, uy = np.array([one[0] for one in fan]), np.array([one[1] for one in fan])
-    return Poses(np.zeros(count), np.full(count, x), np.full(count, y), ux, uy, np.zeros(count - 1), turns)
+    return Poses(
+        s=np.zeros(count), x=np.full(count, x), y=np.full(count, y), ux=ux, uy=uy, reach=np.zeros(count - 1), turn=turns
+    )
 
 
 def _fan(a: tuple[float, float], b: tuple[float, float]) -> list[tuple[float, float]]:

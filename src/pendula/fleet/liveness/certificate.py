@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pendula.fleet.compiler.validation import standing_set
 from pendula.fleet.exclusion.critical_sections import EXIT_CLEARANCE_UM, dead_end, other_end
 from pendula.fleet.liveness.clearance import missing_distance_um, missing_length_um
 from pendula.fleet.model import Code, Finding, Fleet, Truck, finding
@@ -190,7 +189,7 @@ def closed_by(site: CompiledMap, *rests: tuple[int, int]) -> Closed:
     related: set[int] = set()
     inside: Counter[int] = Counter()
     for rest, short in rests:
-        standing = standing_set(site, rest, short)
+        standing = site.standing_set(rest, short)
         cells = [one for one in standing if one < count]
         for resource in standing:
             related.update(site.conflicts.members(resource))
@@ -239,9 +238,9 @@ def _shared_rest(fleet: Fleet) -> Counterexample | None:
 def _resting_side_by_side(site: CompiledMap, rests: dict[str, int]) -> Counterexample | None:
     robots = sorted(rests)
     for place, robot in enumerate(robots):
-        own = standing_set(site, rests[robot])
+        own = site.standing_set(rests[robot])
         for other in robots[place + 1 :]:
-            if any(site.conflicts.holds(a, b) for a in own for b in standing_set(site, rests[other])):
+            if any(site.conflicts.holds(a, b) for a in own for b in site.standing_set(rests[other])):
                 names = [site.network.nodes[rests[one]].id for one in (robot, other)]
                 need = missing_distance_um(site)
                 return Counterexample(
@@ -256,7 +255,7 @@ def _resting_side_by_side(site: CompiledMap, rests: dict[str, int]) -> Counterex
 def _too_many_in_a_section(site: CompiledMap, rests: dict[str, int]) -> Counterexample | None:
     inside: dict[int, list[str]] = {}
     for robot in sorted(rests):
-        cells = (one for one in standing_set(site, rests[robot]) if one < len(site.cells))
+        cells = (one for one in site.standing_set(rests[robot]) if one < len(site.cells))
         for section in sorted({number for cell in cells for number in site.sections_of_cell.get(cell, ())}):
             inside.setdefault(section, []).append(robot)
     for section, robots in sorted(inside.items()):

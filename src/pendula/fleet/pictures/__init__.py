@@ -1,7 +1,12 @@
-"""A map as a picture, and as shapes for other tools.
+"""A compiled map as a picture, and as shapes for other tools.
 
-geojson      A compiled map as GeoJSON for other programs: nodes, lanes, swept areas
-highlight    parts of a map for people: what an id stands for, and what is said of an edge, a node, a run of cells
-map          A compiled map as one picture: lanes with their directions, cells by where a truck may stand
-sheet        the sheet a map is drawn on: its scale, shapes and texts as SVG
+map          the picture: lanes with their directions, cells by where a truck may stand, discs, conflicts
+sheet        what it is drawn on: scale, grid, legend, signs, labels that keep out of each other's way
+highlight    what an id stands for, and what is said of an edge, a node, a run of cells
+geojson      nodes, lanes and swept areas as GeoJSON
 """
+
+from pendula.fleet.pictures.geojson import map_geojson
+from pendula.fleet.pictures.map import Layer, map_svg
+
+__all__ = ["Layer", "map_geojson", "map_svg"]

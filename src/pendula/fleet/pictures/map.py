@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from itertools import groupby
 
+from pendula import svg
 from pendula.fleet.exclusion.standing import plain_passage
 from pendula.fleet.model import COMPILER_VERSION, CurveKind, MoveStyle
 from pendula.fleet.network.graph import Edge
@@ -23,9 +24,9 @@ from pendula.fleet.pictures.highlight import (
     numbers,
     trucks,
 )
-from pendula.fleet.pictures.sheet import Dot
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.units import MILLION, plain
+from pendula.svg import Dot
 
 
 class Layer(StrEnum):
@@ -101,16 +102,16 @@ class _Picture:
     def _head(self) -> list[str]:
         site, right = self.site, self._width - ink.MARGIN
         lines = [
-            ink.words(ink.MARGIN, 42, ink.shortened(site.map_id, right - ink.MARGIN - 180, 21), "h1"),
-            ink.words(right, 42, f"map compiler {COMPILER_VERSION}", "soft end"),
-            ink.words(ink.MARGIN, 62, numbers(site), "soft"),
-            ink.words(ink.MARGIN, 78, trucks(site), "soft"),
-            ink.words(ink.MARGIN, 94, site.compiled_hash, "mono soft"),
+            svg.words(ink.MARGIN, 42, ink.shortened(site.map_id, right - ink.MARGIN - 180, 21), "h1"),
+            svg.words(right, 42, f"map compiler {COMPILER_VERSION}", "soft end"),
+            svg.words(ink.MARGIN, 62, numbers(site), "soft"),
+            svg.words(ink.MARGIN, 78, trucks(site), "soft"),
+            svg.words(ink.MARGIN, 94, site.compiled_hash, "mono soft"),
         ]
         for place, shown in enumerate(self.shown):
             at = 114 + 16 * place
-            lines.append(ink.box(ink.MARGIN, at - 9, 10, 10, "chosen"))
-            lines.append(ink.words(ink.MARGIN + 16, at, shown.sentence, "name"))
+            lines.append(svg.box(ink.MARGIN, at - 9, 10, 10, "chosen"))
+            lines.append(svg.words(ink.MARGIN + 16, at, shown.sentence, "name"))
         return lines
 
     def _foot(self) -> tuple[list[str], float]:
@@ -122,10 +123,10 @@ class _Picture:
         bar, wide = ink.scale_bar(sheet, left + 4, middle - 3)
         at = left + wide + 28
         truck = [
-            ink.box(at, middle - broad / 2, long, broad, "rest", 2),
-            ink.circle((at + sheet.px(one.rear_um), middle), 2, "bar"),
+            svg.box(at, middle - broad / 2, long, broad, "rest", 2),
+            svg.circle((at + sheet.px(one.rear_um), middle), 2, "bar"),
             ink.arrow((at + long - 6, middle), (1.0, 0.0), 6, "arrow"),
-            ink.words(at + long + 8, middle + 4, "a truck with its margins, to scale; the dot is its pivot", "soft"),
+            svg.words(at + long + 8, middle + 4, "a truck with its margins, to scale; the dot is its pivot", "soft"),
         ]
         signs, y = ink.legend(self._signs(), left, middle + broad / 2 + 30, right)
         named = self._conflict_list(left, y + 6)
@@ -138,8 +139,8 @@ class _Picture:
         lines = [f"{one.id}: {groups[one.a].key} and {groups[one.b].key}" for one in named[:_MOST_LISTED]]
         if len(named) > _MOST_LISTED:
             lines.append(f"and {len(named) - _MOST_LISTED} more")
-        shapes = [ink.words(x, y, "CONFLICTS", "h2")]
-        return shapes + [ink.words(x, y + 16 * place, line, "soft") for place, line in enumerate(lines, 1)]
+        shapes = [svg.words(x, y, "CONFLICTS", "h2")]
+        return shapes + [svg.words(x, y + 16 * place, line, "soft") for place, line in enumerate(lines, 1)]
 
     def _signs(self) -> list[tuple[str, str, float]]:
         site, has = self.site, self.layers
@@ -147,10 +148,10 @@ class _Picture:
         nodes, edges = site.network.nodes, site.network.edges
 
         def strip(name: str) -> str:
-            return ink.path("M0 0H26", name, 6)
+            return svg.path("M0 0H26", name, 6)
 
         every = (
-            (Layer.EDGES in has, "floor that envelopes sweep", ink.box(0, -7, 26, 14, "floor"), 26),
+            (Layer.EDGES in has, "floor that envelopes sweep", svg.box(0, -7, 26, 14, "floor"), 26),
             (Layer.CELLS in has and 0 in marks, "cell: may be left standing", strip("free"), 26),
             (Layer.CELLS in has and 1 in marks, "unwanted", strip("unwanted"), 26),
             (Layer.CELLS in has and 2 in marks, "forbidden (section)", strip("forbidden"), 26),
@@ -161,24 +162,24 @@ class _Picture:
                 ink.arrow((7, 0), (1.0, 0.0), 9, "reverse"),
                 14,
             ),
-            (Layer.ZONES in has, "turning disc", ink.circle((10, 0), 9, "zone"), 20),
+            (Layer.ZONES in has, "turning disc", svg.circle((10, 0), 9, "zone"), 20),
             (
                 Layer.CONFLICTS in has and bool(site.named),
                 "conflict of two lanes",
-                ink.box(0, -7, 26, 14, "clash") + ink.box(0, -7, 26, 14, "rim"),
+                svg.box(0, -7, 26, 14, "clash") + svg.box(0, -7, 26, 14, "rim"),
                 26,
             ),
             (
                 Layer.STANDS in has and any(mouth.waiting for mouth in site.standing.mouths),
                 "wait here (pivot) before a corridor",
-                ink.path("M3 -8V8", "hold", 3),
+                svg.path("M3 -8V8", "hold", 3),
                 8,
             ),
-            (True, "node", ink.circle((6, 0), 5, "spot"), 12),
+            (True, "node", svg.circle((6, 0), 5, "spot"), 12),
             (any(node.station for node in nodes), "station", ink.station((8, 0), 8), 16),
             (any(node.parking for node in nodes), "parking", ink.parking((8, 0), 8), 16),
-            (any(one.excluded for one in self.shown), "excluded by it", ink.box(0, -7, 26, 14, "excluded"), 26),
-            (any(one.following for one in self.shown), "following gap", ink.box(0, -7, 26, 14, "following"), 26),
+            (any(one.excluded for one in self.shown), "excluded by it", svg.box(0, -7, 26, 14, "excluded"), 26),
+            (any(one.following for one in self.shown), "following gap", svg.box(0, -7, 26, 14, "following"), 26),
         )
         return [(label, sign, float(wide)) for there, label, sign, wide in every if there]
 
@@ -213,8 +214,8 @@ class _Picture:
         discs = []
         for number, node in enumerate(self.site.network.nodes):
             calm = plain_passage(self.site.network, self.site.transitions, number)
-            disc = ink.circle(self.sheet.dot(node.at.x_um, node.at.y_um), radius, "zone calm" if calm else "zone")
-            discs.append(ink.told(f"NODE:{node.id}, turning disc {self.site.zones.radius_um / MILLION:.3f} m", disc))
+            disc = svg.circle(self.sheet.dot(node.at.x_um, node.at.y_um), radius, "zone calm" if calm else "zone")
+            discs.append(svg.tooltip(f"NODE:{node.id}, turning disc {self.site.zones.radius_um / MILLION:.3f} m", disc))
         return discs
 
     def _aside(self, number: int) -> float:
@@ -231,8 +232,8 @@ class _Picture:
             return []
         lines = []
         for number, edge in enumerate(self.site.network.edges):
-            steps = ink.trace(self._line(edge, 0, edge.path.length_um, self._aside(number) / 2))
-            lines.append(ink.told(edge_words(self.site, number), ink.path(steps, "lane")))
+            steps = svg.trace(self._line(edge, 0, edge.path.length_um, self._aside(number) / 2))
+            lines.append(svg.tooltip(edge_words(self.site, number), svg.path(steps, "lane")))
         return lines
 
     def _strips(self) -> list[str]:
@@ -241,18 +242,18 @@ class _Picture:
         for number in range(len(site.network.edges)):
             for stand, run in groupby(site.cells.of_edge(number), key=site.stand):
                 own = list(run)
-                shape = ink.path(self._strip(number, own), stand.value, self.strip_px)
-                strips.append(ink.told(reasons.words(own[0], own[-1]), shape))
+                shape = svg.path(self._strip(number, own), stand.value, self.strip_px)
+                strips.append(svg.tooltip(reasons.words(own[0], own[-1]), shape))
         return strips
 
     def _strip(self, number: int, own: list[int]) -> str:
         edge, cells, aside = self.site.network.edges[number], self.site.cells, self._aside(number)
         if self.sheet.scale < _CELL_BY_CELL:
-            return ink.trace(self._line(edge, int(cells.s0[own[0]]), int(cells.s1[own[-1]]), aside))
+            return svg.trace(self._line(edge, int(cells.s0[own[0]]), int(cells.s1[own[-1]]), aside))
         # A hair of floor between two cells.
         hair = int(0.6 / self.sheet.scale * MILLION)
         bounds = [(int(cells.s0[cell]) + hair, int(cells.s1[cell]) - hair) for cell in own]
-        return "".join(ink.trace(self._line(edge, s0, s1, aside)) for s0, s1 in bounds if s0 < s1)
+        return "".join(svg.trace(self._line(edge, s0, s1, aside)) for s0, s1 in bounds if s0 < s1)
 
     def _arrows(self) -> list[str]:
         arrows = []
@@ -269,14 +270,14 @@ class _Picture:
                 tip = self.sheet.dot(*ink.beside(edge.path, s, aside))
                 classes = "arrow" if edge.style is MoveStyle.FORWARD else "reverse"
                 heads.append(ink.arrow(tip, (ux, -uy), size, classes))
-            arrows.append(ink.told(edge_words(self.site, number), *heads))
+            arrows.append(svg.tooltip(edge_words(self.site, number), *heads))
         return arrows
 
     def _conflicts(self) -> list[str]:
         site, groups, shapes = self.site, self.site.network.groups, []
         for conflict in site.named:
             said = f"CONFLICT:{conflict.id}: {groups[conflict.a].key} and {groups[conflict.b].key} exclude each other"
-            shapes.append(ink.told(said, ink.area(self._areas(conflict_cells(site, conflict)), "clash")))
+            shapes.append(svg.tooltip(said, ink.area(self._areas(conflict_cells(site, conflict)), "clash")))
         return shapes
 
     def _stands(self) -> list[str]:
@@ -293,7 +294,7 @@ class _Picture:
             reach = self.aside_px * 1.15 / self.sheet.scale * MILLION
             ends = [self.sheet.dot(*ink.beside(path, s, aside + side * reach)) for side in (-1, 1)]
             said = f"{site.cell_name(cell)}: wait here, pivot at {plain(s)} m, for {', '.join(sorted(corridors))}"
-            bars.append(ink.told(said, ink.path(ink.trace(ends), "hold", max(self.strip_px * 0.45, 1.6))))
+            bars.append(svg.tooltip(said, svg.path(svg.trace(ends), "hold", max(self.strip_px * 0.45, 1.6))))
         return bars
 
     def _highlighted(self, one: Highlight) -> list[str]:
@@ -302,7 +303,7 @@ class _Picture:
         return [
             ink.area(self._areas(one.excluded), "excluded"),
             ink.area(self._areas(one.following), "following"),
-            *(ink.circle(self.sheet.dot(at.x_um, at.y_um), radius, "chosen") for at in nodes),
+            *(svg.circle(self.sheet.dot(at.x_um, at.y_um), radius, "chosen") for at in nodes),
             ink.area(self._areas(one.chosen), "chosen"),
         ]
 
@@ -315,8 +316,8 @@ class _Picture:
             elif node.parking:
                 shape = ink.parking(at, self.spot_px)
             else:
-                shape = ink.circle(at, self.spot_px * 0.6, "spot")
-            shapes.append(ink.told(node_words(self.site, number), shape))
+                shape = svg.circle(at, self.spot_px * 0.6, "spot")
+            shapes.append(svg.tooltip(node_words(self.site, number), shape))
         return shapes
 
     def _labels(self) -> list[str]:

@@ -1,27 +1,18 @@
-"""The sheet a map is drawn on: its scale, shapes and texts as SVG, and what stands around the map: title, grid, legend.
+"""The sheet a map is drawn on: its scale, its signs, and what stands around the map: title, grid, legend.
 
-Whatever comes from a file is escaped here and nowhere else. Numbers are written with one decimal of a pixel: enough for
-the eye, and the same on every machine.
+A text that finds no room without lying over another is left out: the important come first.
 """
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from math import isqrt, sqrt
-from re import compile as regex
-from xml.sax.saxutils import escape
 
 from msgspec import Struct
 
 from pendula.fleet.geometry.paths import Path
 from pendula.fleet.model import CurveKind
 from pendula.fleet.units import MILLION
-
-Dot = tuple[float, float]
-
-# Not allowed in XML, not even escaped, or turning the direction of the text around them; U+FFFD stands for each.
-_FORBIDDEN = regex(
-    "[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
-)
+from pendula.svg import Dot, box, circle, number, opening, path, trace, words
 
 # Marks differ in lightness too, so that they can be told apart without their hues.
 STYLE = (
@@ -58,49 +49,6 @@ HATCH = (
     '<rect width="6" height="6" fill="#7a35c0" fill-opacity=".08"/>'
     '<line x1="0" y1="0" x2="0" y2="6" stroke="#7a35c0" stroke-opacity=".55" stroke-width="1.4"/></pattern></defs>'
 )
-
-
-def safe(text: str) -> str:
-    """A text as it may stand in XML, in content and in attributes."""
-    return escape(_FORBIDDEN.sub("\ufffd", text), {'"': "&quot;"})
-
-
-def number(value: float) -> str:
-    text = f"{value:.1f}".removesuffix(".0")
-    return "0" if text == "-0" else text
-
-
-def words(x: float, y: float, text: str, classes: str = "", size: float | None = None) -> str:
-    named = f' class="{classes}"' if classes else ""
-    sized = f' style="font-size:{number(size)}px"' if size is not None else ""
-    return f'<text x="{number(x)}" y="{number(y)}"{named}{sized}>{safe(text)}</text>'
-
-
-def told(tooltip: str, *shapes: str) -> str:
-    """Shapes with a tooltip."""
-    return f"<g><title>{safe(tooltip)}</title>{''.join(shapes)}</g>"
-
-
-def box(x: float, y: float, width: float, height: float, classes: str, radius: float = 0) -> str:
-    rounded = f' rx="{number(radius)}"' if radius else ""
-    sides = f'x="{number(x)}" y="{number(y)}" width="{number(width)}" height="{number(height)}"'
-    return f'<rect {sides}{rounded} class="{classes}"/>'
-
-
-def circle(centre: Dot, radius: float, classes: str) -> str:
-    return f'<circle cx="{number(centre[0])}" cy="{number(centre[1])}" r="{number(radius)}" class="{classes}"/>'
-
-
-def trace(dots: Sequence[Dot], closed: bool = False) -> str:
-    """The steps of a path through some dots."""
-    steps = "L".join(f"{number(x)} {number(y)}" for x, y in dots)
-    return f"M{steps}Z" if closed else f"M{steps}"
-
-
-def path(steps: str, classes: str, width: float | None = None) -> str:
-    """A path; `width` is that of its stroke, where the scale of the map decides it."""
-    wide = f' style="stroke-width:{number(width)}px"' if width is not None else ""
-    return f'<path d="{steps}" class="{classes}"{wide}/>'
 
 
 def area(shapes: Iterable[Sequence[Dot]], classes: str) -> str:
@@ -257,11 +205,7 @@ def layer(name: str, shapes: Iterable[str], classes: str = "") -> str:
 
 def document(width: float, height: float, parts: Iterable[str], summary: str) -> str:
     """The whole file; `summary` is what somebody hears who does not see it."""
-    wide, tall = number(width), number(height)
-    head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {tall}" width="{wide}" height="{tall}" '
-        f'role="img" aria-label="{safe(summary)}">'
-    )
+    head = opening(width, height, summary)
     body = "\n".join(part for part in parts if part)
     return f"{head}\n<style>{STYLE}</style>\n{HATCH}\n{box(0, 0, width, height, 'paper')}\n{body}\n</svg>\n"
 

@@ -1,5 +1,27 @@
-"""Documents into source maps, profiles and fleets, with all their faults.
+"""Documents into source maps, profiles, parameters and fleets, with all their faults at once.
 
-documents    documents into the nouns of the room: source maps, truck profiles, compile parameters, fleets
-unread       members of parameter and fleet files that nobody reads: allowed within a major version
+source_map    a graph of aisles
+profiles      types of trucks: outline, margins with their sources, dynamics
+params        compile parameters
+fleet         trucks with their rest nodes, streams of goods
+values        what all documents share: versions, names, lengths
+findings      faults of a document as findings of the validator
+unread        members that nobody reads: allowed within a major version, and often a misspelling
 """
+
+from pendula.fleet.reading.findings import findings_of
+from pendula.fleet.reading.fleet import read_fleet
+from pendula.fleet.reading.params import read_params
+from pendula.fleet.reading.profiles import read_profiles
+from pendula.fleet.reading.source_map import read_source_map
+from pendula.fleet.reading.unread import unread_fleet, unread_params
+
+__all__ = [
+    "findings_of",
+    "read_fleet",
+    "read_params",
+    "read_profiles",
+    "read_source_map",
+    "unread_fleet",
+    "unread_params",
+]

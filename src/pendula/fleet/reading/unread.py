@@ -5,7 +5,8 @@ from typing import Any
 
 from pendula.documents import Document
 from pendula.documents.faults import suggestion
-from pendula.fleet.reading.documents import FLEET_MEMBERS, FLEET_PARAMS, PARAMS
+from pendula.fleet.reading.fleet import FLEET_MEMBERS, FLEET_PARAMS
+from pendula.fleet.reading.params import PARAMS
 
 _VERSION = "contractVersion"
 

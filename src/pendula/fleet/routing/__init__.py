@@ -1,8 +1,31 @@
 """The cheapest way, where on it a truck is, and when it may look for another.
 
-planner       the cheapest way for one truck: integer costs, total order, no tie left to chance
-progress      how far a truck has come: one value that only grows, to extend what it holds, and a lower bound
-replanning    when a truck that waits may look for another route, and when the other route is worth taking
-route_plan    A route: ordered segments with their place on the route, the pose at any position
-snapping      where on the map a pose is: an anchor on an edge or in a node, never simply the nearest node
+planner       the cheapest way for one truck: integer costs, a total order, no tie left to chance
+route_plan    a route as segments: its positions, the pose at each, how two routes are spliced
+snapping      where on the map a pose is: on an edge or in a node, never simply the nearest node
+progress      how far a truck has come: a value that only grows, and a lower bound
+replanning    when a waiting truck may look for another route, and whether that is worth taking
 """
+
+from pendula.fleet.routing.planner import Anchor, AtNode, Closed, OnEdge, Planner
+from pendula.fleet.routing.progress import PoseJump, Progress, advanced, started
+from pendula.fleet.routing.route_plan import Pose, Projection, RoutePlan, plan_route, splice
+from pendula.fleet.routing.snapping import Snapper
+
+__all__ = [
+    "Anchor",
+    "AtNode",
+    "Closed",
+    "OnEdge",
+    "Planner",
+    "Pose",
+    "PoseJump",
+    "Progress",
+    "Projection",
+    "RoutePlan",
+    "Snapper",
+    "advanced",
+    "plan_route",
+    "splice",
+    "started",
+]

@@ -234,7 +234,19 @@ def plan_route(
     if isinstance(onward, Refusal):
         return onward
     segments = segments_of(planner.site, way.edges)
-    return RoutePlan(route_id, 1, robot_id, planner.site, start, goal, segments, way.cost_us, reason, rest, onward)
+    return RoutePlan(
+        route_id=route_id,
+        revision=1,
+        robot_id=robot_id,
+        site=planner.site,
+        start=start,
+        goal=goal,
+        segments=segments,
+        cost_us=way.cost_us,
+        reason=reason,
+        rest=rest,
+        onward=onward,
+    )
 
 
 def splice(
@@ -270,17 +282,17 @@ def splice(
     name = old.route_id if goal == old.goal else route_id
     segments = segments_of(planner.site, edges)
     return RoutePlan(
-        name,
-        old.revision + 1,
-        old.robot_id,
-        planner.site,
-        old.start,
-        goal,
-        segments,
-        whole.cost_us,
-        reason,
-        old.rest,
-        onward,
+        route_id=name,
+        revision=old.revision + 1,
+        robot_id=old.robot_id,
+        site=planner.site,
+        start=old.start,
+        goal=goal,
+        segments=segments,
+        cost_us=whole.cost_us,
+        reason=reason,
+        rest=old.rest,
+        onward=onward,
     )
 
 

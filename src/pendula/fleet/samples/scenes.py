@@ -162,7 +162,7 @@ def ring_with_bypass() -> SourceMap:
     sketch = Sketch("ring-with-bypass")
     for name, x, y in (("A", 0, 0), ("B", 30, 0), ("C", 30, 20), ("D", 0, 20), ("M", 0, 10), ("N", 30, 10)):
         sketch.node(name, x, y)
-    sketch.chain("A", "B", "N", "C", "D", "M", "A")
+    sketch.chain(*"ABNCDMA")
     sketch.lane("M", "N")
     return sketch.done()
 

@@ -106,10 +106,28 @@ class CompiledMap:
             return f"NODE:{self.network.nodes[beyond].id}"
         return f"CS:{self.sections[beyond - len(self.network.nodes)].id}"
 
+    def standing_set(self, node: int, short_um: int = 0) -> list[int]:
+        """What a truck holds while it rests in a node: the zone, and of each way in the cells that a release bound
+        `short_um` before the node has not passed; always the last."""
+        held = []
+        for edge in self.network.incoming[node]:
+            bound = self.network.edges[edge].path.length_um - short_um
+            own = self.cells.of_edge(edge)
+            held += [cell for cell in own if int(self.cells.s1[cell]) > bound or cell == own.stop - 1]
+        return [*held, self.zone(node)]
+
     def stand(self, cell: int) -> Stand:
         return STANDS[self.standing.marks[cell]]
 
     def stand_reasons(self, cell: int) -> tuple[str, ...]:
         if self.stand(cell) is Stand.FREE:
             return ()
-        return reasons(cell, self.cells, self.network, self.zones, self.sections, self.named, self.transitions)
+        return reasons(
+            cell,
+            cells=self.cells,
+            network=self.network,
+            zones=self.zones,
+            sections=self.sections,
+            conflicts=self.named,
+            transitions=self.transitions,
+        )

@@ -19,7 +19,7 @@ from pendula.fleet.exclusion.corridors import Corridor
 from pendula.fleet.exclusion.critical_sections import Member, Section
 from pendula.fleet.exclusion.relation import Relation
 from pendula.fleet.exclusion.standing import Mouth, Standing
-from pendula.fleet.exclusion.turning_discs import Window, made
+from pendula.fleet.exclusion.turning_discs import Window, zones_of_windows
 from pendula.fleet.geometry.paths import Path
 from pendula.fleet.model import (
     COMPILER_VERSION,
@@ -70,7 +70,7 @@ def from_bytes(data: bytes) -> CompiledMap:
     try:
         file = _decode(data)
     except (msgspec.DecodeError, ValueError) as error:
-        raise MapDamaged(f"The file is no compiled map: {error}") from error
+        raise MapDamaged(f"The file is not a compiled map: {error}") from error
     start = data.find(_HASH)
     end = start + len(_HASH) + len(file.compiledMapHash) + 2
     if start < 0 or "sha256:" + digest_bytes(data[:start] + data[end:]) != file.compiledMapHash:
@@ -297,30 +297,32 @@ def _map_of(file: _File) -> CompiledMap:
         Mouth(corridor_number[one.corridorId], node_number[one.nodeId], tuple(one.waiting)) for one in file.mouths
     )
     return CompiledMap(
-        network,
-        _params(file.params),
-        envelope,
-        cells,
-        made(network, envelope.turn_radius_um, windows),
-        _relation(file.relation),
-        _relation(file.following),
-        tuple(_conflict(one, group_number, edge_number) for one in file.conflicts),
-        corridors,
-        tuple(
+        network=network,
+        params=_params(file.params),
+        envelope=envelope,
+        cells=cells,
+        zones=zones_of_windows(network, envelope.turn_radius_um, windows),
+        conflicts=_relation(file.relation),
+        following=_relation(file.following),
+        named=tuple(_conflict(one, group_number, edge_number) for one in file.conflicts),
+        corridors=corridors,
+        sections=tuple(
             _section(one, spans, group_number)
             for one, spans in zip(file.criticalSections, file.cells.sections, strict=True)
         ),
-        Transitions(
+        transitions=Transitions(
             _ints(file.transitions.first),
             _ints(file.transitions.out),
             _ints(file.transitions.tangent).astype(np.bool_),
             _ints(file.transitions.turnUrad),
         ),
-        Standing(tuple(file.cells.stand), mouths),
-        tuple(Finding(one.code, one.severity, one.message, one.details, one.remedy) for one in file.validation),
-        file.mapHash,
-        file.robotProfileHash,
-        file.compiledMapHash,
+        standing=Standing(tuple(file.cells.stand), mouths),
+        findings=tuple(
+            Finding(one.code, one.severity, one.message, one.details, one.remedy) for one in file.validation
+        ),
+        map_hash=file.mapHash,
+        profile_hash=file.robotProfileHash,
+        compiled_hash=file.compiledMapHash,
     )
 
 
@@ -337,15 +339,15 @@ def _edge(one: _Edge, number: dict[str, int]) -> Edge:
     y = tuple(micro(point[1]) for point in one.polyline)
     yaws = tuple(zip(one.headingsUrad[::2], one.headingsUrad[1::2], strict=True))
     return Edge(
-        one.edgeKey,
-        one.edgeGroupKey,
-        one.sourceId,
-        number[one.from_],
-        number[one.to],
-        one.movestyle,
-        None if one.widthM is None else micro(one.widthM),
-        Path(one.className, x, y, tuple(one.arcUm), yaws),
-        one.from_ < one.to,
+        key=one.edgeKey,
+        group_key=one.edgeGroupKey,
+        source_id=one.sourceId,
+        start=number[one.from_],
+        end=number[one.to],
+        style=one.movestyle,
+        width_um=None if one.widthM is None else micro(one.widthM),
+        path=Path(one.className, x, y, tuple(one.arcUm), yaws),
+        forward_on_axis=one.from_ < one.to,
     )
 
 

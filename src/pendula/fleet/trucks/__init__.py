@@ -1,6 +1,23 @@
 """What a truck is, and the room it needs around it.
 
-envelope    the safety envelope of a truck and the distances that follow from it: lead and trail, turning radius
-outline     the corners of a truck and of its safety envelope at a pose, in metres
 profiles    what is known of a type of truck: its outline, its margins with their sources, its dynamics
+envelope    the safety envelope and what follows from it: lead and trail, turning radius, distances to stop
+outline     the corners of a truck and of its envelope at a pose, in metres
 """
+
+from pendula.fleet.trucks.envelope import Envelope, envelope_of, largest_envelope, stop_distance_um
+from pendula.fleet.trucks.outline import body_corners, envelope_corners
+from pendula.fleet.trucks.profiles import ErrorValue, RobotProfile, Source, doubts
+
+__all__ = [
+    "Envelope",
+    "ErrorValue",
+    "RobotProfile",
+    "Source",
+    "body_corners",
+    "doubts",
+    "envelope_corners",
+    "envelope_of",
+    "largest_envelope",
+    "stop_distance_um",
+]

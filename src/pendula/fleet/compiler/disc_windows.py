@@ -1,0 +1,158 @@
+"""Where on every edge an envelope would enter the turning disc of a node.
+
+A window contains every pivot position whose envelope meets the disc. On straight pieces it is exact up to the
+rounding to micrometres, outward; on curves it is as wide as the slack of the poses demands.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import shapely
+from numpy.typing import NDArray
+
+from pendula.fleet.compiler.kinks import Ends, Kink, kinks_of
+from pendula.fleet.compiler.swept import pose_slack
+from pendula.fleet.exclusion.cells import Cells
+from pendula.fleet.exclusion.relation import merged
+from pendula.fleet.exclusion.turning_discs import Window, Zones, zones_of_windows
+from pendula.fleet.geometry.bezier import Poses
+from pendula.fleet.geometry.curves import Curve
+from pendula.fleet.geometry.paths import Path
+from pendula.fleet.model import CompileParams, CurveKind
+from pendula.fleet.network.graph import Edge, Network
+from pendula.fleet.trucks.envelope import Envelope
+
+# Lead, trail and side of an envelope.
+Extents = tuple[float, float, float]
+
+# Coordinates are whole micrometres and a touch counts: discs and envelopes are one micrometre larger than computed.
+_GROWTH = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Disc:
+    """The disc that must be free while a truck turns in a node, grown by the margin."""
+
+    x: float
+    y: float
+    radius: float
+
+
+def zones_of(
+    network: Network, curves: tuple[Curve, ...], cells: Cells, envelope: Envelope, params: CompileParams
+) -> Zones:
+    """All windows and overlaps of the turning discs; raises `LimitExceeded` where too many of them overlap."""
+    radius = envelope.turn_radius_um
+    windows: list[Window] = []
+    kinks = kinks_of(network, curves, envelope, params)
+    for edge, near in _near(network, cells, radius, params.conflict_margin_um):
+        for node in near:
+            disc = _disc(network, node, envelope, params)
+            spans = _spans(network.edges[edge], curves[edge], disc, envelope, params)
+            spans += _kink_spans(network.edges[edge], kinks[edge], disc, envelope)
+            windows += _on_cells(cells, node, edge, spans)
+    windows.sort(key=lambda one: (one.node, one.edge, one.s0))
+    return zones_of_windows(network, radius, tuple(windows))
+
+
+def _near(network: Network, cells: Cells, radius: int, margin: int) -> list[tuple[int, list[int]]]:
+    """For every edge the nodes whose discs come near its box; a proposal, not a decision."""
+    if not network.nodes or not network.edges:
+        return []
+    frame = cells.boxes()
+    at = cells.first[:-1]
+    low = np.minimum.reduceat(frame[:, :2], at, axis=0)
+    high = np.maximum.reduceat(frame[:, 2:], at, axis=0)
+    points = shapely.points([(node.at.x_um, node.at.y_um) for node in network.nodes])
+    tree = shapely.STRtree(points)
+    reach = radius + margin + 10
+    areas = shapely.box(low[:, 0] - reach, low[:, 1] - reach, high[:, 0] + reach, high[:, 1] + reach)
+    found: list[list[int]] = [[] for _ in network.edges]
+    for edge, node in zip(*(column.tolist() for column in tree.query(areas)), strict=True):
+        found[edge].append(node)
+    return [(edge, sorted(nodes)) for edge, nodes in enumerate(found)]
+
+
+def _disc(network: Network, node: int, envelope: Envelope, params: CompileParams) -> _Disc:
+    centre = network.nodes[node].at
+    radius = envelope.turn_radius_um + _GROWTH + params.conflict_margin_um
+    return _Disc(float(centre.x_um), float(centre.y_um), radius)
+
+
+def _on_cells(cells: Cells, node: int, edge: int, spans: list[tuple[int, int]]) -> Iterator[Window]:
+    """The union of positions on an edge, each piece with the first and the last cell it touches."""
+    length = int(cells.s1[cells.first[edge + 1] - 1])
+    for low, high in merged([(max(0, low), min(length, high)) for low, high in spans]):
+        cell0 = cells.at(edge, low)
+        if cell0 > cells.first[edge] and int(cells.s0[cell0]) == low:
+            # A pivot at the very end of the cell before is at the start of the window.
+            cell0 -= 1
+        yield Window(node, edge, low, high, cell0, cells.at(edge, high))
+
+
+def _spans(one: Edge, curve: Curve, disc: _Disc, envelope: Envelope, params: CompileParams) -> list[tuple[int, int]]:
+    lead, trail = float(envelope.lead_um(one.style)), float(envelope.trail_um(one.style))
+    side = envelope.side_um + _GROWTH
+    spans: list[tuple[int, int]] = []
+    if curve.kind is not CurveKind.BEZIER:
+        spans = _leg_spans(one.path, disc, (lead + _GROWTH, trail + _GROWTH, side))
+    poses = curve.poses
+    if poses is None:
+        return spans
+    slack = pose_slack(curve, envelope, params.bend_extra_um)
+    # Between two poses of a leg everything is said by the leg itself; a corner is one position.
+    spread = 1 if curve.kind is CurveKind.BEZIER else 0
+    return spans + _pose_spans(poses, slack, disc, (lead, trail, side), spread)
+
+
+def _kink_spans(one: Edge, kinks: Ends, disc: _Disc, envelope: Envelope) -> list[tuple[int, int]]:
+    """The ends of an edge at which a truck that turns without a stop meets the disc."""
+    ends = ((0, kinks.start), (one.path.length_um, kinks.end))
+    return [(s, s) for s, there in ends if any(_in_a_kink(kink, disc, envelope) for kink in there)]
+
+
+def _in_a_kink(kink: Kink, disc: _Disc, envelope: Envelope) -> bool:
+    """Whether a truck that turns in its node meets the disc."""
+    extents = float(envelope.lead_um(kink.style)), float(envelope.trail_um(kink.style)), float(envelope.side_um)
+    return bool(_pose_spans(kink.poses, kink.slack + _GROWTH, disc, extents, 0))
+
+
+def _leg_spans(path: Path, disc: _Disc, extents: Extents) -> list[tuple[int, int]]:
+    """On a leg the envelope slides: the window ends where its nose or its tail touches the disc."""
+    lead, trail, side = extents
+    radius = disc.radius
+    spans = []
+    for leg in range(len(path.s) - 1):
+        start, end = path.s[leg], path.s[leg + 1]
+        dx, dy = float(path.x[leg + 1] - path.x[leg]), float(path.y[leg + 1] - path.y[leg])
+        size = float(np.sqrt(dx * dx + dy * dy))
+        ux, uy = dx / size, dy / size
+        ox, oy = disc.x - float(path.x[leg]), disc.y - float(path.y[leg])
+        along, across = ox * ux + oy * uy, abs(oy * ux - ox * uy)
+        gap = max(0.0, across - side)
+        if gap > radius:
+            continue
+        half = float(np.sqrt(radius * radius - gap * gap))
+        low = start + int(np.floor(along - half - lead))
+        high = start + int(np.ceil(along + half + trail))
+        if low <= end and high >= start:
+            spans.append((max(low, start), min(high, end)))
+    return spans
+
+
+def _pose_spans(
+    poses: Poses, slack: NDArray[np.float64], disc: _Disc, extents: Extents, spread: int
+) -> list[tuple[int, int]]:
+    """Around every pose whose grown envelope meets the disc, from `spread` poses before it to as many after."""
+    lead, trail, side = extents
+    ox, oy = disc.x - poses.x, disc.y - poses.y
+    along = ox * poses.ux + oy * poses.uy
+    across = np.abs(oy * poses.ux - ox * poses.uy)
+    past = np.maximum(np.maximum(along - lead - slack, -along - trail - slack), 0.0)
+    beside = np.maximum(across - side - slack, 0.0)
+    hit = np.flatnonzero(past * past + beside * beside <= disc.radius * disc.radius)
+    last = len(poses.s) - 1
+    low = np.floor(poses.s[np.maximum(hit - spread, 0)]).astype(np.int64).tolist()
+    high = np.ceil(poses.s[np.minimum(hit + spread, last)]).astype(np.int64).tolist()
+    return list(zip(low, high, strict=True))

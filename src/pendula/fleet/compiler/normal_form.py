@@ -1,0 +1,276 @@
+"""A source map in normal form: sorted nodes, directed edges with keys and curves, lanes told apart.
+
+What cannot be used is left out and reported, so that one reading finds everything. Nothing here depends on the order
+of the source.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from pendula.fleet.geometry.curves import Curve, bezier, polyline, straight
+from pendula.fleet.model import (
+    PARKING_KINDS,
+    STATION_KINDS,
+    Code,
+    CompileParams,
+    CurveKind,
+    Direction,
+    Finding,
+    MoveStyle,
+    Point,
+    SourceEdge,
+    SourceMap,
+    SourceNode,
+    finding,
+)
+from pendula.fleet.network.graph import Edge, Network, Node, assembled
+from pendula.fleet.network.lanes import lanes_of
+from pendula.fleet.network.limits import MAP_METRES, MAP_NODES, MAP_POSES, MAP_TRANSITIONS, oversize
+from pendula.fleet.units import FARTHEST_M, MILLION, plain
+
+# An end of a geometry this close to its node is moved onto it.
+SNAP_UM = 20_000
+# Below this an edge has no length to speak of.
+SHORTEST_UM = 1_000
+FARTHEST_UM = FARTHEST_M * MILLION
+# Longer edges would need hundreds of megabytes of cells; ten kilometres without a node is no aisle.
+LONGEST_UM = 10_000 * 1_000_000
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A directed edge before it has a key."""
+
+    source: SourceEdge
+    source_id: str
+    start: str
+    end: str
+    curve: Curve
+    style: MoveStyle
+    lane: int = field(default=0)
+
+
+def normalised(source: SourceMap, params: CompileParams) -> tuple[Network, tuple[Curve, ...], tuple[Finding, ...]]:
+    """The network of all that can be used, the curves of its edges, and what is wrong with the rest.
+
+    Raises `LimitExceeded` when the map holds too much.
+    """
+    findings: list[Finding] = []
+    MAP_NODES.check(len(source.nodes))
+    nodes = _nodes(source, findings)
+    places = {node.id: node.at for node in nodes}
+    drafts: list[_Draft] = []
+    length_um = poses = 0
+    for edge in _unique(source.edges, "edge", findings):
+        made = _drafts(edge, places, params, findings)
+        length_um += sum(draft.curve.path.length_um for draft in made)
+        poses += sum(len(draft.curve.poses.s) for draft in made if draft.curve.poses is not None)
+        MAP_METRES.check(length_um // MILLION)
+        MAP_POSES.check(poses)
+        drafts += made
+    _check_meetings(drafts)
+    network, curves = _network(source.map_id, nodes, drafts)
+    return network, curves, tuple(findings)
+
+
+def _check_meetings(drafts: list[_Draft]) -> None:
+    """Every way into a node goes over into every way out of it: their number grows with the square."""
+    into = Counter(draft.end for draft in drafts)
+    out = Counter(draft.start for draft in drafts)
+    MAP_TRANSITIONS.check(sum(count * out[node] for node, count in into.items()))
+
+
+def _unique(edges: Iterable[SourceEdge], what: str, findings: list[Finding]) -> list[SourceEdge]:
+    kept: dict[str, SourceEdge] = {}
+    doubled: set[str] = set()
+    for edge in sorted(edges, key=_by_content):
+        if edge.id in kept:
+            doubled.add(edge.id)
+        kept.setdefault(edge.id, edge)
+    for name in sorted(doubled):
+        findings.append(finding(Code.DUPLICATE_ID, f"the {what} id {name!r} is used twice", "rename one", id=name))
+    return list(kept.values())
+
+
+def _by_content(edge: SourceEdge) -> tuple[str, str, str, str]:
+    return (edge.id, edge.start, edge.end, repr(edge))
+
+
+def _nodes(source: SourceMap, findings: list[Finding]) -> tuple[Node, ...]:
+    kept: dict[str, SourceNode] = {}
+    doubled: set[str] = set()
+    for node in sorted(source.nodes, key=lambda one: (one.id, repr(one))):
+        if node.id in kept:
+            doubled.add(node.id)
+        kept.setdefault(node.id, node)
+    for name in sorted(doubled):
+        findings.append(finding(Code.DUPLICATE_ID, f"the node id {name!r} is used twice", "rename one", id=name))
+    for node in kept.values():
+        if not _within(node.at):
+            findings.append(_too_far(f"node {node.id!r}", nodeId=node.id))
+    for name, code in _references(source):
+        if name not in kept:
+            findings.append(finding(code, f"{name!r} is not a node", "name an existing node", nodeId=name))
+    stations, parking = set(source.stations), set(source.parking)
+    return tuple(
+        Node(
+            node.id,
+            node.at,
+            node.kind,
+            node.kind in STATION_KINDS or node.id in stations,
+            node.kind in PARKING_KINDS or node.id in parking,
+        )
+        for node in kept.values()
+    )
+
+
+def _references(source: SourceMap) -> list[tuple[str, Code]]:
+    stations = [(name, Code.MISSING_PICK_DROP_NODE) for name in sorted(set(source.stations))]
+    return stations + [(name, Code.MISSING_PARKING_NODE) for name in sorted(set(source.parking))]
+
+
+def _ends_within(edge: SourceEdge, places: dict[str, Point]) -> bool:
+    return _within(places[edge.start]) and _within(places[edge.end])
+
+
+def _span_um(edge: SourceEdge, places: dict[str, Point]) -> int:
+    """At least the length of the edge: along its points, each axis apart."""
+    way = [places[edge.start], *edge.points, places[edge.end]]
+    return sum(abs(b.x_um - a.x_um) + abs(b.y_um - a.y_um) for a, b in pairwise(way))
+
+
+def _within(point: Point) -> bool:
+    return abs(point.x_um) <= FARTHEST_UM and abs(point.y_um) <= FARTHEST_UM
+
+
+def _too_far(what: str, **details: str) -> Finding:
+    message = f"{what} lies more than {FARTHEST_M} m from the origin"
+    return finding(Code.MAP_INVALID_GEOMETRY, message, "move the origin of the map", **details)
+
+
+def _drafts(edge: SourceEdge, places: dict[str, Point], params: CompileParams, findings: list[Finding]) -> list[_Draft]:
+    """The one or two directed edges of a source edge; none, with findings, where it cannot be used."""
+    before = len(findings)
+    for end in sorted({edge.start, edge.end} - places.keys()):
+        message = f"edge {edge.id!r} names the node {end!r}, which is not there"
+        findings.append(
+            finding(Code.DANGLING_EDGE, message, "add the node or remove the edge", edge=edge.id, nodeId=end)
+        )
+    if edge.style not in list(MoveStyle):
+        message = f"edge {edge.id!r} has the movestyle {edge.style!r}; allowed are forward, backward"
+        findings.append(finding(Code.INVALID_DIRECTION, message, "correct the movestyle", edge=edge.id))
+    if edge.direction not in list(Direction):
+        message = f"edge {edge.id!r} has the direction {edge.direction!r}; allowed are {', '.join(Direction)}"
+        findings.append(finding(Code.INVALID_DIRECTION, message, "correct the direction", edge=edge.id))
+    if edge.start == edge.end:
+        message = f"edge {edge.id!r} begins and ends in {edge.start!r}"
+        findings.append(
+            finding(Code.MAP_INVALID_GEOMETRY, message, "put a node on the way and make it two edges", edge=edge.id)
+        )
+    if not all(_within(point) for point in edge.points):
+        findings.append(_too_far(f"a point of edge {edge.id!r}", edge=edge.id))
+    elif len(findings) == before and _ends_within(edge, places) and _span_um(edge, places) > LONGEST_UM:
+        message = (
+            f"edge {edge.id!r} is longer than {LONGEST_UM // 1_000_000} m, or its control points lie that far apart"
+        )
+        remedy = "put nodes on the way, or move the control points"
+        findings.append(finding(Code.MAP_INVALID_GEOMETRY, message, remedy, edge=edge.id))
+    if len(findings) > before or not _ends_within(edge, places):
+        return []
+    much = oversize(edge, places[edge.start], places[edge.end])
+    if much is not None:
+        message = f"edge {edge.id!r} {much}"
+        findings.append(finding(Code.MAP_INVALID_GEOMETRY, message, "make it several edges", edge=edge.id))
+        return []
+    if not _ends_fit(edge, places, findings):
+        return []
+    ways = {
+        Direction.START_TO_END: ((edge.id, False),),
+        Direction.END_TO_START: ((edge.id, True),),
+        Direction.BOTH: ((edge.id, False), (f"{edge.id}/back", True)),
+    }[Direction(edge.direction)]
+    drafts = []
+    for name, reverse in ways:
+        curve = _curve(edge, places, reverse, params)
+        if curve.path.length_um < SHORTEST_UM:
+            message = f"edge {edge.id!r} has no length"
+            findings.append(finding(Code.EDGE_ZERO_LENGTH, message, "remove it or move a node", edge=edge.id))
+            return []
+        start, end = (edge.end, edge.start) if reverse else (edge.start, edge.end)
+        drafts.append(_Draft(edge, name, start, end, curve, MoveStyle(edge.style)))
+    return drafts
+
+
+def _ends_fit(edge: SourceEdge, places: dict[str, Point], findings: list[Finding]) -> bool:
+    fits = True
+    for end, given in ((edge.start, edge.start_at), (edge.end, edge.end_at)):
+        if given is None:
+            continue
+        dx, dy = given.x_um - places[end].x_um, given.y_um - places[end].y_um
+        if dx * dx + dy * dy > SNAP_UM * SNAP_UM:
+            fits = False
+            message = f"the geometry of edge {edge.id!r} ends more than {plain(SNAP_UM)} m away from node {end!r}"
+            findings.append(
+                finding(Code.NODE_GEOMETRY_GAP, message, "move the end onto the node", edge=edge.id, nodeId=end)
+            )
+    return fits
+
+
+def _curve(edge: SourceEdge, places: dict[str, Point], reverse: bool, params: CompileParams) -> Curve:
+    points = [places[edge.start], *edge.points, places[edge.end]]
+    if reverse:
+        points.reverse()
+    match edge.kind:
+        case CurveKind.STRAIGHT:
+            return straight(points[0], points[-1])
+        case CurveKind.POLYLINE:
+            return polyline(points, params.chord_error_um)
+        case CurveKind.BEZIER:
+            controls = (points[0], points[1], points[2], points[3])
+            return bezier(controls, params.polyline_step_um, params.chord_error_um)
+
+
+def _network(map_id: str, nodes: tuple[Node, ...], drafts: list[_Draft]) -> tuple[Network, tuple[Curve, ...]]:
+    number = {node.id: i for i, node in enumerate(nodes)}
+    drafts = sorted(drafts, key=lambda one: (one.start, one.end, one.source_id))
+    keyed: list[tuple[str, _Draft]] = []
+    count: dict[tuple[str, str], int] = {}
+    for draft in drafts:
+        pair = (draft.start, draft.end)
+        count[pair] = count.get(pair, 0) + 1
+        keyed.append((_suffixed(f"{draft.start}->{draft.end}", count[pair]), draft))
+    between: dict[tuple[str, str], list[_Draft]] = {}
+    for _, draft in keyed:
+        between.setdefault(_ends(draft), []).append(draft)
+    for members in between.values():
+        members.sort(key=lambda one: one.source_id)
+        for draft, lane in zip(members, lanes_of([one.curve.path for one in members]), strict=True):
+            draft.lane = lane
+    keyed.sort(key=lambda one: one[0])
+    edges = tuple(_edge(key, draft, number) for key, draft in keyed)
+    return assembled(map_id, nodes, edges), tuple(draft.curve for _, draft in keyed)
+
+
+def _suffixed(key: str, count: int) -> str:
+    return key if count == 1 else f"{key}#{count}"
+
+
+def _ends(draft: _Draft) -> tuple[str, str]:
+    return (draft.start, draft.end) if draft.start < draft.end else (draft.end, draft.start)
+
+
+def _edge(key: str, draft: _Draft, number: dict[str, int]) -> Edge:
+    a, b = _ends(draft)
+    return Edge(
+        key=key,
+        group_key=_suffixed(f"{a}<->{b}", draft.lane + 1),
+        source_id=draft.source_id,
+        start=number[draft.start],
+        end=number[draft.end],
+        style=draft.style,
+        width_um=draft.source.width_um,
+        path=draft.curve.path,
+        forward_on_axis=draft.start == a,
+    )

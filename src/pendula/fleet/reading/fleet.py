@@ -1,0 +1,37 @@
+"""A document with a fleet into its trucks, the streams of goods they serve, and how far they look ahead."""
+
+from pendula.documents import Cursor, Document
+from pendula.fleet.model import Fleet, Stream, Truck
+from pendula.fleet.reading.values import length, name
+
+FLEET_MEMBERS = ("robots", "streams", "params")
+FLEET_PARAMS = ("lookaheadM", "rtpLookaheadM", "tickPeriodMs")
+
+
+def read_fleet(document: Document) -> Fleet:
+    """Trucks with rest nodes, and streams; raises `DocumentRefused`."""
+    return document.read(_fleet)
+
+
+def _fleet(root: Cursor) -> Fleet:
+    it = root.object(required=("robots",), optional=("streams", "params"), unknown="keep")
+    usual = Fleet(())
+    given = it["params"].unless_null()
+    limits = (given if given.given else root).object(optional=FLEET_PARAMS, unknown="keep")
+    return Fleet(
+        it["robots"].list_of(_truck),
+        it["streams"].unless_null().list_of(_stream, default=()),
+        length(limits["lookaheadM"]) if "lookaheadM" in limits else usual.lookahead_um,
+        length(limits["rtpLookaheadM"]) if "rtpLookaheadM" in limits else usual.rtp_lookahead_um,
+        limits["tickPeriodMs"].integer(min=1) if "tickPeriodMs" in limits else usual.tick_ms,
+    )
+
+
+def _truck(at: Cursor) -> Truck:
+    it = at.object(required=("robotId", "profileId", "parkNodeId"), unknown="keep")
+    return Truck(name(it["robotId"]), name(it["profileId"]), name(it["parkNodeId"]))
+
+
+def _stream(at: Cursor) -> Stream:
+    it = at.object(required=("streamId", "pickNodeIds", "dropNodeIds"), unknown="keep")
+    return Stream(name(it["streamId"]), it["pickNodeIds"].list_of(name), it["dropNodeIds"].list_of(name))

@@ -1,0 +1,91 @@
+"""A document with types of trucks into their profiles: one, a list of them, or an object that holds the list."""
+
+from collections.abc import Callable
+from decimal import Decimal
+
+from pendula.documents import Cursor, Document
+from pendula.fleet.reading.values import length, name, positive, version
+from pendula.fleet.trucks.profiles import ErrorValue, RobotProfile, Source
+
+# No part of a truck is longer: products of lengths of shapes that meet then fit into 64 bits.
+TRUCK_MOST = Decimal(20)
+HEADING_MOST = Decimal("1.570797")
+
+
+def read_profiles(document: Document) -> tuple[RobotProfile, ...]:
+    """One profile, a list of them, or an object with the member `profiles`; raises `DocumentRefused`."""
+    return document.read(_profiles)
+
+
+def _profiles(root: Cursor) -> tuple[RobotProfile, ...]:
+    if root.is_list:
+        return root.list_of(_one_of_a_name(), min=1)
+    it = root.object(optional=("profiles",), unknown="keep")
+    if "profiles" in it:
+        return it["profiles"].list_of(_one_of_a_name(), min=1)
+    return (_profile(root),)
+
+
+def _one_of_a_name() -> Callable[[Cursor], RobotProfile]:
+    """Reads one profile after the other; a name that was there before is a fault at its second place."""
+    seen: set[str] = set()
+
+    def read(at: Cursor) -> RobotProfile:
+        profile = _profile(at)
+        if profile.profile_id and profile.profile_id in seen:
+            place = at.object(optional=("profileId",), unknown="keep")["profileId"]
+            place.refuse(f"the profile {profile.profile_id!r} is there twice", code="not_unique")
+        seen.add(profile.profile_id)
+        return profile
+
+    return read
+
+
+def _profile(at: Cursor) -> RobotProfile:
+    it = at.object(
+        required=("contractVersion", "profileId", "geometry", "safety", "dynamics"),
+        optional=("capabilities",),
+        unknown="keep",
+    )
+    version(it)
+    shape = it["geometry"].object(required=("head", "tail", "width"), unknown="keep")
+    safety = it["safety"].object(
+        required=(
+            *("safetyFrontM", "safetyRearM", "safetySideM", "localizationErrorM", "trackingErrorM"),
+            *("extraMarginM", "minFollowingGapM"),
+        ),
+        optional=("headingErrorRad",),
+        unknown="keep",
+    )
+    dynamics = it["dynamics"].object(
+        required=("vMax", "accel", "a_brake", "controlLatencyS", "turnRateRadS", "minTurnRadiusM"), unknown="keep"
+    )
+    head, tail = length(shape["head"], TRUCK_MOST), length(shape["tail"], TRUCK_MOST)
+    if head + tail == 0 and shape["head"].given and shape["tail"].given:
+        it["geometry"].refuse("head and tail together must be greater than 0")
+    return RobotProfile(
+        profile_id=name(it["profileId"]),
+        head_um=head,
+        tail_um=tail,
+        width_um=positive(shape["width"], TRUCK_MOST),
+        safety_front_um=length(safety["safetyFrontM"], TRUCK_MOST),
+        safety_rear_um=length(safety["safetyRearM"], TRUCK_MOST),
+        safety_side_um=length(safety["safetySideM"], TRUCK_MOST),
+        localization_error=_error_value(safety["localizationErrorM"]),
+        tracking_error=_error_value(safety["trackingErrorM"]),
+        extra_margin_um=length(safety["extraMarginM"], TRUCK_MOST),
+        min_following_gap_um=length(safety["minFollowingGapM"]),
+        v_max_um_s=positive(dynamics["vMax"]),
+        accel_um_s2=positive(dynamics["accel"]),
+        brake_um_s2=positive(dynamics["a_brake"]),
+        latency_us=length(dynamics["controlLatencyS"]),
+        turn_rate_urad_s=positive(dynamics["turnRateRadS"]),
+        min_turn_radius_um=length(dynamics["minTurnRadiusM"]),
+        heading_error_urad=length(safety["headingErrorRad"], HEADING_MOST) if "headingErrorRad" in safety else 0,
+        capabilities=it["capabilities"].list_of(lambda one: one.text(min=1), default=()),
+    )
+
+
+def _error_value(at: Cursor) -> ErrorValue:
+    it = at.object(required=("value", "source", "basis"), unknown="keep")
+    return ErrorValue(length(it["value"], TRUCK_MOST), it["source"].choice(Source), it["basis"].text(min=1))

@@ -1,0 +1,120 @@
+"""A document with a graph of aisles into a source map."""
+
+from collections.abc import Callable
+
+from pendula.documents import Cursor, Document
+from pendula.fleet.model import CurveKind, Point, SourceEdge, SourceMap, SourceMember, SourceNode, SourceSection
+from pendula.fleet.reading.values import HUGE, NAME_MOST, FaultCode, length, name, version
+from pendula.fleet.units import micro
+
+
+def read_source_map(document: Document) -> SourceMap:
+    """The graph of a document; raises `DocumentRefused` with every fault."""
+    return document.read(_source_map)
+
+
+def _coordinate(at: Cursor) -> int:
+    value = at.decimal()
+    if abs(value) > HUGE:
+        at.refuse(
+            "the coordinate is out of range", code=FaultCode.COORDINATE_OUT_OF_RANGE, allowed=(f"at most {HUGE} m",)
+        )
+        return 0
+    return micro(value)
+
+
+def _point(at: Cursor) -> Point:
+    if at.is_list:
+        pair = at.list_of(_coordinate, min=2, max=2)
+        return Point(*pair) if len(pair) == 2 else Point(0, 0)
+    it = at.object(required=("x", "y"), unknown="keep")
+    return Point(_coordinate(it["x"]), _coordinate(it["y"]))
+
+
+def _optional(at: Cursor, read: Callable[[Cursor], Point]) -> Point | None:
+    return read(at) if at.unless_null().given else None
+
+
+def _source_map(root: Cursor) -> SourceMap:
+    it = root.object(
+        required=("contractVersion", "mapId", "nodes", "edges"),
+        optional=("criticalSections", "stations", "parking"),
+        unknown="keep",
+    )
+    version(it)
+    return SourceMap(
+        it["mapId"].text(min=1, max=NAME_MOST),
+        it["nodes"].list_of(_node),
+        it["edges"].list_of(_edge),
+        it["criticalSections"].unless_null().list_of(_section, default=()),
+        it["stations"].unless_null().list_of(name, default=()),
+        it["parking"].unless_null().list_of(name, default=()),
+    )
+
+
+def _node(at: Cursor) -> SourceNode:
+    it = at.object(required=("id", "x", "y"), optional=("kind",), unknown="keep")
+    where = Point(_coordinate(it["x"]), _coordinate(it["y"]))
+    return SourceNode(name(it["id"]), where, it["kind"].text(max=NAME_MOST, default="LocationMark"))
+
+
+def _edge(at: Cursor) -> SourceEdge:
+    it = at.object(
+        required=("id", "start", "end"),
+        optional=("className", "controlPos1", "controlPos2", "points", "startPos", "endPos", "props"),
+        unknown="keep",
+    )
+    kind = it["className"].choice(CurveKind, default=CurveKind.STRAIGHT)
+    points: tuple[Point, ...] = ()
+    start_at, end_at = _optional(it["startPos"], _point), _optional(it["endPos"], _point)
+    if kind is CurveKind.BEZIER:
+        points = (_point(it["controlPos1"]), _point(it["controlPos2"]))
+    elif kind is CurveKind.POLYLINE:
+        every = it["points"].list_of(_point, min=2)
+        # The first and the last point are the ends; they must lie in the nodes like any other end.
+        if every:
+            points, start_at, end_at = every[1:-1], every[0], every[-1]
+    style, direction, width = _props(it["props"])
+    return SourceEdge(
+        id=it["id"].text(min=1, max=NAME_MOST),
+        start=it["start"].text(min=1, max=NAME_MOST),
+        end=it["end"].text(min=1, max=NAME_MOST),
+        kind=kind,
+        points=points,
+        start_at=start_at,
+        end_at=end_at,
+        style=style,
+        direction=direction,
+        width_um=width,
+    )
+
+
+def _props(at: Cursor) -> tuple[str, str, int | None]:
+    if not at.unless_null().given:
+        return "forward", "start_to_end", None
+    it = at.object(optional=("movestyle", "direction", "width"), unknown="keep")
+    width = it["width"].unless_null()
+    return (
+        it["movestyle"].text(default="forward"),
+        it["direction"].text(default="start_to_end"),
+        length(width) if width.given else None,
+    )
+
+
+def _section(at: Cursor) -> SourceSection:
+    it = at.object(required=("criticalSectionId", "members"), optional=("capacity",), unknown="keep")
+    return SourceSection(
+        name(it["criticalSectionId"]),
+        it["capacity"].integer(min=1, max=1000, default=1),
+        it["members"].list_of(_member, min=1),
+    )
+
+
+def _member(at: Cursor) -> SourceMember:
+    it = at.object(required=("edgeGroupKey",), optional=("s0M", "s1M"), unknown="keep")
+    low, high = it["s0M"].unless_null(), it["s1M"].unless_null()
+    return SourceMember(
+        it["edgeGroupKey"].text(min=1),
+        length(low) if low.given else None,
+        length(high) if high.given else None,
+    )

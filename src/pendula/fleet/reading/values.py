@@ -1,0 +1,53 @@
+"""Values that all documents of the room share: versions, names, lengths. Every fault at once, each with its place.
+
+Members that are not known are passed over, as the contract wants it within a major version; what is missing or of the
+wrong kind is a fault.
+"""
+
+from decimal import Decimal
+from enum import StrEnum
+from re import compile as regex
+
+from pendula.documents import Cursor, Members
+from pendula.fleet.units import micro
+
+
+class FaultCode(StrEnum):
+    """Faults of a map that other documents do not have."""
+
+    UNKNOWN_VERSION = "unknown_version"
+    COORDINATE_OUT_OF_RANGE = "coordinate_out_of_range"
+
+
+MAJOR = "1"
+# Beyond this a number is no length; it would only cost time to say so later.
+HUGE = Decimal(10) ** 9
+LEAST = Decimal("0.000001")
+NAME_MOST = 128
+_VERSION = regex(r"[0-9]+\.[0-9]+\.[0-9]+")
+# Keys are made of ids: what joins them may not occur in them.
+_ID = regex(r"(?!.*->)[^\s#|\x00-\x1f]+")
+_ID_FORM = "text without spaces, '#', '|' and '->'"
+
+
+def version(it: Members) -> None:
+    """Refuses a contract of another major version."""
+    at = it["contractVersion"]
+    text = at.text(pattern=_VERSION, form="a version such as 1.0.0")
+    if text and text.split(".")[0] != MAJOR:
+        at.refuse(
+            f"contract version {text} is not read here", code=FaultCode.UNKNOWN_VERSION, allowed=(f"{MAJOR}.x.y",)
+        )
+
+
+def length(at: Cursor, most: Decimal = HUGE) -> int:
+    """A length (or angle, or time) as micrometres."""
+    return micro(at.decimal(min=0, max=most))
+
+
+def positive(at: Cursor, most: Decimal = HUGE) -> int:
+    return micro(at.decimal(min=LEAST, max=most))
+
+
+def name(at: Cursor) -> str:
+    return at.text(min=1, max=NAME_MOST, pattern=_ID, form=_ID_FORM)

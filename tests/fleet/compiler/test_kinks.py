@@ -1,0 +1,27 @@
+"""Bends in nodes that are passed without a stop: what a truck covers there lies in its cells."""
+
+from math import atan2, pi
+
+import pytest
+
+from pendula.fleet import (
+    compile_map,
+)
+from pendula.fleet.samples.scenes import FL_STD
+from tests.fleet.judge import envelope
+from tests.fleet.sites import sketched
+
+
+@pytest.mark.req("FLT-GEO-12", "FLT-EVO-5")
+def test_a_truck_that_passes_a_kink_stays_in_its_cells() -> None:
+    one = sketched(("A", 0, 0), ("B", 10, 0), ("C", 20, 0.86), ("V1", 6.84, -20), ("V2", 6.84, -3.02))
+    one.chain("A", "B", "C")
+    one.lane("V1", "V2")
+    site = compile_map(one.done(), [FL_STD])
+    first = site.cells.first
+    waiting = int(first[site.edge_number["V1->V2"] + 1]) - 1
+    through = int(first[site.edge_number["A->B"] + 1]) - 1, int(first[site.edge_number["B->C"]])
+    bend = atan2(0.86, 10)
+    stands = envelope((6.84, -3.02, pi / 2))
+    assert any(envelope((10, 0, bend * k / 100)).intersects(stands) for k in range(101))
+    assert any(site.conflicts.holds(waiting, cell) for cell in through)

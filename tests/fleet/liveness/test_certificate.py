@@ -1,0 +1,301 @@
+"""The map conditions: certificates of maps that can run, smallest counterexamples of those that cannot."""
+
+import pytest
+from msgspec.structs import replace
+
+from pendula.fleet import (
+    AtNode,
+    Closed,
+    CompiledMap,
+    Fleet,
+    Planner,
+    Stream,
+    Truck,
+    certify,
+    compile_map,
+)
+from pendula.fleet.liveness.certificate import Certificate, Counterexample, closed_by, least_lookahead_um
+from pendula.fleet.model import Code, SourceMember, SourceSection, errors_of
+from pendula.fleet.samples import scenes
+from pendula.fleet.samples.halls import reference_fleet, warehouse
+from pendula.fleet.samples.scenes import FL_STD, Sketch
+from pendula.kernel.engine import Refusal
+from tests.fleet.sites import scene, sketched
+
+STREAM = Stream("S", ("W",), ("E",))
+
+
+def trucks(*rests: str) -> tuple[Truck, ...]:
+    return tuple(Truck(f"R{i + 1}", "FL-STD", rest) for i, rest in enumerate(rests))
+
+
+def lane_with_spur(length: float, turning: bool = False) -> CompiledMap:
+    """A through lane, a parking spur in its middle, another far off; with `turning`, a way off opposite the spur."""
+    sketch = Sketch("spur")
+    for name, x, y in (("W", -40, 0), ("Q", -20, 0), ("M", 0, 0), ("E", 40, 0)):
+        sketch.node(name, x, y)
+    sketch.node("P", 0, length, "ParkPoint")
+    sketch.node("O", -20, 12, "ParkPoint")
+    sketch.chain("W", "Q", "M", "E")
+    sketch.lane("M", "P")
+    sketch.lane("Q", "O")
+    if turning:
+        sketch.node("D", 0, -30)
+        sketch.lane("M", "D")
+    return compile_map(sketch.done(), [FL_STD])
+
+
+def counterexample(site: CompiledMap, fleet: Fleet) -> Counterexample:
+    certificate, findings = certify(site, fleet, [FL_STD])
+    assert certificate is not None
+    assert not certificate.live
+    assert certificate.counterexample is not None
+    assert findings[0].remedy == certificate.counterexample.remedy
+    return certificate.counterexample
+
+
+def certificate(site: CompiledMap, fleet: Fleet) -> Certificate:
+    made, findings = certify(site, fleet, [FL_STD])
+    assert made is not None
+    assert made.live, made.counterexample
+    assert errors_of(findings) == ()
+    return made
+
+
+@pytest.mark.req("FLT-LIVE-7")
+def test_the_hall_of_the_contract_is_live_for_its_two_trucks() -> None:
+    fleet = Fleet(trucks("PK1", "PK2"), (Stream("S-A", ("AP1",), ("LM3",)),))
+
+    made = certificate(scene("hall-demo"), fleet)
+
+    site = scene("hall-demo")
+    assert {site.network.edges[edge].key for edge in made.closed["R1"].edges} == {"LM3->PK2", "PK2->LM3"}
+
+
+@pytest.mark.req("FLT-LIVE-7")
+@pytest.mark.parametrize("count", [3, 4])
+def test_the_reference_hall_is_live(count: int) -> None:
+    assert certificate(scene("reference-hall"), reference_fleet(count)).legs == 6 * count
+
+
+@pytest.mark.req("FLT-LIVE-7")
+@pytest.mark.parametrize(("length", "turning", "needed"), [(3.4, False, 3.7), (5.0, True, 5.3), (4.2, True, 5.3)])
+def test_a_spur_that_is_too_short_is_told_its_length(length: float, turning: bool, needed: float) -> None:
+    stream = Stream("S", ("W",), ("D",)) if turning else STREAM
+
+    why = counterexample(lane_with_spur(length, turning), Fleet(trucks("P", "O"), (stream,)))
+
+    assert why.condition == "W1"
+    assert float(str(why.details["spurM"])) == pytest.approx(needed)
+    assert why.remedy == f"make the spur M<->P {needed} m long"
+    assert why.details["robotId"] == "R2"
+
+
+@pytest.mark.req("FLT-LIVE-7")
+@pytest.mark.parametrize(("length", "turning"), [(3.7, False), (5.3, True)])
+def test_a_spur_of_the_needed_length_is_enough(length: float, turning: bool) -> None:
+    stream = Stream("S", ("W",), ("D",)) if turning else STREAM
+
+    certificate(lane_with_spur(length, turning), Fleet(trucks("P", "O"), (stream,)))
+
+
+@pytest.mark.req("FLT-LIVE-7")
+@pytest.mark.parametrize(("apart", "live"), [(4.9, False), (5.0, True)])
+def test_parallel_spurs_lie_five_metres_apart(apart: float, live: bool) -> None:
+    sketch = Sketch("parallel")
+    for name, x in (("W", -40), ("A", 0.0), ("B", apart), ("E", 40)):
+        sketch.node(name, x, 0)
+    sketch.node("PA", 0, 9, "ParkPoint")
+    sketch.node("PB", apart, 9, "ParkPoint")
+    sketch.chain("W", "A", "B", "E")
+    sketch.lane("A", "PA")
+    sketch.lane("B", "PB")
+    site = compile_map(sketch.done(), [FL_STD])
+    fleet = Fleet(trucks("PA", "PB"), (STREAM,))
+
+    if live:
+        certificate(site, fleet)
+    else:
+        why = counterexample(site, fleet)
+        assert why.details == {"nodeIds": ["PA", "PB"], "distanceM": 5}
+
+
+@pytest.mark.req("FLT-LIVE-7")
+@pytest.mark.parametrize(("apart", "live"), [(4.9, False), (5.0, True)])
+def test_nobody_can_turn_in_a_station_beside_a_truck_at_rest(apart: float, live: bool) -> None:
+    sketch = Sketch("beside")
+    for name, x in (("W", -40), ("A", 0.0), ("B", apart), ("E", 40)):
+        sketch.node(name, x, 0)
+    sketch.node("PA", 0, 9, "ParkPoint")
+    sketch.node("T", apart, 9, "ActionPoint")
+    sketch.node("PE", 30, 9, "ParkPoint")
+    sketch.node("F", 30, 0)
+    sketch.chain("W", "A", "B", "F", "E")
+    for start, end in (("A", "PA"), ("B", "T"), ("F", "PE")):
+        sketch.lane(start, end)
+    site = compile_map(sketch.done(), [FL_STD])
+
+    made, _ = certify(site, Fleet(trucks("PA", "PE"), (Stream("S", ("W",), ("T",)),)), [FL_STD])
+
+    assert made is not None
+    assert made.live is live
+
+
+@pytest.mark.req("FLT-LIVE-7", "FLT-TASK-9")
+def test_two_trucks_cannot_share_a_rest_node() -> None:
+    why = counterexample(scene("reference-hall"), Fleet(trucks("P1", "P1"), reference_fleet().streams))
+
+    assert why.condition == "W1"
+    assert why.details["robotIds"] == ["R1", "R2"]
+
+
+@pytest.mark.req("FLT-LIVE-7")
+def test_a_rest_node_on_the_way_through_is_named_with_its_remedy() -> None:
+    why = counterexample(lane_with_spur(8.0), Fleet(trucks("M", "O"), (STREAM,)))
+
+    assert why.details["restNodeIds"] == ["M"]
+    assert why.remedy == "add a parking spur at M and rest there"
+
+
+@pytest.mark.req("FLT-LIVE-7")
+def test_a_stream_that_cannot_be_reached_is_found() -> None:
+    why = counterexample(scene("hall-demo"), Fleet(trucks("PK1"), (Stream("S", ("AP1",), ("LM8",)),)))
+
+    assert why.condition == "W2"
+    assert (why.details["from"], why.details["to"]) == ("AP1", "LM8")
+
+
+@pytest.mark.req("FLT-LIVE-7", "FLT-COR-4")
+def test_a_lookahead_below_the_stopping_distance_is_found() -> None:
+    fleet = replace(reference_fleet(), lookahead_um=5_250_000)
+
+    why = counterexample(scene("reference-hall"), fleet)
+
+    assert why.condition == "W3"
+    assert least_lookahead_um(FL_STD, 500_000, fleet) == 5_260_000
+
+
+@pytest.mark.req("FLT-LIVE-7")
+def test_routes_keep_off_foreign_rest_nodes() -> None:
+    site = compile_map(warehouse(4, 6, 2), [FL_STD])
+    rests = [node.id for node in site.network.nodes if node.parking]
+    stations = tuple(node.id for node in site.network.nodes if node.station)
+    fleet = Fleet(trucks(*rests), (Stream("S", stations[:3], stations[3:]),))
+
+    made = certificate(site, fleet)
+    planner = Planner(site, FL_STD)
+    goal = site.node_number[stations[0]]
+    way = planner.way(AtNode(site.node_number[rests[0]]), goal, made.closed["R1"])
+
+    assert not isinstance(way, Refusal)
+    foreign = [closed_by(site, (site.node_number[rest], 0)) for rest in rests[1:]]
+    assert not set(way.edges) & {edge for one in foreign for edge in one.edges}
+
+
+def test_a_fleet_with_unknown_names_gets_findings_and_no_certificate() -> None:
+    fleet = Fleet((Truck("R1", "OTHER", "NOWHERE"),), (Stream("S", ("X",), ("LM3",)),))
+
+    made, findings = certify(scene("hall-demo"), fleet, [FL_STD])
+
+    assert made is None
+    codes = [one.code.value for one in findings]
+    assert codes == ["PROFILE_MISSING_FIELD", "MISSING_PARKING_NODE", "MISSING_PICK_DROP_NODE"]
+
+
+def test_the_certificate_has_a_form_for_people() -> None:
+    site = scene("hall-demo")
+    made, _ = certify(site, Fleet(trucks("PK1", "PK2"), (Stream("S-A", ("AP1",), ("LM3",)),)), [FL_STD])
+    assert made is not None
+
+    form = made.form(site)
+
+    assert form["live"] is True
+    assert form["trucks"][1] == {
+        "robotId": "R2",
+        "closedEdgeKeys": ["LM3->PK1", "PK1->LM3"],
+        "closedTurnNodeIds": ["PK1"],
+    }
+    assert not Closed()
+
+
+@pytest.mark.req("FLT-DCL-19")
+def test_a_pick_in_a_dead_end_that_is_no_station_is_told_of() -> None:
+    graph = lane_with_spur(8.0)
+    fleet = Fleet(trucks("P", "O"), (STREAM,))
+
+    _, findings = certify(graph, fleet, [FL_STD])
+
+    assert [(one.code, one.details["nodeId"], one.remedy) for one in findings] == [
+        (Code.DEAD_END_WITHOUT_TOKEN, "E", "declare it under stations"),
+        (Code.DEAD_END_WITHOUT_TOKEN, "W", "declare it under stations"),
+    ]
+
+
+@pytest.mark.req("FLT-DCL-19")
+def test_the_remedy_for_a_dead_end_that_is_no_station_helps() -> None:
+    graph = scenes.spur()
+    plain = replace(graph, nodes=tuple(replace(node, kind="LocationMark") for node in graph.nodes))
+    fleet = Fleet((), (Stream("S", ("P",), ("M",)),))
+
+    told = [certify(compile_map(one, [FL_STD]), fleet, [FL_STD])[1] for one in (plain, replace(plain, stations=("P",)))]
+
+    assert [len(findings) for findings in told] == [1, 0]
+
+
+def resting(*rests: str, pick: str = "W", drop: str = "E") -> Fleet:
+    return Fleet(tuple(Truck(f"R{i}", "FL-STD", r) for i, r in enumerate(rests)), (Stream("S", (pick,), (drop,)),))
+
+
+def live(site: CompiledMap, asked: Fleet) -> bool:
+    made, _ = certify(site, asked, [FL_STD])
+    return made is not None and made.live
+
+
+@pytest.mark.req("FLT-LIVE-2", "FLT-LIVE-7")
+@pytest.mark.parametrize(("length", "fine"), [(3.55, False), (3.65, False), (3.70, True)])
+def test_a_truck_at_rest_holds_what_its_release_bound_has_not_passed(length: float, fine: bool) -> None:
+    assert live(lane_with_spur(length), resting("P", "O")) is fine
+
+
+@pytest.mark.req("FLT-LIVE-7")
+@pytest.mark.parametrize("length", [2.0, 2.5, 2.6, 3.0, 3.1])
+def test_the_needed_length_does_not_depend_on_where_cells_begin(length: float) -> None:
+    made, _ = certify(lane_with_spur(length), resting("P", "O"), [FL_STD])
+    assert made is not None
+    assert made.counterexample is not None
+    assert float(str(made.counterexample.details["spurM"])) == pytest.approx(3.7)
+
+
+def bay(capacity: int) -> CompiledMap:
+    one = sketched(("W", -40, 0), ("M", 0, 0), ("E", 40, 0), ("B", 0, 15))
+    one.node("P1", -15, 15, "ParkPoint")
+    one.node("P2", 15, 15, "ParkPoint")
+    one.chain("W", "M", "E")
+    for a, b in (("M", "B"), ("B", "P1"), ("B", "P2")):
+        one.lane(a, b)
+    members = tuple(SourceMember(key) for key in ("B<->M", "B<->P1", "B<->P2"))
+    return compile_map(replace(one.done(), sections=(SourceSection("BAY", capacity, members),)), [FL_STD])
+
+
+@pytest.mark.req("FLT-DCL-19", "FLT-LIVE-7")
+@pytest.mark.parametrize(("capacity", "fine"), [(1, False), (2, True)])
+def test_a_section_with_room_for_all_who_rest_in_it_closes_nothing(capacity: int, fine: bool) -> None:
+    assert live(bay(capacity), resting("P1", "P2")) is fine
+
+
+def test_a_truck_that_is_there_twice_gets_no_certificate() -> None:
+    doubled = Fleet((Truck("R", "FL-STD", "PK1"), Truck("R", "FL-STD", "PK1")))
+    assert certify(scene("hall-demo"), doubled, [FL_STD])[0] is None
+
+
+@pytest.mark.req("FLT-DCL-8", "FLT-LIVE-7")
+def test_a_goal_right_behind_a_section_is_not_live_and_turning_round_is_no_exit() -> None:
+    one = sketched(("W", -30, 0), ("Q", -15, 0), ("A", 0, 0), ("B", 20, 0), ("C", 22, 0))
+    one.node("P1", -15, 12, "ParkPoint")
+    one.node("P2", -15, -12, "ParkPoint")
+    one.chain("W", "Q", "A", "B", "C")
+    one.lane("Q", "P1")
+    one.lane("Q", "P2")
+    site = compile_map(replace(one.done(), sections=(SourceSection("NECK", 1, (SourceMember("A<->B"),)),)), [FL_STD])
+    assert "CS_WITHOUT_EXIT_ROOM" in {f.code.value for f in site.findings}
+    assert not live(site, resting("P1", "P2", drop="C"))

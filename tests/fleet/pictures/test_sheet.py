@@ -1,0 +1,28 @@
+"""The sheet of a map: labels keep out of each other's way, texts fit."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pendula.fleet.pictures.sheet import Labels, sheet_of, shortened, text_width
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 400), st.integers(0, 300), st.text("abc", min_size=1, max_size=9)), max_size=40)
+)
+def test_labels_never_lie_over_each_other(wanted: list[tuple[int, int, str]]) -> None:
+    labels = Labels(sheet_of((0, 0), (1_000_000, 1_000_000), 0))
+
+    placed = [(x, y, text) for x, y, text in wanted if labels.place(x, y, text, 1, "name", 10)]
+
+    for i, (ax, ay, a) in enumerate(placed):
+        for bx, by, b in placed[:i]:
+            apart = ax >= bx + text_width(b, 10) or bx >= ax + text_width(a, 10) or abs(ay - by) >= 10 * 1.1 - 1e-9
+            assert apart
+
+
+@given(st.text(max_size=60), st.integers(12, 400))
+def test_a_shortened_text_fits(text: str, width: int) -> None:
+    short = shortened(text, width)
+
+    assert text_width(short) <= max(width, text_width("…") * 3)
+    assert short == text or short.endswith("…")

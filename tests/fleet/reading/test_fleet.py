@@ -1,0 +1,27 @@
+"""Fleets with rest nodes and streams, out of a file of their own or a scenario."""
+
+from msgspec.structs import replace
+
+from pendula.documents import from_value
+from pendula.fleet import read_fleet
+from pendula.fleet.model import Fleet, Stream, Truck
+from pendula.kernel.canonical import Json
+from tests.fleet.documents import faults, golden
+
+
+def test_a_fleet_is_read_out_of_a_scenario() -> None:
+    form: Json = {
+        "robots": [{"robotId": "R1", "profileId": "FL-STD", "parkNodeId": "PK1", "startNodeId": "LM1"}],
+        "streams": [golden("Stream")],
+        "params": {"lookaheadM": 10, "tickPeriodMs": 200},
+        "seed": 1,
+    }
+
+    fleet = read_fleet(from_value(form))
+
+    assert fleet == replace(
+        Fleet((Truck("R1", "FL-STD", "PK1"),), (Stream("S-A", ("AP1",), ("LM3",)),)),
+        lookahead_um=10_000_000,
+        tick_ms=200,
+    )
+    assert faults(read_fleet, {"robots": [{"robotId": "R1"}]}) == ["$.robots[0].parkNodeId", "$.robots[0].profileId"]

@@ -1,0 +1,93 @@
+"""Source maps as JSON and YAML: what is read, and what is refused at its place."""
+
+from typing import Any
+
+import pytest
+
+from pendula.documents import Format, from_value, read_bytes
+from pendula.fleet import compile_map, read_source_map
+from pendula.fleet.compiler.source_form import source_form
+from pendula.fleet.model import CurveKind, Point, SourceMap
+from pendula.fleet.samples.halls import reference_hall
+from pendula.fleet.samples.random_maps import random_map
+from pendula.fleet.samples.scenes import FL_STD, hall_demo
+from pendula.kernel.canonical import encode
+from tests.fleet.documents import GOLDEN, changed, faults, golden
+from tests.fleet.sites import scene
+
+
+@pytest.mark.req("FLT-MAP-3", "FLT-API-2")
+def test_the_map_of_the_contract_is_read() -> None:
+    source = read_source_map(read_bytes((GOLDEN / "SourceMap.json").read_bytes()))
+
+    assert (len(source.nodes), len(source.edges), len(source.sections)) == (8, 11, 1)
+    assert source.edges[2].kind is CurveKind.BEZIER
+    assert source.edges[2].style == "backward"
+    assert source.edges[2].points == (Point(12_000_000, 0), Point(14_000_000, 0))
+    assert compile_map(source, [FL_STD]).named == scene("hall-demo").named
+
+
+@pytest.mark.req("FLT-MAP-3")
+def test_yaml_and_json_are_the_same_map() -> None:
+    text = """
+contractVersion: 1.0.0
+mapId: m
+nodes:
+- {id: A, x: 0, y: 0}
+- {id: B, x: 10.5, y: 0, kind: ParkPoint}
+edges:
+- {id: e1, start: A, end: B, className: Polyline, points: [[0, 0], {x: 5, y: 0.1}, [10.5, 0]]}
+- {id: e2, start: B, end: A, props: {movestyle: backward, width: 3, direction: both}}
+parking: [A]
+"""
+    yaml = read_source_map(read_bytes(text.encode(), Format.YAML))
+    again = read_source_map(read_bytes(encode(source_form(yaml))))
+
+    assert again == yaml
+    assert yaml.edges[0].points == (Point(5_000_000, 100_000),)
+    assert (yaml.edges[1].width_um, yaml.edges[1].direction) == (3_000_000, "both")
+
+
+@pytest.mark.parametrize("make", [hall_demo, reference_hall, lambda: random_map(3), lambda: random_map(11)])
+def test_a_source_map_survives_its_canonical_form(make: Any) -> None:
+    source: SourceMap = make()
+
+    again = read_source_map(read_bytes(encode(source_form(source))))
+
+    assert sorted(again.edges, key=lambda one: one.id) == sorted(source.edges, key=lambda one: one.id)
+    assert source_form(again) == source_form(source)
+
+
+@pytest.mark.req("FLT-API-1")
+@pytest.mark.parametrize(
+    ("path", "value", "fault"),
+    [
+        ("contractVersion", "2.0.0", "$.contractVersion"),
+        ("contractVersion", "one", "$.contractVersion"),
+        ("contractVersion", ..., "$.contractVersion"),
+        ("nodes", 5, "$.nodes"),
+        ("nodes", [{"id": "A->B", "x": 0, "y": 0}], "$.nodes[0].id"),
+        ("nodes", [{"id": "A#2", "x": 0, "y": 0}], "$.nodes[0].id"),
+        ("edges", [{"id": "e", "start": "A", "end": "B", "className": "Circle"}], "$.edges[0].className"),
+        (
+            "edges",
+            [{"id": "e", "start": "A", "end": "B", "className": "Polyline", "points": [[0]]}],
+            "$.edges[0].points",
+        ),
+        (
+            "criticalSections",
+            [{"criticalSectionId": "C", "capacity": 0, "members": [{"edgeGroupKey": "A<->B"}]}],
+            "$.criticalSections[0].capacity",
+        ),
+    ],
+)
+def test_what_a_map_cannot_say_is_refused_at_its_place(path: str, value: Any, fault: str) -> None:
+    assert faults(read_source_map, changed(golden("SourceMap"), path, value)) == [fault]
+
+
+@pytest.mark.req("FLT-API-1")
+def test_members_that_are_not_known_are_passed_over() -> None:
+    form = changed(golden("SourceMap"), "novelty", [1, 2])
+    form["nodes"][0]["colour"] = "red"
+
+    assert read_source_map(from_value(form)) == read_source_map(from_value(golden("SourceMap")))

@@ -1,0 +1,249 @@
+"""Route plans and positions on them."""
+
+import json
+from decimal import Decimal
+
+import numpy as np
+import pytest
+
+from pendula.fleet import (
+    AtNode,
+    OnEdge,
+    Planner,
+    Pose,
+    RoutePlan,
+    compile_map,
+    plan_route,
+    splice,
+)
+from pendula.fleet.model import MoveStyle
+from pendula.fleet.routing.route_plan import committed, segments_of
+from pendula.fleet.samples import scenes
+from pendula.fleet.samples.scenes import FL_STD, Sketch
+from pendula.kernel.canonical import encode
+from pendula.kernel.engine import Refusal
+from tests.fleet.documents import GOLDEN
+from tests.fleet.routes import on, route
+from tests.fleet.sites import SCENES, any_site, names, scene, sketched
+
+
+@pytest.mark.req("FLT-PLAN-6", "FLT-LIVE-1")
+def test_the_route_of_the_contract_comes_out() -> None:
+    site = scene("hall-demo")
+    wanted = json.loads((GOLDEN / "RoutePlan.json").read_text(), parse_float=Decimal)
+
+    made = route(site, on(site, "LM1->LM2", 3.0), "AP1", "LM3", rest="PK2").form()
+
+    assert encode({**made, "compiledMapHash": ""}) == encode({**wanted, "compiledMapHash": ""})
+    assert made["compiledMapHash"] == site.compiled_hash
+
+
+@pytest.mark.req("FLT-PLAN-6")
+@pytest.mark.parametrize("name", SCENES)
+def test_the_projection_of_a_pose_on_the_route_is_its_position(name: str) -> None:
+    site = scene(name)
+    planner = Planner(site, FL_STD)
+    draw = np.random.default_rng(1)
+    asked = 0
+    while asked < 200:
+        edge, goal = int(draw.integers(len(site.network.edges))), int(draw.integers(len(site.network.nodes)))
+        planned = plan_route(planner, "R", "r", OnEdge(edge, 0), (goal,))
+        if isinstance(planned, Refusal):
+            asked += 5
+            continue
+        for s in draw.integers(0, planned.length_um + 1, 20).tolist():
+            found = planned.project(planned.pose_at(s), near_um=s)
+            assert found is not None
+            assert abs(found.s_on_route_um - s) <= 10_000
+            assert found.lateral_um <= 2
+        asked += 20
+
+
+@pytest.mark.req("FLT-PLAN-6")
+@pytest.mark.parametrize("name", SCENES)
+def test_a_thousand_positions_of_a_drive_are_found_from_the_last_answer(name: str) -> None:
+    site = scene(name)
+    planner = Planner(site, FL_STD)
+    draw = np.random.default_rng(2)
+    asked = 0
+    for _ in range(200):
+        edge, goal = int(draw.integers(len(site.network.edges))), int(draw.integers(len(site.network.nodes)))
+        planned = plan_route(planner, "R", "r", OnEdge(edge, 0), (goal,))
+        if isinstance(planned, Refusal):
+            continue
+        last, step = 0, 60_000 + int(draw.integers(100_000))
+        for s in range(0, planned.length_um, step):
+            pose = planned.pose_at(s)
+            found = planned.project(pose, near_um=last)
+            assert found is not None
+            # In the step in which a truck begins to go out by the way it came in, both are the same pose.
+            near = 10_000 if planned.pose_at(found.s_on_route_um) != pose else 2 * step
+            assert abs(found.s_on_route_um - s) <= near
+            last = found.s_on_route_um
+            asked += 1
+        if asked >= 1000:
+            break
+    assert asked >= 1000
+
+
+@pytest.mark.req("FLT-PLAN-6", "FLT-PLAN-14")
+@pytest.mark.parametrize("noise", [0, 30_000])
+def test_a_truck_that_backs_out_by_the_way_it_came_in_is_followed(noise: int) -> None:
+    sketch = Sketch("in-and-out")
+    sketch.node("A", 0, 0)
+    sketch.node("B", 10, 0)
+    sketch.lane("A", "B", back=False)
+    sketch.lane("B", "A", back=False, style=MoveStyle.BACKWARD)
+    site = compile_map(sketch.done(), [FL_STD])
+    edges = site.edge_number["A->B"], site.edge_number["B->A"]
+    way = RoutePlan("r", 1, "R", site, OnEdge(edges[0], 0), 0, segments_of(site, edges), 0, "TEST")
+    draw = np.random.default_rng(3)
+
+    last = 0
+    for s in range(0, way.length_um, 100_000):
+        pose = way.pose_at(s)
+        shaken = Pose(pose.x_um + int(draw.integers(-noise, noise + 1)), pose.y_um, pose.yaw_urad)
+        found = way.project(shaken, near_um=last)
+        assert found is not None
+        assert abs(found.s_on_route_um - s) <= (250_000 if abs(s - 10_000_000) < 300_000 else noise + 1)
+        last = found.s_on_route_um
+
+
+@pytest.mark.req("FLT-PLAN-6")
+@pytest.mark.parametrize("name", names(4))
+def test_curved_routes_are_projected_without_knowing_where_to_look(name: str) -> None:
+    site = any_site(name)
+    planned = plan_route(Planner(site, FL_STD), "R", "r", OnEdge(0, 0), (len(site.network.nodes) - 1,))
+    if isinstance(planned, Refusal):
+        return
+    for s in range(0, planned.length_um, 170_000):
+        found = planned.project(planned.pose_at(s))
+        assert found is not None
+        again = planned.pose_at(found.s_on_route_um)
+        assert abs(again.x_um - planned.pose_at(s).x_um) <= 10_000
+        assert abs(again.y_um - planned.pose_at(s).y_um) <= 10_000
+
+
+@pytest.mark.req("FLT-PLAN-6")
+def test_errors_and_confidence_of_a_projection() -> None:
+    site = scene("hall-demo")
+    planned = route(site, on(site, "LM1->LM2", 0.0), "AP1")
+
+    found = planned.project(Pose(4_200_000, 20_000, 10_000))
+    far = planned.project(Pose(4_200_000, 200_000, 0))
+
+    assert found is not None
+    assert (found.segment, found.s_on_segment_um, found.s_on_route_um) == (0, 4_200_000, 4_200_000)
+    assert (found.lateral_um, found.heading_error_urad, found.confidence_ppm) == (20_000, 10_000, 950_000)
+    assert far is not None
+    assert far.confidence_ppm == 500_000
+
+
+@pytest.mark.req("FLT-PLAN-6")
+def test_the_last_position_tells_the_way_in_from_the_way_out() -> None:
+    """Into a spur backward and out of it forward: the same places, with the same yaw."""
+    site = scene("hall-demo")
+    number = site.edge_number
+    segments = segments_of(site, (number["LM2->AP1"], number["AP1->LM2"]))
+    there_and_back = RoutePlan("r", 1, "R", site, AtNode(0), 0, segments, 0, "")
+    pose = Pose(13_000_000, 0, 3_141_593)
+
+    places = [there_and_back.project(pose, near_um=near) for near in (None, 2_000_000, 10_000_000)]
+
+    assert [one and one.s_on_route_um for one in places] == [3_000_000, 3_000_000, 9_000_000]
+
+
+@pytest.mark.req("FLT-PLAN-5")
+def test_a_route_ends_at_the_end_of_the_edge_into_its_goal() -> None:
+    site = scene("hall-demo")
+    planned = route(site, on(site, "LM1->LM2", 3.0), "AP1")
+
+    assert planned.pose_at(planned.length_um) == Pose(16_000_000, 0, 3_141_593)
+    assert planned.pose_at(10_000_000) == Pose(10_000_000, 0, 0)
+    assert planned.pose_at(10_000_001).yaw_urad == 3_141_593
+    assert planned.segments[-1].must_stop
+
+
+@pytest.mark.req("FLT-PLAN-5")
+def test_an_empty_route_stands_in_its_node() -> None:
+    site = scene("hall-demo")
+    planned = route(site, AtNode(site.node_number["PK1"], 77), "PK1")
+
+    assert (planned.segments, planned.length_um, planned.cost_us) == ((), 0, 0)
+    assert planned.pose_at(0) == Pose(2_000_000, -12_000_000, 77)
+    assert planned.project(planned.pose_at(0)) is None
+
+
+@pytest.mark.req("FLT-PLAN-10", "FLT-PLAN-11")
+def test_a_revision_keeps_everything_up_to_the_first_node_beyond_the_stop_line() -> None:
+    site = scene("ring-with-bypass")
+    planner = Planner(site, FL_STD)
+    old = route(site, on(site, "D->M", 1.0), "N")
+    assert [site.network.edges[one.edge].key for one in old.segments] == ["D->M", "M->N"]
+
+    new = splice(planner, old, 15_000_000, (site.node_number["A"],), "route-R2-10", "TASK_CHANGED")
+
+    assert isinstance(new, RoutePlan)
+    assert [site.network.edges[one.edge].key for one in new.segments][:2] == ["D->M", "M->N"]
+    assert (new.route_id, new.revision) == ("route-R2-10", 2)
+    assert site.network.edges[new.segments[-1].edge].end == site.node_number["A"]
+
+
+@pytest.mark.req("FLT-PLAN-10")
+def test_a_revision_to_the_same_goal_keeps_its_route_id() -> None:
+    site = scene("ring-with-bypass")
+    old = route(site, on(site, "D->M", 1.0), "N")
+
+    new = splice(Planner(site, FL_STD), old, 9_000_000, (site.node_number["N"],), "other", "BLOCKED")
+
+    assert isinstance(new, RoutePlan)
+    assert (new.route_id, new.revision) == ("route-R2-9", 2)
+    assert new.segments == old.segments
+    assert new.cost_us == old.cost_us
+
+
+@pytest.mark.req("FLT-PLAN-11")
+@pytest.mark.parametrize(
+    ("stop_line", "kept"), [(0, 1), (5_000_000, 1), (10_000_000, 1), (10_000_001, 2), (99_000_000, 2)]
+)
+def test_what_is_committed_ends_in_a_node(stop_line: int, kept: int) -> None:
+    site = scene("ring-with-bypass")
+
+    assert committed(route(site, on(site, "D->M", 1.0), "N"), stop_line) == kept
+
+
+@pytest.mark.req("FLT-PLAN-12")
+def test_a_route_whose_way_home_is_missing_is_refused() -> None:
+    site = scene("hall-demo")
+    number = site.node_number
+
+    planned = plan_route(Planner(site, FL_STD), "R", "r", AtNode(number["PK1"]), (number["AP1"],), number["LM7"])
+
+    assert isinstance(planned, Refusal)
+    assert planned.details["goal"] == "LM7"
+
+
+@pytest.mark.req("FLT-PLAN-6")
+def test_passing_a_node_the_projection_goes_on() -> None:
+    one = sketched(("A", 0, 0), ("B", 10, 0), ("C", 20, 0))
+    one.chain("A", "B", "C")
+    site = compile_map(one.done(), [FL_STD])
+    route = plan_route(Planner(site, FL_STD), "R", "r", OnEdge(site.edge_number["A->B"], 0), (2,))
+    assert isinstance(route, RoutePlan)
+    near = 9_900_000
+    for s in range(9_900_000, 10_400_000, 50_000):
+        found = route.project(route.pose_at(s), near_um=near)
+        assert found is not None
+        assert (abs(found.s_on_route_um - s) <= 10_000, found.lateral_um) == (True, 0)
+        near = found.s_on_route_um
+
+
+@pytest.mark.req("FLT-PLAN-7", "FLT-PLAN-9")
+def test_a_revision_counts_the_first_turn_too() -> None:
+    site = compile_map(scenes.plus_crossing(), [FL_STD])
+    number, planner = site.node_number, Planner(site, FL_STD)
+    old = plan_route(planner, "R", "r", AtNode(number["W"], 3_141_593), (number["E"],))
+    assert isinstance(old, RoutePlan)
+    new = splice(planner, old, 1_000_000, (number["E"],), "x", "y")
+    assert isinstance(new, RoutePlan)
+    assert new.cost_us == old.cost_us

@@ -1,0 +1,46 @@
+"""What the running system asks a compiled map: names, what excludes what, how many may hold a resource."""
+
+import pytest
+from msgspec.structs import replace
+
+from pendula.fleet import (
+    compile_map,
+)
+from pendula.fleet.model import SourceMember, SourceSection
+from pendula.fleet.samples.scenes import FL_STD, hall_demo
+from tests.fleet.sites import scene
+
+
+def test_resources_have_names() -> None:
+    site = scene("hall-demo")
+
+    assert site.resource_name(0) == "AP1->LM2#0"
+    assert site.resource_name(site.zone(site.node_number["LM1"])) == "NODE:LM1"
+    assert site.resource_name(site.token(0)) == "CS:SPUR-AP1"
+
+
+@pytest.mark.req("FLT-MAP-13", "FLT-LIVE-3")
+def test_cells_zones_and_sections_are_asked_in_the_same_way() -> None:
+    site = scene("hall-demo")
+    token = site.token(0)
+    last = site.token(len(site.sections))
+
+    assert site.excluded(token) == [(token, token)]
+    assert [site.excluded(one) for one in range(len(site.conflicts))] == [
+        site.conflicts.ranges(one) for one in range(len(site.conflicts))
+    ]
+    assert {site.capacity(one) for one in range(last)} == {1}
+    for nothing in (-1, last):
+        with pytest.raises(IndexError, match=f"there is no resource {nothing}"):
+            site.excluded(nothing)
+
+
+@pytest.mark.req("FLT-MAP-12", "FLT-MAP-13")
+def test_a_section_with_room_for_three_says_so() -> None:
+    wide = replace(hall_demo(), sections=(SourceSection("WIDE", 3, (SourceMember("LM1<->LM2"),)),))
+    site = compile_map(wide, [FL_STD])
+
+    tokens = {site.resource_name(site.token(k)): site.capacity(site.token(k)) for k in range(len(site.sections))}
+
+    assert tokens["CS:WIDE"] == 3
+    assert {capacity for name, capacity in tokens.items() if name != "CS:WIDE"} == {1}
