@@ -9,6 +9,7 @@
 
     disk, journal       the only way to files; segments of framed, checksummed, chained records
     driver, commit      the one road into a live engine; many waiters, one flush
+    recording           an engine with a journal of its own, ready to run
     wallclock           the only place that reads a clock
 
 The modules of the second group touch the world; no decision module may import them.

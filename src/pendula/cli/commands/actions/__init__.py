@@ -121,6 +121,7 @@ def why(
 def _road(world: "World", config: Mapping[str, Any], journal: Path | None, logs: Path | None) -> "Iterator[Road]":
     """The way into the world: straight, or through a journal; logs hear everything that comes out."""
     from pendula.actions.logs import Logs
+    from pendula.kernel.recording import send
 
     folder = _empty_folder(logs) if logs is not None else None
     kept = Logs(world.header(), folder) if folder is not None else None
@@ -130,9 +131,7 @@ def _road(world: "World", config: Mapping[str, Any], journal: Path | None, logs:
         if driver is None:
             outcome = world.apply(command)
         else:
-            ticket = driver.submit(command, by="cli")
-            driver.flush()
-            outcome = ticket.outcome
+            outcome = send(driver, command, "cli")
         if kept is not None:
             kept.feed(outcome.events)
         return outcome
@@ -147,21 +146,11 @@ def _road(world: "World", config: Mapping[str, Any], journal: Path | None, logs:
 
 
 def _driver(world: "World", config: Mapping[str, Any], directory: Path) -> "Driver[Any, Any]":
-    from pendula.actions.engine import World
     from pendula.actions.questions import NoAnswers
     from pendula.kernel.disk import RealDisk
-    from pendula.kernel.driver import Driver
-    from pendula.kernel.journal import FileJournal
+    from pendula.kernel.recording import begin_recording
 
-    disk = RealDisk(directory)
-    try:
-        kept = FileJournal.create(
-            disk, room=World.room, decisions=World.decisions, time_unit=World.time_unit, config=dict(config)
-        )
-    except BaseException:
-        disk.close()
-        raise
-    return Driver(world, kept, outside=NoAnswers())
+    return begin_recording(world, dict(config), RealDisk(directory), outside=NoAnswers())
 
 
 def _empty_folder(directory: Path) -> "RealDisk":
