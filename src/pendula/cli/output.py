@@ -7,6 +7,7 @@ document can rely on it. Rich is loaded only when something is drawn.
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -81,6 +82,11 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str | No
     for row in rows:
         drawn.add_row(*(Text(cell) for cell in row))
     return drawn
+
+
+def tables_of(room: str) -> Any:
+    """The tables of a room, imported only where something is drawn: they load rich."""
+    return import_module(f"pendula.cli.commands.{room}.tables")
 
 
 def facts(pairs: Sequence[tuple[str, str]]) -> "RenderableType":
