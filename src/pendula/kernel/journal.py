@@ -189,7 +189,16 @@ class FileJournal:
             raise JournalExists(f"There is a journal already: {getattr(disk, 'directory', disk)}")
         config_digest = digest(config)
         header = Header(
-            FORMAT, room, decisions, time_unit, pendula.__version__, config, config_digest, 0, 0, config_digest
+            format=FORMAT,
+            room=room,
+            decisions=decisions,
+            time_unit=time_unit,
+            package=pendula.__version__,
+            config=config,
+            config_digest=config_digest,
+            segment=0,
+            first_n=0,
+            chain=config_digest,
         )
         chain = bytes.fromhex(config_digest)
         contents = _Contents(header, [], [], 0, chain, None)

@@ -17,10 +17,12 @@ from pendula.kernel.errors import InputRefused
 from pendula.kernel.rng import Pcg32
 from pendula.playback.choosing import new_artwork
 from pendula.playback.choosing.generator import Channel, Counts
-from pendula.playback.choosing.programme import Programme, Snapshot, checked
+from pendula.playback.choosing.programme import Programme
 from pendula.playback.choosing.records import Shelf, sound
+from pendula.playback.choosing.snapshot import Snapshot
 from pendula.playback.choosing.swrr import RoundRobin
 from pendula.playback.model import MASK_64, WSUM, Entry, Item, Levels, Origin, Settings, Trace
+from pendula.playback.settings import checked
 
 READABLE, OUT_BEFORE, OUT_NOW = 0, 1, 2
 
@@ -109,13 +111,13 @@ def save(programme: Programme) -> dict[str, Json]:
     credits, cursors = generator.round.credits_at(anchor), generator.cursors
     channels = tuple(
         ChannelState(
-            channel.id,
-            channel.shelf.count,
-            channel.shelf.generation,
-            _out(programme, index),
-            cursors[index],
-            credits[index],
-            channel.gone,
+            id=channel.id,
+            count=channel.shelf.count,
+            generation=channel.shelf.generation,
+            out=_out(programme, index),
+            cursor=cursors[index],
+            credit=credits[index],
+            gone=channel.gone,
         )
         for index, channel in enumerate(programme.snapshot.channels)
     )
@@ -315,15 +317,15 @@ def _item_rows(items: Iterable[Item], epoch_id: int) -> Iterator[ItemRow]:
             pool = None if _follows(before, item) else tuple(_pool_rows(trace.pool, with_raw=False))
             row = TraceRow(trace.nae_draw, trace.picked, trace.skipped, trace.bad, trace.unreadable, pool)
         yield ItemRow(
-            _text(item.raw),
-            item.channel if item.epoch_id != epoch_id else None,
-            item.channel_index,
-            item.at,
-            item.origin,
-            item.epoch_id,
-            item.ordinal,
-            item.step,
-            row,
+            raw=_text(item.raw),
+            channel=item.channel if item.epoch_id != epoch_id else None,
+            channel_index=item.channel_index,
+            at=item.at,
+            origin=item.origin,
+            epoch_id=item.epoch_id,
+            ordinal=item.ordinal,
+            step=item.step,
+            trace=row,
         )
         before = item
 

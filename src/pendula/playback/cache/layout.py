@@ -72,9 +72,8 @@ class Header(Struct, frozen=True):
 
     def pack(self) -> bytes:
         """The whole header block."""
-        fields = FIELDS.pack(
-            MAGIC, VERSION, RECORD_BYTES, self.block_bytes, self.k, self.count, 0, self.generation, self.channel_hash
-        )
+        sizes = (RECORD_BYTES, self.block_bytes, self.k, self.count, 0)
+        fields = FIELDS.pack(MAGIC, VERSION, *sizes, self.generation, self.channel_hash)
         return (fields + SUM.pack(crc32(fields))).ljust(self.block_bytes, b"\0")
 
 

@@ -7,6 +7,8 @@ from struct import Struct as Layout
 from typing import Any, Protocol, runtime_checkable
 from zlib import crc32
 
+from msgspec.structs import astuple
+
 from pendula.playback.model import (
     KEY_BYTES,
     LAYOUT,
@@ -59,18 +61,7 @@ def pack(record: Record) -> bytes:
         if not isinstance(value, bytes) or len(value) != size:
             found = f"{len(value)} bytes" if isinstance(value, bytes) else said(value)
             raise InvalidRecord(f"{name} is {found}; allowed are {size} bytes", field=name, value=found, allowed=size)
-    bare = LAYOUT.pack(
-        record.id,
-        record.ts,
-        record.kind,
-        record.format,
-        record.flags,
-        record.dwell_ms,
-        record.modified_ts,
-        record.storage_key,
-        record.payload,
-        0,
-    )[:-4]
+    bare = LAYOUT.pack(*astuple(record), 0)[:-4]
     return bare + crc32(bare).to_bytes(4, "little")
 
 

@@ -12,13 +12,12 @@ from msgspec import Struct
 from pendula.documents import Cursor, Document, Members
 from pendula.documents.faults import suggestion
 from pendula.kernel.errors import InputRefused
-from pendula.playback.choosing.exposure import exact
-from pendula.playback.choosing.programme import BUFFER_MOST, DEFAULTS, NAME_MOST, POOL_MOST, checked
 from pendula.playback.choosing.records import pack
 from pendula.playback.model import (
     CHANNELS_MOST,
     KEY_BYTES,
     MASK_64,
+    NAME_MOST,
     PAYLOAD_BYTES,
     RECORDS_MOST,
     Exposure,
@@ -29,6 +28,7 @@ from pendula.playback.model import (
     Record,
     Settings,
 )
+from pendula.playback.settings import BUFFER_MOST, DEFAULTS, POOL_MOST, checked, exact
 
 COUNT_MOST = 10_000_000
 SETTINGS = ("exposure", "pick", "history", "lookahead", "nae", "preserve_history")

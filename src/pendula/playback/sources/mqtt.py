@@ -27,8 +27,7 @@ from msgspec import Struct
 from pendula.documents import Cursor, DocumentLimits, DocumentRefused, read_bytes
 from pendula.kernel.errors import InputRefused, MissingExtra, WrongUsage
 from pendula.kernel.rng import stream
-from pendula.playback.choosing.programme import NAME_MOST
-from pendula.playback.model import KEY_BYTES, InsertResult, InvalidParameter, Record
+from pendula.playback.model import KEY_BYTES, NAME_MOST, InsertResult, InvalidParameter, Record
 
 if TYPE_CHECKING:
     from aiomqtt import Client
