@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from pendula.actions.engine import World
     from pendula.actions.running import Road, RunResult
     from pendula.kernel.disk import RealDisk
-    from pendula.kernel.driver import Driver
 
 FileArgument = Annotated[
     Path, typer.Argument(metavar="FILE", help="Who wants to do what: a YAML or JSON file.", show_default=False)
@@ -67,11 +66,15 @@ def run(
 def _road(world: "World", config: Mapping[str, Any], journal: Path | None, logs: Path | None) -> "Iterator[Road]":
     """The way into the world: straight, or through a journal; logs hear everything that comes out."""
     from pendula.actions.logs import Logs
-    from pendula.kernel.recording import send
+    from pendula.actions.questions import NoAnswers
+    from pendula.kernel.disk import RealDisk
+    from pendula.kernel.recording import begin_recording, send
 
     folder = _empty_folder(logs) if logs is not None else None
     kept = Logs(world.header(), folder) if folder is not None else None
-    driver = _driver(world, config, journal) if journal is not None else None
+    driver = None
+    if journal is not None:
+        driver = begin_recording(world, dict(config), RealDisk(journal), outside=NoAnswers())
 
     def apply(command: Any) -> Any:
         if driver is None:
@@ -89,14 +92,6 @@ def _road(world: "World", config: Mapping[str, Any], journal: Path | None, logs:
             driver.close()
         if folder is not None:
             folder.close()
-
-
-def _driver(world: "World", config: Mapping[str, Any], directory: Path) -> "Driver[Any, Any]":
-    from pendula.actions.questions import NoAnswers
-    from pendula.kernel.disk import RealDisk
-    from pendula.kernel.recording import begin_recording
-
-    return begin_recording(world, dict(config), RealDisk(directory), outside=NoAnswers())
 
 
 def _empty_folder(directory: Path) -> "RealDisk":
