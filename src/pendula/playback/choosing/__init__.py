@@ -13,7 +13,7 @@ programme      what is on: history, lookahead, epochs and transactions around th
 from pendula.playback.choosing.exposure import integer_weights, shares
 from pendula.playback.choosing.generator import Channel
 from pendula.playback.choosing.records import MemoryShelf, Shelf, pack, unpack
-from pendula.playback.choosing.swrr import RoundRobin
+from pendula.playback.choosing.swrr import RoundRobin, step
 
 __all__ = [
     "Channel",  # a followed channel and its records
@@ -23,5 +23,6 @@ __all__ = [
     "integer_weights",  # shares as integers that sum to 65536
     "pack",  # a record as its 80 bytes
     "shares",  # how much each channel gets, exactly
+    "step",  # one turn, by definition
     "unpack",  # and back again
 ]

@@ -8,9 +8,11 @@ journalled   the same calls to a player with a journal
 why          why an item of a run came up
 """
 
+from pendula.playback.runs.schema import file_schema
 from pendula.playback.runs.script import RunResult, run_document
 
 __all__ = [
     "RunResult",  # items, answers, counts
+    "file_schema",  # the form of a file as JSON Schema
     "run_document",  # run a document to its end
 ]
