@@ -109,7 +109,7 @@ class Player:
         try:
             read = msgspec.convert(config, Config)
         except msgspec.ValidationError as trouble:
-            raise InputRefused(f"This is no configuration of a player: {trouble}", config=config) from None
+            raise InputRefused(f"This is not a configuration of a player: {trouble}", config=config) from None
         player = cls(read)
         channels = [Channel(one.id, player._shelf(one)) for one in read.channels]
         player.programme = Programme(channels, read.settings, seed=read.seed)
@@ -122,13 +122,13 @@ class Player:
         try:
             saved = _read_state(state)
         except msgspec.DecodeError as trouble:
-            raise InputRefused(f"This is no state of a player: {trouble}") from None
+            raise InputRefused(f"This is not a state of a player: {trouble}") from None
         player.programme = load(saved.programme, lambda row: player._shelf(_contents(row)))
         player._now, player.paused, player.screen = saved.now, saved.paused, saved.screen
         player.dwell_ms = _dwell(saved.dwell_ms)
         player._told = player.programme.told
         if broken := list(player.broken()):
-            raise InputRefused(f"This is no state of a player: {', '.join(broken)}", broken=broken)
+            raise InputRefused(f"This is not a state of a player: {', '.join(broken)}", broken=broken)
         return player
 
     def state(self) -> bytes:

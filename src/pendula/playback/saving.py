@@ -28,7 +28,7 @@ READABLE, OUT_BEFORE, OUT_NOW = 0, 1, 2
 
 
 class InvalidState(InputRefused):
-    """What was handed in is no state of a programme. Facts: `broken`."""
+    """What was handed in is not a state of a programme. Facts: `broken`."""
 
     code = "invalid_state"
 
@@ -156,9 +156,9 @@ def load(state: Json, shelf_of: Callable[[ChannelState], Shelf]) -> Programme:
         programme = _restored(saved, shelf_of)
         broken = [*_mismatched(saved, programme)] or [*broken_invariants(programme)]
     except (msgspec.ValidationError, AssertionError, IndexError, Base64Error, ValueError) as trouble:
-        raise InvalidState(f"This is no state of a programme: {trouble}") from None
+        raise InvalidState(f"This is not a state of a programme: {trouble}") from None
     if broken:
-        raise InvalidState(f"This is no state of a programme: {', '.join(broken)}", broken=broken)
+        raise InvalidState(f"This is not a state of a programme: {', '.join(broken)}", broken=broken)
     return programme
 
 
@@ -301,7 +301,7 @@ def _pool_rows(pool: Levels, *, with_raw: bool) -> Iterator[PoolRow]:
 def _levels(rows: Iterable[PoolRow]) -> Levels:
     levels: dict[int, list[Entry]] = {priority: [] for priority in new_artwork.PRIORITIES}
     for row in rows:
-        assert row.priority in levels, f"{row.priority} is no priority"
+        assert row.priority in levels, f"{row.priority} is not a priority"
         raw = b64decode(row.raw, validate=True)
         assert not raw or sound(raw), "a record of the pool is damaged"
         levels[row.priority].append(Entry(row.number, row.id, raw))

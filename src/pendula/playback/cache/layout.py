@@ -102,7 +102,7 @@ def file_bytes(channel: bytes, raws: Sequence[bytes], *, k: int, block_bytes: in
     seen: set[bytes] = set()
     for raw in raws:
         if not sound(raw):
-            raise InvalidRecord(f"These {len(raw)} bytes are no record", field="raw")
+            raise InvalidRecord(f"These {len(raw)} bytes are not a record", field="raw")
         if raw[:8] in seen:
             id = int.from_bytes(raw[:8], "little")
             raise InvalidRecord(f"The id {id} is there twice; ids are unique within a file", field="id", value=id)

@@ -69,7 +69,7 @@ def unpack(raw: bytes) -> Record:
     """Back again; raises `InvalidRecord` for another size or a wrong checksum."""
     if not sound(raw):
         raise InvalidRecord(
-            f"These {len(raw)} bytes are no record: {RECORD_BYTES} with a right checksum are one", field="raw"
+            f"These {len(raw)} bytes are not a record: {RECORD_BYTES} with a right checksum are one", field="raw"
         )
     return Record(*LAYOUT.unpack(raw)[:-1])
 
@@ -145,7 +145,7 @@ class MemoryShelf:
         raws = [record if isinstance(record, bytes) else pack(record) for record in records]
         for raw in raws:
             if not sound(raw):
-                raise InvalidRecord(f"These {len(raw)} bytes are no record", field="raw")
+                raise InvalidRecord(f"These {len(raw)} bytes are not a record", field="raw")
         seen: set[bytes] = set()
         for raw in raws:
             if raw[:8] in seen:

@@ -171,7 +171,7 @@ def _bytes_of(size: int) -> Callable[[str], bytes]:
         try:
             found = b64decode(text, validate=True)
         except (Base64Error, ValueError):
-            raise InputRefused(f"this is no base64; {size} bytes in base64 are wanted") from None
+            raise InputRefused(f"this is not base64; {size} bytes in base64 are wanted") from None
         if len(found) != size:
             raise InputRefused(f"these are {len(found)} bytes; {size} bytes in base64 are wanted")
         return found
@@ -280,7 +280,7 @@ def _call(at: Cursor, settings: Settings, names: tuple[str, ...]) -> Call:
                 return Peek()
             case "reset":
                 return Reset()
-        at.refuse(f"{alone!r} is no call{suggestion(alone, NAMES)}", allowed=NAMES)
+        at.refuse(f"{alone!r} is not a call{suggestion(alone, NAMES)}", allowed=NAMES)
         return Next()
     it = at.object(optional=NAMES)
     given = [name for name in NAMES if name in it]

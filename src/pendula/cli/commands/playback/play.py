@@ -178,5 +178,5 @@ def _weight(text: str, names: Sequence[str]) -> tuple[str, Decimal]:
     except InvalidOperation:
         weight = None
     if weight is None:
-        raise WrongUsage(f"--weight {text}: {number!r} is no number of at most 30 digits")
+        raise WrongUsage(f"--weight {text}: {number!r} is not a number of at most 30 digits")
     return name, weight
