@@ -15,7 +15,7 @@ from bench import actions_figures as figures
 from bench import actions_loads as loads
 from bench import actions_ours as ours
 from bench.actions_loads import Closed, Open
-from bench.actions_rounds import Rounds, Work
+from bench.measuring.cpu_time import Rounds, Work
 from pendula.cli.benchmarks import Progress, Row, Target, compared
 
 PEERS: tuple[str, ...] = ("simpy",)

@@ -7,7 +7,7 @@ from statistics import median
 from bench import actions_loads as loads
 from bench import actions_ours as ours
 from bench.actions_loads import DAY, Closed, Open
-from bench.actions_rounds import Rounds, cpu_seconds, paused_collector, peak_bytes
+from bench.measuring.cpu_time import Rounds, cpu_seconds, paused_collector, peak_bytes
 from pendula.actions import Advance, World
 from pendula.actions.events import WORLD_EVENTS
 from pendula.cli.benchmarks import Progress, Row, Target, compared

@@ -7,8 +7,8 @@ from typing import Any
 
 from bench import credit_loads as loads
 from bench import credit_ours as ours
-from bench.actions_rounds import Rounds
 from bench.credit_loads import Debt
+from bench.measuring.cpu_time import Rounds
 from pendula.cli.benchmarks import Progress, Row, Target, compared, measured
 
 DEPTH = 6

@@ -6,7 +6,7 @@ from itertools import count
 from typing import Any
 
 from bench import credit_ours as ours
-from bench.actions_rounds import Rounds
+from bench.measuring.cpu_time import Rounds
 from pendula.cli.benchmarks import Progress, Row, Target, compared
 from pendula.credit.authoring.villages import village
 

@@ -4,8 +4,8 @@ from decimal import Decimal
 from typing import Any
 
 from bench import credit_ours as ours
-from bench.actions_rounds import Rounds
 from bench.credit_loads import Debt
+from bench.measuring.cpu_time import Rounds
 from pendula.cli.benchmarks import Progress, Row, Target, compared
 from pendula.credit.authoring.villages import village
 from pendula.credit.commands import Tick

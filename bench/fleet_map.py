@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.actions_rounds import Rounds
+from bench.measuring.cpu_time import Rounds
 from pendula.cli.benchmarks import Progress, Row, Target, compared, measured
 
 if TYPE_CHECKING:

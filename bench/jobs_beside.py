@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from bench.jobs_loads import Desk, ack_entries, assert_all
 from bench.jobs_peers import PEERS, Known, Peer
-from bench.jobs_rounds import Turns
+from bench.measuring.wall_time import Turns
 from pendula.cli.benchmarks import Progress, Row, compared, measured
 from pendula.jobs.model import Durability
 

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 from msgspec.json import encode
 
 from bench.jobs_loads import body
-from bench.jobs_rounds import Turns
+from bench.measuring.wall_time import Turns
 from pendula.cli.benchmarks import Progress, Row, Target, checkout, compared
 
 ENQUEUE, RETURN = "/scheduler/jobs", "/scheduler/bench/return"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.jobs_loads import Desk, ack_entries, assert_all
-from bench.jobs_rounds import Turns
+from bench.measuring.wall_time import Turns
 from pendula.cli.benchmarks import Progress, Row, Target, compared
 from pendula.jobs.model import Job
 from pendula.jobs.store.sqlite import SqliteStore

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from bench.jobs_loads import Desk, assert_all, filled
-from bench.jobs_rounds import Turns
+from bench.measuring.wall_time import Turns
 from pendula.cli.benchmarks import Progress, Row, Target, compared
 
 PULLED, FEW = 100, 1000

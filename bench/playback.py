@@ -15,7 +15,7 @@ from msgspec import Struct
 from bench import playback_figures as figures
 from bench import playback_loads as loads
 from bench import playback_peers as peers
-from bench.actions_rounds import Rounds, Work
+from bench.measuring.cpu_time import Rounds, Work
 from bench.playback_loads import Listener
 from pendula.cli.benchmarks import Progress, Row, Target, compared, measured
 from pendula.playback.choosing.swrr import RoundRobin

@@ -8,7 +8,7 @@ from pathlib import Path
 from time import thread_time_ns
 
 from bench import playback_loads as loads
-from bench.actions_rounds import cpu_seconds
+from bench.measuring.cpu_time import cpu_seconds
 from bench.playback_loads import Listener
 from pendula.cli.benchmarks import Progress, Row, Target, compared
 from pendula.playback.cache.shelf import BLOCKS_KEPT

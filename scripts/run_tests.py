@@ -34,7 +34,7 @@ class Part:
     def present(self) -> list[str]:
         """The folders and files that hold tests in this checkout."""
         folders = [f"tests/{folder}" for folder in self.folders if any((ROOT / "tests" / folder).rglob("test_*.py"))]
-        return [*folders, *(name for name in self.more if folders and (ROOT / name).is_file())]
+        return [*folders, *(name for name in self.more if folders and (ROOT / name).exists())]
 
     def elsewhere(self) -> list[str]:
         """Tests in these folders that other parts run."""
@@ -43,7 +43,6 @@ class Part:
         return [f"--ignore={name}" for name in others if name.startswith(tuple(mine))]
 
 
-CREDIT_COMMANDS = tuple(f"tests/cli/test_credit_{name}.py" for name in ("journal", "run", "sweep"))
 PARTS = (
     Part("lint", 60),
     Part("kernel", 50, ("kernel", "documents", "testing", "architecture", "compatibility")),
@@ -51,7 +50,7 @@ PARTS = (
     Part("playback", 50, ("playback",)),
     Part("jobs", 150, ("jobs",)),
     Part("credit", 90, ("credit",)),
-    Part("fleet", 160, ("fleet",), more=("tests/cli/test_fleet_commands.py", *CREDIT_COMMANDS)),
+    Part("fleet", 160, ("fleet",), more=("tests/cli/commands/credit", "tests/cli/commands/fleet")),
     Part("server", 80, ("server", "cli", "docs", "wheel", "setup")),
     # One browser at a time: two would wait for each other's frames on a small machine.
     Part("browser", 90, ("browser",), workers=0),

@@ -10,8 +10,8 @@ from pendula.kernel.canonical import Json, decode, encode
 from pendula.kernel.disk import RealDisk
 from pendula.kernel.driver import Driver
 from pendula.kernel.engine import Outcome, Outside, Reason
-from pendula.kernel.journal import FileJournal
 from pendula.kernel.limits import SEGMENT_BYTES
+from pendula.kernel.recording import new_journal
 
 
 class Add(Struct, frozen=True, tag="add"):
@@ -86,15 +86,7 @@ def record(
     segment_bytes: int = SEGMENT_BYTES.default,
 ) -> None:
     """The journal of a counter that was told these amounts and stopped cleanly."""
-    journal = FileJournal.create(
-        RealDisk(directory),
-        room="counter",
-        decisions=1,
-        time_unit="tick",
-        config={},
-        segment_bytes=segment_bytes,
-        min_free_bytes=0,
-    )
+    journal = new_journal(Counter, {}, RealDisk(directory), segment_bytes=segment_bytes, min_free_bytes=0)
     driver = Driver(Counter.create({}), journal, snapshot_every=snapshot_every)
     for amount in amounts:
         driver.submit(Add(amount), "test")

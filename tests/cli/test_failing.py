@@ -12,9 +12,9 @@ import typer
 from msgspec import Struct
 
 from pendula.cli import failing, program
-from pendula.cli.failing import InternalError, MissingExtra, report, require, understood, wants_json
+from pendula.cli.failing import InternalError, report, require, understood, wants_json
 from pendula.documents.faults import DocumentRefused, Fault
-from pendula.kernel.errors import InputRefused, PendulaError, WorldBroken, WrongUsage
+from pendula.kernel.errors import InputRefused, MissingExtra, PendulaError, WorldBroken, WrongUsage
 from tests.cli.conftest import Finished, Pendula
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pendula.cli.output import Output, example, facts, table
+from pendula.cli.output import Output, example, facts, reason_tree, table, titled_list
+from pendula.kernel.engine import Reason
 from pendula.kernel.errors import NotCanonical
 
 WATCHED = """
@@ -99,3 +100,30 @@ def test_a_reader_who_goes_away_from_a_table_is_not_a_refusal(monkeypatch: pytes
 
 def test_an_example_shows_brackets_as_they_are() -> None:
     assert example("pendula x [a]").endswith(r"[cyan]pendula x \[a][/cyan]")
+
+
+def test_a_list_says_how_much_of_it_is_left_out() -> None:
+    lines = [str(part) for part in titled_list("Rejected", ["a", "b\x1b", "c"], 2)]
+
+    assert lines == ["Rejected", "  a", "  b\\x1b", "  … and 1 more", ""]
+
+
+def test_a_list_of_nothing_has_no_title() -> None:
+    assert list(titled_list("Rejected", [], 2)) == []
+
+
+def test_a_reason_stands_above_what_it_rests_on(capsys: pytest.CaptureFixture[str]) -> None:
+    reason = Reason(
+        "waits", "It waits.", because=(Reason("held", "A has it.", because=(Reason("since", "Since 9."),)),)
+    )
+
+    Output(False).result(None, lambda: reason_tree("now: It waits.", reason, lambda one: [one.code]))
+
+    assert capsys.readouterr().out.splitlines() == [
+        "now: It waits.",
+        "├── waits",
+        "└── A has it.",
+        "    ├── held",
+        "    └── Since 9.",
+        "        └── since",
+    ]

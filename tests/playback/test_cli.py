@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from pendula.cli.commands.playback import run
+from pendula.cli.commands.playback.run import run
 from pendula.cli.failing import ending
 from pendula.documents import read_file
 from pendula.kernel.canonical import decode, encode
-from pendula.playback.runs.script import run_document
+from pendula.playback.runs import run_document
 from tests.playback.caches import flipped
 from tests.playback.program import HIST, NAE_E, PICK_D, Finished, media, pendula, written
 

@@ -7,11 +7,12 @@ from fractions import Fraction
 import pytest
 
 from pendula.kernel.rng import Pcg32, stream
-from pendula.playback.choosing.exposure import checked, integer_weights, shares
+from pendula.playback.choosing.exposure import integer_weights, shares
 from pendula.playback.choosing.generator import NAE_STREAM, PICK_STREAM
 from pendula.playback.choosing.programme import Programme
 from pendula.playback.choosing.swrr import RoundRobin, step
 from pendula.playback.model import Exposure, InsertResult, Mode, Nae, Origin, Pick, PickMode, Record, Settings
+from pendula.playback.settings import checked_exposure as checked
 from tests.playback.shelves import ids, manual, shown
 
 THREE = (ids("a", *range(100, 150)), ids("b", *range(200, 250)), ids("c", *range(300, 350)))

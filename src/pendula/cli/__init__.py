@@ -1,11 +1,12 @@
 """The program `pendula`: ways in to the kernel, the rooms and the server; no decisions.
 
+    text        words and numbers for somebody who reads them
     failing     exit codes, and errors as one line or one JSON object
     output      results as one JSON document or as tables; progress on stderr
     rooms       the rooms by name: their groups of commands and their engines, imported when needed
-    bench       what a benchmark is, how it is judged and where benchmarks are found
+    benchmarks  what a benchmark is, how it is judged and where benchmarks are found
     program     the tree of commands, and one run of it
-    commands    a module a command
+    commands    a package a room, a module a command
 
 The extra `cli` brings what this package needs; without it `pendula` says so.
 """

@@ -22,8 +22,7 @@ from typing import Any, Literal, Protocol, cast
 from msgspec import Struct
 
 import pendula
-from pendula.cli.failing import MissingExtra
-from pendula.kernel.errors import WorldBroken, WrongUsage
+from pendula.kernel.errors import MissingExtra, WorldBroken, WrongUsage
 
 Progress = Callable[[str], None]
 
@@ -110,16 +109,16 @@ def compared(
     exact = Decimal(ours) / Decimal(yardstick) if ratio is None else Decimal(ratio)
     verdict, sentence = _judge(exact, target, unfair)
     return Row(
-        name,
-        _shown(ours),
-        unit,
-        against,
-        _shown(yardstick),
-        _rounded(exact),
-        str(target) if target else None,
-        verdict,
-        sentence,
-        fairness,
+        name=name,
+        ours=_shown(ours),
+        unit=unit,
+        against=against,
+        yardstick=_shown(yardstick),
+        ratio=_rounded(exact),
+        target=str(target) if target else None,
+        verdict=verdict,
+        sentence=sentence,
+        fairness=fairness,
     )
 
 

@@ -20,7 +20,8 @@ from decimal import Decimal
 from importlib.util import find_spec
 from typing import Any, TextIO
 
-from pendula.kernel.errors import PendulaError, WorldBroken, WrongUsage
+from pendula.cli.text import printable
+from pendula.kernel.errors import MissingExtra, PendulaError, WorldBroken, WrongUsage
 
 INTERRUPTED = 130
 READER_GONE = 141
@@ -30,12 +31,6 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "fleet": ("numpy", "shapely"),
     "server": ("fastapi", "uvicorn", "prometheus_client", "structlog"),
 }
-
-
-class MissingExtra(WorldBroken):
-    """Facts: `extra` and the `modules` that are not installed."""
-
-    code = "missing_extra"
 
 
 class InternalError(PendulaError):
@@ -49,11 +44,7 @@ def require(extra: str) -> None:
     """Raise `MissingExtra` unless everything that the extra brings can be imported; imports nothing."""
     absent = [module for module in EXTRAS[extra] if find_spec(module) is None]
     if absent:
-        raise MissingExtra(
-            f'This needs {" and ".join(absent)}; install with: pip install "pendula[{extra}]"',
-            extra=extra,
-            modules=absent,
-        )
+        raise MissingExtra.of(extra, "This", absent)
 
 
 def wants_json(arguments: Sequence[str]) -> bool:
@@ -156,13 +147,8 @@ def _lines(error: PendulaError) -> list[str]:
     render = getattr(error, "render", None)
     if callable(render):
         # A refused document has a line for each fault, `file:line:column: …`, as editors understand it.
-        return [_printable(line) for line in render().split("\n")]
-    return [f"pendula: {_printable(error.message)} ({error.code})"]
-
-
-def _printable(text: str) -> str:
-    """One line that a terminal shows as it is: control characters and half characters are escaped."""
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+        return [printable(line) for line in render().split("\n")]
+    return [f"pendula: {printable(error.message)} ({error.code})"]
 
 
 def _plain(value: Any) -> Any:

@@ -5,14 +5,20 @@ document can rely on it. Rich is loaded only when something is drawn.
 """
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pendula.cli.text import printable
+
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+    from rich.text import Text
+
+    from pendula.kernel.engine import Reason
 
 JsonFlag = Annotated[
     bool, typer.Option("--json", help="Print one canonical JSON document and nothing else; progress goes to stderr.")
@@ -81,6 +87,49 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str | No
     for row in rows:
         drawn.add_row(*(Text(cell) for cell in row))
     return drawn
+
+
+def line(text: str) -> "Text":
+    """One line of text as it is, whatever it holds."""
+    from rich.text import Text
+
+    return Text(printable(text))
+
+
+def titled_list(title: str, lines: Sequence[str], most: int) -> Iterator["RenderableType"]:
+    """A title and lines below it, at most so many; nothing where there are none."""
+    from rich.text import Text
+
+    if not lines:
+        return
+    yield Text(title, style="bold")
+    for one in lines[:most]:
+        yield line(f"  {one}")
+    if len(lines) > most:
+        yield Text(f"  … and {len(lines) - most} more")
+    yield Text("")
+
+
+def reason_tree(
+    head: str, reason: "Reason", details: "Callable[[Reason], Iterable[str]] | None" = None
+) -> "RenderableType":
+    """The sentence in `head`, and below it what it rests on; `details` are lines about each reason."""
+    from rich.tree import Tree
+
+    def grow(branch: Tree, one: "Reason") -> None:
+        for detail in details(one) if details is not None else ():
+            branch.add(line(detail))
+        for below in one.because:
+            grow(branch.add(line(below.sentence)), below)
+
+    tree = Tree(line(head))
+    grow(tree, reason)
+    return tree
+
+
+def tables_of(room: str) -> Any:
+    """The tables of a room, imported only where something is drawn: they load rich."""
+    return import_module(f"pendula.cli.commands.{room}.tables")
 
 
 def facts(pairs: Sequence[tuple[str, str]]) -> "RenderableType":

@@ -133,8 +133,17 @@ class FaultList:
         if self.full:
             self.more += 1
             return
-        fault = Fault(code, path_text(path), place.line, place.column, presentable(value), message, tuple(allowed))
-        self.kept.append(fault)
+        self.kept.append(
+            Fault(
+                code=code,
+                path=path_text(path),
+                line=place.line,
+                column=place.column,
+                value=presentable(value),
+                message=message,
+                allowed=tuple(allowed),
+            )
+        )
 
 
 def render(faults: Sequence[Fault], source_name: str, more: int = 0) -> str:

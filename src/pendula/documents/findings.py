@@ -22,9 +22,15 @@ class Finding(Struct, frozen=True):
     allowed: tuple[str, ...] = ()
 
     def at(self, place: Place) -> Fault:
-        value = presentable(self.value)
-        path = path_text(self.spot.path)
-        return Fault(self.code, path, place.line, place.column, value, self.message, self.allowed)
+        return Fault(
+            code=self.code,
+            path=path_text(self.spot.path),
+            line=place.line,
+            column=place.column,
+            value=presentable(self.value),
+            message=self.message,
+            allowed=self.allowed,
+        )
 
 
 class Findings:

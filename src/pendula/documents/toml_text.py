@@ -62,7 +62,10 @@ def _problem(message: str, text: str) -> tuple[Place, str]:
 
 
 def _refusal_of(code: str, place: Place, message: str, name: str, allowed: tuple[str, ...] = ()) -> DocumentRefused:
-    return DocumentRefused([Fault(code, "$", place.line, place.column, UNSET, message, allowed)], name)
+    fault = Fault(
+        code=code, path="$", line=place.line, column=place.column, value=UNSET, message=message, allowed=allowed
+    )
+    return DocumentRefused([fault], name)
 
 
 def _locator(text: str) -> Callable[[Sequence[Spot]], list[Place]]:

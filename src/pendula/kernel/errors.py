@@ -8,12 +8,14 @@
     │   └── DocumentRefused     a YAML or JSON document, with all its faults (pendula.documents)
     ├── WrongUsage              the call itself makes no sense (exit 2)
     └── WorldBroken             disk, database, port, corrupt file (exit 3, HTTP 5xx)
+        └── MissingExtra        a part of Pendula that is not installed
 
 A wish that an engine cannot grant is none of these: it is a `Refusal`, a value. An `AssertionError` means that
 Pendula itself is wrong.
 """
 
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
 
 
 class PendulaError(Exception):
@@ -53,6 +55,18 @@ class LimitExceeded(InputRefused):
     """Facts: `limit` (its name), `value`, `allowed`."""
 
     code = "limit_exceeded"
+
+
+class MissingExtra(WorldBroken):
+    """A part of Pendula is not installed. Facts: `extra` and the `modules` that are absent."""
+
+    code = "missing_extra"
+
+    @classmethod
+    def of(cls, extra: str, what: str, modules: Sequence[str]) -> Self:
+        """The error with the command that installs the extra; `what` needs it."""
+        message = f'{what} needs {" and ".join(modules)}; install with: pip install "pendula[{extra}]"'
+        return cls(message, extra=extra, modules=list(modules))
 
 
 class NotCanonical(InputRefused):

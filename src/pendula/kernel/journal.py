@@ -14,26 +14,23 @@ from collections.abc import Iterator, Sequence
 from typing import NoReturn, Protocol
 
 import msgspec
-from msgspec import Struct
 
 import pendula
 from pendula.kernel.canonical import Json, digest
 from pendula.kernel.disk import Disk, replace
 from pendula.kernel.errors import InputRefused, WorldBroken
-from pendula.kernel.frames import (
-    FORMAT,
-    Header,
-    Kind,
-    Record,
-    corrupt,
-    follows,
-    read_header,
-    record_body,
-    records,
-    seal,
-    seal_header,
-)
+from pendula.kernel.frames import FORMAT, Header, Kind, Record, read_header, record_body, records, seal, seal_header
 from pendula.kernel.limits import MIN_FREE_BYTES, SEGMENT_BYTES
+from pendula.kernel.segments import (
+    SUFFIX,
+    Contents,
+    JournalMissing,
+    Segment,
+    cut_off,
+    read_contents,
+    remove_drafts,
+    segment_names,
+)
 
 __all__ = [
     "FileJournal",
@@ -47,17 +44,11 @@ __all__ = [
     "RecordsPruned",
 ]
 
-SUFFIX = ".journal"
-
 
 class JournalBroken(WorldBroken):
     """A write or sync failed once; this journal takes nothing more. Reopen it to go on from what is durable."""
 
     code = "journal_broken"
-
-
-class JournalMissing(WorldBroken):
-    code = "journal_missing"
 
 
 class JournalExists(InputRefused):
@@ -123,36 +114,10 @@ class Journal(Protocol):
         ...
 
 
-class Segment(Struct):
-    """One file of the journal: records first_n … first_n + k, in `size` valid bytes."""
-
-    name: str
-    first_n: int
-    size: int
-    chain: bytes
-
-
-class Cut(Struct, frozen=True):
-    """A torn tail: the bytes after `offset` were never acknowledged."""
-
-    name: str
-    offset: int
-    data: bytes
-
-
-class _Contents(Struct):
-    header: Header
-    segments: list[Segment]
-    snapshots: list[tuple[int, int]]
-    next_n: int
-    chain: bytes
-    cut: Cut | None
-
-
 class FileJournal:
     """The journal on a `Disk`. Safe for threads; appends do not wait for a flush under way."""
 
-    def __init__(self, disk: Disk, contents: _Contents, *, segment_bytes: int, min_free_bytes: int) -> None:
+    def __init__(self, disk: Disk, contents: Contents, *, segment_bytes: int, min_free_bytes: int) -> None:
         self.header = contents.header
         self.cut_tail_bytes = len(contents.cut.data) if contents.cut else 0
         self._disk = disk
@@ -185,14 +150,23 @@ class FileJournal:
         min_free_bytes: int = MIN_FREE_BYTES.default,
     ) -> "FileJournal":
         """A new, empty, durable journal; refused where one exists."""
-        if _segment_names(disk):
+        if segment_names(disk):
             raise JournalExists(f"There is a journal already: {getattr(disk, 'directory', disk)}")
         config_digest = digest(config)
         header = Header(
-            FORMAT, room, decisions, time_unit, pendula.__version__, config, config_digest, 0, 0, config_digest
+            format=FORMAT,
+            room=room,
+            decisions=decisions,
+            time_unit=time_unit,
+            package=pendula.__version__,
+            config=config,
+            config_digest=config_digest,
+            segment=0,
+            first_n=0,
+            chain=config_digest,
         )
         chain = bytes.fromhex(config_digest)
-        contents = _Contents(header, [], [], 0, chain, None)
+        contents = Contents(header, [], [], 0, chain, None)
         journal = cls(disk, contents, segment_bytes=segment_bytes, min_free_bytes=min_free_bytes)
         try:
             journal._begin_segment(0, chain)
@@ -211,15 +185,15 @@ class FileJournal:
         read_only: bool = False,
     ) -> "FileJournal":
         """Check every record; cut a torn tail off (unless `read_only`); ready to append."""
-        contents = _read_contents(disk)
+        contents = read_contents(disk)
         journal = cls(disk, contents, segment_bytes=segment_bytes, min_free_bytes=min_free_bytes)
         if read_only:
             journal._broken = "it was opened for reading only"
             return journal
         try:
-            _remove_drafts(disk)
+            remove_drafts(disk)
             if contents.cut is not None:
-                _cut_off(disk, contents.cut)
+                cut_off(disk, contents.cut)
             journal._look_at_free_space()
         except OSError as trouble:
             journal._break(trouble)
@@ -365,65 +339,3 @@ class FileJournal:
 
     def _refuse(self, cause: BaseException | None = None) -> NoReturn:
         raise JournalBroken(f"The journal takes no more records: {self._broken}", reason=self._broken) from cause
-
-
-def _segment_names(disk: Disk) -> list[str]:
-    return [name for name in disk.list() if name.endswith(SUFFIX)]
-
-
-def _remove_drafts(disk: Disk) -> None:
-    drafts = [name for name in disk.list() if name.endswith(f"{SUFFIX}.tmp")]
-    for name in drafts:
-        disk.remove(name)
-    if drafts:
-        disk.sync_dir()
-
-
-def _read_contents(disk: Disk) -> _Contents:
-    names = _segment_names(disk)
-    if not names:
-        raise JournalMissing(f"There is no journal: {disk!r}")
-    first, _ = read_header(disk.read(names[0]), names[0])
-    contents = _Contents(first, [], [], first.first_n, bytes.fromhex(first.chain), None)
-    for name in names:
-        _read_segment(disk, name, contents, is_last=name == names[-1])
-    return contents
-
-
-def _read_segment(disk: Disk, name: str, contents: _Contents, is_last: bool) -> None:
-    data = disk.read(name)
-    header, offset = read_header(data, name)
-    _check_header(header, name, contents)
-    segment = Segment(name, header.first_n, offset, contents.chain)
-    for frame, record in records(data, offset, contents.chain, contents.next_n, name):
-        contents.chain, contents.next_n = frame.chain, record.n + 1
-        segment.size = frame.end
-        if record.kind == "snapshot":
-            contents.snapshots.append((record.n, record.t))
-    contents.segments.append(segment)
-    if segment.size < len(data):
-        if not is_last or follows(data, segment.size, contents.next_n) is not None:
-            raise corrupt(name, segment.size, f"record {contents.next_n} is damaged and later ones are whole")
-        contents.cut = Cut(name, segment.size, data[segment.size :])
-
-
-def _check_header(header: Header, name: str, contents: _Contents) -> None:
-    first = contents.header
-    expected = msgspec.structs.replace(
-        first,
-        package=header.package,
-        segment=first.segment + len(contents.segments),
-        first_n=contents.next_n,
-        chain=contents.chain.hex(),
-    )
-    if header != expected or name != f"{header.segment:08d}{SUFFIX}":
-        raise corrupt(name, 0, "the header does not continue the segment before it")
-    if header.config_digest != digest(header.config):
-        raise corrupt(name, 0, "the configuration does not have the digest that the header names")
-
-
-def _cut_off(disk: Disk, cut: Cut) -> None:
-    """Keep what is cut in a file of its own, then put the valid part in the segment's place."""
-    whole = disk.read(cut.name)
-    replace(disk, f"{cut.name.removesuffix(SUFFIX)}-{cut.offset}.cut", cut.data)
-    replace(disk, cut.name, whole[: cut.offset])

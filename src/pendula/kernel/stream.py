@@ -195,5 +195,5 @@ class Stream(Generic[E]):
 def _parse(text: str) -> tuple[int, int]:
     match = _ID.fullmatch(text)
     if match is None:
-        raise UnknownEventId(f"{text!r} is no event id; they look like '17.0'", id=text)
+        raise UnknownEventId(f"{text!r} is not an event id; they look like '17.0'", id=text)
     return int(match[1]), int(match[2])

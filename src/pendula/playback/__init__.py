@@ -1,23 +1,16 @@
 """What a display shows next, out of up to 64 channels: each one's share exact, nothing twice in a row, new things soon.
 
     model               records, items, settings, diagnostics
-    exposure, swrr      how much each channel gets; whose turn it is
-    nae                 new artwork: a small pool that interrupts the channels
-    records             80 bytes each; shelves that hand them out
-    generator           the stream of one epoch
-    programme           history, lookahead, epochs, transactions
+    settings            what they may be; changed in part
+    choosing            what comes next: shares, turns, new artwork, and the programme around them
     saving, explain     the state at any moment; why an item came up
-    scheduler           the library: a programme behind a lock
+    scheduler           the library: a programme behind a lock, safe for threads
     events, engine      the player: a programme that keeps time, for journals and the server
-    settings            settings changed in part
-    layout, cache, repair
-                        channels on disk: the form of a file, reading and writing it, mending it
-    refresh, refresher, folder
-                        new records merged in, by and by; a folder of media as a source
-    mqtt                new artwork heard of over MQTT
-    loading, schema, opening, running, recording, reasons
-                        a file in, all its faults, its form; its channels; its calls, and why an item came
-    gallery, showing    folders as channels; a player on a terminal
+    cache               channels on disk
+    sources             folders of media, new artwork over MQTT
+    runs                one file: read, opened, its calls made, with a journal or without
+    player              folders played on a terminal
+    example             a picture frame that follows three channels
 
 Public names:
 """
@@ -29,6 +22,7 @@ from pendula.playback.model import (
     Diagnostic,
     Exposure,
     InsertResult,
+    InvalidWeight,
     Item,
     Mode,
     Nae,
@@ -37,6 +31,7 @@ from pendula.playback.model import (
     PickMode,
     Record,
     Settings,
+    UnknownChannel,
 )
 from pendula.playback.scheduler import Scheduler
 
@@ -45,6 +40,7 @@ __all__ = [
     "Diagnostic",  # something that went wrong and stopped nothing
     "Exposure",  # how much of the screen each channel gets
     "InsertResult",  # what became of a new artwork
+    "InvalidWeight",  # a manual weight that is not a number
     "Item",  # what is shown, and how it came up
     "MemoryShelf",  # records kept in memory
     "Mode",  # EqE, MaE, PrE
@@ -57,4 +53,5 @@ __all__ = [
     "Scheduler",  # next, prev, peek, safe for threads
     "Settings",  # all that can be set
     "Shelf",  # where records come from
+    "UnknownChannel",  # nobody follows it
 ]

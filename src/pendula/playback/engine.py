@@ -4,9 +4,8 @@ It holds no records: it asks the outside for each one it needs (`record`), and t
 that a replay shows the same without any file. Time is in milliseconds since the player was made.
 """
 
-from base64 import b64decode, b64encode
-from binascii import Error as Base64Error
-from collections.abc import Iterable, Iterator
+from base64 import b64encode
+from collections.abc import Iterable
 from typing import ClassVar, Self
 
 import msgspec
@@ -17,9 +16,9 @@ from pendula.kernel.canonical import Json, Reader, encode
 from pendula.kernel.engine import Outcome, Outside, Reason, Refusal
 from pendula.kernel.errors import InputRefused, WrongUsage
 from pendula.playback import explain
+from pendula.playback.choosing.asked import AskedShelf, record_of
 from pendula.playback.choosing.generator import Channel
 from pendula.playback.choosing.programme import NotShown, Programme
-from pendula.playback.choosing.records import UNREADABLE, Row, sound
 from pendula.playback.events import (
     Advance,
     Ban,
@@ -51,13 +50,9 @@ from pendula.playback.events import (
     View,
 )
 from pendula.playback.model import (
-    KEY_BYTES,
-    MASK_64,
-    PAYLOAD_BYTES,
     RECORDS_MOST,
     Diagnostic,
     Item,
-    Record,
     item_json,
     unfit,
 )
@@ -91,32 +86,6 @@ class State(Struct, frozen=True, forbid_unknown_fields=True):
 _read_state: Reader[State] = Reader(State)
 
 
-class AskedShelf:
-    """The records of a channel as the outside hands them out, one at a time."""
-
-    __slots__ = ("_player", "channel", "count", "generation")
-
-    def __init__(self, player: "Player", contents: Contents) -> None:
-        self._player = player
-        self.channel = contents.id
-        self.count = contents.count
-        self.generation = contents.generation
-
-    def run(self, at: int) -> Iterator[Row]:
-        yield self.record(at)
-
-    def record(self, at: int) -> Row:
-        question: Json = {"at": at, "channel": self.channel, "generation": self.generation}
-        answer = self._player.outside.ask("record", question)
-        if not isinstance(answer, str):
-            return UNREADABLE
-        try:
-            raw = b64decode(answer, validate=True)
-        except (Base64Error, ValueError):
-            return UNREADABLE
-        return at, int.from_bytes(raw[:8], "little") if sound(raw) else None, raw
-
-
 class Player:
     """Shows one item after the other; satisfies `pendula.kernel.engine.Engine`."""
 
@@ -140,7 +109,7 @@ class Player:
         try:
             read = msgspec.convert(config, Config)
         except msgspec.ValidationError as trouble:
-            raise InputRefused(f"This is no configuration of a player: {trouble}", config=config) from None
+            raise InputRefused(f"This is not a configuration of a player: {trouble}", config=config) from None
         player = cls(read)
         channels = [Channel(one.id, player._shelf(one)) for one in read.channels]
         player.programme = Programme(channels, read.settings, seed=read.seed)
@@ -153,13 +122,13 @@ class Player:
         try:
             saved = _read_state(state)
         except msgspec.DecodeError as trouble:
-            raise InputRefused(f"This is no state of a player: {trouble}") from None
+            raise InputRefused(f"This is not a state of a player: {trouble}") from None
         player.programme = load(saved.programme, lambda row: player._shelf(_contents(row)))
         player._now, player.paused, player.screen = saved.now, saved.paused, saved.screen
         player.dwell_ms = _dwell(saved.dwell_ms)
         player._told = player.programme.told
         if broken := list(player.broken()):
-            raise InputRefused(f"This is no state of a player: {', '.join(broken)}", broken=broken)
+            raise InputRefused(f"This is not a state of a player: {', '.join(broken)}", broken=broken)
         return player
 
     def state(self) -> bytes:
@@ -269,7 +238,7 @@ class Player:
         return events, [item_json(item) for item in items]
 
     def _insert(self, command: Insert) -> tuple[tuple[Event, ...], Json]:
-        result = self.programme.nae_insert(_record(command))
+        result = self.programme.nae_insert(record_of(command))
         self._wake()
         return (Inserted(command.id, result.value, self._now),), {"result": result.value}
 
@@ -391,19 +360,19 @@ class Player:
     def view(self, item: Item) -> View:
         """An item as it is handed out."""
         return View(
-            item.id,
-            item.channel,
-            item.origin.value,
-            item.epoch_id,
-            item.ordinal,
-            item.ts,
-            item.kind,
-            item.format,
-            item.flags,
-            item.dwell_ms or self.dwell_ms,
-            b64encode(item.storage_key).decode(),
-            b64encode(item.payload).decode(),
-            item.at,
+            id=item.id,
+            channel=item.channel,
+            origin=item.origin.value,
+            epoch_id=item.epoch_id,
+            ordinal=item.ordinal,
+            ts=item.ts,
+            kind=item.kind,
+            format=item.format,
+            flags=item.flags,
+            dwell_ms=item.dwell_ms or self.dwell_ms,
+            storage_key=b64encode(item.storage_key).decode(),
+            payload=b64encode(item.payload).decode(),
+            at=item.at,
         )
 
 
@@ -415,16 +384,3 @@ def _dwell(value: int) -> int:
     if not 1 <= value <= DWELL_MOST:
         raise unfit("dwell_ms", value, f"an integer from 1 to {DWELL_MOST}")
     return value
-
-
-def _record(command: Insert) -> Record | bytes:
-    """The record of a new artwork; no bytes at all for one that cannot be, so that it is rejected."""
-    if command.id is None or not 0 <= command.id <= MASK_64:
-        return b""
-    try:
-        key = bytes(KEY_BYTES) if command.storage_key is None else b64decode(command.storage_key, validate=True)
-        payload = bytes(PAYLOAD_BYTES) if command.payload is None else b64decode(command.payload, validate=True)
-    except (Base64Error, ValueError):
-        return b""
-    numbers = (command.kind, command.format, command.flags, command.dwell_ms, command.modified_ts)
-    return Record(command.id, command.ts, *numbers, key, payload)

@@ -12,6 +12,7 @@ from pendula.kernel.canonical import Json
 from pendula.kernel.errors import InputRefused, LimitExceeded, WrongUsage
 
 CHANNELS_MOST = 64
+NAME_MOST = 256  # characters of a channel's id
 RECORDS_MOST = 8192
 RECORDS_LEAST = 8
 RECORDS_DEFAULT = 1024

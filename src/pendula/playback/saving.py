@@ -17,16 +17,18 @@ from pendula.kernel.errors import InputRefused
 from pendula.kernel.rng import Pcg32
 from pendula.playback.choosing import new_artwork
 from pendula.playback.choosing.generator import Channel, Counts
-from pendula.playback.choosing.programme import Programme, Snapshot, checked
+from pendula.playback.choosing.programme import Programme
 from pendula.playback.choosing.records import Shelf, sound
+from pendula.playback.choosing.snapshot import Snapshot
 from pendula.playback.choosing.swrr import RoundRobin
 from pendula.playback.model import MASK_64, WSUM, Entry, Item, Levels, Origin, Settings, Trace
+from pendula.playback.settings import checked
 
 READABLE, OUT_BEFORE, OUT_NOW = 0, 1, 2
 
 
 class InvalidState(InputRefused):
-    """What was handed in is no state of a programme. Facts: `broken`."""
+    """What was handed in is not a state of a programme. Facts: `broken`."""
 
     code = "invalid_state"
 
@@ -109,13 +111,13 @@ def save(programme: Programme) -> dict[str, Json]:
     credits, cursors = generator.round.credits_at(anchor), generator.cursors
     channels = tuple(
         ChannelState(
-            channel.id,
-            channel.shelf.count,
-            channel.shelf.generation,
-            _out(programme, index),
-            cursors[index],
-            credits[index],
-            channel.gone,
+            id=channel.id,
+            count=channel.shelf.count,
+            generation=channel.shelf.generation,
+            out=_out(programme, index),
+            cursor=cursors[index],
+            credit=credits[index],
+            gone=channel.gone,
         )
         for index, channel in enumerate(programme.snapshot.channels)
     )
@@ -154,9 +156,9 @@ def load(state: Json, shelf_of: Callable[[ChannelState], Shelf]) -> Programme:
         programme = _restored(saved, shelf_of)
         broken = [*_mismatched(saved, programme)] or [*broken_invariants(programme)]
     except (msgspec.ValidationError, AssertionError, IndexError, Base64Error, ValueError) as trouble:
-        raise InvalidState(f"This is no state of a programme: {trouble}") from None
+        raise InvalidState(f"This is not a state of a programme: {trouble}") from None
     if broken:
-        raise InvalidState(f"This is no state of a programme: {', '.join(broken)}", broken=broken)
+        raise InvalidState(f"This is not a state of a programme: {', '.join(broken)}", broken=broken)
     return programme
 
 
@@ -299,7 +301,7 @@ def _pool_rows(pool: Levels, *, with_raw: bool) -> Iterator[PoolRow]:
 def _levels(rows: Iterable[PoolRow]) -> Levels:
     levels: dict[int, list[Entry]] = {priority: [] for priority in new_artwork.PRIORITIES}
     for row in rows:
-        assert row.priority in levels, f"{row.priority} is no priority"
+        assert row.priority in levels, f"{row.priority} is not a priority"
         raw = b64decode(row.raw, validate=True)
         assert not raw or sound(raw), "a record of the pool is damaged"
         levels[row.priority].append(Entry(row.number, row.id, raw))
@@ -315,15 +317,15 @@ def _item_rows(items: Iterable[Item], epoch_id: int) -> Iterator[ItemRow]:
             pool = None if _follows(before, item) else tuple(_pool_rows(trace.pool, with_raw=False))
             row = TraceRow(trace.nae_draw, trace.picked, trace.skipped, trace.bad, trace.unreadable, pool)
         yield ItemRow(
-            _text(item.raw),
-            item.channel if item.epoch_id != epoch_id else None,
-            item.channel_index,
-            item.at,
-            item.origin,
-            item.epoch_id,
-            item.ordinal,
-            item.step,
-            row,
+            raw=_text(item.raw),
+            channel=item.channel if item.epoch_id != epoch_id else None,
+            channel_index=item.channel_index,
+            at=item.at,
+            origin=item.origin,
+            epoch_id=item.epoch_id,
+            ordinal=item.ordinal,
+            step=item.step,
+            trace=row,
         )
         before = item
 

@@ -10,7 +10,7 @@ from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Reason
 from pendula.playback import explain, saving
 from pendula.playback.choosing.generator import Channel
-from pendula.playback.choosing.programme import DEFAULTS, Programme
+from pendula.playback.choosing.programme import Programme
 from pendula.playback.choosing.records import MemoryShelf, Shelf
 from pendula.playback.model import (
     Diagnostic,
@@ -22,6 +22,7 @@ from pendula.playback.model import (
     Record,
     Settings,
 )
+from pendula.playback.settings import DEFAULTS
 
 
 class Scheduler:

@@ -18,7 +18,7 @@ from pendula.kernel.canonical import Json, decode, digest, encode
 from pendula.kernel.driver import Driver
 from pendula.kernel.engine import Engine, Outside, Reason
 from pendula.kernel.errors import InputRefused
-from pendula.kernel.journal import FileJournal
+from pendula.kernel.recording import begin_recording, send
 from pendula.kernel.replay import replay
 from pendula.testing.crashing import every_crash_keeps_what_was_acknowledged
 from pendula.testing.faulty_disk import FaultyDisk
@@ -215,14 +215,12 @@ def _stepping(case: Case) -> Iterator[tuple[Engine[Any, Any], Any, Recorder]]:
 
 def _driven(case: Case, snapshot_every: int) -> Driver[Any, Any]:
     kind = case.engine
-    journal = FileJournal.create(
-        FaultyDisk(), room=kind.room, decisions=kind.decisions, time_unit=kind.time_unit, config=case.config
-    )
     engine = kind.create(case.config)
-    driver: Driver[Any, Any] = Driver(engine, journal, outside=case.outside, snapshot_every=snapshot_every)
+    driver: Driver[Any, Any] = begin_recording(
+        engine, case.config, FaultyDisk(), outside=case.outside, snapshot_every=snapshot_every
+    )
     for command in case.commands:
-        driver.submit(command, by="contract")
-        driver.flush()
+        send(driver, command, "contract")
     return driver
 
 

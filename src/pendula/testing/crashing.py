@@ -8,6 +8,7 @@ from pendula.kernel.canonical import Json, encode
 from pendula.kernel.driver import Driver
 from pendula.kernel.engine import Engine
 from pendula.kernel.journal import FileJournal, JournalMissing
+from pendula.kernel.recording import new_journal
 from pendula.testing.faulty_disk import Crashed, FaultyDisk
 
 SEGMENT_BYTES = 600  # small, so that every run passes through rotations
@@ -38,17 +39,9 @@ class Run:
         self.existed = False
 
     def begin(self, disk: FaultyDisk) -> Driver[Any, Any]:
-        kind = self.kind
-        journal = FileJournal.create(
-            disk,
-            room=kind.room,
-            decisions=kind.decisions,
-            time_unit=kind.time_unit,
-            config=self.config,
-            segment_bytes=SEGMENT_BYTES,
-        )
+        journal = new_journal(self.kind, self.config, disk, segment_bytes=SEGMENT_BYTES)
         self.existed = True
-        return Driver(kind.create(self.config), journal, outside=self.outside, snapshot_every=4)
+        return Driver(self.kind.create(self.config), journal, outside=self.outside, snapshot_every=4)
 
     def go_on(self, driver: Driver[Any, Any], commands: Sequence[Any], done: int, flush_every: int) -> None:
         """Submit the commands after the first `done`, several to a flush."""

@@ -37,7 +37,7 @@ from pendula.kernel.disk import Disk
 from pendula.kernel.driver import Driver
 from pendula.kernel.engine import Outcome, Reason
 from pendula.kernel.errors import InputRefused
-from pendula.kernel.journal import FileJournal
+from pendula.kernel.recording import begin_recording, send
 
 OBSERVED: dict[type, str] = {
     Start: "on_action_start",
@@ -75,10 +75,7 @@ class LiveWorld:
         self._driver: Driver[Command, Event] | None = None
         engine = World.create(self.config)
         if journal is not None:
-            kept = FileJournal.create(
-                journal, room=World.room, decisions=World.decisions, time_unit=World.time_unit, config=self.config
-            )
-            self._driver = Driver(engine, kept, outside=self._user_code)
+            self._driver = begin_recording(engine, self.config, journal, outside=self._user_code)
         self._engine = engine
 
     @property
@@ -182,9 +179,7 @@ class LiveWorld:
             self._engine.outside = Recorder(self._user_code)
             outcome = self._engine.apply(command)
         else:
-            ticket = self._driver.submit(command, by="live")
-            self._driver.flush()
-            outcome = ticket.outcome
+            outcome = send(self._driver, command, "live")
         if outcome.refusal is not None:
             raise Refused(outcome.refusal.message, reason=outcome.refusal.code)
         for observer in self._observers:

@@ -24,6 +24,7 @@ from pendula.kernel.driver import Driver, ReplayDiffers, Ticket
 from pendula.kernel.engine import Outcome, Outside
 from pendula.kernel.errors import InputRefused
 from pendula.kernel.journal import FileJournal, Header, Journal, JournalMissing, Record
+from pendula.kernel.recording import begin_recording, send
 from pendula.kernel.replay import NotReplayable, check_decisions, engine_from_snapshot, follow
 from pendula.kernel.wallclock import steady_ns
 
@@ -67,11 +68,7 @@ class Recording:
     def begin(cls, plan: Made, disk: Disk, outside: Outside | None = None, *, by: str = "cli", **options: Any) -> Self:
         """A new journal; raises `JournalExists` where there is one. Further options are those of `Driver`."""
         config = plan.json
-        run = Run.create(config)
-        journal = FileJournal.create(
-            disk, room=Run.room, decisions=Run.decisions, time_unit=Run.time_unit, config=config
-        )
-        return cls(plan, Driver(run, journal, outside=outside, **options), by)
+        return cls(plan, begin_recording(Run.create(config), config, disk, outside=outside, **options), by)
 
     @classmethod
     def resume(cls, plan: Made, disk: Disk, outside: Outside | None = None, *, by: str = "cli", **options: Any) -> Self:
@@ -112,9 +109,7 @@ class Recording:
         if self._past is not None:
             return self._past
         assert self._told, TELL_FIRST
-        ticket = self._driver.submit(command, by=self._by)
-        self._driver.flush()
-        return ticket.outcome
+        return send(self._driver, command, self._by)
 
     def _some_ticks(self, most: int) -> list[Ticket[Event]]:
         began, run = steady_ns(), self.headless.run

@@ -72,9 +72,8 @@ class Header(Struct, frozen=True):
 
     def pack(self) -> bytes:
         """The whole header block."""
-        fields = FIELDS.pack(
-            MAGIC, VERSION, RECORD_BYTES, self.block_bytes, self.k, self.count, 0, self.generation, self.channel_hash
-        )
+        sizes = (RECORD_BYTES, self.block_bytes, self.k, self.count, 0)
+        fields = FIELDS.pack(MAGIC, VERSION, *sizes, self.generation, self.channel_hash)
         return (fields + SUM.pack(crc32(fields))).ljust(self.block_bytes, b"\0")
 
 
@@ -103,7 +102,7 @@ def file_bytes(channel: bytes, raws: Sequence[bytes], *, k: int, block_bytes: in
     seen: set[bytes] = set()
     for raw in raws:
         if not sound(raw):
-            raise InvalidRecord(f"These {len(raw)} bytes are no record", field="raw")
+            raise InvalidRecord(f"These {len(raw)} bytes are not a record", field="raw")
         if raw[:8] in seen:
             id = int.from_bytes(raw[:8], "little")
             raise InvalidRecord(f"The id {id} is there twice; ids are unique within a file", field="id", value=id)

@@ -130,7 +130,7 @@ def _read(path: Path) -> tuple[bytes, int]:
     """The file as far as it can be a cache, and its size."""
     try:
         if not path.is_file():
-            raise CacheUnreachable(f"{path} is no file", file=str(path))
+            raise CacheUnreachable(f"{path} is not a file", file=str(path))
         with path.open("rb") as file:
             data = file.read(READ_MOST)
             return data, os.fstat(file.fileno()).st_size

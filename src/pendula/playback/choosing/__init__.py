@@ -1,9 +1,28 @@
-"""What comes next: shares, turns, new artwork, and the programme around them.
+"""What comes next: shares, turns, new artwork, and the programme around them. Pure: no clock, no file, no lock.
 
 exposure       how much of the screen each channel gets: three modes, in exact fractions
-generator      one epoch's stream of items: new artwork, else the channel whose turn it is, else its next record
+swrr           smooth weighted round robin: whose turn it is
 new_artwork    new artwork events: a small pool that interrupts the channels now and then
-programme      what is on: history, lookahead, epochs and settings around the generator of one epoch
-records        records as bytes: 80 each, checksummed, newest first, 51 to a block of 4096 (102 to 8192)
-swrr           smooth weighted round robin: who is next
+records        records as bytes: 80 each, checksummed, newest first; shelves that hand them out
+asked          records that come from outside, one at a time
+generator      one epoch's stream of items: new artwork, else the channel whose turn it is, else its next record
+snapshot       what the stream of an epoch follows from: channels and settings
+programme      what is on: history, lookahead, epochs and transactions around the generator of one epoch
 """
+
+from pendula.playback.choosing.exposure import integer_weights, shares
+from pendula.playback.choosing.generator import Channel
+from pendula.playback.choosing.records import MemoryShelf, Shelf, pack, unpack
+from pendula.playback.choosing.swrr import RoundRobin, step
+
+__all__ = [
+    "Channel",  # a followed channel and its records
+    "MemoryShelf",  # records kept in memory
+    "RoundRobin",  # smooth weighted round robin
+    "Shelf",  # where records come from
+    "integer_weights",  # shares as integers that sum to 65536
+    "pack",  # a record as its 80 bytes
+    "shares",  # how much each channel gets, exactly
+    "step",  # one turn, by definition
+    "unpack",  # and back again
+]

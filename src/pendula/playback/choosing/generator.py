@@ -163,6 +163,7 @@ class Generator:
         names, walks, shown, draws = self.names, self.walks, self._shown, self.nae_draws
         epoch_id, last_id, taken, before = self.epoch_id, self.last_id, self.round.taken, len(items)
         picks = iter(self.round.ahead(asked))
+        # Items by place: by name each would cost a third more, and this loop makes nearly all of them.
         plain, draw, trace = True, None, None
         for ordinal in range(self.ordinal + 1, self.ordinal + 1 + asked):
             if chance := self._chance:
@@ -217,7 +218,18 @@ class Generator:
         self.counts.nae += 1
         self.ordinal += 1
         self.last_id = entry.id
-        return Item(entry.id, entry.raw, None, None, None, NAE, self.epoch_id, self.ordinal, None, trace)
+        return Item(
+            id=entry.id,
+            raw=entry.raw,
+            channel=None,
+            channel_index=None,
+            at=None,
+            origin=NAE,
+            epoch_id=self.epoch_id,
+            ordinal=self.ordinal,
+            step=None,
+            trace=trace,
+        )
 
     def _base(self, origin: Origin, trace: Trace | None) -> Item | None:
         """The next item of the round. A step that meets an unreadable channel is spent; N more may be tried."""
@@ -274,7 +286,18 @@ class Generator:
         if picked or skipped or bad or unreadable:
             seen = trace or Trace(self._pool)
             trace = Trace(seen.pool, seen.nae_draw, picked, skipped, bad, unreadable)
-        return Item(id, raw, self.names[index], index, at, origin, self.epoch_id, self.ordinal, step, trace)
+        return Item(
+            id=id,
+            raw=raw,
+            channel=self.names[index],
+            channel_index=index,
+            at=at,
+            origin=origin,
+            epoch_id=self.epoch_id,
+            ordinal=self.ordinal,
+            step=step,
+            trace=trace,
+        )
 
     def _patience(self, index: int) -> int:
         """How many records may be passed over because they were just on."""

@@ -8,17 +8,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import msgspec
-from msgspec import Struct
 
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import WrongUsage
-from pendula.playback.choosing import exposure, new_artwork
+from pendula.playback.choosing import new_artwork
 from pendula.playback.choosing.generator import Channel, Counts, Generator
 from pendula.playback.choosing.records import Shelf, pack, sound, unmasked
+from pendula.playback.choosing.snapshot import Snapshot, check_id, index_of
 from pendula.playback.model import (
     CHANNELS_MOST,
     MASK_64,
-    RECORDS_MOST,
+    NAME_MOST,
     ChannelTaken,
     Diagnostic,
     Exposure,
@@ -28,40 +28,21 @@ from pendula.playback.model import (
     Item,
     Nae,
     Pick,
-    PickMode,
     Record,
     Settings,
     TooManyChannels,
-    UnknownChannel,
     said,
     unfit,
 )
+from pendula.playback.settings import DEFAULTS, checked
 
-BUFFER_MOST = 1024  # of history and lookahead
-POOL_MOST = 64
 DIAGNOSTICS_KEPT = 64
-NAME_MOST = 256
-DEFAULTS = Settings()
 
 
 class NotShown(WrongUsage):
     """Only an item of the present epoch can be banned. Facts: `epoch_id`, `ordinal`."""
 
     code = "not_shown"
-
-
-class Snapshot(Struct, frozen=True):
-    """All that the stream of an epoch follows from, besides the seed and the epoch's number."""
-
-    channels: tuple[Channel, ...] = ()
-    settings: Settings = Settings()
-
-    def same(self, other: "Snapshot") -> bool:
-        return (
-            self.settings == other.settings
-            and len(self.channels) == len(other.channels)
-            and all(left.same(right) for left, right in zip(self.channels, other.channels, strict=True))
-        )
 
 
 class Programme:
@@ -151,8 +132,7 @@ class Programme:
 
     def follow(self, channel: str, shelf: Shelf) -> None:
         """Follow one more channel; it comes last in the order. Raises `TooManyChannels`, `ChannelTaken`."""
-        if not isinstance(channel, str) or not 1 <= len(channel) <= NAME_MOST or not _is_text(channel):
-            raise unfit("channel", channel, f"an id of 1 to {NAME_MOST} characters")
+        check_id(channel)
         with self._changing() as draft:
             if len(draft.channels) >= CHANNELS_MOST:
                 raise TooManyChannels(
@@ -169,14 +149,14 @@ class Programme:
     def unfollow(self, channel: str) -> None:
         """Follow a channel no more; raises `UnknownChannel`."""
         with self._changing() as draft:
-            index = _index(draft, channel)
+            index = index_of(draft, channel)
             left = draft.channels[:index] + draft.channels[index + 1 :]
             self._draft = msgspec.structs.replace(draft, channels=left)
 
     def refresh(self, channel: str, shelf: Shelf) -> None:
         """New contents for a channel: what was banned or unreadable gets a new try. Equal contents change nothing."""
         with self._changing() as draft:
-            index = _index(draft, channel)
+            index = index_of(draft, channel)
             fresh = Channel(channel, shelf)
             if channel in self._out():
                 self._forced = f"{channel} is to be read again"
@@ -200,10 +180,10 @@ class Programme:
             self._banned = (*self._banned, item)
             if item.channel is None or item.at is None or item.channel in self._fresh:
                 return  # in no channel, or its contents are others by now
-            index = _index(draft, item.channel)
+            index = index_of(draft, item.channel)
             channel = draft.channels[index]
             # The item's place counts what was visible when its epoch began, not what this transaction bans besides.
-            place = unmasked(item.at, self.snapshot.channels[_index(self.snapshot, item.channel)].gone)
+            place = unmasked(item.at, self.snapshot.channels[index_of(self.snapshot, item.channel)].gone)
             if place >= channel.shelf.count:
                 raise NotShown("The item is none of this scheduler's", epoch_id=item.epoch_id, ordinal=item.ordinal)
             gone = tuple(sorted({*channel.gone, place}))
@@ -408,53 +388,6 @@ class Programme:
         with self.update():
             assert self._draft is not None
             yield self._draft
-
-
-def checked(settings: Settings) -> Settings:
-    """The same with exact numbers; raises `InvalidParameter` and `InvalidWeight`."""
-    spans = {
-        "history": (settings.history, 1, BUFFER_MOST),
-        "lookahead": (settings.lookahead, 1, BUFFER_MOST),
-        "nae.cap": (settings.nae.cap, 1, POOL_MOST),
-        "pick.r": (settings.pick.r, 1, RECORDS_MOST),
-    }
-    for name, (value, least, most) in spans.items():
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise unfit(name, value, f"an integer from {least} to {most}")
-    for name, flag in (("nae.enabled", settings.nae.enabled), ("preserve_history", settings.preserve_history)):
-        if not isinstance(flag, bool):
-            raise unfit(name, flag, "true or false")
-    mode = _known_mode(settings.pick.mode)
-    pick = msgspec.structs.replace(settings.pick, mode=mode)
-    return msgspec.structs.replace(settings, exposure=exposure.checked(settings.exposure), pick=pick)
-
-
-def _is_text(name: str) -> bool:
-    """Whether a name can be written down: half a character cannot."""
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _known_mode(value: str) -> PickMode:
-    try:
-        return PickMode(value)
-    except ValueError:
-        raise unfit("pick.mode", value, "recency or random") from None
-
-
-def _index(snapshot: Snapshot, channel: str) -> int:
-    for index, there in enumerate(snapshot.channels):
-        if there.id == channel:
-            return index
-    followed = [there.id for there in snapshot.channels]
-    raise UnknownChannel(
-        f"Channel {channel!r} is not followed; followed are {', '.join(followed) or 'none'}",
-        channel=channel,
-        followed=followed,
-    )
 
 
 def _count(n: int) -> int:

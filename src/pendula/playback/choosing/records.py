@@ -7,6 +7,8 @@ from struct import Struct as Layout
 from typing import Any, Protocol, runtime_checkable
 from zlib import crc32
 
+from msgspec.structs import astuple
+
 from pendula.playback.model import (
     KEY_BYTES,
     LAYOUT,
@@ -59,18 +61,7 @@ def pack(record: Record) -> bytes:
         if not isinstance(value, bytes) or len(value) != size:
             found = f"{len(value)} bytes" if isinstance(value, bytes) else said(value)
             raise InvalidRecord(f"{name} is {found}; allowed are {size} bytes", field=name, value=found, allowed=size)
-    bare = LAYOUT.pack(
-        record.id,
-        record.ts,
-        record.kind,
-        record.format,
-        record.flags,
-        record.dwell_ms,
-        record.modified_ts,
-        record.storage_key,
-        record.payload,
-        0,
-    )[:-4]
+    bare = LAYOUT.pack(*astuple(record), 0)[:-4]
     return bare + crc32(bare).to_bytes(4, "little")
 
 
@@ -78,7 +69,7 @@ def unpack(raw: bytes) -> Record:
     """Back again; raises `InvalidRecord` for another size or a wrong checksum."""
     if not sound(raw):
         raise InvalidRecord(
-            f"These {len(raw)} bytes are no record: {RECORD_BYTES} with a right checksum are one", field="raw"
+            f"These {len(raw)} bytes are not a record: {RECORD_BYTES} with a right checksum are one", field="raw"
         )
     return Record(*LAYOUT.unpack(raw)[:-1])
 
@@ -154,7 +145,7 @@ class MemoryShelf:
         raws = [record if isinstance(record, bytes) else pack(record) for record in records]
         for raw in raws:
             if not sound(raw):
-                raise InvalidRecord(f"These {len(raw)} bytes are no record", field="raw")
+                raise InvalidRecord(f"These {len(raw)} bytes are not a record", field="raw")
         seen: set[bytes] = set()
         for raw in raws:
             if raw[:8] in seen:

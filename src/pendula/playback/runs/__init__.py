@@ -1,9 +1,18 @@
-"""A file in, all its faults, its form; its channels and its calls.
+"""One file, run: what is in it, all its faults, its channels opened, its calls made, and why an item came.
 
-loading      A file of section 13 into what a run needs; every fault of the file at once, each with its place
-opening      the channels of a file, opened: records as they are written, caches from disk
-recording    A run written down: the calls of a file once more through a player with a journal
-schema       the form of a file of channels as JSON Schema
-script       A file run to its end: the calls it scripts, or so many times `next`, and what came of each
-why          why an item of a scripted run came up: the run is made once more, up to the item, and asked there
+loading      a file into what a run needs; every fault of the file at once, each with its place
+schema       the form of such a file as JSON Schema
+opening      the channels of a file, opened: records as they are written, caches from disk, folders as they are
+script       the calls of a file, or so many times `next`, made one after the other
+journalled   the same calls to a player with a journal
+why          why an item of a run came up
 """
+
+from pendula.playback.runs.schema import file_schema
+from pendula.playback.runs.script import RunResult, run_document
+
+__all__ = [
+    "RunResult",  # items, answers, counts
+    "file_schema",  # the form of a file as JSON Schema
+    "run_document",  # run a document to its end
+]

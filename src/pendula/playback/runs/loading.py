@@ -12,13 +12,12 @@ from msgspec import Struct
 from pendula.documents import Cursor, Document, Members
 from pendula.documents.faults import suggestion
 from pendula.kernel.errors import InputRefused
-from pendula.playback.choosing.exposure import exact
-from pendula.playback.choosing.programme import BUFFER_MOST, DEFAULTS, NAME_MOST, POOL_MOST, checked
 from pendula.playback.choosing.records import pack
 from pendula.playback.model import (
     CHANNELS_MOST,
     KEY_BYTES,
     MASK_64,
+    NAME_MOST,
     PAYLOAD_BYTES,
     RECORDS_MOST,
     Exposure,
@@ -29,6 +28,7 @@ from pendula.playback.model import (
     Record,
     Settings,
 )
+from pendula.playback.settings import BUFFER_MOST, DEFAULTS, POOL_MOST, checked, exact
 
 COUNT_MOST = 10_000_000
 SETTINGS = ("exposure", "pick", "history", "lookahead", "nae", "preserve_history")
@@ -171,7 +171,7 @@ def _bytes_of(size: int) -> Callable[[str], bytes]:
         try:
             found = b64decode(text, validate=True)
         except (Base64Error, ValueError):
-            raise InputRefused(f"this is no base64; {size} bytes in base64 are wanted") from None
+            raise InputRefused(f"this is not base64; {size} bytes in base64 are wanted") from None
         if len(found) != size:
             raise InputRefused(f"these are {len(found)} bytes; {size} bytes in base64 are wanted")
         return found
@@ -280,7 +280,7 @@ def _call(at: Cursor, settings: Settings, names: tuple[str, ...]) -> Call:
                 return Peek()
             case "reset":
                 return Reset()
-        at.refuse(f"{alone!r} is no call{suggestion(alone, NAMES)}", allowed=NAMES)
+        at.refuse(f"{alone!r} is not a call{suggestion(alone, NAMES)}", allowed=NAMES)
         return Next()
     it = at.object(optional=NAMES)
     given = [name for name in NAMES if name in it]

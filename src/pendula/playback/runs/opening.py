@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 import msgspec
+from msgspec import Struct
 
 from pendula.kernel.errors import InputRefused
 from pendula.playback.cache.merge import Page, SourceFailed, merge
@@ -17,7 +18,7 @@ from pendula.playback.cache.shelf import CacheShelf, is_no_cache, open_cache, op
 from pendula.playback.choosing.generator import Channel
 from pendula.playback.choosing.records import MemoryShelf, Shelf
 from pendula.playback.model import RECORDS_MOST, Diagnostic, Settings
-from pendula.playback.runs.loading import ChannelSpec
+from pendula.playback.runs.loading import ChannelSpec, Spec
 from pendula.playback.sources.folder import FolderSource
 
 
@@ -38,6 +39,20 @@ class FolderShelf(MemoryShelf):
 
 
 Found: TypeAlias = Shelf | Page | Diagnostic | SourceFailed
+
+
+class Opening(Struct, frozen=True):
+    """What a run begins with: channels in the order of the file, settings that know their sizes, what went wrong."""
+
+    channels: tuple[Channel, ...]
+    settings: Settings
+    diagnostics: tuple[Diagnostic, ...]
+
+
+def opening_of(spec: Spec, base: Path, *, set_aside: bool = True) -> Opening:
+    """The channels of a file as `opened` finds them, and the settings for them."""
+    channels, diagnostics = opened(spec.channels, base, set_aside=set_aside)
+    return Opening(tuple(channels), counted(spec.settings, channels), tuple(diagnostics))
 
 
 def opened(

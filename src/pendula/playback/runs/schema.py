@@ -7,11 +7,11 @@ that are missing) `loading` and `opening` find.
 from collections.abc import Mapping
 from typing import Any
 
-from pendula.playback.choosing.programme import BUFFER_MOST, DEFAULTS, NAME_MOST, POOL_MOST
 from pendula.playback.model import (
     CHANNELS_MOST,
     KEY_BYTES,
     MASK_64,
+    NAME_MOST,
     PAYLOAD_BYTES,
     RECORDS_MOST,
     Exposure,
@@ -21,6 +21,7 @@ from pendula.playback.model import (
     PickMode,
 )
 from pendula.playback.runs.loading import COUNT_MOST, NAMES, SETTINGS, SIGNED_64, UNSIGNED
+from pendula.playback.settings import BUFFER_MOST, DEFAULTS, POOL_MOST
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 

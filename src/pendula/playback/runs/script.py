@@ -3,25 +3,23 @@
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from secrets import randbits
-from typing import Any, TypeAlias, assert_never
+from typing import Any, Protocol, TypeAlias, assert_never
 
-import msgspec
 from msgspec import Struct
 
 from pendula.documents import Document
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import WrongUsage
 from pendula.playback.choosing.programme import Programme
-from pendula.playback.choosing.records import Shelf
-from pendula.playback.model import Item, item_json
+from pendula.playback.model import Item, Record, Settings, item_json
+from pendula.playback.runs.journalled import JournalledRun
 from pendula.playback.runs.loading import COUNT_MOST, Call, NaeInsert, Next, Peek, Prev, Reset, Set, Spec, read_spec
-from pendula.playback.runs.opening import counted, opened
+from pendula.playback.runs.opening import Opening, counted, opening_of
 
 STEP = 10_000  # items between two signs of life
 
 Answer: TypeAlias = dict[str, Any]
 Advance: TypeAlias = Callable[[int], object]
-Heard: TypeAlias = Callable[[Call, Answer], object]
 
 
 class RunResult(Struct, frozen=True):
@@ -36,11 +34,81 @@ class RunResult(Struct, frozen=True):
         return {"items": self.items, "calls": self.calls, "stats": self.stats}
 
 
+class Stage(Protocol):
+    """What the calls of a file are made to; items in their public form."""
+
+    def take(self, n: int) -> list[Json]:
+        """What `n` calls of `next` return, up to the first None."""
+        ...
+
+    def prev(self) -> Json: ...
+
+    def peek(self, n: int) -> list[Json]: ...
+
+    def insert(self, record: Record | bytes) -> str:
+        """What became of a new artwork."""
+        ...
+
+    def reset(self, reason: str) -> int:
+        """The number of the epoch that began."""
+        ...
+
+    def configure(self, settings: Settings) -> int:
+        """The number of the epoch that holds from now on."""
+        ...
+
+    def stats(self) -> dict[str, Json]: ...
+
+
+class ProgrammeStage:
+    """The calls straight to a programme; nothing is kept."""
+
+    def __init__(self, programme: Programme) -> None:
+        self.programme = programme
+
+    def take(self, n: int) -> list[Json]:
+        return [item_json(item) for item in self.programme.take(n)]
+
+    def prev(self) -> Json:
+        return _json(self.programme.prev())
+
+    def peek(self, n: int) -> list[Json]:
+        return [item_json(item) for item in self.programme.peek(n)]
+
+    def insert(self, record: Record | bytes) -> str:
+        return self.programme.nae_insert(record).value
+
+    def reset(self, reason: str) -> int:
+        self.programme.reset(reason)
+        return self.programme.epoch_id
+
+    def configure(self, settings: Settings) -> int:
+        self.programme.configure_whole(counted(settings, self.programme.snapshot.channels))
+        return self.programme.epoch_id
+
+    def stats(self) -> dict[str, Json]:
+        return self.programme.stats()
+
+
 def run_document(document: Document, base: Path | None = None, count: int | None = None) -> RunResult:
     """Run a document; `count` is for one without `calls`. Paths in it are relative to `base`."""
     spec = read_spec(document)
-    calls = calls_of(spec, count)
-    return run_calls(calls, programme_of(spec, base or Path()))
+    return run_spec(spec, calls_of(spec, count), base or Path())
+
+
+def run_spec(
+    spec: Spec, calls: Iterable[Call], base: Path, *, journal: Path | None = None, advance: Advance | None = None
+) -> RunResult:
+    """Make the calls to the channels of a file, with a new journal in the directory `journal` if one is named.
+
+    `advance` hears how many items came so far. Raises `ChannelUnreachable`, `JournalExists`.
+    """
+    opening = opening_of(spec, base)
+    seed = seed_of(spec)
+    if journal is None:
+        return run_calls(calls, ProgrammeStage(programme_over(opening, seed)), advance)
+    with JournalledRun(opening, seed, journal) as stage:
+        return run_calls(calls, stage, advance)
 
 
 def calls_of(spec: Spec, count: int | None) -> tuple[Call, ...]:
@@ -52,57 +120,49 @@ def calls_of(spec: Spec, count: int | None) -> tuple[Call, ...]:
     if count is None:
         raise WrongUsage("The file has no calls; say with --count how many items there shall be")
     if not 0 <= count <= COUNT_MOST:
-        raise WrongUsage(f"--count {count} is no number of items; allowed is 0 to {COUNT_MOST}", count=count)
+        raise WrongUsage(f"--count {count} is not a number of items; allowed is 0 to {COUNT_MOST}", count=count)
     return (Next(count),)
 
 
-def programme_of(spec: Spec, base: Path, through: Callable[[Shelf], Shelf] | None = None) -> Programme:
-    """A programme with the whole snapshot of the file, so its epoch is 0; what could not be opened is a diagnostic.
+def seed_of(spec: Spec) -> int:
+    """The seed of the file; one by chance where it names none."""
+    return randbits(64) if spec.seed is None else spec.seed
 
-    `through` may put something between the programme and the records of each channel.
-    """
-    channels, diagnostics = opened(spec.channels, base)
-    settings = counted(spec.settings, channels)
-    if through is not None:
-        channels = [msgspec.structs.replace(channel, shelf=through(channel.shelf)) for channel in channels]
-    programme = Programme(channels, settings, seed=randbits(64) if spec.seed is None else spec.seed)
-    programme.tell(diagnostics)
+
+def programme_over(opening: Opening, seed: int) -> Programme:
+    """A programme with the whole snapshot of a file, so its epoch is 0; what could not be opened is a diagnostic."""
+    programme = Programme(opening.channels, opening.settings, seed=seed)
+    programme.tell(opening.diagnostics)
     return programme
 
 
-def run_calls(
-    calls: Iterable[Call], programme: Programme, advance: Advance | None = None, heard: Heard | None = None
-) -> RunResult:
-    """Make the calls, one after the other. `advance` hears how many items came so far, `heard` every answer."""
+def run_calls(calls: Iterable[Call], stage: Stage, advance: Advance | None = None) -> RunResult:
+    """Make the calls, one after the other. `advance` hears how many items came so far."""
     items: list[Json] = []
     told: list[Json] = []
     for call in calls:
-        answer = answered(programme, call, None if advance is None else _from(len(items), advance))
+        answer = answered(stage, call, None if advance is None else _from(len(items), advance))
         told.append({"call": name_of(call), **answer})
         if isinstance(call, Next):
             items.extend(item for item in answer["items"] if item is not None)
-        if heard is not None:
-            heard(call, answer)
-    return RunResult(items, told, programme.stats())
+    return RunResult(items, told, stage.stats())
 
 
-def answered(programme: Programme, call: Call, advance: Advance | None = None) -> Answer:
+def answered(stage: Stage, call: Call, advance: Advance | None = None) -> Answer:
     """What a call gives: `items` of `next`, `prev` and `peek`, else the `result`."""
     match call:
         case Next(n):
-            return {"items": _nexts(programme, n, advance)}
+            return {"items": _nexts(stage, n, advance)}
         case Prev(n):
-            return {"items": [_json(programme.prev()) for _ in range(n)]}
+            return {"items": _prevs(stage, n)}
         case Peek(n):
-            return {"items": [item_json(item) for item in programme.peek(n)]}
+            return {"items": stage.peek(n)}
         case NaeInsert(record):
-            return {"result": programme.nae_insert(record).value}
+            return {"result": stage.insert(record)}
         case Reset(reason):
-            programme.reset(reason)
-            return {"result": {"epoch_id": programme.epoch_id}}
+            return {"result": {"epoch_id": stage.reset(reason)}}
         case Set(settings):
-            programme.configure_whole(counted(settings, programme.snapshot.channels))
-            return {"result": {"epoch_id": programme.epoch_id}}
+            return {"result": {"epoch_id": stage.configure(settings)}}
         case _:
             assert_never(call)
 
@@ -112,18 +172,26 @@ def name_of(call: Call) -> str:
     return str(type(call).__struct_config__.tag)
 
 
-def _nexts(programme: Programme, n: int, advance: Advance | None) -> list[Json]:
+def _nexts(stage: Stage, n: int, advance: Advance | None) -> list[Json]:
     """What `n` calls of `next` return, made in handfuls."""
     found: list[Json] = []
     while len(found) < n:
         wanted = min(STEP, n - len(found))
-        items = programme.take(wanted)
-        found.extend(map(item_json, items))
+        items = stage.take(wanted)
+        found.extend(items)
         if len(items) < wanted:
             found.append(None)  # the call that ended the handful
         if advance is not None:
             advance(len(found))
     return found
+
+
+def _prevs(stage: Stage, n: int) -> list[Json]:
+    """After the oldest item there is none further back, so the rest need not be asked."""
+    found: list[Json] = []
+    while len(found) < n and (item := stage.prev()) is not None:
+        found.append(item)
+    return found + [None] * (n - len(found))
 
 
 def _from(before: int, advance: Advance) -> Advance:

@@ -10,7 +10,7 @@ from pendula.playback.choosing.programme import Programme
 from pendula.playback.explain import by_ordinal, why
 from pendula.playback.model import Item
 from pendula.playback.runs.loading import Call, Next
-from pendula.playback.runs.script import answered
+from pendula.playback.runs.script import ProgrammeStage, answered
 
 
 class UnknownItem(InputRefused):
@@ -30,11 +30,12 @@ def reason_in(programme: Programme, calls: Iterable[Call], epoch_id: int, ordina
     What was made ahead and not shown yet counts as well.
     """
     made: dict[int, int] = {}
+    stage = ProgrammeStage(programme)
     for step in _steps(calls):
         # A reset forgets what was made ahead: look before each step, too.
         if (found := _found(programme, epoch_id, ordinal, made)) is not None:
             return found
-        answered(programme, step)
+        answered(stage, step)
     if (found := _found(programme, epoch_id, ordinal, made)) is not None:
         return found
     told = ", ".join(f"{count} of epoch {epoch}" for epoch, count in sorted(made.items())) or "none"

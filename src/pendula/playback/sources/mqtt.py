@@ -25,10 +25,9 @@ from zlib import crc32
 from msgspec import Struct
 
 from pendula.documents import Cursor, DocumentLimits, DocumentRefused, read_bytes
-from pendula.kernel.errors import InputRefused, WorldBroken, WrongUsage
+from pendula.kernel.errors import InputRefused, MissingExtra, WrongUsage
 from pendula.kernel.rng import stream
-from pendula.playback.choosing.programme import NAME_MOST
-from pendula.playback.model import KEY_BYTES, InsertResult, InvalidParameter, Record
+from pendula.playback.model import KEY_BYTES, NAME_MOST, InsertResult, InvalidParameter, Record
 
 if TYPE_CHECKING:
     from aiomqtt import Client
@@ -43,12 +42,6 @@ JITTER_STREAM = 0x4D515454
 _LIMITS = DocumentLimits(size=MESSAGE_BYTES)
 _REQUIRED = ("event_id", "id", "ts", "channel", "payload")
 _NUMBERS = ("kind", "format", "flags", "dwell_ms", "modified_ts")
-
-
-class MqttMissing(WorldBroken):
-    """The extra `mqtt` is not installed. Facts: `extra`, `modules`."""
-
-    code = "missing_extra"
 
 
 class Fate(StrEnum):
@@ -244,8 +237,8 @@ async def listen(
     """Bring `inbox` the player's messages until cancelled, connecting again whenever the connection is lost.
 
     No two programs may use one `player_key`: the broker knows the session by it, and each would throw the other out.
-    Raises `MqttMissing`, `InvalidParameter` and whatever `nae_insert` raises; its message stays unacknowledged, and the
-    broker delivers it in the next session. `tell` hears of connections and of every receipt, in this loop's thread.
+    Raises `MissingExtra`, `InvalidParameter` and whatever `nae_insert` raises; its message stays unacknowledged, and
+    the broker delivers it in the next session. `tell` hears of connections and of every receipt, in this loop's thread.
     """
     topic = topic_of(prefix, player_key)
     _require_library()
@@ -263,8 +256,7 @@ async def listen(
 
 def _require_library() -> None:
     if find_spec("aiomqtt") is None:
-        message = 'New artwork over MQTT needs aiomqtt; install with: pip install "pendula[mqtt]"'
-        raise MqttMissing(message, extra="mqtt", modules=["aiomqtt"])
+        raise MissingExtra.of("mqtt", "New artwork over MQTT", ["aiomqtt"])
 
 
 def _client(broker: Broker, player_key: str) -> "Client":
@@ -365,7 +357,7 @@ class MqttListener:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begin to listen; the broker need not be there yet. Raises `MqttMissing`, and `WrongUsage` when it listens."""
+        """Begin to listen; the broker need not be there yet. Raises `MissingExtra`, and `WrongUsage` if it listens."""
         if self._thread is not None:
             raise WrongUsage("This listener has been started; stop it first")
         _require_library()

@@ -17,7 +17,7 @@ from pendula.kernel.disk import Disk
 from pendula.kernel.driver import Driver
 from pendula.kernel.engine import Outcome, Outside
 from pendula.kernel.errors import WorldBroken
-from pendula.kernel.journal import FileJournal
+from pendula.kernel.recording import begin_recording
 from pendula.server.rooms import RoomSpec
 
 # Names of engines have no dot: nothing with these endings is ever taken for one.
@@ -50,15 +50,14 @@ def found(
     draft = place.with_name(place.name + DRAFT)
     try:
         _erase(draft)
-        journal = FileJournal.create(
+        driver = begin_recording(
+            engine,
+            beginning.config,
             disk(draft)(),
-            room=room.kind.room,
-            decisions=room.kind.decisions,
-            time_unit=room.kind.time_unit,
-            config=beginning.config,
+            outside=outside,
             min_free_bytes=min_free_bytes,
+            clock=lambda: beginning.at,
         )
-        driver = Driver(engine, journal, outside=outside, clock=lambda: beginning.at)
         outcomes = _begin(driver, beginning)
         draft.rename(place)
         _sync(place.parent)

@@ -26,6 +26,7 @@ from pendula.kernel.limits import (
     STREAM_BUFFER_EVENTS,
     WAITING_COMMANDS,
 )
+from pendula.kernel.recording import new_journal
 from pendula.kernel.time import format_utc
 from pendula.kernel.wallclock import WallClock
 from pendula.server.errors import EngineUnavailable, WrongJournal
@@ -123,15 +124,7 @@ class EngineHost:
             return journal
         # A configuration that is refused must not be written down: the journal would keep it for ever.
         self.kind.create(config)
-        return FileJournal.create(
-            place,
-            room=self.kind.room,
-            decisions=self.kind.decisions,
-            time_unit=self.kind.time_unit,
-            config=config,
-            segment_bytes=segment,
-            min_free_bytes=free,
-        )
+        return new_journal(self.kind, config, place, segment_bytes=segment, min_free_bytes=free)
 
     def _driver_on(self, journal: FileJournal) -> AnyDriver:
         return Driver.recover(

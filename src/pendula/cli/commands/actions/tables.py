@@ -5,12 +5,12 @@ from typing import Any, assert_never
 
 from rich.console import Group, RenderableType
 from rich.text import Text
-from rich.tree import Tree
 
 from pendula.actions.events import End, Interrupted, Start, VisibilityChange, WorldEvent
 from pendula.actions.model import Resume
 from pendula.actions.runs import EpochResult, RunResult
-from pendula.cli.output import table
+from pendula.cli.output import line, reason_tree, table, titled_list
+from pendula.cli.text import counted, printable
 from pendula.kernel.engine import Reason
 
 COLUMNS = ("time", "event", "action", "actor", "what")
@@ -35,41 +35,25 @@ def drawn(result: RunResult) -> RenderableType:
 
 def reasoned(at: str, reason: Reason) -> RenderableType:
     """The sentence, and below it what it rests on."""
-    tree = Tree(_line(f"{at}: {reason.sentence}"))
-    _because(tree, reason)
-    return tree
-
-
-def _because(tree: Tree, reason: Reason) -> None:
-    for one in reason.because:
-        _because(tree.add(_line(one.sentence)), one)
+    return reason_tree(f"{at}: {reason.sentence}", reason)
 
 
 def _epoch(epoch: EpochResult) -> Iterator[RenderableType]:
     header = epoch.header
     yield Text(f"Epoch {header.epoch}, {header.start_at} to {epoch.end_at}", style="bold")
     for one in header.carried_in:
-        yield _line(f"goes on from before: {one['action_id']}, {one['remaining']} min left")
+        yield line(f"goes on from before: {one['action_id']}, {one['remaining']} min left")
     if epoch.events:
         yield table(COLUMNS, [_cells(event) for event in epoch.events[:MOST_SHOWN]])
     else:
         yield Text("Nothing happens.\n")
     if len(epoch.events) > MOST_SHOWN:
         yield Text(f"… and {len(epoch.events) - MOST_SHOWN} more events; --json has them all\n")
-    yield from _list("Rejected", [f"{one.action_id}: {one.message} ({one.code})" for one in epoch.rejections])
-    yield from _list("Did not happen", [f"{one.message} ({one.code})" for one in epoch.diagnostics])
-    yield from _list("Locks", list(_locks(epoch.locks)))
-
-
-def _list(title: str, lines: Sequence[str]) -> Iterator[RenderableType]:
-    if not lines:
-        return
-    yield Text(title, style="bold")
-    for line in lines[:MOST_SHOWN]:
-        yield _line(f"  {line}")
-    if len(lines) > MOST_SHOWN:
-        yield Text(f"  … and {len(lines) - MOST_SHOWN} more")
-    yield Text("")
+    yield from titled_list(
+        "Rejected", [f"{one.action_id}: {one.message} ({one.code})" for one in epoch.rejections], MOST_SHOWN
+    )
+    yield from titled_list("Did not happen", [f"{one.message} ({one.code})" for one in epoch.diagnostics], MOST_SHOWN)
+    yield from titled_list("Locks", list(_locks(epoch.locks)), MOST_SHOWN)
 
 
 def _locks(rows: dict[str, Any]) -> Iterator[str]:
@@ -109,25 +93,12 @@ def _summary(result: RunResult) -> str:
     running: Any = result.carry["running"]
     return ", ".join(
         (
-            _many(len(result.epochs), "epoch"),
-            _many(len(events), "event"),
+            counted(len(result.epochs), "epoch"),
+            counted(len(events), "event"),
             f"{sum(isinstance(event, End) for event in events)} ended",
-            _many(sum(isinstance(event, Interrupted) for event in events), "interrupt"),
+            counted(sum(isinstance(event, Interrupted) for event in events), "interrupt"),
             f"{rejected} rejected",
             f"{len(running)} running on",
             f"{len(result.epochs[-1].deferred)} deferred",
         )
     )
-
-
-def _line(text: str) -> Text:
-    return Text(printable(text))
-
-
-def printable(text: str) -> str:
-    """Names come from a file; what a terminal would take for a command is escaped."""
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

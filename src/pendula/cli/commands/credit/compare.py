@@ -5,17 +5,36 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pendula.cli.commands.credit import many, options
-from pendula.cli.commands.credit.many import DaskOption, FirstSeedOption, IntensityOption, WorkersOption
-from pendula.cli.commands.credit.options import CapOption, SetOption
-from pendula.cli.commands.credit.run import LenientFlag, ScenarioArgument
-from pendula.cli.output import JsonFlag, Output, example, table
+from pendula.cli.commands.credit import options
+from pendula.cli.commands.credit.options import (
+    CapOption,
+    DaskOption,
+    FirstSeedOption,
+    IntensityOption,
+    LenientFlag,
+    ScenarioArgument,
+    SetOption,
+    WorkersOption,
+)
+from pendula.cli.output import JsonFlag, Output, example, tables_of
 from pendula.kernel.errors import WrongUsage
 
 if TYPE_CHECKING:
     from pendula.credit.settings import Settings
-    from pendula.credit.studies.comparison import Comparison, Row
+    from pendula.credit.studies.comparison import Comparison
 
+SideAFile = Annotated[
+    Path | None, typer.Argument(metavar="A", help="Settings of one side: a JSON or YAML file.", show_default=False)
+]
+SideBFile = Annotated[Path | None, typer.Argument(metavar="B", help="Settings of the other side.", show_default=False)]
+SideAOption = Annotated[
+    list[str] | None,
+    typer.Option("--a", "--set-a", metavar="NAME=VALUE", help="A setting of side A; may be repeated."),
+]
+SideBOption = Annotated[
+    list[str] | None,
+    typer.Option("--b", "--set-b", metavar="NAME=VALUE", help="A setting of side B; may be repeated."),
+]
 # What is compared where nothing is said.
 USUAL = {"clearing_policy": "static"}, {"clearing_policy": "adaptive"}
 
@@ -33,20 +52,10 @@ def register(group: typer.Typer) -> None:
 
 def compare(
     scenario: ScenarioArgument,
-    a_file: Annotated[
-        Path | None, typer.Argument(metavar="A", help="Settings of one side: a JSON or YAML file.", show_default=False)
-    ] = None,
-    b_file: Annotated[
-        Path | None, typer.Argument(metavar="B", help="Settings of the other side.", show_default=False)
-    ] = None,
-    a: Annotated[
-        list[str] | None,
-        typer.Option("--a", "--set-a", metavar="NAME=VALUE", help="A setting of side A; may be repeated."),
-    ] = None,
-    b: Annotated[
-        list[str] | None,
-        typer.Option("--b", "--set-b", metavar="NAME=VALUE", help="A setting of side B; may be repeated."),
-    ] = None,
+    a_file: SideAFile = None,
+    b_file: SideBFile = None,
+    a: SideAOption = None,
+    b: SideBOption = None,
     set_: SetOption = None,
     cap: CapOption = None,
     seeds: Annotated[int, typer.Option(metavar="N", min=1, help="How many seeds, each run on both sides.")] = 20,
@@ -74,10 +83,10 @@ def compare(
     from pendula.credit.studies.comparison import compare as compared
     from pendula.documents import read_file
 
-    many.require_folder(svg, csv)
+    options.require_folder(svg, csv)
     output = Output(json)
     both = options.over(options.from_environment(), options.chosen(None, cap, set_))
-    (left, right), names = _sides(both, (a_file, b_file), (many.pairs("--a", a), many.pairs("--b", b)))
+    (left, right), names = _sides(both, (a_file, b_file), (options.pairs("--a", a), options.pairs("--b", b)))
     with output.progress("runs", 2 * seeds) as advance:
         comparison = compared(
             read_file(scenario),
@@ -85,7 +94,7 @@ def compare(
             right,
             range(first_seed, first_seed + seeds),
             ticks,
-            workers or many.cores(),
+            workers or options.cores(),
             skip=skip,
             names=names,
             dask=dask,
@@ -99,7 +108,7 @@ def compare(
         svg.write_text(comparison_svg(comparison), encoding="utf-8", newline="\n")
     if csv is not None:
         csv.write_text(comparison.columns.csv(), encoding="utf-8", newline="\n")
-    output.result(document(comparison), lambda: _drawn(comparison))
+    output.result(document(comparison), lambda: tables_of("credit").compared(comparison))
 
 
 def document(comparison: "Comparison") -> dict[str, Any]:
@@ -142,55 +151,4 @@ def _from_file(file: Path, settings: "Settings") -> "Settings":
 
 
 def _short_name(name: str) -> str:
-    return next((short for short, long in many.SHORT.items() if long == name), name)
-
-
-def _drawn(comparison: "Comparison") -> Any:
-    from rich.text import Text
-
-    seeds = comparison.seeds
-    head = f"{comparison.scenario_id}: {len(seeds)} seeds from {seeds[0]} on, {comparison.ticks} ticks"
-    head += f", the first {comparison.skip} not counted"
-    settings = [(name, *values) for name, values in comparison.settings.items()]
-    a, b = comparison.names
-    rows = [_cells(row) for row in comparison.rows]
-    verdict = comparison.verdict
-    word = "B is as good as A" if verdict.passed else "B is not shown to be as good as A"
-    lines = [Text(f"  {'ok ' if check.passed else 'NO '} {check.name}: {check.sentence}") for check in verdict.checks]
-    return many.grouped(
-        Text(_printable(head)),
-        table(("setting", f"A: {_printable(a)}", f"B: {_printable(b)}"), settings),
-        table(("median", "A", "B", "B less A", "from", "to", "B is"), rows),
-        *_sureness(comparison),
-        Text(f"{word}:", style="bold"),
-        *lines,
-    )
-
-
-def _cells(row: "Row") -> tuple[str, ...]:
-    texts = (many.short(text) for text in (row.a, row.b, row.difference, row.low, row.high))
-    # Words can be broken over lines where a terminal is narrow; a name in one piece would be cut.
-    return row.measure.replace("_", " "), *texts, row.shown
-
-
-def _sureness(comparison: "Comparison") -> list[Any]:
-    """How sure the intervals are; it depends on how many seeds could be compared."""
-    from rich.text import Text
-
-    found = sorted({row.coverage for row in comparison.rows if row.coverage is not None})
-    if not found:
-        return []
-    sure = " or ".join(f"{many.short(_hundredfold(one))} %" for one in found)
-    return [Text(f"Each interval, from … to …, holds its median with {sure}.\n")]
-
-
-def _hundredfold(text: str) -> str:
-    from decimal import Decimal
-
-    return format((Decimal(text) * 100).quantize(Decimal("0.1")), "f")
-
-
-def _printable(text: str) -> str:
-    from pendula.cli.commands.credit.tables import printable
-
-    return printable(text)
+    return next((short for short, long in options.SHORT.items() if long == name), name)

@@ -1,10 +1,11 @@
-"""Settings of a run out of the command line: the environment first, options over it.
+"""What the commands share: scenarios, journals, seeds, workers, and settings out of the environment and options.
 
-What the environment says wrongly is refused input; a wrong option is wrong usage.
+Options go over the environment. What the environment says wrongly is refused input; a wrong option is wrong usage.
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,6 +17,18 @@ if TYPE_CHECKING:
     from pendula.credit.settings import Settings
     from pendula.kernel.engine import Outside
 
+# As the options of `run` are called.
+SHORT = {"policy": "clearing_policy", "cap": "amount_cap"}
+
+ScenarioArgument = Annotated[
+    Path, typer.Argument(metavar="SCENARIO", help="The network: a JSON or YAML file.", show_default=False)
+]
+LenientFlag = Annotated[
+    bool, typer.Option("--lenient", help="Pass over unknown members and other small things, with warnings.")
+]
+JournalArgument = Annotated[
+    Path, typer.Argument(metavar="JOURNAL", help="The directory of a run's journal.", show_default=False)
+]
 PolicyOption = Annotated[
     ClearingPolicy | None, typer.Option(help="When clearing is tried.", show_default=False, case_sensitive=False)
 ]
@@ -26,6 +39,17 @@ CapOption = Annotated[
 SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="Any setting, by name or variable; may be repeated."),
+]
+
+FirstSeedOption = Annotated[int, typer.Option(metavar="S", min=0, help="The first seed; the others follow it.")]
+IntensityOption = Annotated[int, typer.Option(metavar="P", min=0, max=100, help="Per cent of the actions.")]
+WorkersOption = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, max=1024, help="Processes at the same time.", show_default="one a core"),
+]
+DaskOption = Annotated[
+    str | None,
+    typer.Option(metavar="ADDRESS", help="Run on the Dask scheduler there instead; extra dask.", show_default=False),
 ]
 
 
@@ -50,7 +74,7 @@ def chosen(
         given.append(("amount_cap", cap))
     if yardstick:
         given.append(("clearing_yardstick", "on"))
-    given += map(_pair, sets or ())
+    given += (_pair("--set", text, {}) for text in sets or ())
     found = dict(given)
     if len(found) < len(given):
         twice = next(name for name, _ in given if sum(name == other for other, _ in given) > 1)
@@ -75,15 +99,38 @@ def solver_for(settings: "Settings") -> "Outside | None":
     return OptimalOutside()
 
 
-def _pair(text: str) -> tuple[str, str]:
+def pairs(option: str, texts: Iterable[str] | None) -> dict[str, str]:
+    """Settings by name out of NAME=VALUE, short names too; raises `WrongUsage` as `chosen` does."""
+    found: dict[str, str] = {}
+    for text in texts or ():
+        name, value = _pair(option, text, SHORT)
+        if name in found:
+            raise WrongUsage(f"{option} gives the setting {name} twice", setting=name)
+        found[name] = value.strip()
+    return found
+
+
+def cores() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def require_folder(*files: Path | None) -> None:
+    """Refuse a file that could not be written before the work is done."""
+    for file in files:
+        if file is not None and not file.parent.is_dir():
+            raise WrongUsage(f"There is no folder {file.parent} to write {file.name} into", path=str(file))
+
+
+def _pair(option: str, text: str, short: Mapping[str, str]) -> tuple[str, str]:
     from pendula.documents.faults import suggestion
 
     key, equals, value = text.partition("=")
-    key = key.strip()
+    key = short.get(key.strip(), key.strip())
     if not equals:
-        raise WrongUsage(f"--set {text!r} is not of the form NAME=VALUE", setting=text)
+        raise WrongUsage(f"{option} {text!r} is not of the form NAME=VALUE", setting=text)
     setting = BY_NAME.get(key) or BY_VARIABLE.get(key)
     if setting is None:
-        near = suggestion(key, [*BY_NAME, *BY_VARIABLE])
+        near = suggestion(key, [*short, *BY_NAME, *BY_VARIABLE])
         raise WrongUsage(f"No setting is called {key!r}{near}", setting=key, allowed=sorted(BY_NAME))
     return setting.name, value

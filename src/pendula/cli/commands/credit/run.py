@@ -1,4 +1,4 @@
-"""`pendula credit run`, `check` and `new`: what is done with a scenario file."""
+"""`pendula credit run`: a scenario, tick after tick, with a journal and artifacts if they are asked for."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from pendula.cli.commands.credit import options
-from pendula.cli.commands.credit.options import CapOption, PolicyOption, SetOption
-from pendula.cli.output import JsonFlag, Output, example
-from pendula.credit.authoring.villages import LEAST, MOST, SEED_MOST, Profile
-from pendula.kernel.errors import InputRefused, WorldBroken, WrongUsage
+from pendula.cli.commands.credit.options import CapOption, LenientFlag, PolicyOption, ScenarioArgument, SetOption
+from pendula.cli.output import JsonFlag, Output, example, tables_of
+from pendula.kernel.errors import WorldBroken, WrongUsage
 
 if TYPE_CHECKING:
     from pendula.credit.events import Event
@@ -23,24 +22,11 @@ if TYPE_CHECKING:
 
     Step: TypeAlias = Callable[[int, Watch], None]
 
-ScenarioArgument = Annotated[
-    Path, typer.Argument(metavar="SCENARIO", help="The network: a JSON or YAML file.", show_default=False)
-]
-LenientFlag = Annotated[
-    bool, typer.Option("--lenient", help="Pass over unknown members and other small things, with warnings.")
-]
-
 
 class RunFailed(WorldBroken):
     """A guardrail ended the run: too many timeouts or errors. Facts: `tick` and the `last_error` of the run."""
 
     code = "run_failed"
-
-
-class FileExists(InputRefused):
-    """The file that was to be written is there already. Facts: `path`."""
-
-    code = "file_exists"
 
 
 def register(credit: typer.Typer) -> None:
@@ -51,14 +37,6 @@ def register(credit: typer.Typer) -> None:
             "pendula credit run village.json --ticks 200 --policy adaptive --journal village-journal --json > run.json",
         ),
     )(run)
-    credit.command("check", epilog=example("pendula credit check village.json --cap 500"))(check)
-    credit.command(
-        "new",
-        epilog=example(
-            "pendula credit new --participants 100 --profile village --seed 7 -o village.json",
-            "pendula credit new --participants 12 --profile ring > ring.json",
-        ),
-    )(new)
 
 
 def run(
@@ -102,7 +80,7 @@ def run(
             raise WrongUsage(f"The run has {headless.run.tick} ticks already; --ticks {ticks} is fewer", ticks=ticks)
         step(ticks - headless.run.tick, lambda _: advance(headless.run.tick))
         result = headless.result()
-    output.result(document(result), lambda: _tables().ran(result))
+    output.result(document(result), lambda: tables_of("credit").ran(result))
     if (error := headless.run.last_error) is not None:
         message = f"A guardrail ended the run at tick {result.ticks}: {error.message}"
         raise RunFailed(message, tick=result.ticks, last_error=error)
@@ -117,70 +95,6 @@ def document(result: "Result") -> dict[str, Any]:
         "clearing": result.clearing,
         "diagnostics": result.diagnostics,
     }
-
-
-def check(
-    scenario: ScenarioArgument, lenient: LenientFlag = False, cap: CapOption = None, json: JsonFlag = False
-) -> None:
-    """Say everything that is wrong with a scenario, with line and column; the exit code is 1 if anything is.
-
-    What is only worth a look is a warning, and the exit code stays 0: participants that nobody can pay, limits of
-    zero, groups on islands, profiles that the cap silences.
-    """
-    from pendula.credit.authoring.linting import lint
-    from pendula.credit.reading.scenario import read_with_warnings
-    from pendula.documents import read_file
-
-    settings = options.over(options.from_environment(), options.chosen(cap=cap))
-    found, cautions = read_with_warnings(read_file(scenario), lenient=lenient)
-    warnings = (*cautions, *lint(found, settings))
-    told: dict[str, Any] = {
-        "file": str(scenario),
-        "sound": True,
-        "participants": len(found.participants),
-        "trustlines": len(found.lines),
-        "equivalents": list(found.equivalents),
-        "events": len(found.events),
-        "warnings": warnings,
-    }
-    Output(json).result(told, lambda: _tables().checked(told))
-
-
-def new(
-    participants: Annotated[
-        int, typer.Option(metavar="N", min=LEAST, max=MOST, help="How many take part.", show_default=False)
-    ],
-    profile: Annotated[Profile, typer.Option(help="The shape of the network.")] = Profile.VILLAGE,
-    seed: Annotated[int, typer.Option(metavar="S", min=0, max=SEED_MOST, help="Where chance begins.")] = 0,
-    file: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it there.", show_default="stdout")
-    ] = None,
-    json: JsonFlag = False,
-) -> None:
-    """Invent a scenario: people and firms that trade in circles. The same arguments give the same file."""
-    import msgspec
-
-    from pendula.credit.authoring.villages import village
-    from pendula.kernel.canonical import encode
-
-    made = village(participants, seed, profile=profile)
-    text = msgspec.json.format(encode(made), indent=2)
-    if file is None:
-        Output(json).result(made, text.decode)
-        return
-    try:
-        with file.open("xb") as target:
-            target.write(text + b"\n")
-    except FileExistsError:
-        raise FileExists(f"{file} is there already; name another file or remove it", path=str(file)) from None
-    lines: Any = made["trustlines"]
-    told = {
-        "file": str(file),
-        "scenario_id": made["scenario_id"],
-        "participants": participants,
-        "trustlines": len(lines),
-    }
-    Output(json).result(told, lambda: f"{file}: {participants} participants, {len(lines)} lines.")
 
 
 def _made(scenario: Path, seed: int | None, intensity: int, settings: Any, lenient: bool, patches: bool) -> "Made":
@@ -254,10 +168,3 @@ def _stepped(step: "Step", tell: "Watch", ticks: int, watch: "Watch") -> None:
 
 def _unheard(_: object) -> None:
     """Events that nobody keeps."""
-
-
-def _tables() -> Any:
-    """Only where something is drawn: it loads rich."""
-    from pendula.cli.commands.credit import tables
-
-    return tables

@@ -5,20 +5,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pendula.cli.commands.credit import many, options
-from pendula.cli.commands.credit.many import DaskOption, FirstSeedOption, IntensityOption, WorkersOption
-from pendula.cli.commands.credit.options import CapOption, PolicyOption, SetOption
-from pendula.cli.commands.credit.run import LenientFlag, ScenarioArgument
-from pendula.cli.output import JsonFlag, Output, example, table
+from pendula.cli.commands.credit import options
+from pendula.cli.commands.credit.options import (
+    CapOption,
+    DaskOption,
+    FirstSeedOption,
+    IntensityOption,
+    LenientFlag,
+    PolicyOption,
+    ScenarioArgument,
+    SetOption,
+    WorkersOption,
+)
+from pendula.cli.output import JsonFlag, Output, example, tables_of
 from pendula.kernel.errors import WrongUsage
 
 if TYPE_CHECKING:
     from pendula.credit.settings import Settings
     from pendula.credit.studies.columns import Columns
-
-# Nobody reads more on a terminal; the other formats have everything.
-MOST_SHOWN = 200
-SHOWN = ("committed_rate", "no_capacity_rate", "errors", "clearing_calls", "mean_interval", "mean_cost", "total_debt_")
 
 
 def register(group: typer.Typer) -> None:
@@ -61,10 +65,10 @@ def sweep(
     from pendula.credit.studies.sweeps import sweep as swept
     from pendula.documents import read_file
 
-    many.require_folder(csv)
+    options.require_folder(csv)
     output = Output(json)
     settings = options.over(options.from_environment(), options.chosen(policy, cap, set_))
-    grid = {name: texts.split(",") for name, texts in many.pairs("--vary", vary).items()}
+    grid = {name: texts.split(",") for name, texts in options.pairs("--vary", vary).items()}
     total = _runs(grid, settings, seeds)
     with output.progress("runs", total) as advance:
         columns = swept(
@@ -72,7 +76,7 @@ def sweep(
             grid,
             range(first_seed, first_seed + seeds),
             ticks,
-            workers or many.cores(),
+            workers or options.cores(),
             dask=dask,
             settings=settings,
             skip=skip,
@@ -82,7 +86,7 @@ def sweep(
         )
     if csv is not None:
         csv.write_text(columns.csv(), encoding="utf-8", newline="\n")
-    output.result(document(columns), lambda: _drawn(columns, list(grid)))
+    output.result(document(columns), lambda: tables_of("credit").swept(columns, list(grid)))
 
 
 def document(columns: "Columns") -> dict[str, Any]:
@@ -100,18 +104,3 @@ def _runs(grid: dict[str, list[str]], settings: "Settings", seeds: int) -> int:
         return seeds * len(combinations(grid, settings, seeds))
     except (InvalidGrid, InvalidSetting) as refused:
         raise WrongUsage(refused.message, **refused.details) from None
-
-
-def _drawn(columns: "Columns", varied: list[str]) -> Any:
-    from rich.text import Text
-
-    from pendula.credit.studies.sweeps import summarised
-
-    medians = summarised(columns, varied)
-    names = [name for name in medians.values if name in varied or name == "runs" or name.startswith(SHOWN)]
-    at = [list(medians.values).index(name) for name in names]
-    rows = [tuple(many.short(row[place]) for place in at) for row in medians.rows()[:MOST_SHOWN]]
-    parts = [table([name.replace("_", " ") for name in names], rows, "Medians over seeds")]
-    if len(medians) > MOST_SHOWN:
-        parts.append(Text(f"… and {len(medians) - MOST_SHOWN} more combinations; --csv and --json have them all"))
-    return many.grouped(*parts, Text(f"{len(columns)} runs, digest {columns.digest}"))

@@ -1,20 +1,27 @@
-"""What runs, forks and reasons look like on a terminal."""
+"""What runs, forks, reasons and studies of many runs look like on a terminal."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
 from rich.text import Text
-from rich.tree import Tree
 
-from pendula.cli.output import facts, table
+from pendula.cli.output import facts, line, reason_tree, table
+from pendula.cli.text import counted, per_cent, printable
 from pendula.credit.runs.forking import Cleared, Comparison
 from pendula.credit.runs.headless import ClearingRow, Diagnostic, Result
 from pendula.credit.state.counters import Counters
 from pendula.kernel.engine import Reason
 
+if TYPE_CHECKING:
+    from pendula.credit.studies.columns import Columns
+    from pendula.credit.studies.comparison import Comparison as Compared
+    from pendula.credit.studies.comparison import Row
+
 # Nobody reads more on a terminal; `--json` has everything.
 MOST_SHOWN = 200
+SWEPT = ("committed_rate", "no_capacity_rate", "errors", "clearing_calls", "mean_interval", "mean_cost", "total_debt_")
 CLEARING = ("tick", "equivalent", "why", "cycles", "cleared", "debts less by")
 METRICS = (
     "success_rate",
@@ -31,7 +38,7 @@ def ran(result: Result) -> RenderableType:
     ended = "" if result.state == "running" else f", {result.state}"
     pairs = [
         ("scenario", printable(result.scenario_id)),
-        ("run", f"{result.run_id}, seed {result.seed}, {_many(result.ticks, 'tick')}{ended}"),
+        ("run", f"{result.run_id}, seed {result.seed}, {counted(result.ticks, 'tick')}{ended}"),
         ("payments", _payments(result.counters)),
         ("plan", result.digests["plan"]),
         ("ledger", result.digests["ledger"]),
@@ -41,9 +48,9 @@ def ran(result: Result) -> RenderableType:
 
 def checked(told: Mapping[str, Any]) -> RenderableType:
     """One sentence, then the warnings."""
-    counts = f"{_many(told['participants'], 'participant')}, {_many(told['trustlines'], 'line')}"
+    counts = f"{counted(told['participants'], 'participant')}, {counted(told['trustlines'], 'line')}"
     units = ", ".join(told["equivalents"])
-    lines: list[RenderableType] = [_line(f"{told['file']} is sound: {counts}, in {units}.")]
+    lines: list[RenderableType] = [line(f"{told['file']} is sound: {counts}, in {units}.")]
     for one in told["warnings"]:
         lines.append(_warning(f"{one.path}: {one.message} ({one.code})"))
     return Group(*lines)
@@ -55,7 +62,7 @@ def forked(comparison: Comparison) -> RenderableType:
     since = "the ledgers are the same" if first is None else f"the ledgers differ from tick {first} on"
     rows = [(name, *values) for name, values in comparison.settings.items()]
     parts: list[RenderableType] = [
-        _line(f"Forked before tick {comparison.tick}, {_many(comparison.ticks, 'tick')} from there: {since}.")
+        line(f"Forked before tick {comparison.tick}, {counted(comparison.ticks, 'tick')} from there: {since}.")
     ]
     if rows:
         parts.append(table(("setting", "original", "fork"), rows))
@@ -68,26 +75,54 @@ def forked(comparison: Comparison) -> RenderableType:
 
 def reasoned(tick: int, reason: Reason) -> RenderableType:
     """The sentence, below it what it rests on."""
-    tree = Tree(_line(f"before tick {tick}: {reason.sentence} ({reason.code})"))
+    return reason_tree(f"before tick {tick}: {reason.sentence} ({reason.code})", reason, _routes)
+
+
+def _routes(reason: Reason) -> Iterator[str]:
     routes: Any = reason.facts.get("routes", ())
-    for route in routes:
-        tree.add(_line(f"{route['amount']} over {' → '.join(route['path'])}"))
-    for one in reason.because:
-        tree.add(_line(one.sentence))
-    return tree
+    return (f"{route['amount']} over {' → '.join(route['path'])}" for route in routes)
+
+
+def compared(comparison: "Compared") -> RenderableType:
+    """Both sides: what differs in the settings, medians and their differences, how sure they are, the verdict."""
+    seeds = comparison.seeds
+    head = f"{comparison.scenario_id}: {len(seeds)} seeds from {seeds[0]} on, {comparison.ticks} ticks"
+    head += f", the first {comparison.skip} not counted"
+    settings = [(name, *values) for name, values in comparison.settings.items()]
+    a, b = comparison.names
+    rows = [_cells(row) for row in comparison.rows]
+    verdict = comparison.verdict
+    word = "B is as good as A" if verdict.passed else "B is not shown to be as good as A"
+    lines = [Text(f"  {'ok ' if check.passed else 'NO '} {check.name}: {check.sentence}") for check in verdict.checks]
+    return Group(
+        Text(printable(head)),
+        table(("setting", f"A: {printable(a)}", f"B: {printable(b)}"), settings),
+        table(("median", "A", "B", "B less A", "from", "to", "B is"), rows),
+        *_sureness(comparison),
+        Text(f"{word}:", style="bold"),
+        *lines,
+    )
+
+
+def swept(columns: "Columns", varied: Sequence[str]) -> RenderableType:
+    """Medians over seeds, a row a combination, and the digest of all runs."""
+    from pendula.credit.studies.sweeps import summarised
+
+    medians = summarised(columns, varied)
+    names = [name for name in medians.values if name in varied or name == "runs" or name.startswith(SWEPT)]
+    at = [list(medians.values).index(name) for name in names]
+    rows = [tuple(_rounded(row[place]) for place in at) for row in medians.rows()[:MOST_SHOWN]]
+    parts: list[RenderableType] = [table([name.replace("_", " ") for name in names], rows, "Medians over seeds")]
+    if len(medians) > MOST_SHOWN:
+        parts.append(Text(f"… and {len(medians) - MOST_SHOWN} more combinations; --csv and --json have them all"))
+    return Group(*parts, Text(f"{len(columns)} runs, digest {columns.digest}"))
 
 
 def _payments(counters: Counters) -> str:
     tried, made = counters.attempts_total, counters.committed_total
-    share = f" ({_per_cent(made, tried)})" if tried else ""
+    share = f" ({per_cent(made, tried)})" if tried else ""
     rest = f"{counters.rejected_total} refused, {counters.errors_total} failed, {counters.dropped_total} dropped"
     return f"{tried} tried, {made} made{share}, {rest}"
-
-
-def _per_cent(part: int, whole: int) -> str:
-    """With one digit, half up, in integers."""
-    tenths = (2000 * part + whole) // (2 * whole)
-    return f"{tenths // 10}.{tenths % 10} %"
 
 
 def _metrics(metrics: Mapping[str, Mapping[str, str | None]]) -> Iterator[RenderableType]:
@@ -148,14 +183,30 @@ def _warning(sentence: str) -> Text:
     return Text.assemble(("warning: ", "yellow"), printable(sentence))
 
 
-def _line(sentence: str) -> Text:
-    return Text(printable(sentence))
+def _cells(row: "Row") -> tuple[str, ...]:
+    texts = (_rounded(text) for text in (row.a, row.b, row.difference, row.low, row.high))
+    # Words can be broken over lines where a terminal is narrow; a name in one piece would be cut.
+    return row.measure.replace("_", " "), *texts, row.shown
 
 
-def printable(text: str) -> str:
-    """Names come from a file; what a terminal would take for a command is escaped."""
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+def _sureness(comparison: "Compared") -> list[RenderableType]:
+    """How sure the intervals are; it depends on how many seeds could be compared."""
+    found = sorted({row.coverage for row in comparison.rows if row.coverage is not None})
+    if not found:
+        return []
+    sure = " or ".join(f"{_rounded(_hundredfold(one))} %" for one in found)
+    return [Text(f"Each interval, from … to …, holds its median with {sure}.\n")]
 
 
-def _many(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+def _hundredfold(text: str) -> str:
+    return format((Decimal(text) * 100).quantize(Decimal("0.1")), "f")
+
+
+def _rounded(text: int | str | None) -> str:
+    """A number of a column for somebody who reads it: four digits behind the point at most, zeros left out."""
+    if not isinstance(text, str):
+        return "–" if text is None else str(text)
+    if not text.removeprefix("-").replace(".", "", 1).isdigit():
+        return text
+    plain = format(Decimal(text).quantize(Decimal("0.0001")), "f").rstrip("0").rstrip(".")
+    return "0" if plain == "-0" else plain

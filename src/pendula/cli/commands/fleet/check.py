@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import typer
 
 from pendula.cli.commands.fleet import files, report
-from pendula.cli.commands.fleet.files import FleetOption, GraphArgument, ParamsOption, ProfilesOption
-from pendula.cli.commands.fleet.granularity import GranularityOption, chosen
+from pendula.cli.commands.fleet.files import FleetOption, GranularityOption, GraphArgument, ParamsOption, ProfilesOption
 from pendula.cli.failing import require
-from pendula.cli.output import JsonFlag, Output, example
+from pendula.cli.output import JsonFlag, Output, example, tables_of
+from pendula.cli.text import counted
 
 if TYPE_CHECKING:
     from pendula.fleet import Certificate, CompiledMap, Finding
@@ -49,7 +49,7 @@ def check(
     from pendula.fleet.trucks.profiles import doubts
 
     out = Output(json)
-    group, settings = files.fleet_of(fleet), files.params_of(params, chosen(granularity))
+    group, settings = files.fleet_of(fleet), files.params_of(params, granularity)
     findings: list[Finding] = []
     site: CompiledMap | None = None
     certificate: Certificate | None = None
@@ -75,13 +75,14 @@ def check(
         "doubts": [*(doubt for truck in trucks or () for doubt in doubts(truck)), *files.unread(params, fleet)],
         "certificate": None if certificate is None or site is None else certificate.form(site),
     }
-    out.result(form, lambda: _drawn(form, site, asked=group is not None))
+    sizes = None if site is None else report.sizes(site)
+    out.result(form, lambda: tables_of("fleet").checked(form, sizes, asked=group is not None))
     if errors:
         raise MapRefused(_sentence(graph, len(errors)), path=str(graph), errors=len(errors))
 
 
 def _sentence(graph: Path, errors: int) -> str:
-    return f"{graph} cannot be used: {errors} {'error' if errors == 1 else 'errors'}"
+    return f"{graph} cannot be used: {counted(errors, 'error')}"
 
 
 def _read(read: Callable[[], T], findings: "list[Finding]", *, profile: bool) -> T | None:
@@ -94,10 +95,3 @@ def _read(read: Callable[[], T], findings: "list[Finding]", *, profile: bool) ->
     except DocumentRefused as refused:
         findings += findings_of(refused, profile)
         return None
-
-
-def _drawn(form: dict[str, Any], site: "CompiledMap | None", *, asked: bool) -> Any:
-    """Only where something is drawn: it loads rich."""
-    from pendula.cli.commands.fleet import tables
-
-    return tables.checked(form, None if site is None else report.sizes(site), asked=asked)

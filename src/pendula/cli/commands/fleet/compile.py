@@ -6,10 +6,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pendula.cli.commands.fleet import files, report
-from pendula.cli.commands.fleet.files import FleetOption, GraphArgument, OutOption, ParamsOption, ProfilesOption
-from pendula.cli.commands.fleet.granularity import GranularityOption, chosen
+from pendula.cli.commands.fleet.files import (
+    FleetOption,
+    GranularityOption,
+    GraphArgument,
+    OutOption,
+    ParamsOption,
+    ProfilesOption,
+)
 from pendula.cli.failing import require
-from pendula.cli.output import JsonFlag, Output, example
+from pendula.cli.output import JsonFlag, Output, example, tables_of
 
 if TYPE_CHECKING:
     from pendula.fleet import Certificate, CompiledMap, Finding, Fleet, RobotProfile
@@ -54,7 +60,7 @@ def compile(
     files.check_target(out, (graph, profiles, params, fleet, previous))
     with said.progress("compile", STEPS) as advance:
         source, trucks = files.read_graph(graph), files.read_trucks(profiles)
-        settings, group = files.params_of(params, chosen(granularity)), files.fleet_of(fleet)
+        settings, group = files.params_of(params, granularity), files.fleet_of(fleet)
         before = None if previous is None else files.read_compiled(previous)
         advance(1)
         found = examine(source, trucks, settings, before)
@@ -73,7 +79,7 @@ def compile(
     }
     if with_report:
         form["findings"] = report.findings_form(findings)
-    said.result(form, lambda: _tables().compiled(form))
+    said.result(form, lambda: tables_of("fleet").compiled(form))
 
 
 def _certified(
@@ -98,7 +104,7 @@ def _refusal(said: Output, graph: Path, findings: "tuple[Finding, ...]", tell: b
 
     if tell:
         forms = report.findings_form(findings)
-        said.result(forms, lambda: _tables().findings(forms))
+        said.result(forms, lambda: tables_of("fleet").findings(forms))
     errors = report.ranked(errors_of(findings))
     more = f" and {len(errors) - 1} more" if len(errors) > 1 else ""
     remedy = f" ({errors[0].remedy})" if errors[0].remedy else ""
@@ -106,10 +112,3 @@ def _refusal(said: Output, graph: Path, findings: "tuple[Finding, ...]", tell: b
         f"{graph} cannot be used: {errors[0].code.value}: {errors[0].message}{remedy}{more}",
         findings=report.findings_form(findings),
     )
-
-
-def _tables() -> Any:
-    """Only where something is drawn: it loads rich."""
-    from pendula.cli.commands.fleet import tables
-
-    return tables

@@ -104,7 +104,7 @@ def _site(file: Path, profiles: Path | None, params: Path | None) -> "CompiledMa
     if params is not None:
         raise WrongUsage("--params belongs to a graph, and that needs --profiles; a compiled map has its own")
     if _COMPILED not in file.read_bytes():
-        raise WrongUsage(f"{file} is no compiled map; for a graph give --profiles FILE too", path=str(file))
+        raise WrongUsage(f"{file} is not a compiled map; for a graph give --profiles FILE too", path=str(file))
     return files.read_compiled(file)
 
 

@@ -4,6 +4,7 @@ Everything is read before anything is written. A file is written whole or not at
 """
 
 from collections.abc import Iterable
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +14,14 @@ from pendula.kernel.errors import WrongUsage
 
 if TYPE_CHECKING:
     from pendula.fleet import CompiledMap, CompileParams, Fleet, RobotProfile, SourceMap
-    from pendula.fleet.model import Granularity
+
+
+class GranularityChoice(StrEnum):
+    """As `pendula.fleet` has it; the room itself is loaded only when it is used."""
+
+    WINDOW = "window"
+    EDGE = "edge"
+
 
 GraphArgument = Annotated[
     Path, typer.Argument(metavar="GRAPH", help="The graph of aisles: a YAML or JSON file.", show_default=False)
@@ -30,6 +38,13 @@ FleetOption = Annotated[
     typer.Option(
         metavar="FILE",
         help="Trucks with their rest nodes, and streams: whether that fleet never stands still for good.",
+    ),
+]
+GranularityOption = Annotated[
+    GranularityChoice | None,
+    typer.Option(
+        help="Lanes that come too close exclude each other where they do (window) or as wholes (edge).",
+        show_default="window",
     ),
 ]
 OutOption = Annotated[
@@ -51,15 +66,16 @@ def read_trucks(file: Path) -> "tuple[RobotProfile, ...]":
     return read_profiles(read_file(file))
 
 
-def params_of(file: Path | None, granularity: "Granularity | None") -> "CompileParams":
+def params_of(file: Path | None, granularity: GranularityChoice | None) -> "CompileParams":
     """The parameters of a file, or the defaults; the granularity of the command line comes before both."""
     from msgspec.structs import replace
 
     from pendula.documents import read_file
     from pendula.fleet import CompileParams, read_params
+    from pendula.fleet.model import Granularity
 
     params = CompileParams() if file is None else read_params(read_file(file))
-    return params if granularity is None else replace(params, granularity=granularity)
+    return params if granularity is None else replace(params, granularity=Granularity(granularity.value))
 
 
 def fleet_of(file: Path | None) -> "Fleet | None":

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pendula.cli.output import facts
+from pendula.cli.text import counted
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -69,9 +70,9 @@ def findings(forms: Sequence[Mapping[str, Any]]) -> "RenderableType":
 
 
 def _certificate(form: Mapping[str, Any]) -> "RenderableType":
-    trucks = _counted(len(form["trucks"]), "truck")
+    trucks = counted(len(form["trucks"]), "truck")
     if form["live"]:
-        return Text(f"LIVE: {trucks} and {_counted(form['legs'], 'way')} meet W1 to W3.", style="bold green")
+        return Text(f"LIVE: {trucks} and {counted(form['legs'], 'way')} meet W1 to W3.", style="bold green")
     why = form["counterexample"]
     return Group(
         Text(f"NOT LIVE, {why['condition']}: {why['message']}.", style="bold red"), Text(f"Remedy: {why['remedy']}.")
@@ -88,13 +89,9 @@ def _sizes(sizes: Mapping[str, int]) -> str:
         "criticalSections": "section",
         "conflicts": "conflict",
     }
-    return ", ".join(_counted(sizes[name], noun) for name, noun in nouns.items())
+    return ", ".join(counted(sizes[name], noun) for name, noun in nouns.items())
 
 
 def _severities(severities: Mapping[str, int]) -> str:
-    told = [_counted(count, _NOUNS[name]) for name, count in severities.items() if count]
+    told = [counted(count, _NOUNS[name]) for name, count in severities.items() if count]
     return ", ".join(told) or "no findings"
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pendula.cli.output import JsonFlag, Output, example
+from pendula.cli.output import JsonFlag, Output, example, tables_of
+from pendula.cli.text import printable
 from pendula.kernel.errors import WrongUsage
 from pendula.playback.events import DWELL_MS
 from pendula.playback.model import MASK_64, Mode, PickMode
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from pendula.playback.model import Exposure
     from pendula.playback.player.gallery import Galleries
     from pendula.playback.player.loop import Showing
@@ -81,7 +80,7 @@ def play(
         _fast(showing, out)
     else:
         _live(showing, rescan_s * 1000, out)
-    out.result(showing.as_json(), lambda: _drawn(showing))
+    out.result(showing.as_json(), lambda: tables_of("playback").played(showing))
 
 
 def _showing(
@@ -153,8 +152,6 @@ def _eyes(showing: "Showing", out: Output) -> "Iterator[Callable[[Showing], None
 
 
 def _note(out: Output, sentence: str) -> None:
-    from pendula.cli.commands.playback.tables import printable
-
     out.note(f"pendula: {printable(sentence)}")
 
 
@@ -170,7 +167,7 @@ def _exposure(mode: Mode | None, weights: Sequence[str], names: Sequence[str]) -
 
 def _weight(text: str, names: Sequence[str]) -> tuple[str, Decimal]:
     from pendula.documents.faults import suggestion
-    from pendula.playback.choosing.exposure import exact
+    from pendula.playback.settings import exact
 
     name, _, number = text.rpartition("=")
     if name not in names:
@@ -181,11 +178,5 @@ def _weight(text: str, names: Sequence[str]) -> tuple[str, Decimal]:
     except InvalidOperation:
         weight = None
     if weight is None:
-        raise WrongUsage(f"--weight {text}: {number!r} is no number of at most 30 digits")
+        raise WrongUsage(f"--weight {text}: {number!r} is not a number of at most 30 digits")
     return name, weight
-
-
-def _drawn(showing: "Showing") -> "RenderableType":
-    from pendula.cli.commands.playback import tables
-
-    return tables.played(showing)

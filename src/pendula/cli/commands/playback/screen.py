@@ -6,7 +6,8 @@ from rich.console import Group, RenderableType
 from rich.panel import Panel
 from rich.text import Text
 
-from pendula.cli.commands.playback.tables import clock, exposed, printable
+from pendula.cli.commands.playback.tables import clock, exposed
+from pendula.cli.text import printable
 from pendula.playback.events import View
 from pendula.playback.player.loop import Showing
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.text import Text
-from rich.tree import Tree
 
-from pendula.cli.output import table
+from pendula.cli.output import reason_tree, table, titled_list
+from pendula.cli.text import counted, per_cent, printable
 from pendula.kernel.engine import Reason
 from pendula.playback.model import WSUM, Item
 from pendula.playback.player.loop import Appearance, Share, Showing
@@ -30,13 +30,13 @@ def drawn(result: RunResult) -> RenderableType:
     if len(items) > MOST_SHOWN:
         parts.append(Text(f"… and {len(items) - MOST_SHOWN} more items; --json has them all\n"))
     calls: list[Any] = result.calls
-    parts += _list("Other calls", [_call(call) for call in calls if call["call"] != "next"])
+    parts += titled_list("Other calls", [_call(call) for call in calls if call["call"] != "next"], MOST_SHOWN)
     stats: Mapping[str, Any] = result.stats
     # Weights are those of the last epoch, so only its items can be held against them.
     counts = Counter(item["channel"] for item in items if item["epoch_id"] == stats["epoch_id"])
     parts.append(Text(f"Exposure in epoch {stats['epoch_id']}", style="bold"))
     parts.append(exposed({name: (weight, counts[name]) for name, weight in stats["weights"].items()}))
-    parts += _list("Diagnostics", [_diagnostic(one) for one in stats["diagnostics"]])
+    parts += titled_list("Diagnostics", [_diagnostic(one) for one in stats["diagnostics"]], MOST_SHOWN)
     parts.append(Text(_summary(items, stats), style="bold"))
     return Group(*parts)
 
@@ -60,7 +60,7 @@ def exposed(shares: Mapping[str, tuple[int, int]]) -> RenderableType:
     """Target against actual, by channel: the weight of 65536, and how many items there were."""
     whole = sum(count for _, count in shares.values())
     rows = [
-        (printable(name), percent(weight, WSUM), percent(count, whole), str(count), bar(count, whole, weight))
+        (printable(name), per_cent(weight, WSUM), per_cent(count, whole), str(count), bar(count, whole, weight))
         for name, (weight, count) in shares.items()
     ]
     return table(("channel", "target", "actual", "items", "actual, and ┃ the target"), rows)
@@ -68,17 +68,8 @@ def exposed(shares: Mapping[str, tuple[int, int]]) -> RenderableType:
 
 def reasoned(item: Item, reason: Reason) -> RenderableType:
     """The sentence, and below it what it rests on, with the facts."""
-    tree = Tree(_line(f"item {item.ordinal} of epoch {item.epoch_id} is {item.id}: {reason.sentence}"))
-    _because(tree, reason)
-    return tree
-
-
-def percent(part: int, whole: int) -> str:
-    """To a tenth, halves up; a dash where there is no whole."""
-    if not whole:
-        return "–"
-    tenths = (2000 * part + whole) // (2 * whole)
-    return f"{tenths // 10}.{tenths % 10} %"
+    head = f"item {item.ordinal} of epoch {item.epoch_id} is {item.id}: {reason.sentence}"
+    return reason_tree(head, reason, _facts)
 
 
 def bar(part: int, whole: int, weight: int) -> str:
@@ -97,16 +88,8 @@ def clock(ms: int) -> str:
     return (f"{hours}:{minutes:02}" if hours else f"{minutes}") + f":{seconds:02}.{rest // 100}"
 
 
-def printable(text: str) -> str:
-    """Names come from files; what a terminal would take for a command is escaped."""
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
-
-
-def _because(tree: Tree, reason: Reason) -> None:
-    for name, value in reason.facts.items():
-        tree.add(_line(f"{name}: {_fact(value)}"))
-    for one in reason.because:
-        _because(tree.add(_line(one.sentence)), one)
+def _facts(reason: Reason) -> Iterator[str]:
+    return (f"{name}: {_fact(value)}" for name, value in reason.facts.items())
 
 
 def _fact(value: Any) -> str:
@@ -139,7 +122,7 @@ def _summary(items: Sequence[Any], stats: Mapping[str, Any]) -> str:
     origins = Counter(item["origin"] for item in items)
     return ", ".join(
         (
-            _many(len(items), "item"),
+            counted(len(items), "item"),
             f"{origins['nae']} of them new artwork",
             f"{stats['repeats']} repeated",
             f"epoch {stats['epoch_id']}",
@@ -156,23 +139,4 @@ def _appearance(one: Appearance) -> Sequence[str]:
 def _played(exposure: Mapping[str, Share], seed: int) -> str:
     shown = sum(share.shown for share in exposure.values())
     ms = sum(share.ms for share in exposure.values())
-    return f"{_many(shown, 'picture')} of {_many(len(exposure), 'channel')} in {clock(ms)}, seed {seed}"
-
-
-def _list(title: str, lines: Sequence[str]) -> Iterator[RenderableType]:
-    if not lines:
-        return
-    yield Text(title, style="bold")
-    for line in lines[:MOST_SHOWN]:
-        yield _line(f"  {line}")
-    if len(lines) > MOST_SHOWN:
-        yield Text(f"  … and {len(lines) - MOST_SHOWN} more")
-    yield Text("")
-
-
-def _line(text: str) -> Text:
-    return Text(printable(text))
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    return f"{counted(shown, 'picture')} of {counted(len(exposure), 'channel')} in {clock(ms)}, seed {seed}"

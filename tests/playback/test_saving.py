@@ -143,7 +143,7 @@ def digest_of_histories() -> str:
 
 @pytest.mark.req("PLAY-LOOK-7")
 def test_hash_seeds_change_nothing() -> None:
-    program = "from tests.playback.test_restoring import digest_of_histories as d; print(d(), hash('a channel'))"
+    program = "from tests.playback.test_saving import digest_of_histories as d; print(d(), hash('a channel'))"
     places = [str(ROOT), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]
     found = []
     for seed in ("0", "1", "4294967295"):

@@ -443,7 +443,7 @@ def test_what_cannot_be_drawn_is_said_and_nothing_written(
 def test_a_graph_without_profiles_is_no_compiled_map(site: Site, pendula: Pendula) -> None:
     ended = pendula("fleet", "draw", site.graph, "-o", site.path("a.svg"))
 
-    said = f"pendula: {site.graph} is no compiled map; for a graph give --profiles FILE too (wrong_usage)\n"
+    said = f"pendula: {site.graph} is not a compiled map; for a graph give --profiles FILE too (wrong_usage)\n"
     assert ended == Finished(2, "", said)
 
 

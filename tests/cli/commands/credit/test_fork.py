@@ -14,8 +14,8 @@ from pendula.credit.settings import BY_VARIABLE, Settings, changed
 from pendula.documents import read_file
 from pendula.kernel.disk import RealDisk
 from pendula.kernel.journal import FileJournal
+from tests.cli.commands.credit.villages import OFTEN, RING, error, said, written
 from tests.cli.conftest import Finished, Pendula
-from tests.cli.credit import OFTEN, RING, error, said, written
 
 RUN = ("--ticks", "12", "--seed", "3", *OFTEN, "--json")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pendula.cli.benchmarks import Row, Target, Verdict, checkout, compared, load, measured, rooms_with_benchmarks
-from pendula.cli.failing import MissingExtra
+from pendula.kernel.errors import MissingExtra
 from tests.cli.conftest import Finished, Pendula
 
 AT_MOST = Target("<=", Decimal("1.5"))

@@ -15,8 +15,8 @@ from pendula.credit.settings import BY_VARIABLE, Settings, changed
 from pendula.credit.studies import workers
 from pendula.credit.studies.sweeps import sweep
 from pendula.documents import read_file
+from tests.cli.commands.credit.villages import OFTEN, error, said, written
 from tests.cli.conftest import Pendula, quiet_environment
-from tests.cli.credit import OFTEN, error, said, written
 
 CADENCES = ("--vary", "clearing_every_n_ticks=2,4", "--ticks", "8", "--seeds", "2")
 

@@ -14,10 +14,10 @@ from pendula.credit.runs.headless import simulate
 from pendula.credit.settings import BY_VARIABLE, Settings, changed
 from pendula.documents import read_file
 from pendula.kernel.canonical import decode, encode
+from tests.cli.commands.credit.villages import OFTEN, RING, error, said, written
 from tests.cli.conftest import Finished, Pendula
-from tests.cli.credit import OFTEN, RING, error, said, written
 
-PUBLIC = Path(__file__).resolve().parents[3] / "shared" / "data" / "credit"
+PUBLIC = Path(__file__).resolve().parents[5] / "shared" / "data" / "credit"
 PLAN = "e3425d327d703ceacca4d0d6364b43c8ed5123c7a2b1c43ec71294ec6a858ad6"
 LEDGER = "117473ef0fc1fae78a845c5380e348f3bd5e8f8e059564e0ae286e4baac3c451"
 

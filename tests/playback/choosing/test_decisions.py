@@ -13,7 +13,7 @@ import pytest
 from pendula.playback import explain, model, saving
 from pendula.playback.choosing import exposure, generator, new_artwork, programme, records, swrr
 from tests.playback.histories import Duet, play
-from tests.playback.test_why import check_all
+from tests.playback.test_explain import check_all
 
 MODULES = (model, exposure, swrr, new_artwork, records, generator, programme, saving, explain)
 FILES = {str(module.__file__): module.__name__ for module in MODULES}

@@ -9,7 +9,6 @@ import pytest
 import yaml
 
 from pendula.documents import DocumentRefused, Format, from_value, read_bytes
-from pendula.playback.choosing.programme import DEFAULTS
 from pendula.playback.model import Mode, Nae, Pick, PickMode, Record
 from pendula.playback.runs.loading import (
     NaeInsert,
@@ -22,6 +21,7 @@ from pendula.playback.runs.loading import (
     read_records,
     read_spec,
 )
+from pendula.playback.settings import DEFAULTS
 from tests.playback.program import HIST, NAE_E, PICK_D
 
 FULL = """\

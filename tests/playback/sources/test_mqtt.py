@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pendula.kernel.errors import WrongUsage
+from pendula.kernel.errors import MissingExtra, WrongUsage
 from pendula.playback.choosing.records import unpack
 from pendula.playback.model import InsertResult, InvalidParameter, Nae, Record, Settings
 from pendula.playback.scheduler import Scheduler
@@ -31,7 +31,6 @@ from pendula.playback.sources.mqtt import (
     Inbox,
     Lost,
     MqttListener,
-    MqttMissing,
     News,
     Receipt,
     Retry,
@@ -392,7 +391,7 @@ def test_without_the_library_one_sentence_names_the_extra(monkeypatch: pytest.Mo
     monkeypatch.setattr(mqtt, "find_spec", lambda name: None)
     listener = MqttListener(scheduler(), Broker("127.0.0.1"), PREFIX, PLAYER)
 
-    with pytest.raises(MqttMissing, match=r'pip install "pendula\[mqtt\]"'):
+    with pytest.raises(MissingExtra, match=r'pip install "pendula\[mqtt\]"'):
         listener.start()
 
 

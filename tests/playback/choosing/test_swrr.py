@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pendula.playback.choosing.exposure import checked, integer_weights, shares
+from pendula.playback.choosing.exposure import integer_weights, shares
 from pendula.playback.choosing.programme import Programme
 from pendula.playback.choosing.swrr import RoundRobin
 from pendula.playback.model import (
@@ -20,6 +20,7 @@ from pendula.playback.model import (
     Mode,
     Settings,
 )
+from pendula.playback.settings import checked_exposure as checked
 from tests.playback.arithmetic import integers, round_robin
 from tests.playback.shelves import ids, manual
 

@@ -1,0 +1,113 @@
+"""`pendula actions run`: the epochs of a file, with a journal, logs and a picture if they are asked for."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pendula.cli.output import JsonFlag, Output, example, tables_of
+from pendula.kernel.errors import InputRefused
+
+if TYPE_CHECKING:
+    from pendula.actions.engine import World
+    from pendula.actions.runs import Road, RunResult
+    from pendula.kernel.disk import RealDisk
+
+FileArgument = Annotated[
+    Path, typer.Argument(metavar="FILE", help="Who wants to do what: a YAML or JSON file.", show_default=False)
+]
+
+
+def register(room: typer.Typer) -> None:
+    shown = example(
+        "pendula actions run town.yaml --gantt town.svg",
+        "pendula actions run town.yaml --journal town-journal --json > town.json",
+    )
+    room.command("run", epilog=shown)(run)
+
+
+def run(
+    file: FileArgument,
+    journal: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Keep a journal there, for `pendula replay`.")
+    ] = None,
+    logs: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write the world log and the player's log there.")
+    ] = None,
+    gantt: Annotated[Path | None, typer.Option(metavar="SVG", help="Draw the run into this file.")] = None,
+    json: JsonFlag = False,
+) -> None:
+    """Run the epochs of a file: what happens when, who waits for whom, what is carried on.
+
+    Instances that cannot take part are rejected one by one; that is a result, and the exit code is 0. A file that
+    cannot be used as a whole is refused with every fault it has.
+    """
+    from pendula.actions.engine import World
+    from pendula.actions.reading import accept, unknown_sections
+    from pendula.actions.runs import config_of, drive
+    from pendula.documents import read_file
+
+    out = Output(json)
+    document = accept(read_file(file))
+    for sentence in unknown_sections(document):
+        out.note(f"pendula: {file}: {sentence}; it is passed over")
+    config = config_of(document)
+    world = World.create(config)
+    with _road(world, config, journal, logs) as road, out.progress("epochs", document.get("epochs") or 1) as advance:
+        result = drive(world, road, document, advance)
+    if gantt is not None:
+        _draw(gantt, result, document, file.stem)
+    out.result(result.as_json(), lambda: tables_of("actions").drawn(result))
+
+
+@contextmanager
+def _road(world: "World", config: Mapping[str, Any], journal: Path | None, logs: Path | None) -> "Iterator[Road]":
+    """The way into the world: straight, or through a journal; logs hear everything that comes out."""
+    from pendula.actions.questions import NoAnswers
+    from pendula.actions.runs import Logs
+    from pendula.kernel.disk import RealDisk
+    from pendula.kernel.recording import begin_recording, send
+
+    folder = _empty_folder(logs) if logs is not None else None
+    kept = Logs(world.header(), folder) if folder is not None else None
+    driver = None
+    if journal is not None:
+        driver = begin_recording(world, dict(config), RealDisk(journal), outside=NoAnswers())
+
+    def apply(command: Any) -> Any:
+        if driver is None:
+            outcome = world.apply(command)
+        else:
+            outcome = send(driver, command, "cli")
+        if kept is not None:
+            kept.feed(outcome.events)
+        return outcome
+
+    try:
+        yield apply
+    finally:
+        if driver is not None:
+            driver.close()
+        if folder is not None:
+            folder.close()
+
+
+def _empty_folder(directory: Path) -> "RealDisk":
+    """A folder for logs; one that holds any is refused, because a written log is never changed."""
+    from pendula.kernel.disk import RealDisk
+
+    disk = RealDisk(directory)
+    if found := [name for name in disk.list() if name.endswith(".jsonl")]:
+        disk.close()
+        raise InputRefused(f"There are logs already: {directory / found[0]}", path=str(directory), found=found)
+    return disk
+
+
+def _draw(path: Path, result: "RunResult", document: Mapping[str, Any], title: str) -> None:
+    from pendula.actions.gantt import gantt_svg
+
+    slots = (document.get("options") or {}).get("slots", 24)
+    picture = gantt_svg(result, document["action_defs"] or {}, slots=slots, title=title)
+    path.write_text(picture, encoding="utf-8")

@@ -1,0 +1,75 @@
+"""`pendula actions why`: where an action stands at a moment of the run."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pendula.cli.commands.actions.run import FileArgument
+from pendula.cli.output import JsonFlag, Output, example, tables_of
+from pendula.kernel.errors import InputRefused, WrongUsage
+
+if TYPE_CHECKING:
+    from pendula.actions.engine import World
+
+
+def register(room: typer.Typer) -> None:
+    shown = example(
+        "pendula actions why town.yaml council-tue --at 2025-07-01T10:30:00",
+        "pendula actions why town.yaml council-tue --at 630 --json",
+    )
+    room.command("why", epilog=shown)(why)
+
+
+def why(
+    file: FileArgument,
+    action: Annotated[str, typer.Argument(metavar="ACTION", help="The id of an action.", show_default=False)],
+    at: Annotated[str, typer.Option(metavar="TIME", help="An ISO time, or a minute of the run.", show_default=False)],
+    json: JsonFlag = False,
+) -> None:
+    """Say where an action stands at a moment of the run: what it waits for, who has it, who is before it."""
+    from pendula.actions.engine import World
+    from pendula.actions.events import Advance, Request, Submit
+    from pendula.actions.reading import accept
+    from pendula.actions.runs import config_of
+    from pendula.documents import read_file
+
+    document = accept(read_file(file))
+    world = World.create(config_of(document))
+    minute = _minute(world, at, document.get("epochs") or 1)
+    submitted = tuple(document["actions_submitted"] or ())
+    world.apply(Submit(submitted))
+    world.apply(Request(tuple(document.get("interrupts") or ()), tuple(document.get("commands") or ())))
+    world.apply(Advance(minute))
+    reason = world.why({"action": action})
+    if reason.code == "unknown":
+        raise _unknown(action, submitted)
+    when = world.current.setting.display(minute)
+    Output(json).result(
+        {"at": when, "reason": reason, "t": minute}, lambda: tables_of("actions").reasoned(when, reason)
+    )
+
+
+def _minute(world: "World", text: str, epochs: int) -> int:
+    """The minute that is meant; it has to lie in the epochs of the file."""
+    from pendula.actions.rules import Fault
+
+    last = epochs * world.current.setting.horizon
+    if text.isdecimal():
+        minute = int(text[:18])
+    else:
+        found = world.current.setting.minute_of(text)
+        if isinstance(found, Fault):
+            raise WrongUsage(f"--at: {found.message}; or a minute of the run", at=text)
+        minute = found[0]
+    if not 0 <= minute <= last:
+        first, end = world.current.setting.display(0), world.current.setting.display(last)
+        raise WrongUsage(f"--at {text} is outside the run; allowed is 0 to {last}, {first} to {end}", at=text)
+    return minute
+
+
+def _unknown(action: str, submitted: Sequence[Any]) -> InputRefused:
+    from pendula.documents.faults import suggestion
+
+    ids = [one["id"] for one in submitted if isinstance(one, dict) and isinstance(one.get("id"), str)]
+    return InputRefused(f"Nobody submits {action!r}{suggestion(action, ids)}", action=action)

@@ -1,0 +1,63 @@
+"""`pendula credit new`: invent a scenario."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from pendula.cli.output import JsonFlag, Output, example
+from pendula.credit.authoring.villages import LEAST, MOST, SEED_MOST, Profile
+from pendula.kernel.errors import InputRefused
+
+
+class FileExists(InputRefused):
+    """The file that was to be written is there already. Facts: `path`."""
+
+    code = "file_exists"
+
+
+def register(credit: typer.Typer) -> None:
+    credit.command(
+        "new",
+        epilog=example(
+            "pendula credit new --participants 100 --profile village --seed 7 -o village.json",
+            "pendula credit new --participants 12 --profile ring > ring.json",
+        ),
+    )(new)
+
+
+def new(
+    participants: Annotated[
+        int, typer.Option(metavar="N", min=LEAST, max=MOST, help="How many take part.", show_default=False)
+    ],
+    profile: Annotated[Profile, typer.Option(help="The shape of the network.")] = Profile.VILLAGE,
+    seed: Annotated[int, typer.Option(metavar="S", min=0, max=SEED_MOST, help="Where chance begins.")] = 0,
+    file: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it there.", show_default="stdout")
+    ] = None,
+    json: JsonFlag = False,
+) -> None:
+    """Invent a scenario: people and firms that trade in circles. The same arguments give the same file."""
+    import msgspec
+
+    from pendula.credit.authoring.villages import village
+    from pendula.kernel.canonical import encode
+
+    made = village(participants, seed, profile=profile)
+    text = msgspec.json.format(encode(made), indent=2)
+    if file is None:
+        Output(json).result(made, text.decode)
+        return
+    try:
+        with file.open("xb") as target:
+            target.write(text + b"\n")
+    except FileExistsError:
+        raise FileExists(f"{file} is there already; name another file or remove it", path=str(file)) from None
+    lines: Any = made["trustlines"]
+    told = {
+        "file": str(file),
+        "scenario_id": made["scenario_id"],
+        "participants": participants,
+        "trustlines": len(lines),
+    }
+    Output(json).result(told, lambda: f"{file}: {participants} participants, {len(lines)} lines.")

@@ -1,0 +1,81 @@
+"""`pendula credit why`: whether a payment could be made at a moment of a run, or what stands in its way."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pendula.cli.commands.credit.options import JournalArgument
+from pendula.cli.output import JsonFlag, Output, example, tables_of
+from pendula.kernel.errors import InputRefused, WrongUsage
+
+if TYPE_CHECKING:
+    from pendula.credit.engine import Run
+    from pendula.kernel.canonical import Json
+    from pendula.kernel.engine import Reason
+
+# Answers that say that the question itself makes no sense here.
+SENSELESS = ("unknown_participant", "unknown_equivalent", "invalid_amount", "invalid_payment")
+
+
+def register(credit: typer.Typer) -> None:
+    credit.command(
+        "why",
+        epilog=example(
+            "pendula credit why village-journal --from household-04 --to shop-3 --equivalent UNIT --amount 40",
+            "pendula credit why village-journal --equivalent UNIT --json",
+        ),
+    )(why)
+
+
+def why(
+    journal: JournalArgument,
+    tick: Annotated[
+        int | None, typer.Option(metavar="K", min=0, help="Before which tick.", show_default="the last")
+    ] = None,
+    sender: Annotated[str | None, typer.Option("--from", metavar="A", help="Who pays.", show_default=False)] = None,
+    receiver: Annotated[str | None, typer.Option("--to", metavar="B", help="Who is paid.", show_default=False)] = None,
+    equivalent: Annotated[
+        str | None, typer.Option(metavar="E", help="In which unit; alone, it asks about clearing.", show_default=False)
+    ] = None,
+    amount: Annotated[str | None, typer.Option(metavar="X", help="How much.", show_default=False)] = None,
+    json: JsonFlag = False,
+) -> None:
+    """Say whether a payment could be made before a tick of a run, over which routes, or what stands in its way.
+
+    With --equivalent alone: how clearing stands there. Without any of these: how the run stands.
+    """
+    from pendula.credit.runs.recording import last_tick, reading, run_at
+
+    question = _question(sender, receiver, equivalent, amount)
+    with reading(journal) as kept:
+        run = run_at(kept, last_tick(kept) if tick is None else tick)
+    reason = run.why(question)
+    if reason.code in SENSELESS:
+        raise InputRefused(_sense(run, reason), question=question)
+    told = {"reason": reason, "tick": run.tick}
+    Output(json).result(told, lambda: tables_of("credit").reasoned(run.tick, reason))
+
+
+def _question(sender: str | None, receiver: str | None, equivalent: str | None, amount: str | None) -> "Json":
+    match sender, receiver, equivalent, amount:
+        case None, None, None, None:
+            return {"run": True}
+        case None, None, str(), None:
+            return {"clearing": equivalent}
+        case str(), str(), str(), str():
+            return {"from": sender, "to": receiver, "equivalent": equivalent, "amount": amount}
+    given = {"--from": sender, "--to": receiver, "--equivalent": equivalent, "--amount": amount}
+    missing = [name for name, value in given.items() if value is None]
+    raise WrongUsage(f"A payment has --from, --to, --equivalent and --amount; missing: {', '.join(missing)}")
+
+
+def _sense(run: "Run", reason: "Reason") -> str:
+    from pendula.documents.faults import suggestion
+
+    sentence = reason.sentence.removesuffix(".")
+    match reason.facts:
+        case {"participant": str(name)}:
+            return sentence + suggestion(name, list(run.network.people.index))
+        case {"equivalent": str(name)} if reason.code == "unknown_equivalent":
+            return f"{sentence}; there are {', '.join(run.network.desks)}"
+    return sentence

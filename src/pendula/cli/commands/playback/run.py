@@ -1,0 +1,55 @@
+"""`pendula playback run`: the calls of a file, or so many times `next`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pendula.cli.commands.playback.files import FileArgument, spec_of
+from pendula.cli.output import JsonFlag, Output, example, tables_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pendula.playback.runs.loading import Call
+
+
+def register(room: typer.Typer) -> None:
+    shown = example(
+        "pendula playback run channels.yaml --count 24",
+        "pendula playback run frame.yaml --journal frame-journal --json > frame.json",
+    )
+    room.command("run", epilog=shown)(run)
+
+
+def run(
+    file: FileArgument,
+    count: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="So many times `next`, for a file without calls.", show_default=False),
+    ] = None,
+    journal: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Keep a journal there, for `pendula replay`.")
+    ] = None,
+    json: JsonFlag = False,
+) -> None:
+    """Run the calls of a file, or so many times `next`: which items come, from which channel, and why not others.
+
+    A cache that cannot be trusted is set aside as `.bad`, its channel gives nothing, and the others play on: that is a
+    result, and the exit code is 0. A file with faults is refused with every one of them, and so is one that names
+    another channel's cache, or what is none.
+    """
+    from pendula.playback.runs.script import calls_of, run_spec
+
+    out = Output(json)
+    spec = spec_of(file)
+    calls = calls_of(spec, count)
+    with out.progress("items", _wanted(calls)) as advance:
+        result = run_spec(spec, calls, file.parent, journal=journal, advance=advance)
+    out.result(result.as_json(), lambda: tables_of("playback").drawn(result))
+
+
+def _wanted(calls: "Sequence[Call]") -> int:
+    from pendula.playback.runs.loading import Next
+
+    return sum(call.n for call in calls if isinstance(call, Next))

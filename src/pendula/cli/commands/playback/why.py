@@ -1,0 +1,44 @@
+"""`pendula playback why`: why an item of a run came up."""
+
+from typing import Annotated, Any
+
+import typer
+
+from pendula.cli.commands.playback.files import FileArgument, spec_of
+from pendula.cli.output import JsonFlag, Output, example, tables_of
+
+
+def register(room: typer.Typer) -> None:
+    shown = example("pendula playback why frame.yaml 5", "pendula playback why channels.yaml 7 --count 24 --json")
+    room.command("why", epilog=shown)(why)
+
+
+def why(
+    file: FileArgument,
+    ordinal: Annotated[
+        int, typer.Argument(metavar="ORDINAL", help="The number of an item in its epoch, from 1.", show_default=False)
+    ],
+    count: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="So many times `next`, for a file without calls.", show_default="ORDINAL"),
+    ] = None,
+    epoch: Annotated[int, typer.Option(metavar="E", help="The epoch of the item; the first is 0.")] = 0,
+    json: JsonFlag = False,
+) -> None:
+    """Say why an item of a run came up: weights, credits, the pool of new artwork and the draws of that moment.
+
+    Nothing is touched, not even a cache that cannot be trusted.
+    """
+    from pendula.playback.model import item_json
+    from pendula.playback.runs.opening import opening_of
+    from pendula.playback.runs.script import calls_of, programme_over, seed_of
+    from pendula.playback.runs.why import reason_in
+
+    spec = spec_of(file)
+    if spec.calls is None and count is None:
+        count = max(ordinal, 0)
+    calls = calls_of(spec, count)
+    programme = programme_over(opening_of(spec, file.parent, set_aside=False), seed_of(spec))
+    found = reason_in(programme, calls, epoch, ordinal)
+    document: dict[str, Any] = {"item": item_json(found.item), "reason": found.reason}
+    Output(json).result(document, lambda: tables_of("playback").reasoned(found.item, found.reason))

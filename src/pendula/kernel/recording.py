@@ -1,0 +1,65 @@
+"""Run an engine with a journal: the one place that makes the journal of an engine and the driver in front of both.
+
+The journal's header is always what the engine's class says of itself, so that `pendula replay` finds it again. Whoever
+hands a disk over hands over its closing too: it is closed with the driver, or at once when there cannot be one.
+"""
+
+from typing import Any, TypeVar
+
+from pendula.kernel.canonical import Json
+from pendula.kernel.disk import Disk
+from pendula.kernel.driver import Driver
+from pendula.kernel.engine import Engine, Outcome, Outside
+from pendula.kernel.journal import FileJournal
+from pendula.kernel.limits import MIN_FREE_BYTES, SEGMENT_BYTES
+
+C = TypeVar("C")
+E = TypeVar("E")
+
+
+def new_journal(
+    kind: type[Engine[Any, Any]],
+    config: Json,
+    disk: Disk,
+    *,
+    segment_bytes: int = SEGMENT_BYTES.default,
+    min_free_bytes: int = MIN_FREE_BYTES.default,
+) -> FileJournal:
+    """An empty journal for an engine of this class and configuration; raises `JournalExists`, `JournalBroken`."""
+    return FileJournal.create(
+        disk,
+        room=kind.room,
+        decisions=kind.decisions,
+        time_unit=kind.time_unit,
+        config=config,
+        segment_bytes=segment_bytes,
+        min_free_bytes=min_free_bytes,
+    )
+
+
+def begin_recording(
+    engine: Engine[C, E],
+    config: Json,
+    disk: Disk,
+    *,
+    outside: Outside | None = None,
+    min_free_bytes: int = MIN_FREE_BYTES.default,
+    **options: Any,
+) -> Driver[C, E]:
+    """The driver of a fresh engine that was made with `config`, and a new journal for it.
+
+    Further options are those of `Driver`. Raises `JournalExists` and `JournalBroken`, with the disk closed.
+    """
+    try:
+        journal = new_journal(type(engine), config, disk, min_free_bytes=min_free_bytes)
+        return Driver(engine, journal, outside=outside, **options)
+    except BaseException:
+        disk.close()
+        raise
+
+
+def send(driver: Driver[C, E], command: C, by: str) -> Outcome[E]:
+    """Apply one command and wait until it is durable; what it did."""
+    ticket = driver.submit(command, by=by)
+    driver.flush()
+    return ticket.outcome

@@ -1,0 +1,111 @@
+"""The segments of a journal as they lie on a disk: found, read, checked, and freed of a torn tail.
+
+A torn tail, what a crash leaves of the last unsynced write, is what may follow the last whole record of the last
+segment. Anything else that does not fit is `journal_corrupt`.
+"""
+
+import msgspec
+from msgspec import Struct
+
+from pendula.kernel.canonical import digest
+from pendula.kernel.disk import Disk, replace
+from pendula.kernel.errors import WorldBroken
+from pendula.kernel.frames import Header, corrupt, follows, read_header, records
+
+SUFFIX = ".journal"
+
+
+class JournalMissing(WorldBroken):
+    code = "journal_missing"
+
+
+class Segment(Struct):
+    """One file of the journal: records first_n … first_n + k, in `size` valid bytes."""
+
+    name: str
+    first_n: int
+    size: int
+    chain: bytes
+
+
+class Cut(Struct, frozen=True):
+    """A torn tail: the bytes after `offset` were never acknowledged."""
+
+    name: str
+    offset: int
+    data: bytes
+
+
+class Contents(Struct):
+    """What is in a journal: enough to go on writing where it ends."""
+
+    header: Header
+    segments: list[Segment]
+    snapshots: list[tuple[int, int]]
+    next_n: int
+    chain: bytes
+    cut: Cut | None
+
+
+def segment_names(disk: Disk) -> list[str]:
+    return [name for name in disk.list() if name.endswith(SUFFIX)]
+
+
+def remove_drafts(disk: Disk) -> None:
+    """What a crash left of a segment that was to begin."""
+    drafts = [name for name in disk.list() if name.endswith(f"{SUFFIX}.tmp")]
+    for name in drafts:
+        disk.remove(name)
+    if drafts:
+        disk.sync_dir()
+
+
+def read_contents(disk: Disk) -> Contents:
+    """Read and check every segment; raises `JournalMissing`, and `journal_corrupt` for all but a torn tail."""
+    names = segment_names(disk)
+    if not names:
+        raise JournalMissing(f"There is no journal: {disk!r}")
+    first, _ = read_header(disk.read(names[0]), names[0])
+    contents = Contents(first, [], [], first.first_n, bytes.fromhex(first.chain), None)
+    for name in names:
+        _read_segment(disk, name, contents, is_last=name == names[-1])
+    return contents
+
+
+def _read_segment(disk: Disk, name: str, contents: Contents, is_last: bool) -> None:
+    data = disk.read(name)
+    header, offset = read_header(data, name)
+    _check_header(header, name, contents)
+    segment = Segment(name, header.first_n, offset, contents.chain)
+    for frame, record in records(data, offset, contents.chain, contents.next_n, name):
+        contents.chain, contents.next_n = frame.chain, record.n + 1
+        segment.size = frame.end
+        if record.kind == "snapshot":
+            contents.snapshots.append((record.n, record.t))
+    contents.segments.append(segment)
+    if segment.size < len(data):
+        if not is_last or follows(data, segment.size, contents.next_n) is not None:
+            raise corrupt(name, segment.size, f"record {contents.next_n} is damaged and later ones are whole")
+        contents.cut = Cut(name, segment.size, data[segment.size :])
+
+
+def _check_header(header: Header, name: str, contents: Contents) -> None:
+    first = contents.header
+    expected = msgspec.structs.replace(
+        first,
+        package=header.package,
+        segment=first.segment + len(contents.segments),
+        first_n=contents.next_n,
+        chain=contents.chain.hex(),
+    )
+    if header != expected or name != f"{header.segment:08d}{SUFFIX}":
+        raise corrupt(name, 0, "the header does not continue the segment before it")
+    if header.config_digest != digest(header.config):
+        raise corrupt(name, 0, "the configuration does not have the digest that the header names")
+
+
+def cut_off(disk: Disk, cut: Cut) -> None:
+    """Keep what is cut in a file of its own, then put the valid part in the segment's place."""
+    whole = disk.read(cut.name)
+    replace(disk, f"{cut.name.removesuffix(SUFFIX)}-{cut.offset}.cut", cut.data)
+    replace(disk, cut.name, whole[: cut.offset])

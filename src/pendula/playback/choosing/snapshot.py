@@ -1,0 +1,48 @@
+"""What the stream of an epoch follows from: the channels in their order, and the settings."""
+
+from msgspec import Struct
+
+from pendula.playback.choosing.generator import Channel
+from pendula.playback.model import NAME_MOST, Settings, UnknownChannel, unfit
+
+
+class Snapshot(Struct, frozen=True):
+    """All that the stream of an epoch follows from, besides the seed and the epoch's number."""
+
+    channels: tuple[Channel, ...] = ()
+    settings: Settings = Settings()
+
+    def same(self, other: "Snapshot") -> bool:
+        return (
+            self.settings == other.settings
+            and len(self.channels) == len(other.channels)
+            and all(left.same(right) for left, right in zip(self.channels, other.channels, strict=True))
+        )
+
+
+def index_of(snapshot: Snapshot, channel: str) -> int:
+    """The place of a channel in the order; raises `UnknownChannel`."""
+    for index, there in enumerate(snapshot.channels):
+        if there.id == channel:
+            return index
+    followed = [there.id for there in snapshot.channels]
+    raise UnknownChannel(
+        f"Channel {channel!r} is not followed; followed are {', '.join(followed) or 'none'}",
+        channel=channel,
+        followed=followed,
+    )
+
+
+def check_id(channel: str) -> None:
+    """Raise `InvalidParameter` for what cannot be the id of a channel."""
+    if not isinstance(channel, str) or not 1 <= len(channel) <= NAME_MOST or not _is_text(channel):
+        raise unfit("channel", channel, f"an id of 1 to {NAME_MOST} characters")
+
+
+def _is_text(name: str) -> bool:
+    """Whether a name can be written down: half a character cannot."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,134 @@
+"""A run with a journal, for `pendula replay`: a player that keeps every call, over the channels of a file.
+
+The same calls give the same answers and the same counts as without a journal: the blocks that are read are counted
+here, where the records come from, because a player only asks for them one by one.
+"""
+
+from base64 import b64encode
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import msgspec
+
+from pendula.kernel.canonical import Json
+from pendula.kernel.disk import RealDisk
+from pendula.kernel.recording import begin_recording, send
+from pendula.playback.choosing.generator import Channel
+from pendula.playback.choosing.programme import DIAGNOSTICS_KEPT
+from pendula.playback.choosing.records import Row, Shelf
+from pendula.playback.engine import Player
+from pendula.playback.events import Commands, Config, Configure, Contents, Insert, Prev, Reset, Take
+from pendula.playback.model import PickMode, Record, Settings, item_json
+from pendula.playback.runs.opening import Opening, counted
+
+ITEM = ("id", "channel", "origin", "epoch_id", "ordinal")
+
+
+class JournalledRun:
+    """A `Stage` whose calls are commands to a player; each is durable before its answer comes back."""
+
+    def __init__(self, opening: Opening, seed: int, directory: Path) -> None:
+        """Raises `JournalExists`; nothing is written for channels and settings that a player refuses."""
+        self._opening = opening
+        contents = tuple(Contents(one.id, one.shelf.count, one.shelf.generation) for one in opening.channels)
+        config = msgspec.to_builtins(Config(seed, contents, opening.settings))
+        player, outside = Player.create(config), Records(opening.channels, self)
+        self._driver = begin_recording(player, config, RealDisk(directory), outside=outside)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._driver.close()
+
+    @property
+    def player(self) -> Player:
+        assert isinstance(self._driver.engine, Player)
+        return self._driver.engine
+
+    def take(self, n: int) -> list[Json]:
+        return list(self._done(Take(n)))
+
+    def prev(self) -> Json:
+        view = self._done(Prev())
+        return None if view is None else {name: view[name] for name in ITEM}
+
+    def peek(self, n: int) -> list[Json]:
+        return [item_json(item) for item in self.player.programme.peek(n)]
+
+    def insert(self, record: Record | bytes) -> str:
+        return str(self._done(_insert(record))["result"])
+
+    def reset(self, reason: str) -> int:
+        return int(self._done(Reset(reason))["epoch_id"])
+
+    def configure(self, settings: Settings) -> int:
+        whole = msgspec.to_builtins(counted(settings, self._opening.channels))
+        return int(self._done(Configure(whole))["epoch_id"])
+
+    def stats(self) -> dict[str, Json]:
+        """As a programme over the same channels counts them."""
+        told = (*self._opening.diagnostics, *self.player.programme.diagnostics)
+        return {
+            **self.player.programme.stats(),
+            "block_reads": self._counted("reads"),
+            "cache_hits": self._counted("hits"),
+            "diagnostics": [msgspec.to_builtins(one) for one in told[-DIAGNOSTICS_KEPT:]],
+        }
+
+    def _counted(self, name: str) -> int:
+        return sum(getattr(channel.shelf, name, 0) for channel in self._opening.channels)
+
+    def _done(self, command: Commands) -> Any:
+        outcome = send(self._driver, command, "cli")
+        assert outcome.refusal is None, outcome.refusal
+        return outcome.answer
+
+
+class Records:
+    """The outside of the player: the records of the channels, read by blocks as a programme reads them."""
+
+    def __init__(self, channels: Sequence[Channel], run: JournalledRun) -> None:
+        self._readers: Mapping[str, ShelfReader] = {one.id: ShelfReader(one.shelf) for one in channels}
+        self._run = run
+
+    def ask(self, name: str, question: Json) -> Json:
+        assert name == "record"
+        assert isinstance(question, dict)
+        channel, at = question["channel"], question["at"]
+        assert isinstance(channel, str)
+        assert isinstance(at, int)
+        in_order = self._run.player.programme.snapshot.settings.pick.mode is PickMode.RECENCY
+        reader = self._readers[channel]
+        place, _, raw = reader.following(at) if in_order else reader.shelf.record(at)
+        return None if place is None else b64encode(raw).decode()
+
+
+class ShelfReader:
+    """A shelf and the place up to which it was read: who goes on from there has the rest of the block at hand."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self.shelf = shelf
+        self._rest: Iterator[Row] = iter(())
+        self._next: int | None = None
+
+    def following(self, at: int) -> Row:
+        """The record at this place; only where it does not follow the last one a block is asked for."""
+        row = next(self._rest, None) if at == self._next else None
+        if row is None:
+            self._rest = iter(self.shelf.run(at))
+            row = next(self._rest)
+        self._next = at + 1
+        return row
+
+
+def _insert(record: Record | bytes) -> Insert:
+    """The new artwork as a command; one without id for what is not a record, so that it is rejected all the same."""
+    if isinstance(record, bytes):
+        return Insert()
+    facts = msgspec.structs.asdict(record)
+    for name in ("storage_key", "payload"):
+        facts[name] = b64encode(facts[name]).decode()
+    return Insert(**facts)

@@ -1,0 +1,25 @@
+"""Words and numbers for somebody who reads them."""
+
+import pytest
+
+from pendula.cli.text import counted, per_cent, printable
+
+
+def test_what_a_terminal_would_take_for_a_command_is_escaped() -> None:
+    assert printable("sea\x1b[2J\n") == "sea\\x1b[2J\\n"
+
+
+def test_letters_of_any_language_stay() -> None:
+    assert printable("Hügel – 海") == "Hügel – 海"
+
+
+@pytest.mark.parametrize(("count", "told"), [(0, "0 items"), (1, "1 item"), (2, "2 items")])
+def test_one_thing_has_no_plural(count: int, told: str) -> None:
+    assert counted(count, "item") == told
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "told"), [(1, 3, "33.3 %"), (1, 16, "6.3 %"), (3, 3, "100.0 %"), (0, 0, "–")]
+)
+def test_a_share_is_told_to_a_tenth_halves_up(part: int, whole: int, told: str) -> None:
+    assert per_cent(part, whole) == told
