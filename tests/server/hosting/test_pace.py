@@ -15,7 +15,7 @@ from pendula.server.hosting import pace as pace_module
 from pendula.server.hosting import supervisor
 from pendula.server.hosting.pace import Pace
 from pendula.server.settings import Settings
-from tests.server.living import JSON, client_of, house_of, running
+from tests.server.living import JSON, client_of, running, supervisor_of
 from tests.server.screens import BASE, HALL, HOUR_MS, STILL, ask, eventually, fill, hang, make, told
 
 pytestmark = pytest.mark.anyio
@@ -190,5 +190,5 @@ async def test_a_removed_player_needs_no_time(client: httpx.AsyncClient, app: Fa
 
     await client.post(f"{HALL}/close", headers=JSON)
 
-    assert [host.name for host in house_of(app).hosts()] == []
+    assert [host.name for host in supervisor_of(app).hosts()] == []
     assert (await client.get(BASE)).json()["players"][0]["state"] == "closed"

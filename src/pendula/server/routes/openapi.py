@@ -9,7 +9,7 @@ from fastapi.openapi.utils import get_openapi
 
 from pendula.kernel.engine import Reason
 from pendula.server import views
-from pendula.server.rooms import RoomSpec
+from pendula.server.hosting.room_spec import RoomSpec
 
 REF = "#/components/schemas/{name}"
 VIEWS = (

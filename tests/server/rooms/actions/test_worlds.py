@@ -18,7 +18,7 @@ from pendula.server.rooms.actions.routes import ROOM
 from pendula.server.security.identity import Role
 from pendula.server.security.tokens import TokenStore
 from pendula.server.settings import Settings
-from tests.server.living import JSON, StreamReader, client_of, code_of, house_of, running
+from tests.server.living import JSON, StreamReader, client_of, code_of, running, supervisor_of
 from tests.server.worlds import BASE, DOCUMENT, HOUSE, STILL, ask, gist, make, told
 
 pytestmark = pytest.mark.anyio
@@ -243,4 +243,4 @@ async def test_the_demo_feeds_its_town_until_it_is_closed(settings: Settings) ->
         assert [(world["name"], world["state"]) for world in (await client.get(BASE)).json()["worlds"]] == [
             ("town", "closed")
         ]
-        assert list(house_of(app).hosts()) == []
+        assert list(supervisor_of(app).hosts()) == []

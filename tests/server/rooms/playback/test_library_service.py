@@ -22,11 +22,11 @@ from pendula.server.rooms.playback import library as library_module
 from pendula.server.rooms.playback import library_service
 from pendula.server.rooms.playback.demo import CHANNELS, DEMO, next_command
 from pendula.server.rooms.playback.library import Library
-from pendula.server.rooms.playback.library_service import Lending
+from pendula.server.rooms.playback.library_service import LibraryService
 from pendula.server.rooms.playback.routes import ROOM
 from pendula.server.settings import Settings, load
 from tests.playback.shelves import listed
-from tests.server.living import JSON, client_of, code_of, house_of, running
+from tests.server.living import JSON, client_of, code_of, running, supervisor_of
 from tests.server.screens import BASE, HALL, PAYLOAD, STILL, ask, eventually, fill, hang, make, records, shown, told
 
 pytestmark = pytest.mark.anyio
@@ -137,7 +137,7 @@ async def test_two_players_share_a_channel_and_both_hear_of_its_refresh(
     assert await shown(client, 4) == [14, 11, 12, 13]
     assert await shown(client, 4, "porch") == [14, 1, 11, 2]
     # Nobody uses the old edition any more.
-    library = house_of(app).store("playback").outside
+    library = supervisor_of(app).store("playback").outside
     assert library.ask("record", {"channel": "b", "generation": old, "at": 0}) is None
     assert library.ask("record", {"channel": "b", "generation": old + 1, "at": 0}) is not None
     assert (await fill(client, "b", 14))["told"] == []  # it is there already
@@ -179,7 +179,7 @@ async def test_a_removed_channel_is_empty_and_lives_again_with_an_upload(
     app: FastAPI, client: httpx.AsyncClient
 ) -> None:
     await hang(client)
-    library = house_of(app).store("playback").outside
+    library = supervisor_of(app).store("playback").outside
     assert isinstance(library, Library)
     library.remove("a")
 
@@ -233,7 +233,7 @@ async def test_a_player_that_was_busy_is_told_later(
 ) -> None:
     monkeypatch.setattr(library_service, "AGAIN_SECONDS", 0.01)
     await hang(client, channels=["b"])
-    host = house_of(app).host("playback", "hall")
+    host = supervisor_of(app).host("playback", "hall")
     submit, busy = host.submit, [True, True]
 
     async def sometimes(command: object, by: str, request_id: str | None) -> Any:
@@ -255,10 +255,10 @@ async def test_the_editions_of_a_removed_channel_are_let_go_after_its_players_we
     app: FastAPI, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await hang(client)
-    store = house_of(app).store("playback")
-    assert isinstance(store, Lending)
+    store = supervisor_of(app).store("playback")
+    assert isinstance(store, LibraryService)
     edition = store.library.contents("a").generation
-    host = house_of(app).host("playback", "hall")
+    host = supervisor_of(app).host("playback", "hall")
     submit, meanwhile = host.submit, []
 
     async def looking(command: object, by: str, request_id: str | None) -> Any:
@@ -337,8 +337,8 @@ async def test_a_channel_that_was_set_aside_is_still_there_after_the_next_start(
     async with running(settings, [STILL]) as app, client_of(app) as client:
         found = await channel(client, "a")
         (trouble,) = found["trouble"]
-        store = house_of(app).store("playback")
-        assert isinstance(store, Lending)
+        store = supervisor_of(app).store("playback")
+        assert isinstance(store, LibraryService)
         await store.remove("a")
 
         assert (found["records"], trouble["code"], trouble["facts"]["set_aside"]) == (0, "CorruptCache", "a.pch.bad")
@@ -429,8 +429,8 @@ async def test_a_folder_that_cannot_be_read_is_there_with_its_trouble_until_it_c
         await make(client, channels=["holidays"])
         (tmp_path / "picturs").mkdir()
         (tmp_path / "picturs" / "one.jpg").write_bytes(b"x")
-        store = house_of(app).store("playback")
-        assert isinstance(store, Lending)
+        store = supervisor_of(app).store("playback")
+        assert isinstance(store, LibraryService)
         # As if the time of waiting were over.
         turn = store._refresher._plan._turns["holidays"]
         turn.due_ms = 0

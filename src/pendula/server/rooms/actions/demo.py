@@ -16,7 +16,7 @@ from pendula.actions.reading.loading import accept
 from pendula.actions.reading.loading import town as town_of_the_package
 from pendula.actions.running import config_of, run_document
 from pendula.kernel.engine import Engine
-from pendula.server.rooms import Demo
+from pendula.server.hosting.room_spec import Demo
 
 NAME = "town"
 DELIVERY = "delivery"

@@ -23,13 +23,12 @@ from pendula.jobs.upkeep.alerts import Alerts, Webhook
 from pendula.jobs.upkeep.recurring import Recurrences
 from pendula.jobs.upkeep.retention import Retaining, free_key
 from pendula.server.errors import error_body, json_response
-from pendula.server.hosting.supervisor import House
-from pendula.server.rooms import RoomSpec
+from pendula.server.hosting.room_spec import Host, RoomSpec
 from pendula.server.rooms.jobs import metrics as prometheus
 from pendula.server.rooms.jobs import shapes
 from pendula.server.rooms.jobs.bodies import BATCH_BODY_MOST, BODY_MOST, query_of, read_object
 from pendula.server.rooms.jobs.errors import PREFIX, RouteNotFound, Words, method_refused
-from pendula.server.rooms.jobs.service import Desk, OpenStore, Upkeep, open_sqlite
+from pendula.server.rooms.jobs.service import JobService, OpenStore, Upkeep, open_sqlite
 from pendula.server.routes.dependencies import Admin, Operator, Viewer, request_id_of
 from pendula.server.routes.engine import encode_view
 from pendula.server.security.identity import Principal, Via
@@ -104,7 +103,7 @@ async def enqueue_batch(request: Request, who: Operator) -> Response:
 async def pull(request: Request, who: Operator) -> Response:
     """Take due jobs, each with a lease; with `wait_ms`, as soon as there is one."""
     body = await read_object(request)
-    return _response(await desk_of(request).pull(body, _caller(request, who), request.receive))
+    return _response(await service_of(request).pull(body, _caller(request, who), request.receive))
 
 
 @router.post(
@@ -205,7 +204,7 @@ async def show(request: Request, _: Viewer) -> Response:
     job_id = request.path_params["job_id"]
     if job_id in CALLS:
         return _method_refused(request, ["POST"])
-    return _response(await desk_of(request).look(lambda calls: queries.show(calls.store, job_id)))
+    return _response(await service_of(request).look(lambda calls: queries.show(calls.store, job_id)))
 
 
 @router.get(
@@ -214,7 +213,7 @@ async def show(request: Request, _: Viewer) -> Response:
 async def history(request: Request, _: Viewer) -> Response:
     """Every error a job had, and its whole trail."""
     job_id = request.path_params["job_id"]
-    return _response(await desk_of(request).look(lambda calls: queries.history(calls.store, job_id)))
+    return _response(await service_of(request).look(lambda calls: queries.history(calls.store, job_id)))
 
 
 @router.get(
@@ -250,7 +249,7 @@ async def audit(request: Request, _: Viewer) -> Response:
 async def shown_object(request: Request, _: Viewer) -> Response:
     """What is known of an object."""
     kind, name = request.path_params["object_type"], request.path_params["object_id"]
-    return _response(await desk_of(request).look(lambda calls: queries.shown_object(calls.store, kind, name)))
+    return _response(await service_of(request).look(lambda calls: queries.shown_object(calls.store, kind, name)))
 
 
 _METRICS = shapes.gives("Metrics", *shapes.FAULTS)
@@ -264,15 +263,15 @@ _METRICS[200]["content"]["text/plain"] = {"schema": shapes.TEXT}
 )
 async def metrics(request: Request, _: Viewer) -> Response:
     """How the queue is, as JSON; where the Accept header wants it, in Prometheus' text form."""
-    desk = desk_of(request)
+    service = service_of(request)
     query = query_of(request)
     window = query.refusal() if isinstance(query, Faults) else queries.window_of(query)
     if isinstance(window, Refused):
-        return _response(desk.counted(window))
+        return _response(service.counted(window))
     if prometheus.prefers_text(request.headers.get("accept")):
-        text, media_type = await desk.ask(lambda calls: prometheus.text(calls, desk.counters, window))
+        text, media_type = await service.ask(lambda calls: prometheus.text(calls, service.counters, window))
         return Response(text, headers={"content-type": media_type})
-    found = await desk.ask(lambda calls: queries.metrics(calls.store, calls.clock(), window))
+    found = await service.ask(lambda calls: queries.metrics(calls.store, calls.clock(), window))
     return json_response(encode_view(found))
 
 
@@ -290,15 +289,15 @@ async def nothing_here(request: Request, _: Viewer) -> Response:
 # Between HTTP and the calls
 
 
-def desk_of(request: Request) -> Desk:
+def service_of(request: Request) -> JobService:
     """The scheduler of the app that answers."""
-    return desk_in(request.app.state.house)
+    return service_in(request.app.state.supervisor)
 
 
-def desk_in(house: House) -> Desk:
-    desk = house.service(NAME)
-    assert isinstance(desk, Desk)
-    return desk
+def service_in(host: Host) -> JobService:
+    service = host.service(NAME)
+    assert isinstance(service, JobService)
+    return service
 
 
 async def _changed(
@@ -306,15 +305,15 @@ async def _changed(
 ) -> Answer:
     body = await read_object(request, most)
     caller = _caller(request, who)
-    return await desk_of(request).call(lambda calls: call(calls, body, caller))
+    return await service_of(request).call(lambda calls: call(calls, body, caller))
 
 
 async def _listed(request: Request, look: Callable[[Calls, dict[str, Any]], Answer]) -> Response:
     query = query_of(request)
-    desk = desk_of(request)
+    service = service_of(request)
     if isinstance(query, Faults):
-        return _response(desk.counted(query.refusal()))
-    return _response(await desk.look(lambda calls: look(calls, query)))
+        return _response(service.counted(query.refusal()))
+    return _response(await service.look(lambda calls: look(calls, query)))
 
 
 def _caller(request: Request, who: Principal) -> Caller:
@@ -339,7 +338,7 @@ def _methods(route: object, request: Request) -> set[str]:
 
 
 def _method_refused(request: Request, allowed: list[str]) -> Response:
-    desk_of(request).counters.refused("method_not_allowed")
+    service_of(request).counters.refused("method_not_allowed")
     return method_refused(request.method, request.url.path[:256], allowed)
 
 
@@ -375,6 +374,8 @@ def room(
         sentence="Work that is due: handed out when its time has come, tried again, set aside, never lost.",
         routers=(router,),
         schemas=shapes.schemas(chosen),
-        service=partial(Desk, policy=chosen, database=database, clock=clock, open_store=open_store, upkeep=upkeep),
-        around=lambda app, house: Words(app, desk_in(house).counters.refused),
+        service=partial(
+            JobService, policy=chosen, database=database, clock=clock, open_store=open_store, upkeep=upkeep
+        ),
+        around=lambda app, host: Words(app, service_in(host).counters.refused),
     )

@@ -13,11 +13,11 @@ from pendula.playback.cache.merge import Page
 from pendula.playback.choosing.records import pack
 from pendula.playback.model import KEY_BYTES, PAYLOAD_BYTES, InvalidRecord, Record
 from pendula.server.errors import NotFound, json_response
-from pendula.server.hosting.supervisor import House
-from pendula.server.rooms.playback.library_service import Lending
+from pendula.server.hosting.room_spec import Host
+from pendula.server.rooms.playback.library_service import LibraryService
 from pendula.server.rooms.playback.views import DiagnosticView, diagnostics_of
 from pendula.server.routes.bodies import read_body
-from pendula.server.routes.dependencies import Admin, InHouse, Operator, Viewer
+from pendula.server.routes.dependencies import Admin, Operator, Supervised, Viewer
 from pendula.server.routes.engine import encode_view
 from pendula.server.routes.openapi import WRITE_ERRORS, Responses, answers, refusals, takes
 from pendula.server.settings import CHANNEL
@@ -89,16 +89,16 @@ _GONE: Responses = {204: {"description": "There is no such channel any more"}}
 
 
 @router.get(BASE, responses=answers(ChannelList), operation_id="playback_channels")
-async def list_channels(house: InHouse, _: Viewer) -> Response:
+async def list_channels(supervisor: Supervised, _: Viewer) -> Response:
     """All channels of the library."""
-    lending = lending_of(house)
-    return json_response(encode_view(ChannelList([_view(lending, name) for name in lending.library.names()])))
+    service = library_service_of(supervisor)
+    return json_response(encode_view(ChannelList([_view(service, name) for name in service.library.names()])))
 
 
 @router.get(ONE, responses=answers(ChannelView), operation_id="playback_channel")
-async def read(channel: ChannelName, house: InHouse, _: Viewer) -> Response:
+async def read(channel: ChannelName, supervisor: Supervised, _: Viewer) -> Response:
     """One channel."""
-    return json_response(encode_view(_view(_having(house, channel), channel)))
+    return json_response(encode_view(_view(_having(supervisor, channel), channel)))
 
 
 @router.put(
@@ -107,22 +107,22 @@ async def read(channel: ChannelName, house: InHouse, _: Viewer) -> Response:
     openapi_extra=takes("Upload"),
     operation_id="playback_upload",
 )
-async def upload(channel: ChannelName, request: Request, house: InHouse, _: Operator) -> Response:
+async def upload(channel: ChannelName, request: Request, supervisor: Supervised, _: Operator) -> Response:
     """Merge records into a channel; it is made if need be. Players hear of it only if that changes anything."""
     body = await read_body(request, Upload)
     records = [_record(form, place) for place, form in enumerate(body.records)]
-    lending = lending_of(house)
+    service = library_service_of(supervisor)
     page = Page(records, body.total_count or 0, body.recent_count, body.complete)
-    done, told = await lending.put(channel, page, body.k, counted=body.total_count is not None)
-    return json_response(encode_view(ChannelChange(_view(lending, channel), done.written, told)))
+    done, told = await service.put(channel, page, body.k, counted=body.total_count is not None)
+    return json_response(encode_view(ChannelChange(_view(service, channel), done.written, told)))
 
 
 @router.post(f"{ONE}/refresh", responses=answers(ChannelChange, WRITE_ERRORS), operation_id="playback_refresh")
-async def refresh(channel: ChannelName, house: InHouse, _: Operator) -> Response:
+async def refresh(channel: ChannelName, supervisor: Supervised, _: Operator) -> Response:
     """Read a channel again: players that could not read it try once more; a folder is looked through soon."""
-    lending = _having(house, channel)
-    told = await lending.again(channel)
-    return json_response(encode_view(ChannelChange(_view(lending, channel), False, told)))
+    service = _having(supervisor, channel)
+    told = await service.again(channel)
+    return json_response(encode_view(ChannelChange(_view(service, channel), False, told)))
 
 
 @router.delete(
@@ -132,37 +132,37 @@ async def refresh(channel: ChannelName, house: InHouse, _: Operator) -> Response
     responses=_GONE | refusals(CHANGE_ERRORS),
     operation_id="playback_channel_delete",
 )
-async def delete(channel: ChannelName, house: InHouse, _: Admin) -> Response:
+async def delete(channel: ChannelName, supervisor: Supervised, _: Admin) -> Response:
     """Remove a channel; for players that follow it, it is empty from now on."""
-    await _having(house, channel).remove(channel)
+    await _having(supervisor, channel).remove(channel)
     return Response(status_code=204)
 
 
-def lending_of(house: House) -> Lending:
+def library_service_of(host: Host) -> LibraryService:
     """The library of a server."""
-    store = house.store("playback")
-    assert isinstance(store, Lending)
+    store = host.store("playback")
+    assert isinstance(store, LibraryService)
     return store
 
 
-def _having(house: House, channel: str) -> Lending:
-    lending = lending_of(house)
-    known = lending.library.names()
+def _having(host: Host, channel: str) -> LibraryService:
+    service = library_service_of(host)
+    known = service.library.names()
     if channel not in known:
         raise NotFound(f"The library has no channel {channel!r}", channel=channel, known=known)
-    return lending
+    return service
 
 
-def _view(lending: Lending, channel: str) -> ChannelView:
-    held = lending.library.held(channel)
+def _view(service: LibraryService, channel: str) -> ChannelView:
+    held = service.library.held(channel)
     return ChannelView(
         channel,
         held.contents.count,
         held.contents.generation,
         held.total_count,
         held.recent_count,
-        channel in lending.folders,
-        diagnostics_of(lending.troubles(held)),
+        channel in service.folders,
+        diagnostics_of(service.troubles(held)),
     )
 
 
