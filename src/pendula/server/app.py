@@ -29,6 +29,7 @@ from pendula.server.http.forwarded import Forwarded
 from pendula.server.http.page import Page
 from pendula.server.routes import front, openapi
 from pendula.server.routes.engine import engine_router
+from pendula.server.routes.lifecycle import lifecycle_router
 from pendula.server.security.gates import ContentTypeGate, HostGate, IdentityGate, OriginGate, RequestsGate, SizeGate
 from pendula.server.settings import Settings
 
@@ -67,6 +68,8 @@ def create_app(
     for room in supervisor.rooms:
         for router in room.routers:
             app.include_router(router)
+        if room.lifecycle is not None:
+            app.include_router(lifecycle_router(room, room.lifecycle))
         if room.engine is not None:
             app.include_router(engine_router(room))
     app.add_exception_handler(HTTPException, _framework_error)

@@ -28,6 +28,15 @@ class EngineView(Struct, frozen=True):
     broken: str | None
 
 
+class EngineSummary(Struct, frozen=True):
+    """One engine in the list of its room; `state` is ready, starting, broken or closed, `t` its time."""
+
+    name: str
+    state: str
+    t: int | None
+    broken: str | None
+
+
 class RoomView(Struct, frozen=True):
     name: str
     title: str

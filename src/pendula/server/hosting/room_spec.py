@@ -3,22 +3,23 @@
 A room is described once, as a value; nothing here knows which rooms there are.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from fastapi import APIRouter
 from msgspec import Struct
+from msgspec.structs import force_setattr
 from starlette.types import ASGIApp
 
 from pendula.kernel.canonical import Json
-from pendula.kernel.engine import Engine, Outside
+from pendula.kernel.engine import Engine, Outcome, Outside
 from pendula.kernel.errors import PendulaError
 from pendula.kernel.wallclock import WallClock
 from pendula.server.hosting.engine_host import EngineHost
 from pendula.server.metrics import Metrics
 from pendula.server.settings import Settings
-from pendula.server.views import State
+from pendula.server.views import EngineSummary, State
 
 
 class Demo(Struct, frozen=True):
@@ -92,15 +93,58 @@ class Host(Protocol):
     def service(self, room: str) -> Service: ...
 
 
+class New(Struct, frozen=True):
+    """An engine as it is asked for: its name, its configuration, and the commands that it begins with."""
+
+    name: str
+    config: Json
+    commands: Sequence[object] = ()
+
+
+class Made(Protocol):
+    """A view of an engine that was just made, told to whoever asked for it."""
+
+    @classmethod
+    def of(cls, name: str, outcomes: Sequence[Outcome[Any]]) -> Self:
+        """The view, out of what the first commands did."""
+        ...
+
+
+class Sentences(Struct, frozen=True, kw_only=True):
+    """What the OpenAPI document says of the routes by which engines come and go."""
+
+    make: str
+    close: str
+    open: str
+    remove: str
+
+
+class Lifecycle(Struct, frozen=True, kw_only=True):
+    """How engines of a room come and go over HTTP (`routes/lifecycle`), up to the limit `engines`.
+
+    `noun` is the parameter in paths, `plural` the member of `listing`. `begin` is a FastAPI dependency: it reads what a
+    new engine needs from the request, `takes` documents the body. `made` is the answer, `summary` where there is none.
+    """
+
+    noun: str
+    plural: str
+    begin: Callable[..., Awaitable[New]]
+    takes: Mapping[str, Any]
+    summary: type[EngineSummary]
+    listing: type[Struct]
+    sentences: Sentences
+    made: type[Made] | None = None
+
+
 class RoomSpec(Struct, frozen=True):
     """One room. `engines` are made, with their configurations, where they do not exist yet; `outside` answers them.
 
-    A room that `grows` gets engines by its own routes while the server runs, up to the limit `engines`; `views` are the
-    shapes of the bodies that its routes take and give. A room with a `store` keeps something in a directory of its own,
-    and the store answers its engines. For a room that keeps time, `advance` makes the command that lets it go on.
+    A room with a `lifecycle` gets engines over HTTP while the server runs; `views` are the shapes of the bodies that
+    its routes take and give. A room with a `store` keeps something in a directory of its own, and the store answers its
+    engines. For a room that keeps time, `advance` makes the command that lets it go on.
 
-    A room without `engine` is one `service`. `schemas` are shapes of bodies that no struct describes; `around` is what
-    stands around the gates, for the room's own paths.
+    A room without `engine` is one `service`. `schemas` are shapes of bodies that no struct describes. All paths of a
+    room begin with its `prefix`, by default `/api/v1/NAME`; `around` stands around the gates, for them alone.
     """
 
     name: str
@@ -112,12 +156,17 @@ class RoomSpec(Struct, frozen=True):
     outside: Outside | None = None
     routers: tuple[APIRouter, ...] = ()
     views: tuple[type, ...] = ()
-    grows: bool = False
+    lifecycle: Lifecycle | None = None
     store: Callable[[Host, Path], Store] | None = None
     advance: Callable[[int], object] | None = None
     service: Callable[[Host], Service] | None = None
     schemas: Mapping[str, Any] = {}
     around: Callable[[ASGIApp, Host], ASGIApp] | None = None
+    prefix: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.prefix:
+            force_setattr(self, "prefix", f"/api/v1/{self.name}")
 
     @property
     def kind(self) -> type[Engine[Any, Any]]:

@@ -98,7 +98,7 @@ class Supervisor:
     def _add(self, room: RoomSpec, name: str, engines: int) -> EngineHost:
         # The limit is the room's: its engines share it evenly, so that none can starve another. Where more may come
         # any time, each has the share it would have if all were there.
-        sharing = self.settings.allowed(ENGINES) if room.grows else engines
+        sharing = self.settings.allowed(ENGINES) if room.lifecycle else engines
         share = self.settings.allowed(JOURNAL_BYTES) // sharing
         host = EngineHost(
             room.name,

@@ -42,8 +42,8 @@ _STREAM: Responses = {
 
 
 def engine_router(room: RoomSpec) -> APIRouter:
-    """The generic routes of one room, below `/api/v1/{room}/{engine}`."""
-    router = APIRouter(prefix=f"/api/v1/{room.name}/{{engine}}", tags=[room.name])
+    """The generic routes of one room, below its prefix and the name of an engine."""
+    router = APIRouter(prefix=f"{room.prefix}/{{engine}}", tags=[room.name])
     _reading(router, room)
     _commanding(router, room)
     _streaming(router, room)

@@ -4,8 +4,8 @@ State, journal, commands, reasons and the stream of a world are the routes that 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Annotated, Any
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Annotated, Any, Self
 
 from fastapi import APIRouter, Path, Query
 from msgspec import Meta, Raw, Struct
@@ -20,18 +20,18 @@ from pendula.actions.saving import carry_of
 from pendula.documents import DocumentLimits, read_bytes
 from pendula.kernel import canonical
 from pendula.kernel.canonical import Json
-from pendula.kernel.time import format_utc
+from pendula.kernel.engine import Outcome
 from pendula.server.data_directory import NAME
 from pendula.server.errors import HttpRefused, json_response
-from pendula.server.hosting.creation import Beginning
 from pendula.server.hosting.engine_host import EngineHost
-from pendula.server.hosting.room_spec import RoomSpec
+from pendula.server.hosting.room_spec import Lifecycle, New, RoomSpec, Sentences
 from pendula.server.rooms.actions import demo, views
 from pendula.server.routes.bodies import document_limits, read_body
-from pendula.server.routes.dependencies import Admin, Operator, RequestId, Supervised, Viewer
+from pendula.server.routes.dependencies import Operator, RequestId, Supervised, Viewer
 from pendula.server.routes.engine import LARGEST_N, RecordNumber, command_response, encode_view, in_the_past
-from pendula.server.routes.openapi import READ_ERRORS, WRITE_ERRORS, Responses, answers, refusals, takes
-from pendula.server.views import CommandResult
+from pendula.server.routes.lifecycle import CHANGE_ERRORS
+from pendula.server.routes.openapi import READ_ERRORS, Responses, answers, refusals, takes
+from pendula.server.views import CommandResult, EngineSummary
 
 Handler = Callable[..., Awaitable[Response]]
 
@@ -39,7 +39,6 @@ BASE = "/api/v1/actions"
 WORLD = BASE + "/{world}"
 MOST_EVENTS = 1000
 MOST_LINES = 100_000
-CHANGE_ERRORS = (*WRITE_ERRORS, 409)
 
 WorldName = Annotated[str, Path(pattern=f"^{NAME.pattern}$")]
 NewName = Annotated[str, Query(pattern=f"^{NAME.pattern}$", description="What the world is called")]
@@ -54,13 +53,8 @@ class NotAtTheEnd(HttpRefused):
     status = 409
 
 
-class WorldSummary(Struct, frozen=True):
+class WorldSummary(EngineSummary, frozen=True):
     """One world; `state` is ready, starting, broken or closed, `t` the minute of its run."""
-
-    name: str
-    state: str
-    t: int | None
-    broken: str | None
 
 
 class WorldList(Struct, frozen=True):
@@ -72,6 +66,10 @@ class NewWorld(Struct, frozen=True):
 
     name: str
     events: list[Raw]
+
+    @classmethod
+    def of(cls, name: str, outcomes: Sequence[Outcome[Any]]) -> Self:
+        return cls(name, [Raw(canonical.encode(event)) for outcome in outcomes for event in outcome.events])
 
 
 class Submissions(Struct, frozen=True, forbid_unknown_fields=True):
@@ -123,68 +121,38 @@ _LINES: Responses = {
     200: {"description": "One JSON object a line", "content": {"application/x-ndjson": {"schema": {"type": "string"}}}}
 }
 _CARRY: Responses = {200: {"description": "The carry", "content": {"application/json": {"schema": {"type": "object"}}}}}
-_GONE: Responses = {204: {"description": "There is no such world any more"}}
 
 
 # Worlds come and go
 
 
-@router.get(BASE, responses=answers(WorldList), operation_id="actions_worlds")
-async def list_worlds(supervisor: Supervised, _: Viewer) -> Response:
-    """All worlds, open and closed."""
-    hosts = {host.name: host for host in supervisor.hosts() if host.room == ROOM.name}
-    found = [_summary(name, hosts.get(name)) for name in supervisor.known(ROOM.name)]
-    return json_response(canonical.encode(WorldList(found)))
-
-
-@router.post(
-    BASE,
-    status_code=201,
-    responses=answers(NewWorld, CHANGE_ERRORS, 201),
-    openapi_extra=_FILE,
-    operation_id="actions_create",
-)
-async def create(
-    request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId, name: NewName
-) -> Response:
-    """Make a world of a file of actions: what `pendula actions run` takes, as JSON. Time does not go on by itself."""
+async def begin(request: Request, supervisor: Supervised, name: NewName) -> New:
+    """A new world, out of a file of actions as JSON."""
     data = await request.body()
     document = await asyncio.to_thread(_accepted, data, document_limits(supervisor.settings))
     submissions, interrupts, commands = (tuple(document.get(section) or ()) for section in LISTS)
     first = [events.Submit(submissions)] if submissions else []
     then = [events.Request(interrupts, commands)] if interrupts or commands else []
-    wall_time = format_utc(supervisor.clock.now())
-    beginning = Beginning(config_of(document), [*first, *then], caller.name, request_id, wall_time)
-    outcomes = await supervisor.make(ROOM, name, beginning)
-    came = [Raw(canonical.encode(event)) for outcome in outcomes for event in outcome.events]
-    return json_response(encode_view(NewWorld(name, came)), 201)
+    return New(name, config_of(document), [*first, *then])
 
 
-@router.delete(
-    WORLD,
-    status_code=204,
-    response_class=Response,
-    responses=_GONE | refusals(WRITE_ERRORS),
-    operation_id="actions_delete",
+LIFECYCLE = Lifecycle(
+    noun="world",
+    plural="worlds",
+    begin=begin,
+    takes=_FILE,
+    summary=WorldSummary,
+    listing=WorldList,
+    made=NewWorld,
+    sentences=Sentences(
+        make="Make a world of a file of actions: what `pendula actions run` takes, as JSON. "
+        "Time does not go on by itself.",
+        close="Close a world: it takes nothing more. It is opened again when that is asked for, or when the server "
+        "starts.",
+        open="Open a world that was closed, as it was.",
+        remove="Remove a world with all it ever wrote.",
+    ),
 )
-async def delete(world: WorldName, supervisor: Supervised, _: Admin) -> Response:
-    """Remove a world with all it ever wrote."""
-    await supervisor.remove(ROOM, world)
-    return Response(status_code=204)
-
-
-@router.post(f"{WORLD}/close", responses=answers(WorldList, WRITE_ERRORS), operation_id="actions_close")
-async def close(world: WorldName, supervisor: Supervised, caller: Operator) -> Response:
-    """Close a world: it takes nothing more. It is opened again when that is asked for, or when the server starts."""
-    await supervisor.shut(ROOM, world)
-    return await list_worlds(supervisor, caller)
-
-
-@router.post(f"{WORLD}/open", responses=answers(WorldList, WRITE_ERRORS), operation_id="actions_open")
-async def open_again(world: WorldName, supervisor: Supervised, caller: Operator) -> Response:
-    """Open a world that was closed, as it was."""
-    await supervisor.reopen(ROOM, world)
-    return await list_worlds(supervisor, caller)
 
 
 # What is asked of a world
@@ -387,13 +355,6 @@ def _lines(data: bytes) -> Response:
     return Response(data, media_type="application/x-ndjson")
 
 
-def _summary(name: str, host: EngineHost | None) -> WorldSummary:
-    if host is None:
-        return WorldSummary(name, "closed", None, None)
-    view = host.view()
-    return WorldSummary(name, host.state, view.now, view.broken)
-
-
 ROOM = RoomSpec(
     name="actions",
     title="Actions",
@@ -402,5 +363,6 @@ ROOM = RoomSpec(
     demo=demo.DEMO,
     routers=(router,),
     views=VIEWS,
-    grows=True,
+    lifecycle=LIFECYCLE,
+    prefix=BASE,
 )

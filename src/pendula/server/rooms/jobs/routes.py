@@ -372,6 +372,7 @@ def room(
         name=NAME,
         title="Jobs",
         sentence="Work that is due: handed out when its time has come, tried again, set aside, never lost.",
+        prefix=PREFIX,
         routers=(router,),
         schemas=shapes.schemas(chosen),
         service=partial(

@@ -19,12 +19,12 @@ from pendula.server.rooms.playback.views import DiagnosticView, diagnostics_of
 from pendula.server.routes.bodies import read_body
 from pendula.server.routes.dependencies import Admin, Operator, Supervised, Viewer
 from pendula.server.routes.engine import encode_view
+from pendula.server.routes.lifecycle import CHANGE_ERRORS
 from pendula.server.routes.openapi import WRITE_ERRORS, Responses, answers, refusals, takes
 from pendula.server.settings import CHANNEL
 
 BASE = "/api/v1/playback/channels"
 ONE = BASE + "/{channel}"
-CHANGE_ERRORS = (*WRITE_ERRORS, 409)
 
 ChannelName = Annotated[str, Path(pattern=f"^{CHANNEL.pattern}$")]
 Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]

@@ -14,17 +14,13 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from pendula.kernel import canonical
 from pendula.kernel.canonical import Json
-from pendula.kernel.errors import InputRefused
-from pendula.kernel.time import format_utc
 from pendula.playback import events
 from pendula.playback.engine import Player
 from pendula.server.data_directory import NAME
-from pendula.server.errors import HttpRefused, json_response
-from pendula.server.hosting.creation import Beginning
+from pendula.server.errors import json_response
 from pendula.server.hosting.engine_host import AnyDriver, EngineHost
-from pendula.server.hosting.room_spec import RoomSpec
+from pendula.server.hosting.room_spec import Lifecycle, New, RoomSpec, Sentences
 from pendula.server.hosting.supervisor import Supervisor
 from pendula.server.rooms.playback import channel_routes, demo, views
 from pendula.server.rooms.playback.bodies import (
@@ -39,10 +35,11 @@ from pendula.server.rooms.playback.bodies import (
 from pendula.server.rooms.playback.channel_routes import library_service_of
 from pendula.server.rooms.playback.library_service import LibraryService
 from pendula.server.routes.bodies import read_body
-from pendula.server.routes.dependencies import Admin, Operator, RequestId, Supervised, Viewer
+from pendula.server.routes.dependencies import Operator, RequestId, Supervised, Viewer
 from pendula.server.routes.engine import LARGEST_N, RecordNumber, command_response, encode_view, in_the_past
-from pendula.server.routes.openapi import READ_ERRORS, WRITE_ERRORS, Responses, answers, refusals, takes
-from pendula.server.views import CommandResult
+from pendula.server.routes.lifecycle import CHANGE_ERRORS, check_name
+from pendula.server.routes.openapi import READ_ERRORS, Responses, answers, refusals, takes
+from pendula.server.views import CommandResult, EngineSummary
 
 Handler = Callable[..., Awaitable[Response]]
 
@@ -50,33 +47,12 @@ BASE = "/api/v1/playback"
 PLAYER = BASE + "/{player}"
 MOST_PEEKED = 2048
 RESERVED = ("channels",)
-NAMES_ALLOWED = "1 to 64 lower-case letters, digits and hyphens"
-CHANGE_ERRORS = (*WRITE_ERRORS, 409)
 
 PlayerName = Annotated[str, Path(pattern=f"^{NAME.pattern}$")]
 
 
-class InvalidName(HttpRefused):
-    """No player can have the name. Facts: `name`, `allowed`."""
-
-    code = "invalid_name"
-    status = 422
-
-
-class ReservedName(HttpRefused):
-    """The name is a path of the room itself. Facts: `name`."""
-
-    code = "reserved_name"
-    status = 422
-
-
-class PlayerSummary(Struct, frozen=True):
+class PlayerSummary(EngineSummary, frozen=True):
     """One player; `state` is ready, starting, broken or closed, `t` the milliseconds it has been on."""
-
-    name: str
-    state: str
-    t: int | None
-    broken: str | None
 
 
 class PlayerList(Struct, frozen=True):
@@ -98,69 +74,34 @@ VIEWS = (
 )
 router = APIRouter(tags=["playback"])
 
-_GONE: Responses = {204: {"description": "There is no such player any more"}}
 _STATS: Responses = {200: {"description": "Counts", "content": {"application/json": {"schema": {"type": "object"}}}}}
 
 
 # Players come and go
 
 
-@router.get(BASE, responses=answers(PlayerList), operation_id="playback_players")
-async def list_players(supervisor: Supervised, _: Viewer) -> Response:
-    """All players, open and closed."""
-    hosts = {host.name: host for host in supervisor.hosts() if host.room == ROOM.name}
-    found = [_summary(name, hosts.get(name)) for name in supervisor.known(ROOM.name)]
-    return json_response(canonical.encode(PlayerList(found)))
-
-
-@router.post(
-    BASE,
-    status_code=201,
-    responses=answers(PlayerSummary, CHANGE_ERRORS, 201),
-    openapi_extra=takes("NewPlayer"),
-    operation_id="playback_create",
-)
-async def create(request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId) -> Response:
-    """Make a player. It begins to show at once if it follows anything; time goes on by itself."""
+async def begin(request: Request, supervisor: Supervised) -> New:
+    """A new player, which shows something at once if it follows anything."""
     body = await read_body(request, NewPlayer)
-    _check_name(body.name)
+    check_name(body.name, LIFECYCLE.noun, RESERVED)
     first = (events.Next(),) if body.channels else ()
-    wall_time = format_utc(supervisor.clock.now())
-    beginning = Beginning(_config(body, library_service_of(supervisor)), first, caller.name, request_id, wall_time)
-    try:
-        await supervisor.make(ROOM, body.name, beginning)
-    except InputRefused as refused:
-        # The message says what is wrong; the whole configuration would be no help.
-        refused.details.pop("config", None)
-        raise
-    return json_response(canonical.encode(_summary(body.name, supervisor.host(ROOM.name, body.name))), 201)
+    return New(body.name, _config(body, library_service_of(supervisor)), first)
 
 
-@router.delete(
-    PLAYER,
-    status_code=204,
-    response_class=Response,
-    responses=_GONE | refusals(WRITE_ERRORS),
-    operation_id="playback_delete",
+LIFECYCLE = Lifecycle(
+    noun="player",
+    plural="players",
+    begin=begin,
+    takes=takes("NewPlayer"),
+    summary=PlayerSummary,
+    listing=PlayerList,
+    sentences=Sentences(
+        make="Make a player. It begins to show at once if it follows anything; time goes on by itself.",
+        close="Close a player: its time stands. It is opened again when that is asked for, or when the server starts.",
+        open="Open a player that was closed, as it was, and with what came to its channels since.",
+        remove="Remove a player with all it ever wrote; the library stays.",
+    ),
 )
-async def delete(player: PlayerName, supervisor: Supervised, _: Admin) -> Response:
-    """Remove a player with all it ever wrote; the library stays."""
-    await supervisor.remove(ROOM, player)
-    return Response(status_code=204)
-
-
-@router.post(f"{PLAYER}/close", responses=answers(PlayerList, WRITE_ERRORS), operation_id="playback_close")
-async def close(player: PlayerName, supervisor: Supervised, caller: Operator) -> Response:
-    """Close a player: its time stands. It is opened again when that is asked for, or when the server starts."""
-    await supervisor.shut(ROOM, player)
-    return await list_players(supervisor, caller)
-
-
-@router.post(f"{PLAYER}/open", responses=answers(PlayerList, WRITE_ERRORS), operation_id="playback_open")
-async def open_again(player: PlayerName, supervisor: Supervised, caller: Operator) -> Response:
-    """Open a player that was closed, as it was, and with what came to its channels since."""
-    await supervisor.reopen(ROOM, player)
-    return await list_players(supervisor, caller)
 
 
 # What is asked of a player
@@ -301,16 +242,6 @@ async def stats(player: PlayerName, supervisor: Supervised, _: Viewer) -> Respon
     return json_response(encode_view(await host.ask(lambda driver: views.stats(_player(driver.engine)))))
 
 
-def _check_name(name: str) -> None:
-    if not NAME.fullmatch(name):
-        told = name[:100]
-        raise InvalidName(
-            f"No player can be called {told!r}; allowed are {NAMES_ALLOWED}", name=told, allowed=NAMES_ALLOWED
-        )
-    if name in RESERVED:
-        raise ReservedName(f"No player can be called {name!r}: that is a path of the room", name=name)
-
-
 def _config(body: NewPlayer, service: LibraryService) -> Json:
     """What a new player begins with; raises `UnknownChannel`."""
     held = [service.library.held(channel) for channel in body.channels]
@@ -349,13 +280,6 @@ def _player(engine: object) -> Player:
     return engine
 
 
-def _summary(name: str, host: EngineHost | None) -> PlayerSummary:
-    if host is None:
-        return PlayerSummary(name, "closed", None, None)
-    view = host.view()
-    return PlayerSummary(name, host.state, view.now, view.broken)
-
-
 ROOM = RoomSpec(
     name="playback",
     title="Playback",
@@ -364,7 +288,8 @@ ROOM = RoomSpec(
     demo=demo.DEMO,
     routers=(channel_routes.router, router),
     views=VIEWS,
-    grows=True,
+    lifecycle=LIFECYCLE,
+    prefix=BASE,
     store=LibraryService,
     advance=events.Advance,
 )
