@@ -75,7 +75,10 @@ def create_app(
     app.add_exception_handler(HTTPException, _framework_error)
     app.add_exception_handler(RequestValidationError, _invalid_request)
     app.add_middleware(
-        Envelope, gated=lambda inner: surrounded(gated(inner, supervisor), supervisor), metrics=supervisor.metrics
+        Envelope,
+        gated=lambda inner: gated(inner, supervisor),
+        metrics=supervisor.metrics,
+        translators={room.prefix: room.errors(supervisor) for room in supervisor.rooms if room.errors is not None},
     )
     app.openapi = lambda: openapi.document(app, supervisor.rooms)  # type: ignore[method-assign]
     return app
@@ -95,14 +98,6 @@ def gated(app: ASGIApp, supervisor: Supervisor) -> ASGIApp:
     for gate in reversed(gates):
         app = gate(app)
     return Forwarded(app) if settings.behind_proxy else app
-
-
-def surrounded(app: ASGIApp, supervisor: Supervisor) -> ASGIApp:
-    """The gates with what rooms put around them."""
-    for room in supervisor.rooms:
-        if room.around is not None:
-            app = room.around(app, supervisor)
-    return app
 
 
 async def _framework_error(request: Request, error: Exception) -> Response:

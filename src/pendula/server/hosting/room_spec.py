@@ -10,13 +10,13 @@ from typing import Any, Protocol, Self
 from fastapi import APIRouter
 from msgspec import Struct
 from msgspec.structs import force_setattr
-from starlette.types import ASGIApp
 
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Engine, Outcome, Outside
 from pendula.kernel.errors import PendulaError
 from pendula.kernel.wallclock import WallClock
 from pendula.server.hosting.engine_host import EngineHost
+from pendula.server.http.envelope import ErrorTranslator
 from pendula.server.metrics import Metrics
 from pendula.server.settings import Settings
 from pendula.server.views import EngineSummary, State
@@ -144,7 +144,7 @@ class RoomSpec(Struct, frozen=True):
     engines. For a room that keeps time, `advance` makes the command that lets it go on.
 
     A room without `engine` is one `service`. `schemas` are shapes of bodies that no struct describes. All paths of a
-    room begin with its `prefix`, by default `/api/v1/NAME`; `around` stands around the gates, for them alone.
+    room begin with its `prefix`, by default `/api/v1/NAME`; what goes wrong there is put into the words of `errors`.
     """
 
     name: str
@@ -161,7 +161,7 @@ class RoomSpec(Struct, frozen=True):
     advance: Callable[[int], object] | None = None
     service: Callable[[Host], Service] | None = None
     schemas: Mapping[str, Any] = {}
-    around: Callable[[ASGIApp, Host], ASGIApp] | None = None
+    errors: Callable[[Host], ErrorTranslator] | None = None
     prefix: str = ""
 
     def __post_init__(self) -> None:

@@ -27,7 +27,7 @@ from pendula.server.hosting.room_spec import Host, RoomSpec
 from pendula.server.rooms.jobs import metrics as prometheus
 from pendula.server.rooms.jobs import shapes
 from pendula.server.rooms.jobs.bodies import BATCH_BODY_MOST, BODY_MOST, query_of, read_object
-from pendula.server.rooms.jobs.errors import PREFIX, RouteNotFound, Words, method_refused
+from pendula.server.rooms.jobs.errors import PREFIX, RouteNotFound, SchedulerErrors, method_refused
 from pendula.server.rooms.jobs.service import JobService, OpenStore, Upkeep, open_sqlite
 from pendula.server.routes.dependencies import Admin, Operator, Viewer, request_id_of
 from pendula.server.routes.engine import encode_view
@@ -378,5 +378,5 @@ def room(
         service=partial(
             JobService, policy=chosen, database=database, clock=clock, open_store=open_store, upkeep=upkeep
         ),
-        around=lambda app, host: Words(app, service_in(host).counters.refused),
+        errors=lambda host: SchedulerErrors(service_in(host).counters.refused),
     )
