@@ -5,7 +5,7 @@ from binascii import Error as Base64Error
 from typing import Annotated
 
 from fastapi import APIRouter, Path
-from msgspec import Meta, Struct
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -14,6 +14,7 @@ from pendula.playback.choosing.records import pack
 from pendula.playback.model import KEY_BYTES, PAYLOAD_BYTES, InvalidRecord, Record
 from pendula.server.errors import NotFound, json_response
 from pendula.server.hosting.room_spec import Host
+from pendula.server.rooms.playback.bodies import RecordForm, Upload
 from pendula.server.rooms.playback.library_service import LibraryService
 from pendula.server.rooms.playback.views import DiagnosticView, diagnostics_of
 from pendula.server.routes.bodies import read_body
@@ -27,7 +28,6 @@ BASE = "/api/v1/playback/channels"
 ONE = BASE + "/{channel}"
 
 ChannelName = Annotated[str, Path(pattern=f"^{CHANNEL.pattern}$")]
-Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
 class ChannelView(Struct, frozen=True):
@@ -52,34 +52,6 @@ class ChannelChange(Struct, frozen=True):
     channel: ChannelView
     written: bool
     told: list[str]
-
-
-class RecordForm(Struct, frozen=True, forbid_unknown_fields=True):
-    """One artwork. Times are Unix seconds; `storage_key` and `payload` are base64, of 16 and 32 bytes."""
-
-    id: int
-    ts: int
-    kind: int = 0
-    format: int = 0
-    flags: int = 0
-    dwell_ms: int = 0
-    modified_ts: int = 0
-    storage_key: str | None = None
-    payload: str | None = None
-
-
-class Upload(Struct, frozen=True, forbid_unknown_fields=True):
-    """Records for a channel, merged by id with those it has; the newest `k` are kept, by default as many as before.
-
-    `complete` says that these are all, so that others go. `total_count` and `recent_count` are for proportional
-    exposure; without them, the records are counted.
-    """
-
-    records: list[RecordForm]
-    complete: bool = False
-    k: int | None = None
-    total_count: Count | None = None
-    recent_count: Count = 0
 
 
 VIEWS = (ChannelList, ChannelChange, Upload)
@@ -156,13 +128,13 @@ def _having(host: Host, channel: str) -> LibraryService:
 def _view(service: LibraryService, channel: str) -> ChannelView:
     held = service.library.held(channel)
     return ChannelView(
-        channel,
-        held.contents.count,
-        held.contents.generation,
-        held.total_count,
-        held.recent_count,
-        channel in service.folders,
-        diagnostics_of(service.troubles(held)),
+        name=channel,
+        records=held.contents.count,
+        generation=held.contents.generation,
+        total_count=held.total_count,
+        recent_count=held.recent_count,
+        folder=channel in service.folders,
+        trouble=diagnostics_of(service.troubles(held)),
     )
 
 
@@ -170,15 +142,15 @@ def _record(form: RecordForm, place: int) -> Record:
     """The record, checked; raises `InvalidRecord` with its place among those uploaded."""
     try:
         record = Record(
-            form.id,
-            form.ts,
-            form.kind,
-            form.format,
-            form.flags,
-            form.dwell_ms,
-            form.modified_ts,
-            _bytes("storage_key", form.storage_key, KEY_BYTES),
-            _bytes("payload", form.payload, PAYLOAD_BYTES),
+            id=form.id,
+            ts=form.ts,
+            kind=form.kind,
+            format=form.format,
+            flags=form.flags,
+            dwell_ms=form.dwell_ms,
+            modified_ts=form.modified_ts,
+            storage_key=_bytes("storage_key", form.storage_key, KEY_BYTES),
+            payload=_bytes("payload", form.payload, PAYLOAD_BYTES),
         )
         pack(record)
     except InvalidRecord as refused:
