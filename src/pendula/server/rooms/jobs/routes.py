@@ -45,7 +45,7 @@ JOB_ID = shapes.in_path("job_id", "The id of a job")
 router = APIRouter(prefix=PREFIX, tags=["jobs"])
 
 
-def _documented(name: str, takes: str | None = None, *parameters: shapes.Shape) -> dict[str, Any]:
+def _documented(name: str, takes: str | None = None, parameters: Sequence[shapes.Shape] = ()) -> dict[str, Any]:
     extra: dict[str, Any] = {"parameters": list(parameters)} if parameters else {}
     if takes is not None:
         extra["requestBody"] = shapes.takes(takes)
@@ -121,7 +121,7 @@ def _on_a_job(
     sentence: str,
     call: Callable[[Calls, str, Body, Caller], Answer],
     gives: str,
-    *codes: Code,
+    codes: Sequence[Code],
 ) -> None:
     """A route for a call on one job."""
 
@@ -129,7 +129,7 @@ def _on_a_job(
         f"{JOB}/{name}",
         description=sentence,
         responses=shapes.gives(gives, *codes, body=True),
-        **_documented(name, name.title(), JOB_ID),
+        **_documented(name, name.title(), [JOB_ID]),
     )
     async def on_a_job(request: Request, who: Operator) -> Response:
         job_id = request.path_params["job_id"]
@@ -142,26 +142,24 @@ _on_a_job(
     "Finish a job, and say when its object is due next.",
     Calls.ack,
     "Acked",
-    *shapes.HELD,
-    Code.INVALID_RESULT,
-    Code.NEXT_ACTION_AT_IN_PAST,
-    Code.AUDIT_EVENT_UNKNOWN,
+    [*shapes.HELD, Code.INVALID_RESULT, Code.NEXT_ACTION_AT_IN_PAST, Code.AUDIT_EVENT_UNKNOWN],
 )
-_on_a_job("fail", "Tell of an error: the job is tried again, or set aside.", Calls.fail, "Failed", *shapes.HELD)
-_on_a_job("renew", "Extend a lease.", Calls.renew, "Renewed", *shapes.HELD)
-_on_a_job("release", "Hand a job back that was not begun.", Calls.release, "OneJob", *shapes.HELD)
+_on_a_job("fail", "Tell of an error: the job is tried again, or set aside.", Calls.fail, "Failed", shapes.HELD)
+_on_a_job("renew", "Extend a lease.", Calls.renew, "Renewed", shapes.HELD)
+_on_a_job("release", "Hand a job back that was not begun.", Calls.release, "OneJob", shapes.HELD)
 _on_a_job(
-    "cancel", "Cancel a queued job.", Calls.cancel, "OneJob", Code.JOB_NOT_FOUND, Code.JOB_NOT_QUEUED, *shapes.FAULTS
+    "cancel",
+    "Cancel a queued job.",
+    Calls.cancel,
+    "OneJob",
+    [Code.JOB_NOT_FOUND, Code.JOB_NOT_QUEUED, *shapes.FAULTS],
 )
 _on_a_job(
     "requeue",
     "Revive a dead letter.",
     Calls.requeue,
     "OneJob",
-    Code.JOB_NOT_FOUND,
-    Code.JOB_NOT_DEAD_LETTER,
-    *shapes.FAULTS,
-    Code.RUN_AT_IN_PAST,
+    [Code.JOB_NOT_FOUND, Code.JOB_NOT_DEAD_LETTER, *shapes.FAULTS, Code.RUN_AT_IN_PAST],
 )
 
 
@@ -183,14 +181,15 @@ async def free(request: Request, who: Admin) -> Response:
     responses=shapes.gives("JobList", *shapes.FAULTS, Code.INVALID_LIMIT),
     **_documented(
         "list",
-        None,
-        shapes.in_query("status", shapes.ref("Status")),
-        shapes.in_query("object_type", shapes.ref("ObjectType")),
-        shapes.in_query("object_id", shapes.text(200)),
-        shapes.in_query("action", shapes.ref("Action")),
-        shapes.in_query("queue", shapes.QUEUE_NAME),
-        shapes.in_query("cursor", shapes.TEXT, "The next_cursor of the page before"),
-        shapes.LIMIT,
+        parameters=[
+            shapes.in_query("status", shapes.ref("Status")),
+            shapes.in_query("object_type", shapes.ref("ObjectType")),
+            shapes.in_query("object_id", shapes.text(200)),
+            shapes.in_query("action", shapes.ref("Action")),
+            shapes.in_query("queue", shapes.QUEUE_NAME),
+            shapes.in_query("cursor", shapes.TEXT, "The next_cursor of the page before"),
+            shapes.LIMIT,
+        ],
     ),
 )
 async def list_jobs(request: Request, _: Viewer) -> Response:
@@ -198,7 +197,7 @@ async def list_jobs(request: Request, _: Viewer) -> Response:
     return await _listed(request, lambda calls, query: queries.listed(calls.store, calls.policy, query))
 
 
-@router.get(JOB, responses=shapes.gives("OneJob", Code.JOB_NOT_FOUND), **_documented("show", None, JOB_ID))
+@router.get(JOB, responses=shapes.gives("OneJob", Code.JOB_NOT_FOUND), **_documented("show", parameters=[JOB_ID]))
 async def show(request: Request, _: Viewer) -> Response:
     """One job."""
     job_id = request.path_params["job_id"]
@@ -208,7 +207,9 @@ async def show(request: Request, _: Viewer) -> Response:
 
 
 @router.get(
-    f"{JOB}/history", responses=shapes.gives("History", Code.JOB_NOT_FOUND), **_documented("history", None, JOB_ID)
+    f"{JOB}/history",
+    responses=shapes.gives("History", Code.JOB_NOT_FOUND),
+    **_documented("history", parameters=[JOB_ID]),
 )
 async def history(request: Request, _: Viewer) -> Response:
     """Every error a job had, and its whole trail."""
@@ -221,13 +222,14 @@ async def history(request: Request, _: Viewer) -> Response:
     responses=shapes.gives("Trail", *shapes.FAULTS, Code.INVALID_LIMIT),
     **_documented(
         "audit",
-        None,
-        shapes.in_query("object_type", shapes.TEXT),
-        shapes.in_query("object_id", shapes.text(200)),
-        shapes.in_query("job_id", shapes.TEXT),
-        shapes.in_query("event_type", shapes.ref("EventType")),
-        shapes.in_query("after", shapes.TEXT, "The next_cursor of the page before"),
-        shapes.LIMIT,
+        parameters=[
+            shapes.in_query("object_type", shapes.TEXT),
+            shapes.in_query("object_id", shapes.text(200)),
+            shapes.in_query("job_id", shapes.TEXT),
+            shapes.in_query("event_type", shapes.ref("EventType")),
+            shapes.in_query("after", shapes.TEXT, "The next_cursor of the page before"),
+            shapes.LIMIT,
+        ],
     ),
 )
 async def audit(request: Request, _: Viewer) -> Response:
@@ -241,9 +243,10 @@ async def audit(request: Request, _: Viewer) -> Response:
     responses=shapes.gives("Object", Code.OBJECT_NOT_FOUND, also={404: (RouteNotFound.code,)}),
     **_documented(
         "object",
-        None,
-        shapes.in_path("object_type", "What kind of object"),
-        shapes.in_path("object_id", "Which of them"),
+        parameters=[
+            shapes.in_path("object_type", "What kind of object"),
+            shapes.in_path("object_id", "Which of them"),
+        ],
     ),
 )
 async def shown_object(request: Request, _: Viewer) -> Response:
@@ -259,7 +262,7 @@ _METRICS[200]["content"]["text/plain"] = {"schema": shapes.TEXT}
 @router.get(
     "/metrics",
     responses=_METRICS,
-    **_documented("metrics", None, shapes.in_query("window_sec", shapes.integer(60, 604_800))),
+    **_documented("metrics", parameters=[shapes.in_query("window_sec", shapes.integer(60, 604_800))]),
 )
 async def metrics(request: Request, _: Viewer) -> Response:
     """How the queue is, as JSON; where the Accept header wants it, in Prometheus' text form."""
