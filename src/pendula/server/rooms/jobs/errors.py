@@ -128,7 +128,7 @@ def worded(error: PendulaError) -> PendulaError:
 
 
 def unreadable(error: DocumentRefused) -> HttpRefused:
-    """A body that is no JSON; repeated members have a code of their own where nothing else is wrong."""
+    """A body that is not JSON; repeated members have a code of their own where nothing else is wrong."""
     repeated = all(fault.code == "repeated_member" for fault in error.faults)
     kind = DuplicateMember if repeated else MalformedJson
     return kind(error.message, faults=error.details["faults"], more=error.more)
