@@ -66,6 +66,7 @@ def create_app(
     app.state.page = Page.packaged() if page is None else page
     app.include_router(front.router)
     for room in supervisor.rooms:
+        # Its own routes first: a path such as `channels` is not the name of an engine.
         for router in room.routers:
             app.include_router(router)
         if room.lifecycle is not None:
