@@ -176,3 +176,9 @@ def test_log_format_is_one_of_two() -> None:
 )
 def test_only_loopback_is_this_machine_alone(host: str, local: bool) -> None:
     assert is_loopback(host) is local
+
+
+def test_folders_are_named_by_the_file_or_the_environment() -> None:
+    found = load({}, {"PENDULA_PLAYBACK_FOLDERS": "garden=/a, sea=/b"}).playback_folders
+
+    assert found == {"garden": "/a", "sea": "/b"}
