@@ -1,12 +1,12 @@
 """Engines of any room come and go by the same routes, below the prefix and under the noun of their room."""
 
-from collections.abc import AsyncIterator
+from collections.abc import Sequence
 from typing import Annotated, Any, Self
 
 import httpx
 import msgspec
 import pytest
-from fastapi import FastAPI, Query
+from fastapi import Query
 from msgspec import Struct
 
 from pendula.kernel.errors import InputRefused
@@ -50,15 +50,8 @@ COUNTING: RoomSpec = msgspec.structs.replace(ROOM, lifecycle=PURSES, prefix=BASE
 
 
 @pytest.fixture
-async def app(settings: Settings) -> AsyncIterator[FastAPI]:
-    async with running(settings, [COUNTING]) as app:
-        yield app
-
-
-@pytest.fixture
-async def client(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
-    async with client_of(app) as client:
-        yield client
+def rooms() -> Sequence[RoomSpec]:
+    return (COUNTING,)
 
 
 async def make(client: httpx.AsyncClient, **asked: Any) -> httpx.Response:

@@ -7,7 +7,6 @@ import asyncio
 from collections.abc import Callable
 from typing import Annotated, Any
 
-import msgspec
 from fastapi import APIRouter, Header, Path, Query
 from msgspec import Raw
 from starlette.requests import Request
@@ -25,7 +24,16 @@ from pendula.server.hosting.room_spec import RoomSpec
 from pendula.server.hosting.streams import Reader
 from pendula.server.routes.bodies import read_body
 from pendula.server.routes.dependencies import Operator, RequestId, Supervised, Viewer, slot_of
-from pendula.server.routes.openapi import READ_ERRORS, WRITE_ERRORS, Responses, answers, command_name, refusals, takes
+from pendula.server.routes.openapi import (
+    CHANGE_ERRORS,
+    READ_ERRORS,
+    WRITE_ERRORS,
+    Responses,
+    answers,
+    command_name,
+    refusals,
+    takes,
+)
 
 MOST_RECORDS = 1000
 MOST_BYTES = 8 * MIB
@@ -75,7 +83,7 @@ def _reading(router: APIRouter, room: RoomSpec) -> None:
 def _commanding(router: APIRouter, room: RoomSpec) -> None:
     @router.post(
         "/commands",
-        responses=answers(views.CommandResult, (*WRITE_ERRORS, 409)),
+        responses=answers(views.CommandResult, CHANGE_ERRORS),
         openapi_extra=takes(command_name(room.name)),
         operation_id=f"{room.name}_command",
     )
@@ -130,7 +138,7 @@ def command_response(n: int, outcome: Outcome[Any]) -> Response:
         refusal = outcome.refusal
         return json_response(error_body(refusal.code, refusal.message, refusal.details), 409)
     events = [Raw(canonical.encode(event)) for event in outcome.events]
-    return json_response(encode_view(views.CommandResult(n, events, Raw(canonical.encode(outcome.answer)))))
+    return json_response(views.encode_view(views.CommandResult(n, events, Raw(canonical.encode(outcome.answer)))))
 
 
 async def in_the_past(read: Callable[[], bytes]) -> bytes:
@@ -148,7 +156,7 @@ def _state_now(driver: Driver[Any, Any]) -> bytes:
 
 def _state(engine: Engine[Any, Any], n: int) -> bytes:
     view = views.StateView(n, engine.now(), Raw(engine.state()), engine.next_due(), list(engine.broken()))
-    return encode_view(view)
+    return views.encode_view(view)
 
 
 def _records(driver: Driver[Any, Any], start: int, limit: int) -> bytes:
@@ -163,8 +171,4 @@ def _records(driver: Driver[Any, Any], start: int, limit: int) -> bytes:
         found.append(views.RecordView(record.n, record.t, record.kind, Raw(body)))
         if len(found) == limit:
             break
-    return encode_view(views.JournalView(found, journal.first_n, journal.durable_n, list(journal.snapshots())))
-
-
-# Parts that are canonical bytes already are put in as they are; only the frame around them is written here.
-encode_view = msgspec.json.Encoder(order="sorted", decimal_format="number").encode
+    return views.encode_view(views.JournalView(found, journal.first_n, journal.durable_n, list(journal.snapshots())))

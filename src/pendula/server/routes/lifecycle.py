@@ -3,7 +3,7 @@
 What engines of a room are called, and what a new one begins with, the room says in its `Lifecycle`.
 """
 
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path
@@ -18,14 +18,14 @@ from pendula.server.hosting.engine_host import EngineHost
 from pendula.server.hosting.room_spec import Lifecycle, New, RoomSpec
 from pendula.server.hosting.supervisor import Supervisor
 from pendula.server.routes.dependencies import Admin, Operator, RequestId, Supervised, Viewer
-from pendula.server.routes.engine import encode_view
-from pendula.server.routes.openapi import WRITE_ERRORS, Responses, answers, refusals
-from pendula.server.views import EngineSummary
+from pendula.server.routes.openapi import CHANGE_ERRORS, WRITE_ERRORS, Responses, answers, refusals
+from pendula.server.views import EngineSummary, encode_view
 
 NAMES_ALLOWED = "1 to 64 lower-case letters, digits and hyphens"
-CHANGE_ERRORS = (*WRITE_ERRORS, 409)
 PATTERN = f"^{NAME.pattern}$"
 CLOSED = "closed"
+
+Change = Callable[[Supervisor, RoomSpec, str], Awaitable[None]]
 
 
 class InvalidName(HttpRefused):
@@ -120,29 +120,22 @@ def _removing(router: APIRouter, room: RoomSpec, lifecycle: Lifecycle) -> None:
 
 
 def _closing(router: APIRouter, room: RoomSpec, lifecycle: Lifecycle) -> None:
-    @router.post(
-        f"/{{{lifecycle.noun}}}/close",
-        description=lifecycle.sentences.close,
-        responses=answers(lifecycle.listing, WRITE_ERRORS),
-        operation_id=f"{room.name}_close",
-    )
-    async def close(
-        supervisor: Supervised, _: Operator, name: Annotated[str, Path(alias=lifecycle.noun, pattern=PATTERN)]
-    ) -> Response:
-        await supervisor.shut(room, name)
-        return _listed(supervisor, room, lifecycle)
+    def add(verb: str, summary: str, sentence: str, change: Change) -> None:
+        @router.post(
+            f"/{{{lifecycle.noun}}}/{verb}",
+            summary=summary,
+            description=sentence,
+            responses=answers(lifecycle.listing, WRITE_ERRORS),
+            operation_id=f"{room.name}_{verb}",
+        )
+        async def changed(
+            supervisor: Supervised, _: Operator, name: Annotated[str, Path(alias=lifecycle.noun, pattern=PATTERN)]
+        ) -> Response:
+            await change(supervisor, room, name)
+            return _listed(supervisor, room, lifecycle)
 
-    @router.post(
-        f"/{{{lifecycle.noun}}}/open",
-        description=lifecycle.sentences.open,
-        responses=answers(lifecycle.listing, WRITE_ERRORS),
-        operation_id=f"{room.name}_open",
-    )
-    async def open_again(
-        supervisor: Supervised, _: Operator, name: Annotated[str, Path(alias=lifecycle.noun, pattern=PATTERN)]
-    ) -> Response:
-        await supervisor.reopen(room, name)
-        return _listed(supervisor, room, lifecycle)
+    add("close", "Close", lifecycle.sentences.close, Supervisor.shut)
+    add("open", "Open Again", lifecycle.sentences.open, Supervisor.reopen)
 
 
 def _listed(supervisor: Supervisor, room: RoomSpec, lifecycle: Lifecycle) -> Response:

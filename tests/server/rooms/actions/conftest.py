@@ -1,23 +1,13 @@
-"""A server of worlds for a test, and who calls it."""
+"""What is served to the tests of this room: worlds, without the living example."""
 
-from collections.abc import AsyncIterator
+from collections.abc import Sequence
 
-import httpx
 import pytest
-from fastapi import FastAPI
 
-from pendula.server.settings import Settings
-from tests.server.living import client_of, running
+from pendula.server.hosting.room_spec import RoomSpec
 from tests.server.worlds import STILL
 
 
 @pytest.fixture
-async def app(settings: Settings) -> AsyncIterator[FastAPI]:
-    async with running(settings, [STILL]) as app:
-        yield app
-
-
-@pytest.fixture
-async def client(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
-    async with client_of(app) as client:
-        yield client
+def rooms() -> Sequence[RoomSpec]:
+    return (STILL,)

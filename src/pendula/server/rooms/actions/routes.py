@@ -28,10 +28,9 @@ from pendula.server.hosting.room_spec import Lifecycle, New, RoomSpec, Sentences
 from pendula.server.rooms.actions import demo, views
 from pendula.server.routes.bodies import document_limits, read_body
 from pendula.server.routes.dependencies import Operator, RequestId, Supervised, Viewer
-from pendula.server.routes.engine import LARGEST_N, RecordNumber, command_response, encode_view, in_the_past
-from pendula.server.routes.lifecycle import CHANGE_ERRORS
-from pendula.server.routes.openapi import READ_ERRORS, Responses, answers, refusals, takes
-from pendula.server.views import CommandResult, EngineSummary
+from pendula.server.routes.engine import LARGEST_N, RecordNumber, command_response, in_the_past
+from pendula.server.routes.openapi import CHANGE_ERRORS, READ_ERRORS, Responses, answers, refusals, takes
+from pendula.server.views import CommandResult, EngineSummary, encode_view
 
 Handler = Callable[..., Awaitable[Response]]
 

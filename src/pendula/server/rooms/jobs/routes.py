@@ -30,9 +30,9 @@ from pendula.server.rooms.jobs.bodies import BATCH_BODY_MOST, BODY_MOST, query_o
 from pendula.server.rooms.jobs.errors import PREFIX, RouteNotFound, SchedulerErrors, method_refused
 from pendula.server.rooms.jobs.service import JobService, OpenStore, Upkeep, open_sqlite
 from pendula.server.routes.dependencies import Admin, Operator, Viewer, request_id_of
-from pendula.server.routes.engine import encode_view
 from pendula.server.security.identity import Principal, Via
 from pendula.server.settings import Settings
+from pendula.server.views import encode_view
 
 NAME = "jobs"
 JOBS = "/jobs"

@@ -19,10 +19,9 @@ from pendula.server.rooms.playback.library_service import LibraryService
 from pendula.server.rooms.playback.views import DiagnosticView, diagnostics_of
 from pendula.server.routes.bodies import read_body
 from pendula.server.routes.dependencies import Admin, Operator, Supervised, Viewer
-from pendula.server.routes.engine import encode_view
-from pendula.server.routes.lifecycle import CHANGE_ERRORS
-from pendula.server.routes.openapi import WRITE_ERRORS, Responses, answers, refusals, takes
+from pendula.server.routes.openapi import CHANGE_ERRORS, WRITE_ERRORS, Responses, answers, refusals, takes
 from pendula.server.settings import CHANNEL
+from pendula.server.views import encode_view
 
 BASE = "/api/v1/playback/channels"
 ONE = BASE + "/{channel}"

@@ -36,10 +36,10 @@ from pendula.server.rooms.playback.channel_routes import library_service_of
 from pendula.server.rooms.playback.library_service import LibraryService
 from pendula.server.routes.bodies import read_body
 from pendula.server.routes.dependencies import Operator, RequestId, Supervised, Viewer
-from pendula.server.routes.engine import LARGEST_N, RecordNumber, command_response, encode_view, in_the_past
-from pendula.server.routes.lifecycle import CHANGE_ERRORS, check_name
-from pendula.server.routes.openapi import READ_ERRORS, Responses, answers, refusals, takes
-from pendula.server.views import CommandResult, EngineSummary
+from pendula.server.routes.engine import LARGEST_N, RecordNumber, command_response, in_the_past
+from pendula.server.routes.lifecycle import check_name
+from pendula.server.routes.openapi import CHANGE_ERRORS, READ_ERRORS, Responses, answers, refusals, takes
+from pendula.server.views import CommandResult, EngineSummary, encode_view
 
 Handler = Callable[..., Awaitable[Response]]
 
