@@ -16,9 +16,9 @@ from pendula.server.errors import json_response
 from pendula.server.rooms.jobs.bodies import read_object
 from pendula.server.rooms.jobs.routes import room
 from pendula.server.routes.dependencies import Operator
-from pendula.server.routes.engine import encode_view
 from pendula.server.serving import serve
 from pendula.server.settings import LogLevel, Settings
+from pendula.server.views import encode_view
 
 ENQUEUE = "/scheduler/jobs"
 RETURN = "/scheduler/bench/return"

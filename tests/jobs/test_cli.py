@@ -25,7 +25,7 @@ from pendula.jobs import Scheduler
 from pendula.jobs.upkeep.verification import check
 from pendula.kernel.canonical import decode, encode
 from pendula.server import logs, serving
-from pendula.server.rooms import RoomSpec
+from pendula.server.hosting.room_spec import RoomSpec
 from pendula.server.rooms.jobs.routes import room
 from pendula.server.security.tokens import TokenStore
 from pendula.server.settings import LogFormat, LogLevel, Settings

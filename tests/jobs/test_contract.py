@@ -27,7 +27,7 @@ from pendula.jobs.client import RemoteScheduler
 from pendula.jobs.model import Durability, Policy, Vocabulary
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.jobs.upkeep.verification import check
-from pendula.server.rooms.jobs.routes import desk_in, room
+from pendula.server.rooms.jobs.routes import room, service_in
 from pendula.server.settings import Settings
 from tests.jobs.faces import FACES, Case, Written, at_once
 from tests.jobs.stores import Clock
@@ -302,4 +302,4 @@ def test_every_generated_request_is_answered_as_documented(server: LiveServer) -
         answered_as_documented()
     assert len(operations) == 17
     assert {200, 201, 404, 409, 422} <= set(statuses)
-    assert check(desk_in(server.app.state.house).calls.store) == []
+    assert check(service_in(server.app.state.supervisor).calls.store) == []

@@ -2,15 +2,17 @@
 
 import io
 import logging
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 
 import httpx
 import pytest
+from fastapi import FastAPI
 
 from pendula.server import logs
+from pendula.server.hosting.room_spec import RoomSpec
 from pendula.server.settings import LogFormat, LogLevel, Settings
-from tests.server.living import LiveServer, client_of, running
+from tests.server.living import TALLY, LiveServer, client_of, running
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -36,8 +38,20 @@ def settings(tmp_path: Path) -> Settings:
 
 
 @pytest.fixture
-async def client(settings: Settings) -> AsyncIterator[httpx.AsyncClient]:
-    async with running(settings) as app, client_of(app) as client:
+def rooms() -> Sequence[RoomSpec]:
+    """What is served to a test; a folder or a module may say otherwise."""
+    return (TALLY,)
+
+
+@pytest.fixture
+async def app(settings: Settings, rooms: Sequence[RoomSpec]) -> AsyncIterator[FastAPI]:
+    async with running(settings, rooms) as app:
+        yield app
+
+
+@pytest.fixture
+async def client(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
+    async with client_of(app) as client:
         yield client
 
 

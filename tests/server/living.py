@@ -17,9 +17,9 @@ from fastapi import FastAPI
 from pendula.server.app import create_app
 from pendula.server.data_directory import DataDirectory
 from pendula.server.hosting.engine_host import real_disk
-from pendula.server.hosting.supervisor import House, MakeDisk
+from pendula.server.hosting.room_spec import RoomSpec
+from pendula.server.hosting.supervisor import MakeDisk, Supervisor
 from pendula.server.http.page import Page
-from pendula.server.rooms import RoomSpec
 from pendula.server.rooms.tally import ROOM
 from pendula.server.serving import bind, server_for
 from pendula.server.settings import Settings
@@ -41,13 +41,13 @@ async def running(
     """An app with its engines open."""
     app = create_app(settings, rooms, page=page, disk=disk)
     async with app.router.lifespan_context(app):
-        await house_of(app).opened()
+        await supervisor_of(app).opened()
         yield app
 
 
-def house_of(app: FastAPI) -> House:
-    house: House = app.state.house
-    return house
+def supervisor_of(app: FastAPI) -> Supervisor:
+    supervisor: Supervisor = app.state.supervisor
+    return supervisor
 
 
 def client_of(app: FastAPI, *, caller: str = "127.0.0.1", **options: Any) -> httpx.AsyncClient:

@@ -65,3 +65,11 @@ async def eventually(holds: Callable[[], Awaitable[bool]]) -> None:
     async with asyncio.timeout(20):
         while not await holds():
             await asyncio.sleep(0.005)
+
+
+async def channel(client: httpx.AsyncClient, name: str) -> Any:
+    return (await client.get(f"{BASE}/channels/{name}")).json()
+
+
+async def is_on(client: httpx.AsyncClient, player: str) -> bool:
+    return (await told(client, "now", player))["item"] is not None

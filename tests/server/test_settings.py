@@ -91,6 +91,36 @@ def test_all_faults_are_named_at_once_with_source_and_what_is_allowed(tmp_path: 
     assert "true or false" in refused.value.message
 
 
+def test_faults_of_a_file_have_line_and_column(tmp_path: Path) -> None:
+    config = tmp_path / "pendula.toml"
+    config.write_text(
+        '# ours\nprot = 1\nport = 1.5\n\n[limits]\nrequests = 9\n  body_bytes = 0\n\n[playback.folders]\nA = "x"\n'
+    )
+
+    with pytest.raises(InvalidSettings) as refused:
+        load({"config": str(config)}, {"PENDULA_DEMO": "yes"})
+
+    assert [(fault.setting, fault.line, fault.column) for fault in refused.value.faults] == [
+        ("prot", 2, 1),
+        ("port", 3, 1),
+        ("limits.body_bytes", 7, 3),
+        ("playback.folders", 9, 1),
+        ("demo", 0, 0),
+    ]
+    assert f"port (file {config}:3:1): 1.5 cannot be used, allowed: a whole number" in refused.value.message
+
+
+def test_a_slip_in_a_file_has_line_and_column(tmp_path: Path) -> None:
+    config = tmp_path / "pendula.toml"
+    config.write_text("demo = true\nport = = 1\n")
+
+    with pytest.raises(InvalidSettings) as refused:
+        load({"config": str(config)}, {})
+
+    (fault,) = refused.value.faults
+    assert (fault.setting, fault.source, fault.line, fault.column) == ("config", f"file {config}:2:8", 2, 8)
+
+
 def test_the_value_of_an_unknown_setting_is_not_repeated() -> None:
     with pytest.raises(InvalidSettings) as refused:
         load({}, {"PENDULA_TOKENS": "hunter2"})
@@ -146,3 +176,9 @@ def test_log_format_is_one_of_two() -> None:
 )
 def test_only_loopback_is_this_machine_alone(host: str, local: bool) -> None:
     assert is_loopback(host) is local
+
+
+def test_folders_are_named_by_the_file_or_the_environment() -> None:
+    found = load({}, {"PENDULA_PLAYBACK_FOLDERS": "garden=/a, sea=/b"}).playback_folders
+
+    assert found == {"garden": "/a", "sea": "/b"}

@@ -1,10 +1,43 @@
 """The server: every room over HTTP, live, with the control room.
 
-settings    flags, environment, TOML file, defaults            tokens, sessions, identity    who may
-serving     lock, bind, serve, stop                            gates, envelope, forwarded    what a request passes
-app         the factory                                        protocol                      heads that never come
-house       everything one running server holds                front, engines                the routes
-hosting     one engine and its thread                          streams                       server-sent events
-rooms       the rooms by name, and what is needed of one       views, openapi, bodies        the shapes of the wire
-datadir     the locked data directory                          page, logs, metrics, errors
+serving           the process: lock the data, bind, serve, stop
+app               the factory of the application
+rooms/            the rooms, each with its routes and views, by name
+routes/           what rooms share: engines, their lifecycle, the front, OpenAPI, FastAPI dependencies
+hosting/          what a room is; engines and their threads, clocks and streams, under one supervisor
+http/             middleware around every request, the connection below, the page
+security/         gates, tokens, sessions, roles
+logs, metrics     what operators read
+views, errors     the JSON of answers, and of what is refused
+settings          flags, environment, TOML file, defaults
+data_directory    the locked data directory
+
+`serve`, `load_settings`, `Settings` and `RoomSpec` are all that it takes to serve a room of one's own. They are loaded
+when they are asked for: a command that only makes a token does not wait for an HTTP stack.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pendula.server.hosting.room_spec import Demo, RoomSpec
+    from pendula.server.serving import serve
+    from pendula.server.settings import Settings
+    from pendula.server.settings import load as load_settings
+
+__all__ = ["Demo", "RoomSpec", "Settings", "load_settings", "serve"]
+
+_HOMES = {
+    "Demo": "hosting.room_spec:Demo",
+    "RoomSpec": "hosting.room_spec:RoomSpec",
+    "Settings": "settings:Settings",
+    "load_settings": "settings:load",
+    "serve": "serving:serve",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, _, member = _HOMES[name].partition(":")
+    return getattr(import_module(f"{__name__}.{module}"), member)

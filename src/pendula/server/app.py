@@ -22,13 +22,14 @@ from pendula.server.errors import (
     error_response,
 )
 from pendula.server.hosting.engine_host import real_disk
-from pendula.server.hosting.supervisor import House, MakeDisk
+from pendula.server.hosting.room_spec import RoomSpec
+from pendula.server.hosting.supervisor import MakeDisk, Supervisor
 from pendula.server.http.envelope import Envelope
 from pendula.server.http.forwarded import Forwarded
 from pendula.server.http.page import Page
-from pendula.server.rooms import RoomSpec
 from pendula.server.routes import front, openapi
 from pendula.server.routes.engine import engine_router
+from pendula.server.routes.lifecycle import lifecycle_router
 from pendula.server.security.gates import ContentTypeGate, HostGate, IdentityGate, OriginGate, RequestsGate, SizeGate
 from pendula.server.settings import Settings
 
@@ -42,15 +43,15 @@ def create_app(
     disk: MakeDisk = real_disk,
 ) -> FastAPI:
     """The application. Its lifespan opens and closes the engines; `data` is locked then unless given locked."""
-    house = House(settings, rooms, data, disk)
+    supervisor = Supervisor(settings, rooms, data, disk)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        await house.open()
+        await supervisor.open()
         try:
             yield
         finally:
-            await house.close()
+            await supervisor.close()
 
     app = FastAPI(
         title="Pendula",
@@ -61,43 +62,43 @@ def create_app(
         lifespan=lifespan,
         redirect_slashes=False,
     )
-    app.state.house = house
+    app.state.supervisor = supervisor
     app.state.page = Page.packaged() if page is None else page
     app.include_router(front.router)
-    for room in house.rooms:
+    for room in supervisor.rooms:
+        # Its own routes first: a path such as `channels` is not the name of an engine.
         for router in room.routers:
             app.include_router(router)
+        if room.lifecycle is not None:
+            app.include_router(lifecycle_router(room, room.lifecycle))
         if room.engine is not None:
             app.include_router(engine_router(room))
     app.add_exception_handler(HTTPException, _framework_error)
     app.add_exception_handler(RequestValidationError, _invalid_request)
-    app.add_middleware(Envelope, gated=lambda inner: surrounded(gated(inner, house), house), metrics=house.metrics)
-    app.openapi = lambda: openapi.document(app, house.rooms)  # type: ignore[method-assign]
+    app.add_middleware(
+        Envelope,
+        gated=lambda inner: gated(inner, supervisor),
+        metrics=supervisor.metrics,
+        translators={room.prefix: room.errors(supervisor) for room in supervisor.rooms if room.errors is not None},
+    )
+    app.openapi = lambda: openapi.document(app, supervisor.rooms)  # type: ignore[method-assign]
     return app
 
 
-def gated(app: ASGIApp, house: House) -> ASGIApp:
+def gated(app: ASGIApp, supervisor: Supervisor) -> ASGIApp:
     """The application behind its gates, named here in the order in which a request passes them."""
-    settings = house.settings
+    settings = supervisor.settings
     gates: tuple[Callable[[ASGIApp], ASGIApp], ...] = (
         lambda inner: HostGate(inner, settings),
         lambda inner: OriginGate(inner, settings),
         ContentTypeGate,
         lambda inner: SizeGate(inner, settings),
         lambda inner: RequestsGate(inner, settings),
-        lambda inner: IdentityGate(inner, settings, house.tokens, house.sessions),
+        lambda inner: IdentityGate(inner, settings, supervisor.tokens, supervisor.sessions),
     )
     for gate in reversed(gates):
         app = gate(app)
     return Forwarded(app) if settings.behind_proxy else app
-
-
-def surrounded(app: ASGIApp, house: House) -> ASGIApp:
-    """The gates with what rooms put around them."""
-    for room in house.rooms:
-        if room.around is not None:
-            app = room.around(app, house)
-    return app
 
 
 async def _framework_error(request: Request, error: Exception) -> Response:

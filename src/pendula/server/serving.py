@@ -21,9 +21,10 @@ from pendula.server import logs
 from pendula.server.app import create_app
 from pendula.server.data_directory import DataDirectory
 from pendula.server.errors import HostUnusable, PortTaken, TlsUnusable, UnsafeBinding
-from pendula.server.hosting.supervisor import House
+from pendula.server.hosting.room_spec import RoomSpec
+from pendula.server.hosting.supervisor import Supervisor
 from pendula.server.http.connection import most_connections, protocol_for
-from pendula.server.rooms import RoomSpec, rooms_for
+from pendula.server.rooms import rooms_for
 from pendula.server.security.tokens import TokenStore
 from pendula.server.settings import Settings
 
@@ -95,10 +96,12 @@ class TlsDoor:
 class Server(uvicorn.Server):
     """Uvicorn that ends event streams before it waits for connections, and treats a signal as a wish, not an error."""
 
-    def __init__(self, config: uvicorn.Config, settings: Settings, house: House, on_ready: Callable[[], None]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, settings: Settings, supervisor: Supervisor, on_ready: Callable[[], None]
+    ) -> None:
         super().__init__(config)
         self.settings = settings
-        self._house = house
+        self._supervisor = supervisor
         self._on_ready = on_ready
         self._doors: list[TlsDoor] = []
 
@@ -121,7 +124,7 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         log.info("stopping")
-        self._house.stop_streams()
+        self._supervisor.stop_streams()
         await asyncio.gather(*(door.close() for door in self._doors))
         await super().shutdown(sockets)
 
@@ -172,7 +175,7 @@ def server_for(app: FastAPI, settings: Settings, on_ready: Callable[[], None] = 
         ssl_certfile=settings.tls_cert,
         ssl_keyfile=settings.tls_key,
     )
-    return Server(config, settings, app.state.house, on_ready)
+    return Server(config, settings, app.state.supervisor, on_ready)
 
 
 def check_binding(settings: Settings, tokens: TokenStore) -> None:

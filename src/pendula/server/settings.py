@@ -1,12 +1,12 @@
 """What the server is told before it starts: flags, then `PENDULA_*` variables, then a TOML file, then defaults.
 
-A setting that is unknown or cannot be read is refused by name, with its source and what is allowed, all of them at
-once. Values of unknown settings are never repeated: a secret under a mistyped name stays a secret.
+A setting that is unknown or cannot be read is refused by name, with its source, in a file with its line and column, and
+with what is allowed, all of them at once. Values of unknown settings are never repeated: a secret under a mistyped name
+stays a secret.
 """
 
 import ipaddress
 import re
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -14,12 +14,16 @@ from typing import Any
 
 from msgspec import Struct
 
+from pendula.documents import NOWHERE, Document, DocumentRefused, Place
+from pendula.documents import Path as Steps
+from pendula.documents.faults import shown
+from pendula.documents.toml_text import read_toml
 from pendula.kernel import limits
 from pendula.kernel.limits import Limit
 from pendula.server.errors import InvalidSettings
 
 PREFIX = "PENDULA_"
-# Variables with our prefix that are no settings: the name of the file, and what speaks to the program and the tests.
+# Variables with our prefix that are not settings: the name of the file, and what speaks to the program and the tests.
 OTHER_VARIABLES = frozenset({"PENDULA_CONFIG", "PENDULA_DEBUG", "PENDULA_LONG", "PENDULA_STRICT", "PENDULA_TOKEN"})
 
 # Channels are files by these names, which never begin with a hyphen.
@@ -91,12 +95,32 @@ class Setting(Struct, frozen=True):
 
 
 class Fault(Struct, frozen=True):
-    """One setting that cannot be used."""
+    """One setting that cannot be used; line and column are 0 where its source is not a file."""
 
     setting: str
     source: str
     problem: str
     allowed: str
+    line: int = 0
+    column: int = 0
+
+
+class Source(Struct, frozen=True):
+    """Where settings come from: their values by name, and in a file their places."""
+
+    name: str
+    values: Mapping[str, object]
+    document: Document | None = None
+    paths: Mapping[str, Steps] = {}
+
+    def fault(self, setting: str, problem: str, allowed: str) -> Fault:
+        place = NOWHERE if self.document is None else self.document.place(self.paths[setting])
+        return _placed(setting, self.name, place, problem, allowed)
+
+
+def _placed(setting: str, source: str, place: Place, problem: str, allowed: str) -> Fault:
+    told = f"{source}:{place.line}:{place.column}" if place.line else source
+    return Fault(setting, told, problem, allowed, place.line, place.column)
 
 
 def is_loopback(host: str) -> bool:
@@ -120,13 +144,13 @@ def load(flags: Mapping[str, object], environ: Mapping[str, str]) -> Settings:
     config = flags.get("config") or environ.get(PREFIX + "CONFIG")
     given = {name: value for name, value in flags.items() if value is not None and name != "config"}
     sources = (
-        *([] if config is None else [(f"file {config}", _file(str(config), faults))]),
-        ("environment", _environment(environ, faults)),
-        ("flag", given),
+        *([] if config is None else [_file(str(config), faults)]),
+        Source("environment", _environment(environ, faults)),
+        Source("flag", given),
     )
     values: dict[str, Any] = {}
-    for source, raw in sources:
-        values.update(_read(source, raw, faults))
+    for source in sources:
+        values.update(_read(source, faults))
     settings = _settled(values)
     faults.extend(_contradictions(settings))
     if faults:
@@ -145,24 +169,27 @@ def _settled(values: Mapping[str, Any]) -> Settings:
     return Settings(**others, limits=numbers)
 
 
-def _file(config: str, faults: list[Fault]) -> dict[str, object]:
+def _file(config: str, faults: list[Fault]) -> Source:
+    name = f"file {config}"
     try:
-        document = tomllib.loads(Path(config).read_text(encoding="utf-8"))
-    except OSError as error:
-        faults.append(Fault("config", "settings file", f"{config}: {error.strerror}", "a TOML file that can be read"))
-        return {}
-    except ValueError as error:
-        faults.append(Fault("config", "settings file", f"{config}: {error}", "TOML in UTF-8"))
-        return {}
-    return dict(_flat(document))
+        document = read_toml(Path(config))
+    except DocumentRefused as refused:
+        for one in refused.faults:
+            allowed = "a TOML file that can be read" if one.code == "document_unreadable" else "TOML in UTF-8"
+            faults.append(_placed("config", name, Place(one.line, one.column), one.message, allowed))
+        return Source(name, {})
+    found = list(_flat(document.value))
+    values = {".".join(steps): value for steps, value in found}
+    return Source(name, values, document, {".".join(steps): steps for steps, _ in found})
 
 
-def _flat(document: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+def _flat(document: Any) -> Iterator[tuple[tuple[str, ...], object]]:
+    """Settings and where they stand: at the top of the file, or in a section."""
     for name, value in document.items():
         if isinstance(value, dict):
-            yield from ((f"{name}.{member}", inner) for member, inner in value.items())
+            yield from (((name, member), inner) for member, inner in value.items())
         else:
-            yield name, value
+            yield (name,), value
 
 
 def _environment(environ: Mapping[str, str], faults: list[Fault]) -> dict[str, object]:
@@ -178,17 +205,17 @@ def _environment(environ: Mapping[str, str], faults: list[Fault]) -> dict[str, o
     return found
 
 
-def _read(source: str, raw: Mapping[str, object], faults: list[Fault]) -> dict[str, Any]:
+def _read(source: Source, faults: list[Fault]) -> dict[str, Any]:
     values: dict[str, Any] = {}
-    for name, value in raw.items():
+    for name, value in source.values.items():
         setting = BY_NAME.get(name)
         if setting is None:
-            faults.append(Fault(name, source, "there is no such setting", ", ".join(sorted(BY_NAME))))
+            faults.append(source.fault(name, "there is no such setting", ", ".join(sorted(BY_NAME))))
             continue
         try:
             values[name] = setting.read(value)
         except ValueError:
-            faults.append(Fault(name, source, f"{value!r} cannot be used", setting.allowed))
+            faults.append(source.fault(name, f"{shown(value)} cannot be used", setting.allowed))
     return values
 
 

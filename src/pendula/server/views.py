@@ -3,6 +3,7 @@
 from enum import StrEnum
 from typing import Any
 
+import msgspec
 from msgspec import Raw, Struct
 
 from pendula.kernel.canonical import Json
@@ -25,6 +26,15 @@ class EngineView(Struct, frozen=True):
     time_unit: str
     now: int
     commands: int
+    broken: str | None
+
+
+class EngineSummary(Struct, frozen=True):
+    """One engine in the list of its room; `state` is ready, starting, broken or closed, `t` its time."""
+
+    name: str
+    state: str
+    t: int | None
     broken: str | None
 
 
@@ -127,3 +137,7 @@ class GapView(Struct, frozen=True):
     missed: int | None
     after: str | None
     next: str | None
+
+
+# Parts that are canonical bytes already are put in as they are; only the frame around them is written here.
+encode_view = msgspec.json.Encoder(order="sorted", decimal_format="number").encode

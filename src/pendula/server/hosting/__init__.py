@@ -1,8 +1,13 @@
-"""One server's engines: made, opened, driven, closed, each with its thread and its time.
+"""What a server hosts: rooms, and their engines, each with its thread and its time.
 
-creation       engines made and removed while the server runs: each is there whole, or not at all
-engine_host    one engine while it is served: its driver, the one thread that touches it, and those who listen
-pace           time for an engine that keeps it: a steady clock
-streams        event streams: server-sent events with ids, resumed after the last one seen, with every gap told
-supervisor     everything one running server holds: settings, tokens, sessions, engines, streams, counters
+room_spec      what a room is to the server, and what it may use of its host
+supervisor     everything one running server holds, opened, watched and closed together
+engine_host    one engine while it is served: its driver, the one thread that touches it, those who listen
+creation       engines made and removed on disk, whole or not at all
+pace           a steady clock for an engine that keeps time
+streams        server-sent events, resumed after the last one seen, with every gap told
 """
+
+from pendula.server.hosting.room_spec import Demo, Host, Lifecycle, New, RoomSpec, Sentences, Service, Store
+
+__all__ = ["Demo", "Host", "Lifecycle", "New", "RoomSpec", "Sentences", "Service", "Store"]

@@ -15,10 +15,9 @@ from msgspec import Struct
 from pendula.kernel.canonical import Json
 from pendula.kernel.disk import Disk
 from pendula.kernel.driver import Driver
-from pendula.kernel.engine import Outcome, Outside
+from pendula.kernel.engine import Engine, Outcome, Outside
 from pendula.kernel.errors import WorldBroken
 from pendula.kernel.recording import begin_recording
-from pendula.server.rooms import RoomSpec
 
 # Names of engines have no dot: nothing with these endings is ever taken for one.
 DRAFT, REMOVED = ".draft", ".removed"
@@ -34,11 +33,12 @@ class Beginning(Struct, frozen=True):
     at: str
 
 
-def found(
-    room: RoomSpec,
-    disk: Callable[[Path], Callable[[], Disk]],
+def make(
+    kind: type[Engine[Any, Any]],
     place: Path,
     beginning: Beginning,
+    *,
+    disk: Callable[[Path], Callable[[], Disk]],
     outside: Outside | None,
     min_free_bytes: int,
 ) -> list[Outcome[Any]]:
@@ -46,7 +46,7 @@ def found(
 
     Raises what the engine refuses of the configuration, before anything is written, and `WorldBroken`.
     """
-    engine = room.kind.create(beginning.config)
+    engine = kind.create(beginning.config)
     draft = place.with_name(place.name + DRAFT)
     try:
         _erase(draft)

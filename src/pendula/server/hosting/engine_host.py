@@ -16,7 +16,7 @@ from pendula.kernel.canonical import Json
 from pendula.kernel.commit import GroupCommit
 from pendula.kernel.disk import Disk, RealDisk
 from pendula.kernel.driver import DiskLow, Driver, Stream, Ticket
-from pendula.kernel.engine import Outcome, Outside, Reason
+from pendula.kernel.engine import Engine, Outcome, Outside, Reason
 from pendula.kernel.errors import PendulaError, WorldBroken
 from pendula.kernel.journal import FileJournal
 from pendula.kernel.limits import (
@@ -32,7 +32,6 @@ from pendula.kernel.wallclock import WallClock
 from pendula.server.errors import EngineUnavailable, WrongJournal
 from pendula.server.hosting.pace import Pace
 from pendula.server.metrics import Metrics
-from pendula.server.rooms import RoomSpec
 from pendula.server.settings import Settings
 from pendula.server.views import EngineView, State
 
@@ -53,26 +52,32 @@ class Call(Struct, frozen=True):
 
 
 class EngineHost:
-    """One engine of one room. Opened and closed by the house; everything else may be called while it is open."""
+    """One engine of one room. Opened and closed by the supervisor; everything else may be called while it is open.
+
+    For an engine that keeps time, `advance` makes the command that lets it go on.
+    """
 
     def __init__(
         self,
-        spec: RoomSpec,
+        room: str,
         name: str,
+        kind: type[Engine[Any, Any]],
+        *,
         settings: Settings,
         metrics: Metrics,
         clock: WallClock,
         journal_bytes: int,
+        advance: Callable[[int], object] | None = None,
         outside: Outside | None = None,
     ) -> None:
-        self.room = spec.name
+        self.room = room
         self.name = name
-        self.kind = spec.kind
-        self.pace = Pace(spec.advance, spec.kind.time_unit) if spec.advance else None
-        self._outside = outside or spec.outside
+        self.kind = kind
+        self.pace = Pace(advance, kind.time_unit) if advance else None
+        self._outside = outside
         self._clock = clock
         self._settings = settings
-        self._labels = (spec.name, name)
+        self._labels = (room, name)
         self._journal_bytes = journal_bytes
         self._metrics = metrics
         self._driver: AnyDriver | None = None

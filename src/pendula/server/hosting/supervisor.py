@@ -24,9 +24,9 @@ from pendula.server.hosting import creation
 from pendula.server.hosting.creation import Beginning
 from pendula.server.hosting.engine_host import EngineHost, real_disk
 from pendula.server.hosting.pace import Pace
+from pendula.server.hosting.room_spec import Demo, RoomSpec, Service, Store
 from pendula.server.hosting.streams import StreamLedger
 from pendula.server.metrics import Metrics
-from pendula.server.rooms import Demo, RoomSpec, Service, Store
 from pendula.server.security.sessions import Sessions
 from pendula.server.security.tokens import TokenStore
 from pendula.server.settings import Settings
@@ -49,8 +49,8 @@ class TooManyEngines(HttpRefused):
     status = 409
 
 
-class House:
-    """One server's world. `open` and `close` belong to the event loop that serves."""
+class Supervisor:
+    """Supervises all engines and services of one server. `open` and `close` belong to the event loop that serves."""
 
     def __init__(
         self,
@@ -98,9 +98,19 @@ class House:
     def _add(self, room: RoomSpec, name: str, engines: int) -> EngineHost:
         # The limit is the room's: its engines share it evenly, so that none can starve another. Where more may come
         # any time, each has the share it would have if all were there.
-        sharing = self.settings.allowed(ENGINES) if room.grows else engines
+        sharing = self.settings.allowed(ENGINES) if room.lifecycle else engines
         share = self.settings.allowed(JOURNAL_BYTES) // sharing
-        host = EngineHost(room, name, self.settings, self.metrics, self.clock, share, self._outside(room))
+        host = EngineHost(
+            room.name,
+            name,
+            room.kind,
+            settings=self.settings,
+            metrics=self.metrics,
+            clock=self.clock,
+            journal_bytes=share,
+            advance=room.advance,
+            outside=self._outside(room),
+        )
         self._hosts[room.name][name] = host
         return host
 
@@ -161,7 +171,7 @@ class House:
             yield from engines.values()
 
     def _parts(self, room: str | None = None) -> list[EngineHost | Service]:
-        """What a room, or the whole house, is made of."""
+        """What a room, or the whole server, is made of."""
         found: list[EngineHost | Service] = [host for host in self.hosts() if room in (None, host.room)]
         return found + [service for name, service in self._services.items() if room in (None, name)]
 
@@ -174,7 +184,7 @@ class House:
             )
         return found
 
-    async def found(self, room: RoomSpec, name: str, beginning: Beginning) -> list[Outcome[Any]]:
+    async def make(self, room: RoomSpec, name: str, beginning: Beginning) -> list[Outcome[Any]]:
         """Make an engine and serve it; returns what its first commands did.
 
         Raises `EngineExists`, `TooManyEngines`, or what the engine refuses of its configuration.
@@ -191,13 +201,13 @@ class House:
                 )
             place = self._place(room.name, name)
             outcomes = await asyncio.to_thread(
-                creation.found,
-                room,
-                self._disk,
+                creation.make,
+                room.kind,
                 place,
                 beginning,
-                self._outside(room),
-                self.settings.allowed(MIN_FREE_BYTES),
+                disk=self._disk,
+                outside=self._outside(room),
+                min_free_bytes=self.settings.allowed(MIN_FREE_BYTES),
             )
             await self._start(room, self._add(room, name, 1), None)
             return outcomes

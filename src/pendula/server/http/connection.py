@@ -1,6 +1,6 @@
 """HTTP on one connection, with patience that ends: a head that does not arrive in time is answered with 408.
 
-What goes wrong before there is a request (a head that is no HTTP, too long, too slow or with two lengths for its body,
+What goes wrong before there is a request (a head that is not HTTP, too long, too slow or with two lengths for its body,
 one connection too many) is answered in the same error form as everything else, and the connection is closed.
 """
 
@@ -89,7 +89,7 @@ class PatientProtocol(H11Protocol):
         self._stop_waiting()
 
     def send_400_response(self, msg: str) -> None:
-        self._refuse(InvalidHead(self.conn.fault or f"This is no HTTP request: {msg}"))
+        self._refuse(InvalidHead(self.conn.fault or f"This is not an HTTP request: {msg}"))
 
     def _between_requests(self) -> bool:
         return self.cycle is None or self.cycle.response_complete

@@ -1,13 +1,15 @@
 """Around every request: an id, the safe headers, the one error form, a line in the log and a count.
 
 Nothing that goes wrong inside leaves this layer as an exception: a `PendulaError` is sent as what it is, anything else
-as `internal_error`, whose traceback is in the log and nowhere else.
+as `internal_error`, whose traceback is in the log and nowhere else. A room with a contract of its own has its own words
+for what goes wrong below its prefix, also for what the gates refuse there, and nowhere else.
 """
 
 import re
 import secrets
 import time
 from collections.abc import Callable, Mapping
+from typing import Protocol
 
 import structlog
 from starlette.datastructures import Headers, MutableHeaders
@@ -33,6 +35,16 @@ SECURITY_HEADERS: Mapping[str, str] = {
 }
 
 log = structlog.get_logger("pendula.server")
+
+
+class ErrorTranslator(Protocol):
+    """Puts errors below the prefix of a room into the words of its contract; called once for each."""
+
+    def translated(self, error: PendulaError) -> PendulaError: ...
+
+    def defect(self) -> PendulaError:
+        """What a caller hears of a mistake of ours; the log has it already."""
+        ...
 
 
 def request_id(offered: str | None) -> str:
@@ -102,12 +114,22 @@ class HeadAnswered:
 
 
 class Envelope:
-    """The outermost layer of the application; `gated` is the application behind its gates."""
+    """The outermost layer of the application (an ASGI middleware); `gated` is the application behind its gates.
 
-    def __init__(self, app: ASGIApp, gated: Callable[[ASGIApp], ASGIApp], metrics: Metrics) -> None:
+    `translators` are keyed by the prefix of the paths whose errors they put into other words.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        gated: Callable[[ASGIApp], ASGIApp],
+        metrics: Metrics,
+        translators: Mapping[str, ErrorTranslator] | None = None,
+    ) -> None:
         self.app = app
         self._gated = gated(HeadAnswered(app))
         self._metrics = metrics
+        self._translators = translators or {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         match scope["type"]:
@@ -132,18 +154,26 @@ class Envelope:
         try:
             await self._gated(scope, exchange.receive, exchange.send)
         except PendulaError as error:
+            translator = self._translator(scope)
+            said = error if translator is None else translator.translated(error)
             if exchange.status is not None:
                 # Half an answer is out; closing the connection is the only honest end.
                 raise
-            if isinstance(error, WorldBroken):
+            if isinstance(said, WorldBroken):
                 # The caller is not told where files lie; whoever has to repair them reads it here.
-                log.warning("world_broken", code=error.code, problem=error.message)
-            await error_response(error)(scope, exchange.receive, exchange.send)
+                log.warning("world_broken", code=said.code, problem=said.message)
+            await error_response(said)(scope, exchange.receive, exchange.send)
         except Exception:
             log.exception("internal_error", method=scope["method"], path=scope["path"])
+            translator = self._translator(scope)
+            response = internal_error_response() if translator is None else error_response(translator.defect())
             if exchange.status is not None:
                 raise
-            await internal_error_response()(scope, exchange.receive, exchange.send)
+            await response(scope, exchange.receive, exchange.send)
+
+    def _translator(self, scope: Scope) -> ErrorTranslator | None:
+        path = scope["path"]
+        return next((it for prefix, it in self._translators.items() if is_below(path, prefix)), None)
 
     def _record(self, scope: Scope, exchange: Exchange, seconds: float) -> None:
         template = route_template(scope)
@@ -162,3 +192,8 @@ class Envelope:
 def route_template(scope: Scope) -> str:
     """The pattern of the path, so that counters stay few: ids are not labels."""
     return str(getattr(scope.get("route"), "path", "(none)"))
+
+
+def is_below(path: str, prefix: str) -> bool:
+    """Whether a path is the prefix itself or goes on after it, as `/a/b` does after `/a`, and `/ab` does not."""
+    return path == prefix or path.startswith(f"{prefix}/")

@@ -4,7 +4,7 @@ from typing import Any
 
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Engine
-from pendula.server.rooms import Demo, RoomSpec
+from pendula.server.hosting.room_spec import Demo, RoomSpec
 from pendula.testing.tally import Add, Advance, Command, Draw, Take, Tally
 
 LATER = 5

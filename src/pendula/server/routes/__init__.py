@@ -1,8 +1,9 @@
-"""Routes that all rooms share.
+"""Routes that rooms share, and what their own routes are made with.
 
-bodies          bodies of requests: JSON read by the one reader of documents
-dependencies    what a route asks of its caller, and what it knows of the request: used as FastAPI dependencies
-engine          the routes that every engine has: its state now and then, its journal, commands, reasons
-front           the routes of the whole server: the page, health, readiness, metrics, sessions
-openapi         the OpenAPI 3.1 document: routes from FastAPI
+lifecycle       engines of a room are listed, made, closed, opened again and removed
+engine          what every engine has: state now and then, journal, commands, reasons, events
+front           the whole server: page, health, readiness, metrics, sessions, the list of rooms
+bodies          JSON bodies into types, every fault with its place
+openapi         the OpenAPI document: documented answers, refusals and bodies
+dependencies    FastAPI dependencies: the caller in the role a route needs, the supervisor, the request's id
 """

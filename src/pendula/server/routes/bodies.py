@@ -12,7 +12,7 @@ from starlette.requests import Request
 
 from pendula.documents import Document, DocumentLimits, DocumentRefused, Fault, Path, path_text, read_bytes
 from pendula.kernel.limits import BODY_BYTES, DOCUMENT_DEPTH, DOCUMENT_FAULTS, DOCUMENT_NODES, INTEGER_DIGITS
-from pendula.server.routes.dependencies import house_of
+from pendula.server.routes.dependencies import supervisor_of
 from pendula.server.settings import Settings
 
 T = TypeVar("T")
@@ -30,7 +30,7 @@ async def read_body(request: Request, kind: Any) -> Any: ...
 async def read_body(request: Request, kind: Any) -> Any:
     """The body as a value of `kind`; raises `DocumentRefused`, `BodyTooLarge` or `SlowRequest`."""
     data = await request.body()
-    limits = document_limits(house_of(request).settings)
+    limits = document_limits(supervisor_of(request).settings)
     if len(data) <= QUICK_BYTES:
         return parse(data, kind, limits)
     return await asyncio.to_thread(parse, data, kind, limits)

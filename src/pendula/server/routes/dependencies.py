@@ -9,7 +9,7 @@ from fastapi import Depends
 from starlette.requests import Request
 
 from pendula.server.errors import NotIdentified, RoleTooLow
-from pendula.server.hosting.supervisor import House
+from pendula.server.hosting.supervisor import Supervisor
 from pendula.server.security.gates import Slot, principal_of
 from pendula.server.security.identity import Principal, Role
 
@@ -39,10 +39,10 @@ Operator = Annotated[Principal, Depends(Needs(Role.OPERATOR))]
 Admin = Annotated[Principal, Depends(Needs(Role.ADMIN))]
 
 
-def house_of(request: Request) -> House:
-    """The house of the app that answers."""
-    house: House = request.app.state.house
-    return house
+def supervisor_of(request: Request) -> Supervisor:
+    """The supervisor of the app that answers."""
+    supervisor: Supervisor = request.app.state.supervisor
+    return supervisor
 
 
 def request_id_of(request: Request) -> str:
@@ -56,5 +56,5 @@ def slot_of(request: Request) -> Slot:
     return found
 
 
-InHouse = Annotated[House, Depends(house_of)]
+Supervised = Annotated[Supervisor, Depends(supervisor_of)]
 RequestId = Annotated[str, Depends(request_id_of)]

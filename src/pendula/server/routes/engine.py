@@ -7,7 +7,6 @@ import asyncio
 from collections.abc import Callable
 from typing import Annotated, Any
 
-import msgspec
 from fastapi import APIRouter, Header, Path, Query
 from msgspec import Raw
 from starlette.requests import Request
@@ -21,11 +20,20 @@ from pendula.kernel.limits import MIB
 from pendula.server import views
 from pendula.server.data_directory import NAME
 from pendula.server.errors import error_body, json_response
+from pendula.server.hosting.room_spec import RoomSpec
 from pendula.server.hosting.streams import Reader
-from pendula.server.rooms import RoomSpec
 from pendula.server.routes.bodies import read_body
-from pendula.server.routes.dependencies import InHouse, Operator, RequestId, Viewer, slot_of
-from pendula.server.routes.openapi import READ_ERRORS, WRITE_ERRORS, Responses, answers, command_name, refusals, takes
+from pendula.server.routes.dependencies import Operator, RequestId, Supervised, Viewer, slot_of
+from pendula.server.routes.openapi import (
+    CHANGE_ERRORS,
+    READ_ERRORS,
+    WRITE_ERRORS,
+    Responses,
+    answers,
+    command_name,
+    refusals,
+    takes,
+)
 
 MOST_RECORDS = 1000
 MOST_BYTES = 8 * MIB
@@ -42,8 +50,8 @@ _STREAM: Responses = {
 
 
 def engine_router(room: RoomSpec) -> APIRouter:
-    """The generic routes of one room, below `/api/v1/{room}/{engine}`."""
-    router = APIRouter(prefix=f"/api/v1/{room.name}/{{engine}}", tags=[room.name])
+    """The generic routes of one room, below its prefix and the name of an engine."""
+    router = APIRouter(prefix=f"{room.prefix}/{{engine}}", tags=[room.name])
     _reading(router, room)
     _commanding(router, room)
     _streaming(router, room)
@@ -52,9 +60,9 @@ def engine_router(room: RoomSpec) -> APIRouter:
 
 def _reading(router: APIRouter, room: RoomSpec) -> None:
     @router.get("/state", responses=answers(views.StateView), operation_id=f"{room.name}_state")
-    async def state(engine: EngineName, house: InHouse, _: Viewer, at: RecordNumber | None = None) -> Response:
+    async def state(engine: EngineName, supervisor: Supervised, _: Viewer, at: RecordNumber | None = None) -> Response:
         """The engine as it is, or as it was after record `at`."""
-        host = house.host(room.name, engine)
+        host = supervisor.host(room.name, engine)
         if at is None:
             return json_response(await host.ask(_state_now))
         return json_response(await in_the_past(lambda: _state(host.driver.engine_at(at), at)))
@@ -62,28 +70,28 @@ def _reading(router: APIRouter, room: RoomSpec) -> None:
     @router.get("/journal", responses=answers(views.JournalView), operation_id=f"{room.name}_journal")
     async def journal(
         engine: EngineName,
-        house: InHouse,
+        supervisor: Supervised,
         _: Viewer,
         start: RecordNumber = 0,
         limit: Annotated[int, Query(ge=1, le=MOST_RECORDS)] = 100,
     ) -> Response:
         """Records from `start` on, and which there are."""
-        driver = house.host(room.name, engine).driver
+        driver = supervisor.host(room.name, engine).driver
         return json_response(await in_the_past(lambda: _records(driver, start, limit)))
 
 
 def _commanding(router: APIRouter, room: RoomSpec) -> None:
     @router.post(
         "/commands",
-        responses=answers(views.CommandResult, (*WRITE_ERRORS, 409)),
+        responses=answers(views.CommandResult, CHANGE_ERRORS),
         openapi_extra=takes(command_name(room.name)),
         operation_id=f"{room.name}_command",
     )
     async def command(
-        engine: EngineName, request: Request, house: InHouse, caller: Operator, request_id: RequestId
+        engine: EngineName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
     ) -> Response:
         """Apply a command. The answer comes when it is durable; a refused wish is 409 with its reason."""
-        host = house.host(room.name, engine)
+        host = supervisor.host(room.name, engine)
         wish = await read_body(request, room.kind.commands)
         return command_response(*await host.submit(wish, caller.name, request_id))
 
@@ -93,9 +101,9 @@ def _commanding(router: APIRouter, room: RoomSpec) -> None:
         openapi_extra=takes("Question"),
         operation_id=f"{room.name}_why",
     )
-    async def why(engine: EngineName, request: Request, house: InHouse, _: Viewer) -> Response:
+    async def why(engine: EngineName, request: Request, supervisor: Supervised, _: Viewer) -> Response:
         """Why something waits, was refused, picked or stopped."""
-        host = house.host(room.name, engine)
+        host = supervisor.host(room.name, engine)
         asked = await read_body(request, views.Question)
         return json_response(canonical.encode(await host.why(asked.question)))
 
@@ -110,14 +118,14 @@ def _streaming(router: APIRouter, room: RoomSpec) -> None:
     async def stream(
         engine: EngineName,
         request: Request,
-        house: InHouse,
+        supervisor: Supervised,
         caller: Viewer,
         after: EventId = None,
         last_event_id: LastEventId = None,
     ) -> Response:
         """Events as they become durable: from now on, or after the event `after` or `Last-Event-ID`."""
-        host = house.host(room.name, engine)
-        reader = Reader(host, house.streams, caller, lambda who: not host.closed and house.sessions.good(who))
+        host = supervisor.host(room.name, engine)
+        reader = Reader(host, supervisor.streams, caller, lambda who: not host.closed and supervisor.sessions.good(who))
         # A browser that reconnects repeats the address it began with; the header says how far it came since.
         response = await reader.open(last_event_id or after)
         slot_of(request).release()
@@ -130,7 +138,7 @@ def command_response(n: int, outcome: Outcome[Any]) -> Response:
         refusal = outcome.refusal
         return json_response(error_body(refusal.code, refusal.message, refusal.details), 409)
     events = [Raw(canonical.encode(event)) for event in outcome.events]
-    return json_response(encode_view(views.CommandResult(n, events, Raw(canonical.encode(outcome.answer)))))
+    return json_response(views.encode_view(views.CommandResult(n, events, Raw(canonical.encode(outcome.answer)))))
 
 
 async def in_the_past(read: Callable[[], bytes]) -> bytes:
@@ -148,7 +156,7 @@ def _state_now(driver: Driver[Any, Any]) -> bytes:
 
 def _state(engine: Engine[Any, Any], n: int) -> bytes:
     view = views.StateView(n, engine.now(), Raw(engine.state()), engine.next_due(), list(engine.broken()))
-    return encode_view(view)
+    return views.encode_view(view)
 
 
 def _records(driver: Driver[Any, Any], start: int, limit: int) -> bytes:
@@ -163,8 +171,4 @@ def _records(driver: Driver[Any, Any], start: int, limit: int) -> bytes:
         found.append(views.RecordView(record.n, record.t, record.kind, Raw(body)))
         if len(found) == limit:
             break
-    return encode_view(views.JournalView(found, journal.first_n, journal.durable_n, list(journal.snapshots())))
-
-
-# Parts that are canonical bytes already are put in as they are; only the frame around them is written here.
-encode_view = msgspec.json.Encoder(order="sorted", decimal_format="number").encode
+    return views.encode_view(views.JournalView(found, journal.first_n, journal.durable_n, list(journal.snapshots())))

@@ -9,10 +9,10 @@ from starlette.responses import Response
 from pendula.kernel import canonical
 from pendula.server import views
 from pendula.server.errors import NotIdentified, json_response
-from pendula.server.hosting.supervisor import House
+from pendula.server.hosting.supervisor import Supervisor
 from pendula.server.http.page import INDEX, Page
 from pendula.server.routes.bodies import read_body
-from pendula.server.routes.dependencies import InHouse, Viewer
+from pendula.server.routes.dependencies import Supervised, Viewer
 from pendula.server.routes.openapi import PUBLIC_ERRORS, READ_ERRORS, WRITE_ERRORS, Responses, answers, refusals, takes
 from pendula.server.security.gates import nobody_known, principal_of
 from pendula.server.security.identity import Principal
@@ -42,9 +42,9 @@ _UNREADY: Responses = {
 
 
 @router.get("/readyz", tags=["server"], responses=answers(views.Readiness, (400, 401, 421, 500)) | _UNREADY)
-async def readyz(house: InHouse) -> Response:
+async def readyz(supervisor: Supervised) -> Response:
     """Every engine and store takes what is asked; otherwise 503, and the code of what is wrong where."""
-    found = await house.readiness()
+    found = await supervisor.readiness()
     return json_response(canonical.encode(found), 200 if found.status == "ready" else 503)
 
 
@@ -52,26 +52,26 @@ _TEXT: Responses = {200: {"description": "Prometheus text", "content": {"text/pl
 
 
 @router.get("/metrics", tags=["server"], response_class=Response, responses=_TEXT | refusals(READ_ERRORS))
-async def metrics(house: InHouse, _: Viewer) -> Response:
+async def metrics(supervisor: Supervised, _: Viewer) -> Response:
     """Counters for Prometheus."""
     # In a thread: some of the numbers are read from a disk.
-    text, media_type = await asyncio.to_thread(house.metrics.text)
+    text, media_type = await asyncio.to_thread(supervisor.metrics.text)
     return Response(text, headers={"content-type": media_type})
 
 
 @router.get("/api/v1/rooms", tags=["server"], responses=answers(views.RoomList))
-async def rooms(house: InHouse, _: Viewer) -> Response:
+async def rooms(supervisor: Supervised, _: Viewer) -> Response:
     """Which rooms there are, and how they are."""
-    return json_response(canonical.encode(house.room_list()))
+    return json_response(canonical.encode(supervisor.room_list()))
 
 
 @router.get("/api/v1/session", tags=["session"], responses=answers(views.SessionView))
-async def session(request: Request, house: InHouse) -> Response:
+async def session(request: Request, supervisor: Supervised) -> Response:
     """Who the caller is."""
     principal = principal_of(request.scope)
     if principal is None:
-        raise nobody_known(request.scope, house.settings)
-    return json_response(_session(house, principal))
+        raise nobody_known(request.scope, supervisor.settings)
+    return json_response(_session(supervisor, principal))
 
 
 @router.post(
@@ -80,16 +80,16 @@ async def session(request: Request, house: InHouse) -> Response:
     responses=answers(views.SessionView, WRITE_ERRORS),
     openapi_extra=takes("SignIn"),
 )
-async def begin_session(request: Request, house: InHouse) -> Response:
+async def begin_session(request: Request, supervisor: Supervised) -> Response:
     """Trade a token for a cookie, which a browser can send with an event stream."""
     offered = await read_body(request, views.SignIn)
-    token = house.tokens.check(offered.token)
+    token = supervisor.tokens.check(offered.token)
     if token is None:
         raise NotIdentified("The token opens nothing; it is mistyped, revoked or expired")
-    value, principal = house.sessions.start(token)
+    value, principal = supervisor.sessions.start(token)
     assert principal.expires_at is not None
     cookie = set_cookie(value, SESSION_SECONDS, _secure(request))
-    return json_response(_session(house, principal), headers={"set-cookie": cookie})
+    return json_response(_session(supervisor, principal), headers={"set-cookie": cookie})
 
 
 _GONE: Responses = {204: {"description": "There is no session any more"}}
@@ -102,11 +102,11 @@ _GONE: Responses = {204: {"description": "There is no session any more"}}
     response_class=Response,
     responses=_GONE | refusals(WRITE_ERRORS),
 )
-async def end_session(request: Request, house: InHouse) -> Response:
+async def end_session(request: Request, supervisor: Supervised) -> Response:
     """Forget the session; without one, nothing happens."""
     value = cookie_value(request.headers.get("cookie"))
     if value is not None:
-        house.sessions.end(value)
+        supervisor.sessions.end(value)
     return Response(status_code=204, headers={"set-cookie": set_cookie("", 0, _secure(request))})
 
 
@@ -114,5 +114,5 @@ def _secure(request: Request) -> bool:
     return request.url.scheme == "https"
 
 
-def _session(house: House, principal: Principal) -> bytes:
-    return canonical.encode(views.SessionView(principal.name, principal.role, house.tokens.configured))
+def _session(supervisor: Supervisor, principal: Principal) -> bytes:
+    return canonical.encode(views.SessionView(principal.name, principal.role, supervisor.tokens.configured))

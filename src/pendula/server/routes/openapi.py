@@ -9,7 +9,7 @@ from fastapi.openapi.utils import get_openapi
 
 from pendula.kernel.engine import Reason
 from pendula.server import views
-from pendula.server.rooms import RoomSpec
+from pendula.server.hosting.room_spec import RoomSpec
 
 REF = "#/components/schemas/{name}"
 VIEWS = (
@@ -44,6 +44,7 @@ _DESCRIPTIONS = {
 }
 READ_ERRORS = (400, 401, 403, 404, 421, 422, 500, 503)
 WRITE_ERRORS = (400, 401, 403, 404, 408, 413, 415, 421, 422, 500, 503)
+CHANGE_ERRORS = (*WRITE_ERRORS, 409)
 PUBLIC_ERRORS = (400, 401, 421, 500, 503)
 
 

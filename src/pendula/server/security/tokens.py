@@ -169,11 +169,11 @@ def _digest(secret: str) -> str:
 def _check_name(name: str) -> None:
     if not NAME.fullmatch(name) or name == LOCAL:
         allowed = "1 to 64 of a-z, 0-9 and '-', and not 'local', which is who calls without a token"
-        raise InvalidToken(f"{name!r} is no name for a token; allowed are {allowed}", name=name)
+        raise InvalidToken(f"{name!r} is not a name for a token; allowed are {allowed}", name=name)
 
 
 def _role(role: Role | str) -> Role:
     try:
         return Role(role)
     except ValueError:
-        raise InvalidToken(f"{role!r} is no role; allowed are {', '.join(Role)}", role=str(role)) from None
+        raise InvalidToken(f"{role!r} is not a role; allowed are {', '.join(Role)}", role=str(role)) from None

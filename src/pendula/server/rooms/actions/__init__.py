@@ -1,6 +1,6 @@
-"""The room of actions over HTTP, with its demo.
+"""The room of actions over HTTP: worlds.
 
-demo      the living example of the room `actions`: the town of the package
-routes    the room `actions` over HTTP: worlds are made
-views     what a world says over HTTP: how it stands at a moment and why, its events, its logs
+routes    making a world, what is asked of one, what it tells
+views     how a world stands at any moment and why, its events, its logs
+demo      the town of the package, alive, its days repeated for ever
 """

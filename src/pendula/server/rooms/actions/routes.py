@@ -4,8 +4,8 @@ State, journal, commands, reasons and the stream of a world are the routes that 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Annotated, Any
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Annotated, Any, Self
 
 from fastapi import APIRouter, Path, Query
 from msgspec import Meta, Raw, Struct
@@ -19,18 +19,17 @@ from pendula.actions.runs import config_of
 from pendula.documents import DocumentLimits, read_bytes
 from pendula.kernel import canonical
 from pendula.kernel.canonical import Json
-from pendula.kernel.time import format_utc
+from pendula.kernel.engine import Outcome
 from pendula.server.data_directory import NAME
 from pendula.server.errors import HttpRefused, json_response
-from pendula.server.hosting.creation import Beginning
 from pendula.server.hosting.engine_host import EngineHost
-from pendula.server.rooms import RoomSpec
+from pendula.server.hosting.room_spec import Lifecycle, New, RoomSpec, Sentences
 from pendula.server.rooms.actions import demo, views
 from pendula.server.routes.bodies import document_limits, read_body
-from pendula.server.routes.dependencies import Admin, InHouse, Operator, RequestId, Viewer
-from pendula.server.routes.engine import LARGEST_N, RecordNumber, command_response, encode_view, in_the_past
-from pendula.server.routes.openapi import READ_ERRORS, WRITE_ERRORS, Responses, answers, refusals, takes
-from pendula.server.views import CommandResult
+from pendula.server.routes.dependencies import Operator, RequestId, Supervised, Viewer
+from pendula.server.routes.engine import LARGEST_N, RecordNumber, command_response, in_the_past
+from pendula.server.routes.openapi import CHANGE_ERRORS, READ_ERRORS, Responses, answers, refusals, takes
+from pendula.server.views import CommandResult, EngineSummary, encode_view
 
 Handler = Callable[..., Awaitable[Response]]
 
@@ -38,7 +37,6 @@ BASE = "/api/v1/actions"
 WORLD = BASE + "/{world}"
 MOST_EVENTS = 1000
 MOST_LINES = 100_000
-CHANGE_ERRORS = (*WRITE_ERRORS, 409)
 
 WorldName = Annotated[str, Path(pattern=f"^{NAME.pattern}$")]
 NewName = Annotated[str, Query(pattern=f"^{NAME.pattern}$", description="What the world is called")]
@@ -53,13 +51,8 @@ class NotAtTheEnd(HttpRefused):
     status = 409
 
 
-class WorldSummary(Struct, frozen=True):
+class WorldSummary(EngineSummary, frozen=True):
     """One world; `state` is ready, starting, broken or closed, `t` the minute of its run."""
-
-    name: str
-    state: str
-    t: int | None
-    broken: str | None
 
 
 class WorldList(Struct, frozen=True):
@@ -71,6 +64,10 @@ class NewWorld(Struct, frozen=True):
 
     name: str
     events: list[Raw]
+
+    @classmethod
+    def of(cls, name: str, outcomes: Sequence[Outcome[Any]]) -> Self:
+        return cls(name, [Raw(canonical.encode(event)) for outcome in outcomes for event in outcome.events])
 
 
 class Submissions(Struct, frozen=True, forbid_unknown_fields=True):
@@ -122,66 +119,38 @@ _LINES: Responses = {
     200: {"description": "One JSON object a line", "content": {"application/x-ndjson": {"schema": {"type": "string"}}}}
 }
 _CARRY: Responses = {200: {"description": "The carry", "content": {"application/json": {"schema": {"type": "object"}}}}}
-_GONE: Responses = {204: {"description": "There is no such world any more"}}
 
 
 # Worlds come and go
 
 
-@router.get(BASE, responses=answers(WorldList), operation_id="actions_worlds")
-async def list_worlds(house: InHouse, _: Viewer) -> Response:
-    """All worlds, open and closed."""
-    hosts = {host.name: host for host in house.hosts() if host.room == ROOM.name}
-    found = [_summary(name, hosts.get(name)) for name in house.known(ROOM.name)]
-    return json_response(canonical.encode(WorldList(found)))
-
-
-@router.post(
-    BASE,
-    status_code=201,
-    responses=answers(NewWorld, CHANGE_ERRORS, 201),
-    openapi_extra=_FILE,
-    operation_id="actions_create",
-)
-async def create(request: Request, house: InHouse, caller: Operator, request_id: RequestId, name: NewName) -> Response:
-    """Make a world of a file of actions: what `pendula actions run` takes, as JSON. Time does not go on by itself."""
+async def begin(request: Request, supervisor: Supervised, name: NewName) -> New:
+    """A new world, out of a file of actions as JSON."""
     data = await request.body()
-    document = await asyncio.to_thread(_accepted, data, document_limits(house.settings))
+    document = await asyncio.to_thread(_accepted, data, document_limits(supervisor.settings))
     submissions, interrupts, commands = (tuple(document.get(section) or ()) for section in LISTS)
     first = [events.Submit(submissions)] if submissions else []
     then = [events.Request(interrupts, commands)] if interrupts or commands else []
-    wall_time = format_utc(house.clock.now())
-    beginning = Beginning(config_of(document), [*first, *then], caller.name, request_id, wall_time)
-    outcomes = await house.found(ROOM, name, beginning)
-    came = [Raw(canonical.encode(event)) for outcome in outcomes for event in outcome.events]
-    return json_response(encode_view(NewWorld(name, came)), 201)
+    return New(name, config_of(document), [*first, *then])
 
 
-@router.delete(
-    WORLD,
-    status_code=204,
-    response_class=Response,
-    responses=_GONE | refusals(WRITE_ERRORS),
-    operation_id="actions_delete",
+LIFECYCLE = Lifecycle(
+    noun="world",
+    plural="worlds",
+    begin=begin,
+    takes=_FILE,
+    summary=WorldSummary,
+    listing=WorldList,
+    made=NewWorld,
+    sentences=Sentences(
+        make="Make a world of a file of actions: what `pendula actions run` takes, as JSON. "
+        "Time does not go on by itself.",
+        close="Close a world: it takes nothing more. It is opened again when that is asked for, or when the server "
+        "starts.",
+        open="Open a world that was closed, as it was.",
+        remove="Remove a world with all it ever wrote.",
+    ),
 )
-async def delete(world: WorldName, house: InHouse, _: Admin) -> Response:
-    """Remove a world with all it ever wrote."""
-    await house.remove(ROOM, world)
-    return Response(status_code=204)
-
-
-@router.post(f"{WORLD}/close", responses=answers(WorldList, WRITE_ERRORS), operation_id="actions_close")
-async def close(world: WorldName, house: InHouse, caller: Operator) -> Response:
-    """Close a world: it takes nothing more. It is opened again when that is asked for, or when the server starts."""
-    await house.shut(ROOM, world)
-    return await list_worlds(house, caller)
-
-
-@router.post(f"{WORLD}/open", responses=answers(WorldList, WRITE_ERRORS), operation_id="actions_open")
-async def open_again(world: WorldName, house: InHouse, caller: Operator) -> Response:
-    """Open a world that was closed, as it was."""
-    await house.reopen(ROOM, world)
-    return await list_worlds(house, caller)
 
 
 # What is asked of a world
@@ -198,10 +167,10 @@ def _asks(name: str, body: str) -> Callable[[Handler], Handler]:
 
 @_asks("submit", "Submissions")
 async def submit(
-    world: WorldName, request: Request, house: InHouse, caller: Operator, request_id: RequestId
+    world: WorldName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
 ) -> Response:
     """Submit instances. Each is judged on its own: one that is rejected is an event of the answer, or comes later."""
-    host = house.host(ROOM.name, world)
+    host = supervisor.host(ROOM.name, world)
     body = await read_body(request, Submissions)
     now = await _minute(host)
     command = events.Submit(tuple(_timed(one, now, "submitted_at") for one in body.actions))
@@ -210,10 +179,10 @@ async def submit(
 
 @_asks("interrupt", "Interrupts")
 async def interrupt(
-    world: WorldName, request: Request, house: InHouse, caller: Operator, request_id: RequestId
+    world: WorldName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
 ) -> Response:
     """Ask for interrupts. They happen, or not, when time goes on; one that is malformed is a diagnostic."""
-    host = house.host(ROOM.name, world)
+    host = supervisor.host(ROOM.name, world)
     body = await read_body(request, Interrupts)
     now = await _minute(host)
     command = events.Request(interrupts=tuple(_timed(one, now, "at") for one in body.interrupts))
@@ -222,24 +191,29 @@ async def interrupt(
 
 @_asks("cancel", "Targets")
 async def cancel(
-    world: WorldName, request: Request, house: InHouse, caller: Operator, request_id: RequestId
+    world: WorldName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
 ) -> Response:
     """Ask to cancel actions: waiting ones leave, running ones are dropped."""
-    return await _command("cancel", world, request, house, caller, request_id)
+    return await _command("cancel", world, request, supervisor, caller, request_id)
 
 
 @_asks("resume", "Targets")
 async def resume(
-    world: WorldName, request: Request, house: InHouse, caller: Operator, request_id: RequestId
+    world: WorldName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
 ) -> Response:
     """Ask to resume actions that were interrupted and wait for that."""
-    return await _command("resume", world, request, house, caller, request_id)
+    return await _command("resume", world, request, supervisor, caller, request_id)
 
 
 async def _command(
-    kind: str, world: WorldName, request: Request, house: InHouse, caller: Operator, request_id: RequestId
+    kind: str,
+    world: WorldName,
+    request: Request,
+    supervisor: Supervised,
+    caller: Operator,
+    request_id: RequestId,
 ) -> Response:
-    host = house.host(ROOM.name, world)
+    host = supervisor.host(ROOM.name, world)
     body = await read_body(request, Targets)
     now = await _minute(host)
     when: dict[str, Json] = {"at": body.at} if body.at is not None else {}
@@ -250,10 +224,10 @@ async def _command(
 
 @_asks("advance", "Step")
 async def advance(
-    world: WorldName, request: Request, house: InHouse, caller: Operator, request_id: RequestId
+    world: WorldName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
 ) -> Response:
     """Let time go on; the answer has all that happened. Without a step, to the next minute at which something does."""
-    host = house.host(ROOM.name, world)
+    host = supervisor.host(ROOM.name, world)
     step = await read_body(request, Step)
     now, due = await host.ask(lambda driver: (driver.engine.now(), driver.engine.next_due()))
     if step.to is not None:
@@ -267,9 +241,9 @@ async def advance(
 
 
 @router.get(f"{WORLD}/now", responses=answers(views.WorldNow), operation_id="actions_now")
-async def now(world: WorldName, house: InHouse, _: Viewer, at: RecordNumber | None = None) -> Response:
+async def now(world: WorldName, supervisor: Supervised, _: Viewer, at: RecordNumber | None = None) -> Response:
     """Who does what, who waits for whom and why, now or after record `at`."""
-    host = house.host(ROOM.name, world)
+    host = supervisor.host(ROOM.name, world)
     if at is None:
         return json_response(encode_view(await host.ask(_now)))
     return json_response(await in_the_past(lambda: encode_view(views.now_of(_world(host, at).current, at))))
@@ -278,7 +252,7 @@ async def now(world: WorldName, house: InHouse, _: Viewer, at: RecordNumber | No
 @router.get(f"{WORLD}/events", responses=answers(views.EventsView), operation_id="actions_events")
 async def read_events(
     world: WorldName,
-    house: InHouse,
+    supervisor: Supervised,
     _: Viewer,
     after: EventId = None,
     upto: RecordNumber | None = None,
@@ -287,7 +261,7 @@ async def read_events(
     limit: Annotated[int, Query(ge=1, le=MOST_EVENTS)] = 100,
 ) -> Response:
     """Events after an id, of records up to `upto`, of some types, or only those the player character learned of."""
-    driver = house.host(ROOM.name, world).driver
+    driver = supervisor.host(ROOM.name, world).driver
     begin = views.event_id(after) if after else None
     return json_response(
         await in_the_past(lambda: encode_view(views.events_of(driver, begin, upto, type or (), pc, limit)))
@@ -302,13 +276,13 @@ async def read_events(
 )
 async def world_log(
     world: WorldName,
-    house: InHouse,
+    supervisor: Supervised,
     _: Viewer,
     after: Annotated[int, Query(ge=-1, le=LARGEST_N)] = -1,
     limit: Annotated[int, Query(ge=1, le=MOST_LINES)] = 10_000,
 ) -> Response:
     """Everything that happened, one event a line, after the event with the number `after`."""
-    driver = house.host(ROOM.name, world).driver
+    driver = supervisor.host(ROOM.name, world).driver
     return _lines(await in_the_past(lambda: views.world_log(driver, after, limit)))
 
 
@@ -318,16 +292,16 @@ async def world_log(
     responses=_LINES | refusals(READ_ERRORS),
     operation_id="actions_pc_log",
 )
-async def pc_log(world: WorldName, house: InHouse, _: Viewer, epoch: RecordNumber | None = None) -> Response:
+async def pc_log(world: WorldName, supervisor: Supervised, _: Viewer, epoch: RecordNumber | None = None) -> Response:
     """What the player character learned in an epoch, the present one unless named: a header, then an event a line."""
-    driver = house.host(ROOM.name, world).driver
+    driver = supervisor.host(ROOM.name, world).driver
     return _lines(await in_the_past(lambda: views.pc_log(driver, epoch)))
 
 
 @router.get(f"{WORLD}/carry", responses=_CARRY | refusals((*READ_ERRORS, 409)), operation_id="actions_carry")
-async def carry(world: WorldName, house: InHouse, _: Viewer, at: RecordNumber | None = None) -> Response:
+async def carry(world: WorldName, supervisor: Supervised, _: Viewer, at: RecordNumber | None = None) -> Response:
     """What the next run needs, at the end of an epoch: now, or after record `at`."""
-    host = house.host(ROOM.name, world)
+    host = supervisor.host(ROOM.name, world)
     if at is None:
         return json_response(await host.ask(lambda driver: _carry(driver.engine)))
     return json_response(await in_the_past(lambda: _carry(_world(host, at))))
@@ -378,13 +352,6 @@ def _lines(data: bytes) -> Response:
     return Response(data, media_type="application/x-ndjson")
 
 
-def _summary(name: str, host: EngineHost | None) -> WorldSummary:
-    if host is None:
-        return WorldSummary(name, "closed", None, None)
-    view = host.view()
-    return WorldSummary(name, host.state, view.now, view.broken)
-
-
 ROOM = RoomSpec(
     name="actions",
     title="Actions",
@@ -393,5 +360,6 @@ ROOM = RoomSpec(
     demo=demo.DEMO,
     routers=(router,),
     views=VIEWS,
-    grows=True,
+    lifecycle=LIFECYCLE,
+    prefix=BASE,
 )

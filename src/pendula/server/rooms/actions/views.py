@@ -159,26 +159,26 @@ def now_of(world: WorldState, n: int) -> WorldNow:
     explained = {action.admission for action in islice(filter(_stands_still, actions), MOST_EXPLAINED)}
     shown = nsmallest(MOST_ACTIONS, actions, key=lambda action: (action.admission not in explained, action.admission))
     return WorldNow(
-        n,
-        world.clock.minute,
-        setting.display(world.clock.minute),
-        setting.display(0),
-        world.next_due(),
-        list(world.broken()),
-        _epoch(world),
-        setting.circle.pc,
-        counts | {"coming": len(queued), "locks": len(world.locks.by_name)},
-        [_action(world, action, action.admission in explained) for action in sorted(shown, key=_admission)],
-        [
+        n=n,
+        t=world.clock.minute,
+        at=setting.display(world.clock.minute),
+        start_at=setting.display(0),
+        next_due=world.next_due(),
+        broken=list(world.broken()),
+        epoch=_epoch(world),
+        pc=setting.circle.pc,
+        counts=counts | {"coming": len(queued), "locks": len(world.locks.by_name)},
+        actions=[_action(world, action, action.admission in explained) for action in sorted(shown, key=_admission)],
+        coming=[
             _coming(world, minute, item)
             for minute, _, _, item in nsmallest(MOST_COMING, queued, key=lambda entry: entry[:3])
         ],
-        _locks(world),
-        [
+        locks=_locks(world),
+        resources=[
             ResourceView(name, stock.available, stock.reserved, stock.consumed, stock.produced)
             for name, stock in sorted(world.resources.stocks.items())
         ],
-        {name: list(verb.locks) for name, verb in setting.verbs.items() if isinstance(verb, Verb)},
+        locks_of={name: list(verb.locks) for name, verb in setting.verbs.items() if isinstance(verb, Verb)},
     )
 
 
@@ -193,33 +193,33 @@ def _stands_still(action: Action) -> bool:
 def _epoch(world: WorldState) -> EpochView:
     setting, options = world.setting, world.setting.options
     return EpochView(
-        setting.first_epoch + world.clock.epoch,
-        setting.display(world.clock.epoch_start),
-        setting.display(world.clock.boundary),
-        world.clock.epoch_start,
-        world.clock.boundary,
-        min((world.clock.minute - world.clock.epoch_start) // options.slot_minutes, setting.last_slot),
-        options.slots,
-        options.slot_minutes,
+        index=setting.first_epoch + world.clock.epoch,
+        start_at=setting.display(world.clock.epoch_start),
+        end_at=setting.display(world.clock.boundary),
+        starts=world.clock.epoch_start,
+        ends=world.clock.boundary,
+        slot=min((world.clock.minute - world.clock.epoch_start) // options.slot_minutes, setting.last_slot),
+        slots=options.slots,
+        slot_minutes=options.slot_minutes,
     )
 
 
 def _action(world: WorldState, action: Action, explained: bool) -> ActionView:
     since, until = _times(action)
     return ActionView(
-        action.instance.id,
-        action.instance.actor,
-        action.instance.verb,
-        action.stage.name.lower(),
-        action.segment,
-        action.admission,
-        action.priority,
-        action.t_end - world.clock.minute if action.stage is Stage.RUNNING else action.remaining,
-        [lock.name for lock in action.locks],
-        action.seen,
-        since,
-        until,
-        why(world, {"action": action.instance.id}) if explained else None,
+        id=action.instance.id,
+        actor=action.instance.actor,
+        verb=action.instance.verb,
+        stage=action.stage.name.lower(),
+        segment=action.segment,
+        admission=action.admission,
+        priority=action.priority,
+        remaining=action.t_end - world.clock.minute if action.stage is Stage.RUNNING else action.remaining,
+        locks=[lock.name for lock in action.locks],
+        pc=action.seen,
+        since=since,
+        until=until,
+        why=why(world, {"action": action.instance.id}) if explained else None,
     )
 
 

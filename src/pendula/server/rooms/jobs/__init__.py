@@ -1,9 +1,9 @@
 """The room of jobs over HTTP, under the paths and codes of its contract.
 
-bodies     bodies and queries of calls to the scheduler: one JSON object, of a bounded size
-errors     what is refused under `/scheduler`
-metrics    what Prometheus reads of the scheduler: what the store holds, and what this process saw pass
-routes     the room `jobs` over HTTP, at the paths of its contract: `/scheduler/…`
-service    the scheduler while it is served: its store, the threads that call it
-shapes     the bodies of `/scheduler` in OpenAPI: shapes by name
+routes     the calls at `/scheduler/…`
+service    the scheduler while it is served: its store, the threads that call it, the pulls that wait
+bodies     bodies and queries of calls, of a bounded size
+shapes     the same bodies, and the answers, in OpenAPI
+errors     the contract's own codes for whatever is refused below `/scheduler`
+metrics    what Prometheus reads: what the store holds, and what this process saw pass
 """

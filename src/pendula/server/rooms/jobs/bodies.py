@@ -43,7 +43,7 @@ def _check(size: int, most: int) -> None:
 def _object(data: bytes) -> dict[str, Any]:
     value: Any = read_bytes(data, limits=_LIMITS).value
     if not isinstance(value, dict):
-        raise BodyNotObject("The body is no object; allowed is one JSON object")
+        raise BodyNotObject("The body is not an object; allowed is one JSON object")
     return value
 
 

@@ -4,11 +4,9 @@ Everything that goes wrong under these paths passes here once, and is counted by
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import structlog
 from starlette.responses import Response
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pendula.documents import DocumentRefused
 from pendula.jobs.model import StorageBusy
@@ -147,31 +145,17 @@ def method_refused(method: str, path: str, allowed: list[str]) -> Response:
     return json_response(body, 405, {"allow": ", ".join(allowed)})
 
 
-class Words:
-    """Around the gates: what is raised under `/scheduler` goes on in the scheduler's words."""
+class SchedulerErrors:
+    """The translator of what goes wrong under `/scheduler`, which counts each code."""
 
-    name = "scheduler_words"
-
-    def __init__(self, app: ASGIApp, count: Callable[[str], None]) -> None:
-        self.app = app
+    def __init__(self, count: Callable[[str], None]) -> None:
         self._count = count
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if not is_ours(scope):
-            await self.app(scope, receive, send)
-            return
-        try:
-            await self.app(scope, receive, send)
-        except PendulaError as error:
-            said = worded(error)
-            self._count(said.code)
-            raise said from error
-        except Exception as error:
-            log.exception("internal_error", method=scope["method"], path=scope["path"])
-            self._count(Internal.code)
-            raise Internal("The server made a mistake; its log has the details under this request's id") from error
+    def translated(self, error: PendulaError) -> PendulaError:
+        said = worded(error)
+        self._count(said.code)
+        return said
 
-
-def is_ours(scope: Scope) -> bool:
-    path: Any = scope["path"]
-    return bool(path == PREFIX or path.startswith(f"{PREFIX}/"))
+    def defect(self) -> Internal:
+        self._count(Internal.code)
+        return Internal("The server made a mistake; its log has the details under this request's id")

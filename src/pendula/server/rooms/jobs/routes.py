@@ -23,17 +23,16 @@ from pendula.jobs.upkeep.alerts import Alerts, Webhook
 from pendula.jobs.upkeep.recurring import Recurrences
 from pendula.jobs.upkeep.retention import Retaining, free_key
 from pendula.server.errors import error_body, json_response
-from pendula.server.hosting.supervisor import House
-from pendula.server.rooms import RoomSpec
+from pendula.server.hosting.room_spec import Host, RoomSpec
 from pendula.server.rooms.jobs import metrics as prometheus
 from pendula.server.rooms.jobs import shapes
 from pendula.server.rooms.jobs.bodies import BATCH_BODY_MOST, BODY_MOST, query_of, read_object
-from pendula.server.rooms.jobs.errors import PREFIX, RouteNotFound, Words, method_refused
-from pendula.server.rooms.jobs.service import Desk, OpenStore, Upkeep, open_sqlite
+from pendula.server.rooms.jobs.errors import PREFIX, RouteNotFound, SchedulerErrors, method_refused
+from pendula.server.rooms.jobs.service import JobService, OpenStore, Upkeep, open_sqlite
 from pendula.server.routes.dependencies import Admin, Operator, Viewer, request_id_of
-from pendula.server.routes.engine import encode_view
 from pendula.server.security.identity import Principal, Via
 from pendula.server.settings import Settings
+from pendula.server.views import encode_view
 
 NAME = "jobs"
 JOBS = "/jobs"
@@ -46,7 +45,7 @@ JOB_ID = shapes.in_path("job_id", "The id of a job")
 router = APIRouter(prefix=PREFIX, tags=["jobs"])
 
 
-def _documented(name: str, takes: str | None = None, *parameters: shapes.Shape) -> dict[str, Any]:
+def _documented(name: str, takes: str | None = None, parameters: Sequence[shapes.Shape] = ()) -> dict[str, Any]:
     extra: dict[str, Any] = {"parameters": list(parameters)} if parameters else {}
     if takes is not None:
         extra["requestBody"] = shapes.takes(takes)
@@ -104,7 +103,7 @@ async def enqueue_batch(request: Request, who: Operator) -> Response:
 async def pull(request: Request, who: Operator) -> Response:
     """Take due jobs, each with a lease; with `wait_ms`, as soon as there is one."""
     body = await read_object(request)
-    return _response(await desk_of(request).pull(body, _caller(request, who), request.receive))
+    return _response(await service_of(request).pull(body, _caller(request, who), request.receive))
 
 
 @router.post(
@@ -122,7 +121,7 @@ def _on_a_job(
     sentence: str,
     call: Callable[[Calls, str, Body, Caller], Answer],
     gives: str,
-    *codes: Code,
+    codes: Sequence[Code],
 ) -> None:
     """A route for a call on one job."""
 
@@ -130,7 +129,7 @@ def _on_a_job(
         f"{JOB}/{name}",
         description=sentence,
         responses=shapes.gives(gives, *codes, body=True),
-        **_documented(name, name.title(), JOB_ID),
+        **_documented(name, name.title(), [JOB_ID]),
     )
     async def on_a_job(request: Request, who: Operator) -> Response:
         job_id = request.path_params["job_id"]
@@ -143,26 +142,24 @@ _on_a_job(
     "Finish a job, and say when its object is due next.",
     Calls.ack,
     "Acked",
-    *shapes.HELD,
-    Code.INVALID_RESULT,
-    Code.NEXT_ACTION_AT_IN_PAST,
-    Code.AUDIT_EVENT_UNKNOWN,
+    [*shapes.HELD, Code.INVALID_RESULT, Code.NEXT_ACTION_AT_IN_PAST, Code.AUDIT_EVENT_UNKNOWN],
 )
-_on_a_job("fail", "Tell of an error: the job is tried again, or set aside.", Calls.fail, "Failed", *shapes.HELD)
-_on_a_job("renew", "Extend a lease.", Calls.renew, "Renewed", *shapes.HELD)
-_on_a_job("release", "Hand a job back that was not begun.", Calls.release, "OneJob", *shapes.HELD)
+_on_a_job("fail", "Tell of an error: the job is tried again, or set aside.", Calls.fail, "Failed", shapes.HELD)
+_on_a_job("renew", "Extend a lease.", Calls.renew, "Renewed", shapes.HELD)
+_on_a_job("release", "Hand a job back that was not begun.", Calls.release, "OneJob", shapes.HELD)
 _on_a_job(
-    "cancel", "Cancel a queued job.", Calls.cancel, "OneJob", Code.JOB_NOT_FOUND, Code.JOB_NOT_QUEUED, *shapes.FAULTS
+    "cancel",
+    "Cancel a queued job.",
+    Calls.cancel,
+    "OneJob",
+    [Code.JOB_NOT_FOUND, Code.JOB_NOT_QUEUED, *shapes.FAULTS],
 )
 _on_a_job(
     "requeue",
     "Revive a dead letter.",
     Calls.requeue,
     "OneJob",
-    Code.JOB_NOT_FOUND,
-    Code.JOB_NOT_DEAD_LETTER,
-    *shapes.FAULTS,
-    Code.RUN_AT_IN_PAST,
+    [Code.JOB_NOT_FOUND, Code.JOB_NOT_DEAD_LETTER, *shapes.FAULTS, Code.RUN_AT_IN_PAST],
 )
 
 
@@ -184,14 +181,15 @@ async def free(request: Request, who: Admin) -> Response:
     responses=shapes.gives("JobList", *shapes.FAULTS, Code.INVALID_LIMIT),
     **_documented(
         "list",
-        None,
-        shapes.in_query("status", shapes.ref("Status")),
-        shapes.in_query("object_type", shapes.ref("ObjectType")),
-        shapes.in_query("object_id", shapes.text(200)),
-        shapes.in_query("action", shapes.ref("Action")),
-        shapes.in_query("queue", shapes.QUEUE_NAME),
-        shapes.in_query("cursor", shapes.TEXT, "The next_cursor of the page before"),
-        shapes.LIMIT,
+        parameters=[
+            shapes.in_query("status", shapes.ref("Status")),
+            shapes.in_query("object_type", shapes.ref("ObjectType")),
+            shapes.in_query("object_id", shapes.text(200)),
+            shapes.in_query("action", shapes.ref("Action")),
+            shapes.in_query("queue", shapes.QUEUE_NAME),
+            shapes.in_query("cursor", shapes.TEXT, "The next_cursor of the page before"),
+            shapes.LIMIT,
+        ],
     ),
 )
 async def list_jobs(request: Request, _: Viewer) -> Response:
@@ -199,22 +197,24 @@ async def list_jobs(request: Request, _: Viewer) -> Response:
     return await _listed(request, lambda calls, query: queries.listed(calls.store, calls.policy, query))
 
 
-@router.get(JOB, responses=shapes.gives("OneJob", Code.JOB_NOT_FOUND), **_documented("show", None, JOB_ID))
+@router.get(JOB, responses=shapes.gives("OneJob", Code.JOB_NOT_FOUND), **_documented("show", parameters=[JOB_ID]))
 async def show(request: Request, _: Viewer) -> Response:
     """One job."""
     job_id = request.path_params["job_id"]
     if job_id in CALLS:
         return _method_refused(request, ["POST"])
-    return _response(await desk_of(request).look(lambda calls: queries.show(calls.store, job_id)))
+    return _response(await service_of(request).look(lambda calls: queries.show(calls.store, job_id)))
 
 
 @router.get(
-    f"{JOB}/history", responses=shapes.gives("History", Code.JOB_NOT_FOUND), **_documented("history", None, JOB_ID)
+    f"{JOB}/history",
+    responses=shapes.gives("History", Code.JOB_NOT_FOUND),
+    **_documented("history", parameters=[JOB_ID]),
 )
 async def history(request: Request, _: Viewer) -> Response:
     """Every error a job had, and its whole trail."""
     job_id = request.path_params["job_id"]
-    return _response(await desk_of(request).look(lambda calls: queries.history(calls.store, job_id)))
+    return _response(await service_of(request).look(lambda calls: queries.history(calls.store, job_id)))
 
 
 @router.get(
@@ -222,13 +222,14 @@ async def history(request: Request, _: Viewer) -> Response:
     responses=shapes.gives("Trail", *shapes.FAULTS, Code.INVALID_LIMIT),
     **_documented(
         "audit",
-        None,
-        shapes.in_query("object_type", shapes.TEXT),
-        shapes.in_query("object_id", shapes.text(200)),
-        shapes.in_query("job_id", shapes.TEXT),
-        shapes.in_query("event_type", shapes.ref("EventType")),
-        shapes.in_query("after", shapes.TEXT, "The next_cursor of the page before"),
-        shapes.LIMIT,
+        parameters=[
+            shapes.in_query("object_type", shapes.TEXT),
+            shapes.in_query("object_id", shapes.text(200)),
+            shapes.in_query("job_id", shapes.TEXT),
+            shapes.in_query("event_type", shapes.ref("EventType")),
+            shapes.in_query("after", shapes.TEXT, "The next_cursor of the page before"),
+            shapes.LIMIT,
+        ],
     ),
 )
 async def audit(request: Request, _: Viewer) -> Response:
@@ -242,15 +243,16 @@ async def audit(request: Request, _: Viewer) -> Response:
     responses=shapes.gives("Object", Code.OBJECT_NOT_FOUND, also={404: (RouteNotFound.code,)}),
     **_documented(
         "object",
-        None,
-        shapes.in_path("object_type", "What kind of object"),
-        shapes.in_path("object_id", "Which of them"),
+        parameters=[
+            shapes.in_path("object_type", "What kind of object"),
+            shapes.in_path("object_id", "Which of them"),
+        ],
     ),
 )
 async def shown_object(request: Request, _: Viewer) -> Response:
     """What is known of an object."""
     kind, name = request.path_params["object_type"], request.path_params["object_id"]
-    return _response(await desk_of(request).look(lambda calls: queries.shown_object(calls.store, kind, name)))
+    return _response(await service_of(request).look(lambda calls: queries.shown_object(calls.store, kind, name)))
 
 
 _METRICS = shapes.gives("Metrics", *shapes.FAULTS)
@@ -260,19 +262,19 @@ _METRICS[200]["content"]["text/plain"] = {"schema": shapes.TEXT}
 @router.get(
     "/metrics",
     responses=_METRICS,
-    **_documented("metrics", None, shapes.in_query("window_sec", shapes.integer(60, 604_800))),
+    **_documented("metrics", parameters=[shapes.in_query("window_sec", shapes.integer(60, 604_800))]),
 )
 async def metrics(request: Request, _: Viewer) -> Response:
     """How the queue is, as JSON; where the Accept header wants it, in Prometheus' text form."""
-    desk = desk_of(request)
+    service = service_of(request)
     query = query_of(request)
     window = query.refusal() if isinstance(query, Faults) else queries.window_of(query)
     if isinstance(window, Refused):
-        return _response(desk.counted(window))
+        return _response(service.counted(window))
     if prometheus.prefers_text(request.headers.get("accept")):
-        text, media_type = await desk.ask(lambda calls: prometheus.text(calls, desk.counters, window))
+        text, media_type = await service.ask(lambda calls: prometheus.text(calls, service.counters, window))
         return Response(text, headers={"content-type": media_type})
-    found = await desk.ask(lambda calls: queries.metrics(calls.store, calls.clock(), window))
+    found = await service.ask(lambda calls: queries.metrics(calls.store, calls.clock(), window))
     return json_response(encode_view(found))
 
 
@@ -290,15 +292,15 @@ async def nothing_here(request: Request, _: Viewer) -> Response:
 # Between HTTP and the calls
 
 
-def desk_of(request: Request) -> Desk:
+def service_of(request: Request) -> JobService:
     """The scheduler of the app that answers."""
-    return desk_in(request.app.state.house)
+    return service_in(request.app.state.supervisor)
 
 
-def desk_in(house: House) -> Desk:
-    desk = house.service(NAME)
-    assert isinstance(desk, Desk)
-    return desk
+def service_in(host: Host) -> JobService:
+    service = host.service(NAME)
+    assert isinstance(service, JobService)
+    return service
 
 
 async def _changed(
@@ -306,15 +308,15 @@ async def _changed(
 ) -> Answer:
     body = await read_object(request, most)
     caller = _caller(request, who)
-    return await desk_of(request).call(lambda calls: call(calls, body, caller))
+    return await service_of(request).call(lambda calls: call(calls, body, caller))
 
 
 async def _listed(request: Request, look: Callable[[Calls, dict[str, Any]], Answer]) -> Response:
     query = query_of(request)
-    desk = desk_of(request)
+    service = service_of(request)
     if isinstance(query, Faults):
-        return _response(desk.counted(query.refusal()))
-    return _response(await desk.look(lambda calls: look(calls, query)))
+        return _response(service.counted(query.refusal()))
+    return _response(await service.look(lambda calls: look(calls, query)))
 
 
 def _caller(request: Request, who: Principal) -> Caller:
@@ -339,7 +341,7 @@ def _methods(route: object, request: Request) -> set[str]:
 
 
 def _method_refused(request: Request, allowed: list[str]) -> Response:
-    desk_of(request).counters.refused("method_not_allowed")
+    service_of(request).counters.refused("method_not_allowed")
     return method_refused(request.method, request.url.path[:256], allowed)
 
 
@@ -373,8 +375,11 @@ def room(
         name=NAME,
         title="Jobs",
         sentence="Work that is due: handed out when its time has come, tried again, set aside, never lost.",
+        prefix=PREFIX,
         routers=(router,),
         schemas=shapes.schemas(chosen),
-        service=partial(Desk, policy=chosen, database=database, clock=clock, open_store=open_store, upkeep=upkeep),
-        around=lambda app, house: Words(app, desk_in(house).counters.refused),
+        service=partial(
+            JobService, policy=chosen, database=database, clock=clock, open_store=open_store, upkeep=upkeep
+        ),
+        errors=lambda host: SchedulerErrors(service_in(host).counters.refused),
     )

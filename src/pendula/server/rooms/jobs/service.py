@@ -21,7 +21,7 @@ from pendula.jobs.store.protocol import Store
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.kernel.errors import PendulaError, WorldBroken
 from pendula.kernel.limits import REQUESTS
-from pendula.server.hosting.supervisor import House
+from pendula.server.hosting.room_spec import Host
 from pendula.server.rooms.jobs.errors import RateLimited, ShuttingDown, StoreBusy, store_broken
 from pendula.server.rooms.jobs.metrics import Collector, JobMetrics
 from pendula.server.views import State
@@ -66,12 +66,12 @@ class Waiting:
         self.woken = asyncio.Event()
 
 
-class Desk:
+class JobService:
     """The service of the room `jobs`. `database` is a file elsewhere than in the server's own folder."""
 
     def __init__(
         self,
-        house: House,
+        host: Host,
         policy: Policy,
         *,
         database: Path | None = None,
@@ -82,7 +82,7 @@ class Desk:
         self.policy = policy
         self.counters = JobMetrics()
         self._database = database
-        self._clock = clock or house.clock.now
+        self._clock = clock or host.clock.now
         self._open_store = open_store
         self._make_upkeep = upkeep
         self._upkeep: Sequence[Upkeep] = ()
@@ -93,9 +93,9 @@ class Desk:
         self._clerks = ThreadPoolExecutor(CLERKS, "pendula-jobs")
         self._waiting: dict[Waiting, None] = {}
         # Waiting must not take all places from those who bring work.
-        self._most_waiting = max(1, house.settings.allowed(REQUESTS) // 2)
+        self._most_waiting = max(1, host.settings.allowed(REQUESTS) // 2)
         self._watching: asyncio.Task[None] | None = None
-        house.metrics.registry.register(Collector(self.counters, lambda: self._calls))
+        host.metrics.registry.register(Collector(self.counters, lambda: self._calls))
 
     # Opening and closing
 

@@ -130,7 +130,7 @@ def or_null(shape: Shape) -> Shape:
 
 def schemas(policy: Policy) -> Mapping[str, Shape]:
     """All shapes of the room under their names in the document."""
-    found = {**_words(policy), **_requests(policy), **_replies()}
+    found = {**_words(policy), **_enqueuing(), **_working(policy), **_governing(), **_replies()}
     return {NAME.format(name=name): shape for name, shape in found.items()}
 
 
@@ -145,17 +145,8 @@ def _words(policy: Policy) -> dict[str, Shape]:
     }
 
 
-def _requests(policy: Policy) -> dict[str, Shape]:
-    lease_sec = integer(1, LEASE_MOST_SEC)
-    proof: Shape = {"worker_id": or_null(text(128)), "lease_token": or_null(text(200))}
-    ack: Shape = {
-        "result": {"enum": ["succeeded"]},
-        "audit_event_id": or_null(text(OBJECT_ID_MOST)),
-        "next_action_at": ANY_TIME,
-        "next_action": or_null(ref("Action")),
-        "outcome": or_null(text(OUTCOME_MOST)),
-        **proof,
-    }
+def _enqueuing() -> dict[str, Shape]:
+    """Into the queue."""
     return {
         "Enqueue": request(
             {
@@ -174,6 +165,22 @@ def _requests(policy: Policy) -> dict[str, Shape]:
             "action",
         ),
         "Batch": request({"jobs": listed(ref("Enqueue"), 1, BATCH_MOST), "atomic": FLAG}, "jobs"),
+    }
+
+
+def _working(policy: Policy) -> dict[str, Shape]:
+    """Out of the queue, by whoever holds a lease."""
+    lease_sec = integer(1, LEASE_MOST_SEC)
+    proof: Shape = {"worker_id": or_null(text(128)), "lease_token": or_null(text(200))}
+    ack: Shape = {
+        "result": {"enum": ["succeeded"]},
+        "audit_event_id": or_null(text(OBJECT_ID_MOST)),
+        "next_action_at": ANY_TIME,
+        "next_action": or_null(ref("Action")),
+        "outcome": or_null(text(OUTCOME_MOST)),
+        **proof,
+    }
+    return {
         "Pull": request(
             {
                 "worker_id": WORKER,
@@ -206,6 +213,12 @@ def _requests(policy: Policy) -> dict[str, Shape]:
             "lease_token",
         ),
         "Release": request({"worker_id": text(128), "lease_token": text(200)}, "worker_id", "lease_token"),
+    }
+
+
+def _governing() -> dict[str, Shape]:
+    """By hand."""
+    return {
         "Cancel": request({"reason": or_null(text(REASON_MOST))}),
         "Requeue": request({"run_at": ANY_TIME, "reason": or_null(text(REASON_MOST))}),
         "FreeKey": request(

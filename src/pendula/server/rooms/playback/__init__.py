@@ -1,10 +1,10 @@
-"""The room of playback over HTTP, with its library of channels and its demo.
+"""The room of playback over HTTP: players, and the library of channels that they share.
 
-bodies             what is asked of the room `playback`
-channel_routes     the library over HTTP: channels are uploaded
-demo               the living example of the room `playback`: a frame that follows three channels
-library            the channels of the server: a cache file each, shared by all players
-library_service    the library while it is served: whoever follows a channel is told of its new edition before the
-routes             the room `playback` over HTTP: players are made
-views              what a player says over HTTP: what is on and until when, what comes and what was
+routes             making a player, what is asked of one, what it tells
+channel_routes     channels are uploaded, read again and removed
+bodies             what those routes take
+views              what is on and until when, what comes and what was, who got how much
+library            the channels on disk, a cache file each, every edition readable while it is in use
+library_service    the library while it is served: players hear of a new edition before the old one is let go
+demo               a frame that follows three channels, with new artwork now and then
 """

@@ -13,6 +13,7 @@ from pendula.server.routes.engine import LARGEST_N
 
 # Whoever reads it checks it, in words; the second part keeps the line break out that `$` lets through.
 NewName = Annotated[str, Meta(extra_json_schema={"pattern": rf"^{NAME.pattern}(?!\n)$"})]
+Count = Annotated[int, Meta(ge=0, le=LARGEST_N)]
 Ordinal = Annotated[int, Meta(ge=0, le=LARGEST_N)]
 Names = Annotated[list[str], Meta(max_length=CHANNELS_MOST)]
 Number = Annotated[Any, Meta(extra_json_schema={"type": "number"})]
@@ -69,11 +70,11 @@ class ChannelNames(Struct, frozen=True, forbid_unknown_fields=True):
     channels: Names
 
 
-class Artwork(Struct, frozen=True, forbid_unknown_fields=True):
-    """A new artwork. `storage_key` and `payload` are base64, of 16 and 32 bytes."""
+class RecordForm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One artwork. Times are Unix seconds; `storage_key` and `payload` are base64, of 16 and 32 bytes."""
 
     id: int
-    ts: int = 0
+    ts: int
     kind: int = 0
     format: int = 0
     flags: int = 0
@@ -81,6 +82,26 @@ class Artwork(Struct, frozen=True, forbid_unknown_fields=True):
     modified_ts: int = 0
     storage_key: str | None = None
     payload: str | None = None
+
+
+class Artwork(RecordForm, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A new artwork. `storage_key` and `payload` are base64, of 16 and 32 bytes."""
+
+    ts: int = 0
+
+
+class Upload(Struct, frozen=True, forbid_unknown_fields=True):
+    """Records for a channel, merged by id with those it has; the newest `k` are kept, by default as many as before.
+
+    `complete` says that these are all, so that others go. `total_count` and `recent_count` are for proportional
+    exposure; without them, the records are counted.
+    """
+
+    records: list[RecordForm]
+    complete: bool = False
+    k: int | None = None
+    total_count: Count | None = None
+    recent_count: Count = 0
 
 
 class Unwanted(Struct, frozen=True, forbid_unknown_fields=True):

@@ -5,7 +5,7 @@ from binascii import Error as Base64Error
 from typing import Annotated
 
 from fastapi import APIRouter, Path
-from msgspec import Meta, Struct
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -13,21 +13,20 @@ from pendula.playback.cache.merge import Page
 from pendula.playback.choosing.records import pack
 from pendula.playback.model import KEY_BYTES, PAYLOAD_BYTES, InvalidRecord, Record
 from pendula.server.errors import NotFound, json_response
-from pendula.server.hosting.supervisor import House
-from pendula.server.rooms.playback.library_service import Lending
+from pendula.server.hosting.room_spec import Host
+from pendula.server.rooms.playback.bodies import RecordForm, Upload
+from pendula.server.rooms.playback.library_service import LibraryService
 from pendula.server.rooms.playback.views import DiagnosticView, diagnostics_of
 from pendula.server.routes.bodies import read_body
-from pendula.server.routes.dependencies import Admin, InHouse, Operator, Viewer
-from pendula.server.routes.engine import encode_view
-from pendula.server.routes.openapi import WRITE_ERRORS, Responses, answers, refusals, takes
+from pendula.server.routes.dependencies import Admin, Operator, Supervised, Viewer
+from pendula.server.routes.openapi import CHANGE_ERRORS, WRITE_ERRORS, Responses, answers, refusals, takes
 from pendula.server.settings import CHANNEL
+from pendula.server.views import encode_view
 
 BASE = "/api/v1/playback/channels"
 ONE = BASE + "/{channel}"
-CHANGE_ERRORS = (*WRITE_ERRORS, 409)
 
 ChannelName = Annotated[str, Path(pattern=f"^{CHANNEL.pattern}$")]
-Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
 class ChannelView(Struct, frozen=True):
@@ -54,34 +53,6 @@ class ChannelChange(Struct, frozen=True):
     told: list[str]
 
 
-class RecordForm(Struct, frozen=True, forbid_unknown_fields=True):
-    """One artwork. Times are Unix seconds; `storage_key` and `payload` are base64, of 16 and 32 bytes."""
-
-    id: int
-    ts: int
-    kind: int = 0
-    format: int = 0
-    flags: int = 0
-    dwell_ms: int = 0
-    modified_ts: int = 0
-    storage_key: str | None = None
-    payload: str | None = None
-
-
-class Upload(Struct, frozen=True, forbid_unknown_fields=True):
-    """Records for a channel, merged by id with those it has; the newest `k` are kept, by default as many as before.
-
-    `complete` says that these are all, so that others go. `total_count` and `recent_count` are for proportional
-    exposure; without them, the records are counted.
-    """
-
-    records: list[RecordForm]
-    complete: bool = False
-    k: int | None = None
-    total_count: Count | None = None
-    recent_count: Count = 0
-
-
 VIEWS = (ChannelList, ChannelChange, Upload)
 router = APIRouter(tags=["playback"])
 
@@ -89,16 +60,16 @@ _GONE: Responses = {204: {"description": "There is no such channel any more"}}
 
 
 @router.get(BASE, responses=answers(ChannelList), operation_id="playback_channels")
-async def list_channels(house: InHouse, _: Viewer) -> Response:
+async def list_channels(supervisor: Supervised, _: Viewer) -> Response:
     """All channels of the library."""
-    lending = lending_of(house)
-    return json_response(encode_view(ChannelList([_view(lending, name) for name in lending.library.names()])))
+    service = library_service_of(supervisor)
+    return json_response(encode_view(ChannelList([_view(service, name) for name in service.library.names()])))
 
 
 @router.get(ONE, responses=answers(ChannelView), operation_id="playback_channel")
-async def read(channel: ChannelName, house: InHouse, _: Viewer) -> Response:
+async def read(channel: ChannelName, supervisor: Supervised, _: Viewer) -> Response:
     """One channel."""
-    return json_response(encode_view(_view(_having(house, channel), channel)))
+    return json_response(encode_view(_view(_having(supervisor, channel), channel)))
 
 
 @router.put(
@@ -107,22 +78,22 @@ async def read(channel: ChannelName, house: InHouse, _: Viewer) -> Response:
     openapi_extra=takes("Upload"),
     operation_id="playback_upload",
 )
-async def upload(channel: ChannelName, request: Request, house: InHouse, _: Operator) -> Response:
+async def upload(channel: ChannelName, request: Request, supervisor: Supervised, _: Operator) -> Response:
     """Merge records into a channel; it is made if need be. Players hear of it only if that changes anything."""
     body = await read_body(request, Upload)
     records = [_record(form, place) for place, form in enumerate(body.records)]
-    lending = lending_of(house)
+    service = library_service_of(supervisor)
     page = Page(records, body.total_count or 0, body.recent_count, body.complete)
-    done, told = await lending.put(channel, page, body.k, counted=body.total_count is not None)
-    return json_response(encode_view(ChannelChange(_view(lending, channel), done.written, told)))
+    done, told = await service.put(channel, page, body.k, counted=body.total_count is not None)
+    return json_response(encode_view(ChannelChange(_view(service, channel), done.written, told)))
 
 
 @router.post(f"{ONE}/refresh", responses=answers(ChannelChange, WRITE_ERRORS), operation_id="playback_refresh")
-async def refresh(channel: ChannelName, house: InHouse, _: Operator) -> Response:
+async def refresh(channel: ChannelName, supervisor: Supervised, _: Operator) -> Response:
     """Read a channel again: players that could not read it try once more; a folder is looked through soon."""
-    lending = _having(house, channel)
-    told = await lending.again(channel)
-    return json_response(encode_view(ChannelChange(_view(lending, channel), False, told)))
+    service = _having(supervisor, channel)
+    told = await service.again(channel)
+    return json_response(encode_view(ChannelChange(_view(service, channel), False, told)))
 
 
 @router.delete(
@@ -132,37 +103,37 @@ async def refresh(channel: ChannelName, house: InHouse, _: Operator) -> Response
     responses=_GONE | refusals(CHANGE_ERRORS),
     operation_id="playback_channel_delete",
 )
-async def delete(channel: ChannelName, house: InHouse, _: Admin) -> Response:
+async def delete(channel: ChannelName, supervisor: Supervised, _: Admin) -> Response:
     """Remove a channel; for players that follow it, it is empty from now on."""
-    await _having(house, channel).remove(channel)
+    await _having(supervisor, channel).remove(channel)
     return Response(status_code=204)
 
 
-def lending_of(house: House) -> Lending:
+def library_service_of(host: Host) -> LibraryService:
     """The library of a server."""
-    store = house.store("playback")
-    assert isinstance(store, Lending)
+    store = host.store("playback")
+    assert isinstance(store, LibraryService)
     return store
 
 
-def _having(house: House, channel: str) -> Lending:
-    lending = lending_of(house)
-    known = lending.library.names()
+def _having(host: Host, channel: str) -> LibraryService:
+    service = library_service_of(host)
+    known = service.library.names()
     if channel not in known:
         raise NotFound(f"The library has no channel {channel!r}", channel=channel, known=known)
-    return lending
+    return service
 
 
-def _view(lending: Lending, channel: str) -> ChannelView:
-    held = lending.library.held(channel)
+def _view(service: LibraryService, channel: str) -> ChannelView:
+    held = service.library.held(channel)
     return ChannelView(
-        channel,
-        held.contents.count,
-        held.contents.generation,
-        held.total_count,
-        held.recent_count,
-        channel in lending.folders,
-        diagnostics_of(lending.troubles(held)),
+        name=channel,
+        records=held.contents.count,
+        generation=held.contents.generation,
+        total_count=held.total_count,
+        recent_count=held.recent_count,
+        folder=channel in service.folders,
+        trouble=diagnostics_of(service.troubles(held)),
     )
 
 
@@ -170,15 +141,15 @@ def _record(form: RecordForm, place: int) -> Record:
     """The record, checked; raises `InvalidRecord` with its place among those uploaded."""
     try:
         record = Record(
-            form.id,
-            form.ts,
-            form.kind,
-            form.format,
-            form.flags,
-            form.dwell_ms,
-            form.modified_ts,
-            _bytes("storage_key", form.storage_key, KEY_BYTES),
-            _bytes("payload", form.payload, PAYLOAD_BYTES),
+            id=form.id,
+            ts=form.ts,
+            kind=form.kind,
+            format=form.format,
+            flags=form.flags,
+            dwell_ms=form.dwell_ms,
+            modified_ts=form.modified_ts,
+            storage_key=_bytes("storage_key", form.storage_key, KEY_BYTES),
+            payload=_bytes("payload", form.payload, PAYLOAD_BYTES),
         )
         pack(record)
     except InvalidRecord as refused:
@@ -192,4 +163,4 @@ def _bytes(field: str, text: str | None, size: int) -> bytes:
     try:
         return b64decode(text, validate=True)
     except (Base64Error, ValueError):
-        raise InvalidRecord(f"{field} is no base64; allowed are {size} bytes in base64", field=field) from None
+        raise InvalidRecord(f"{field} is not base64; allowed are {size} bytes in base64", field=field) from None

@@ -22,7 +22,7 @@ from pendula.playback.model import Diagnostic
 from pendula.playback.sources.folder import FolderSource
 from pendula.server.errors import HttpRefused
 from pendula.server.hosting.engine_host import AnyDriver, EngineHost
-from pendula.server.hosting.supervisor import House
+from pendula.server.hosting.room_spec import Host
 from pendula.server.rooms.playback import demo
 from pendula.server.rooms.playback.library import Held, Library
 from pendula.server.views import State
@@ -40,13 +40,13 @@ class ChannelOfFolder(HttpRefused):
     status = 409
 
 
-class Lending:
+class LibraryService:
     """The store of the room `playback`."""
 
-    def __init__(self, house: House, folder: Path) -> None:
+    def __init__(self, host: Host, folder: Path) -> None:
         self.library = Library(folder, self._unreadable)
-        self.folders = house.settings.playback_folders
-        self._house = house
+        self.folders = host.settings.playback_folders
+        self._host = host
         self._changing = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -56,7 +56,7 @@ class Lending:
         self._closed = False
         # How long to wait after a failure is drawn by lot, so that servers do not all come at once.
         self._refresher = Refresher(self._refreshed, seed=secrets.randbits(64), on_failed=self._failed)
-        if house.settings.demo:
+        if host.settings.demo:
             demo.stock(self.library)
         for channel, place in self.folders.items():
             self.library.expect(channel)
@@ -135,7 +135,7 @@ class Lending:
     async def _tell(self, channel: str) -> list[str]:
         told: list[str] = []
         self._missed.discard(channel)
-        for host in [host for host in self._house.hosts() if host.kind is Player and host.state is State.READY]:
+        for host in [host for host in self._host.hosts() if host.kind is Player and host.state is State.READY]:
             try:
                 if await host.ask(lambda driver: _concerns(driver, self._refresh(channel))):
                     await host.submit(self._refresh(channel), LIBRARIAN, None)

@@ -14,18 +14,14 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from pendula.kernel import canonical
 from pendula.kernel.canonical import Json
-from pendula.kernel.errors import InputRefused
-from pendula.kernel.time import format_utc
 from pendula.playback import events
 from pendula.playback.engine import Player
 from pendula.server.data_directory import NAME
-from pendula.server.errors import HttpRefused, json_response
-from pendula.server.hosting.creation import Beginning
+from pendula.server.errors import json_response
 from pendula.server.hosting.engine_host import AnyDriver, EngineHost
-from pendula.server.hosting.supervisor import House
-from pendula.server.rooms import RoomSpec
+from pendula.server.hosting.room_spec import Lifecycle, New, RoomSpec, Sentences
+from pendula.server.hosting.supervisor import Supervisor
 from pendula.server.rooms.playback import channel_routes, demo, views
 from pendula.server.rooms.playback.bodies import (
     Again,
@@ -36,13 +32,14 @@ from pendula.server.rooms.playback.bodies import (
     Unwanted,
     given,
 )
-from pendula.server.rooms.playback.channel_routes import lending_of
-from pendula.server.rooms.playback.library_service import Lending
+from pendula.server.rooms.playback.channel_routes import library_service_of
+from pendula.server.rooms.playback.library_service import LibraryService
 from pendula.server.routes.bodies import read_body
-from pendula.server.routes.dependencies import Admin, InHouse, Operator, RequestId, Viewer
-from pendula.server.routes.engine import LARGEST_N, RecordNumber, command_response, encode_view, in_the_past
-from pendula.server.routes.openapi import READ_ERRORS, WRITE_ERRORS, Responses, answers, refusals, takes
-from pendula.server.views import CommandResult
+from pendula.server.routes.dependencies import Operator, RequestId, Supervised, Viewer
+from pendula.server.routes.engine import LARGEST_N, RecordNumber, command_response, in_the_past
+from pendula.server.routes.lifecycle import check_name
+from pendula.server.routes.openapi import CHANGE_ERRORS, READ_ERRORS, Responses, answers, refusals, takes
+from pendula.server.views import CommandResult, EngineSummary, encode_view
 
 Handler = Callable[..., Awaitable[Response]]
 
@@ -50,33 +47,12 @@ BASE = "/api/v1/playback"
 PLAYER = BASE + "/{player}"
 MOST_PEEKED = 2048
 RESERVED = ("channels",)
-NAMES_ALLOWED = "1 to 64 lower-case letters, digits and hyphens"
-CHANGE_ERRORS = (*WRITE_ERRORS, 409)
 
 PlayerName = Annotated[str, Path(pattern=f"^{NAME.pattern}$")]
 
 
-class InvalidName(HttpRefused):
-    """No player can have the name. Facts: `name`, `allowed`."""
-
-    code = "invalid_name"
-    status = 422
-
-
-class ReservedName(HttpRefused):
-    """The name is a path of the room itself. Facts: `name`."""
-
-    code = "reserved_name"
-    status = 422
-
-
-class PlayerSummary(Struct, frozen=True):
+class PlayerSummary(EngineSummary, frozen=True):
     """One player; `state` is ready, starting, broken or closed, `t` the milliseconds it has been on."""
-
-    name: str
-    state: str
-    t: int | None
-    broken: str | None
 
 
 class PlayerList(Struct, frozen=True):
@@ -98,69 +74,34 @@ VIEWS = (
 )
 router = APIRouter(tags=["playback"])
 
-_GONE: Responses = {204: {"description": "There is no such player any more"}}
 _STATS: Responses = {200: {"description": "Counts", "content": {"application/json": {"schema": {"type": "object"}}}}}
 
 
 # Players come and go
 
 
-@router.get(BASE, responses=answers(PlayerList), operation_id="playback_players")
-async def list_players(house: InHouse, _: Viewer) -> Response:
-    """All players, open and closed."""
-    hosts = {host.name: host for host in house.hosts() if host.room == ROOM.name}
-    found = [_summary(name, hosts.get(name)) for name in house.known(ROOM.name)]
-    return json_response(canonical.encode(PlayerList(found)))
-
-
-@router.post(
-    BASE,
-    status_code=201,
-    responses=answers(PlayerSummary, CHANGE_ERRORS, 201),
-    openapi_extra=takes("NewPlayer"),
-    operation_id="playback_create",
-)
-async def create(request: Request, house: InHouse, caller: Operator, request_id: RequestId) -> Response:
-    """Make a player. It begins to show at once if it follows anything; time goes on by itself."""
+async def begin(request: Request, supervisor: Supervised) -> New:
+    """A new player, which shows something at once if it follows anything."""
     body = await read_body(request, NewPlayer)
-    _check_name(body.name)
+    check_name(body.name, LIFECYCLE.noun, RESERVED)
     first = (events.Next(),) if body.channels else ()
-    wall_time = format_utc(house.clock.now())
-    beginning = Beginning(_config(body, lending_of(house)), first, caller.name, request_id, wall_time)
-    try:
-        await house.found(ROOM, body.name, beginning)
-    except InputRefused as refused:
-        # The message says what is wrong; the whole configuration would be no help.
-        refused.details.pop("config", None)
-        raise
-    return json_response(canonical.encode(_summary(body.name, house.host(ROOM.name, body.name))), 201)
+    return New(body.name, _config(body, library_service_of(supervisor)), first)
 
 
-@router.delete(
-    PLAYER,
-    status_code=204,
-    response_class=Response,
-    responses=_GONE | refusals(WRITE_ERRORS),
-    operation_id="playback_delete",
+LIFECYCLE = Lifecycle(
+    noun="player",
+    plural="players",
+    begin=begin,
+    takes=takes("NewPlayer"),
+    summary=PlayerSummary,
+    listing=PlayerList,
+    sentences=Sentences(
+        make="Make a player. It begins to show at once if it follows anything; time goes on by itself.",
+        close="Close a player: its time stands. It is opened again when that is asked for, or when the server starts.",
+        open="Open a player that was closed, as it was, and with what came to its channels since.",
+        remove="Remove a player with all it ever wrote; the library stays.",
+    ),
 )
-async def delete(player: PlayerName, house: InHouse, _: Admin) -> Response:
-    """Remove a player with all it ever wrote; the library stays."""
-    await house.remove(ROOM, player)
-    return Response(status_code=204)
-
-
-@router.post(f"{PLAYER}/close", responses=answers(PlayerList, WRITE_ERRORS), operation_id="playback_close")
-async def close(player: PlayerName, house: InHouse, caller: Operator) -> Response:
-    """Close a player: its time stands. It is opened again when that is asked for, or when the server starts."""
-    await house.shut(ROOM, player)
-    return await list_players(house, caller)
-
-
-@router.post(f"{PLAYER}/open", responses=answers(PlayerList, WRITE_ERRORS), operation_id="playback_open")
-async def open_again(player: PlayerName, house: InHouse, caller: Operator) -> Response:
-    """Open a player that was closed, as it was, and with what came to its channels since."""
-    await house.reopen(ROOM, player)
-    return await list_players(house, caller)
 
 
 # What is asked of a player
@@ -175,8 +116,8 @@ def _does(name: str, sentence: str, command: Callable[[], object]) -> None:
         description=sentence,
         operation_id=f"playback_{name}",
     )
-    async def do(player: PlayerName, house: InHouse, caller: Operator, request_id: RequestId) -> Response:
-        return command_response(*await house.host(ROOM.name, player).submit(command(), caller.name, request_id))
+    async def do(player: PlayerName, supervisor: Supervised, caller: Operator, request_id: RequestId) -> Response:
+        return command_response(*await supervisor.host(ROOM.name, player).submit(command(), caller.name, request_id))
 
 
 _does("next", "Show the next item now; the answer is that item, or null.", events.Next)
@@ -197,83 +138,85 @@ def _asks(name: str, body: str, method: str = "POST") -> Callable[[Handler], Han
 
 @_asks("follow", "ChannelNames")
 async def follow(
-    player: PlayerName, request: Request, house: InHouse, caller: Operator, request_id: RequestId
+    player: PlayerName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
 ) -> Response:
     """Follow channels of the library; they come last in the order. One new epoch begins, however many they are."""
-    host = house.host(ROOM.name, player)
+    host = supervisor.host(ROOM.name, player)
     body = await read_body(request, ChannelNames)
-    return command_response(*await lending_of(house).follow(host, body.channels, caller.name, request_id))
+    return command_response(*await library_service_of(supervisor).follow(host, body.channels, caller.name, request_id))
 
 
 @_asks("unfollow", "ChannelNames")
 async def unfollow(
-    player: PlayerName, request: Request, house: InHouse, caller: Operator, request_id: RequestId
+    player: PlayerName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
 ) -> Response:
     """Follow channels no more."""
     body = await read_body(request, ChannelNames)
     command = events.Update(tuple(map(events.Unfollow, body.channels)))
-    return await _command(house, player, command, caller, request_id)
+    return await _command(supervisor, player, command, caller, request_id)
 
 
 @_asks("settings", "SettingsChange", "PATCH")
 async def change_settings(
-    player: PlayerName, request: Request, house: InHouse, caller: Operator, request_id: RequestId
+    player: PlayerName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
 ) -> Response:
     """Change settings. What is set to what it is already changes nothing."""
     changes = given(await read_body(request, SettingsChange))
     dwell_ms = changes.pop("dwell_ms", None)
-    return await _command(house, player, events.Configure(changes, dwell_ms), caller, request_id)
+    return await _command(supervisor, player, events.Configure(changes, dwell_ms), caller, request_id)
 
 
 @_asks("nae", "Artwork")
 async def insert(
-    player: PlayerName, request: Request, house: InHouse, caller: Operator, request_id: RequestId
+    player: PlayerName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
 ) -> Response:
     """A new artwork event. The answer says what became of it: INSERTED, MERGED, DISABLED or REJECTED."""
     body = await read_body(request, Artwork)
-    return await _command(house, player, events.Insert(**msgspec.structs.asdict(body)), caller, request_id)
+    return await _command(supervisor, player, events.Insert(**msgspec.structs.asdict(body)), caller, request_id)
 
 
 @_asks("ban", "Unwanted")
 async def ban(
-    player: PlayerName, request: Request, house: InHouse, caller: Operator, request_id: RequestId
+    player: PlayerName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
 ) -> Response:
     """Show an item no more until its channel is refreshed."""
     body = await read_body(request, Unwanted)
-    return await _command(house, player, events.Ban(body.ordinal), caller, request_id)
+    return await _command(supervisor, player, events.Ban(body.ordinal), caller, request_id)
 
 
 @_asks("reset", "Again")
 async def reset(
-    player: PlayerName, request: Request, house: InHouse, caller: Operator, request_id: RequestId
+    player: PlayerName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
 ) -> Response:
     """Begin a new epoch."""
     body = await read_body(request, Again)
-    return await _command(house, player, events.Reset(body.reason), caller, request_id)
+    return await _command(supervisor, player, events.Reset(body.reason), caller, request_id)
 
 
-async def _command(house: House, player: str, command: object, caller: Operator, request_id: RequestId) -> Response:
-    return command_response(*await house.host(ROOM.name, player).submit(command, caller.name, request_id))
+async def _command(
+    supervisor: Supervisor, player: str, command: object, caller: Operator, request_id: RequestId
+) -> Response:
+    return command_response(*await supervisor.host(ROOM.name, player).submit(command, caller.name, request_id))
 
 
 # What a player tells
 
 
 @router.get(f"{PLAYER}/now", responses=answers(views.PlayerNow), operation_id="playback_now")
-async def now(player: PlayerName, house: InHouse, _: Viewer, at: RecordNumber | None = None) -> Response:
+async def now(player: PlayerName, supervisor: Supervised, _: Viewer, at: RecordNumber | None = None) -> Response:
     """What is on and until when, what comes and what was, who got how much; now or after record `at`."""
-    host = house.host(ROOM.name, player)
+    host = supervisor.host(ROOM.name, player)
     if at is None:
-        return json_response(encode_view(await host.ask(lambda driver: _now(driver, host, house))))
+        return json_response(encode_view(await host.ask(lambda driver: _now(driver, host, supervisor))))
     return json_response(await in_the_past(lambda: _then(host, at)))
 
 
 @router.get(f"{PLAYER}/peek", responses=answers(views.PeekView), operation_id="playback_peek")
 async def peek(
-    player: PlayerName, house: InHouse, _: Viewer, n: Annotated[int, Query(ge=0, le=MOST_PEEKED)] = 10
+    player: PlayerName, supervisor: Supervised, _: Viewer, n: Annotated[int, Query(ge=0, le=MOST_PEEKED)] = 10
 ) -> Response:
     """Up to `n` items that are generated already; looking changes nothing."""
-    host = house.host(ROOM.name, player)
+    host = supervisor.host(ROOM.name, player)
     return json_response(encode_view(await host.ask(lambda driver: views.peek(_player(driver.engine), n))))
 
 
@@ -281,37 +224,27 @@ async def peek(
 async def item(
     player: PlayerName,
     ordinal: Annotated[int, Path(ge=0, le=LARGEST_N)],
-    house: InHouse,
+    supervisor: Supervised,
     _: Viewer,
     at: RecordNumber | None = None,
 ) -> Response:
     """Why an item of the present epoch came up: now, or as of record `at`."""
-    host = house.host(ROOM.name, player)
+    host = supervisor.host(ROOM.name, player)
     if at is None:
         return json_response(encode_view(await host.ask(lambda driver: views.why(_player(driver.engine), ordinal))))
     return json_response(await in_the_past(lambda: encode_view(views.why(_player(host.driver.engine_at(at)), ordinal))))
 
 
 @router.get(f"{PLAYER}/stats", responses=_STATS | refusals(READ_ERRORS), operation_id="playback_stats")
-async def stats(player: PlayerName, house: InHouse, _: Viewer) -> Response:
+async def stats(player: PlayerName, supervisor: Supervised, _: Viewer) -> Response:
     """Counts over all epochs, and where the present one stands."""
-    host = house.host(ROOM.name, player)
+    host = supervisor.host(ROOM.name, player)
     return json_response(encode_view(await host.ask(lambda driver: views.stats(_player(driver.engine)))))
 
 
-def _check_name(name: str) -> None:
-    if not NAME.fullmatch(name):
-        told = name[:100]
-        raise InvalidName(
-            f"No player can be called {told!r}; allowed are {NAMES_ALLOWED}", name=told, allowed=NAMES_ALLOWED
-        )
-    if name in RESERVED:
-        raise ReservedName(f"No player can be called {name!r}: that is a path of the room", name=name)
-
-
-def _config(body: NewPlayer, lending: Lending) -> Json:
+def _config(body: NewPlayer, service: LibraryService) -> Json:
     """What a new player begins with; raises `UnknownChannel`."""
-    held = [lending.library.held(channel) for channel in body.channels]
+    held = [service.library.held(channel) for channel in body.channels]
     settings = given(body.settings)
     exposure = settings.setdefault("exposure", {})
     for name, counts in (
@@ -327,11 +260,11 @@ def _config(body: NewPlayer, lending: Lending) -> Json:
     }
 
 
-def _now(driver: AnyDriver, host: EngineHost, house: House) -> views.PlayerNow:
+def _now(driver: AnyDriver, host: EngineHost, supervisor: Supervisor) -> views.PlayerNow:
     # After a flush everything that is told is durable, and the state is that of the last record.
     n = driver.flush()
     assert host.pace is not None
-    clock, wall = host.pace.reading(), house.clock.now()
+    clock, wall = host.pace.reading(), supervisor.clock.now()
     return views.now_of(
         _player(driver.engine), n, clock, lambda moment: views.format_ms(wall + (moment - clock) * 1000)
     )
@@ -347,13 +280,6 @@ def _player(engine: object) -> Player:
     return engine
 
 
-def _summary(name: str, host: EngineHost | None) -> PlayerSummary:
-    if host is None:
-        return PlayerSummary(name, "closed", None, None)
-    view = host.view()
-    return PlayerSummary(name, host.state, view.now, view.broken)
-
-
 ROOM = RoomSpec(
     name="playback",
     title="Playback",
@@ -362,7 +288,8 @@ ROOM = RoomSpec(
     demo=demo.DEMO,
     routers=(channel_routes.router, router),
     views=VIEWS,
-    grows=True,
-    store=Lending,
+    lifecycle=LIFECYCLE,
+    prefix=BASE,
+    store=LibraryService,
     advance=events.Advance,
 )

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from pendula.server.settings import Settings
-from tests.server.living import BASE, JSON, TALLY, client_of, code_of, house_of, running
+from tests.server.living import BASE, JSON, TALLY, client_of, code_of, running, supervisor_of
 
 pytestmark = pytest.mark.anyio
 
@@ -195,7 +195,7 @@ async def test_the_demo_lives(settings: Settings) -> None:
     assert TALLY.demo is not None
     quick = msgspec.structs.replace(TALLY, demo=msgspec.structs.replace(TALLY.demo, pause_seconds=0))
     async with running(alive, [quick]) as app, client_of(app) as client:
-        host = house_of(app).host("tally", "demo")
+        host = supervisor_of(app).host("tally", "demo")
         wake = asyncio.Event()
         host.listen(wake)
         while host.view().commands < 40:

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -11,29 +10,14 @@ import msgspec
 import pytest
 from fastapi import FastAPI
 
-from pendula.actions import World
 from pendula.server.hosting import creation
-from pendula.server.rooms.actions.demo import DEMO
-from pendula.server.rooms.actions.routes import ROOM
 from pendula.server.security.identity import Role
 from pendula.server.security.tokens import TokenStore
 from pendula.server.settings import Settings
-from tests.server.living import JSON, StreamReader, client_of, code_of, house_of, running
+from tests.server.living import JSON, StreamReader, client_of, code_of, running
 from tests.server.worlds import BASE, DOCUMENT, HOUSE, STILL, ask, gist, make, told
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-async def app(settings: Settings) -> AsyncIterator[FastAPI]:
-    async with running(settings, [STILL]) as app:
-        yield app
-
-
-@pytest.fixture
-async def client(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
-    async with client_of(app) as client:
-        yield client
 
 
 async def test_a_world_is_made_of_a_file_and_begins_with_what_it_submits(client: httpx.AsyncClient) -> None:
@@ -200,47 +184,3 @@ async def test_a_stream_ends_when_its_world_is_closed(app: FastAPI, client: http
         assert json.loads(message["data"])["action_id"] == "A1"
         assert await reader.ended() == b""
     assert "pendula_engine_broken{" not in (await client.get("/metrics")).text
-
-
-def test_the_town_lives_on_when_its_days_are_over() -> None:
-    world = World.create(DEMO.config)
-    rounds: list[list[tuple[Any, ...]]] = []
-    for number in range(3):
-        seen: list[Any] = []
-        while world.now() < (number + 1) * 3 * 1440:
-            outcome = world.apply(DEMO.next_command(world, 0))  # type: ignore[arg-type]
-            assert outcome.refusal is None
-            seen += outcome.events
-        rounds.append([(type(event).__name__, getattr(event, "code", None)) for event in seen])
-
-    kinds = [{kind for kind, _ in one} for one in rounds]
-    assert kinds == [{"Start", "End", "Interrupted", "VisibilityChange", "Rejection", "Diagnostic", "EpochBegan"}] * 3
-    assert not [code for one in rounds for _, code in one if code in ("DuplicateActionId", "UnknownVerb")]
-    # As much is done in every round: nothing runs out.
-    assert len({one.count(("End", None)) for one in rounds[1:]}) == 1
-    assert list(world.broken()) == []
-
-
-def test_the_town_goes_on_from_any_state() -> None:
-    def lived(restarted: bool) -> tuple[list[Any], bytes]:
-        world = World.create(DEMO.config)
-        seen: list[Any] = []
-        while world.now() < 5 * 1440:
-            seen += world.apply(DEMO.next_command(world, 0)).events  # type: ignore[arg-type]
-            world = World.from_state(DEMO.config, world.state()) if restarted else world
-        return seen, world.state()
-
-    assert lived(restarted=True) == lived(restarted=False)
-
-
-async def test_the_demo_feeds_its_town_until_it_is_closed(settings: Settings) -> None:
-    demo = msgspec.structs.replace(settings, demo=True)
-    async with running(demo, [ROOM]) as app, client_of(app) as client:
-        while (await client.get(f"{BASE}/town/now")).json()["n"] < 1:
-            await asyncio.sleep(0.01)
-        await client.post(f"{BASE}/town/close", headers=JSON)
-
-        assert [(world["name"], world["state"]) for world in (await client.get(BASE)).json()["worlds"]] == [
-            ("town", "closed")
-        ]
-        assert list(house_of(app).hosts()) == []

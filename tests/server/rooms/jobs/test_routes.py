@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from pendula.jobs.model import PullClock, Vocabulary
 from pendula.jobs.upkeep.verification import check
 from pendula.server.settings import Settings
-from tests.server.desks import DUE, JOB, QUICK, Jobs, error_of, serving
+from tests.server.job_servers import DUE, JOB, QUICK, Jobs, error_of, serving
 
 pytestmark = pytest.mark.anyio
 
@@ -482,7 +482,7 @@ async def test_the_trail_names_who_asked_and_under_which_request(jobs: Jobs) -> 
         {"next_action_at": "2026-02-28T00:00:00Z"},
     )
     assert change["evidence_refs"] == [f"scheduler_job:{given['job_id']}"]
-    assert check(jobs.desk.calls.store) == []
+    assert check(jobs.service.calls.store) == []
 
 
 async def test_words_of_the_settings_are_known_and_told(settings: Settings) -> None:

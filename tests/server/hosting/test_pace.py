@@ -1,7 +1,7 @@
 """Time goes on by itself for an engine that keeps it: on time, never back, and nothing is written meanwhile."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import Sequence
 from typing import Any
 
 import httpx
@@ -14,8 +14,8 @@ from pendula.playback.events import Advance, Insert
 from pendula.server.hosting import pace as pace_module
 from pendula.server.hosting import supervisor
 from pendula.server.hosting.pace import Pace
-from pendula.server.settings import Settings
-from tests.server.living import JSON, client_of, house_of, running
+from pendula.server.hosting.room_spec import RoomSpec
+from tests.server.living import JSON, supervisor_of
 from tests.server.screens import BASE, HALL, HOUR_MS, STILL, ask, eventually, fill, hang, make, told
 
 pytestmark = pytest.mark.anyio
@@ -23,15 +23,8 @@ MS = 1_000_000
 
 
 @pytest.fixture
-async def app(settings: Settings) -> AsyncIterator[FastAPI]:
-    async with running(settings, [STILL]) as app:
-        yield app
-
-
-@pytest.fixture
-async def client(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
-    async with client_of(app) as client:
-        yield client
+def rooms() -> Sequence[RoomSpec]:
+    return (STILL,)
 
 
 class Clock:
@@ -190,5 +183,5 @@ async def test_a_removed_player_needs_no_time(client: httpx.AsyncClient, app: Fa
 
     await client.post(f"{HALL}/close", headers=JSON)
 
-    assert [host.name for host in house_of(app).hosts()] == []
+    assert [host.name for host in supervisor_of(app).hosts()] == []
     assert (await client.get(BASE)).json()["players"][0]["state"] == "closed"

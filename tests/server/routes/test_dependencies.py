@@ -4,6 +4,7 @@ import pytest
 from fastapi.routing import APIRoute, RouteContext, iter_route_contexts
 
 from pendula.server.app import create_app
+from pendula.server.rooms import rooms_for
 from pendula.server.routes.dependencies import Needs
 from pendula.server.security.gates import is_public
 from pendula.server.security.identity import LOCAL_OPERATOR, Role
@@ -23,12 +24,12 @@ CALLS = [
 
 
 def test_every_route_is_public_or_names_a_role(settings: Settings) -> None:
-    app = create_app(settings, [TALLY])
+    app = create_app(settings, [TALLY, *rooms_for(settings)])
 
     routes = [found for found in map(_endpoint, iter_route_contexts(app.routes)) if found is not None]
 
     assert [path for path, named in routes if not named and not is_public(path)] == []
-    assert f"{BASE.replace('main', '{engine}')}/commands" in dict(routes)
+    assert {f"{BASE.replace('main', '{engine}')}/commands", "/api/v1/playback/{player}/close"} <= set(dict(routes))
 
 
 @pytest.mark.parametrize(("method", "path", "needed"), CALLS)

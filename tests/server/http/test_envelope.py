@@ -13,6 +13,7 @@ from starlette.responses import StreamingResponse
 
 from pendula.kernel.errors import InputRefused, PendulaError, WorldBroken
 from pendula.server.errors import error_body, status_of
+from pendula.server.hosting.room_spec import RoomSpec
 from pendula.server.logs import REMOVED, without_secrets
 from pendula.server.security.tokens import TokenStore
 from pendula.server.settings import Settings
@@ -126,6 +127,51 @@ async def test_half_an_answer_is_not_completed_with_an_error(settings: Settings)
         app.router.routes.insert(0, app.router.routes.pop(2))
         with pytest.raises(RuntimeError, match="and no more"):
             await client.get("/assets/half")
+
+
+class OwnWords:
+    """A room that says everything in one word, and counts."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def translated(self, error: PendulaError) -> PendulaError:
+        self.said.append(error.code)
+        return InputRefused("in our words")
+
+    def defect(self) -> PendulaError:
+        self.said.append("defect")
+        return InputRefused("in our words")
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "said"),
+    [
+        ("/own/nothing", {}, ["not_found"]),
+        ("/own", {}, ["not_found"]),
+        ("/own/defect", {}, ["defect"]),
+        # What a gate refuses below the prefix is the room's to say, too.
+        ("/own/nothing", {"authorization": "Bearer wrong"}, ["not_identified"]),
+        ("/owner", {}, []),
+        ("/api/v1/tally/main/nothing", {}, []),
+    ],
+)
+async def test_a_rooms_own_words_are_for_its_prefix_alone(
+    settings: Settings, path: str, headers: dict[str, str], said: list[str]
+) -> None:
+    router = APIRouter()
+
+    @router.get("/own/defect")
+    async def defect() -> None:
+        raise RuntimeError
+
+    words = OwnWords()
+    own = RoomSpec("own", "Own", "A contract of its own.", routers=(router,), prefix="/own", errors=lambda _: words)
+    async with running(settings, [TALLY, own]) as app, client_of(app) as client:
+        response = await client.get(path, headers=headers)
+
+    assert words.said == said
+    assert (code_of(response) == "input_refused") == bool(said)
 
 
 def test_the_callers_fault_is_4xx_and_the_worlds_is_503() -> None:

@@ -14,7 +14,7 @@ from pendula.server.hosting.engine_host import real_disk
 from pendula.server.settings import Settings
 from pendula.testing import FaultyDisk
 from pendula.testing.tally import Command, Tally
-from tests.server.living import BASE, TALLY, client_of, code_of, house_of, running
+from tests.server.living import BASE, TALLY, client_of, code_of, running, supervisor_of
 
 pytestmark = pytest.mark.anyio
 ADD = {"type": "add", "amount": 1}
@@ -147,7 +147,7 @@ async def test_too_many_waiting_commands_are_told_to_come_again(settings: Settin
 
     given = msgspec.structs.replace(settings, limits={"waiting_commands": 1})
     async with running(given) as app, client_of(app) as client:
-        host = house_of(app).host("tally", "main")
+        host = supervisor_of(app).host("tally", "main")
         at_work, go_on = threading.Event(), threading.Event()
 
         def hold(driver: object) -> None:
@@ -174,7 +174,7 @@ async def test_the_loop_answers_while_an_engine_is_at_work(settings: Settings) -
 
     async with running(settings) as app, client_of(app) as client:
         go_on = threading.Event()
-        holding = asyncio.create_task(house_of(app).host("tally", "main").ask(lambda _: go_on.wait(20)))
+        holding = asyncio.create_task(supervisor_of(app).host("tally", "main").ask(lambda _: go_on.wait(20)))
 
         assert (await client.get("/api/v1/rooms")).status_code == 200
         go_on.set()
@@ -203,7 +203,7 @@ async def test_a_server_answers_while_an_engine_is_still_starting(settings: Sett
         refused = await add(client)
         assert (refused.status_code, code_of(refused)) == (503, "engine_unavailable")
         go_on.set()
-        await house_of(app).opened()
+        await supervisor_of(app).opened()
         assert (await add(client)).status_code == 200
 
 
@@ -242,7 +242,7 @@ async def test_a_past_that_is_pruned_while_it_is_read_is_read_again(
 ) -> None:
     async with running(settings) as app, client_of(app) as client:
         await add(client)
-        journal = house_of(app).host("tally", "main").driver.journal
+        journal = supervisor_of(app).host("tally", "main").driver.journal
         read, tries = journal.read, []
 
         def once_pruned(start: int = 0) -> Any:

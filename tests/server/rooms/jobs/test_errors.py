@@ -18,7 +18,7 @@ from pendula.kernel.limits import MIB
 from pendula.server.security.identity import Role
 from pendula.server.security.tokens import TokenStore
 from pendula.server.settings import Settings
-from tests.server.desks import DUE, JOB, QUICK, Jobs, error_of, serving
+from tests.server.job_servers import DUE, JOB, QUICK, Jobs, error_of, serving
 from tests.server.living import JSON
 
 pytestmark = [pytest.mark.anyio, pytest.mark.req("JOB-API-2")]
@@ -163,11 +163,11 @@ async def test_a_call_without_a_token_is_unauthenticated_and_one_above_its_role_
     async def status(path: str, role: Role | None, body: Any = None) -> tuple[int, str | None]:
         headers = {} if role is None else {"authorization": f"Bearer {secrets[role]}"}
         method = "GET" if body is None else "POST"
-        answer = await desk.client.request(method, f"/scheduler/{path}", json=body, headers=headers)
+        answer = await service.client.request(method, f"/scheduler/{path}", json=body, headers=headers)
         return answer.status_code, answer.json().get("error", {}).get("code")
 
     key = {"idempotency_key": "k", "reason": "r"}
-    async with serving(settings) as desk:
+    async with serving(settings) as service:
         assert await status("jobs", None) == (401, "unauthenticated")
         assert await status("nothing", None) == (401, "unauthenticated")
         assert await status("jobs", Role.VIEWER) == (200, None)
@@ -179,7 +179,7 @@ async def test_a_call_without_a_token_is_unauthenticated_and_one_above_its_role_
         assert await status("keys/free", Role.OPERATOR, key) == (403, "forbidden")
         assert await status("keys/free", Role.ADMIN, key) == (200, None)
         [event] = (
-            await desk.client.get("/scheduler/audit", headers={"authorization": f"Bearer {secrets[Role.VIEWER]}"})
+            await service.client.get("/scheduler/audit", headers={"authorization": f"Bearer {secrets[Role.VIEWER]}"})
         ).json()["events"]
     assert event["actor"] == {"type": "user", "id": "the-operator"}
 
@@ -200,7 +200,7 @@ async def test_a_freed_key_is_audited_and_one_of_a_job_stays(settings: Settings)
         jobs.client.headers["authorization"] = f"Bearer {secret}"
         job = await jobs.enqueued(idempotency_key="k-1")
         held = await jobs.post("keys/free", {"idempotency_key": "k-1", "reason": "again"})
-        store = jobs.desk.calls.store
+        store = jobs.service.calls.store
         await jobs.post(f"jobs/{job['job_id']}/cancel")
         store.write(lambda tx: tx.remove([found for found in [tx.job(job["job_id"])] if found is not None]))
         removed = await jobs.post("jobs", {**JOB, "idempotency_key": "k-1"})
@@ -379,7 +379,7 @@ async def test_a_store_that_somebody_else_holds_is_busy_and_nothing_changed(sett
 async def test_a_server_that_stops_says_so_to_everybody_and_to_pulls_that_wait(jobs: Jobs) -> None:
     waiting = asyncio.create_task(jobs.post("jobs/pull", {**PULL, "wait_ms": 30_000}))
     await jobs.until_waiting(1)
-    jobs.desk.stop()
+    jobs.service.stop()
 
     for response in (await waiting, await jobs.post("jobs", JOB), await jobs.get("jobs")):
         assert (error_of(response)["status"], error_of(response)["code"]) == (503, "shutting_down")
@@ -391,7 +391,7 @@ async def test_more_requests_at_once_than_allowed_are_rate_limited(settings: Set
         waiting = asyncio.create_task(jobs.post("jobs/pull", {**PULL, "wait_ms": 30_000}))
         await jobs.until_waiting(1)
         refused = await jobs.post("jobs", JOB)
-        jobs.desk.stop()
+        jobs.service.stop()
         await waiting
 
     assert (error_of(refused)["status"], error_of(refused)["code"]) == (429, "rate_limited")
@@ -404,7 +404,7 @@ async def test_pulls_that_wait_take_at_most_half_of_the_places(settings: Setting
         await jobs.until_waiting(2)
         refused = await jobs.post("jobs/pull", {**PULL, "wait_ms": 1})
         at_once = await jobs.post("jobs/pull", PULL)
-        jobs.desk.stop()
+        jobs.service.stop()
         await asyncio.gather(*waiting)
 
     assert (error_of(refused)["status"], error_of(refused)["code"]) == (429, "rate_limited")

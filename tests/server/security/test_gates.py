@@ -12,7 +12,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from pendula.server.app import gated
 from pendula.server.errors import BodyTooLarge, HostNotAllowed, InvalidHead, SlowRequest, TooManyRequests
-from pendula.server.hosting.supervisor import House
+from pendula.server.hosting.supervisor import Supervisor
 from pendula.server.security import gates
 from pendula.server.security.gates import HostGate, RequestsGate, SizeGate, host_allowed, split_host
 from pendula.server.security.tokens import TokenStore
@@ -26,7 +26,7 @@ ADD = {"type": "add", "amount": 1}
 def test_gates_are_passed_in_a_fixed_order(settings: Settings) -> None:
     async def app(scope: Scope, receive: Receive, send: Send) -> None: ...
 
-    layer: Any = gated(app, House(settings, [TALLY]))
+    layer: Any = gated(app, Supervisor(settings, [TALLY]))
     names = []
     while layer is not app:
         names.append(layer.name)

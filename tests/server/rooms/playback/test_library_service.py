@@ -1,8 +1,7 @@
-"""Channels of the library: uploaded, merged, read by many players, refreshed under their eyes, found again."""
+"""The library while it is served: read by many players, refreshed under their eyes; folders that are channels."""
 
 import io
 import shutil
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -17,35 +16,29 @@ from pendula.kernel.journal import FileJournal
 from pendula.kernel.replay import replay
 from pendula.playback.cache.merge import Page
 from pendula.playback.engine import Player
-from pendula.playback.model import TooManyChannels
-from pendula.server.rooms.playback import library as library_module
 from pendula.server.rooms.playback import library_service
-from pendula.server.rooms.playback.demo import CHANNELS, DEMO, next_command
 from pendula.server.rooms.playback.library import Library
-from pendula.server.rooms.playback.library_service import Lending
-from pendula.server.rooms.playback.routes import ROOM
+from pendula.server.rooms.playback.library_service import LibraryService
 from pendula.server.settings import Settings, load
 from tests.playback.shelves import listed
-from tests.server.living import JSON, client_of, code_of, house_of, running
-from tests.server.screens import BASE, HALL, PAYLOAD, STILL, ask, eventually, fill, hang, make, records, shown, told
+from tests.server.living import JSON, client_of, code_of, running, supervisor_of
+from tests.server.screens import (
+    BASE,
+    HALL,
+    PAYLOAD,
+    STILL,
+    ask,
+    channel,
+    eventually,
+    fill,
+    hang,
+    is_on,
+    make,
+    shown,
+    told,
+)
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-async def app(settings: Settings) -> AsyncIterator[FastAPI]:
-    async with running(settings, [STILL]) as app:
-        yield app
-
-
-@pytest.fixture
-async def client(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
-    async with client_of(app) as client:
-        yield client
-
-
-async def channel(client: httpx.AsyncClient, name: str) -> Any:
-    return (await client.get(f"{BASE}/channels/{name}")).json()
 
 
 async def _holds(client: httpx.AsyncClient, name: str, count: int) -> bool:
@@ -58,65 +51,6 @@ async def _troubled(client: httpx.AsyncClient, name: str) -> bool:
 
 async def _records(client: httpx.AsyncClient, count: int) -> bool:
     return bool((await told(client, "now"))["exposure"][0]["records"] == count)
-
-
-async def _is_on(client: httpx.AsyncClient, player: str) -> bool:
-    return (await told(client, "now", player))["item"] is not None
-
-
-# Uploads
-
-
-@pytest.mark.req("PLAY-CACHE-8")
-async def test_an_upload_is_merged_by_id_and_the_same_again_changes_nothing(client: httpx.AsyncClient) -> None:
-    first = await fill(client, "a", 1, 2)
-    again = await fill(client, "a", 1, 2)
-    more = await fill(client, "a", 3)
-    all_of_it = await fill(client, "a", 3, complete=True)
-
-    assert [one["written"] for one in (first, again, more, all_of_it)] == [True, False, True, True]
-    assert [one["channel"]["records"] for one in (first, again, more, all_of_it)] == [2, 2, 3, 1]
-    generations = [one["channel"]["generation"] for one in (first, again, more, all_of_it)]
-    assert generations == [generations[0], generations[0], generations[0] + 1, generations[0] + 2]
-    assert [one["name"] for one in (await client.get(f"{BASE}/channels")).json()["channels"]] == ["a"]
-
-
-async def test_an_upload_keeps_as_many_records_as_the_channel_kept_before(client: httpx.AsyncClient) -> None:
-    many = await fill(client, "a", *range(1, 3001), k=8192)
-    more = await fill(client, "a", 9000)
-    fewer = await fill(client, "a", 9001, k=8)
-    first = await fill(client, "b", *range(1, 1100))
-
-    assert [one["channel"]["records"] for one in (many, more, fewer, first)] == [3000, 3001, 8, 1024]
-
-
-@pytest.mark.parametrize(
-    ("record", "field"),
-    [
-        ({"id": 2**64, "ts": 0}, "id"),
-        ({"id": 1, "ts": 2**63}, "ts"),
-        ({"id": 1, "ts": 0, "kind": 256}, "kind"),
-        ({"id": 1, "ts": 0, "payload": "AAAA"}, "payload"),
-        ({"id": 1, "ts": 0, "storage_key": "?"}, "storage_key"),
-    ],
-)
-async def test_a_record_that_cannot_be_is_refused_with_its_place(
-    client: httpx.AsyncClient, record: dict[str, Any], field: str
-) -> None:
-    response = await client.put(f"{BASE}/channels/a", json={"records": [*records(7), record]})
-
-    assert (response.status_code, code_of(response)) == (422, "invalid_record")
-    assert response.json()["error"]["details"] | {"place": 1, "field": field} == response.json()["error"]["details"]
-    assert (await client.get(f"{BASE}/channels")).json() == {"channels": []}
-
-
-async def test_channels_that_are_not_there_are_said_so(client: httpx.AsyncClient) -> None:
-    for call in (client.get(f"{BASE}/channels/x"), client.post(f"{BASE}/channels/x/refresh", headers=JSON)):
-        response = await call
-
-        assert (response.status_code, code_of(response)) == (404, "not_found")
-    named = await client.put(f"{BASE}/channels/-x", json={"records": []})
-    assert (named.status_code, code_of(named)) == (422, "invalid_request")
 
 
 # Players and editions
@@ -137,31 +71,10 @@ async def test_two_players_share_a_channel_and_both_hear_of_its_refresh(
     assert await shown(client, 4) == [14, 11, 12, 13]
     assert await shown(client, 4, "porch") == [14, 1, 11, 2]
     # Nobody uses the old edition any more.
-    library = house_of(app).store("playback").outside
+    library = supervisor_of(app).store("playback").outside
     assert library.ask("record", {"channel": "b", "generation": old, "at": 0}) is None
     assert library.ask("record", {"channel": "b", "generation": old + 1, "at": 0}) is not None
     assert (await fill(client, "b", 14))["told"] == []  # it is there already
-
-
-def test_a_running_epoch_reads_the_edition_it_began_with(tmp_path: Path) -> None:
-    library = Library(tmp_path)
-    library.put("a", Page(listed((1, 2)), 2))
-    old = library.contents("a")
-    library.put("a", Page(listed((3,)), 3))
-    new = library.contents("a")
-
-    def read(edition: int, at: int) -> Any:
-        return library.ask("record", {"channel": "a", "generation": edition, "at": at})
-
-    assert (old.count, new.count, new.generation) == (2, 3, old.generation + 1)
-    assert all(read(old.generation, at) for at in range(2))
-    assert [read(old.generation, 2), read(new.generation, 3), read(new.generation, -1), read(77, 0)] == [None] * 4
-    library.release("a")
-    assert read(old.generation, 0) is None
-    assert read(new.generation, 2) is not None
-    assert [library.ask("other", {"at": 0}), library.ask("record", "nonsense")] == [None, None]
-    library.close()
-    assert read(new.generation, 0) is None
 
 
 async def test_a_player_that_was_closed_hears_of_it_when_it_is_opened(client: httpx.AsyncClient) -> None:
@@ -179,7 +92,7 @@ async def test_a_removed_channel_is_empty_and_lives_again_with_an_upload(
     app: FastAPI, client: httpx.AsyncClient
 ) -> None:
     await hang(client)
-    library = house_of(app).store("playback").outside
+    library = supervisor_of(app).store("playback").outside
     assert isinstance(library, Library)
     library.remove("a")
 
@@ -216,24 +129,12 @@ async def test_counts_outlive_a_restart_and_a_player_hears_of_those_it_missed(se
         assert (await told(client, "now"))["settings"]["exposure"]["total_count"]["b"] == 40
 
 
-def test_counts_that_somebody_else_wrote_are_no_counts(tmp_path: Path) -> None:
-    library = Library(tmp_path)
-    library.put("a", Page(listed((1, 2)), 9))
-    library.close()
-    (tmp_path / "counts.json").write_bytes(b'{"a": 9}')
-
-    library = Library(tmp_path)
-
-    assert library.held("a").total_count == 2
-    library.close()
-
-
 async def test_a_player_that_was_busy_is_told_later(
     app: FastAPI, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(library_service, "AGAIN_SECONDS", 0.01)
     await hang(client, channels=["b"])
-    host = house_of(app).host("playback", "hall")
+    host = supervisor_of(app).host("playback", "hall")
     submit, busy = host.submit, [True, True]
 
     async def sometimes(command: object, by: str, request_id: str | None) -> Any:
@@ -255,10 +156,10 @@ async def test_the_editions_of_a_removed_channel_are_let_go_after_its_players_we
     app: FastAPI, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await hang(client)
-    store = house_of(app).store("playback")
-    assert isinstance(store, Lending)
+    store = supervisor_of(app).store("playback")
+    assert isinstance(store, LibraryService)
     edition = store.library.contents("a").generation
-    host = house_of(app).host("playback", "hall")
+    host = supervisor_of(app).host("playback", "hall")
     submit, meanwhile = host.submit, []
 
     async def looking(command: object, by: str, request_id: str | None) -> Any:
@@ -337,8 +238,8 @@ async def test_a_channel_that_was_set_aside_is_still_there_after_the_next_start(
     async with running(settings, [STILL]) as app, client_of(app) as client:
         found = await channel(client, "a")
         (trouble,) = found["trouble"]
-        store = house_of(app).store("playback")
-        assert isinstance(store, Lending)
+        store = supervisor_of(app).store("playback")
+        assert isinstance(store, LibraryService)
         await store.remove("a")
 
         assert (found["records"], trouble["code"], trouble["facts"]["set_aside"]) == (0, "CorruptCache", "a.pch.bad")
@@ -370,19 +271,6 @@ async def test_a_channel_that_could_not_be_read_gets_another_chance(
     assert now["diagnostics"][-1]["code"] == "UnreadableChannel"
     assert answer["told"] == ["hall"]
     assert sorted(await shown(client, 3)) == [11, 12, 13]
-
-
-def test_the_library_keeps_no_more_channels_than_may_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(library_module, "CHANNELS_KEPT", 1)
-    library = Library(tmp_path)
-    library.put("a", Page(listed((1,)), 1))
-
-    with pytest.raises(TooManyChannels, match="at most 1"):
-        library.put("b", Page(listed((1,)), 1))
-
-    library.put("a", Page(listed((2,)), 1))
-    assert library.names() == ["a"]
-    library.close()
 
 
 # Folders
@@ -429,8 +317,8 @@ async def test_a_folder_that_cannot_be_read_is_there_with_its_trouble_until_it_c
         await make(client, channels=["holidays"])
         (tmp_path / "picturs").mkdir()
         (tmp_path / "picturs" / "one.jpg").write_bytes(b"x")
-        store = house_of(app).store("playback")
-        assert isinstance(store, Lending)
+        store = supervisor_of(app).store("playback")
+        assert isinstance(store, LibraryService)
         # As if the time of waiting were over.
         turn = store._refresher._plan._turns["holidays"]
         turn.due_ms = 0
@@ -468,41 +356,7 @@ async def test_a_folder_whose_cache_turns_out_damaged_is_looked_through_at_once(
             damaged.write(bytes(4096))
         await make(client, channels=["holidays"])
 
-        await eventually(lambda: _is_on(client, "hall"))
+        await eventually(lambda: is_on(client, "hall"))
 
         assert (await channel(client, "holidays"))["generation"] == before + 1
         assert len(set(await shown(client, 3))) == 3
-
-
-def test_folders_are_named_by_the_file_or_the_environment() -> None:
-    found = load({}, {"PENDULA_PLAYBACK_FOLDERS": "garden=/a, sea=/b"}).playback_folders
-
-    assert found == {"garden": "/a", "sea": "/b"}
-
-
-# The living example
-
-
-async def test_the_frame_of_the_demo_plays_and_gets_new_artwork(settings: Settings) -> None:
-    async with running(msgspec.structs.replace(settings, demo=True), [ROOM]) as app, client_of(app) as client:
-        await eventually(lambda: _is_on(client, "frame"))
-        now = await told(client, "now", "frame")
-
-        assert [one["channel"] for one in now["exposure"]] == [one.name for one in CHANNELS]
-        assert [one["weight"] for one in now["exposure"]] == [32768, 21845, 10923]
-        assert (await told(client, "stats", "frame"))["nae"]["inserts"] == 1
-        assert now["diagnostics"] == []
-        assert (await client.get(f"{BASE}/channels")).json()["channels"][0]["trouble"] == []
-
-
-def test_new_artwork_of_the_demo_is_another_each_time_and_the_same_after_a_restart() -> None:
-    player = Player.create(DEMO.config)
-    first = next_command(player, 0)
-    player.apply(first)
-    second = next_command(player, 1)
-
-    restored = Player.from_state(DEMO.config, player.state())
-
-    assert (first.id, second.id) == (9000, 9001)
-    assert first.payload != second.payload
-    assert next_command(restored, 0) == second

@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from pendula.server.hosting import streams
 from pendula.server.security.tokens import TokenStore
 from pendula.server.settings import Settings
-from tests.server.living import BASE, TALLY, StreamReader, client_of, code_of, house_of, running
+from tests.server.living import BASE, TALLY, StreamReader, client_of, code_of, running, supervisor_of
 
 pytestmark = pytest.mark.anyio
 STREAM = f"{BASE}/stream"
@@ -171,7 +171,7 @@ async def test_a_stream_ends_when_its_token_is_revoked(settings: Settings) -> No
 async def test_streams_end_when_the_server_stops_after_what_was_published(settings: Settings) -> None:
     async with running(settings) as app, StreamReader(app, STREAM) as reader:
         await add(app, 1)
-        house_of(app).stop_streams()
+        supervisor_of(app).stop_streams()
 
         assert b'"by":1' in await reader.ended()
 

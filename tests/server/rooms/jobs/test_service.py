@@ -20,8 +20,8 @@ from pendula.server.rooms.jobs import service
 from pendula.server.rooms.jobs.metrics import prefers_text
 from pendula.server.rooms.jobs.routes import room_for
 from pendula.server.settings import Settings, load
-from tests.server.desks import DUE, JOB, Jobs, error_of, serving
-from tests.server.living import StreamReader, client_of, code_of, house_of, running
+from tests.server.job_servers import DUE, JOB, Jobs, error_of, serving
+from tests.server.living import StreamReader, client_of, code_of, running, supervisor_of
 
 pytestmark = pytest.mark.anyio
 
@@ -50,7 +50,7 @@ def samples(text: str) -> dict[Any, float]:
 @pytest.mark.req("JOB-STO-6")
 async def test_a_server_is_ready_when_the_connection_that_commits_flushes(settings: Settings) -> None:
     async with serving(settings, Policy()) as jobs:
-        store = jobs.desk.calls.store
+        store = jobs.service.calls.store
         assert isinstance(store, SqliteStore)
         told = store.settings()
         ready = await readiness(jobs.client)
@@ -100,7 +100,7 @@ async def test_what_was_stored_is_there_after_a_restart(settings: Settings) -> N
         job = await jobs.enqueued()
     async with serving(settings) as jobs:
         assert (await jobs.get(f"jobs/{job['job_id']}")).json()["job"] == job
-        assert check(jobs.desk.calls.store) == []
+        assert check(jobs.service.calls.store) == []
 
 
 async def test_the_settings_say_where_the_jobs_are_and_what_they_are_about(tmp_path: Path) -> None:
@@ -249,7 +249,7 @@ async def test_a_waiting_pull_is_answered_when_a_job_comes(jobs: Jobs, monkeypat
     response = await waiting
 
     assert [given["job_id"] for given in response.json()["jobs"]] == [job["job_id"]]
-    assert jobs.desk.waiting == 0
+    assert jobs.service.waiting == 0
 
 
 @pytest.mark.req("JOB-PULL-12")
@@ -335,7 +335,7 @@ async def test_the_same_job_from_many_callers_at_once_is_stored_once(jobs: Jobs)
 @pytest.mark.req("JOB-STO-6")
 async def test_callers_at_the_same_time_share_flushes(settings: Settings) -> None:
     async with serving(settings, Policy()) as jobs:
-        store = jobs.desk.calls.store
+        store = jobs.service.calls.store
         assert isinstance(store, SqliteStore)
         before = store.commits
         await asyncio.gather(*(jobs.enqueued(object_id=f"o{number}") for number in range(64)))
@@ -350,4 +350,4 @@ async def test_other_rooms_are_served_beside_it(settings: Settings) -> None:
 
         assert {"actions", "jobs", "playback"} <= set(names)
         assert code_of(elsewhere) == "not_found"
-        assert house_of(app).service("jobs").failure is None
+        assert supervisor_of(app).service("jobs").failure is None

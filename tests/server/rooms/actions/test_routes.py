@@ -1,14 +1,13 @@
 """What is asked of a world over HTTP, one command at a time, and what it tells of any moment."""
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import msgspec
 import pytest
 import schemathesis
-from fastapi import FastAPI
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from schemathesis.checks import not_a_server_error
@@ -27,18 +26,6 @@ from tests.server.living import LiveServer, client_of, code_of, running
 from tests.server.worlds import BASE, DOCUMENT, HOUSE, STILL, ask, gist, make, told
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-async def app(settings: Settings) -> AsyncIterator[FastAPI]:
-    async with running(settings, [STILL]) as app:
-        yield app
-
-
-@pytest.fixture
-async def client(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
-    async with client_of(app) as client:
-        yield client
 
 
 # What is asked of a world

@@ -1,7 +1,7 @@
 """What is asked of a player over HTTP, one command at a time, and what it tells of any moment."""
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -27,18 +27,6 @@ from tests.server.living import JSON, LiveServer, StreamReader, client_of, code_
 from tests.server.screens import BASE, HALL, HOUR_MS, PAYLOAD, STILL, ask, fill, hang, make, records, shown, told
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-async def app(settings: Settings) -> AsyncIterator[FastAPI]:
-    async with running(settings, [STILL]) as app:
-        yield app
-
-
-@pytest.fixture
-async def client(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
-    async with client_of(app) as client:
-        yield client
 
 
 # Players come and go

@@ -10,10 +10,10 @@ from fastapi import FastAPI
 
 from pendula.jobs.model import Durability, Policy
 from pendula.kernel.time import format_utc, parse_utc
-from pendula.server.rooms.jobs.routes import desk_in, room
-from pendula.server.rooms.jobs.service import Desk
+from pendula.server.rooms.jobs.routes import room, service_in
+from pendula.server.rooms.jobs.service import JobService
 from pendula.server.settings import Settings
-from tests.server.living import client_of, house_of, running
+from tests.server.living import client_of, running, supervisor_of
 
 BEFORE = parse_utc("2026-02-20T09:12:44.120331Z")
 DUE = "2026-02-21T00:00:00Z"
@@ -51,8 +51,8 @@ class Jobs:
         self.clock = clock
 
     @property
-    def desk(self) -> Desk:
-        return desk_in(house_of(self.app))
+    def service(self) -> JobService:
+        return service_in(supervisor_of(self.app))
 
     async def post(self, path: str, body: Mapping[str, Any] | None = None, **options: Any) -> httpx.Response:
         return await self.client.post(f"/scheduler/{path}", json={} if body is None else body, **options)
@@ -63,7 +63,7 @@ class Jobs:
     async def until_waiting(self, pulls: int) -> None:
         """Go on when so many pulls wait; a test that would hang fails instead."""
         async with asyncio.timeout(20):
-            while self.desk.waiting != pulls:
+            while self.service.waiting != pulls:
                 await asyncio.sleep(0)
 
     async def enqueued(self, **members: Any) -> dict[str, Any]:

@@ -1,0 +1,175 @@
+"""What a room is to the server: its words, its engines or its service, its routes, and what it may use of its host.
+
+A room is described once, as a value; nothing here knows which rooms there are.
+"""
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol, Self
+
+from fastapi import APIRouter
+from msgspec import Struct
+from msgspec.structs import force_setattr
+
+from pendula.kernel.canonical import Json
+from pendula.kernel.engine import Engine, Outcome, Outside
+from pendula.kernel.errors import PendulaError
+from pendula.kernel.wallclock import WallClock
+from pendula.server.hosting.engine_host import EngineHost
+from pendula.server.http.envelope import ErrorTranslator
+from pendula.server.metrics import Metrics
+from pendula.server.settings import Settings
+from pendula.server.views import EngineSummary, State
+
+
+class Demo(Struct, frozen=True):
+    """A living example: an engine that is fed for ever, each command chosen by its state and how many there were."""
+
+    engine: str
+    config: Json
+    next_command: Callable[[Engine[Any, Any], int], object]
+    pause_seconds: int = 1
+
+
+class Store(Protocol):
+    """What a room keeps beside its engines, one for each server: opened before them, closed after them."""
+
+    @property
+    def outside(self) -> Outside:
+        """Who answers the engines of the room."""
+        ...
+
+    async def engine_opened(self, host: EngineHost) -> None:
+        """Told of each engine that was opened, before its time goes on."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class Service(Protocol):
+    """A room that is not made of engines, while it is served."""
+
+    @property
+    def state(self) -> State: ...
+
+    @property
+    def failure(self) -> PendulaError | None:
+        """Why it could not be opened; None while it is well or starting."""
+        ...
+
+    async def open(self, folder: Path) -> None:
+        """Open what is kept in `folder`, or elsewhere; a failure is kept, not raised."""
+        ...
+
+    async def not_ready(self) -> str | None:
+        """The code of what keeps it from working, for good or for now; None when nothing does."""
+        ...
+
+    def stop(self) -> None:
+        """Take nothing more, and let go whoever waits."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class Host(Protocol):
+    """The server, as far as a room may use it; the `Supervisor` is one."""
+
+    @property
+    def settings(self) -> Settings: ...
+
+    @property
+    def clock(self) -> WallClock: ...
+
+    @property
+    def metrics(self) -> Metrics: ...
+
+    def hosts(self) -> Iterator[EngineHost]:
+        """The open engines of all rooms."""
+        ...
+
+    def store(self, room: str) -> Store: ...
+
+    def service(self, room: str) -> Service: ...
+
+
+class New(Struct, frozen=True):
+    """An engine as it is asked for: its name, its configuration, and the commands that it begins with."""
+
+    name: str
+    config: Json
+    commands: Sequence[object] = ()
+
+
+class Made(Protocol):
+    """A view of an engine that was just made, told to whoever asked for it."""
+
+    @classmethod
+    def of(cls, name: str, outcomes: Sequence[Outcome[Any]]) -> Self:
+        """The view, out of what the first commands did."""
+        ...
+
+
+class Sentences(Struct, frozen=True, kw_only=True):
+    """What the OpenAPI document says of the routes by which engines come and go."""
+
+    make: str
+    close: str
+    open: str
+    remove: str
+
+
+class Lifecycle(Struct, frozen=True, kw_only=True):
+    """How engines of a room come and go over HTTP (`routes/lifecycle`), up to the limit `engines`.
+
+    `noun` is the parameter in paths, `plural` the member of `listing`. `begin` is a FastAPI dependency: it reads what a
+    new engine needs from the request, `takes` documents the body. `made` is the answer, `summary` where there is none.
+    """
+
+    noun: str
+    plural: str
+    begin: Callable[..., Awaitable[New]]
+    takes: Mapping[str, Any]
+    summary: type[EngineSummary]
+    listing: type[Struct]
+    sentences: Sentences
+    made: type[Made] | None = None
+
+
+class RoomSpec(Struct, frozen=True):
+    """One room. `engines` are made, with their configurations, where they do not exist yet; `outside` answers them.
+
+    A room with a `lifecycle` gets engines over HTTP while the server runs; `views` are the shapes of the bodies that
+    its routes take and give. A room with a `store` keeps something in a directory of its own, and the store answers its
+    engines. For a room that keeps time, `advance` makes the command that lets it go on.
+
+    A room without `engine` is one `service`. `schemas` are shapes of bodies that no struct describes. All paths of a
+    room begin with its `prefix`, by default `/api/v1/NAME`; what goes wrong there is put into the words of `errors`.
+    """
+
+    name: str
+    title: str
+    sentence: str
+    engine: type[Engine[Any, Any]] | None = None
+    engines: Mapping[str, Json] = {}
+    demo: Demo | None = None
+    outside: Outside | None = None
+    routers: tuple[APIRouter, ...] = ()
+    views: tuple[type, ...] = ()
+    lifecycle: Lifecycle | None = None
+    store: Callable[[Host, Path], Store] | None = None
+    advance: Callable[[int], object] | None = None
+    service: Callable[[Host], Service] | None = None
+    schemas: Mapping[str, Any] = {}
+    errors: Callable[[Host], ErrorTranslator] | None = None
+    prefix: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.prefix:
+            force_setattr(self, "prefix", f"/api/v1/{self.name}")
+
+    @property
+    def kind(self) -> type[Engine[Any, Any]]:
+        """What the engines of the room are; only for rooms that have some."""
+        assert self.engine is not None, self.name
+        return self.engine

@@ -1,0 +1,148 @@
+"""Engines of any room come and go by the same routes, below the prefix and under the noun of their room."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Self
+
+import httpx
+import msgspec
+import pytest
+from fastapi import Query
+from msgspec import Struct
+
+from pendula.kernel.errors import InputRefused
+from pendula.server.app import create_app
+from pendula.server.hosting.room_spec import Lifecycle, New, RoomSpec, Sentences
+from pendula.server.rooms.tally import ROOM
+from pendula.server.routes.lifecycle import InvalidName, ReservedName, check_name
+from pendula.server.security.identity import Role
+from pendula.server.security.tokens import TokenStore
+from pendula.server.settings import Settings
+from pendula.server.views import EngineSummary
+from pendula.testing.tally import Add, Tally
+from tests.server.living import client_of, code_of, running
+
+pytestmark = pytest.mark.anyio
+BASE = "/api/v1/simulator"
+
+
+class Purse(EngineSummary, frozen=True):
+    """A purse."""
+
+
+class Purses(Struct, frozen=True):
+    purses: list[Purse]
+
+
+async def begin(name: str, seed: Annotated[int, Query()] = 1, add: int = 0) -> New:
+    return New(name, {"seed": seed}, [Add(add)] if add else [])
+
+
+PURSES = Lifecycle(
+    noun="purse",
+    plural="purses",
+    begin=begin,
+    takes={},
+    summary=Purse,
+    listing=Purses,
+    sentences=Sentences(make="Make.", close="Close.", open="Open.", remove="Remove."),
+)
+COUNTING: RoomSpec = msgspec.structs.replace(ROOM, lifecycle=PURSES, prefix=BASE, views=(Purse, Purses), demo=None)
+
+
+@pytest.fixture
+def rooms() -> Sequence[RoomSpec]:
+    return (COUNTING,)
+
+
+async def make(client: httpx.AsyncClient, **asked: Any) -> httpx.Response:
+    return await client.post(BASE, params={"name": "red", **asked}, json={})
+
+
+async def listed(client: httpx.AsyncClient) -> Any:
+    return (await client.get(BASE)).json()
+
+
+def purse(state: str, t: int | None = 0) -> dict[str, Any]:
+    return {"name": "red", "state": state, "t": t, "broken": None}
+
+
+async def test_an_engine_is_made_below_the_prefix_of_its_room_and_has_the_routes_of_every_engine(
+    client: httpx.AsyncClient,
+) -> None:
+    made = await make(client, add=5)
+
+    assert (made.status_code, made.json()) == (201, purse("ready"))
+    assert await listed(client) == {"purses": [purse("ready")]}
+    assert (await client.get(f"{BASE}/red/state")).json()["state"]["total"] == 5
+    assert (await client.get("/api/v1/tally/red/state")).status_code == 404
+
+
+async def test_an_engine_is_closed_and_opened_again_as_it_was(client: httpx.AsyncClient) -> None:
+    await make(client, add=5)
+
+    closed = await client.post(f"{BASE}/red/close", json={})
+    reopened = await client.post(f"{BASE}/red/open", json={})
+
+    assert closed.json() == {"purses": [purse("closed", None)]}
+    assert reopened.json() == {"purses": [purse("ready")]}
+    assert (await client.get(f"{BASE}/red/state")).json()["state"]["total"] == 5
+
+
+@pytest.mark.parametrize(("role", "status"), [(Role.VIEWER, 403), (Role.OPERATOR, 403), (Role.ADMIN, 204)])
+async def test_only_an_admin_removes_an_engine(settings: Settings, role: Role, status: int) -> None:
+    _, secret = TokenStore(settings.data).new("somebody", role)
+    _, admin = TokenStore(settings.data).new("admin", Role.ADMIN)
+    async with running(settings, [COUNTING]) as app, client_of(app) as client:
+        await client.post(BASE, params={"name": "red"}, json={}, headers={"authorization": f"Bearer {admin}"})
+        headers = {"authorization": f"Bearer {secret}", "content-type": "application/json"}
+
+        removed = await client.delete(f"{BASE}/red", headers=headers)
+
+        left = (await client.get(BASE, headers=headers)).json()["purses"]
+    assert (removed.status_code, len(left)) == (status, 0 if status == 204 else 1)
+
+
+async def test_a_viewer_is_refused_before_the_request_is_looked_at(settings: Settings) -> None:
+    _, secret = TokenStore(settings.data).new("somebody", Role.VIEWER)
+    async with running(settings, [COUNTING]) as app, client_of(app) as client:
+        response = await client.post(BASE, json={}, headers={"authorization": f"Bearer {secret}"})
+
+    assert (response.status_code, code_of(response)) == (403, "role_too_low")
+
+
+async def test_a_name_that_cannot_be_in_a_path_is_refused_by_the_noun_of_the_room(client: httpx.AsyncClient) -> None:
+    response = await client.post(f"{BASE}/Red/close", json={})
+
+    assert (response.status_code, code_of(response)) == (422, "invalid_request")
+    assert [fault["name"] for fault in response.json()["error"]["details"]["faults"]] == ["purse"]
+
+
+async def test_a_refused_configuration_is_not_repeated(settings: Settings) -> None:
+    class Picky(Tally):
+        @classmethod
+        def create(cls, config: Any) -> Self:
+            raise InputRefused("The seed is not liked", config=config)
+
+    room = msgspec.structs.replace(COUNTING, engine=Picky)
+    async with running(settings, [room]) as app, client_of(app) as client:
+        response = await make(client)
+
+    assert response.json()["error"] == {"code": "input_refused", "message": "The seed is not liked", "details": {}}
+
+
+def test_what_begins_an_engine_documents_its_own_parameters(settings: Settings) -> None:
+    paths = create_app(settings, [COUNTING]).openapi()["paths"]
+
+    assert [one["name"] for one in paths[BASE]["post"]["parameters"]] == ["name", "seed", "add"]
+    assert paths[BASE]["get"]["operationId"] == "tally_purses"
+    assert {path for path in paths if path.startswith(f"{BASE}/{{purse}}")} == {
+        f"{BASE}/{{purse}}",
+        f"{BASE}/{{purse}}/close",
+        f"{BASE}/{{purse}}/open",
+    }
+
+
+@pytest.mark.parametrize(("name", "refusal"), [("A", InvalidName), ("a\n", InvalidName), ("channels", ReservedName)])
+def test_names_in_bodies_are_checked_in_words(name: str, refusal: type[Exception]) -> None:
+    with pytest.raises(refusal, match="No purse can be called"):
+        check_name(name, "purse", ["channels"])
