@@ -21,7 +21,7 @@ BROKEN = (
     "No cycles, not even for types",
     "Decisions touch no clock, disk, network or random state",
     "Rooms of the server do not know each other",
-    "Only the engine and its phases change the state of a run",
+    "credit: only the engine and its phases hold the state of a run",
 )
 
 

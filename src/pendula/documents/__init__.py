@@ -6,7 +6,9 @@ faults      what is wrong, where, what is allowed; how it is printed
 places      paths, lines, columns
 json_fast   clean JSON at the speed of the interpreter's parser
 json_text   JSON with places and all its faults
+json_places where the values of sound JSON lie
 yaml_text   YAML, read as JSON would be
+toml_text   where the values of TOML lie
 tree        what both scanners build, and the limits they keep
 numbers     int or exact Decimal, never float
 findings    faults of a reading before they know their lines

@@ -2,6 +2,8 @@
 
 faulty_disk     a disk in memory that forgets what was not synced, and fails where it is told to
 contract        one suite that every engine must pass
+crashing        a crash at every disk call, and what must be there afterwards
+elsewhere       an engine in a process of its own, under another hash seed
 histories       seeded messages that come late, twice and out of order, and clocks that jump
 repeating       runs a law over seeds; a failure prints the one line that repeats it
 tally           a tiny engine that satisfies the contract: the example to copy

@@ -100,7 +100,9 @@ class Tally:
         match config:
             case {"seed": int(seed)} if 0 <= seed < 1 << 64 and not isinstance(seed, bool):
                 generator = stream(seed, epoch_id=0, constant=STREAM)
-                return cls(State(0, 0, 0, 0, 0, 0, 0, (generator.state, generator.increment), []))
+                drawing = (generator.state, generator.increment)
+                nothing = dict.fromkeys(("now", "total", "added", "taken", "drawn", "asked", "number"), 0)
+                return cls(State(**nothing, generator=drawing, due=[]))
         raise InputRefused("A tally needs a configuration {'seed': an integer from 0 to 2^64 - 1}", config=config)
 
     @classmethod
@@ -109,9 +111,9 @@ class Tally:
         try:
             engine = cls(read_state(state))
         except (msgspec.DecodeError, WrongUsage) as trouble:
-            raise InputRefused(f"This is no state of a tally: {trouble}") from None
+            raise InputRefused(f"This is not a state of a tally: {trouble}") from None
         if broken := list(engine.broken()):
-            raise InputRefused(f"This is no state of a tally: {', '.join(broken)}", broken=broken)
+            raise InputRefused(f"This is not a state of a tally: {', '.join(broken)}", broken=broken)
         return engine
 
     def state(self) -> bytes:

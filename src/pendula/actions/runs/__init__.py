@@ -3,6 +3,7 @@
 batch    whole epochs: a file or plain arguments in, results out
 live     a game loop: submit, interrupt, advance, ask why
 logs     everything in `world_log`, what the player character learned in `pc_log`
+user_code   hooks, modifiers and processes: what a world asks of its user, answered
 """
 
 from pendula.actions.runs.batch import EPOCHS_MOST, EpochResult, Road, RunResult, config_of, drive, run_document

@@ -1,1 +1,8 @@
-"""The commands, a module each: they read arguments, call what does the work, and show what came out."""
+"""The commands, a module each: they read arguments, call what does the work, and show what came out.
+
+actions, credit, fleet, jobs, playback    the commands of a room, a folder each
+replay      a journal, or the trail of a store, fed to a fresh engine and compared
+serve       the server with the control room
+token       access tokens
+bench       side by side with peers
+"""

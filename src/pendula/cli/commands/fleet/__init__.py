@@ -1,4 +1,10 @@
-"""`pendula fleet`: compile a map of aisles, check it, draw it, and write maps of our own."""
+"""`pendula fleet`: compile a map of aisles, check it, draw it, and write maps of our own.
+
+compile, check      a source map made ready, or everything that is wrong with it
+draw, new           the picture of a map; maps of our own
+files, report       reading and writing the files; the validation report
+tables              results as tables
+"""
 
 import typer
 

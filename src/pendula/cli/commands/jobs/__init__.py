@@ -1,4 +1,12 @@
-"""`pendula jobs`: a store of due-driven jobs, or the server that has one: every call, workers, upkeep."""
+"""`pendula jobs`: a store of due-driven jobs, or the server that has one: every call, workers, upkeep.
+
+target      the store or the server that is meant: --db or --url
+change      calls that change something
+look        calls that only look
+upkeep      making a store, checking, backing up, retaining
+work        serving a store, and workers on one
+tables      results as tables
+"""
 
 import typer
 
