@@ -96,11 +96,6 @@ def _turns_round(before: Sequence[int]) -> bool:
     return False
 
 
-def volume(flows: Sequence[int]) -> int:
-    """By how much all debts together shrink, in atoms."""
-    return sum(flows)
-
-
 def as_cycles(edges: Sequence[Edge], flows: Sequence[int]) -> tuple[Cycle, ...]:
     """A circulation as simple cycles, in one order; `hops` of a cycle are places in `edges`.
 

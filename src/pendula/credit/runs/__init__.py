@@ -6,8 +6,21 @@ forking      the same run with other settings from some tick on, and what that c
 artifacts    what a run leaves in a directory: status, last tick, every event, a summary
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from pendula.credit.runs.forking import compared, fork
-from pendula.credit.runs.recording import Recording, last_tick, reading, run_at
+
+if TYPE_CHECKING:
+    from pendula.credit.runs.recording import Recording, last_tick, reading, run_at
+else:
+
+    def __getattr__(name: str) -> object:
+        """What needs a journal loads when it is asked for: a run without one does not pay for the driver."""
+        if name in ("Recording", "last_tick", "reading", "run_at"):
+            return getattr(import_module("pendula.credit.runs.recording"), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = [
     "Recording",  # a run and its journal
