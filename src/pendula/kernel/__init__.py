@@ -24,9 +24,10 @@ from pendula.kernel.canonical import Json, decode, digest, encode
 from pendula.kernel.disk import Disk, RealDisk
 from pendula.kernel.driver import Driver
 from pendula.kernel.engine import Engine, Outcome, Outside, Reason, Refusal
-from pendula.kernel.errors import InputRefused, NotCanonical, PendulaError, WorldBroken, WrongUsage
+from pendula.kernel.errors import InputRefused, MissingExtra, NotCanonical, PendulaError, WorldBroken, WrongUsage
 from pendula.kernel.frames import Header, Record, record_body, seal, seal_header
 from pendula.kernel.journal import FileJournal
+from pendula.kernel.recording import begin_recording, send
 from pendula.kernel.replay import replay
 from pendula.kernel.rng import action_seed, tick_generator, tick_seed
 from pendula.kernel.time import format_utc, parse_utc
@@ -39,6 +40,7 @@ __all__ = [
     "Header",
     "InputRefused",
     "Json",
+    "MissingExtra",
     "Nobody",
     "NotCanonical",
     "Outcome",
@@ -51,6 +53,7 @@ __all__ = [
     "WorldBroken",
     "WrongUsage",
     "action_seed",
+    "begin_recording",
     "decode",
     "digest",
     "encode",
@@ -60,6 +63,7 @@ __all__ = [
     "replay",
     "seal",
     "seal_header",
+    "send",
     "tick_generator",
     "tick_seed",
 ]

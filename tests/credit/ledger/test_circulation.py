@@ -21,10 +21,11 @@ from pendula.credit.ledger.circulation import (
     question_of,
 )
 from pendula.credit.outside import solver
-from pendula.credit.outside.solver import UNITS_MOST, AmountsTooLarge, OptimalMissing, OptimalOutside, OrTools, solve
+from pendula.credit.outside.solver import UNITS_MOST, AmountsTooLarge, OptimalOutside, OrTools, solve
 from pendula.kernel.bodies import NobodyToAsk, Recorded, Recorder
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Refusal
+from pendula.kernel.errors import MissingExtra
 
 TRIANGLE: list[Edge] = [(0, 1, 100), (1, 2, 80), (2, 0, 50)]
 
@@ -283,7 +284,7 @@ def test_other_questions_go_to_the_others() -> None:
 def test_a_missing_extra_is_one_sentence_that_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(solver, "find_spec", lambda _: None)
 
-    with pytest.raises(OptimalMissing, match=r'install with: pip install "pendula\[optimal\]"') as missing:
+    with pytest.raises(MissingExtra, match=r'install with: pip install "pendula\[optimal\]"') as missing:
         OptimalOutside()
 
     assert (missing.value.code, missing.value.extra, missing.value.modules) == ("missing_extra", "optimal", ["ortools"])

@@ -15,10 +15,10 @@ from pendula.credit.settings import InvalidSetting, Settings, changed
 from pendula.credit.studies import figures, workers
 from pendula.credit.studies.figures import Kind, figures_of, within_budget
 from pendula.credit.studies.sweeps import InvalidGrid, combinations, summarised, sweep
-from pendula.credit.studies.workers import ClusterFailed, DaskMissing, Job, Task, TaskFailed, Where, spread
+from pendula.credit.studies.workers import ClusterFailed, Job, Task, TaskFailed, Where, spread
 from pendula.documents import Document, DocumentRefused, from_value
 from pendula.kernel.canonical import Json
-from pendula.kernel.errors import LimitExceeded, WrongUsage
+from pendula.kernel.errors import LimitExceeded, MissingExtra, WrongUsage
 from tests.credit.conftest import network
 
 GRID = {"clearing_policy": ("static", "adaptive"), "amount_cap": ("50", "none")}
@@ -112,7 +112,7 @@ def test_a_cluster_without_workers_is_refused(small: Document) -> None:
 def test_without_the_extra_one_sentence_says_so(small: Document, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "find_spec", lambda _: None)
 
-    with pytest.raises(DaskMissing, match=r'pip install "pendula\[dask\]"'):
+    with pytest.raises(MissingExtra, match=r'pip install "pendula\[dask\]"'):
         sweep(small, {}, (1,), 1, dask="tcp://127.0.0.1:1")
 
 

@@ -18,7 +18,7 @@ class Answers:
 
     `run` is the run that asks, or a function that gives it: `lambda: driver.engine` where there is a journal.
     `payments` is for runs with the engine "external". Without a `solver`, OR-tools is loaded when it is first asked
-    for; `OptimalMissing` if it is not installed.
+    for; `MissingExtra` if it is not installed.
     """
 
     def __init__(

@@ -14,16 +14,10 @@ from pendula.credit.ledger.circulation import QUESTION, Edge, WrongFlows, check,
 from pendula.kernel.bodies import Nobody
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Outside
-from pendula.kernel.errors import InputRefused, WorldBroken
+from pendula.kernel.errors import InputRefused, MissingExtra
 
 # OR-tools computes in 64 bits and adds up what enters and what leaves a node; a bit is kept for the difference.
 UNITS_MOST = 2**62
-
-
-class OptimalMissing(WorldBroken):
-    """The extra `optimal` is not installed. Facts: `extra`, `modules`."""
-
-    code = "missing_extra"
 
 
 class AmountsTooLarge(InputRefused):
@@ -46,12 +40,11 @@ class Solver(Protocol):
 
 
 class OrTools:
-    """The minimum-cost flow of OR-tools, each unit that flows at a cost of -1; raises `OptimalMissing` when made."""
+    """The minimum-cost flow of OR-tools, each unit that flows at a cost of -1; raises `MissingExtra` when made."""
 
     def __init__(self) -> None:
         if find_spec("ortools") is None:
-            message = 'Optimal clearing needs ortools; install with: pip install "pendula[optimal]"'
-            raise OptimalMissing(message, extra="optimal", modules=["ortools"])
+            raise MissingExtra.of("optimal", "Optimal clearing", ["ortools"])
         # By name: the library has no types, and whoever clears in another way must not pay for loading it.
         self._library: Any = import_module("ortools.graph.python.min_cost_flow")
         self.name = f"ortools {version('ortools')}"
@@ -94,7 +87,7 @@ def _require_room(edges: Sequence[Edge], unit: int) -> None:
 def solve(edges: Sequence[Edge], solver: Solver | None = None) -> tuple[int, ...]:
     """The flow of each edge (debtor, creditor, atoms) in a circulation of the largest volume, proven.
 
-    By OR-tools unless another solver is given. Raises `OptimalMissing`, `AmountsTooLarge`, and `WrongFlows` for a
+    By OR-tools unless another solver is given. Raises `MissingExtra`, `AmountsTooLarge`, and `WrongFlows` for a
     solver that is wrong.
     """
     flows = (solver or OrTools()).solve(edges)
@@ -103,7 +96,7 @@ def solve(edges: Sequence[Edge], solver: Solver | None = None) -> tuple[int, ...
 
 
 class OptimalOutside:
-    """Answers `optimal_clearing`; every other question goes to `others`. Raises `OptimalMissing` when made.
+    """Answers `optimal_clearing`; every other question goes to `others`. Raises `MissingExtra` when made.
 
     The answer is {"flows": [atoms as text, ...], "solver": name and version}, or {"refused": {code, message}} where
     the solver cannot: an exception would stop the engine for what is only a wish not granted.

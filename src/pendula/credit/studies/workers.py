@@ -26,7 +26,7 @@ from pendula.credit.settings import Settings
 from pendula.credit.studies.figures import Figures, Stopped, figures_of, needs_solver
 from pendula.documents import Document, from_value
 from pendula.kernel.canonical import decode, encode
-from pendula.kernel.errors import LimitExceeded, WorldBroken, WrongUsage
+from pendula.kernel.errors import LimitExceeded, MissingExtra, WorldBroken, WrongUsage
 
 RUNS_MOST = 1_000_000
 WORKERS_MOST = 1024
@@ -51,12 +51,6 @@ class ClusterFailed(WorldBroken):
     """The Dask cluster does not answer, has no workers, or they have another Pendula. Facts: `address`."""
 
     code = "cluster_failed"
-
-
-class DaskMissing(WorldBroken):
-    """The extra `dask` is not installed. Facts: `extra`, `modules`."""
-
-    code = "missing_extra"
 
 
 class Job(Struct, frozen=True):
@@ -106,8 +100,7 @@ def spread(job: Job, tasks: Sequence[Task], where: Where, watch: Watch | None = 
     """The figures of each task, in order; `watch` is told how many are done.
 
     From a script, more than one worker needs the script's own `if __name__ == "__main__":`, because each worker is a
-    fresh interpreter that imports it. Raises `TaskFailed`, `WorkerLost`, `ClusterFailed`, `DaskMissing`,
-    `OptimalMissing`.
+    fresh interpreter that imports it. Raises `TaskFailed`, `WorkerLost`, `ClusterFailed`, `MissingExtra`.
     """
     if len(tasks) > RUNS_MOST:
         message = f"Too many runs: {len(tasks)}, allowed are {RUNS_MOST}"
@@ -295,8 +288,7 @@ def _signature() -> str:
 
 def _distributed() -> Any:
     if find_spec("distributed") is None:
-        message = 'A Dask cluster needs distributed; install with: pip install "pendula[dask]"'
-        raise DaskMissing(message, extra="dask", modules=["distributed"])
+        raise MissingExtra.of("dask", "A Dask cluster", ["distributed"])
     import distributed
 
     return distributed

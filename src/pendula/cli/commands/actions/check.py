@@ -18,11 +18,11 @@ def check(file: FileArgument, json: JsonFlag = False) -> None:
     That includes what a run gets along with: instances it would reject, requests it would pass over, names that nobody
     knows. Only what depends on how the days go is not foreseen: locks that are taken, resources that run out.
     """
-    from pendula.actions.reading import checking
+    from pendula.actions import reading
     from pendula.documents import read_file
 
     document = read_file(file)
-    checking.check(document)
+    reading.check(document)
     counts = _counts(document.value)
     told = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items())
     Output(json).result({"file": str(file), "sound": True, **counts}, lambda: f"{file} is sound: {told}.")

@@ -91,7 +91,7 @@ def over(settings: "Settings", values: Mapping[str, str]) -> "Settings":
 
 
 def solver_for(settings: "Settings") -> "Outside | None":
-    """Who finds the optimum, where the settings ask for it; raises `OptimalMissing` without the extra."""
+    """Who finds the optimum, where the settings ask for it; raises `MissingExtra` without the extra."""
     if settings.clearing_mode is not ClearingMode.OPTIMAL and not settings.clearing_yardstick:
         return None
     from pendula.credit.outside.solver import OptimalOutside
