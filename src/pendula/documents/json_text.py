@@ -244,7 +244,7 @@ class _Scanner:
             return chr(0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00))
         escape = _ESCAPE.match(self.text, start)
         if escape is None:
-            self._fault(f"{shown(self.text[start : start + 2])} is no escape that JSON knows")
+            self._fault(f"{shown(self.text[start : start + 2])} is not an escape that JSON knows")
             # Only the backslash is skipped: what follows may be the end of the line.
             self.at += 1
             return REPLACEMENT

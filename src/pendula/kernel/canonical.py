@@ -184,7 +184,7 @@ def _write_list(values: Iterable[object], place: Place, parts: list[str]) -> Non
 def _write_dict(members: dict[Any, object], place: Place, parts: list[str]) -> None:
     for key in members:
         if not isinstance(key, str):
-            raise _refusal(f"The key {key!r} is no string", place)
+            raise _refusal(f"The key {key!r} is not a string", place)
     before = "{"
     for key in sorted(members, key=str.__str__):
         parts.append(before)
@@ -234,12 +234,12 @@ def _decode_carefully(data: bytes, reason: str) -> Json:
             return value
     except (ValueError, RecursionError, NotCanonical):
         pass
-    raise NotCanonical(f"The bytes are no canonical JSON: {reason}", path="$")
+    raise NotCanonical(f"The bytes are not canonical JSON: {reason}", path="$")
 
 
 def _decimal_text(value: Decimal, place: Place) -> str:
     if not value.is_finite():
-        raise _refusal(f"Decimal {value} is no finite number", place)
+        raise _refusal(f"Decimal {value} is not a finite number", place)
     if not value:
         return "0"
     longest = INTEGER_DIGITS.default

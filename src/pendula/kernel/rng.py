@@ -27,9 +27,9 @@ class Pcg32:
 
     def __init__(self, state: int, increment: int) -> None:
         if not 0 <= state <= _MASK_64:
-            raise WrongUsage(f"The state {state} is no unsigned 64-bit integer", state=state)
+            raise WrongUsage(f"The state {state} is not an unsigned 64-bit integer", state=state)
         if not 0 <= increment <= _MASK_64 or increment % 2 == 0:
-            raise WrongUsage(f"The increment {increment} is no odd unsigned 64-bit integer", increment=increment)
+            raise WrongUsage(f"The increment {increment} is not an odd unsigned 64-bit integer", increment=increment)
         self._state = state
         self.increment = increment
 

@@ -118,7 +118,7 @@ def _base64(text: str) -> bytes:
     try:
         return b64decode(text, validate=True)
     except (Base64Error, ValueError):
-        raise InputRefused("this is no base64") from None
+        raise InputRefused("this is not base64") from None
 
 
 class Inbox:
