@@ -19,18 +19,23 @@ The modules of the second group touch the world; no decision module may import t
 Public names:
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from pendula.kernel.bodies import Nobody
 from pendula.kernel.canonical import Json, decode, digest, encode
-from pendula.kernel.disk import Disk, RealDisk
-from pendula.kernel.driver import Driver
 from pendula.kernel.engine import Engine, Outcome, Outside, Reason, Refusal
 from pendula.kernel.errors import InputRefused, MissingExtra, NotCanonical, PendulaError, WorldBroken, WrongUsage
 from pendula.kernel.frames import Header, Record, record_body, seal, seal_header
-from pendula.kernel.journal import FileJournal
-from pendula.kernel.recording import begin_recording, send
-from pendula.kernel.replay import replay
 from pendula.kernel.rng import action_seed, tick_generator, tick_seed
 from pendula.kernel.time import format_utc, parse_utc
+
+if TYPE_CHECKING:
+    from pendula.kernel.disk import Disk, RealDisk
+    from pendula.kernel.driver import Driver
+    from pendula.kernel.journal import FileJournal
+    from pendula.kernel.recording import begin_recording, send
+    from pendula.kernel.replay import replay as replay_journal
 
 __all__ = [
     "Disk",
@@ -60,10 +65,28 @@ __all__ = [
     "format_utc",
     "parse_utc",
     "record_body",
-    "replay",
+    "replay_journal",
     "seal",
     "seal_header",
     "send",
     "tick_generator",
     "tick_seed",
 ]
+
+# What touches the world is loaded when somebody asks for it: a plain run needs neither files nor threads.
+_LATER = {
+    "Disk": "disk:Disk",
+    "Driver": "driver:Driver",
+    "FileJournal": "journal:FileJournal",
+    "RealDisk": "disk:RealDisk",
+    "begin_recording": "recording:begin_recording",
+    "replay_journal": "replay:replay",
+    "send": "recording:send",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, _, member = _LATER[name].partition(":")
+    return getattr(import_module(f"{__name__}.{module}"), member)
