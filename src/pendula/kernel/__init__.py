@@ -22,20 +22,19 @@ Public names:
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from pendula.kernel.bodies import Nobody
-from pendula.kernel.canonical import Json, decode, digest, encode
-from pendula.kernel.engine import Engine, Outcome, Outside, Reason, Refusal
-from pendula.kernel.errors import InputRefused, MissingExtra, NotCanonical, PendulaError, WorldBroken, WrongUsage
-from pendula.kernel.frames import Header, Record, record_body, seal, seal_header
-from pendula.kernel.rng import action_seed, tick_generator, tick_seed
-from pendula.kernel.time import format_utc, parse_utc
-
 if TYPE_CHECKING:
+    from pendula.kernel.bodies import Nobody
+    from pendula.kernel.canonical import Json, decode, digest, encode
     from pendula.kernel.disk import Disk, RealDisk
     from pendula.kernel.driver import Driver
+    from pendula.kernel.engine import Engine, Outcome, Outside, Reason, Refusal
+    from pendula.kernel.errors import InputRefused, MissingExtra, NotCanonical, PendulaError, WorldBroken, WrongUsage
+    from pendula.kernel.frames import Header, Record, record_body, seal, seal_header
     from pendula.kernel.journal import FileJournal
     from pendula.kernel.recording import begin_recording, send
     from pendula.kernel.replay import replay as replay_journal
+    from pendula.kernel.rng import action_seed, tick_generator, tick_seed
+    from pendula.kernel.time import format_utc, parse_utc
 
 __all__ = [
     "Disk",
@@ -73,20 +72,46 @@ __all__ = [
     "tick_seed",
 ]
 
-# What touches the world is loaded when somebody asks for it: a plain run needs neither files nor threads.
-_LATER = {
+# Loaded when somebody asks: `pendula --version` needs errors alone, and a plain run neither files nor threads.
+_HOMES = {
     "Disk": "disk:Disk",
     "Driver": "driver:Driver",
+    "Engine": "engine:Engine",
     "FileJournal": "journal:FileJournal",
+    "Header": "frames:Header",
+    "InputRefused": "errors:InputRefused",
+    "Json": "canonical:Json",
+    "MissingExtra": "errors:MissingExtra",
+    "Nobody": "bodies:Nobody",
+    "NotCanonical": "errors:NotCanonical",
+    "Outcome": "engine:Outcome",
+    "Outside": "engine:Outside",
+    "PendulaError": "errors:PendulaError",
     "RealDisk": "disk:RealDisk",
+    "Reason": "engine:Reason",
+    "Record": "frames:Record",
+    "Refusal": "engine:Refusal",
+    "WorldBroken": "errors:WorldBroken",
+    "WrongUsage": "errors:WrongUsage",
+    "action_seed": "rng:action_seed",
     "begin_recording": "recording:begin_recording",
+    "decode": "canonical:decode",
+    "digest": "canonical:digest",
+    "encode": "canonical:encode",
+    "format_utc": "time:format_utc",
+    "parse_utc": "time:parse_utc",
+    "record_body": "frames:record_body",
     "replay_journal": "replay:replay",
+    "seal": "frames:seal",
+    "seal_header": "frames:seal_header",
     "send": "recording:send",
+    "tick_generator": "rng:tick_generator",
+    "tick_seed": "rng:tick_seed",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATER:
+    if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, _, member = _LATER[name].partition(":")
+    module, _, member = _HOMES[name].partition(":")
     return getattr(import_module(f"{__name__}.{module}"), member)
