@@ -92,7 +92,7 @@ def anchors(text: str) -> set[str]:
 
 
 # Pages of these rooms are run with the tests of the room: their examples take as long as those.
-ROOMS = ("credit", "fleet")
+ROOMS = ("credit", "fleet", "jobs", "actions", "playback")
 
 
 def room_of(page: Path, text: str) -> str | None:

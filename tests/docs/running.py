@@ -21,7 +21,7 @@ import subprocess
 import sys
 import threading
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -229,6 +229,17 @@ def with_examples(room: str | None) -> list[Any]:
     """The pages of a room that have something to run, as parameters of a test."""
     found = [page for page in pages_of(room) if any(is_run(block) for block in blocks_of(page))]
     return [pytest.param(page, marks=pytest.mark.long) if page.stem in LONG else page for page in found]
+
+
+def examples_of(room: str) -> Callable[..., None]:
+    """The test of a room's pages: every example runs, and prints what the page says."""
+
+    @pytest.mark.parametrize("path", with_examples(room), ids=str)
+    def run(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        with contextmanager(page_in)(tmp_path, monkeypatch) as page:
+            page.run(blocks_of(path))
+
+    return run
 
 
 def page_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Page]:

@@ -1,0 +1,5 @@
+"""Every example on the pages of this room runs, and prints what the page says."""
+
+from tests.docs.running import examples_of
+
+test_the_examples_of_a_page_do_what_it_says = examples_of("actions")
