@@ -191,3 +191,12 @@ def test_a_convoy_on_a_ring_goes_round_and_home_although_nobody_is_ever_out_of_t
             release_passed(state, i, state.truck(i).position)
 
     assert [state.truck(i).position for i in range(4)] == [2 * cells + 1] * 4
+
+
+@pytest.mark.req("FLT-LIVE-12")
+def test_a_tick_that_has_nothing_left_to_spend_grants_what_the_witness_allows_and_postpones_the_rest() -> None:
+    state = head_on()
+    spent = Effort(left=0)
+
+    assert extend(state, 0, effort=spent) == Granted(1)
+    assert extend(state, 1, effort=spent) == Blocked(Wait.POSTPONED)
