@@ -14,7 +14,8 @@ from pendula.fleet import (
     certify,
     compile_map,
 )
-from pendula.fleet.liveness.certificate import Certificate, Counterexample, closed_by, least_lookahead_um
+from pendula.fleet.liveness.certificate import Certificate, Counterexample, least_lookahead_um
+from pendula.fleet.liveness.closures import Rest, closed_by
 from pendula.fleet.model import Code, SourceMember, SourceSection, errors_of
 from pendula.fleet.samples import scenes
 from pendula.fleet.samples.halls import reference_fleet, warehouse
@@ -188,7 +189,7 @@ def test_routes_keep_off_foreign_rest_nodes() -> None:
     way = planner.way(AtNode(site.node_number[rests[0]]), goal, made.closed["R1"])
 
     assert not isinstance(way, Refusal)
-    foreign = [closed_by(site, (site.node_number[rest], 0)) for rest in rests[1:]]
+    foreign = [closed_by(site, [Rest(site.node_number[rest], 0)]) for rest in rests[1:]]
     assert not set(way.edges) & {edge for one in foreign for edge in one.edges}
 
 
@@ -288,14 +289,67 @@ def test_a_truck_that_is_there_twice_gets_no_certificate() -> None:
     assert certify(scene("hall-demo"), doubled, [FL_STD])[0] is None
 
 
-@pytest.mark.req("FLT-DCL-8", "FLT-LIVE-7")
-def test_a_goal_right_behind_a_section_is_not_live_and_turning_round_is_no_exit() -> None:
-    one = sketched(("W", -30, 0), ("Q", -15, 0), ("A", 0, 0), ("B", 20, 0), ("C", 22, 0))
+def necked(rest: float, *, parks: bool = True) -> CompiledMap:
+    """A section between A and B; a stop `rest` metres behind it, on the way through or, with `parks`, at its end."""
+    one = sketched(("W", -30, 0), ("Q", -15, 0), ("A", 0, 0), ("B", 20, 0))
+    one.node("C", 20 + rest, 0, "ParkPoint" if parks else "LocationMark")
     one.node("P1", -15, 12, "ParkPoint")
     one.node("P2", -15, -12, "ParkPoint")
     one.chain("W", "Q", "A", "B", "C")
     one.lane("Q", "P1")
     one.lane("Q", "P2")
-    site = compile_map(replace(one.done(), sections=(SourceSection("NECK", 1, (SourceMember("A<->B"),)),)), [FL_STD])
+    neck = SourceSection("NECK", 1, (SourceMember("A<->B"),))
+    return compile_map(replace(one.done(), sections=(neck,)), [FL_STD])
+
+
+@pytest.mark.req("FLT-LIVE-2", "FLT-LIVE-7")
+@pytest.mark.parametrize("behind", [0.8, 2.0, 2.4])
+def test_a_stop_right_behind_a_section_is_no_obstacle_since_who_stands_may_keep_a_token(behind: float) -> None:
+    site = necked(behind, parks=False)
+
     assert "CS_WITHOUT_EXIT_ROOM" in {f.code.value for f in site.findings}
-    assert not live(site, resting("P1", "P2", drop="C"))
+    assert live(site, resting("P1", drop="C"))
+    assert live(site, resting("P1", "P2", drop="C"))
+
+
+@pytest.mark.req("FLT-LIVE-2", "FLT-LIVE-7")
+@pytest.mark.parametrize(("behind", "fine"), [(2.5, False), (4.0, True)])
+def test_a_truck_that_rests_right_behind_a_section_keeps_its_token_for_good(behind: float, fine: bool) -> None:
+    one = sketched(("W", -30, 0), ("Q", -15, 0), ("A", 0, 0), ("B", 20, 0), ("E", 20, 20))
+    one.node("P1", -15, 12, "ParkPoint")
+    one.node("P2", 20 + behind + 6, 0, "ParkPoint")
+    one.chain("W", "Q", "A", "B", "P2")
+    one.lane("Q", "P1")
+    one.lane("B", "E")
+    neck = SourceSection("NECK", 1, (SourceMember("A<->B"), SourceMember("B<->P2", 0, 6_000_000)))
+    site = compile_map(replace(one.done(), sections=(neck,)), [FL_STD])
+
+    assert live(site, resting("P1", "P2")) is fine
+
+
+@pytest.mark.req("FLT-LIVE-7")
+def test_of_two_parks_in_one_dead_end_no_distance_is_said() -> None:
+    one = sketched(("W", -30, 0), ("M", 0, 0), ("E", 30, 0))
+    one.node("P1", 0, 10, "ParkPoint")
+    one.node("P2", 0, 18, "ParkPoint")
+    one.chain("W", "M", "E")
+    one.chain("M", "P1", "P2")
+
+    why = counterexample(compile_map(one.done(), [FL_STD]), resting("P1", "P2"))
+
+    assert why.details == {"nodeIds": ["P1", "P2"]}
+    assert not any(letter.isdigit() for letter in why.remedy)
+
+
+@pytest.mark.req("FLT-LIVE-7")
+def test_of_a_stop_in_which_another_truck_rests_no_length_is_said() -> None:
+    one = sketched(("W", -30, 0), ("M", 0, 0), ("E", 30, 0), ("N", 15, 0))
+    one.node("P1", 0, 10, "ParkPoint")
+    one.node("P2", 15, 10, "ParkPoint")
+    one.chain("W", "M", "N", "E")
+    one.lane("M", "P1")
+    one.lane("N", "P2")
+
+    why = counterexample(compile_map(one.done(), [FL_STD]), resting("P1", "P2", drop="P2"))
+
+    assert why.remedy == "let nobody rest in P2: it is a stop of stream S"

@@ -6,10 +6,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from pendula.fleet import AtNode, Closed, CompiledMap, OnEdge, Planner, compile_map
+from pendula.fleet import AtNode, Closed, CompiledMap, OnEdge, Planner, certify, compile_map
 from pendula.fleet.model import MoveStyle
 from pendula.fleet.routing.planner import Way
 from pendula.fleet.samples.halls import grid
+from pendula.fleet.samples.live_maps import live_map
 from pendula.fleet.samples.random_maps import random_map
 from pendula.fleet.samples.scenes import FL_STD, Sketch
 from pendula.kernel.engine import Refusal
@@ -272,3 +273,27 @@ def test_a_truck_that_stands_where_it_may_not_stop_has_arrived() -> None:
     assert planner.way(AtNode(goal), goal, closed) == Way((), 0, ())
     at_its_end = planner.way(OnEdge(into, site.network.edges[into].path.length_um), goal, closed)
     assert at_its_end == Way((into,), 0, (0,))
+
+
+@pytest.mark.req("FLT-PLAN-1", "FLT-LIVE-7")
+@pytest.mark.parametrize("seed", range(6))
+def test_a_truck_shares_the_trees_of_everybody_and_finds_the_ways_it_would_find_alone(seed: int) -> None:
+    sample = live_map(seed, 6)
+    site = compile_map(sample.source, [FL_STD])
+    made, _ = certify(site, sample.fleet, [FL_STD])
+    assert made is not None
+    planner, alone = Planner(site, FL_STD), Planner(site, FL_STD)
+    stations = [number for number, node in enumerate(site.network.nodes) if node.station]
+
+    for truck in sample.fleet.trucks:
+        shared = made.closed[truck.robot_id]
+        own = Closed(shared.edges, shared.turns)
+        rest = site.node_number[truck.park_node_id]
+        assert shared.everybody is not None
+        into = site.network.incoming[rest][0]
+        for goal in stations:
+            assert planner.way(AtNode(rest), goal, shared) == alone.way(AtNode(rest), goal, own)
+            assert planner.way(OnEdge(into, 0), goal, shared) == alone.way(OnEdge(into, 0), goal, own)
+            assert planner.way(AtNode(goal), rest, shared) == alone.way(AtNode(goal), rest, own)
+    # One tree for each station, whoever asked, and one for each rest.
+    assert len(planner._detours) == len(stations) + len(sample.fleet.trucks)

@@ -7,7 +7,7 @@ edges are numbered in the order of their keys, so the smallest number wins.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import TypeAlias
 
 from pendula.fleet.geometry.angles import turn_urad
@@ -21,7 +21,7 @@ from pendula.kernel.engine import Refusal
 # Time and length in one number: lengths stay below this, so time decides first.
 _LENGTHS = 1 << 44
 _MOST_TREES = 4096
-_MOST_DETOURS = 64
+_MOST_DETOURS = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,10 @@ class Closed:
 
     edges: frozenset[int] = field(default_factory=frozenset)
     turns: frozenset[int] = field(default_factory=frozenset)
+    # Where nothing but the edges of a dead end of its own sets this truck apart from all others: what is closed to
+    # everybody, and those edges. The trees of everybody then serve this truck too.
+    everybody: "Closed | None" = field(default=None, compare=False)
+    home: frozenset[int] = field(default_factory=frozenset, compare=False)
 
     def __bool__(self) -> bool:
         return bool(self.edges or self.turns)
@@ -102,7 +106,7 @@ class Planner:
         for edge in range(len(edges)):
             for k in range(self._first[edge], self._first[edge + 1]):
                 self._before[self._out[k]].append((edge, k))
-        self._trees: dict[int, list[int | None]] = {}
+        self._trees: dict[tuple[int, Closed], list[int | None]] = {}
         self._detours: dict[tuple[int, Closed], list[int | None]] = {}
 
     def drive_us(self, edge: int, length_um: int) -> int:
@@ -117,7 +121,7 @@ class Planner:
     def prepare(self, goals: Iterator[int] | list[int]) -> None:
         """Computes the trees of these destinations ahead of time."""
         for goal in goals:
-            self._tree(goal, OPEN)
+            self._kept(goal, OPEN)
 
     def way(self, start: Anchor, goal: int, closed: Closed = OPEN) -> Way | Refusal:
         """The cheapest way from an anchor to a node; `NO_ROUTE` where there is none.
@@ -218,19 +222,43 @@ class Planner:
 
     def _tree(self, goal: int, closed: Closed) -> list[int | None]:
         """For every edge the cost from its end to the goal, time and length in one number; None where no way leads."""
-        if not closed:
-            tree = self._trees.get(goal)
-            if tree is None:
-                if len(self._trees) >= _MOST_TREES:
-                    self._trees.clear()
-                tree = self._trees[goal] = self._grow(goal, OPEN)
-            return tree
-        detour = self._detours.get((goal, closed))
-        if detour is None:
-            if len(self._detours) >= _MOST_DETOURS:
-                self._detours.clear()
-            detour = self._detours[goal, closed] = self._grow(goal, closed)
-        return detour
+        if closed.everybody is not None and not self._at_home(goal, closed):
+            return self._from_home(self._kept(goal, closed.everybody), closed)
+        return self._kept(goal, closed)
+
+    def _kept(self, goal: int, closed: Closed) -> list[int | None]:
+        trees, most = (self._detours, _MOST_DETOURS) if closed else (self._trees, _MOST_TREES)
+        tree = trees.get((goal, closed))
+        if tree is None:
+            if len(trees) >= most:
+                # The oldest goes: to drop all at once would have them all computed again.
+                del trees[next(iter(trees))]
+            tree = trees[goal, closed] = self._grow(goal, closed)
+        return tree
+
+    def _at_home(self, goal: int, closed: Closed) -> bool:
+        """Whether a goal lies in the dead end of the truck, to which everybody's tree does not lead."""
+        return any(edge in closed.home for edge in self.site.network.outgoing[goal])
+
+    def _from_home(self, tree: list[int | None], closed: Closed) -> list[int | None]:
+        """Everybody's tree with the ways out of the dead end that is closed to everybody else. What begins elsewhere
+        keeps its value: nothing leads through a dead end."""
+        found = tree.copy()
+        queue = [(key, edge) for edge in sorted(closed.home) if (key := found[edge]) is not None]
+        heapify(queue)
+        while queue:
+            key, edge = heappop(queue)
+            if found[edge] != key:
+                continue
+            bound = self.site.network.edges[edge].start in closed.turns
+            for before, k in self._before[edge]:
+                if before not in closed.home or (bound and not self._tangent[k]):
+                    continue
+                value, old = key + self._step[k], found[before]
+                if old is None or value < old:
+                    found[before] = value
+                    heappush(queue, (value, before))
+        return found
 
     def _grow(self, goal: int, closed: Closed) -> list[int | None]:
         ends = self.site.network.edges
