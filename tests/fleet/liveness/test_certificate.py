@@ -16,7 +16,7 @@ from pendula.fleet import (
 )
 from pendula.fleet.liveness.certificate import Certificate, Counterexample, least_lookahead_um
 from pendula.fleet.liveness.closures import Rest, closed_by
-from pendula.fleet.model import Code, SourceMember, SourceSection, errors_of
+from pendula.fleet.model import Code, MoveStyle, SourceMember, SourceSection, errors_of
 from pendula.fleet.samples import scenes
 from pendula.fleet.samples.halls import reference_fleet, warehouse
 from pendula.fleet.samples.scenes import FL_STD, Sketch
@@ -353,3 +353,82 @@ def test_of_a_stop_in_which_another_truck_rests_no_length_is_said() -> None:
     why = counterexample(compile_map(one.done(), [FL_STD]), resting("P1", "P2", drop="P2"))
 
     assert why.remedy == "let nobody rest in P2: it is a stop of stream S"
+
+
+def two_networks() -> CompiledMap:
+    one = sketched()
+    for name, y in (("A", 0.0), ("B", 30.0)):
+        for end, x in (("W", -20.0), ("M", 0.0), ("E", 20.0)):
+            one.node(f"{name}{end}", x, y)
+        one.chain(f"{name}W", f"{name}M", f"{name}E")
+        one.node(f"{name}P", 0, y + 10, "ParkPoint")
+        one.lane(f"{name}M", f"{name}P")
+    return compile_map(one.done(), [FL_STD])
+
+
+@pytest.mark.req("FLT-LIVE-7")
+def test_a_truck_serves_the_streams_of_its_network() -> None:
+    streams = (Stream("SA", ("AW",), ("AE",)), Stream("SB", ("BW",), ("BE",)))
+
+    assert certificate(two_networks(), Fleet(trucks("AP", "BP"), streams)).legs == 6
+
+
+@pytest.mark.req("FLT-LIVE-7")
+def test_a_stream_without_a_truck_in_its_network_is_not_live() -> None:
+    why = counterexample(two_networks(), Fleet(trucks("AP"), (Stream("SB", ("BW",), ("BE",)),)))
+
+    assert (why.condition, why.details) == ("W2", {"streamId": "SB"})
+
+
+@pytest.mark.req("FLT-LIVE-7")
+def test_a_stream_that_names_its_trucks_is_served_by_them_alone() -> None:
+    fleet = Fleet(trucks("P1", "P2"), (Stream("S", ("WEST",), ("EAST",), ("R2",)),))
+
+    assert certificate(scene("reference-hall"), fleet).legs == 3
+
+
+def test_a_stream_that_names_an_unknown_truck_gets_a_finding() -> None:
+    fleet = Fleet(trucks("P1"), (Stream("S", ("WEST",), ("EAST",), ("R9",)),))
+
+    made, findings = certify(scene("reference-hall"), fleet, [FL_STD])
+
+    assert made is None
+    assert [one.details for one in findings] == [{"robotId": "R9"}]
+
+
+def bays(turning: bool) -> CompiledMap:
+    """Two bays 2.5 m apart that are reversed into."""
+    one = sketched(("W", -20, 0), ("A", 0, 0), ("B", 2.5, 0), ("E", 20, 0))
+    one.chain("W", "A", "B", "E")
+    for name, x in (("A", 0.0), ("B", 2.5)):
+        one.node(f"P{name}", x, 9, "ParkPoint")
+        one.lane(name, f"P{name}", style=MoveStyle.BACKWARD)
+    source = one.done()
+    nodes = tuple(replace(node, turning=turning or node.kind != "ParkPoint") for node in source.nodes)
+    return compile_map(replace(source, nodes=nodes), [FL_STD])
+
+
+@pytest.mark.req("FLT-MAP-3", "FLT-LIVE-7")
+@pytest.mark.parametrize("turning", [True, False])
+def test_bays_that_are_reversed_into_lie_close_where_nobody_turns(turning: bool) -> None:
+    site = bays(turning)
+
+    assert live(site, resting("PA", "PB")) is not turning
+    assert bool(site.zones.by_node[site.node_number["PA"]]) is turning
+
+
+@pytest.mark.req("FLT-MAP-3", "FLT-PLAN-1")
+def test_no_way_leads_over_a_turn_where_nobody_turns() -> None:
+    one = sketched(("A", 0, 0), ("B", 10, 0), ("C", 10, 10), ("D", 20, 0))
+    one.chain("A", "B", "D")
+    one.lane("B", "C")
+    source = one.done()
+    planner = Planner(
+        compile_map(replace(source, nodes=tuple(replace(n, turning=n.id != "B") for n in source.nodes)), [FL_STD]),
+        FL_STD,
+    )
+    number = planner.site.node_number
+
+    assert isinstance(planner.way(AtNode(number["A"]), number["C"]), Refusal)
+    assert not isinstance(planner.way(AtNode(number["A"]), number["D"]), Refusal)
+    assert isinstance(planner.way(AtNode(number["B"], 0), number["C"]), Refusal)

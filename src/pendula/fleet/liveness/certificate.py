@@ -10,8 +10,9 @@ from typing import Any
 
 from pendula.fleet.liveness.clearance import missing_distance_um, missing_length_um
 from pendula.fleet.liveness.closures import Rest, closed_by, closed_for_all, home_of, kept_sections, rests_of
-from pendula.fleet.liveness.fitting import fleet_findings, undeclared_dead_ends
+from pendula.fleet.liveness.fitting import fleet_findings, serves, undeclared_dead_ends
 from pendula.fleet.model import Code, Finding, Fleet, Origin, finding
+from pendula.fleet.network.components import network_numbers
 from pendula.fleet.routing.planner import AtNode, Closed, Planner
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.trucks.envelope import stop_distance_um
@@ -88,7 +89,8 @@ def certify(
     closed = closed_for_all(site, rests)
     legs = _legs(site, fleet)
     why = (
-        _shared_rest(fleet)
+        _served_by_nobody(site, fleet)
+        or _shared_rest(fleet)
         or _resting_side_by_side(site, rests)
         or _too_many_in_a_section(site, rests)
         or _missing_way(site, fleet, by_id, rests, closed, legs)
@@ -103,12 +105,15 @@ def certify(
 
 
 def _legs(site: CompiledMap, fleet: Fleet) -> list[Leg]:
-    """Rest to pick, pick to drop and drop to rest, for every truck and stream; each once."""
+    """Rest to pick, pick to drop and drop to rest, for every truck and every stream it serves; each once."""
     legs: dict[tuple[str, int, int], Leg] = {}
     number = site.node_number
+    network_of = network_numbers(site.network)
     for truck in sorted(fleet.trucks, key=lambda one: one.robot_id):
         rest = number[truck.park_node_id]
         for stream in sorted(fleet.streams, key=lambda one: one.stream_id):
+            if not serves(truck, stream, number, network_of):
+                continue
             picks = [number[name] for name in stream.pick_node_ids]
             drops = [number[name] for name in stream.drop_node_ids]
             pairs = [(rest, pick) for pick in picks]
@@ -118,6 +123,19 @@ def _legs(site: CompiledMap, fleet: Fleet) -> list[Leg]:
                 if start != goal:
                     legs.setdefault((truck.robot_id, start, goal), Leg(truck.robot_id, start, goal, stream.stream_id))
     return list(legs.values())
+
+
+def _served_by_nobody(site: CompiledMap, fleet: Fleet) -> Counterexample | None:
+    network_of = network_numbers(site.network)
+    for stream in sorted(fleet.streams, key=lambda one: one.stream_id):
+        if fleet.trucks and not any(serves(one, stream, site.node_number, network_of) for one in fleet.trucks):
+            return Counterexample(
+                "W2",
+                f"no truck can serve stream {stream.stream_id!r}: none rests in the network of its stops",
+                "add a truck there, or join the networks",
+                {"streamId": stream.stream_id},
+            )
+    return None
 
 
 def _shared_rest(fleet: Fleet) -> Counterexample | None:
@@ -208,7 +226,12 @@ def _missing_way(
 
 
 def _possible(planner: Planner, leg: Leg, closed: Closed) -> bool:
-    return not isinstance(planner.way(AtNode(leg.start), leg.goal, closed), Refusal)
+    network = planner.site.network
+    if network.nodes[leg.start].turning:
+        return not isinstance(planner.way(AtNode(leg.start), leg.goal, closed), Refusal)
+    # Where nobody turns a truck leaves as it came: the way must go on from every way in.
+    ways_in = [edge for edge in network.incoming[leg.start] if planner.usable(edge, closed)]
+    return bool(ways_in) and not any(isinstance(planner.onward(edge, leg.goal, closed), Refusal) for edge in ways_in)
 
 
 def _blocked_by_rest(

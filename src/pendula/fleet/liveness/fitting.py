@@ -1,9 +1,9 @@
 """What makes a fleet not fit a map before any condition is looked at: names that are not there, other trucks, picks in
 dead ends of which the map does not know."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from pendula.fleet.model import Code, Finding, Fleet, finding
+from pendula.fleet.model import Code, Finding, Fleet, Stream, Truck, finding
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.trucks.profiles import RobotProfile, hash_of
 
@@ -35,7 +35,19 @@ def fleet_findings(site: CompiledMap, fleet: Fleet, profiles: Sequence[RobotProf
             if name not in known:
                 message = f"stream {stream.stream_id!r} names {name!r}, which is not a node"
                 findings.append(finding(Code.MISSING_PICK_DROP_NODE, message, "name an existing node", nodeId=name))
+        for name in stream.robot_ids:
+            if name not in seen:
+                message = f"stream {stream.stream_id!r} names the truck {name!r}, which is not in the fleet"
+                findings.append(finding(Code.MAP_PARSE_ERROR, message, "name a truck of the fleet", robotId=name))
     return findings
+
+
+def serves(truck: Truck, stream: Stream, number: Mapping[str, int], network_of: Sequence[int]) -> bool:
+    """Whether a truck serves a stream: it is named there; or nobody is, and it rests in the network of a stop."""
+    if stream.robot_ids:
+        return truck.robot_id in stream.robot_ids
+    own = network_of[number[truck.park_node_id]]
+    return any(network_of[number[name]] == own for name in (*stream.pick_node_ids, *stream.drop_node_ids))
 
 
 def undeclared_dead_ends(site: CompiledMap, fleet: Fleet) -> list[Finding]:

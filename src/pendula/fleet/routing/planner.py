@@ -85,8 +85,13 @@ class Planner:
         self.site = site
         self.profile = profile
         self._reverse_milli = reverse_milli
-        self._penalties = dict(penalties_us or {})
         edges = site.network.edges
+        more = penalties_us or {}
+        self._penalties = [one.penalty_ms * 1000 + more.get(i, 0) for i, one in enumerate(edges)]
+        # Edges that trucks of this type may not use.
+        self._barred = frozenset(
+            i for i, one in enumerate(edges) if one.allowed_profiles and profile.profile_id not in one.allowed_profiles
+        )
         self._edge_us = [self.drive_us(i, edges[i].path.length_um) for i in range(len(edges))]
         self._length = [edge.path.length_um for edge in edges]
         moves = site.transitions
@@ -110,13 +115,19 @@ class Planner:
         self._detours: dict[tuple[int, Closed], list[int | None]] = {}
 
     def drive_us(self, edge: int, length_um: int) -> int:
-        """The time for a part of an edge at `vMax`, half up."""
-        slow = self._reverse_milli if self.site.network.edges[edge].style is MoveStyle.BACKWARD else 1000
-        time = half_up(length_um * MILLION * slow, self.profile.v_max_um_s * 1000)
-        return time + self._penalties.get(edge, 0)
+        """The time for a part of an edge at `vMax` or at the limit of the edge, half up, with what it costs besides."""
+        one = self.site.network.edges[edge]
+        slow = self._reverse_milli if one.style is MoveStyle.BACKWARD else 1000
+        limit = self.profile.v_max_um_s if one.max_speed_um_s is None else one.max_speed_um_s
+        time = half_up(length_um * MILLION * slow, min(self.profile.v_max_um_s, limit) * 1000)
+        return time + self._penalties[edge]
 
     def turn_us(self, turn: int) -> int:
         return half_up(angle_femto(turn), self.profile.turn_rate_urad_s * 1000)
+
+    def usable(self, edge: int, closed: Closed = OPEN) -> bool:
+        """Whether trucks of this type may drive an edge."""
+        return edge not in closed.edges and edge not in self._barred
 
     def prepare(self, goals: Iterator[int] | list[int]) -> None:
         """Computes the trees of these destinations ahead of time."""
@@ -166,13 +177,14 @@ class Planner:
         if goal in closed.turns:
             return self._no_route(goal, closed)
         tree = self._tree(goal, closed)
+        turning = self.site.network.nodes[node].turning
         best: tuple[int, int, int] | None = None
         for edge in self.site.network.outgoing[node]:
             after = tree[edge]
-            if after is None or edge in closed.edges:
+            if after is None or edge in closed.edges or edge in self._barred:
                 continue
             turn = self._first_turn(edge, yaw)
-            if abs(turn) > self.site.params.tangent_eps_urad and node in closed.turns:
+            if abs(turn) > self.site.params.tangent_eps_urad and (node in closed.turns or not turning):
                 continue
             cost = self._edge_us[edge] + self.first_turn_us(edge, yaw)
             key = cost * _LENGTHS + self._length[edge] + after
@@ -217,7 +229,8 @@ class Planner:
         """Transitions out of an edge, in the order of the edge keys."""
         bound = closed.turns and self.site.network.edges[edge].end in closed.turns
         for k in range(self._first[edge], self._first[edge + 1]):
-            if self._out[k] not in closed.edges and not (bound and not self._tangent[k]):
+            out = self._out[k]
+            if out not in closed.edges and out not in self._barred and not (bound and not self._tangent[k]):
                 yield k
 
     def _tree(self, goal: int, closed: Closed) -> list[int | None]:
@@ -244,7 +257,8 @@ class Planner:
         """Everybody's tree with the ways out of the dead end that is closed to everybody else. What begins elsewhere
         keeps its value: nothing leads through a dead end."""
         found = tree.copy()
-        queue = [(key, edge) for edge in sorted(closed.home) if (key := found[edge]) is not None]
+        home = closed.home - self._barred
+        queue = [(key, edge) for edge in sorted(home) if (key := found[edge]) is not None]
         heapify(queue)
         while queue:
             key, edge = heappop(queue)
@@ -252,7 +266,7 @@ class Planner:
                 continue
             bound = self.site.network.edges[edge].start in closed.turns
             for before, k in self._before[edge]:
-                if before not in closed.home or (bound and not self._tangent[k]):
+                if before not in home or (bound and not self._tangent[k]):
                     continue
                 value, old = key + self._step[k], found[before]
                 if old is None or value < old:
@@ -269,7 +283,7 @@ class Planner:
             heappush(queue, (0, edge))
         while queue:
             key, edge = heappop(queue)
-            if best[edge] != key or edge in closed.edges:
+            if best[edge] != key or edge in closed.edges or edge in self._barred:
                 continue
             bound = ends[edge].start in closed.turns
             for before, k in self._before[edge]:
