@@ -42,7 +42,7 @@ def test_three_points_on_a_line_are_a_straight_arc() -> None:
 
 @pytest.mark.req("FLT-MAP-4")
 def test_the_poses_of_an_arc_bound_what_lies_between_them() -> None:
-    curve = arc(*(on_circle(3.0, degrees) for degrees in (0, 100, 170)), STEP, CHORD)
+    curve = arc(on_circle(3.0, 0), on_circle(3.0, 100), on_circle(3.0, 170), STEP, CHORD)
     poses = curve.poses
     assert poses is not None
 

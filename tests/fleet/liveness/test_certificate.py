@@ -432,3 +432,20 @@ def test_no_way_leads_over_a_turn_where_nobody_turns() -> None:
     assert isinstance(planner.way(AtNode(number["A"]), number["C"]), Refusal)
     assert not isinstance(planner.way(AtNode(number["A"]), number["D"]), Refusal)
     assert isinstance(planner.way(AtNode(number["B"], 0), number["C"]), Refusal)
+
+
+@pytest.mark.req("FLT-LIVE-3", "FLT-LIVE-7")
+@pytest.mark.parametrize(("apart", "fine"), [(5.0, False), (6.0, True)])
+def test_a_truck_at_rest_is_kept_at_the_following_gap(apart: float, fine: bool) -> None:
+    """At 5 m neither areas nor turning discs meet; the operating gap alone is missing."""
+    one = sketched(("W", -20, 0), ("G", 0, 0), ("N", apart, 0), ("E", 40, 0), ("Q", -20, 15))
+    one.chain("W", "G", "N", "E")
+    one.lane("W", "Q")
+    one.node("V", -35, 0)
+    one.lane("W", "V")
+    site = compile_map(one.done(), [FL_STD])
+    waiting = site.cells.of_edge(site.edge_number["W->G"]).stop - 1
+    resting_in = site.cells.of_edge(site.edge_number["G->N"]).stop - 1
+    assert not site.conflicts.holds(waiting, resting_in)
+
+    assert live(site, Fleet(trucks("N", "Q"), (Stream("S", ("V",), ("G",), ("R2",)),))) is fine
