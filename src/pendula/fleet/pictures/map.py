@@ -214,6 +214,8 @@ class _Picture:
         radius = self.sheet.px(self.site.zones.radius_um)
         discs = []
         for number, node in enumerate(self.site.network.nodes):
+            if not node.turning:
+                continue
             calm = plain_passage(self.site.network, self.site.transitions, number)
             disc = svg.circle(self.sheet.dot(node.at.x_um, node.at.y_um), radius, "zone calm" if calm else "zone")
             discs.append(svg.tooltip(f"NODE:{node.id}, turning disc {self.site.zones.radius_um / MILLION:.3f} m", disc))
