@@ -437,13 +437,18 @@ def test_no_way_leads_over_a_turn_where_nobody_turns() -> None:
 @pytest.mark.req("FLT-LIVE-3", "FLT-LIVE-7")
 @pytest.mark.parametrize(("apart", "fine"), [(5.0, False), (6.0, True)])
 def test_a_truck_at_rest_is_kept_at_the_following_gap(apart: float, fine: bool) -> None:
-    """At 5 m neither areas nor turning discs meet; the operating gap alone is missing."""
+    """At 5 m neither areas nor turning discs meet; the operating gap alone is missing. Nobody turns in G: trucks leave
+    it backward."""
     one = sketched(("W", -20, 0), ("G", 0, 0), ("N", apart, 0), ("E", 40, 0), ("Q", -20, 15))
-    one.chain("W", "G", "N", "E")
+    one.lane("W", "G", back=False)
+    one.lane("G", "W", back=False, style=MoveStyle.BACKWARD)
+    one.chain("G", "N", "E")
     one.lane("W", "Q")
     one.node("V", -35, 0)
     one.lane("W", "V")
-    site = compile_map(one.done(), [FL_STD])
+    source = one.done()
+    nodes = tuple(replace(node, turning=node.id != "G") for node in source.nodes)
+    site = compile_map(replace(source, nodes=nodes), [FL_STD])
     waiting = site.cells.of_edge(site.edge_number["W->G"]).stop - 1
     resting_in = site.cells.of_edge(site.edge_number["G->N"]).stop - 1
     assert not site.conflicts.holds(waiting, resting_in)
