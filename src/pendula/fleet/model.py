@@ -16,7 +16,9 @@ NodeId = NewType("NodeId", str)
 EdgeKey = NewType("EdgeKey", str)
 GroupKey = NewType("GroupKey", str)
 
-COMPILER_VERSION = "1.0.0"
+# What compiled maps say of themselves: the first form, and the newest one that is written and read.
+FIRST_VERSION = "1.0.0"
+COMPILER_VERSION = "1.1.0"
 CONTRACT_VERSION = "1.0.0"
 
 
@@ -29,6 +31,9 @@ class CurveKind(StrEnum):
     STRAIGHT = "Straight"
     POLYLINE = "Polyline"
     BEZIER = "Bezier"
+    # Told by the author alone: the compiler makes curves of both.
+    ARC = "Arc"
+    SPLINE = "Spline"
 
 
 class Direction(StrEnum):
@@ -88,6 +93,7 @@ class Code(StrEnum):
     PARKING_BLOCKS_TRAFFIC = "PARKING_BLOCKS_TRAFFIC"
     NO_SAFE_WAIT_POSITION = "NO_SAFE_WAIT_POSITION"
     DEAD_END_WITHOUT_TOKEN = "DEAD_END_WITHOUT_TOKEN"
+    DEAD_END_HAS_ROOM = "DEAD_END_HAS_ROOM"
     CS_WITHOUT_EXIT_ROOM = "CS_WITHOUT_EXIT_ROOM"
     LANE_TOO_NARROW = "LANE_TOO_NARROW"
     NODE_ZONES_OVERLAP = "NODE_ZONES_OVERLAP"
@@ -112,7 +118,7 @@ _WARNINGS = frozenset(
 
 
 def severity_of(code: Code) -> Severity:
-    if code is Code.EDGES_CLOSE:
+    if code in (Code.EDGES_CLOSE, Code.DEAD_END_HAS_ROOM):
         return Severity.INFO
     return Severity.WARN if code in _WARNINGS else Severity.ERROR
 
@@ -140,10 +146,12 @@ class SourceNode(Struct, frozen=True):
     id: str
     at: Point
     kind: str = "LocationMark"
+    turning: bool = True
 
 
 class SourceEdge(Struct, frozen=True):
-    """An edge as its author wrote it. `points` are the inner points of a polyline or the two controls of a Bézier."""
+    """An edge as its author wrote it. `points` are the inner points of a polyline or spline, the two controls of a
+    Bézier, or a point on the way of an arc."""
 
     id: str
     start: str
@@ -156,6 +164,10 @@ class SourceEdge(Struct, frozen=True):
     style: str = MoveStyle.FORWARD.value
     direction: str = Direction.START_TO_END.value
     width_um: int | None = None
+    max_speed_um_s: int | None = None
+    # Types of trucks that may use it; empty for all.
+    allowed_profiles: tuple[str, ...] = ()
+    penalty_ms: int = 0
 
 
 class SourceMember(Struct, frozen=True):
@@ -213,6 +225,8 @@ class Stream(Struct, frozen=True):
     stream_id: str
     pick_node_ids: tuple[str, ...]
     drop_node_ids: tuple[str, ...]
+    # The trucks that serve it; empty for all that can be where its stops are.
+    robot_ids: tuple[str, ...] = ()
 
 
 class Fleet(Struct, frozen=True):

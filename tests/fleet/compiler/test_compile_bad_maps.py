@@ -207,6 +207,8 @@ def test_tiny_edges_are_edges(kind: CurveKind, size_um: int) -> None:
         CurveKind.STRAIGHT: (),
         CurveKind.POLYLINE: (Point(10_000_000 - size_um // 2, 0),),
         CurveKind.BEZIER: (Point(10_000_000 - size_um, 0), Point(10_000_000, 0)),
+        CurveKind.ARC: (Point(10_000_000 - size_um // 2, 0),),
+        CurveKind.SPLINE: (Point(10_000_000 - size_um // 2, 0),),
     }[kind]
     edge = SourceEdge("e", "A", "B", kind, inner, direction=Direction.BOTH.value)
 

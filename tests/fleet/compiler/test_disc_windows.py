@@ -69,6 +69,23 @@ def test_the_radius_follows_the_truck() -> None:
     assert long.zones.radius_um == 3_710_796
 
 
+@pytest.mark.req("FLT-MAP-11", "FLT-EVO-1")
+def test_a_window_that_begins_on_a_border_of_cells_excludes_the_cell_before_it_too() -> None:
+    """A pivot at the very end of a cell is at the start of the next."""
+    reach = scene("hall-demo").zones.radius_um + 1 + scene("hall-demo").envelope.front_um + 1
+    sketch = Sketch("border")
+    sketch.node("M", 0, 0)
+    sketch.node("N", (5_000_000 + reach) / 1e6, 0)
+    sketch.lane("M", "N", back=False)
+    site = compile_map(sketch.done(), [FL_STD])
+    node = site.node_number["N"]
+    (window,) = site.zones.by_node[node]
+
+    assert window.s0 == 5_000_000
+    assert window.cell0 == site.cells.at(window.edge, 4_999_999)
+    assert site.conflicts.holds(site.zone(node), site.cells.at(window.edge, 4_999_999))
+
+
 def _single() -> Sketch:
     sketch = Sketch("edge")
     sketch.node("M", 0, 0)

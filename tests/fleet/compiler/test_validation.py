@@ -127,6 +127,18 @@ def _zero_length() -> SourceMap:
     return sketch.done()
 
 
+def aisle_of_stations(between: float = 8.0) -> SourceMap:
+    """A dead end with three stations one behind the other."""
+    sketch = Sketch("aisle")
+    for name, x in (("W", -20.0), ("M", 0.0), ("E", 20.0)):
+        sketch.node(name, x, 0)
+    for number in (1, 2, 3):
+        sketch.node(f"T{number}", 0, 4 + number * between, "ActionPoint")
+    sketch.chain("W", "M", "E")
+    sketch.chain("M", "T1", "T2", "T3")
+    return sketch.done()
+
+
 TRIGGERS: list[tuple[Code, Callable[[], SourceMap]]] = [
     (Code.MAP_INVALID_GEOMETRY, edited(end="LM1")),
     (Code.EDGE_ZERO_LENGTH, _zero_length),
@@ -138,6 +150,7 @@ TRIGGERS: list[tuple[Code, Callable[[], SourceMap]]] = [
     (Code.TURN_TOO_TIGHT, tight),
     (Code.TURN_TOO_TIGHT, corner),
     (Code.EDGES_CLOSE, hall_demo),
+    (Code.DEAD_END_HAS_ROOM, aisle_of_stations),
     (Code.NODE_GEOMETRY_GAP, edited(end_at=Point(10_000_000, 21_000))),
     (Code.MISSING_PARKING_NODE, lambda: replace(hall_demo(), parking=("NOWHERE",))),
     (Code.MISSING_PICK_DROP_NODE, lambda: replace(hall_demo(), stations=("NOWHERE",))),
@@ -174,7 +187,7 @@ def test_every_code_has_a_map_that_triggers_it(code: Code, make: Callable[[], So
 @pytest.mark.parametrize("code", Code)
 def test_severities_are_those_of_the_contract(code: Code) -> None:
     expected = Severity.ERROR if code.value in ERRORS else Severity.WARN
-    if code is Code.EDGES_CLOSE:
+    if code in (Code.EDGES_CLOSE, Code.DEAD_END_HAS_ROOM):
         expected = Severity.INFO
 
     assert severity_of(code) is expected
@@ -325,3 +338,46 @@ def test_whatever_the_map_there_is_a_report(
     if short:
         report = examine(source, [FL_STD])
         assert (report.data is None) is any(one.severity is Severity.ERROR for one in report.findings)
+
+
+@pytest.mark.req("FLT-DCL-19")
+@pytest.mark.parametrize(("between", "capacity"), [(8.0, 3), (4.0, 2), (2.0, None)])
+def test_of_a_dead_end_with_several_stations_it_is_said_how_many_trucks_could_stand_in_it(
+    between: float, capacity: int | None
+) -> None:
+    report = examine(aisle_of_stations(between), [FL_STD])
+
+    said = [one.details["capacity"] for one in report.findings if one.code is Code.DEAD_END_HAS_ROOM]
+    assert said == ([] if capacity is None else [capacity])
+
+
+@pytest.mark.req("FLT-MAP-14")
+def test_a_tight_bend_is_told_with_radius_place_and_the_edge_of_the_graph() -> None:
+    sketch = Sketch("bend")
+    sketch.node("A", 0, 0)
+    sketch.node("B", 9, 9)
+    sketch.polyline("A", "B", [(9, 0)], back=False)
+
+    (found,) = [one for one in examine(sketch.done(), [FL_STD]).findings if one.code is Code.TURN_TOO_TIGHT]
+
+    assert found.details["edge"] == "e00001"
+    assert (found.details["sM"], found.details["x"], found.details["y"]) == (9, 9, 0)
+    assert 0 < float(str(found.details["radiusM"])) < 1.5
+    assert "at (9, 0), 9 m from its start" in found.message
+
+
+@pytest.mark.req("FLT-LIVE-7", "FLT-MAP-8")
+def test_networks_without_a_common_edge_share_a_floor_and_their_conflicts_count() -> None:
+    sketch = Sketch("two")
+    for name, y in (("A", 0.0), ("B", 1.5)):
+        for end, x in (("W", -20.0), ("M", 0.0), ("E", 20.0)):
+            sketch.node(f"{name}{end}", x, y)
+        sketch.chain(f"{name}W", f"{name}M", f"{name}E")
+        sketch.node(f"{name}P", 0, y + (12 if name == "B" else -12), "ParkPoint")
+        sketch.lane(f"{name}M", f"{name}P")
+    report = examine(sketch.done(), [FL_STD])
+
+    assert report.compiled is not None, report.findings
+    assert Code.GRAPH_DISCONNECTED in {one.code for one in report.findings}
+    groups = report.compiled.network.groups
+    assert any({groups[one.a].key, groups[one.b].key} == {"AM<->AW", "BM<->BW"} for one in report.compiled.named)

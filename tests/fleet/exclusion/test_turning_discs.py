@@ -8,7 +8,9 @@ from tests.fleet.sites import scene
 
 
 @pytest.mark.req("FLT-MAP-11")
-@pytest.mark.parametrize(("apart", "overlap"), [(4.90, True), (5.00, False)])
+@pytest.mark.parametrize(
+    ("apart", "overlap"), [(4.90, True), (4.93, True), (4.939, True), (4.9397, False), (5.00, False)]
+)
 def test_discs_overlap_when_nodes_are_closer_than_two_radii(apart: float, overlap: bool) -> None:
     sketch = Sketch("pair")
     sketch.node("A", 0, 0)

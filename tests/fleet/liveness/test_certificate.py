@@ -14,8 +14,9 @@ from pendula.fleet import (
     certify,
     compile_map,
 )
-from pendula.fleet.liveness.certificate import Certificate, Counterexample, closed_by, least_lookahead_um
-from pendula.fleet.model import Code, SourceMember, SourceSection, errors_of
+from pendula.fleet.liveness.certificate import Certificate, Counterexample, least_lookahead_um
+from pendula.fleet.liveness.closures import Rest, closed_by
+from pendula.fleet.model import Code, MoveStyle, SourceMember, SourceSection, errors_of
 from pendula.fleet.samples import scenes
 from pendula.fleet.samples.halls import reference_fleet, warehouse
 from pendula.fleet.samples.scenes import FL_STD, Sketch
@@ -188,7 +189,7 @@ def test_routes_keep_off_foreign_rest_nodes() -> None:
     way = planner.way(AtNode(site.node_number[rests[0]]), goal, made.closed["R1"])
 
     assert not isinstance(way, Refusal)
-    foreign = [closed_by(site, (site.node_number[rest], 0)) for rest in rests[1:]]
+    foreign = [closed_by(site, [Rest(site.node_number[rest], 0)]) for rest in rests[1:]]
     assert not set(way.edges) & {edge for one in foreign for edge in one.edges}
 
 
@@ -288,14 +289,168 @@ def test_a_truck_that_is_there_twice_gets_no_certificate() -> None:
     assert certify(scene("hall-demo"), doubled, [FL_STD])[0] is None
 
 
-@pytest.mark.req("FLT-DCL-8", "FLT-LIVE-7")
-def test_a_goal_right_behind_a_section_is_not_live_and_turning_round_is_no_exit() -> None:
-    one = sketched(("W", -30, 0), ("Q", -15, 0), ("A", 0, 0), ("B", 20, 0), ("C", 22, 0))
+def necked(rest: float, *, parks: bool = True) -> CompiledMap:
+    """A section between A and B; a stop `rest` metres behind it, on the way through or, with `parks`, at its end."""
+    one = sketched(("W", -30, 0), ("Q", -15, 0), ("A", 0, 0), ("B", 20, 0))
+    one.node("C", 20 + rest, 0, "ParkPoint" if parks else "LocationMark")
     one.node("P1", -15, 12, "ParkPoint")
     one.node("P2", -15, -12, "ParkPoint")
     one.chain("W", "Q", "A", "B", "C")
     one.lane("Q", "P1")
     one.lane("Q", "P2")
-    site = compile_map(replace(one.done(), sections=(SourceSection("NECK", 1, (SourceMember("A<->B"),)),)), [FL_STD])
+    neck = SourceSection("NECK", 1, (SourceMember("A<->B"),))
+    return compile_map(replace(one.done(), sections=(neck,)), [FL_STD])
+
+
+@pytest.mark.req("FLT-LIVE-2", "FLT-LIVE-7")
+@pytest.mark.parametrize("behind", [0.8, 2.0, 2.4])
+def test_a_stop_right_behind_a_section_is_no_obstacle_since_who_stands_may_keep_a_token(behind: float) -> None:
+    site = necked(behind, parks=False)
+
     assert "CS_WITHOUT_EXIT_ROOM" in {f.code.value for f in site.findings}
-    assert not live(site, resting("P1", "P2", drop="C"))
+    assert live(site, resting("P1", drop="C"))
+    assert live(site, resting("P1", "P2", drop="C"))
+
+
+@pytest.mark.req("FLT-LIVE-2", "FLT-LIVE-7")
+@pytest.mark.parametrize(("behind", "fine"), [(2.5, False), (4.0, True)])
+def test_a_truck_that_rests_right_behind_a_section_keeps_its_token_for_good(behind: float, fine: bool) -> None:
+    one = sketched(("W", -30, 0), ("Q", -15, 0), ("A", 0, 0), ("B", 20, 0), ("E", 20, 20))
+    one.node("P1", -15, 12, "ParkPoint")
+    one.node("P2", 20 + behind + 6, 0, "ParkPoint")
+    one.chain("W", "Q", "A", "B", "P2")
+    one.lane("Q", "P1")
+    one.lane("B", "E")
+    neck = SourceSection("NECK", 1, (SourceMember("A<->B"), SourceMember("B<->P2", 0, 6_000_000)))
+    site = compile_map(replace(one.done(), sections=(neck,)), [FL_STD])
+
+    assert live(site, resting("P1", "P2")) is fine
+
+
+@pytest.mark.req("FLT-LIVE-7")
+def test_of_two_parks_in_one_dead_end_no_distance_is_said() -> None:
+    one = sketched(("W", -30, 0), ("M", 0, 0), ("E", 30, 0))
+    one.node("P1", 0, 10, "ParkPoint")
+    one.node("P2", 0, 18, "ParkPoint")
+    one.chain("W", "M", "E")
+    one.chain("M", "P1", "P2")
+
+    why = counterexample(compile_map(one.done(), [FL_STD]), resting("P1", "P2"))
+
+    assert why.details == {"nodeIds": ["P1", "P2"]}
+    assert not any(letter.isdigit() for letter in why.remedy)
+
+
+@pytest.mark.req("FLT-LIVE-7")
+def test_of_a_stop_in_which_another_truck_rests_no_length_is_said() -> None:
+    one = sketched(("W", -30, 0), ("M", 0, 0), ("E", 30, 0), ("N", 15, 0))
+    one.node("P1", 0, 10, "ParkPoint")
+    one.node("P2", 15, 10, "ParkPoint")
+    one.chain("W", "M", "N", "E")
+    one.lane("M", "P1")
+    one.lane("N", "P2")
+
+    why = counterexample(compile_map(one.done(), [FL_STD]), resting("P1", "P2", drop="P2"))
+
+    assert why.remedy == "let nobody rest in P2: it is a stop of stream S"
+
+
+def two_networks() -> CompiledMap:
+    one = sketched()
+    for name, y in (("A", 0.0), ("B", 30.0)):
+        for end, x in (("W", -20.0), ("M", 0.0), ("E", 20.0)):
+            one.node(f"{name}{end}", x, y)
+        one.chain(f"{name}W", f"{name}M", f"{name}E")
+        one.node(f"{name}P", 0, y + 10, "ParkPoint")
+        one.lane(f"{name}M", f"{name}P")
+    return compile_map(one.done(), [FL_STD])
+
+
+@pytest.mark.req("FLT-LIVE-7")
+def test_a_truck_serves_the_streams_of_its_network() -> None:
+    streams = (Stream("SA", ("AW",), ("AE",)), Stream("SB", ("BW",), ("BE",)))
+
+    assert certificate(two_networks(), Fleet(trucks("AP", "BP"), streams)).legs == 6
+
+
+@pytest.mark.req("FLT-LIVE-7")
+def test_a_stream_without_a_truck_in_its_network_is_not_live() -> None:
+    why = counterexample(two_networks(), Fleet(trucks("AP"), (Stream("SB", ("BW",), ("BE",)),)))
+
+    assert (why.condition, why.details) == ("W2", {"streamId": "SB"})
+
+
+@pytest.mark.req("FLT-LIVE-7")
+def test_a_stream_that_names_its_trucks_is_served_by_them_alone() -> None:
+    fleet = Fleet(trucks("P1", "P2"), (Stream("S", ("WEST",), ("EAST",), ("R2",)),))
+
+    assert certificate(scene("reference-hall"), fleet).legs == 3
+
+
+def test_a_stream_that_names_an_unknown_truck_gets_a_finding() -> None:
+    fleet = Fleet(trucks("P1"), (Stream("S", ("WEST",), ("EAST",), ("R9",)),))
+
+    made, findings = certify(scene("reference-hall"), fleet, [FL_STD])
+
+    assert made is None
+    assert [one.details for one in findings] == [{"robotId": "R9"}]
+
+
+def bays(turning: bool) -> CompiledMap:
+    """Two bays 2.5 m apart that are reversed into."""
+    one = sketched(("W", -20, 0), ("A", 0, 0), ("B", 2.5, 0), ("E", 20, 0))
+    one.chain("W", "A", "B", "E")
+    for name, x in (("A", 0.0), ("B", 2.5)):
+        one.node(f"P{name}", x, 9, "ParkPoint")
+        one.lane(name, f"P{name}", style=MoveStyle.BACKWARD)
+    source = one.done()
+    nodes = tuple(replace(node, turning=turning or node.kind != "ParkPoint") for node in source.nodes)
+    return compile_map(replace(source, nodes=nodes), [FL_STD])
+
+
+@pytest.mark.req("FLT-MAP-3", "FLT-LIVE-7")
+@pytest.mark.parametrize("turning", [True, False])
+def test_bays_that_are_reversed_into_lie_close_where_nobody_turns(turning: bool) -> None:
+    site = bays(turning)
+
+    assert live(site, resting("PA", "PB")) is not turning
+    assert bool(site.zones.by_node[site.node_number["PA"]]) is turning
+
+
+@pytest.mark.req("FLT-MAP-3", "FLT-PLAN-1")
+def test_no_way_leads_over_a_turn_where_nobody_turns() -> None:
+    one = sketched(("A", 0, 0), ("B", 10, 0), ("C", 10, 10), ("D", 20, 0))
+    one.chain("A", "B", "D")
+    one.lane("B", "C")
+    source = one.done()
+    planner = Planner(
+        compile_map(replace(source, nodes=tuple(replace(n, turning=n.id != "B") for n in source.nodes)), [FL_STD]),
+        FL_STD,
+    )
+    number = planner.site.node_number
+
+    assert isinstance(planner.way(AtNode(number["A"]), number["C"]), Refusal)
+    assert not isinstance(planner.way(AtNode(number["A"]), number["D"]), Refusal)
+    assert isinstance(planner.way(AtNode(number["B"], 0), number["C"]), Refusal)
+
+
+@pytest.mark.req("FLT-LIVE-3", "FLT-LIVE-7")
+@pytest.mark.parametrize(("apart", "fine"), [(5.0, False), (6.0, True)])
+def test_a_truck_at_rest_is_kept_at_the_following_gap(apart: float, fine: bool) -> None:
+    """At 5 m neither areas nor turning discs meet; the operating gap alone is missing. Nobody turns in G: trucks leave
+    it backward."""
+    one = sketched(("W", -20, 0), ("G", 0, 0), ("N", apart, 0), ("E", 40, 0), ("Q", -20, 15))
+    one.lane("W", "G", back=False)
+    one.lane("G", "W", back=False, style=MoveStyle.BACKWARD)
+    one.chain("G", "N", "E")
+    one.lane("W", "Q")
+    one.node("V", -35, 0)
+    one.lane("W", "V")
+    source = one.done()
+    nodes = tuple(replace(node, turning=node.id != "G") for node in source.nodes)
+    site = compile_map(replace(source, nodes=nodes), [FL_STD])
+    waiting = site.cells.of_edge(site.edge_number["W->G"]).stop - 1
+    resting_in = site.cells.of_edge(site.edge_number["G->N"]).stop - 1
+    assert not site.conflicts.holds(waiting, resting_in)
+
+    assert live(site, Fleet(trucks("N", "Q"), (Stream("S", ("V",), ("G",), ("R2",)),))) is fine

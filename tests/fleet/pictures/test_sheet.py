@@ -3,11 +3,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pendula.fleet.pictures.sheet import Labels, sheet_of, shortened, text_width
+from pendula.fleet.pictures.sheet import LEAST_WIDTH, MARGIN, Labels, sheet_of, shortened, text_width
 
 
 @given(
-    st.lists(st.tuples(st.integers(0, 400), st.integers(0, 300), st.text("abc", min_size=1, max_size=9)), max_size=40)
+    st.lists(st.tuples(st.integers(3, 400), st.integers(0, 300), st.text("abc", min_size=1, max_size=9)), max_size=40)
 )
 def test_labels_never_lie_over_each_other(wanted: list[tuple[int, int, str]]) -> None:
     labels = Labels(sheet_of((0, 0), (1_000_000, 1_000_000), 0))
@@ -26,3 +26,15 @@ def test_a_shortened_text_fits(text: str, width: int) -> None:
 
     assert text_width(short) <= max(width, text_width("…") * 3)
     assert short == text or short.endswith("…")
+
+
+@given(st.integers(-50, 1200), st.text("abc", min_size=1, max_size=90), st.sampled_from([-1, 0, 1]))
+def test_no_label_runs_out_of_the_page(x: int, text: str, anchor: int) -> None:
+    sheet = sheet_of((0, 0), (20_000_000, 1_000_000), 0)
+    label = Labels(sheet).place(x, 50, text, anchor, "name", 10)
+    page = max(LEAST_WIDTH, sheet.left + sheet.width + MARGIN)
+
+    at = float(label.split('x="')[1].split('"')[0])
+    left = at - text_width(text, 10) * (1 - anchor) / 2
+    assert left >= 2.9
+    assert left + text_width(text, 10) <= page - 2.9

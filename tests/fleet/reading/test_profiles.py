@@ -7,6 +7,7 @@ import pytest
 
 from pendula.documents import from_value, read_bytes
 from pendula.fleet import read_profiles
+from pendula.fleet.reading import unread_profiles
 from pendula.fleet.samples.scenes import FL_STD
 from pendula.fleet.trucks.profiles import Source, doubts
 from tests.fleet.documents import GOLDEN, changed, faults, golden
@@ -77,3 +78,16 @@ def test_profiles_come_alone_in_a_list_or_under_their_name() -> None:
 
     for document in (form, [form], {"profiles": [form]}):
         assert read_profiles(from_value(document)) == (FL_STD,)
+
+
+@pytest.mark.req("FLT-MAP-3", "FLT-GEO-4")
+def test_misspelt_members_of_a_profile_are_warnings_with_the_nearest_name() -> None:
+    form = golden("RobotProfile")
+    form["safety"]["headingErrRad"] = 0.01
+    form["colour"] = "red"
+
+    found = unread_profiles(from_value(form))
+
+    assert len(found) == 2
+    assert any("headingErrorRad" in one.message for one in found)
+    assert unread_profiles(from_value({"profiles": [golden("RobotProfile")]})) == ()

@@ -1,13 +1,15 @@
 """Source maps as JSON and YAML: what is read, and what is refused at its place."""
 
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from pendula.documents import Format, from_value, read_bytes
+from pendula.documents import Document, DocumentRefused, Format, from_value, read_bytes
 from pendula.fleet import compile_map, read_source_map
 from pendula.fleet.compiler.source_form import source_form
-from pendula.fleet.model import CurveKind, Point, SourceMap
+from pendula.fleet.model import Code, CurveKind, Point, Severity, SourceMap
+from pendula.fleet.reading import unread_graph
 from pendula.fleet.samples.halls import reference_hall
 from pendula.fleet.samples.random_maps import random_map
 from pendula.fleet.samples.scenes import FL_STD, hall_demo
@@ -91,3 +93,69 @@ def test_members_that_are_not_known_are_passed_over() -> None:
     form["nodes"][0]["colour"] = "red"
 
     assert read_source_map(from_value(form)) == read_source_map(from_value(golden("SourceMap")))
+
+
+def document(**members: object) -> Document:
+    graph: Any = {
+        "contractVersion": "1.0.0",
+        "mapId": "m",
+        "nodes": [{"id": "Dock 1", "x": 0, "y": 0, "turning": False}, {"id": "B", "x": 10, "y": 0}],
+        "edges": [{"id": "e", "start": "Dock 1", "end": "B", **members}],
+    }
+    return from_value(graph)
+
+
+@pytest.mark.req("FLT-MAP-3")
+def test_what_an_edge_allows_is_read() -> None:
+    props = {"maxSpeedMps": Decimal("0.5"), "allowedProfiles": ["FL-STD", "FL-BIG"], "penaltyMs": 2500}
+
+    (edge,) = read_source_map(document(props=props)).edges
+
+    assert edge.max_speed_um_s == 500_000
+    assert edge.allowed_profiles == ("FL-BIG", "FL-STD")
+    assert edge.penalty_ms == 2500
+
+
+@pytest.mark.req("FLT-MAP-3")
+def test_a_node_in_which_nobody_turns_and_an_id_with_a_space_are_read() -> None:
+    source = read_source_map(document())
+
+    assert [(node.id, node.turning) for node in source.nodes] == [("Dock 1", False), ("B", True)]
+    assert [edge.key for edge in compile_map(source, [FL_STD]).network.edges] == ["Dock 1->B"]
+
+
+@pytest.mark.parametrize("name", [" A", "A ", "A\tB", "A\nB", "A->B", "A#B"])
+def test_ids_that_would_tear_keys_apart_are_refused(name: str) -> None:
+    graph: Any = {"contractVersion": "1.0.0", "mapId": "m", "nodes": [{"id": name, "x": 0, "y": 0}], "edges": []}
+
+    with pytest.raises(DocumentRefused):
+        read_source_map(from_value(graph))
+
+
+@pytest.mark.req("FLT-MAP-3")
+@pytest.mark.parametrize(
+    ("members", "kind", "points"),
+    [
+        ({"className": "Arc", "viaPos": {"x": 5, "y": 1}}, CurveKind.ARC, 1),
+        ({"className": "Spline", "points": [[0, 0], [3, 1], [7, 1], [10, 0]]}, CurveKind.SPLINE, 2),
+    ],
+)
+def test_arcs_and_splines_are_read_and_written_again(members: dict[str, object], kind: CurveKind, points: int) -> None:
+    source = read_source_map(document(**members))
+
+    (edge,) = source.edges
+    assert (edge.kind, len(edge.points)) == (kind, points)
+    assert source_form(read_source_map(from_value(source_form(source)))) == source_form(source)
+
+
+@pytest.mark.req("FLT-MAP-3")
+def test_misspelt_members_of_a_graph_are_warnings_with_the_nearest_name_and_their_place() -> None:
+    found = unread_graph(document(props={"moveStyle": "backward", "x-colour": "red"}, startNode="A"))
+
+    assert [(one.code, one.severity) for one in found] == [(Code.MAP_PARSE_ERROR, Severity.WARN)] * 2
+    assert any("movestyle" in one.message and "moveStyle" in one.message for one in found)
+    assert {one.details["path"] for one in found} == {"$.edges[0].props.moveStyle", "$.edges[0].startNode"}
+
+
+def test_a_graph_without_misspelt_members_has_nothing_to_say() -> None:
+    assert unread_graph(document(props={"width": 3})) == ()

@@ -5,13 +5,16 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
-from pendula.fleet import AtNode, Closed, CompiledMap, OnEdge, Planner, compile_map
+from pendula.fleet import AtNode, Closed, CompiledMap, OnEdge, Planner, RobotProfile, certify, compile_map
 from pendula.fleet.model import MoveStyle
 from pendula.fleet.routing.planner import Way
 from pendula.fleet.samples.halls import grid
+from pendula.fleet.samples.live_maps import live_map
 from pendula.fleet.samples.random_maps import random_map
 from pendula.fleet.samples.scenes import FL_STD, Sketch
+from pendula.fleet.site import from_bytes, to_bytes
 from pendula.kernel.engine import Refusal
 from tests.fleet.sites import random_site, scene
 
@@ -272,3 +275,71 @@ def test_a_truck_that_stands_where_it_may_not_stop_has_arrived() -> None:
     assert planner.way(AtNode(goal), goal, closed) == Way((), 0, ())
     at_its_end = planner.way(OnEdge(into, site.network.edges[into].path.length_um), goal, closed)
     assert at_its_end == Way((into,), 0, (0,))
+
+
+@pytest.mark.req("FLT-PLAN-1", "FLT-LIVE-7")
+@pytest.mark.parametrize("seed", range(6))
+def test_a_truck_shares_the_trees_of_everybody_and_finds_the_ways_it_would_find_alone(seed: int) -> None:
+    sample = live_map(seed, 6)
+    site = compile_map(sample.source, [FL_STD])
+    made, _ = certify(site, sample.fleet, [FL_STD])
+    assert made is not None
+    planner, alone = Planner(site, FL_STD), Planner(site, FL_STD)
+    stations = [number for number, node in enumerate(site.network.nodes) if node.station]
+
+    for truck in sample.fleet.trucks:
+        shared = made.closed[truck.robot_id]
+        own = Closed(shared.edges, shared.turns)
+        rest = site.node_number[truck.park_node_id]
+        assert shared.everybody is not None
+        into = site.network.incoming[rest][0]
+        for goal in stations:
+            assert planner.way(AtNode(rest), goal, shared) == alone.way(AtNode(rest), goal, own)
+            assert planner.way(OnEdge(into, 0), goal, shared) == alone.way(OnEdge(into, 0), goal, own)
+            assert planner.way(AtNode(goal), rest, shared) == alone.way(AtNode(goal), rest, own)
+    # One tree for each station, whoever asked, and one for each rest.
+    assert len(planner._detours) == len(stations) + len(sample.fleet.trucks)
+
+
+def two_ways(**members: object) -> CompiledMap:
+    """From A to B over C, 20 m, or over D, 21 m; members of the edge A->C are given."""
+    sketch = Sketch("ways")
+    for name, x, y in (("A", 0.0, 0.0), ("C", 10.0, 0.0), ("B", 20.0, 0.0), ("D", 10.0, 3.2)):
+        sketch.node(name, x, y)
+    sketch.chain("A", "C", "B", back=False)
+    sketch.chain("A", "D", "B", back=False)
+    source = sketch.done()
+    edges = (replace(source.edges[0], **members), *source.edges[1:])
+    return compile_map(replace(source, edges=edges), [FL_STD])
+
+
+def driven(site: CompiledMap, profile: RobotProfile = FL_STD) -> list[str]:
+    number = site.node_number
+    return keys(site, Planner(site, profile).way(AtNode(number["A"]), number["B"]))
+
+
+@pytest.mark.req("FLT-MAP-3", "FLT-PLAN-7")
+@pytest.mark.parametrize("members", [{"max_speed_um_s": 300_000}, {"penalty_ms": 30_000}])
+def test_speed_limits_and_penalties_make_an_edge_dearer(members: dict[str, int]) -> None:
+    assert driven(two_ways()) == ["A->C", "C->B"]
+    assert driven(two_ways(**members)) == ["A->D", "D->B"]
+
+
+@pytest.mark.req("FLT-MAP-3", "FLT-PLAN-1")
+def test_an_edge_is_driven_by_the_types_of_trucks_it_allows() -> None:
+    site = two_ways(allowed_profiles=("BIG",))
+
+    assert driven(site) == ["A->D", "D->B"]
+    assert driven(site, replace(FL_STD, profile_id="BIG")) == ["A->C", "C->B"]
+
+
+@pytest.mark.req("FLT-MAP-2", "FLT-MAP-3")
+def test_what_edges_allow_stands_in_the_file_of_a_map() -> None:
+    site = two_ways(max_speed_um_s=300_000, penalty_ms=5, allowed_profiles=("BIG", "FL-STD"))
+    again = from_bytes(to_bytes(site))
+
+    edge = again.network.edges[again.edge_number["A->C"]]
+    assert (edge.max_speed_um_s, edge.penalty_ms, edge.allowed_profiles) == (300_000, 5, ("BIG", "FL-STD"))
+    assert to_bytes(again) == to_bytes(site)
+    assert b'"compilerVersion":"1.1.0"' in to_bytes(site)
+    assert b'"compilerVersion":"1.0.0"' in to_bytes(two_ways())

@@ -44,3 +44,14 @@ def test_a_section_with_room_for_three_says_so() -> None:
 
     assert tokens["CS:WIDE"] == 3
     assert {capacity for name, capacity in tokens.items() if name != "CS:WIDE"} == {1}
+
+
+@pytest.mark.req("FLT-LIVE-3", "FLT-RES-3")
+def test_what_blocks_a_cell_is_what_it_excludes_and_what_the_following_gap_adds() -> None:
+    site = scene("reference-hall")
+    for resource in range(0, site.token(len(site.sections)), 7):
+        rows = {number for low, high in site.excluded(resource) for number in range(low, high + 1)}
+        if resource < len(site.cells):
+            rows |= set(site.following.members(resource))
+
+        assert site.blocking(resource) == sorted(rows)

@@ -23,7 +23,7 @@ from pendula.fleet.exclusion.corridors import corridors_of, following_of
 from pendula.fleet.exclusion.critical_sections import sections_of
 from pendula.fleet.exclusion.relation import relation
 from pendula.fleet.exclusion.standing import standing_of
-from pendula.fleet.exclusion.turning_discs import zone_triples
+from pendula.fleet.exclusion.turning_discs import turned_in, zone_triples
 from pendula.fleet.geometry.curves import Curve
 from pendula.fleet.model import (
     Code,
@@ -108,8 +108,9 @@ def _examined(
     findings += [*found, *curve_findings(network, curves, profiles)]
     cells = cut(network, curves, envelope, params)
     i, j = _pairs(network, cells, envelope, params, previous)
-    zones = zones_of(network, curves, cells, envelope, params)
-    conflicts = named(network, cells, zones, i, j, _gaps(network, curves, envelope, params, i, j))
+    around = zones_of(network, curves, cells, envelope, params)
+    conflicts = named(network, cells, around, i, j, _gaps(network, curves, envelope, params, i, j))
+    zones = turned_in(network, around)
     parts = [*geometric(i, j, len(cells)), *opposite_directions(network, cells), *zone_triples(zones, len(cells))]
     if params.granularity is Granularity.EDGE:
         parts += whole_groups(network, cells, conflicts)

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from pendula.fleet.geometry.chains import arc, spline
 from pendula.fleet.geometry.curves import Curve, bezier, polyline, straight
 from pendula.fleet.model import (
     PARKING_KINDS,
@@ -121,6 +122,7 @@ def _nodes(source: SourceMap, findings: list[Finding]) -> tuple[Node, ...]:
             node.kind,
             node.kind in STATION_KINDS or node.id in stations,
             node.kind in PARKING_KINDS or node.id in parking,
+            node.turning,
         )
         for node in kept.values()
     )
@@ -230,6 +232,10 @@ def _curve(edge: SourceEdge, places: dict[str, Point], reverse: bool, params: Co
         case CurveKind.BEZIER:
             controls = (points[0], points[1], points[2], points[3])
             return bezier(controls, params.polyline_step_um, params.chord_error_um)
+        case CurveKind.ARC:
+            return arc(points[0], points[1], points[2], params.polyline_step_um, params.chord_error_um)
+        case CurveKind.SPLINE:
+            return spline(points, params.polyline_step_um, params.chord_error_um)
 
 
 def _network(map_id: str, nodes: tuple[Node, ...], drafts: list[_Draft]) -> tuple[Network, tuple[Curve, ...]]:
@@ -273,4 +279,7 @@ def _edge(key: str, draft: _Draft, number: dict[str, int]) -> Edge:
         width_um=draft.source.width_um,
         path=draft.curve.path,
         forward_on_axis=draft.start == a,
+        max_speed_um_s=draft.source.max_speed_um_s,
+        allowed_profiles=draft.source.allowed_profiles,
+        penalty_ms=draft.source.penalty_ms,
     )

@@ -12,6 +12,7 @@ from pendula.fleet.model import (
     SourceEdge,
     SourceMap,
     SourceMember,
+    SourceNode,
 )
 from pendula.fleet.units import plain
 
@@ -24,10 +25,7 @@ def source_form(source: SourceMap) -> dict[str, Any]:
     return {
         "contractVersion": CONTRACT_VERSION,
         "mapId": source.map_id,
-        "nodes": [
-            {"id": node.id, "x": plain(node.at.x_um), "y": plain(node.at.y_um), "kind": node.kind}
-            for node in sorted(source.nodes, key=lambda one: (one.id, repr(one)))
-        ],
+        "nodes": [_node(node) for node in sorted(source.nodes, key=lambda one: (one.id, repr(one)))],
         "edges": [_edge(edge, places) for edge in sorted(source.edges, key=lambda one: (one.id, repr(one)))],
         "criticalSections": [
             {
@@ -42,10 +40,21 @@ def source_form(source: SourceMap) -> dict[str, Any]:
     }
 
 
+def _node(node: SourceNode) -> dict[str, Any]:
+    form = {"id": node.id, "x": plain(node.at.x_um), "y": plain(node.at.y_um), "kind": node.kind}
+    return form if node.turning else {**form, "turning": False}
+
+
 def _edge(edge: SourceEdge, places: Mapping[str, Point]) -> dict[str, Any]:
     props: dict[str, Any] = {"movestyle": edge.style, "direction": edge.direction}
     if edge.width_um is not None:
         props["width"] = plain(edge.width_um)
+    if edge.max_speed_um_s is not None:
+        props["maxSpeedMps"] = plain(edge.max_speed_um_s)
+    if edge.allowed_profiles:
+        props["allowedProfiles"] = list(edge.allowed_profiles)
+    if edge.penalty_ms:
+        props["penaltyMs"] = edge.penalty_ms
     form: dict[str, Any] = {
         "id": edge.id,
         "start": edge.start,
@@ -55,8 +64,10 @@ def _edge(edge: SourceEdge, places: Mapping[str, Point]) -> dict[str, Any]:
     }
     if edge.kind is CurveKind.BEZIER:
         form["controlPos1"], form["controlPos2"] = _point(edge.points[0]), _point(edge.points[1])
+    if edge.kind is CurveKind.ARC:
+        form["viaPos"] = _point(edge.points[0])
     start, end = places.get(edge.start), places.get(edge.end)
-    if edge.kind is CurveKind.POLYLINE:
+    if edge.kind in (CurveKind.POLYLINE, CurveKind.SPLINE):
         ends = edge.start_at or start, edge.end_at or end
         form["points"] = [_point(point) for point in (ends[0], *edge.points, ends[1]) if point is not None]
         return form

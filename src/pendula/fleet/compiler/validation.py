@@ -5,14 +5,15 @@ Findings name ids, say why they matter and what to do. They do not depend on the
 
 from collections.abc import Sequence
 
-from pendula.fleet.exclusion.critical_sections import dead_end, without_exit_room
+from pendula.fleet.exclusion.critical_sections import dead_end, other_end, spurs, without_exit_room
 from pendula.fleet.geometry.curves import Curve
-from pendula.fleet.model import Code, Finding, Stand, finding
+from pendula.fleet.model import Code, Finding, Origin, Stand, finding
 from pendula.fleet.network.components import components, main_component
-from pendula.fleet.network.graph import Network
+from pendula.fleet.network.graph import Edge, Network
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.trucks.profiles import RobotProfile
 from pendula.fleet.units import MILLION, plain
+from pendula.kernel.canonical import Json
 
 
 def curve_findings(network: Network, curves: tuple[Curve, ...], profiles: Sequence[RobotProfile]) -> list[Finding]:
@@ -23,14 +24,33 @@ def curve_findings(network: Network, curves: tuple[Curve, ...], profiles: Sequen
     for edge, curve in zip(network.edges, curves, strict=True):
         # A circle of just the least radius must pass, whatever its last bits are.
         if curve.curvature * radius > MILLION * (1.0 + 1e-6):
-            message = f"edge {edge.key} bends tighter than the {plain(radius)} m that a truck can follow"
-            findings.append(finding(Code.TURN_TOO_TIGHT, message, "draw a wider bend", edgeKey=edge.key))
+            findings.append(_tight(edge, curve, radius))
         if edge.width_um is not None and edge.width_um < width:
             message = (
                 f"edge {edge.key} is {plain(edge.width_um)} m wide; a truck with its margins needs {plain(width)} m"
             )
             findings.append(finding(Code.LANE_TOO_NARROW, message, "widen the aisle", edgeKey=edge.key))
     return findings
+
+
+def _tight(edge: Edge, curve: Curve, least_um: int) -> Finding:
+    own = round(MILLION / curve.curvature * 0.001) * 1000
+    x, y = edge.path.point(curve.tightest_um)
+    message = (
+        f"edge {edge.key} (edge {edge.source_id!r} of the graph) bends with a radius of {plain(own)} m at "
+        f"({plain(x)}, {plain(y)}), {plain(curve.tightest_um)} m from its start; a truck can follow {plain(least_um)} m"
+    )
+    return finding(
+        Code.TURN_TOO_TIGHT,
+        message,
+        "draw a wider bend",
+        edgeKey=edge.key,
+        edge=edge.source_id,
+        radiusM=plain(own),
+        sM=plain(curve.tightest_um),
+        x=plain(x),
+        y=plain(y),
+    )
 
 
 def map_findings(one: CompiledMap) -> list[Finding]:
@@ -43,6 +63,7 @@ def map_findings(one: CompiledMap) -> list[Finding]:
         *_unreachable(one),
         *_parking(one),
         *_mouths(one),
+        *_rooms(one),
         *without_exit_room(one.network, one.cells, one.sections, one.envelope),
     ]
 
@@ -91,7 +112,7 @@ def _components(one: CompiledMap) -> list[Finding]:
         finding(
             Code.GRAPH_DISCONNECTED,
             f"{len(parts)} components",
-            "join them, or compile them as maps of their own",
+            "join them if trucks are to go from one to another; they may share a floor as they are",
             component=[one.network.nodes[node].id for node in part],
         )
         for part in parts
@@ -102,7 +123,11 @@ def _components(one: CompiledMap) -> list[Finding]:
 def _unreachable(one: CompiledMap) -> list[Finding]:
     network = one.network
     wanted = [number for number, node in enumerate(network.nodes) if node.station or node.parking]
-    inside = main_component(network, wanted)
+    # Networks without a common edge may share a floor: each has its own main part.
+    inside: set[int] = set()
+    for part in components(network):
+        members = set(part)
+        inside |= main_component(network, [node for node in wanted if node in members])
     return [
         finding(
             Code.NODE_UNREACHABLE,
@@ -136,6 +161,40 @@ def _parking(one: CompiledMap) -> list[Finding]:
             remedy = "make it a dead end, or its spur longer"
             findings.append(finding(Code.PARKING_BLOCKS_TRAFFIC, message, remedy, nodeId=node.id, groups=foreign))
     return findings
+
+
+def _rooms(one: CompiledMap) -> list[Finding]:
+    """Dead ends in which more trucks could stand than the one that their generated section lets in."""
+    network = one.network
+    findings = []
+    for leaf, groups in spurs(network):
+        section = f"SPUR-{network.nodes[leaf].id}"
+        if not any(each.id == section and each.origin is Origin.GENERATED for each in one.sections):
+            continue
+        apart = _standing_apart(one, leaf, groups)
+        if len(apart) < 2:
+            continue
+        names = [network.nodes[node].id for node in apart]
+        message = f"in the dead end to {names[0]!r} {len(apart)} trucks could stand apart from each other"
+        remedy = f"draw a critical section with capacity {len(apart)} over it if so many may be in it"
+        details: dict[str, Json] = {"criticalSectionId": section, "nodeIds": list(names), "capacity": len(apart)}
+        findings.append(finding(Code.DEAD_END_HAS_ROOM, message, remedy, **details))
+    return findings
+
+
+def _standing_apart(one: CompiledMap, leaf: int, groups: tuple[int, ...]) -> list[int]:
+    """Stations and parks of a dead end, from its end on, at which trucks that came in stand without meeting."""
+    network, node = one.network, leaf
+    apart: list[int] = []
+    taken: set[int] = set()
+    for group in groups:
+        held = {one.zone(node)}
+        held |= {one.cells.of_edge(edge).stop - 1 for edge in network.incoming[node] if network.group_of[edge] == group}
+        if (network.nodes[node].station or network.nodes[node].parking) and not held & taken:
+            apart.append(node)
+            taken.update(other for resource in held for other in one.blocking(resource))
+        node = other_end(network, group, node)
+    return apart
 
 
 def _ways_in(one: CompiledMap, corridor: int, node: int) -> bool:

@@ -70,12 +70,16 @@ class GraphNode(Struct, frozen=True):
     x: Number
     y: Number
     kind: str | UnsetType = UNSET
+    turning: bool | UnsetType = UNSET
 
 
 class EdgeProps(Struct, frozen=True):
     movestyle: MoveStyle | UnsetType = UNSET
     direction: str | UnsetType = UNSET
     width: Number | UnsetType | None = UNSET
+    maxSpeedMps: Number | UnsetType | None = UNSET
+    allowedProfiles: tuple[str, ...] | UnsetType | None = UNSET
+    penaltyMs: int | UnsetType | None = UNSET
 
 
 class GraphEdge(Struct, frozen=True):
@@ -85,6 +89,7 @@ class GraphEdge(Struct, frozen=True):
     className: CurveKind | UnsetType = UNSET
     controlPos1: Place | UnsetType = UNSET
     controlPos2: Place | UnsetType = UNSET
+    viaPos: Place | UnsetType = UNSET
     points: tuple[Place, ...] | UnsetType = UNSET
     startPos: Place | UnsetType | None = UNSET
     endPos: Place | UnsetType | None = UNSET
@@ -139,6 +144,7 @@ class CompiledNode(Struct, frozen=True):
     kind: str
     station: bool | UnsetType = UNSET
     parking: bool | UnsetType = UNSET
+    turning: bool | UnsetType = UNSET
 
 
 class CompiledEdge(Struct, frozen=True, rename={"start": "from", "end": "to"}):
@@ -155,6 +161,9 @@ class CompiledEdge(Struct, frozen=True, rename={"start": "from", "end": "to"}):
     arcUm: tuple[int, ...] | UnsetType = UNSET
     headingsUrad: tuple[int, ...] | UnsetType = UNSET
     widthM: Number | UnsetType = UNSET
+    maxSpeedMps: Number | UnsetType = UNSET
+    allowedProfiles: tuple[str, ...] | UnsetType = UNSET
+    penaltyMs: int | UnsetType = UNSET
 
 
 class EdgeGroup(Struct, frozen=True):

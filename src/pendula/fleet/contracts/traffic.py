@@ -128,6 +128,7 @@ class StreamContract(Struct, frozen=True):
     priority: int
     maxConcurrent: int
     conditions: StreamConditions | UnsetType = UNSET
+    robotIds: tuple[str, ...] | UnsetType = UNSET
 
 
 class AssignReason(Struct, frozen=True):

@@ -53,9 +53,17 @@ def zones_of_windows(network: Network, radius_um: int, windows: tuple[Window, ..
     return Zones(radius_um, windows, _overlaps(network, radius_um), tuple(tuple(one) for one in by_node))
 
 
+def turned_in(network: Network, zones: Zones) -> Zones:
+    """The zones without the windows of nodes in which nobody turns."""
+    kept = tuple(window for window in zones.windows if network.nodes[window.node].turning)
+    return zones if len(kept) == len(zones.windows) else zones_of_windows(network, zones.radius_um, kept)
+
+
 def _overlaps(network: Network, radius: int) -> tuple[tuple[int, ...], ...]:
     if not network.nodes:
         return ()
+    # Nobody turns in the others, so nothing has to be free around them.
+    turning = np.array([node.turning for node in network.nodes], dtype=np.bool_)
     x = np.array([node.at.x_um for node in network.nodes], dtype=np.int64)
     y = np.array([node.at.y_um for node in network.nodes], dtype=np.int64)
     far = 2 * radius + 2
@@ -66,6 +74,7 @@ def _overlaps(network: Network, radius: int) -> tuple[tuple[int, ...], ...]:
     for place, node in enumerate(order.tolist()):
         stop = int(np.searchsorted(ordered, ordered[place] + far, side="right"))
         others = order[place + 1 : stop]
+        others = others[turning[others] & turning[node]]
         dx, dy = x[others] - x[node], y[others] - y[node]
         close = (np.abs(dy) <= far) & (dx * dx + np.where(np.abs(dy) <= far, dy * dy, 0) <= far * far)
         total += int(np.count_nonzero(close))

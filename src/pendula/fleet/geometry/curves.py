@@ -32,6 +32,8 @@ class Curve:
     chord_error: float
     # Greatest curvature, as 1/m; for a polyline the tightest circle that follows its corners.
     curvature: float
+    # Where it bends most, as a position along the path.
+    tightest_um: int
     # None for a straight edge, whose sweep is exact.
     poses: Poses | None
 
@@ -53,7 +55,7 @@ def straight(start: Point, end: Point) -> Curve:
     angle = angle_urad(dx, dy)
     path = Path(CurveKind.STRAIGHT, (start.x_um, end.x_um), (start.y_um, end.y_um), (0, round(size)), ((angle, angle),))
     direction = (dx / size, dy / size) if size > 0.0 else (dx, dy)
-    return Curve(path, direction, 1.0, 0.0, None)
+    return Curve(path, direction, 1.0, 0.0, 0, None)
 
 
 def polyline(points: list[Point], chord_error_um: int) -> Curve:
@@ -71,8 +73,13 @@ def bezier(controls: tuple[Point, Point, Point, Point], step_um: int, chord_erro
     """A cubic of four control points; its polyline is made finer until it is within `chord_error_um` of the curve."""
     if _flat(controls):
         return straight(controls[0], controls[3])
+    return chain([controls], step_um, chord_error_um)
+
+
+def chain(pieces: list[tuple[Point, Point, Point, Point]], step_um: int, chord_error_um: int) -> Curve:
+    """Cubics that go over into each other, as one curve."""
     while True:
-        poses = sample(controls, step_um)
+        poses = _joined([sample(controls, step_um) for controls in pieces])
         error = _chord_error(poses)
         if error <= chord_error_um or step_um <= 1000:
             break
@@ -83,12 +90,37 @@ def bezier(controls: tuple[Point, Point, Point, Point], step_um: int, chord_erro
     angles = [angle_urad(float(ux), float(uy)) for ux, uy in zip(poses.ux[::FINER], poses.uy[::FINER], strict=True)]
     # Poses carry the arc length of the polyline: cells are cut along it.
     stretched = _on_polyline(s, len(poses.s))
+    curvature, tightest = _bezier_curvature(poses)
     return Curve(
         path_of(CurveKind.BEZIER, x, y, s, tuple(pairwise(angles))),
         (float(poses.ux[0]), float(poses.uy[0])),
         error + 1.0,
-        _bezier_curvature(poses),
+        curvature,
+        int(s[tightest]),
         Poses(s=stretched, x=poses.x, y=poses.y, ux=poses.ux, uy=poses.uy, reach=poses.reach, turn=poses.turn),
+    )
+
+
+def _joined(pieces: list[Poses]) -> Poses:
+    """Poses of pieces one after the other. In a joint the tangent of the piece before stands; the gap behind it has
+    the difference added to its turn."""
+    if len(pieces) == 1:
+        return pieces[0]
+    turns, offset, along = [pieces[0].turn], float(pieces[0].s[-1]), [pieces[0].s]
+    for before, after in pairwise(pieces):
+        kink = _gap((float(before.ux[-1]), float(before.uy[-1])), (float(after.ux[0]), float(after.uy[0])))
+        turns.append(np.concatenate([after.turn[:1] + kink, after.turn[1:]]))
+        along.append(after.s[1:] + offset)
+        offset += float(after.s[-1])
+    first, rest = pieces[0], pieces[1:]
+    return Poses(
+        s=np.concatenate(along),
+        x=np.concatenate([first.x, *(one.x[1:] for one in rest)]),
+        y=np.concatenate([first.y, *(one.y[1:] for one in rest)]),
+        ux=np.concatenate([first.ux, *(one.ux[1:] for one in rest)]),
+        uy=np.concatenate([first.uy, *(one.uy[1:] for one in rest)]),
+        reach=np.concatenate([one.reach for one in pieces]),
+        turn=np.concatenate(turns),
     )
 
 
@@ -123,11 +155,13 @@ def _along_points(kind: CurveKind, points: list[Point], chord_error_um: int) -> 
     angles = [angle_urad(float(a), float(b)) for a, b in zip(dx, dy, strict=True)]
     s = _arc_lengths(x, y)
     straight_on = len(angles) == 1
+    curvature, tightest = _corner_curvature(ux, uy, size, float(chord_error_um))
     return Curve(
         path_of(CurveKind.STRAIGHT if straight_on else kind, x, y, s, tuple((angle, angle) for angle in angles)),
         (float(ux[0]), float(uy[0])),
         1.0,
-        0.0 if straight_on else _corner_curvature(ux, uy, size, float(chord_error_um)),
+        curvature,
+        int(s[tightest]),
         None if straight_on else _leg_poses(x, y, s, ux, uy),
     )
 
@@ -163,33 +197,38 @@ def _chord_error(poses: Poses) -> float:
     return float(np.max(off)) + float(np.max(poses.reach * np.minimum(2.0 * poses.turn, 1.0)))
 
 
-def _bezier_curvature(poses: Poses) -> float:
-    """Turning per metre over one step of the polyline: what a truck that follows it has to do."""
+def _bezier_curvature(poses: Poses) -> tuple[float, int]:
+    """Turning per metre over one step of the polyline, what a truck that follows it has to do: the greatest, and at
+    which vertex its step begins."""
     ex = poses.ux[FINER::FINER] - poses.ux[:-FINER:FINER]
     ey = poses.uy[FINER::FINER] - poses.uy[:-FINER:FINER]
     turn = np.sqrt(ex * ex + ey * ey)
     dx = poses.x[FINER::FINER] - poses.x[:-FINER:FINER]
     dy = poses.y[FINER::FINER] - poses.y[:-FINER:FINER]
     step = np.sqrt(dx * dx + dy * dy)
-    return float(np.max(turn / np.maximum(step, SAME_UM))) * 1e6
+    each = turn / np.maximum(step, SAME_UM)
+    at = int(np.argmax(each))
+    return float(each[at]) * 1e6, at
 
 
-def _corner_curvature(ux: Floats, uy: Floats, size: Floats, chord_error: float) -> float:
+def _corner_curvature(ux: Floats, uy: Floats, size: Floats, chord_error: float) -> tuple[float, int]:
     """1 over the radius of the largest circle that touches both legs of a corner, fits into half of the shorter and
-    stays within the chord error of the corner; the tightest corner counts."""
-    tightest = 0.0
+    stays within the chord error of the corner; the tightest corner counts, and at which vertex it is."""
+    tightest, at = 0.0, 0
     for i in range(len(ux) - 1):
         cosine = float(ux[i] * ux[i + 1] + uy[i] * uy[i + 1])
         sine = abs(float(ux[i] * uy[i + 1] - uy[i] * ux[i + 1]))
         if sine == 0.0 and cosine > 0.0:
             continue
         if cosine <= -1.0 + 1e-12:
-            return float("inf")
+            return float("inf"), i + 1
         tangent = sine / (1.0 + cosine)
         fits = float(min(size[i], size[i + 1])) / 2.0 / tangent
         near = chord_error / (sqrt(1.0 + tangent * tangent) - 1.0) if tangent > 1e-9 else fits
-        tightest = max(tightest, 1e6 / max(min(fits, near), 1e-3))
-    return tightest
+        bend = 1e6 / max(min(fits, near), 1e-3)
+        if bend > tightest:
+            tightest, at = bend, i + 1
+    return tightest, at
 
 
 def _leg_poses(x: Ints, y: Ints, s: Ints, ux: Floats, uy: Floats) -> Poses:

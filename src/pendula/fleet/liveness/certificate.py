@@ -1,28 +1,25 @@
 """Whether a fleet can run on a map without ever standing still for good: the map conditions W1 to W3, with a
 certificate or the smallest counterexample and its remedy. (W4 is about the state a run starts from.)
 
-The standing set of a truck at rest is its turning zone, the last cell of each way in, and the section of its spur.
-No other truck may use an edge that conflicts with it, nor stop or turn in a node whose zone does.
+A remedy with a number is enough for the obstacle it names: applied, the map is LIVE or the next obstacle is named.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pendula.fleet.exclusion.critical_sections import EXIT_CLEARANCE_UM, dead_end, other_end
 from pendula.fleet.liveness.clearance import missing_distance_um, missing_length_um
-from pendula.fleet.model import Code, Finding, Fleet, Truck, finding
-from pendula.fleet.routing.planner import AtNode, Closed, Planner, Way
+from pendula.fleet.liveness.closures import Rest, closed_by, closed_for_all, home_of, kept_sections, rests_of
+from pendula.fleet.liveness.fitting import fleet_findings, serves, undeclared_dead_ends
+from pendula.fleet.model import Code, Finding, Fleet, Origin, finding
+from pendula.fleet.network.components import network_numbers
+from pendula.fleet.routing.planner import AtNode, Closed, Planner
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.trucks.envelope import stop_distance_um
-from pendula.fleet.trucks.profiles import RobotProfile, hash_of
+from pendula.fleet.trucks.profiles import RobotProfile
 from pendula.fleet.units import MILLION, ceil_div, plain
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Refusal
-
-# A truck has arrived when it stands this close to its node (`arriveTolM`).
-ARRIVE_TOL_UM = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,65 +77,6 @@ class Certificate:
         }
 
 
-def fleet_findings(site: CompiledMap, fleet: Fleet, profiles: Sequence[RobotProfile]) -> list[Finding]:
-    """What makes a fleet not fit a map before any condition is looked at."""
-    known = site.node_number
-    findings = []
-    if hash_of(profiles) != site.profile_hash:
-        message = "the map was compiled for other truck profiles"
-        findings.append(finding(Code.PROFILE_HASH_MISMATCH, message, "compile it again", expected=site.profile_hash))
-    names = {profile.profile_id for profile in profiles}
-    seen: set[str] = set()
-    for truck in fleet.trucks:
-        if truck.robot_id in seen:
-            message = f"there are two trucks {truck.robot_id!r}"
-            findings.append(finding(Code.DUPLICATE_ID, message, "rename one", id=truck.robot_id))
-        seen.add(truck.robot_id)
-        if truck.profile_id not in names:
-            message = f"truck {truck.robot_id!r} has the unknown profile {truck.profile_id!r}"
-            findings.append(finding(Code.PROFILE_MISSING_FIELD, message, "add the profile", robotId=truck.robot_id))
-        if truck.park_node_id not in known:
-            message = f"the rest node {truck.park_node_id!r} of truck {truck.robot_id!r} is not a node"
-            findings.append(
-                finding(Code.MISSING_PARKING_NODE, message, "name an existing node", robotId=truck.robot_id)
-            )
-    for stream in fleet.streams:
-        for name in (*stream.pick_node_ids, *stream.drop_node_ids):
-            if name not in known:
-                message = f"stream {stream.stream_id!r} names {name!r}, which is not a node"
-                findings.append(finding(Code.MISSING_PICK_DROP_NODE, message, "name an existing node", nodeId=name))
-    return findings
-
-
-def undeclared_dead_ends(site: CompiledMap, fleet: Fleet) -> list[Finding]:
-    """Picks and drops in dead ends of which the map does not know that trucks stop there: without a section nothing
-    keeps a second truck from following the first one in."""
-    network = site.network
-    guarded = {member.group for section in site.sections for member in section.members}
-    asked = {
-        site.node_number[name]
-        for stream in fleet.streams
-        for name in (*stream.pick_node_ids, *stream.drop_node_ids)
-        if name in site.node_number
-    }
-    return [
-        finding(
-            Code.DEAD_END_WITHOUT_TOKEN,
-            f"trucks load or unload in the dead end to {network.nodes[node].id!r}, which has no section",
-            "declare it under stations",
-            nodeId=network.nodes[node].id,
-        )
-        for node in sorted(asked)
-        if _is_dead_end(site, node) and network.meeting[node][0] not in guarded
-    ]
-
-
-def _is_dead_end(site: CompiledMap, node: int) -> bool:
-    """Whether trucks come in and go out by the same lane."""
-    network = site.network
-    return network.degree(node) == 1 and bool(network.incoming[node] and network.outgoing[node])
-
-
 def certify(
     site: CompiledMap, fleet: Fleet, profiles: Sequence[RobotProfile]
 ) -> tuple[Certificate | None, tuple[Finding, ...]]:
@@ -147,11 +85,12 @@ def certify(
     if wrong:
         return None, tuple(wrong)
     by_id = {profile.profile_id: profile for profile in profiles}
-    rests = {truck.robot_id: site.node_number[truck.park_node_id] for truck in fleet.trucks}
-    closed = {truck.robot_id: closed_for(site, truck, fleet, by_id) for truck in fleet.trucks}
+    rests = rests_of(site, fleet, by_id)
+    closed = closed_for_all(site, rests)
     legs = _legs(site, fleet)
     why = (
-        _shared_rest(fleet)
+        _served_by_nobody(site, fleet)
+        or _shared_rest(fleet)
         or _resting_side_by_side(site, rests)
         or _too_many_in_a_section(site, rests)
         or _missing_way(site, fleet, by_id, rests, closed, legs)
@@ -165,51 +104,16 @@ def certify(
     return certificate, tuple(findings)
 
 
-def short_um(profile: RobotProfile) -> int:
-    """How far before its rest node the release bound of a truck at rest may lie."""
-    return profile.localization_error.value_um + ARRIVE_TOL_UM
-
-
-def closed_for(site: CompiledMap, truck: Truck, fleet: Fleet, profiles: Mapping[str, RobotProfile]) -> Closed:
-    """What a truck keeps off so that all others can rest."""
-    return closed_by(
-        site,
-        *(
-            (site.node_number[other.park_node_id], short_um(profiles[other.profile_id]))
-            for other in fleet.trucks
-            if other.robot_id != truck.robot_id
-        ),
-    )
-
-
-def closed_by(site: CompiledMap, *rests: tuple[int, int]) -> Closed:
-    """What trucks at rest, each in a node and with what its release bound lacks, close to all others. A section is
-    closed when as many rest in it as it holds."""
-    count = len(site.cells)
-    related: set[int] = set()
-    inside: Counter[int] = Counter()
-    for rest, short in rests:
-        standing = site.standing_set(rest, short)
-        cells = [one for one in standing if one < count]
-        for resource in standing:
-            related.update(site.conflicts.members(resource))
-        for cell in cells:
-            related.update(site.following.members(cell))
-        inside.update({section for cell in cells for section in site.sections_of_cell.get(cell, ())})
-    for section, taken in inside.items():
-        if taken >= site.sections[section].capacity:
-            related.update(cell for low, high in site.sections[section].cells for cell in range(low, high + 1))
-    edges = frozenset(int(site.cells.edge[one]) for one in related if one < count)
-    return Closed(edges, frozenset(one - count for one in related if one >= count))
-
-
 def _legs(site: CompiledMap, fleet: Fleet) -> list[Leg]:
-    """Rest to pick, pick to drop and drop to rest, for every truck and stream; each once."""
+    """Rest to pick, pick to drop and drop to rest, for every truck and every stream it serves; each once."""
     legs: dict[tuple[str, int, int], Leg] = {}
     number = site.node_number
+    network_of = network_numbers(site.network)
     for truck in sorted(fleet.trucks, key=lambda one: one.robot_id):
         rest = number[truck.park_node_id]
         for stream in sorted(fleet.streams, key=lambda one: one.stream_id):
+            if not serves(truck, stream, number, network_of):
+                continue
             picks = [number[name] for name in stream.pick_node_ids]
             drops = [number[name] for name in stream.drop_node_ids]
             pairs = [(rest, pick) for pick in picks]
@@ -219,6 +123,19 @@ def _legs(site: CompiledMap, fleet: Fleet) -> list[Leg]:
                 if start != goal:
                     legs.setdefault((truck.robot_id, start, goal), Leg(truck.robot_id, start, goal, stream.stream_id))
     return list(legs.values())
+
+
+def _served_by_nobody(site: CompiledMap, fleet: Fleet) -> Counterexample | None:
+    network_of = network_numbers(site.network)
+    for stream in sorted(fleet.streams, key=lambda one: one.stream_id):
+        if fleet.trucks and not any(serves(one, stream, site.node_number, network_of) for one in fleet.trucks):
+            return Counterexample(
+                "W2",
+                f"no truck can serve stream {stream.stream_id!r}: none rests in the network of its stops",
+                "add a truck there, or join the networks",
+                {"streamId": stream.stream_id},
+            )
+    return None
 
 
 def _shared_rest(fleet: Fleet) -> Counterexample | None:
@@ -235,36 +152,47 @@ def _shared_rest(fleet: Fleet) -> Counterexample | None:
     return None
 
 
-def _resting_side_by_side(site: CompiledMap, rests: dict[str, int]) -> Counterexample | None:
-    robots = sorted(rests)
-    for place, robot in enumerate(robots):
-        own = site.standing_set(rests[robot])
-        for other in robots[place + 1 :]:
-            if any(site.conflicts.holds(a, b) for a in own for b in site.standing_set(rests[other])):
-                names = [site.network.nodes[rests[one]].id for one in (robot, other)]
-                need = missing_distance_um(site)
-                return Counterexample(
-                    "W1",
-                    f"trucks cannot rest in {names[0]!r} and {names[1]!r} at the same time",
-                    f"place them {plain(need)} m apart",
-                    {"nodeIds": names, "distanceM": plain(need)},
-                )
+def _resting_side_by_side(site: CompiledMap, rests: Mapping[str, Rest]) -> Counterexample | None:
+    """Two trucks whose standing sets exclude each other: the first pair, in the order of their ids."""
+    standing = {robot: site.standing_set(rest.node, rest.short_um) for robot, rest in rests.items()}
+    holders: dict[int, list[str]] = {}
+    for robot, resources in standing.items():
+        for resource in resources:
+            holders.setdefault(resource, []).append(robot)
+    for robot, resources in standing.items():
+        around = {other for one in resources for near in site.blocking(one) for other in holders.get(near, ())}
+        beside = min((other for other in around if other > robot), default=None)
+        if beside is not None:
+            return _apart(site, rests[robot], rests[beside])
     return None
 
 
-def _too_many_in_a_section(site: CompiledMap, rests: dict[str, int]) -> Counterexample | None:
+def _apart(site: CompiledMap, one: Rest, other: Rest) -> Counterexample:
+    names = [site.network.nodes[rest.node].id for rest in (one, other)]
+    need = missing_distance_um(site, one, other)
+    message = f"trucks cannot rest in {names[0]!r} and {names[1]!r} at the same time"
+    details: dict[str, Json] = {"nodeIds": list(names)}
+    if need is None:
+        return Counterexample("W1", message, "let one of them rest in a dead end of its own, farther away", details)
+    details["distanceM"] = plain(need)
+    return Counterexample("W1", message, f"place them {plain(need)} m apart", details)
+
+
+def _too_many_in_a_section(site: CompiledMap, rests: Mapping[str, Rest]) -> Counterexample | None:
     inside: dict[int, list[str]] = {}
-    for robot in sorted(rests):
-        cells = (one for one in site.standing_set(rests[robot]) if one < len(site.cells))
-        for section in sorted({number for cell in cells for number in site.sections_of_cell.get(cell, ())}):
+    for robot, rest in rests.items():
+        for section in kept_sections(site, rest):
             inside.setdefault(section, []).append(robot)
     for section, robots in sorted(inside.items()):
         one = site.sections[section]
         if len(robots) > one.capacity:
+            raised = f"raise its capacity to {len(robots)}"
+            if one.origin is Origin.GENERATED:
+                raised = f"draw a critical section with capacity {len(robots)} over the dead end"
             return Counterexample(
                 "W1",
                 f"{len(robots)} trucks rest in section {one.id!r}, which holds {one.capacity}",
-                f"raise its capacity to {len(robots)}, or let trucks rest elsewhere",
+                f"{raised}, or let trucks rest elsewhere",
                 {"criticalSectionId": one.id, "robotIds": list(robots)},
             )
     return None
@@ -274,7 +202,7 @@ def _missing_way(
     site: CompiledMap,
     fleet: Fleet,
     profiles: dict[str, RobotProfile],
-    rests: dict[str, int],
+    rests: Mapping[str, Rest],
     closed: dict[str, Closed],
     legs: list[Leg],
 ) -> Counterexample | None:
@@ -282,11 +210,7 @@ def _missing_way(
     profile_of = {truck.robot_id: truck.profile_id for truck in fleet.trucks}
     for leg in legs:
         planner = planners[profile_of[leg.robot_id]]
-        way = _way(planner, leg, closed[leg.robot_id])
-        if way is not None:
-            stuck = _no_exit(site, leg, way)
-            if stuck is not None:
-                return stuck
+        if _possible(planner, leg, closed[leg.robot_id]):
             continue
         start, goal = (site.network.nodes[node].id for node in (leg.start, leg.goal))
         details: dict[str, Json] = {"robotId": leg.robot_id, "from": start, "to": goal, "streamId": leg.stream_id}
@@ -297,79 +221,43 @@ def _missing_way(
                 f"add an edge that leads to {goal}",
                 details,
             )
-        short = {truck.robot_id: short_um(profiles[truck.profile_id]) for truck in fleet.trucks}
-        return _blocked_by_rest(site, planner, leg, rests, short, details)
+        return _blocked_by_rest(site, planner, leg, rests, details)
     return None
-
-
-def _way(planner: Planner, leg: Leg, closed: Closed) -> Way | None:
-    way = planner.way(AtNode(leg.start), leg.goal, closed)
-    return None if isinstance(way, Refusal) else way
 
 
 def _possible(planner: Planner, leg: Leg, closed: Closed) -> bool:
-    return _way(planner, leg, closed) is not None
-
-
-def _no_exit(site: CompiledMap, leg: Leg, way: Way) -> Counterexample | None:
-    """A section on the way that the truck could enter but not clear before it stops at the goal."""
-    begin = 0
-    ends: dict[int, int] = {}
-    for edge in way.edges:
-        for cell in site.cells.of_edge(edge):
-            for section in site.sections_of_cell.get(cell, ()):
-                ends[section] = begin + int(site.cells.s1[cell])
-        begin += site.network.edges[edge].path.length_um
-    trail = site.envelope.trail_um(site.network.edges[way.edges[-1]].style)
-    for section, end in sorted(ends.items()):
-        lacks = end + trail + EXIT_CLEARANCE_UM - begin
-        # A goal inside the section keeps the token; one right behind it leaves the tail inside for ever.
-        if end < begin and lacks > 0:
-            start, goal = (site.network.nodes[node].id for node in (leg.start, leg.goal))
-            name = site.sections[section].id
-            return Counterexample(
-                "W2",
-                f"truck {leg.robot_id!r} cannot clear section {name!r} before it stops in {goal!r}",
-                f"move {goal} {plain(lacks)} m away, or let the section cover it",
-                {"robotId": leg.robot_id, "from": start, "to": goal, "criticalSectionId": name},
-            )
-    return None
+    network = planner.site.network
+    if network.nodes[leg.start].turning:
+        return not isinstance(planner.way(AtNode(leg.start), leg.goal, closed), Refusal)
+    # Where nobody turns a truck leaves as it came: the way must go on from every way in.
+    ways_in = [edge for edge in network.incoming[leg.start] if planner.usable(edge, closed)]
+    return bool(ways_in) and not any(isinstance(planner.onward(edge, leg.goal, closed), Refusal) for edge in ways_in)
 
 
 def _blocked_by_rest(
-    site: CompiledMap,
-    planner: Planner,
-    leg: Leg,
-    rests: dict[str, int],
-    short: dict[str, int],
-    details: dict[str, Json],
+    site: CompiledMap, planner: Planner, leg: Leg, rests: Mapping[str, Rest], details: dict[str, Json]
 ) -> Counterexample:
     """Names the single truck at rest that closes the way, or all of them where only together they do."""
-    others = [robot for robot in sorted(rests) if robot != leg.robot_id]
-    alone = [robot for robot in others if not _possible(planner, leg, closed_by(site, (rests[robot], short[robot])))]
-    guilty = alone[:1] or others
+    others = [robot for robot in rests if robot != leg.robot_id]
+    alone = [robot for robot in others if not _possible(planner, leg, closed_by(site, [rests[robot]]))]
+    guilty = [rests[robot] for robot in alone[:1] or others]
     nodes = site.network.nodes
-    names = [nodes[rests[robot]].id for robot in guilty]
+    names = [nodes[rest.node].id for rest in guilty]
     start, goal = nodes[leg.start].id, nodes[leg.goal].id
     message = f"truck {leg.robot_id!r} cannot go from {start!r} to {goal!r} while a truck rests in {', '.join(names)}"
-    details = {**details, "restNodeIds": names}
-    need = missing_length_um(site, planner, leg.start, leg.goal, rests[guilty[0]]) if alone else None
+    details = {**details, "restNodeIds": list(names)}
+    if alone and guilty[0].node in (leg.start, leg.goal):
+        remedy = f"let nobody rest in {names[0]}: it is a stop of stream {leg.stream_id}"
+        return Counterexample("W1", message, remedy, details)
+    need = missing_length_um(site, planner, leg.start, leg.goal, guilty[0]) if alone else None
     if need is None:
-        at = nodes[_mouth(site, rests[guilty[0]])].id
+        home = home_of(site, guilty[0].node)
+        at = nodes[guilty[0].node if home is None else home[2]].id
         return Counterexample("W1", message, f"add a parking spur at {at} and rest there", details)
-    spur = site.network.groups[site.network.meeting[rests[guilty[0]]][0]]
+    spur = site.network.groups[site.network.meeting[guilty[0].node][0]]
     whole = spur.length_um + need
     details = {**details, "missingM": plain(need), "spurM": plain(whole)}
     return Counterexample("W1", message, f"make the spur {spur.key} {plain(whole)} m long", details)
-
-
-def _mouth(site: CompiledMap, rest: int) -> int:
-    """Where the dead end of a rest node begins; the node itself where it is on a way through."""
-    network, node = site.network, rest
-    if network.degree(rest) == 1:
-        for group in dead_end(network, rest):
-            node = other_end(network, group, node)
-    return node
 
 
 def _too_short_sighted(site: CompiledMap, fleet: Fleet, profiles: dict[str, RobotProfile]) -> Counterexample | None:

@@ -1,12 +1,20 @@
-"""How much a parking spur lacks: its standing set is moved outward until nobody's way is touched any more."""
+"""How much is missing where a truck at rest is in the way: its standing set is moved until nothing is touched any more.
 
+A number is said only where it is enough: applied, the obstacle it was said of is gone. That takes straight spurs that
+end alone, and nothing but distance as the reason; everything else is None.
+"""
+
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pendula.fleet.exclusion.cells import boundaries
 from pendula.fleet.geometry.quadrangles import meet, near
-from pendula.fleet.routing.planner import AtNode, Planner
+from pendula.fleet.liveness.closures import Rest, home_of, kept_sections
+from pendula.fleet.model import CurveKind, Granularity
+from pendula.fleet.routing.planner import AtNode, Planner, Way
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.units import ceil_div
 from pendula.kernel.engine import Refusal
@@ -17,50 +25,136 @@ STEP_UM = 100_000
 _MOST_STEPS = 300
 # A spur whose last cell would only just touch is long enough.
 _TOUCH_UM = 10
+# Windows of discs on curves are wider than the areas of their cells by the step of their poses.
+_CURVE_UM = 60_000
 
 
-def missing_distance_um(site: CompiledMap) -> int:
-    """The distance of two rest nodes whose turning discs just do not touch, in whole steps."""
-    return ceil_div(2 * site.zones.radius_um + 3, STEP_UM) * STEP_UM
+@dataclass(frozen=True, eq=False, slots=True)
+class _Spur:
+    """A straight dead end: its node, its outward direction, its length and the shapes of the last cells on its ways
+    in with their lengths."""
+
+    rest: Rest
+    x: int
+    y: int
+    outward: tuple[float, float]
+    length_um: int
+    last: tuple[tuple[Ints, int], ...]
 
 
-def missing_length_um(site: CompiledMap, planner: Planner, start: int, goal: int, rest: int) -> int | None:
-    """By how much the dead end of `rest` must be longer for the way from `start` to `goal`, in whole steps; None
-    where it is no dead end, or its length is not what is wrong."""
-    if site.network.degree(rest) != 1:
+@dataclass(frozen=True, eq=False, slots=True)
+class _Used:
+    """What a way needs: the shapes of its cells, those of its curves, and the nodes in which it turns or stops."""
+
+    quads: Ints
+    curved: Ints
+    discs: list[int]
+
+
+def missing_distance_um(site: CompiledMap, one: Rest, other: Rest) -> int | None:
+    """The distance at which trucks can rest in the ends of two parallel spurs, moved apart along the line between
+    them; None where it is not distance that is missing, or the spurs are not parallel."""
+    first, second = _spur(site, one), _spur(site, other)
+    if first is None or second is None or not _plain(site):
         return None
-    way = planner.way(AtNode(start), goal)
-    if isinstance(way, Refusal):
+    homes = [home_of(site, rest.node) for rest in (one, other)]
+    if homes[0] is None or homes[1] is None or homes[0][0] & homes[1][0]:
         return None
-    spur = site.network.meeting[rest][0]
-    quads = [_quads(site, cell) for edge in way.edges for cell in site.cells.of_edge(edge)]
-    used = np.concatenate(quads)
-    discs = _turning_nodes(site, way.edges, goal)
-    arriving = [edge for edge in site.network.incoming[rest] if site.network.group_of[edge] == spur]
-    if not arriving:
+    turn = first.outward[0] * second.outward[1] - first.outward[1] * second.outward[0]
+    dx, dy = float(second.x - first.x), float(second.y - first.y)
+    apart = float(np.sqrt(dx * dx + dy * dy))
+    if abs(turn) > 1e-6 or apart < 1.0:
         return None
-    ux, uy = _outward(site, arriving[0])
-    last = np.concatenate([_last_cell(site, edge, ux, uy) for edge in arriving])
+    own, theirs = _standing(site, first, 0), _standing(site, second, 0)
+    least = ceil_div(int(apart), STEP_UM) * STEP_UM
     for step in range(_MOST_STEPS):
-        shift = np.rint(np.array([ux, uy]) * (step * STEP_UM)).astype(np.int64)
-        if not _touches(site, last + shift, used, discs, rest, shift):
-            return step * STEP_UM or None
+        far = least + step * STEP_UM
+        shift = np.rint(np.array([dx, dy]) * (far / apart - 1.0)).astype(np.int64)
+        x, y = second.x + int(shift[0]), second.y + int(shift[1])
+        if not _rests_touch(site, (own, first.x, first.y), (theirs + shift, x, y)):
+            return far
     return None
+
+
+def missing_length_um(site: CompiledMap, planner: Planner, start: int, goal: int, rest: Rest) -> int | None:
+    """By how much the spur of a rest must be longer for the way from `start` to `goal`, in whole steps; None where it
+    is not a straight dead end, or its length is not what is wrong."""
+    spur, home = _spur(site, rest), home_of(site, rest.node)
+    way = planner.way(AtNode(start), goal)
+    if spur is None or home is None or not _plain(site) or isinstance(way, Refusal):
+        return None
+    if set(way.edges) & home[0] or goal in home[1] or _keeps_a_section_of(site, rest, way):
+        return None
+    used = _used(site, way, goal)
+    for step in range(1, _MOST_STEPS):
+        more = step * STEP_UM
+        shift = np.rint(np.array(spur.outward) * more).astype(np.int64)
+        x, y = spur.x + int(shift[0]), spur.y + int(shift[1])
+        if not _touches(site, _standing(site, spur, more) + shift, used, x, y):
+            return more
+    return None
+
+
+def _plain(site: CompiledMap) -> bool:
+    """Whether areas alone decide: with a margin, or with groups as wholes, moving one place is not enough to tell."""
+    return site.params.conflict_margin_um == 0 and site.params.granularity is Granularity.WINDOW
+
+
+def _keeps_a_section_of(site: CompiledMap, rest: Rest, way: Way) -> bool:
+    kept = set(kept_sections(site, rest))
+    return any(
+        kept & set(site.sections_of_cell.get(cell, ())) for edge in way.edges for cell in site.cells.of_edge(edge)
+    )
+
+
+def _spur(site: CompiledMap, rest: Rest) -> _Spur | None:
+    network = site.network
+    if network.degree(rest.node) != 1:
+        return None
+    group = network.groups[network.meeting[rest.node][0]]
+    arriving = [edge for edge in network.incoming[rest.node] if network.group_of[edge] == network.meeting[rest.node][0]]
+    if not arriving or any(network.edges[edge].path.kind is not CurveKind.STRAIGHT for edge in group.edges):
+        return None
+    path = network.edges[arriving[0]].path
+    dx, dy = float(path.x[-1] - path.x[0]), float(path.y[-1] - path.y[0])
+    size = float(np.sqrt(dx * dx + dy * dy))
+    at = network.nodes[rest.node].at
+    last = tuple(_last_cell(site, edge) for edge in arriving)
+    return _Spur(rest, at.x_um, at.y_um, (dx / size, dy / size), path.length_um, last)
 
 
 def _quads(site: CompiledMap, cell: int) -> Ints:
     return site.cells.quads[int(site.cells.quad_first[cell]) : int(site.cells.quad_first[cell + 1])]
 
 
-def _last_cell(site: CompiledMap, edge: int, ux: float, uy: float) -> Ints:
-    """The last cell of an edge as if it were a whole one: a spur that is long enough then is so wherever its cells
-    happen to begin."""
+def _last_cell(site: CompiledMap, edge: int) -> tuple[Ints, int]:
     cell = int(site.cells.first[edge + 1]) - 1
-    own = int(site.cells.s1[cell] - site.cells.s0[cell])
-    rest = site.params.cell_len_um - own - _TOUCH_UM
-    quads = _quads(site, cell)
-    shifted = quads - np.rint(np.array([ux, uy]) * rest).astype(np.int64)
-    return shifted if rest <= 0 else np.concatenate([quads, shifted])
+    return _quads(site, cell), int(site.cells.s1[cell] - site.cells.s0[cell])
+
+
+def _standing(site: CompiledMap, spur: _Spur, more_um: int) -> Ints:
+    """The shapes that a truck at rest holds if the spur were longer by `more_um`, where they are now: as far back as a
+    whole cell reaches, or the cells that the release bound has not passed."""
+    bounds = boundaries(spur.length_um + more_um, site.params.cell_len_um)
+    held = bounds[:-1][bounds[1:] > bounds[-1] - spur.rest.short_um]
+    reach = max(site.params.cell_len_um - _TOUCH_UM, int(bounds[-1] - held[0]) if len(held) else 0)
+    parts = []
+    for quads, own in spur.last:
+        back = np.rint(np.array(spur.outward) * (reach - own)).astype(np.int64)
+        parts += [quads - back] if reach <= own else [quads, quads - back]
+    return np.concatenate(parts)
+
+
+def _used(site: CompiledMap, way: Way, goal: int) -> _Used:
+    straight: list[Ints] = []
+    curved: list[Ints] = []
+    for edge in way.edges:
+        own = site.cells.of_edge(edge)
+        part = site.cells.quads[int(site.cells.quad_first[own.start]) : int(site.cells.quad_first[own.stop])]
+        (straight if site.network.edges[edge].path.kind is CurveKind.STRAIGHT else curved).append(part)
+    none = np.zeros((0, 4, 2), dtype=np.int64)
+    bends = np.concatenate([none, *curved])
+    return _Used(np.concatenate([bends, *straight]), bends, _turning_nodes(site, way.edges, goal))
 
 
 def _turning_nodes(site: CompiledMap, edges: tuple[int, ...], goal: int) -> list[int]:
@@ -72,27 +166,27 @@ def _turning_nodes(site: CompiledMap, edges: tuple[int, ...], goal: int) -> list
     return nodes
 
 
-def _outward(site: CompiledMap, edge: int) -> tuple[float, float]:
-    path = site.network.edges[edge].path
-    dx, dy = float(path.x[-1] - path.x[-2]), float(path.y[-1] - path.y[-2])
-    size = float(np.sqrt(dx * dx + dy * dy))
-    return dx / size, dy / size
-
-
-def _touches(site: CompiledMap, standing: Ints, used: Ints, discs: list[int], rest: int, shift: Ints) -> bool:
+def _touches(site: CompiledMap, standing: Ints, used: _Used, x: int, y: int) -> bool:
     radius = float(site.zones.radius_um + 1)
-    home = site.network.nodes[rest].at
-    x, y = home.x_um + int(shift[0]), home.y_um + int(shift[1])
-    if bool(near(used, x, y, radius).any()):
+    if bool(near(used.quads, x, y, radius).any()) or bool(near(used.curved, x, y, radius + _CURVE_UM).any()):
         return True
-    for quad in standing:
-        if bool(meet(np.broadcast_to(quad, used.shape), used).any()):
-            return True
-    for node in discs:
+    if any(bool(meet(np.broadcast_to(quad, used.quads.shape), used.quads).any()) for quad in standing):
+        return True
+    for node in used.discs:
         at = site.network.nodes[node].at
-        dx, dy = at.x_um - x, at.y_um - y
-        if dx * dx + dy * dy <= (2 * site.zones.radius_um + 2) ** 2:
-            return True
-        if bool(near(standing, at.x_um, at.y_um, radius).any()):
+        if _discs_touch(site, at.x_um - x, at.y_um - y) or bool(near(standing, at.x_um, at.y_um, radius).any()):
             return True
     return False
+
+
+def _rests_touch(site: CompiledMap, one: tuple[Ints, int, int], other: tuple[Ints, int, int]) -> bool:
+    radius = float(site.zones.radius_um + 1)
+    if _discs_touch(site, one[1] - other[1], one[2] - other[2]):
+        return True
+    if bool(near(one[0], other[1], other[2], radius).any()) or bool(near(other[0], one[1], one[2], radius).any()):
+        return True
+    return any(bool(meet(np.broadcast_to(quad, other[0].shape), other[0]).any()) for quad in one[0])
+
+
+def _discs_touch(site: CompiledMap, dx: int, dy: int) -> bool:
+    return dx * dx + dy * dy <= (2 * site.zones.radius_um + 2) ** 2

@@ -25,6 +25,15 @@ def components(network: Network) -> list[tuple[int, ...]]:
     return parts
 
 
+def network_numbers(network: Network) -> list[int]:
+    """For every node the number of the connected part it lies in."""
+    result = [0] * len(network.nodes)
+    for number, part in enumerate(components(network)):
+        for node in part:
+            result[node] = number
+    return result
+
+
 def main_component(network: Network, wanted: Sequence[int]) -> frozenset[int]:
     """The nodes that can all reach each other, of the set that holds most of `wanted`."""
     best: frozenset[int] = frozenset()

@@ -13,6 +13,8 @@ class Node:
     kind: str
     station: bool
     parking: bool
+    # Whether trucks turn there; where nobody does, no disc has to be free.
+    turning: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,10 @@ class Edge:
     width_um: int | None
     path: Path
     forward_on_axis: bool
+    # What the author allows: the speed limit, the types of trucks (empty for all), and what the way costs besides.
+    max_speed_um_s: int | None = None
+    allowed_profiles: tuple[str, ...] = ()
+    penalty_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ Every limit is many times what a hall needs; a map of 1000 nodes has about 12 km
 from itertools import pairwise
 from math import sqrt
 
+from pendula.fleet.geometry.circles import longest_um
 from pendula.fleet.model import CurveKind, Point, SourceEdge
 from pendula.kernel.limits import Limit
 
@@ -33,10 +34,15 @@ def drawn_um(edge: SourceEdge, start: Point, end: Point) -> int:
     return int(total)
 
 
+def _long(edge: SourceEdge, start: Point, end: Point) -> bool:
+    whole = longest_um(start, edge.points[0], end) if edge.kind is CurveKind.ARC else drawn_um(edge, start, end)
+    return whole > CURVE_M * 1_000_000
+
+
 def oversize(edge: SourceEdge, start: Point, end: Point) -> str | None:
     """What is too much about one edge, in words."""
-    if edge.kind is CurveKind.POLYLINE and len(edge.points) > POLYLINE_POINTS:
+    if edge.kind in (CurveKind.POLYLINE, CurveKind.SPLINE) and len(edge.points) > POLYLINE_POINTS:
         return f"has {len(edge.points)} points; allowed are {POLYLINE_POINTS}"
-    if edge.kind is CurveKind.BEZIER and drawn_um(edge, start, end) > CURVE_M * 1_000_000:
+    if edge.kind in (CurveKind.BEZIER, CurveKind.ARC, CurveKind.SPLINE) and _long(edge, start, end):
         return f"is longer than the {CURVE_M} m allowed for a curve"
     return None

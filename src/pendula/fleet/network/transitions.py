@@ -15,7 +15,8 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Transitions:
-    """Every (edge in, edge out) of every node, sorted; `first[e]` is the first transition out of edge e."""
+    """Every (edge in, edge out) of every node, sorted, but for those with a turn where nobody turns; `first[e]` is the
+    first transition out of edge e."""
 
     first: Ints
     out: Ints
@@ -44,10 +45,13 @@ def transitions_of(network: Network, tangent_eps_urad: int) -> Transitions:
         for after in network.outgoing[edge.end]:
             onward = network.edges[after]
             leaving = onward.path.yaws[0][0]
+            turn = turn_urad(truck_yaw(arriving, edge.style), truck_yaw(leaving, onward.style))
+            if abs(turn) > tangent_eps_urad and not network.nodes[edge.end].turning:
+                continue
             out.append(after)
             bend = abs(turn_urad(arriving, leaving))
             tangent.append(bend <= tangent_eps_urad and edge.style is onward.style)
-            turns.append(turn_urad(truck_yaw(arriving, edge.style), truck_yaw(leaving, onward.style)))
+            turns.append(turn)
         first.append(len(out))
     return Transitions(
         np.array(first, dtype=np.int64),

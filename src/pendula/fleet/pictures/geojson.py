@@ -89,6 +89,8 @@ def _zones(site: CompiledMap) -> Iterator[dict[str, Any]]:
     radius = site.zones.radius_um
     rim = _rim(radius)
     for number, node in enumerate(site.network.nodes):
+        if not node.turning:
+            continue
         ring = [_at(node.at.x_um + x, node.at.y_um + y) for x, y in rim]
         overlaps = [site.network.nodes[other].id for other in site.zones.overlaps[number]]
         yield _feature("zone", node.id, "Polygon", [ring], radiusM=plain(radius), overlaps=overlaps)

@@ -10,7 +10,7 @@ from itertools import groupby
 
 from pendula import svg
 from pendula.fleet.exclusion.standing import plain_passage
-from pendula.fleet.model import COMPILER_VERSION, CurveKind, MoveStyle
+from pendula.fleet.model import CurveKind, MoveStyle
 from pendula.fleet.network.graph import Edge
 from pendula.fleet.pictures import sheet as ink
 from pendula.fleet.pictures.highlight import (
@@ -25,6 +25,7 @@ from pendula.fleet.pictures.highlight import (
     trucks,
 )
 from pendula.fleet.site.compiled_map import CompiledMap
+from pendula.fleet.site.file_names import file_version
 from pendula.fleet.units import MILLION, plain
 from pendula.svg import Dot
 
@@ -103,7 +104,7 @@ class _Picture:
         site, right = self.site, self._width - ink.MARGIN
         lines = [
             svg.words(ink.MARGIN, 42, ink.shortened(site.map_id, right - ink.MARGIN - 180, 21), "h1"),
-            svg.words(right, 42, f"map compiler {COMPILER_VERSION}", "soft end"),
+            svg.words(right, 42, f"map compiler {file_version(site)}", "soft end"),
             svg.words(ink.MARGIN, 62, numbers(site), "soft"),
             svg.words(ink.MARGIN, 78, trucks(site), "soft"),
             svg.words(ink.MARGIN, 94, site.compiled_hash, "mono soft"),
@@ -213,6 +214,8 @@ class _Picture:
         radius = self.sheet.px(self.site.zones.radius_um)
         discs = []
         for number, node in enumerate(self.site.network.nodes):
+            if not node.turning:
+                continue
             calm = plain_passage(self.site.network, self.site.transitions, number)
             disc = svg.circle(self.sheet.dot(node.at.x_um, node.at.y_um), radius, "zone calm" if calm else "zone")
             discs.append(svg.tooltip(f"NODE:{node.id}, turning disc {self.site.zones.radius_um / MILLION:.3f} m", disc))

@@ -97,6 +97,8 @@ def shortened(text: str, width: float, size: float = 11) -> str:
 
 
 MARGIN = 28
+# Texts keep off the border of the page by this much.
+_BORDER = 3.0
 LEAST_WIDTH = 940
 # Room around what is drawn, in micrometres.
 PAD_UM = 1_500_000
@@ -218,8 +220,10 @@ class Labels:
         self._taken: dict[tuple[int, int], list[tuple[float, float, float, float]]] = {}
 
     def place(self, x: float, y: float, text: str, anchor: int, classes: str, size: float) -> str:
-        """The text on the base line `y`, left (-1), in the middle (0) or right (1) of `x`; nothing without room."""
+        """The text on the base line `y`, left (-1), in the middle (0) or right (1) of `x`; nothing without room. What
+        would run out of the page is moved back onto it."""
         wide = text_width(text, size)
+        x += self._onto_the_page(x - wide * (1 - anchor) / 2, wide)
         left = x - wide * (1 - anchor) / 2
         frame = (left - 1, y - size * 0.85, left + wide + 1, y + size * 0.25)
         squares = [
@@ -233,6 +237,11 @@ class Labels:
             self._taken.setdefault(square, []).append(frame)
         side = {-1: " end", 0: " middle", 1: ""}[anchor]
         return words(x, y, text, f"{classes} halo{side}", size)
+
+    def _onto_the_page(self, left: float, wide: float) -> float:
+        """How far a text has to move sideways; what is wider than the page begins at its left border."""
+        page = max(float(LEAST_WIDTH), self._sheet.left + self._sheet.width + MARGIN)
+        return max(min(left, page - _BORDER - wide), _BORDER) - left
 
 
 def _over(a: tuple[float, float, float, float], b: tuple[float, float, float, float]) -> bool:

@@ -14,7 +14,7 @@ from pendula.fleet.reading.fleet import read_fleet
 from pendula.fleet.reading.params import read_params
 from pendula.fleet.reading.profiles import read_profiles
 from pendula.fleet.reading.source_map import read_source_map
-from pendula.fleet.reading.unread import unread_fleet, unread_params
+from pendula.fleet.reading.unread import unread_fleet, unread_graph, unread_params, unread_profiles
 
 __all__ = [
     "findings_of",
@@ -23,5 +23,7 @@ __all__ = [
     "read_profiles",
     "read_source_map",
     "unread_fleet",
+    "unread_graph",
     "unread_params",
+    "unread_profiles",
 ]

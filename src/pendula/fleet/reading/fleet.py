@@ -33,5 +33,10 @@ def _truck(at: Cursor) -> Truck:
 
 
 def _stream(at: Cursor) -> Stream:
-    it = at.object(required=("streamId", "pickNodeIds", "dropNodeIds"), unknown="keep")
-    return Stream(name(it["streamId"]), it["pickNodeIds"].list_of(name), it["dropNodeIds"].list_of(name))
+    it = at.object(required=("streamId", "pickNodeIds", "dropNodeIds"), optional=("robotIds",), unknown="keep")
+    return Stream(
+        name(it["streamId"]),
+        it["pickNodeIds"].list_of(name),
+        it["dropNodeIds"].list_of(name),
+        it["robotIds"].unless_null().list_of(name, default=()),
+    )

@@ -7,6 +7,15 @@ from pendula.documents import Cursor, Document
 from pendula.fleet.reading.values import length, name, positive, version
 from pendula.fleet.trucks.profiles import ErrorValue, RobotProfile, Source
 
+PROFILE = ("contractVersion", "profileId", "geometry", "safety", "dynamics")
+GEOMETRY = ("head", "tail", "width")
+SAFETY = (
+    *("safetyFrontM", "safetyRearM", "safetySideM", "localizationErrorM", "trackingErrorM"),
+    *("extraMarginM", "minFollowingGapM"),
+)
+SAFETY_OPTIONAL = ("headingErrorRad",)
+DYNAMICS = ("vMax", "accel", "a_brake", "controlLatencyS", "turnRateRadS", "minTurnRadiusM")
+ERROR = ("value", "source", "basis")
 # No part of a truck is longer: products of lengths of shapes that meet then fit into 64 bits.
 TRUCK_MOST = Decimal(20)
 HEADING_MOST = Decimal("1.570797")
@@ -43,23 +52,18 @@ def _one_of_a_name() -> Callable[[Cursor], RobotProfile]:
 
 def _profile(at: Cursor) -> RobotProfile:
     it = at.object(
-        required=("contractVersion", "profileId", "geometry", "safety", "dynamics"),
+        required=PROFILE,
         optional=("capabilities",),
         unknown="keep",
     )
     version(it)
-    shape = it["geometry"].object(required=("head", "tail", "width"), unknown="keep")
+    shape = it["geometry"].object(required=GEOMETRY, unknown="keep")
     safety = it["safety"].object(
-        required=(
-            *("safetyFrontM", "safetyRearM", "safetySideM", "localizationErrorM", "trackingErrorM"),
-            *("extraMarginM", "minFollowingGapM"),
-        ),
-        optional=("headingErrorRad",),
+        required=SAFETY,
+        optional=SAFETY_OPTIONAL,
         unknown="keep",
     )
-    dynamics = it["dynamics"].object(
-        required=("vMax", "accel", "a_brake", "controlLatencyS", "turnRateRadS", "minTurnRadiusM"), unknown="keep"
-    )
+    dynamics = it["dynamics"].object(required=DYNAMICS, unknown="keep")
     head, tail = length(shape["head"], TRUCK_MOST), length(shape["tail"], TRUCK_MOST)
     if head + tail == 0 and shape["head"].given and shape["tail"].given:
         it["geometry"].refuse("head and tail together must be greater than 0")
@@ -87,5 +91,5 @@ def _profile(at: Cursor) -> RobotProfile:
 
 
 def _error_value(at: Cursor) -> ErrorValue:
-    it = at.object(required=("value", "source", "basis"), unknown="keep")
+    it = at.object(required=ERROR, unknown="keep")
     return ErrorValue(length(it["value"], TRUCK_MOST), it["source"].choice(Source), it["basis"].text(min=1))

@@ -2,10 +2,23 @@
 
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from pendula.documents import Cursor, Document
 from pendula.fleet.model import CurveKind, Point, SourceEdge, SourceMap, SourceMember, SourceNode, SourceSection
-from pendula.fleet.reading.values import HUGE, NAME_MOST, FaultCode, length, name, version
+from pendula.fleet.reading.values import HUGE, NAME_MOST, FaultCode, length, name, positive, version
 from pendula.fleet.units import micro
+
+MAP_REQUIRED = ("contractVersion", "mapId", "nodes", "edges")
+MAP_OPTIONAL = ("criticalSections", "stations", "parking")
+NODE = ("id", "x", "y", "kind", "turning")
+EDGE_REQUIRED = ("id", "start", "end")
+EDGE_OPTIONAL = ("className", "controlPos1", "controlPos2", "viaPos", "points", "startPos", "endPos", "props")
+PROPS = ("movestyle", "direction", "width", "maxSpeedMps", "allowedProfiles", "penaltyMs")
+SECTION = ("criticalSectionId", "members", "capacity")
+MEMBER = ("edgeGroupKey", "s0M", "s1M")
+# A day: no detour is dearer.
+PENALTY_MOST_MS = 86_400_000
 
 
 def read_source_map(document: Document) -> SourceMap:
@@ -37,8 +50,8 @@ def _optional(at: Cursor, read: Callable[[Cursor], Point]) -> Point | None:
 
 def _source_map(root: Cursor) -> SourceMap:
     it = root.object(
-        required=("contractVersion", "mapId", "nodes", "edges"),
-        optional=("criticalSections", "stations", "parking"),
+        required=MAP_REQUIRED,
+        optional=MAP_OPTIONAL,
         unknown="keep",
     )
     version(it)
@@ -53,15 +66,16 @@ def _source_map(root: Cursor) -> SourceMap:
 
 
 def _node(at: Cursor) -> SourceNode:
-    it = at.object(required=("id", "x", "y"), optional=("kind",), unknown="keep")
+    it = at.object(required=("id", "x", "y"), optional=("kind", "turning"), unknown="keep")
     where = Point(_coordinate(it["x"]), _coordinate(it["y"]))
-    return SourceNode(name(it["id"]), where, it["kind"].text(max=NAME_MOST, default="LocationMark"))
+    kind = it["kind"].text(max=NAME_MOST, default="LocationMark")
+    return SourceNode(name(it["id"]), where, kind, it["turning"].boolean(default=True))
 
 
 def _edge(at: Cursor) -> SourceEdge:
     it = at.object(
-        required=("id", "start", "end"),
-        optional=("className", "controlPos1", "controlPos2", "points", "startPos", "endPos", "props"),
+        required=EDGE_REQUIRED,
+        optional=EDGE_OPTIONAL,
         unknown="keep",
     )
     kind = it["className"].choice(CurveKind, default=CurveKind.STRAIGHT)
@@ -69,13 +83,14 @@ def _edge(at: Cursor) -> SourceEdge:
     start_at, end_at = _optional(it["startPos"], _point), _optional(it["endPos"], _point)
     if kind is CurveKind.BEZIER:
         points = (_point(it["controlPos1"]), _point(it["controlPos2"]))
-    elif kind is CurveKind.POLYLINE:
+    elif kind is CurveKind.ARC:
+        points = (_point(it["viaPos"]),)
+    elif kind in (CurveKind.POLYLINE, CurveKind.SPLINE):
         every = it["points"].list_of(_point, min=2)
         # The first and the last point are the ends; they must lie in the nodes like any other end.
         if every:
             points, start_at, end_at = every[1:-1], every[0], every[-1]
-    style, direction, width = _props(it["props"])
-    return SourceEdge(
+    plain = SourceEdge(
         id=it["id"].text(min=1, max=NAME_MOST),
         start=it["start"].text(min=1, max=NAME_MOST),
         end=it["end"].text(min=1, max=NAME_MOST),
@@ -83,21 +98,23 @@ def _edge(at: Cursor) -> SourceEdge:
         points=points,
         start_at=start_at,
         end_at=end_at,
-        style=style,
-        direction=direction,
-        width_um=width,
     )
+    return _with_props(plain, it["props"])
 
 
-def _props(at: Cursor) -> tuple[str, str, int | None]:
+def _with_props(edge: SourceEdge, at: Cursor) -> SourceEdge:
     if not at.unless_null().given:
-        return "forward", "start_to_end", None
-    it = at.object(optional=("movestyle", "direction", "width"), unknown="keep")
-    width = it["width"].unless_null()
-    return (
-        it["movestyle"].text(default="forward"),
-        it["direction"].text(default="start_to_end"),
-        length(width) if width.given else None,
+        return edge
+    it = at.object(optional=PROPS, unknown="keep")
+    width, speed = it["width"].unless_null(), it["maxSpeedMps"].unless_null()
+    return replace(
+        edge,
+        style=it["movestyle"].text(default=edge.style),
+        direction=it["direction"].text(default=edge.direction),
+        width_um=length(width) if width.given else None,
+        max_speed_um_s=positive(speed) if speed.given else None,
+        allowed_profiles=tuple(sorted(set(it["allowedProfiles"].unless_null().list_of(name, default=())))),
+        penalty_ms=it["penaltyMs"].unless_null().integer(min=0, max=PENALTY_MOST_MS, default=0),
     )
 
 

@@ -26,8 +26,8 @@ LEAST = Decimal("0.000001")
 NAME_MOST = 128
 _VERSION = regex(r"[0-9]+\.[0-9]+\.[0-9]+")
 # Keys are made of ids: what joins them may not occur in them.
-_ID = regex(r"(?!.*->)[^\s#|\x00-\x1f]+")
-_ID_FORM = "text without spaces, '#', '|' and '->'"
+_ID = regex(r"(?!.*->)[^\s#|\x00-\x1f]+(?: +[^\s#|\x00-\x1f]+)*")
+_ID_FORM = "text without '#', '|', '->' and line breaks, with spaces only inside"
 
 
 def version(it: Members) -> None:

@@ -7,7 +7,7 @@ edges are numbered in the order of their keys, so the smallest number wins.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import TypeAlias
 
 from pendula.fleet.geometry.angles import turn_urad
@@ -21,7 +21,7 @@ from pendula.kernel.engine import Refusal
 # Time and length in one number: lengths stay below this, so time decides first.
 _LENGTHS = 1 << 44
 _MOST_TREES = 4096
-_MOST_DETOURS = 64
+_MOST_DETOURS = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,10 @@ class Closed:
 
     edges: frozenset[int] = field(default_factory=frozenset)
     turns: frozenset[int] = field(default_factory=frozenset)
+    # Where nothing but the edges of a dead end of its own sets this truck apart from all others: what is closed to
+    # everybody, and those edges. The trees of everybody then serve this truck too.
+    everybody: "Closed | None" = field(default=None, compare=False)
+    home: frozenset[int] = field(default_factory=frozenset, compare=False)
 
     def __bool__(self) -> bool:
         return bool(self.edges or self.turns)
@@ -81,8 +85,13 @@ class Planner:
         self.site = site
         self.profile = profile
         self._reverse_milli = reverse_milli
-        self._penalties = dict(penalties_us or {})
         edges = site.network.edges
+        more = penalties_us or {}
+        self._penalties = [one.penalty_ms * 1000 + more.get(i, 0) for i, one in enumerate(edges)]
+        # Edges that trucks of this type may not use.
+        self._barred = frozenset(
+            i for i, one in enumerate(edges) if one.allowed_profiles and profile.profile_id not in one.allowed_profiles
+        )
         self._edge_us = [self.drive_us(i, edges[i].path.length_um) for i in range(len(edges))]
         self._length = [edge.path.length_um for edge in edges]
         moves = site.transitions
@@ -102,22 +111,28 @@ class Planner:
         for edge in range(len(edges)):
             for k in range(self._first[edge], self._first[edge + 1]):
                 self._before[self._out[k]].append((edge, k))
-        self._trees: dict[int, list[int | None]] = {}
+        self._trees: dict[tuple[int, Closed], list[int | None]] = {}
         self._detours: dict[tuple[int, Closed], list[int | None]] = {}
 
     def drive_us(self, edge: int, length_um: int) -> int:
-        """The time for a part of an edge at `vMax`, half up."""
-        slow = self._reverse_milli if self.site.network.edges[edge].style is MoveStyle.BACKWARD else 1000
-        time = half_up(length_um * MILLION * slow, self.profile.v_max_um_s * 1000)
-        return time + self._penalties.get(edge, 0)
+        """The time for a part of an edge at `vMax` or at the limit of the edge, half up, with what it costs besides."""
+        one = self.site.network.edges[edge]
+        slow = self._reverse_milli if one.style is MoveStyle.BACKWARD else 1000
+        limit = self.profile.v_max_um_s if one.max_speed_um_s is None else one.max_speed_um_s
+        time = half_up(length_um * MILLION * slow, min(self.profile.v_max_um_s, limit) * 1000)
+        return time + self._penalties[edge]
 
     def turn_us(self, turn: int) -> int:
         return half_up(angle_femto(turn), self.profile.turn_rate_urad_s * 1000)
 
+    def usable(self, edge: int, closed: Closed = OPEN) -> bool:
+        """Whether trucks of this type may drive an edge."""
+        return edge not in closed.edges and edge not in self._barred
+
     def prepare(self, goals: Iterator[int] | list[int]) -> None:
         """Computes the trees of these destinations ahead of time."""
         for goal in goals:
-            self._tree(goal, OPEN)
+            self._kept(goal, OPEN)
 
     def way(self, start: Anchor, goal: int, closed: Closed = OPEN) -> Way | Refusal:
         """The cheapest way from an anchor to a node; `NO_ROUTE` where there is none.
@@ -162,13 +177,14 @@ class Planner:
         if goal in closed.turns:
             return self._no_route(goal, closed)
         tree = self._tree(goal, closed)
+        turning = self.site.network.nodes[node].turning
         best: tuple[int, int, int] | None = None
         for edge in self.site.network.outgoing[node]:
             after = tree[edge]
-            if after is None or edge in closed.edges:
+            if after is None or edge in closed.edges or edge in self._barred:
                 continue
             turn = self._first_turn(edge, yaw)
-            if abs(turn) > self.site.params.tangent_eps_urad and node in closed.turns:
+            if abs(turn) > self.site.params.tangent_eps_urad and (node in closed.turns or not turning):
                 continue
             cost = self._edge_us[edge] + self.first_turn_us(edge, yaw)
             key = cost * _LENGTHS + self._length[edge] + after
@@ -213,24 +229,50 @@ class Planner:
         """Transitions out of an edge, in the order of the edge keys."""
         bound = closed.turns and self.site.network.edges[edge].end in closed.turns
         for k in range(self._first[edge], self._first[edge + 1]):
-            if self._out[k] not in closed.edges and not (bound and not self._tangent[k]):
+            out = self._out[k]
+            if out not in closed.edges and out not in self._barred and not (bound and not self._tangent[k]):
                 yield k
 
     def _tree(self, goal: int, closed: Closed) -> list[int | None]:
         """For every edge the cost from its end to the goal, time and length in one number; None where no way leads."""
-        if not closed:
-            tree = self._trees.get(goal)
-            if tree is None:
-                if len(self._trees) >= _MOST_TREES:
-                    self._trees.clear()
-                tree = self._trees[goal] = self._grow(goal, OPEN)
-            return tree
-        detour = self._detours.get((goal, closed))
-        if detour is None:
-            if len(self._detours) >= _MOST_DETOURS:
-                self._detours.clear()
-            detour = self._detours[goal, closed] = self._grow(goal, closed)
-        return detour
+        if closed.everybody is not None and not self._at_home(goal, closed):
+            return self._from_home(self._kept(goal, closed.everybody), closed)
+        return self._kept(goal, closed)
+
+    def _kept(self, goal: int, closed: Closed) -> list[int | None]:
+        trees, most = (self._detours, _MOST_DETOURS) if closed else (self._trees, _MOST_TREES)
+        tree = trees.get((goal, closed))
+        if tree is None:
+            if len(trees) >= most:
+                # The oldest goes: to drop all at once would have them all computed again.
+                del trees[next(iter(trees))]
+            tree = trees[goal, closed] = self._grow(goal, closed)
+        return tree
+
+    def _at_home(self, goal: int, closed: Closed) -> bool:
+        """Whether a goal lies in the dead end of the truck, to which everybody's tree does not lead."""
+        return any(edge in closed.home for edge in self.site.network.outgoing[goal])
+
+    def _from_home(self, tree: list[int | None], closed: Closed) -> list[int | None]:
+        """Everybody's tree with the ways out of the dead end that is closed to everybody else. What begins elsewhere
+        keeps its value: nothing leads through a dead end."""
+        found = tree.copy()
+        home = closed.home - self._barred
+        queue = [(key, edge) for edge in sorted(home) if (key := found[edge]) is not None]
+        heapify(queue)
+        while queue:
+            key, edge = heappop(queue)
+            if found[edge] != key:
+                continue
+            bound = self.site.network.edges[edge].start in closed.turns
+            for before, k in self._before[edge]:
+                if before not in home or (bound and not self._tangent[k]):
+                    continue
+                value, old = key + self._step[k], found[before]
+                if old is None or value < old:
+                    found[before] = value
+                    heappush(queue, (value, before))
+        return found
 
     def _grow(self, goal: int, closed: Closed) -> list[int | None]:
         ends = self.site.network.edges
@@ -241,7 +283,7 @@ class Planner:
             heappush(queue, (0, edge))
         while queue:
             key, edge = heappop(queue)
-            if best[edge] != key or edge in closed.edges:
+            if best[edge] != key or edge in closed.edges or edge in self._barred:
                 continue
             bound = ends[edge].start in closed.turns
             for before, k in self._before[edge]:

@@ -12,7 +12,7 @@ from pendula.fleet.exclusion.cells import Cells
 from pendula.fleet.exclusion.conflicts import Conflict
 from pendula.fleet.exclusion.corridors import Corridor
 from pendula.fleet.exclusion.critical_sections import Section
-from pendula.fleet.exclusion.relation import Relation
+from pendula.fleet.exclusion.relation import Relation, merged
 from pendula.fleet.exclusion.standing import STANDS, Standing, reasons
 from pendula.fleet.exclusion.turning_discs import Zones
 from pendula.fleet.model import CompileParams, Finding, Stand
@@ -87,6 +87,14 @@ class CompiledMap:
         if not 0 <= resource < self.token(len(self.sections)):
             raise IndexError(f"there is no resource {resource}")
         return self.conflicts.ranges(resource) if beyond < 0 else [(resource, resource)]
+
+    def blocking(self, resource: int) -> list[int]:
+        """Everything that another truck may not hold beside a resource, in ascending order: what it excludes, and for
+        a cell what the following gap adds. A section blocks itself, once as many hold it as `capacity` says."""
+        ranges = self.excluded(resource)
+        if resource < len(self.cells):
+            ranges = merged([*ranges, *self.following.ranges(resource)])
+        return [number for low, high in ranges for number in range(low, high + 1)]
 
     def capacity(self, resource: int) -> int:
         """How many trucks may hold a resource at a time: one, but for sections that have room for more."""

@@ -96,6 +96,7 @@ class _Node(Struct):
     kind: str
     station: bool
     parking: bool
+    turning: bool = True
 
 
 class _Edge(Struct, rename={"from_": "from"}):
@@ -111,6 +112,9 @@ class _Edge(Struct, rename={"from_": "from"}):
     arcUm: list[int]
     headingsUrad: list[int]
     widthM: Decimal | None = None
+    maxSpeedMps: Decimal | None = None
+    allowedProfiles: tuple[str, ...] = ()
+    penaltyMs: int = 0
 
 
 class _Conflict(Struct):
@@ -328,7 +332,8 @@ def _map_of(file: _File) -> CompiledMap:
 
 def _network(file: _File) -> Network:
     nodes = tuple(
-        Node(one.nodeId, Point(micro(one.x), micro(one.y)), one.kind, one.station, one.parking) for one in file.nodes
+        Node(one.nodeId, Point(micro(one.x), micro(one.y)), one.kind, one.station, one.parking, one.turning)
+        for one in file.nodes
     )
     number = {node.id: i for i, node in enumerate(nodes)}
     return assembled(file.mapId, nodes, tuple(_edge(one, number) for one in file.edges))
@@ -348,6 +353,9 @@ def _edge(one: _Edge, number: dict[str, int]) -> Edge:
         width_um=None if one.widthM is None else micro(one.widthM),
         path=Path(one.className, x, y, tuple(one.arcUm), yaws),
         forward_on_axis=one.from_ < one.to,
+        max_speed_um_s=None if one.maxSpeedMps is None else micro(one.maxSpeedMps),
+        allowed_profiles=one.allowedProfiles,
+        penalty_ms=one.penaltyMs,
     )
 
 

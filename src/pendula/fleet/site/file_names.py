@@ -6,7 +6,7 @@ from typing import Any
 
 from pendula.fleet.geometry.angles import angle_urad
 from pendula.fleet.geometry.quadrangles import boxes
-from pendula.fleet.model import COMPILER_VERSION, CONTRACT_VERSION, CompileParams, as_json
+from pendula.fleet.model import COMPILER_VERSION, CONTRACT_VERSION, FIRST_VERSION, CompileParams, as_json
 from pendula.fleet.network.graph import Edge
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.trucks.envelope import Envelope
@@ -19,7 +19,7 @@ def named_form(one: CompiledMap) -> dict[str, Any]:
     edges, nodes, groups = network.edges, network.nodes, network.groups
     return {
         "contractVersion": CONTRACT_VERSION,
-        "compilerVersion": COMPILER_VERSION,
+        "compilerVersion": file_version(one),
         "mapId": one.map_id,
         "mapHash": one.map_hash,
         "robotProfileHash": one.profile_hash,
@@ -57,6 +57,14 @@ def named_form(one: CompiledMap) -> dict[str, Any]:
     }
 
 
+def file_version(one: CompiledMap) -> str:
+    """The least version that reads the file: what a map does not use leaves its bytes as they were."""
+    more = any(not node.turning for node in one.network.nodes) or any(
+        edge.max_speed_um_s is not None or edge.allowed_profiles or edge.penalty_ms for edge in one.network.edges
+    )
+    return COMPILER_VERSION if more else FIRST_VERSION
+
+
 def _nodes(one: CompiledMap) -> list[dict[str, Any]]:
     nodes = one.network.nodes
     return [
@@ -67,6 +75,7 @@ def _nodes(one: CompiledMap) -> list[dict[str, Any]]:
             "kind": node.kind,
             "station": node.station,
             "parking": node.parking,
+            **({} if node.turning else {"turning": False}),
         }
         for node in nodes
     ]
@@ -180,6 +189,12 @@ def _edge(one: CompiledMap, number: int, edge: Edge) -> dict[str, Any]:
     }
     if edge.width_um is not None:
         form["widthM"] = plain(edge.width_um)
+    if edge.max_speed_um_s is not None:
+        form["maxSpeedMps"] = plain(edge.max_speed_um_s)
+    if edge.allowed_profiles:
+        form["allowedProfiles"] = list(edge.allowed_profiles)
+    if edge.penalty_ms:
+        form["penaltyMs"] = edge.penalty_ms
     return form
 
 

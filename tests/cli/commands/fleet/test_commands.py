@@ -338,12 +338,31 @@ def test_a_truck_that_rests_nowhere_is_a_finding(site: Site, pendula: Pendula) -
 def test_many_findings_are_told_in_part(site: Site, pendula: Pendula, monkeypatch: pytest.MonkeyPatch) -> None:
     from pendula.cli.commands.fleet import tables
 
-    monkeypatch.setattr(tables, "MOST_ROWS", 2)
-    wrong = site.changed("wrong.json", site.graph, wrong_in_three_places)
+    monkeypatch.setattr(tables, "MOST_A_CODE", 2)
+    wrong = site.changed("wrong.json", site.graph, lambda one: [edge.update(end="X") for edge in one["edges"][:4]])
 
     ended = pendula("fleet", "check", wrong, "--profiles", site.trucks)
 
-    assert "and 3 more; --json tells all" in lines(ended.out)
+    assert "DANGLING_EDGE and 3 more" in lines(ended.out)
+    assert "--json tells all" in lines(ended.out)
+
+
+@pytest.mark.req("FLT-MAP-15")
+def test_findings_come_code_by_code_the_rarest_first(site: Site, pendula: Pendula) -> None:
+    def spoil(graph: Any) -> None:
+        for edge in graph["edges"][:3]:
+            edge["end"] = "X"
+        graph["edges"][3]["props"]["movestyle"] = "sideways"
+        graph["edges"][4]["props"]["moveStyle"] = "forward"
+
+    wrong = site.changed("wrong.json", site.graph, spoil)
+
+    said = json.loads(pendula("fleet", "check", wrong, "--profiles", site.trucks, "--json").out)
+
+    codes = [(one["severity"], one["code"]) for one in said["findings"]]
+    errors = [code for severity, code in codes if severity == "ERROR"]
+    assert errors[:4] == ["INVALID_DIRECTION", "DANGLING_EDGE", "DANGLING_EDGE", "DANGLING_EDGE"]
+    assert ("WARN", "MAP_PARSE_ERROR") in codes
 
 
 def test_members_that_nobody_reads_are_doubted(site: Site, pendula: Pendula) -> None:

@@ -58,6 +58,7 @@ def check(
         trucks = _read(lambda: files.read_trucks(profiles), findings, profile=True)
         advance(1)
         if source is not None and trucks is not None:
+            findings += files.unread_members(graph, profiles)
             found = examine(source, trucks, settings)
             findings += found.findings
             site = found.compiled

@@ -65,7 +65,7 @@ def compile(
         advance(1)
         found = examine(source, trucks, settings, before)
         advance(3)
-        findings, certificate = found.findings, None
+        findings, certificate = (*files.unread_members(graph, profiles), *found.findings), None
         if found.compiled is not None and group is not None:
             certificate, findings = _certified(found.compiled, group, trucks, findings)
         advance(STEPS)

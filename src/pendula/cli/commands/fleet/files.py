@@ -13,7 +13,7 @@ import typer
 from pendula.kernel.errors import WrongUsage
 
 if TYPE_CHECKING:
-    from pendula.fleet import CompiledMap, CompileParams, Fleet, RobotProfile, SourceMap
+    from pendula.fleet import CompiledMap, CompileParams, Finding, Fleet, RobotProfile, SourceMap
 
 
 class GranularityChoice(StrEnum):
@@ -64,6 +64,14 @@ def read_trucks(file: Path) -> "tuple[RobotProfile, ...]":
     from pendula.fleet import read_profiles
 
     return read_profiles(read_file(file))
+
+
+def unread_members(graph: Path, profiles: Path) -> "tuple[Finding, ...]":
+    """Findings for what stands in a graph or a file of profiles and changes nothing."""
+    from pendula.documents import read_file
+    from pendula.fleet.reading import unread_graph, unread_profiles
+
+    return (*unread_graph(read_file(graph)), *unread_profiles(read_file(profiles)))
 
 
 def params_of(file: Path | None, granularity: GranularityChoice | None) -> "CompileParams":

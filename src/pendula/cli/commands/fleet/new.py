@@ -187,6 +187,7 @@ def fleet_form(fleet: "Fleet") -> dict[str, Any]:
                 "streamId": stream.stream_id,
                 "pickNodeIds": list(stream.pick_node_ids),
                 "dropNodeIds": list(stream.drop_node_ids),
+                **({"robotIds": list(stream.robot_ids)} if stream.robot_ids else {}),
             }
             for stream in fleet.streams
         ],

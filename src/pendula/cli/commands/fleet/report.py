@@ -1,5 +1,6 @@
 """What the compiler and the certificate say about a map, as one document for `compile` and `check`."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +34,7 @@ def _ids(value: Any) -> list[str]:
 
 
 def findings_form(findings: "Sequence[Finding]") -> list[dict[str, Any]]:
-    """Worst first, then by code; each with its place and what to do about it."""
+    """Worst first, then code by code, the rarest first; each with its place and what to do about it."""
     from pendula.fleet.model import as_json
 
     return [{**as_json(one), "place": place_of(one), "remedy": one.remedy} for one in ranked(findings)]
@@ -43,7 +44,17 @@ def ranked(findings: "Sequence[Finding]") -> "list[Finding]":
     from pendula.fleet import Severity
 
     order = list(Severity)
-    return sorted(findings, key=lambda one: (order.index(one.severity), one.code.value, one.message, place_of(one)))
+    often = Counter((one.severity, one.code) for one in findings)
+    return sorted(
+        findings,
+        key=lambda one: (
+            order.index(one.severity),
+            often[one.severity, one.code],
+            one.code.value,
+            one.message,
+            place_of(one),
+        ),
+    )
 
 
 def severities(findings: "Sequence[Finding]") -> dict[str, int]:

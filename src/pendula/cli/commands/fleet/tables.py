@@ -1,6 +1,7 @@
 """What people see of a map: its numbers, its findings with their remedies, its certificate."""
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
@@ -14,7 +15,7 @@ from pendula.cli.text import counted
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-MOST_ROWS = 200
+MOST_A_CODE = 12
 STYLES = {"ERROR": "bold red", "WARN": "yellow", "INFO": "dim"}
 _NOUNS = {"ERROR": "error", "WARN": "warning", "INFO": "note"}
 
@@ -56,17 +57,23 @@ def checked(form: Mapping[str, Any], sizes: Mapping[str, int] | None, *, asked: 
 
 
 def findings(forms: Sequence[Mapping[str, Any]]) -> "RenderableType":
-    """One row each, the worst first; ids are folded, never cut."""
+    """One row each, code by code: the worst first, of those the rarest; ids are folded, never cut. A code that comes
+    up often shows some of its findings and says how many more there are."""
     drawn = Table(box=SIMPLE_HEAD, pad_edge=False)
     for column in ("severity", "code", "where", "what", "what to do"):
         drawn.add_column(column, overflow="fold", no_wrap=column in ("severity", "code"))
-    for one in forms[:MOST_ROWS]:
-        severity = Text(one["severity"], style=STYLES[one["severity"]])
-        rest = (Text(one[member]) for member in ("code", "place", "message", "remedy"))
-        drawn.add_row(severity, *rest)
-    if len(forms) <= MOST_ROWS:
-        return drawn
-    return Group(drawn, Text(f"and {len(forms) - MOST_ROWS} more; --json tells all"))
+    hidden = 0
+    for (_, code), group in groupby(forms, key=lambda one: (one["severity"], one["code"])):
+        alike = list(group)
+        shown = alike if len(alike) <= MOST_A_CODE else alike[: MOST_A_CODE - 1]
+        for one in shown:
+            severity = Text(one["severity"], style=STYLES[one["severity"]])
+            rest = (Text(one[member]) for member in ("code", "place", "message", "remedy"))
+            drawn.add_row(severity, *rest)
+        if len(shown) < len(alike):
+            hidden += len(alike) - len(shown)
+            drawn.add_row("", code, f"and {len(alike) - len(shown)} more", "", "")
+    return Group(drawn, Text("--json tells all")) if hidden else drawn
 
 
 def _certificate(form: Mapping[str, Any]) -> "RenderableType":

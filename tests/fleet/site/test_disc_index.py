@@ -1,0 +1,38 @@
+"""What lies in a disc is found, and nothing else: as if every cell were asked."""
+
+import numpy as np
+import pytest
+
+from pendula.fleet.geometry.quadrangles import near
+from pendula.fleet.site import CompiledMap, DiscIndex
+from tests.fleet.sites import any_site, names, scene
+
+
+def asked_one_by_one(site: CompiledMap, x: int, y: int, radius: int) -> list[int]:
+    found = []
+    for cell in range(len(site.cells)):
+        quads = site.cells.quads[int(site.cells.quad_first[cell]) : int(site.cells.quad_first[cell + 1])]
+        if bool(near(quads, x, y, float(radius + 1)).any()):
+            found.append(cell)
+    for number, node in enumerate(site.network.nodes):
+        dx, dy = node.at.x_um - x, node.at.y_um - y
+        if (dx * dx + dy * dy) ** 0.5 <= radius + site.zones.radius_um + 1:
+            found.append(site.zone(number))
+    return found
+
+
+@pytest.mark.req("FLT-FAIL-5")
+@pytest.mark.parametrize("name", ["hall-demo", *names(3)])
+def test_a_disc_finds_what_asking_every_cell_finds(name: str) -> None:
+    site = scene(name) if name == "hall-demo" else any_site(name)
+    index = DiscIndex.of(site)
+    draw = np.random.default_rng(5)
+    for x, y, radius in draw.integers(
+        [-8_000_000, -25_000_000, 0], [50_000_000, 50_000_000, 6_000_000], (25, 3)
+    ).tolist():
+        assert index.resources(x, y, radius) == asked_one_by_one(site, x, y, radius)
+
+
+@pytest.mark.req("FLT-FAIL-5")
+def test_a_disc_far_away_finds_nothing() -> None:
+    assert DiscIndex.of(scene("hall-demo")).resources(900_000_000, 900_000_000, 3_000_000) == []
