@@ -18,9 +18,13 @@ from tests.fleet.traffic.tiny_maps import TinyMap, Way
 class World:
     """A lock state and what the trucks are at: the number of the way they are on, or beyond them all."""
 
+    map: TinyMap
     state: LockState
     number: list[int]
     way: list[Way]
+
+    def judge(self) -> Judge:
+        return Judge(self.map.pairs, self.map.capacity)
 
     def key(self) -> tuple[object, ...]:
         trucks = [self.state.truck(i) for i in range(len(self.state))]
@@ -32,7 +36,7 @@ class World:
         )
 
     def copy(self) -> "World":
-        return World(self.state.copy(), list(self.number), list(self.way))
+        return World(self.map, self.state.copy(), list(self.number), list(self.way))
 
     def positions(self) -> list[int]:
         return [self.state.truck(i).position for i in range(len(self.state))]
@@ -60,7 +64,8 @@ class Report:
     # Units that were refused although brute force finds a schedule, beside all units that were safe.
     over_strict: int = 0
     safe_units: int = 0
-    first: list[str] = field(default_factory=list)
+    # The search went through all of them.
+    complete: bool = True
 
 
 @dataclass
@@ -75,13 +80,23 @@ class Explorer:
     def __post_init__(self) -> None:
         self.judge = Judge(self.map.pairs, self.map.capacity)
         self.demands: dict[Way, Demand] = {}
+        self.judged: dict[tuple[tuple[Way, ...], tuple[int, ...]], bool] = {}
 
     def demand(self, way: Way) -> Demand:
         return self.demands.setdefault(way, way.demand())
 
+    def safe(self, ways: list[Way], positions: list[int]) -> bool:
+        """The judge's word, asked once for each state."""
+        key = tuple(ways), tuple(positions)
+        if key not in self.judged:
+            self.judged[key] = self.judge.can_all_rest(ways, positions)
+        return self.judged[key]
+
     def run(self) -> Report:
         count = len(self.map.ways)
-        world = World(LockState(self.map.exclusion(), count), [0] * count, [ways[0] for ways in self.map.ways])
+        world = World(
+            self.map, LockState(self.map.exclusion(), count), [0] * count, [ways[0] for ways in self.map.ways]
+        )
         for i in range(count):
             answer = self.accept(world.state, i, self.demand(world.way[i]), 0)
             assert answer == Accepted(), "a truck at rest is always taken in"
@@ -96,6 +111,7 @@ class Explorer:
                     seen.add(key)
                     todo.append(onward)
         self.report.states += len(seen)
+        self.report.complete = not todo
         return self.report
 
     def steps(self, world: World) -> Iterator[World]:
@@ -122,7 +138,7 @@ class Explorer:
         others = [sorted(world.state.truck(j).held) for j in range(len(at)) if j != i]
         if not self.judge.free(world.way[i].need[at[i] + 1], others):
             return
-        if self.judge.can_all_rest(world.way, [*at[:i], at[i] + 1, *at[i + 1 :]]):
+        if self.safe(world.way, [*at[:i], at[i] + 1, *at[i + 1 :]]):
             self.report.safe_units += 1
             self.report.over_strict += not granted
 
@@ -151,6 +167,6 @@ class Explorer:
         positions = world.positions()
         held = [sorted(world.state.truck(i).held) for i in range(len(positions))]
         self.report.overlaps += not self.judge.disjoint(held)
-        self.report.unsafe += not self.judge.can_all_rest(world.way, positions)
+        self.report.unsafe += not self.safe(world.way, positions)
         if self.witnessed:
             self.report.broken_witnesses += not self.judge.replays(world.way, positions, world.state.witness)

@@ -1,4 +1,4 @@
-"""Tiny maps and ways on them, drawn from a seed: at most eight cells, at most three trucks, every rest node off the ways.
+"""Tiny maps and ways on them, drawn from a seed: eight cells and three trucks at most, every rest node off the ways.
 
 Trucks are one or two cells long, ways go forth and back along cells that all directions share, some cells are places
 where nobody may stand, and a section with room for one or two may lie across.
@@ -13,7 +13,7 @@ from pendula.fleet.traffic.resources import Exclusion
 SHARED_MAX = 5
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Way:
     """A way in plain lists, for those who do not trust `Demand`."""
 
@@ -51,7 +51,7 @@ def tiny_map(seed: int) -> TinyMap:
     layout = _Layout(links, section, token)
     ways, changes = [], {}
     for i in range(trucks):
-        own = [_way(random, layout, rests[i]) for _ in range(random.choice((1, 1, 2)) if trucks == 3 else 2)]
+        own = [_way(random, layout, rests[i]) for _ in range(random.choice((1, 1, 1, 2)) if trucks == 3 else 2)]
         ways.append(tuple(way for way, _ in own))
         for number, (way, cells) in enumerate(own):
             if random.random() < 0.3 and len(way.need) > 2:
@@ -86,7 +86,8 @@ def _walk(random: Random, layout: _Layout, start: int, length: int) -> list[int]
     cells = [start]
     for _ in range(length - 1):
         # Seldom straight back: a walk that only swings between two cells tests little.
-        onward = [cell for cell in layout.links[cells[-1]] if len(cells) < 2 or cell != cells[-2]]
+        back = random.random() < 0.2
+        onward = [cell for cell in layout.links[cells[-1]] if back or len(cells) < 2 or cell != cells[-2]]
         cells.append(random.choice(onward or layout.links[cells[-1]]))
     return cells
 

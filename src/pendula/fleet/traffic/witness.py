@@ -119,9 +119,9 @@ def _settle(state: LockState, search: Search, todo: list[int]) -> list[int]:
     while waiting:
         left = [i for i in waiting if not _to_refuge(state, search, i)]
         settled += [i for i in waiting if i not in left]
-        if len(left) == len(waiting) and not _any_onward(state, search, settled):
-            if not _less_in_the_way(state, search, left):
-                return left
+        stopped = len(left) == len(waiting)
+        if stopped and not _any_onward(state, search, settled) and not _less_in_the_way(state, search, left):
+            return left
         waiting = left
     return []
 
