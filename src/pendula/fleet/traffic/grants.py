@@ -10,6 +10,7 @@ from enum import StrEnum
 import numpy as np
 
 from pendula.fleet.traffic.blocked_by import blocked_by_graph, cycle_of
+from pendula.fleet.traffic.cut_off import cut_off, goals, reassess
 from pendula.fleet.traffic.demand import Demand
 from pendula.fleet.traffic.lock_state import Ints, LockState, Refusal, mask_of, trucks_of
 from pendula.fleet.traffic.refuge import needed_by_others, refuge
@@ -21,7 +22,9 @@ class Wait(StrEnum):
 
     HELD = "HELD"
     SAFE_STATE = "WAIT_SAFE_STATE"
+    # A failed truck is in the way, and there is no further place to wait before it.
     CUT_OFF = "CUT_OFF"
+    FAILED = "FAILED"
     AT_REST = "AT_REST"
 
 
@@ -148,7 +151,9 @@ def extend(
     """The next unit of truck i, up to its next standing position. A unit that was refused for the sake of the others
     stays refused while the trucks of its cycle stay as they are, unless `retry` is said."""
     one = state.truck(i)
-    if one.frozen or one.position >= one.goal:
+    if one.frozen:
+        return Blocked(Wait.FAILED)
+    if one.position >= one.goal:
         return Blocked(Wait.AT_REST if one.position == one.demand.last else Wait.CUT_OFF)
     unit = one.demand.needs(one.position, one.position + 1)
     holders = state.in_the_way(i, unit)
@@ -214,3 +219,37 @@ def release_passed(state: LockState, i: int, position: int) -> list[int]:
     passed = sorted(one.held - kept)
     state.drop(i, passed)
     return passed
+
+
+def freeze(state: LockState, i: int, extra: list[int], *, effort: Effort | None = None) -> list[int]:
+    """Truck i has failed: it keeps what it holds and takes `extra`, whatever else it may cover, also where others have
+    a right to be; it needs nothing. Returns the trucks that are cut off now."""
+    state.set_frozen(i, extra)
+    reassess(state, (effort or Effort()).take())
+    return cut_off(state)
+
+
+def thaw(
+    state: LockState, i: int, demand: Demand, position: int, *, effort: Effort | None = None
+) -> Accepted | RouteRefused:
+    """Truck i is back, on a way that starts where it stands, and keeps what it holds until it is released. Refused, and
+    still failed, where another one could then not get as far as it can now, or truck i itself not to rest although
+    nobody else has failed: it may be asked again when the others have moved."""
+    before, witness, reached = state.truck(i), list(state.witness), goals(state)
+    assert before.frozen, f"truck {i} has not failed"
+    if not before.held >= set(demand.stands(position).tolist()):
+        raise ValueError(f"truck {i} does not hold what it stands on where its new way begins")
+    state.install(i, state.prepared(i, demand, position))
+    reassess(state, (effort or Effort()).take())
+    worse = [j for j, (now, then) in enumerate(zip(goals(state), reached, strict=True)) if now < then]
+    worse += _rests_in_the_way(state, i)
+    if i in cut_off(state) and len(state.moving()) == len(state.known()):
+        worse.append(i)
+    if not worse:
+        return Accepted()
+    state.install(i, before)
+    for j, goal in enumerate(reached):
+        if goal >= 0:
+            state.set_goal(j, goal)
+    state.witness = witness
+    return RouteRefused((i, *worse))

@@ -1,9 +1,9 @@
 """Everything the lock core knows: who holds what, how far each truck's grant reaches, and its way to rest.
 
-Columns over trucks, a bit each, say for every resource who stands in its way (`blockers`), who will at rest (`rests`),
-who still needs it (`wanted`) and who still needs something that excludes it (`needers`). They follow from demands and
-positions alone: `place` moves a truck forth and back and keeps them true, so a test may try a schedule and take it
-back.
+Columns over trucks, a bit each, say for every resource who stands in its way (`blockers`), who will in the end
+(`rests`), who still needs it (`wanted`) and who still needs something that excludes it (`needers`). They follow from
+demands and positions alone: `place` moves a truck forth and back and keeps them true, so a test may try a schedule and
+take it back.
 """
 
 from copy import copy
@@ -125,7 +125,7 @@ class LockState:
         before = self.trucks[i]
         fresh = Truck(demand, position, demand.last, *self._expiries(demand))
         if before is not None:
-            fresh.held, fresh.frozen, fresh.version = before.held, before.frozen, before.version + 1
+            fresh.held, fresh.version = before.held, before.version + 1
         return fresh
 
     def install(self, i: int, truck: Truck | None) -> None:
@@ -140,11 +140,12 @@ class LockState:
             for column in (self.blockers, self.rests, self.wanted, self.needers):
                 column[:, word] &= ~bit
 
-    def set_frozen(self, i: int, frozen: bool) -> None:
+    def set_frozen(self, i: int, extra: list[int]) -> None:
         """A failed truck stands on all it holds and needs nothing."""
         self._leave(i)
+        self.hold(i, extra)
         one = self.truck(i)
-        one.frozen = frozen
+        one.frozen = True
         one.version += 1
         self._enter(i)
 
@@ -160,8 +161,10 @@ class LockState:
             return
         word, bit = _place_of(i)
         self.blockers[self.exclusion.around(self.standing(i)), word] |= bit
+        # A truck that is cut off may come to its rest node yet: nobody's way may lead through either.
+        ends = [self.standing(i)] if one.frozen else [one.demand.stands(k) for k in (one.goal, one.demand.last)]
+        self.rests[self.exclusion.around(np.concatenate(ends)), word] |= bit
         if not one.frozen:
-            self.rests[self.exclusion.around(one.demand.stands(one.demand.last)), word] |= bit
             self._set_needs(i, one.position, one.goal)
 
     def _set_needs(self, i: int, position: int, goal: int) -> None:

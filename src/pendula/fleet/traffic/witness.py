@@ -21,6 +21,7 @@ class Search:
 
     nodes: int
     moves: list[Move] = field(default_factory=list)
+    stuck: list[int] = field(default_factory=list)
     cycle: tuple[int, ...] = ()
 
 
@@ -96,8 +97,8 @@ def _solved(state: LockState, search: Search, todo: list[int]) -> bool:
             if state.truck(i).position < state.truck(i).goal:
                 _go(state, search, i, state.truck(i).goal)
         return True
-    if not search.cycle:
-        search.cycle = _cycle(state, stuck)
+    if not search.stuck:
+        search.stuck, search.cycle = stuck, _cycle(state, stuck)
     for k, position in _branches(state, stuck):
         search.nodes -= 1
         if search.nodes < 0:
