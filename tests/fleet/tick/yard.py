@@ -149,6 +149,8 @@ class Yard:
                 self.submitted[one.robot_id] = self.plan(one)
         elif one.phase is Phase.TO_PARK and one.plan.goal == one.rest and one.robot_id not in self.submitted:
             one.phase, one.node = Phase.IDLE, one.rest
+        else:
+            self._idle(one)
 
     def _idle(self, one: Driver) -> None:
         if self.endless and one.phase is Phase.IDLE and one.robot_id not in self.submitted:

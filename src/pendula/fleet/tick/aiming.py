@@ -1,5 +1,7 @@
 """What every truck is told after the locks are decided: hold point, rolling target, speed, or to turn or to stop."""
 
+from msgspec import UNSET
+
 from pendula.fleet.contracts.traffic import Blocker, CommandMode, HoldReason, LockResult, RollingTargetCommand
 from pendula.fleet.geometry.angles import turn_urad
 from pendula.fleet.model import CONTRACT_VERSION
@@ -7,10 +9,11 @@ from pendula.fleet.routing.route_plan import Pose
 from pendula.fleet.targets.hold_points import hold_point, steady_um
 from pendula.fleet.targets.rolling_target import Aim, Lookahead, command, standing_command, target_um
 from pendula.fleet.targets.sequence import following
-from pendula.fleet.tick import reasons
 from pendula.fleet.tick.observing import STANDING_UM_S
 from pendula.fleet.traffic.params import TrafficParams
 from pendula.fleet.traffic.records import Record
+from pendula.fleet.views import reasons
+from pendula.fleet.views.limits import components
 
 
 def aim(record: Record, now_ms: int, params: TrafficParams) -> RollingTargetCommand:
@@ -37,6 +40,15 @@ def aim(record: Record, now_ms: int, params: TrafficParams) -> RollingTargetComm
     return _command(record, now_ms, params, mode, reason, record.target_um, stop)
 
 
+def stopped(record: Record, now_ms: int, params: TrafficParams) -> RollingTargetCommand:
+    """The command of a truck in a tick that failed: it stops, whatever it was told before."""
+    record.seq = following(record.seq)
+    if record.track is None or not record.track.plan.segments:
+        return _stay(record, now_ms, params, CommandMode.STOP)
+    at = max(record.at_um, 0)
+    return _command(record, now_ms, params, CommandMode.STOP, HoldReason.SAFETY_STOP, at, at)
+
+
 def _turn_to(record: Record, params: TrafficParams) -> int | None:
     """The yaw to turn to for a truck that stands in a node where it has to turn before it goes on."""
     act = record.act
@@ -48,8 +60,10 @@ def _turn_to(record: Record, params: TrafficParams) -> int | None:
     return act.yaw_urad
 
 
-def _stay(record: Record, now_ms: int, params: TrafficParams) -> RollingTargetCommand:
-    mode = CommandMode.HOLD if record.stop_code is None else CommandMode.STOP
+def _stay(
+    record: Record, now_ms: int, params: TrafficParams, mode: CommandMode = CommandMode.HOLD
+) -> RollingTargetCommand:
+    mode = mode if record.stop_code is None else CommandMode.STOP
     aimed = Aim(
         robot_id=record.robot_id,
         seq=record.seq,
@@ -111,4 +125,5 @@ def result(record: Record, records: list[Record], now_ms: int, place: int | None
         holdPoint=None if track is None or not track.plan.segments else hold_point(track.plan, at),
         queuePosition=place,
         waitMs=0 if record.waiting_since_ms is None else now_ms - record.waiting_since_ms,
+        holdComponents=UNSET if waiting is None else components(record, records).form(),
     )

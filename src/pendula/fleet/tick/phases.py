@@ -1,20 +1,37 @@
 """The steps of a tick, in the order in which they happen. Each works on a draft: nothing is true before all are."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from pendula.fleet.contracts.traffic import Phase
+from pendula.fleet.contracts.traffic import Alert, Phase, RollingTargetCommand
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.targets.sequence import acknowledged
-from pendula.fleet.tick import reasons
+from pendula.fleet.tick import alarms, directions
+from pendula.fleet.tick.aiming import aim
+from pendula.fleet.tick.directions import Directions
+from pendula.fleet.tick.invariants import InvariantBroken, broken, can_stop
 from pendula.fleet.tick.observing import TruckReport, judge, release_bound_um, take_in
 from pendula.fleet.tick.queueing import Queue
 from pendula.fleet.tick.ranks import class_of, order_of, rank_of, starved
 from pendula.fleet.traffic.adoption import Adoption, Unfit, adoption
-from pendula.fleet.traffic.grants import Accepted, Blocked, Effort, Rule, Wait, accept_route, extend, release
+from pendula.fleet.traffic.grants import (
+    Accepted,
+    Blocked,
+    Effort,
+    Rule,
+    Wait,
+    accept_route,
+    extend,
+    freeze,
+    release,
+    thaw,
+)
 from pendula.fleet.traffic.lock_state import LockState
 from pendula.fleet.traffic.params import TrafficParams
 from pendula.fleet.traffic.records import Record, Retraction, Waiting
 from pendula.fleet.traffic.track import Ground
+from pendula.fleet.views import reasons
+from pendula.kernel.canonical import Json
 
 _WORKING = frozenset({Phase.LOADING, Phase.UNLOADING})
 # A route that was refused counts as waiting so long after its last try.
@@ -46,12 +63,26 @@ class Draft:
     numbers: dict[str, int]
     locks: LockState
     effort: Effort
+    directions: Directions
+    two_way: frozenset[int]
+    # Since when trucks wait for each other in a circle, and how many alerts there were.
+    cycles: dict[tuple[int, ...], int]
+    alert_count: int
     starving: Record | None = None
     order: list[Record] = field(default_factory=list)
     queue: Queue = field(default_factory=Queue)
     accepted: list[RoutePlan] = field(default_factory=list)
     refused: list[RefusedRoute] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
+    commands: list[RollingTargetCommand] = field(default_factory=list)
+    alerts: list[Alert] = field(default_factory=list)
+
+    def alert(self, code: str, severity: str, since_ms: int, robot_id: str | None = None, /, **details: Json) -> None:
+        self.alert_count += 1
+        self.alerts.append(alarms.alert(self.alert_count, code, severity, since_ms, robot_id, **details))
+
+    def names(self, numbers: Iterable[int]) -> list[Json]:
+        return [self.records[number].robot_id for number in numbers]
 
 
 def observe(draft: Draft) -> None:
@@ -77,6 +108,26 @@ def observe(draft: Draft) -> None:
             record.pending_since_ms = draft.now_ms
 
 
+def freeze_the_lost(draft: Draft) -> None:
+    """A failed truck keeps its cells and needs nothing; one that is back takes up its way where it stands."""
+    for record in draft.records:
+        one = draft.locks.truck(record.number)
+        if record.failed and not one.frozen:
+            cut_off = freeze(draft.locks, record.number, [], effort=draft.effort)
+            draft.alert(
+                "ROBOT_OFFLINE" if record.stop_code == "STOP_OFFLINE" else "ROBOT_FAULT",
+                "WARN",
+                draft.now_ms,
+                record.robot_id,
+                keptResources=len(one.held),
+                cutOff=draft.names(cut_off),
+            )
+        elif one.frozen and not record.failed:
+            answer = thaw(draft.locks, record.number, one.demand, one.position, effort=draft.effort)
+            if not isinstance(answer, Accepted):
+                record.stop_code = reasons.WAIT_SAFE_STATE
+
+
 def release_the_passed(draft: Draft) -> None:
     """What lies behind the release bound, and what was given back and acknowledged."""
     for record in draft.records:
@@ -97,7 +148,9 @@ def rank(draft: Draft) -> None:
     for record in draft.records:
         record.rank = rank_of(record, draft.now_ms, draft.params)
     draft.starving = starved(draft.records, draft.now_ms, draft.params)
-    draft.order = order_of(draft.records, draft.starving, frozenset(), draft.now_ms)
+    directions.drain(draft.directions, draft.records, draft.now_ms, draft.params)
+    against = directions.against(draft.directions, draft.records, draft.two_way)
+    draft.order = order_of(draft.records, draft.starving, against, draft.now_ms)
 
 
 def admit_routes(draft: Draft) -> None:
@@ -140,6 +193,9 @@ def _try(draft: Draft, record: Record, plan: RoutePlan, fit: Adoption) -> None:
 def _refuse(draft: Draft, record: Record, plan: RoutePlan, code: str, cycle: tuple[int, ...]) -> None:
     names = tuple(draft.records[number].robot_id for number in cycle)
     draft.refused.append(RefusedRoute(record.robot_id, plan.route_id, plan.revision, code, names))
+    draft.alert(
+        "ROUTE_REFUSED", "INFO", draft.now_ms, record.robot_id, routeId=plan.route_id, code=code, cycle=[*names]
+    )
 
 
 def _forget(record: Record, now_ms: int) -> None:
@@ -191,6 +247,10 @@ def _unit(draft: Draft, record: Record) -> Waiting | None:
     if bar is not None:
         draft.queue.wait(record.number, (bar[0],))
         return Waiting(reasons.WAIT_QUEUE_ORDER, bar[1], bar[0], None)
+    kept_out = directions.kept_out_by(draft.directions, record, draft.two_way, draft.queue)
+    if kept_out is not None:
+        draft.queue.wait(record.number, (kept_out[0],))
+        return Waiting(reasons.WAIT_QUEUE_ORDER, int(unit[0]), kept_out[0], None)
     answer = extend(locks, record.number, rule=draft.rule, effort=draft.effort, retry=_retry(draft, record))
     if isinstance(answer, Blocked):
         return _blocked(draft, record, answer)
@@ -239,3 +299,52 @@ def _note(draft: Draft, record: Record, blocked: Waiting | None) -> None:
         record.request_ms = draft.now_ms
     elif before is None or before.resource != blocked.resource:
         record.request_ms = draft.now_ms
+
+
+def look_around(draft: Draft) -> None:
+    """Directions as they are held now, and whether trucks wait for each other in a circle."""
+    hold_ms = draft.params.edge_dir_hold_ms
+    directions.look(draft.directions, draft.records, draft.two_way, draft.now_ms, hold_ms)
+    cycle = alarms.waiting_cycle(draft.records, draft.queue.waits)
+    before = draft.cycles
+    draft.cycles = alarms.watched(before, cycle, draft.now_ms)
+    for members, since in draft.cycles.items():
+        waited, last = draft.now_ms - since, draft.now_ms - since - draft.params.tick_period_ms
+        if waited >= draft.params.deadlock_detect_ms > last:
+            resources: list[Json] = [
+                reasons.resource_id(draft.ground.site, waiting.resource)
+                for waiting in (draft.records[number].waiting for number in members)
+                if waiting is not None and waiting.resource is not None
+            ]
+            names = draft.names(members)
+            draft.alert(alarms.DEADLOCK_SUSPECTED, "ERROR", since, robotIds=names, resources=resources)
+
+
+def tell(draft: Draft) -> None:
+    """Hold point, target and command of every truck. One that cannot stop before its stop line stops at once."""
+    for record in draft.records:
+        draft.commands.append(aim(record, draft.now_ms, draft.params))
+        if not can_stop(record, draft.params):
+            record.stop_code = "STOP_INVARIANT"
+            draft.alert("SAFETY_STOP", "ERROR", draft.now_ms, record.robot_id, requirement="FLT-TEST-47")
+            record.seq -= 1
+            draft.commands[-1] = aim(record, draft.now_ms, draft.params)
+
+
+def assert_invariants(draft: Draft) -> None:
+    """I-1 to I-8 and I-12. Raises `InvariantBroken`, and nothing of the tick becomes true."""
+    for name, text in broken(draft.records, draft.locks, draft.commands, draft.params):
+        raise InvariantBroken(f"{name}: {text}", invariant=name)
+
+
+PHASES = (
+    observe,
+    freeze_the_lost,
+    release_the_passed,
+    rank,
+    admit_routes,
+    grant,
+    look_around,
+    tell,
+    assert_invariants,
+)

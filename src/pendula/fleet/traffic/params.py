@@ -29,6 +29,9 @@ class TrafficParams(Struct, frozen=True):
     refuge: bool = True
     starve_ms: int = 60_000
     max_admissions_per_tick: int = 2
+    # How many branches one search for a witness may try, and all searches of a tick together.
+    search_nodes: int = 30
+    search_nodes_per_tick: int = 60
     lookahead_um: int = 8_000_000
     lookback_um: int = 3_000_000
     rtp_lookahead_um: int = 3_000_000
@@ -122,5 +125,5 @@ def _for_profile(params: TrafficParams, profile: RobotProfile, compiled: Compile
 
 def short_um(profile: RobotProfile, params: TrafficParams) -> int:
     """How far behind the end of its grant the release bound of a truck that stands there may lie: it stops short by
-    the buffer or the tolerance of arriving, its pose errs, and the bound keeps off by that error once more."""
-    return 2 * profile.localization_error.value_um + max(params.safety_buffer_um, params.arrive_tol_um)
+    the buffer or the tolerance of arriving, and the bound keeps off by the error of its pose."""
+    return profile.localization_error.value_um + max(params.safety_buffer_um, params.arrive_tol_um)

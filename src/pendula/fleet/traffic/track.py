@@ -57,6 +57,8 @@ class Track:
     stands: tuple[int, ...]
     demand: Demand
     goal_um: int
+    # What the truck held when the track was made, with the positions at which it is passed.
+    carried: tuple[tuple[int, int], ...] = ()
 
     @property
     def end_um(self) -> int:
@@ -114,7 +116,15 @@ def track_of(ground: Ground, plan: RoutePlan, short_um: int, granted_um: int, ca
         stands=stands,
         demand=demand,
         goal_um=plan.length_um,
+        carried=tuple(sorted(carried.items())),
     )
+
+
+def held_from_the_start(ground: Ground, plan: RoutePlan) -> dict[int, int]:
+    """What a truck holds that stands where a route starts, in the middle of an edge, with where it is passed."""
+    whole = plan.whole
+    acts = _acts(ground.site, plan, whole, _stop_places(plan))
+    return {one.resource: one.free_um for one in _uses(ground, plan, whole, acts) if one.need_um <= plan.start_um}
 
 
 def _stop_places(plan: RoutePlan) -> frozenset[int]:
