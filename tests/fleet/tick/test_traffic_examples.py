@@ -1,10 +1,12 @@
 """The examples 13.7 to 13.10 of the contract come out of a tick as they stand there."""
 
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from pendula.fleet.contracts.schema import serialise
+from pendula.fleet.contracts.traffic import CommandMode
 from pendula.kernel.canonical import encode
 from tests.fleet.documents import golden
 from tests.fleet.tick.example import example
@@ -56,4 +58,4 @@ def test_the_leader_is_told_to_turn_before_it_goes_on() -> None:
     command = told.commands[0]
     backwards = golden("LockResult-granted")["holdPoint"]["world"]["yaw"]
 
-    assert (command.mode, command.targetYaw, command.targetS) == ("TURN", backwards, 10)
+    assert (command.mode, command.targetYaw, command.targetS) == (CommandMode.TURN, backwards, Decimal(10))
