@@ -24,34 +24,41 @@ class InvariantBroken(WorldBroken):
 
 
 def broken(
-    records: list[Record], locks: LockState, commands: Iterable[RollingTargetCommand], params: TrafficParams
+    records: list[Record],
+    locks: LockState,
+    commands: Iterable[RollingTargetCommand],
+    params: TrafficParams,
+    touched: Iterable[int] | None = None,
+    replay: bool = True,
 ) -> Iterator[tuple[str, str]]:
-    """Every invariant that does not hold, with what is wrong."""
-    yield from opposite_directions(records)
+    """Every invariant that does not hold, with what is wrong. `touched`: the trucks that hold something new; what was
+    free of conflicts before stays so."""
+    changed = records if touched is None else [records[number] for number in touched]
+    yield from opposite_directions(changed, records, locks)
     yield from beyond_the_hold_point(records, commands)
     yield from occupied_but_not_granted(records)
-    yield from conflicting_grants(records, locks)
+    yield from conflicting_grants(changed, records, locks)
     yield from unable_to_stop(records, params)
-    if params.refuge:
+    if replay:
         yield from no_way_to_rest(locks)
 
 
-def opposite_directions(records: list[Record]) -> Iterator[tuple[str, str]]:
+def opposite_directions(
+    changed: Iterable[Record], records: list[Record], locks: LockState
+) -> Iterator[tuple[str, str]]:
     """I-1: of one group no two trucks hold cells of different directions."""
-    if not records:
-        return
-    site = records[0].site
-    count = len(site.cells)
-    ways: dict[int, dict[bool, int]] = {}
-    for record in records:
-        edges = {int(site.cells.edge[cell]) for cell in record.keeps if cell < count}
-        for edge in sorted(edges):
-            one = site.network.edges[edge]
-            holders = ways.setdefault(site.network.group_of[edge], {})
-            other = holders.get(not one.forward_on_axis)
-            if other is not None and other != record.number:
-                yield "I-1", f"{record.robot_id} and {records[other].robot_id} hold both directions of {one.group_key}"
-            holders[one.forward_on_axis] = record.number
+    for record in changed:
+        network, cells = record.site.network, record.site.cells
+        for edge in sorted(record.edges):
+            group = network.groups[network.group_of[edge]]
+            for other in group.edges:
+                if network.edges[other].forward_on_axis == network.edges[edge].forward_on_axis:
+                    continue
+                owners = locks.owner[int(cells.first[other]) : int(cells.first[other + 1])]
+                wrong = owners[(owners >= 0) & (owners != record.number)]
+                if len(wrong):
+                    name = records[int(wrong[0])].robot_id
+                    yield "I-1", f"{record.robot_id} and {name} hold both directions of {group.key}"
 
 
 def beyond_the_hold_point(records: list[Record], commands: Iterable[RollingTargetCommand]) -> Iterator[tuple[str, str]]:
@@ -80,9 +87,9 @@ def occupied_but_not_granted(records: list[Record]) -> Iterator[tuple[str, str]]
 _LONGEST_UM = 2_000_000
 
 
-def conflicting_grants(records: list[Record], locks: LockState) -> Iterator[tuple[str, str]]:
+def conflicting_grants(changed: Iterable[Record], records: list[Record], locks: LockState) -> Iterator[tuple[str, str]]:
     """I-6 (and with it I-7): grants of different trucks do not conflict, sections hold no more than they may."""
-    for record in records:
+    for record in changed:
         held = np.array(record.keeps, dtype=np.int64)
         if set(record.keeps) - locks.truck(record.number).held:
             yield "I-6", f"{record.robot_id} believes it holds what the locks do not know of"

@@ -26,11 +26,9 @@ class Queue:
     def wait(self, i: int, others: tuple[int, ...]) -> None:
         self.waits.setdefault(i, set()).update(others)
 
-    def ask(self, i: int, locks: LockState) -> None:
+    def ask(self, i: int, excluded: frozenset[int]) -> None:
         """The next unit of a truck is blocked by what others hold, and nothing before it is missing."""
-        one = locks.truck(i)
-        unit = one.demand.needs(one.position, one.position + 1)
-        self.ripe.append((i, frozenset(locks.exclusion.around(unit).tolist())))
+        self.ripe.append((i, excluded))
 
     def barred_by(self, i: int, unit: Ints) -> tuple[int, int] | None:
         """The first waiter that bars truck i from a unit, and the resource it is about."""
@@ -53,3 +51,10 @@ class Queue:
                     seen.add(other)
                     todo.append(other)
         return False
+
+
+def excluded_by_next(locks: LockState, i: int) -> frozenset[int]:
+    """All that nobody else may hold beside the next unit of a truck."""
+    one = locks.truck(i)
+    unit = one.demand.needs(one.position, one.position + 1)
+    return frozenset(locks.exclusion.around(unit).tolist())

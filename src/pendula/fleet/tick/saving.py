@@ -91,11 +91,36 @@ class SavedTraffic(Struct, frozen=True, array_like=True):
 
 
 FORM = 1
-_PLAIN = (
-    "robot_id node base acted granted at_um bound_um v_um_s report_ms status phase load health stop_code ack_seq seq "
-    "hold_um farthest_um target_um pending_since_ms refused_cycle retry_ms again_ms waiting_since_ms request_ms "
-    "last_grant_ms priority rank"
-).split()
+_PLAIN = [
+    "robot_id",
+    "node",
+    "base",
+    "acted",
+    "granted",
+    "at_um",
+    "bound_um",
+    "v_um_s",
+    "report_ms",
+    "status",
+    "phase",
+    "load",
+    "health",
+    "stop_code",
+    "ack_seq",
+    "seq",
+    "hold_um",
+    "farthest_um",
+    "target_um",
+    "pending_since_ms",
+    "refused_cycle",
+    "retry_ms",
+    "again_ms",
+    "waiting_since_ms",
+    "request_ms",
+    "last_grant_ms",
+    "priority",
+    "rank",
+]
 _ENUMS: Mapping[str, Any] = {"status": RobotStatus, "phase": Phase, "health": Health, "priority": PriorityClass}
 
 

@@ -258,6 +258,7 @@ class Traffic:
 
     def _draft(self, inputs: TickInputs) -> Draft:
         return Draft(
+            tick=self.tick_number,
             now_ms=inputs.now_ms,
             reports=inputs.reports,
             routes=inputs.routes,
