@@ -14,7 +14,8 @@ from pendula.fleet.traffic.cut_off import cut_off, goals, reassess
 from pendula.fleet.traffic.demand import Demand
 from pendula.fleet.traffic.lock_state import Ints, LockState, Refusal, mask_of, trucks_of
 from pendula.fleet.traffic.refuge import needed_by_others, refuge
-from pendula.fleet.traffic.witness import find_witness, replays_after, trimmed
+from pendula.fleet.traffic.search import find_witness
+from pendula.fleet.traffic.witness import replays_after, trimmed
 
 
 class Wait(StrEnum):
@@ -122,7 +123,7 @@ def _admit(state: LockState, i: int, rule: Rule, effort: Effort) -> tuple[int, .
         return None
     if rule is Rule.ACYCLIC:
         return cycle_of(blocked_by_graph(state), i) or None
-    return _search(state, effort)
+    return _search(state, i, effort)
 
 
 def _rests_in_the_way(state: LockState, i: int) -> list[int]:
@@ -134,10 +135,10 @@ def _rests_in_the_way(state: LockState, i: int) -> list[int]:
     return trucks_of(found)
 
 
-def _search(state: LockState, effort: Effort) -> tuple[int, ...] | None:
-    """Looks for a witness and stores it; otherwise the cycle in which the search got stuck."""
+def _search(state: LockState, i: int, effort: Effort) -> tuple[int, ...] | None:
+    """Looks for a witness after a change of truck i, and stores it; otherwise the cycle in which it got stuck."""
     allowed = effort.take()
-    found, search = find_witness(state, allowed)
+    found, search = find_witness(state, [i], state.witness, allowed)
     effort.left -= allowed - max(0, search.nodes)
     if found is None:
         return search.cycle
@@ -197,7 +198,7 @@ def _advance(state: LockState, i: int, rule: Rule, effort: Effort) -> tuple[int,
 def _stands_against(state: LockState, i: int, rule: Rule, effort: Effort) -> tuple[int, ...] | None:
     if rule is Rule.OFF:
         return None
-    return cycle_of(blocked_by_graph(state), i) or None if rule is Rule.ACYCLIC else _search(state, effort)
+    return cycle_of(blocked_by_graph(state), i) or None if rule is Rule.ACYCLIC else _search(state, i, effort)
 
 
 def release(state: LockState, i: int, resources: list[int]) -> None:

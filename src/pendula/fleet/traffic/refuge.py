@@ -11,8 +11,9 @@ from pendula.fleet.traffic.lock_state import LockState, Words, mask_of
 
 Bools = NDArray[np.bool_]
 
-# Positions looked at in one go: most refuges are near.
-_CHUNK = 24
+# Positions looked at in one go: most refuges are near, and the others are far.
+_CHUNK = 16
+_GROWTH = 8
 
 
 def needed_by_others(state: LockState, i: int, first: int, last: int) -> Words:
@@ -29,13 +30,14 @@ def refuge(state: LockState, i: int, first: int | None = None, last: int | None 
     one = state.truck(i)
     low = one.position if first is None else first
     end = one.goal if last is None else last
+    chunk = _CHUNK
     while low <= end:
-        high = min(low + _CHUNK - 1, end)
+        high = min(low + chunk - 1, end)
         free: Bools = np.logical_not(needed_by_others(state, i, low, high).any(axis=1))
         k = int(free.argmax())
         if free[k]:
             return low + k
-        low = high + 1
+        low, chunk = high + 1, chunk * _GROWTH
     return None
 
 
@@ -53,15 +55,19 @@ def blocked_entries(state: LockState, i: int, upto: int) -> Words:
 
 def reach(state: LockState, i: int) -> int:
     """The furthest position whose way is free of where the others stand; the end of the grant if the next is not."""
+    return reach_and_blockers(state, i)[0]
+
+
+def reach_and_blockers(state: LockState, i: int) -> tuple[int, int]:
+    """The furthest position whose way is free, and the trucks that stand in the way there, as bits."""
     one = state.truck(i)
-    blocked = np.asarray(blocked_entries(state, i, one.goal).any(axis=1))
-    if not len(blocked):
-        return one.goal
-    k = int(blocked.argmax())
-    if not blocked[k]:
-        return one.goal
+    entries = blocked_entries(state, i, one.goal)
+    blocked = np.asarray(entries.any(axis=1))
+    k = int(blocked.argmax()) if len(blocked) else 0
+    if not len(blocked) or not blocked[k]:
+        return one.goal, 0
     entry = int(one.demand.need_at[one.position + 1]) + k
-    return int(np.searchsorted(one.demand.need_at, entry, side="right")) - 2
+    return int(np.searchsorted(one.demand.need_at, entry, side="right")) - 2, mask_of(entries[k])
 
 
 def blocked_by(state: LockState, i: int, upto: int) -> int:
