@@ -3,6 +3,8 @@
 from msgspec import UNSET
 
 from pendula.fleet.contracts.traffic import Blocker, CommandMode, HoldReason, LockResult, RollingTargetCommand
+from pendula.fleet.driving.params import TrafficParams
+from pendula.fleet.driving.records import Record
 from pendula.fleet.geometry.angles import turn_urad
 from pendula.fleet.model import CONTRACT_VERSION
 from pendula.fleet.routing.route_plan import Pose
@@ -10,8 +12,6 @@ from pendula.fleet.targets.hold_points import hold_point, steady_um
 from pendula.fleet.targets.rolling_target import Aim, Lookahead, command, standing_command, target_um
 from pendula.fleet.targets.sequence import following
 from pendula.fleet.tick.observing import STANDING_UM_S
-from pendula.fleet.traffic.params import TrafficParams
-from pendula.fleet.traffic.records import Record
 from pendula.fleet.views import reasons
 from pendula.fleet.views.limits import components
 

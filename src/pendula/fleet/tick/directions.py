@@ -6,10 +6,10 @@ Nothing is locked here: who waits for the waiter is exempt, and an empty lane is
 
 from dataclasses import dataclass, field
 
+from pendula.fleet.driving.params import TrafficParams
+from pendula.fleet.driving.records import Record
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tick.queueing import Queue
-from pendula.fleet.traffic.params import TrafficParams
-from pendula.fleet.traffic.records import Record
 from pendula.fleet.views.reasons import WAIT_EDGE_DIRECTION
 
 

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from pendula.fleet.contracts.traffic import RollingTargetCommand
+from pendula.fleet.driving.params import TrafficParams
+from pendula.fleet.driving.records import Record
 from pendula.fleet.traffic.lock_state import LockState
-from pendula.fleet.traffic.params import TrafficParams
-from pendula.fleet.traffic.records import Record
 from pendula.fleet.trucks.envelope import braking_um
 from pendula.fleet.units import micro
 from pendula.kernel.errors import WorldBroken

@@ -9,13 +9,13 @@ from math import isqrt
 from msgspec import Struct
 
 from pendula.fleet.contracts.traffic import Health, Phase, RobotStatus
+from pendula.fleet.driving.params import TrafficParams
+from pendula.fleet.driving.records import Record
+from pendula.fleet.driving.track import Act
 from pendula.fleet.geometry.angles import turn_urad
 from pendula.fleet.network.transitions import truck_yaw
 from pendula.fleet.routing.progress import PoseJump, ProgressParams, advanced, started, uncertainty_um
 from pendula.fleet.routing.route_plan import Limits, Pose
-from pendula.fleet.traffic.params import TrafficParams
-from pendula.fleet.traffic.records import Record
-from pendula.fleet.traffic.track import Act
 
 # Slower than this a truck stands.
 STANDING_UM_S = 20_000

@@ -4,6 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from pendula.fleet.contracts.traffic import Alert, Phase, RollingTargetCommand
+from pendula.fleet.driving.adoption import Adoption, Unfit, adoption
+from pendula.fleet.driving.params import TrafficParams
+from pendula.fleet.driving.records import Record, Retraction, Waiting
+from pendula.fleet.driving.track import Ground
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.targets.sequence import acknowledged
 from pendula.fleet.tick import alarms, directions
@@ -13,7 +17,6 @@ from pendula.fleet.tick.invariants import InvariantBroken, broken, can_stop
 from pendula.fleet.tick.observing import TruckReport, judge, release_bound_um, take_in
 from pendula.fleet.tick.queueing import Queue, excluded_by_next
 from pendula.fleet.tick.ranks import class_of, order_of, rank_of, starved
-from pendula.fleet.traffic.adoption import Adoption, Unfit, adoption
 from pendula.fleet.traffic.grants import (
     Accepted,
     Blocked,
@@ -27,9 +30,6 @@ from pendula.fleet.traffic.grants import (
     thaw,
 )
 from pendula.fleet.traffic.lock_state import LockState
-from pendula.fleet.traffic.params import TrafficParams
-from pendula.fleet.traffic.records import Record, Retraction, Waiting
-from pendula.fleet.traffic.track import Ground
 from pendula.fleet.views import reasons
 from pendula.kernel.canonical import Json
 

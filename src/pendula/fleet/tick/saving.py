@@ -12,6 +12,8 @@ import numpy as np
 from msgspec import Struct
 
 from pendula.fleet.contracts.traffic import Health, Phase, PriorityClass, RobotStatus
+from pendula.fleet.driving.records import Record, Retraction, Waiting
+from pendula.fleet.driving.track import Ground, track_of
 from pendula.fleet.routing.planner import AtNode, OnEdge
 from pendula.fleet.routing.progress import Progress
 from pendula.fleet.routing.route_plan import Pose, RoutePlan, segments_of
@@ -20,8 +22,6 @@ from pendula.fleet.tick.directions import Directions
 from pendula.fleet.traffic.demand import Demand
 from pendula.fleet.traffic.lock_state import LockState, Refusal
 from pendula.fleet.traffic.lock_state import Truck as Locked
-from pendula.fleet.traffic.records import Record, Retraction, Waiting
-from pendula.fleet.traffic.track import Ground, track_of
 
 
 class SavedRoute(Struct, frozen=True, array_like=True):
@@ -91,7 +91,7 @@ class SavedTraffic(Struct, frozen=True, array_like=True):
 
 
 FORM = 1
-_PLAIN = [
+_PLAIN = (
     "robot_id",
     "node",
     "base",
@@ -120,7 +120,7 @@ _PLAIN = [
     "last_grant_ms",
     "priority",
     "rank",
-]
+)
 _ENUMS: Mapping[str, Any] = {"status": RobotStatus, "phase": Phase, "health": Health, "priority": PriorityClass}
 
 

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pendula.fleet.contracts import traffic as contract
+from pendula.fleet.driving.records import Record
 from pendula.fleet.model import CONTRACT_VERSION
 from pendula.fleet.site.compiled_map import CompiledMap
-from pendula.fleet.traffic.records import Record
 from pendula.fleet.units import metres, plain
 from pendula.fleet.views.corridor_request import conflicts_of
 from pendula.fleet.views.reasons import resource_id

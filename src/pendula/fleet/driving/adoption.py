@@ -8,12 +8,12 @@ to a standing position before which the truck can still stop; the rest is given 
 
 from dataclasses import dataclass
 
+from pendula.fleet.driving.params import TrafficParams
+from pendula.fleet.driving.records import Record
+from pendula.fleet.driving.track import NEVER_UM, Ground, Track, left_um, track_of
 from pendula.fleet.exclusion.critical_sections import EXIT_CLEARANCE_UM
 from pendula.fleet.routing.planner import AtNode, OnEdge
 from pendula.fleet.routing.route_plan import RoutePlan, Segment
-from pendula.fleet.traffic.params import TrafficParams
-from pendula.fleet.traffic.records import Record
-from pendula.fleet.traffic.track import NEVER_UM, Ground, Track, left_um, track_of
 from pendula.fleet.trucks.envelope import braking_um
 
 

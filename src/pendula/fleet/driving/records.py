@@ -7,10 +7,10 @@ before a tick and the copies take its place when the tick has succeeded, so a fa
 from dataclasses import dataclass, field, fields
 
 from pendula.fleet.contracts.traffic import Health, Phase, PriorityClass, RobotStatus
+from pendula.fleet.driving.track import Act, Track
 from pendula.fleet.routing.progress import Progress
 from pendula.fleet.routing.route_plan import Pose, RoutePlan
 from pendula.fleet.site.compiled_map import CompiledMap
-from pendula.fleet.traffic.track import Act, Track
 from pendula.fleet.trucks.profiles import RobotProfile
 
 

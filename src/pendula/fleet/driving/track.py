@@ -12,13 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pendula.fleet.driving.params import NodeLockPolicy
 from pendula.fleet.exclusion.critical_sections import EXIT_CLEARANCE_UM
 from pendula.fleet.network.transitions import truck_yaw
 from pendula.fleet.routing.planner import AtNode
 from pendula.fleet.routing.route_plan import RoutePlan, Segment
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.traffic.demand import Demand
-from pendula.fleet.traffic.params import NodeLockPolicy
 
 Ints = NDArray[np.int64]
 
