@@ -6,7 +6,7 @@ before a tick and the copies take its place when the tick has succeeded, so a fa
 
 from dataclasses import dataclass, field, fields
 
-from pendula.fleet.contracts.traffic import Health, Phase, PriorityClass, RobotStatus
+from pendula.fleet.contracts.traffic import Health, Phase, PriorityClass, RobotStatus, RollingTargetCommand
 from pendula.fleet.driving.track import Act, Track
 from pendula.fleet.routing.progress import Progress
 from pendula.fleet.routing.route_plan import Pose, RoutePlan
@@ -84,6 +84,8 @@ class Record:
 
     # What the next unit of a waiting truck excludes; made when needed, kept while the truck waits.
     ripe: frozenset[int] | None = None
+    # The last command and what it says, for a truck that hears the same again.
+    told: tuple[tuple[object, ...], RollingTargetCommand] | None = None
     _edges: frozenset[int] | None = None
 
     def copied(self) -> "Record":

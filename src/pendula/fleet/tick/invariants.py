@@ -7,6 +7,7 @@ and zones that exclude each other. Code of this module shares nothing with the g
 from collections.abc import Iterable, Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pendula.fleet.contracts.traffic import RollingTargetCommand
 from pendula.fleet.driving.params import TrafficParams
@@ -123,21 +124,28 @@ def can_stop(record: Record, params: TrafficParams) -> bool:
 def no_way_to_rest(locks: LockState) -> Iterator[tuple[str, str]]:
     """I-12: the stored witness replays: every move of it is free of where the others stand, and all end at rest."""
     positions = [None if one is None else one.position for one in locks.trucks]
-    around = {i: locks.exclusion.around(locks.standing(i)) for i in locks.known()}
+    around = {i: _excluded(locks, locks.standing(i)) for i in locks.known()}
     taken = np.zeros(len(locks.exclusion), dtype=np.int64)
     for blocked in around.values():
-        taken[np.unique(blocked)] += 1
+        taken += blocked
     for i, to in locks.witness:
         one, at = locks.truck(i), positions[i]
         assert at is not None
-        taken[np.unique(around[i])] -= 1
+        taken -= around[i]
         need = one.demand.needs(at, to)
         if np.any(taken[need] >= locks.exclusion.capacity[need]):
             yield "I-12", f"the witness does not replay: truck {i} does not get to position {to}"
             return
         positions[i] = to
-        around[i] = locks.exclusion.around(one.demand.stands(to))
-        taken[np.unique(around[i])] += 1
+        around[i] = _excluded(locks, one.demand.stands(to))
+        taken += around[i]
     for i in locks.moving():
         if positions[i] != locks.truck(i).goal:
             yield "I-12", f"the witness leaves truck {i} at position {positions[i]}"
+
+
+def _excluded(locks: LockState, held: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """For every resource whether one of those held excludes it."""
+    marks = np.zeros(len(locks.exclusion), dtype=np.bool_)
+    marks[locks.exclusion.around(held)] = True
+    return marks

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from pendula.fleet.contracts.traffic import Alert, Phase, RollingTargetCommand
-from pendula.fleet.driving.adoption import Adoption, Unfit, adoption
+from pendula.fleet.driving.adoption import Adoption, Unfit, adoption, goes_on
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record, Retraction, Waiting
 from pendula.fleet.driving.track import Ground
@@ -15,7 +15,7 @@ from pendula.fleet.tick.aiming import aim
 from pendula.fleet.tick.directions import Directions
 from pendula.fleet.tick.invariants import InvariantBroken, broken, can_stop
 from pendula.fleet.tick.observing import TruckReport, judge, release_bound_um, take_in
-from pendula.fleet.tick.queueing import Queue, excluded_by_next
+from pendula.fleet.tick.queueing import Queue, ripe
 from pendula.fleet.tick.ranks import class_of, order_of, rank_of, starved
 from pendula.fleet.traffic.grants import (
     Accepted,
@@ -167,14 +167,16 @@ def admit_routes(draft: Draft) -> None:
             continue
         if record.retry_ms > draft.now_ms or record.stop_code is not None:
             continue
+        if left <= 0 or (_held_back(draft, record, plan) and not goes_on(record, plan)):
+            continue
+        left -= 1
         fit = adoption(record, plan, draft.ground, draft.params, draft.now_ms)
         if isinstance(fit, Unfit):
             _refuse(draft, record, plan, fit.code, ())
             record.pending = None
         elif fit.continues:
             _adopt(draft, record, fit, record.base + record.granted)
-        elif left > 0 and not _held_back(draft, record, plan):
-            left -= 1
+        elif not _held_back(draft, record, plan):
             _try(draft, record, plan, fit)
 
 
@@ -302,7 +304,7 @@ def _blocked(draft: Draft, record: Record, answer: Blocked) -> Waiting:
         found = reasons.in_the_way(draft.ground.site, draft.locks, draft.records, record)
         assert found is not None, "a unit is refused though nobody is in its way"
         queue.wait(number, answer.trucks)
-        record.ripe = excluded_by_next(draft.locks, number)
+        record.ripe = ripe(record, draft.locks)
         if not any(draft.records[j].stop_code is not None for j in answer.trucks):
             queue.ask(number, record.ripe)
         return found

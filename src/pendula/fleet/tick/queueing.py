@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from pendula.fleet.driving.records import Record
 from pendula.fleet.traffic.lock_state import LockState
 
 Ints = NDArray[np.int64]
@@ -53,8 +54,11 @@ class Queue:
         return False
 
 
-def excluded_by_next(locks: LockState, i: int) -> frozenset[int]:
-    """All that nobody else may hold beside the next unit of a truck."""
-    one = locks.truck(i)
-    unit = one.demand.needs(one.position, one.position + 1)
-    return frozenset(locks.exclusion.around(unit).tolist())
+def ripe(record: Record, locks: LockState) -> frozenset[int]:
+    """All that nobody else may hold beside what a truck needs next. Of a unit of many cells only the first is ripe:
+    everything before a resource has to be granted."""
+    track = record.track
+    assert track is not None
+    unit = track.taken(record.grant_um, track.stands[record.granted + 1])
+    first = np.array([use.resource for use in unit if use.need_um == unit[0].need_um], dtype=np.int64)
+    return frozenset(locks.exclusion.around(first).tolist())
