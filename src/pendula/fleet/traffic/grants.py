@@ -26,6 +26,8 @@ class Wait(StrEnum):
     # A failed truck is in the way, and there is no further place to wait before it.
     CUT_OFF = "CUT_OFF"
     FAILED = "FAILED"
+    # Everything a tick may spend is spent: not judged, and to be asked again.
+    POSTPONED = "POSTPONED"
     AT_REST = "AT_REST"
 
 
@@ -36,7 +38,8 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class RouteRefused:
-    """The old route stays in force. `cycle`: trucks of which each is blocked by the next, the last by the first."""
+    """The old route stays in force. `cycle`: trucks of which each is blocked by the next, the last by the first; empty
+    where the tick had nothing left to judge it with."""
 
     cycle: tuple[int, ...]
 
@@ -67,7 +70,8 @@ class Rule(StrEnum):
 
 @dataclass(slots=True)
 class Effort:
-    """What the decisions of a tick may still cost, in branches of a search: counted, so that they repeat."""
+    """What the decisions of a tick may still cost, in branches of a search: counted, so that they repeat. A search
+    costs one at least; when nothing is left, only what the stored witness allows is granted."""
 
     per_search: int = 30
     left: int = 1_000_000
@@ -138,8 +142,10 @@ def _rests_in_the_way(state: LockState, i: int) -> list[int]:
 def _search(state: LockState, i: int, effort: Effort) -> tuple[int, ...] | None:
     """Looks for a witness after a change of truck i, and stores it; otherwise the cycle in which it got stuck."""
     allowed = effort.take()
+    if not allowed:
+        return ()
     found, search = find_witness(state, [i], state.witness, allowed)
-    effort.left -= allowed - max(0, search.nodes)
+    effort.left -= 1 + allowed - max(0, search.nodes)
     if found is None:
         return search.cycle
     state.witness = found
@@ -166,6 +172,8 @@ def extend(
     cycle = _advance(state, i, rule, effort or Effort())
     if cycle is None:
         return Granted(one.position)
+    if not cycle:
+        return Blocked(Wait.POSTPONED)
     one.refusal = Refusal.of(state, i, cycle)
     return _refused(cycle, i, unit)
 

@@ -33,18 +33,17 @@ def refuge(state: LockState, i: int, first: int | None = None, last: int | None 
     chunk = _CHUNK
     while low <= end:
         high = min(low + chunk - 1, end)
-        free: Bools = np.logical_not(needed_by_others(state, i, low, high).any(axis=1))
-        k = int(free.argmax())
-        if free[k]:
-            return low + k
+        free = np.flatnonzero(np.bitwise_or.reduce(needed_by_others(state, i, low, high), axis=1) == 0)
+        if len(free):
+            return low + int(free[0])
         low, chunk = high + 1, chunk * _GROWTH
     return None
 
 
-def blocked_entries(state: LockState, i: int, upto: int) -> Words:
-    """For each entry of the way from the end of the grant to `upto` the trucks that stand in its way."""
+def blocked_entries(state: LockState, i: int, upto: int, after: int | None = None) -> Words:
+    """For each entry of the way from `after` (the end of the grant) to `upto` the trucks that stand in its way."""
     one = state.truck(i)
-    need = one.demand.needs(one.position, upto)
+    need = one.demand.needs(one.position if after is None else after, upto)
     found: Words = state.blockers[need] & state.others[i]
     if state.sharers:
         # A section with room for several is blocked by all inside once it is full, and by nobody before.
@@ -58,16 +57,21 @@ def reach(state: LockState, i: int) -> int:
     return reach_and_blockers(state, i)[0]
 
 
-def reach_and_blockers(state: LockState, i: int) -> tuple[int, int]:
-    """The furthest position whose way is free, and the trucks that stand in the way there, as bits."""
+def reach_and_blockers(state: LockState, i: int, upto: int | None = None) -> tuple[int, int]:
+    """The furthest position, up to `upto` or as far as the truck can get at all, whose way is free, and the trucks that
+    stand in the way there, as bits."""
     one = state.truck(i)
-    entries = blocked_entries(state, i, one.goal)
-    blocked = np.asarray(entries.any(axis=1))
-    k = int(blocked.argmax()) if len(blocked) else 0
-    if not len(blocked) or not blocked[k]:
-        return one.goal, 0
-    entry = int(one.demand.need_at[one.position + 1]) + k
-    return int(np.searchsorted(one.demand.need_at, entry, side="right")) - 2, mask_of(entries[k])
+    low, end, chunk = one.position, one.goal if upto is None else upto, _CHUNK
+    while low < end:
+        high = min(low + chunk, end)
+        entries = blocked_entries(state, i, high, low)
+        blocked = np.flatnonzero(np.bitwise_or.reduce(entries, axis=1))
+        if len(blocked):
+            entry = int(one.demand.need_at[low + 1]) + int(blocked[0])
+            before = int(np.searchsorted(one.demand.need_at, entry, side="right")) - 2
+            return before, mask_of(entries[int(blocked[0])])
+        low, chunk = high, chunk * _GROWTH
+    return end, 0
 
 
 def blocked_by(state: LockState, i: int, upto: int) -> int:

@@ -17,6 +17,10 @@ from pendula.fleet.traffic.refuge import blocked_entries, needed_by_others, reac
 
 # How many positions ahead a truck looks for one where it is less in the way: each costs as much as a whole refuge.
 _NEAR = 32
+# How many trucks are sent ahead, or asked in vain, in one search.
+_ASKED = 8
+# So many trucks driven on cost as much as a branch.
+_ROUND = 8
 
 
 @dataclass(slots=True)
@@ -74,9 +78,9 @@ class Search:
 
     def rolled_out(self) -> bool:
         """Whether all goes well when everybody drives on as far as possible, over and over, who has least to go first:
-        a convoy on a ring is never in nobody's way, and gets home all the same. A round costs a branch."""
+        a convoy on a ring is never in nobody's way, and gets home all the same. A round costs branches."""
         while self.waiting and self.nodes > 0:
-            self.nodes -= 1
+            self.nodes -= 1 + len(self.waiting) // _ROUND
             order = sorted(self.waiting, key=lambda i: (self.state.truck(i).goal - self.state.truck(i).position, i))
             moved = [i for i in order if self.driven_on(i)]
             if not self.in_the_way() and not moved:
@@ -132,10 +136,9 @@ class Search:
         target = refuge(self.state, i)
         if target is None:
             target = self.state.truck(i).goal
-        entries = blocked_entries(self.state, i, target)
-        blocked = np.asarray(entries.any(axis=1))
-        if blocked.any():
-            self.waiting[i] = mask_of(entries[int(blocked.argmax())])
+        far, blockers = reach_and_blockers(self.state, i, target)
+        if far < target:
+            self.waiting[i] = blockers
             return False
         self.settled(i, target)
         return True
@@ -160,7 +163,7 @@ class Search:
         return 0 if self.stuck else self.less_in_the_way() or self.sent_ahead()
 
     def less_in_the_way(self) -> int:
-        for i in sorted(self.waiting):
+        for i in cycle_of(self.waiting):
             target = dominating(self.state, i)
             if target is not None:
                 self.go(i, target)
@@ -170,13 +173,15 @@ class Search:
     def sent_ahead(self) -> int:
         """Somebody who can get to rest and needs what one of those who wait could stand on meanwhile."""
         needing = 0
-        for i in sorted(self.waiting):
+        for i in cycle_of(self.waiting):
             here = self.state.truck(i).position
             rows = needed_by_others(self.state, i, here, reach(self.state, i))
             needing |= mask_of(np.bitwise_or.reduce(rows, axis=0))
         for k in trucks_of(needing):
             if k in self.waiting or k in self.asked or not self.can_move(k):
                 continue
+            if len(self.asked) == _ASKED:
+                break
             self.asked.add(k)
             if reach(self.state, k) == self.state.truck(k).goal:
                 self.go(k, self.state.truck(k).goal)
