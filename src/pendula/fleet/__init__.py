@@ -14,6 +14,7 @@ liveness      whether a fleet can run on a map for ever
 contracts     the payloads of the room, and their schemas
 pictures      a map as a picture, and as GeoJSON
 samples       maps of our own
+simulator     trucks in virtual time, with noise, delays and losses
 checker       the independent judge of a run, from poses alone
 
 What may know what is in the layers of `pyproject.toml`.
