@@ -56,7 +56,7 @@ def turning(poses: Poses) -> NDArray[np.bool_]:
     """Which trucks turned while their pivot stood."""
     moved = np.hypot(np.diff(poses.x, axis=0), np.diff(poses.y, axis=0))
     turned = np.abs(_turn(poses.yaw[:-1], poses.yaw[1:]))
-    result: NDArray[np.bool_] = np.asarray((moved < _STANDS_M) & (turned > _TURNS_RAD)).any(axis=0)
+    result: NDArray[np.bool_] = np.asarray(((moved < _STANDS_M) & (turned > _TURNS_RAD)).any(axis=0))
     return result
 
 
