@@ -247,3 +247,29 @@ def test_a_revision_counts_the_first_turn_too() -> None:
     new = splice(planner, old, 1_000_000, (number["E"],), "x", "y")
     assert isinstance(new, RoutePlan)
     assert new.cost_us == old.cost_us
+
+
+@pytest.mark.req("FLT-LIVE-1")
+def test_the_way_on_keeps_its_stops_also_where_the_truck_could_drive_through() -> None:
+    sketch = sketched(("A", 0, 0), ("B", 10, 0), ("C", 20, 0), ("D", 30, 0), ("P", 40, 0, "ParkPoint"))
+    sketch.chain("A", "B", "C", "D", "P")
+    site = compile_map(sketch.done(), [FL_STD])
+
+    made = route(site, on(site, "A->B", 0), "B", "D", rest="P")
+
+    assert made.onward_stops == (1, 2)
+    assert [segment.must_stop for segment in made.whole] == [True, False, True, True]
+    assert made.whole[-1].route_s0_um + made.whole[-1].length_um == 40_000_000
+
+
+def test_a_spliced_route_keeps_its_stops() -> None:
+    sketch = sketched(("A", 0, 0), ("B", 10, 0), ("C", 20, 0), ("D", 30, 0), ("P", 40, 0, "ParkPoint"))
+    sketch.chain("A", "B", "C", "D", "P")
+    site = compile_map(sketch.done(), [FL_STD])
+    old = route(site, on(site, "A->B", 0), "B", "D", rest="P")
+
+    stops = (site.node_number["C"], site.node_number["D"])
+    made = splice(Planner(site, FL_STD), old, 1_000_000, stops, "r2", "TASK_ASSIGNED")
+
+    assert isinstance(made, RoutePlan)
+    assert made.onward_stops == (0, 1)

@@ -5,7 +5,9 @@ nothing is negative.
 """
 
 from bisect import bisect_right
+from collections.abc import Set
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from pendula.fleet.geometry.angles import turn_urad
@@ -78,6 +80,15 @@ class RoutePlan:
     reason: str
     rest: int | None = None
     onward: tuple[int, ...] = ()
+    # Places in `onward` after whose edges the truck stops: at every further stop, and at the rest node.
+    onward_stops: tuple[int, ...] = ()
+
+    @cached_property
+    def whole(self) -> tuple[Segment, ...]:
+        """The segments of the complete way to rest: those to the goal, then those of `onward`."""
+        edges = (*(segment.edge for segment in self.segments), *self.onward)
+        goal = len(self.segments)
+        return segments_of(self.site, edges, {goal - 1, *(goal + place for place in self.onward_stops)})
 
     @property
     def length_um(self) -> int:
@@ -245,7 +256,8 @@ def plan_route(
         cost_us=way.cost_us,
         reason=reason,
         rest=rest,
-        onward=onward,
+        onward=onward.edges,
+        onward_stops=onward.stops,
     )
 
 
@@ -292,7 +304,8 @@ def splice(
         cost_us=whole.cost_us,
         reason=reason,
         rest=old.rest,
-        onward=onward,
+        onward=onward.edges,
+        onward_stops=onward.stops,
     )
 
 
@@ -318,10 +331,17 @@ def _cost(planner: Planner, start: Anchor, edges: tuple[int, ...]) -> int:
     return cost
 
 
+@dataclass(frozen=True, slots=True)
+class _Onward:
+    edges: tuple[int, ...]
+    stops: tuple[int, ...]
+
+
 def _onward(
     planner: Planner, way: Way, start: Anchor, stops: tuple[int, ...], rest: int | None, closed: Closed
-) -> tuple[int, ...] | Refusal:
+) -> _Onward | Refusal:
     edges: list[int] = []
+    places: list[int] = []
     last = way.edges[-1] if way.edges else None
     yaw = start.yaw_urad if isinstance(start, AtNode) else None
     at = stops[0]
@@ -332,12 +352,14 @@ def _onward(
         if isinstance(leg, Refusal):
             return leg
         edges += leg.edges
+        places.append(len(edges) - 1)
         last, at = leg.edges[-1], goal
-    return tuple(edges)
+    return _Onward(tuple(edges), tuple(places))
 
 
-def segments_of(site: CompiledMap, edges: tuple[int, ...]) -> tuple[Segment, ...]:
-    """Segments in order, with the turn at the end of each."""
+def segments_of(site: CompiledMap, edges: tuple[int, ...], stops: Set[int] = frozenset()) -> tuple[Segment, ...]:
+    """Segments in order, with the turn at the end of each; the truck stands after the last one, after those at the
+    places `stops`, and wherever it turns."""
     result = []
     begin = 0
     for place, edge in enumerate(edges):
@@ -349,6 +371,7 @@ def segments_of(site: CompiledMap, edges: tuple[int, ...]) -> tuple[Segment, ...
             k = next(k for k in site.transitions.of(edge) if int(site.transitions.out[k]) == onward)
             tangent = bool(site.transitions.tangent[k])
             kind = TransitionKind.TANGENT if tangent else TransitionKind.NON_TANGENT
-            result.append(Segment(edge, length, begin, not tangent, int(site.transitions.turn_urad[k]), kind))
+            stands = not tangent or place in stops
+            result.append(Segment(edge, length, begin, stands, int(site.transitions.turn_urad[k]), kind))
         begin += length
     return tuple(result)

@@ -1,0 +1,67 @@
+"""A complete way to rest as the locks see it: standing positions in order, and what a truck holds to get from one to
+the next and while it stands there.
+
+Positions are numbered 0 to K; K is at rest. Cells in which nobody may be left standing are not positions: the unit that
+leads through them ends at the next position behind. What a truck holds when it sets out belongs to its standing sets
+until the position at which it is released.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Demand:
+    """Rows in compressed form, each ascending. Row k of `need`: what must be held to get from position k - 1 to k;
+    row 0 is what is held at the start. Row k of `stand`: what is still held when the truck stands at k."""
+
+    need_at: Ints
+    need: Ints
+    stand_at: Ints
+    stand: Ints
+    # Junction and conflict windows: standing there is allowed, and avoided where nothing is lost by it.
+    unwanted: Bools
+
+    @classmethod
+    def of_rows(
+        cls, need: Sequence[Sequence[int]], stand: Sequence[Sequence[int]], unwanted: Sequence[bool] | None = None
+    ) -> Self:
+        """Raises `ValueError` where a truck would stand on what it never took."""
+        if len(need) != len(stand) or not need:
+            raise ValueError("a way to rest has a position at least, and for each what is needed and what is kept")
+        before: set[int] = set(need[0])
+        for k, (taken, kept) in enumerate(zip(need, stand, strict=True)):
+            if not set(kept) <= before | set(taken):
+                raise ValueError(f"position {k} keeps what was not taken on the way there")
+            before = set(kept)
+        marks = np.zeros(len(need), dtype=np.bool_) if unwanted is None else np.array(unwanted, dtype=np.bool_)
+        return cls(*_compressed(need), *_compressed(stand), marks)
+
+    @property
+    def last(self) -> int:
+        """The position at rest."""
+        return len(self.need_at) - 2
+
+    def needs(self, after: int, upto: int) -> Ints:
+        """What must be taken to get from position `after` to position `upto`, with repetitions."""
+        return self.need[self.need_at[after + 1] : self.need_at[upto + 1]]
+
+    def stands(self, position: int) -> Ints:
+        return self.stand[self.stand_at[position] : self.stand_at[position + 1]]
+
+    def need_positions(self) -> Ints:
+        """For every entry of `need` the position it is needed for."""
+        return np.repeat(np.arange(self.last + 1, dtype=np.int64), self.need_at[1:] - self.need_at[:-1])
+
+
+def _compressed(rows: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:
+    ordered = [sorted(set(row)) for row in rows]
+    at = np.cumsum([0, *(len(row) for row in ordered)], dtype=np.int64)
+    return at, np.array([number for row in ordered for number in row], dtype=np.int64)

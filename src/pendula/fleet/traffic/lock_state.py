@@ -1,0 +1,228 @@
+"""Everything the lock core knows: who holds what, how far each truck's grant reaches, and its way to rest.
+
+Three columns over trucks, a bit each, say for every resource who stands in its way (`blockers`), who still needs it
+(`wanted`) and who still needs something that excludes it (`needers`). They follow from demands and positions alone:
+`place` moves a truck forth and back and keeps them true, so a test may try a schedule and take it back.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pendula.fleet.traffic.demand import Demand
+from pendula.fleet.traffic.resources import Exclusion
+
+Ints = NDArray[np.int64]
+Words = NDArray[np.uint64]
+
+# A move of a witness: a truck, and the standing position it goes to.
+Move = tuple[int, int]
+_WORD = 64
+NOBODY = -1
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Expiry:
+    """Resources in the order of the last position that a way needs them for: `resource[at[k]:at[k + 1]]` for k."""
+
+    at: Ints
+    resource: Ints
+
+    def between(self, after: int, upto: int) -> Ints:
+        return self.resource[self.at[after + 1] : self.at[upto + 1]]
+
+
+@dataclass(eq=False, slots=True)
+class Truck:
+    """What is known of one truck; `position` is the end of its grant, `goal` how far it can get at all."""
+
+    demand: Demand
+    position: int
+    goal: int
+    # Last position that needs a resource, and something that excludes it.
+    wants: Expiry
+    shuns: Expiry
+    held: set[int] = field(default_factory=set)
+    frozen: bool = False
+    # Changes with every grant, route and failure: a refusal stays true while the numbers of its members stay.
+    version: int = 0
+
+
+class LockState:
+    def __init__(self, exclusion: Exclusion, count: int) -> None:
+        self.exclusion = exclusion
+        self.trucks: list[Truck | None] = [None] * count
+        words = max(1, -(-count // _WORD))
+        size = len(exclusion)
+        self.blockers: Words = np.zeros((size, words), dtype=np.uint64)
+        self.wanted: Words = np.zeros((size, words), dtype=np.uint64)
+        self.needers: Words = np.zeros((size, words), dtype=np.uint64)
+        self.owner: Ints = np.full(size, NOBODY, dtype=np.int64)
+        self.sharers: dict[int, list[int]] = {resource: [] for resource in sorted(exclusion.shared)}
+        self.witness: list[Move] = []
+        self._last: Ints = np.full(size, -1, dtype=np.int64)
+
+    def __len__(self) -> int:
+        return len(self.trucks)
+
+    def truck(self, i: int) -> Truck:
+        found = self.trucks[i]
+        assert found is not None, f"truck {i} has no way yet"
+        return found
+
+    def known(self) -> list[int]:
+        return [i for i, one in enumerate(self.trucks) if one is not None]
+
+    def moving(self) -> list[int]:
+        """The trucks that may still move: known, and not failed."""
+        return [i for i, one in enumerate(self.trucks) if one is not None and not one.frozen]
+
+    def standing(self, i: int) -> Ints:
+        """What a truck holds once it has come to the end of its grant; a failed one keeps all it has."""
+        one = self.truck(i)
+        return np.array(sorted(one.held), dtype=np.int64) if one.frozen else one.demand.stands(one.position)
+
+    # -- columns -----------------------------------------------------------------------------------------------------
+
+    def install(self, i: int, demand: Demand, position: int) -> None:
+        """A way for a truck, with the end of its grant on it; what it holds stays."""
+        before = self.trucks[i]
+        self.remove(i)
+        fresh = Truck(demand, position, demand.last, *self._expiries(demand))
+        if before is not None:
+            fresh.held, fresh.frozen, fresh.version = before.held, before.frozen, before.version + 1
+        self.trucks[i] = fresh
+        self._enter(i)
+
+    def remove(self, i: int) -> None:
+        """A truck leaves the columns; what it holds stays with it."""
+        if self.trucks[i] is not None:
+            word, bit = _place_of(i)
+            for column in (self.blockers, self.wanted, self.needers):
+                column[:, word] &= ~bit
+
+    def set_frozen(self, i: int, frozen: bool) -> None:
+        """A failed truck stands on all it holds and needs nothing."""
+        self.remove(i)
+        one = self.truck(i)
+        one.frozen = frozen
+        one.version += 1
+        self._enter(i)
+
+    def set_goal(self, i: int, goal: int) -> None:
+        """How far a truck can get: less than its way where a failed one cuts it off."""
+        self.remove(i)
+        self.truck(i).goal = goal
+        self._enter(i)
+
+    def _enter(self, i: int) -> None:
+        one = self.truck(i)
+        word, bit = _place_of(i)
+        self.blockers[self.exclusion.around(self.standing(i)), word] |= bit
+        if not one.frozen:
+            self._set_needs(i, one.position, one.goal)
+
+    def _set_needs(self, i: int, position: int, goal: int) -> None:
+        one = self.truck(i)
+        word, bit = _place_of(i)
+        if goal < one.demand.last:
+            rows = one.demand.needs(position, goal)
+            self.wanted[rows, word] |= bit
+            self.needers[self.exclusion.around(rows), word] |= bit
+        else:
+            self.wanted[one.wants.between(position, goal), word] |= bit
+            self.needers[one.shuns.between(position, goal), word] |= bit
+
+    def place(self, i: int, position: int) -> None:
+        """The end of a grant, forth or back."""
+        one = self.truck(i)
+        word, bit = _place_of(i)
+        self.blockers[self.exclusion.around(one.demand.stands(one.position)), word] &= ~bit
+        self.blockers[self.exclusion.around(one.demand.stands(position)), word] |= bit
+        if one.goal < one.demand.last:
+            # Cut off: last needs of the whole way say nothing about the part of it that is left.
+            self.wanted[:, word] &= ~bit
+            self.needers[:, word] &= ~bit
+            self._set_needs(i, position, one.goal)
+        elif position > one.position:
+            self.wanted[one.wants.between(one.position, position), word] &= ~bit
+            self.needers[one.shuns.between(one.position, position), word] &= ~bit
+        else:
+            self.wanted[one.wants.between(position, one.position), word] |= bit
+            self.needers[one.shuns.between(position, one.position), word] |= bit
+        one.position = position
+
+    def _expiries(self, demand: Demand) -> tuple[Expiry, Expiry]:
+        positions = demand.need_positions()
+        counts = self.exclusion.at[demand.need + 1] - self.exclusion.at[demand.need]
+        return (
+            self._expiry(demand.need, positions, demand.last),
+            self._expiry(self.exclusion.around(demand.need), np.repeat(positions, counts), demand.last),
+        )
+
+    def _expiry(self, resources: Ints, positions: Ints, last: int) -> Expiry:
+        np.maximum.at(self._last, resources, positions)
+        found = np.flatnonzero(self._last >= 0)
+        order = np.argsort(self._last[found], kind="stable")
+        found = found[order]
+        at = np.searchsorted(self._last[found], np.arange(last + 2)).astype(np.int64)
+        self._last[found] = -1
+        return Expiry(at, found)
+
+    # -- what is held ------------------------------------------------------------------------------------------------
+
+    def hold(self, i: int, resources: list[int]) -> None:
+        held = self.truck(i).held
+        for resource in resources:
+            if resource in held:
+                continue
+            held.add(resource)
+            if resource in self.sharers:
+                self.sharers[resource].append(i)
+            else:
+                self.owner[resource] = i
+
+    def drop(self, i: int, resources: list[int]) -> None:
+        held = self.truck(i).held
+        for resource in resources:
+            if resource not in held:
+                continue
+            held.remove(resource)
+            if resource in self.sharers:
+                self.sharers[resource].remove(i)
+            else:
+                self.owner[resource] = NOBODY
+
+    def in_the_way(self, i: int, resources: Ints) -> list[tuple[int, int]]:
+        """Others that actually hold something that excludes a resource: (resource, truck), in order of both."""
+        found: list[tuple[int, int]] = []
+        for resource in resources.tolist():
+            if resource in self.sharers:
+                others = [j for j in self.sharers[resource] if j != i]
+                full = len(others) >= int(self.exclusion.capacity[resource])
+                found += [(resource, j) for j in sorted(others)] if full else []
+                continue
+            owners = self.owner[self.exclusion.row(resource)]
+            for j in sorted(set(owners[(owners != NOBODY) & (owners != i)].tolist())):
+                found.append((resource, j))
+        return found
+
+
+def _place_of(i: int) -> tuple[int, np.uint64]:
+    return i // _WORD, np.uint64(1 << (i % _WORD))
+
+
+def mask_of(words: Words) -> int:
+    """The trucks of one row of words as the bits of an integer."""
+    return int.from_bytes(np.ascontiguousarray(words).tobytes(), "little") if words.ndim == 1 else 0
+
+
+def trucks_of(mask: int) -> list[int]:
+    """The trucks of a mask, ascending."""
+    found = []
+    while mask:
+        low = mask & -mask
+        found.append(low.bit_length() - 1)
+        mask ^= low
+    return found
