@@ -4,7 +4,7 @@ it hears nothing. Whole micrometres, microradians and milliseconds.
 A truck never passes a node in which it has to turn before it has turned there, whatever it was told.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isqrt
 
 from msgspec import UnsetType
@@ -19,6 +19,9 @@ from pendula.fleet.units import MILLION, wrapped_urad
 
 # A truck this close to where it shall stop is there.
 _THERE_UM = 1_000
+# How near to a node, and how fast, a truck creeps up to it by itself.
+_CREEP_UM = 200_000
+_CREEP_UM_S = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +151,17 @@ class SimulatedTruck:
         silent = now_ms - self.heard_ms > order.valid_ms or now_ms <= self.standing_until_ms
         if self.yaw_urad is not None and not silent and self.v_um_s == 0 and self._turn(order, step_ms):
             return
-        if self.v_um_s == 0 and (silent or order.mode in (CommandMode.STOP, CommandMode.TURN)):
-            return
-        self._drive(order, step_ms, silent or order.mode is CommandMode.STOP)
+        stop = silent or order.mode is CommandMode.STOP
+        if self.v_um_s or not stop:
+            self._drive(order if stop else self._closing_in(order), step_ms, stop)
+
+    def _closing_in(self, order: Order) -> Order:
+        """A truck that stops a little before the node it was sent to creeps up to it by itself: its manager sees where
+        it is only within the error of its reports."""
+        node = self._bound()
+        if self.yaw_urad is not None or node > order.stop_line_um or node - self.s_um > _CREEP_UM:
+            return order
+        return replace(order, target_um=node, limit_um_s=max(order.limit_um_s, _CREEP_UM_S))
 
     def _turn(self, order: Order, step_ms: int) -> bool:
         """One step of a turn on the spot; whether the truck is still at it, or has to stay for it."""

@@ -40,9 +40,7 @@ class Exclusion:
         return cls.of_numbers(count, [row for row, _ in parts], [number for _, number in parts], capacity)
 
     @classmethod
-    def of_pairs(
-        cls, count: int, pairs: Iterable[tuple[int, int]], capacity: Mapping[int, int] | None = None
-    ) -> Self:
+    def of_pairs(cls, count: int, pairs: Iterable[tuple[int, int]], capacity: Mapping[int, int] | None = None) -> Self:
         """A relation over `count` resources from pairs in any order; every resource relates to itself."""
         listed = np.array([pair for pair in pairs], dtype=np.int64).reshape(-1, 2)
         rooms = [1] * count
