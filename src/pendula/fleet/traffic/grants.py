@@ -9,8 +9,12 @@ from enum import StrEnum
 
 import numpy as np
 
+from pendula.fleet.traffic.blocked_by import blocked_by_graph, cycle_of
+from pendula.fleet.traffic.cut_off import cut_off, goals, reassess
 from pendula.fleet.traffic.demand import Demand
-from pendula.fleet.traffic.lock_state import LockState
+from pendula.fleet.traffic.lock_state import Ints, LockState, Refusal, mask_of, trucks_of
+from pendula.fleet.traffic.refuge import needed_by_others, refuge
+from pendula.fleet.traffic.witness import find_witness, replays_after, trimmed
 
 
 class Wait(StrEnum):
@@ -18,7 +22,9 @@ class Wait(StrEnum):
 
     HELD = "HELD"
     SAFE_STATE = "WAIT_SAFE_STATE"
+    # A failed truck is in the way, and there is no further place to wait before it.
     CUT_OFF = "CUT_OFF"
+    FAILED = "FAILED"
     AT_REST = "AT_REST"
 
 
@@ -50,28 +56,200 @@ class Blocked:
     cycle: tuple[int, ...] = ()
 
 
-def accept_route(state: LockState, i: int, demand: Demand, position: int = 0) -> Accepted | RouteRefused:
+class Rule(StrEnum):
+    """What keeps everybody from getting stuck. All but the first are for comparison and for tests of the tests."""
+
+    WITNESS = "witness"
+    ACYCLIC = "acyclic"
+    OFF = "off"
+
+
+@dataclass(slots=True)
+class Effort:
+    """What the decisions of a tick may still cost, in branches of a search: counted, so that they repeat."""
+
+    per_search: int = 30
+    left: int = 1_000_000
+
+    def take(self) -> int:
+        return max(0, min(self.per_search, self.left))
+
+
+def accept_route(
+    state: LockState,
+    i: int,
+    demand: Demand,
+    position: int = 0,
+    *,
+    rule: Rule = Rule.WITNESS,
+    effort: Effort | None = None,
+) -> Accepted | RouteRefused:
     """A new or changed way of truck i; `position` is where its grant ends on it. A truck that is not known yet begins
-    there, holding row 0."""
-    raise NotImplementedError
+    there, holding what row 0 says; it is refused where another one holds what excludes that."""
+    old = state.trucks[i]
+    fresh = state.prepared(i, demand, position)
+    if old is None:
+        taken = np.union1d(demand.needs(-1, 0), demand.stands(position))
+        strangers = state.in_the_way(i, taken)
+        if strangers:
+            return RouteRefused((i, strangers[0][1]))
+        state.install(i, fresh)
+        state.hold(i, taken.tolist())
+    else:
+        if not old.held >= set(demand.stands(position).tolist()):
+            raise ValueError(f"truck {i} does not hold what it stands on where its new way begins")
+        state.install(i, fresh)
+    cycle = _admit(state, i, rule, effort or Effort())
+    if cycle is None:
+        return Accepted()
+    if old is None:
+        state.drop(i, sorted(fresh.held))
+    state.install(i, old)
+    return RouteRefused(cycle)
 
 
-def extend(state: LockState, i: int) -> Granted | Blocked:
-    """The next unit of truck i, up to its next standing position."""
-    raise NotImplementedError
+def _admit(state: LockState, i: int, rule: Rule, effort: Effort) -> tuple[int, ...] | None:
+    """Stores a witness for a state in which truck i has a new way; otherwise the cycle that stands against it."""
+    if rule is Rule.OFF:
+        return None
+    one = state.truck(i)
+    against = _rests_in_the_way(state, i)
+    if against:
+        return (i, *against)
+    if refuge(state, i, last=one.position) is not None:
+        # In nobody's way: everybody else goes to rest first, as before, and then this one.
+        state.witness = [*(move for move in state.witness if move[0] != i), (i, one.goal)]
+        return None
+    if rule is Rule.ACYCLIC:
+        return cycle_of(blocked_by_graph(state), i) or None
+    return _search(state, effort)
+
+
+def _rests_in_the_way(state: LockState, i: int) -> list[int]:
+    """Trucks at whose rest nodes truck i would have to pass, or whose ways lead past its own (W1 of FLT-LIVE-7)."""
+    one = state.truck(i)
+    passed = state.rests[one.demand.needs(one.position, one.goal)] & state.others[i]
+    found = mask_of(np.bitwise_or.reduce(passed, axis=0)) if len(passed) else 0
+    found |= mask_of(needed_by_others(state, i, one.goal, one.goal)[0])
+    return trucks_of(found)
+
+
+def _search(state: LockState, effort: Effort) -> tuple[int, ...] | None:
+    """Looks for a witness and stores it; otherwise the cycle in which the search got stuck."""
+    allowed = effort.take()
+    found, search = find_witness(state, allowed)
+    effort.left -= allowed - max(0, search.nodes)
+    if found is None:
+        return search.cycle
+    state.witness = found
+    return None
+
+
+def extend(
+    state: LockState, i: int, *, rule: Rule = Rule.WITNESS, effort: Effort | None = None, retry: bool = True
+) -> Granted | Blocked:
+    """The next unit of truck i, up to its next standing position. A unit that was refused for the sake of the others
+    stays refused while the trucks of its cycle stay as they are, unless `retry` is said."""
+    one = state.truck(i)
+    if one.frozen:
+        return Blocked(Wait.FAILED)
+    if one.position >= one.goal:
+        return Blocked(Wait.AT_REST if one.position == one.demand.last else Wait.CUT_OFF)
+    unit = one.demand.needs(one.position, one.position + 1)
+    holders = state.in_the_way(i, unit)
+    if holders:
+        resource = holders[0][0]
+        return Blocked(Wait.HELD, resource, tuple(j for r, j in holders if r == resource))
+    if not retry and one.refusal is not None and one.refusal.still(state, i):
+        return _refused(one.refusal.cycle, i, unit)
+    cycle = _advance(state, i, rule, effort or Effort())
+    if cycle is None:
+        return Granted(one.position)
+    one.refusal = Refusal.of(state, i, cycle)
+    return _refused(cycle, i, unit)
+
+
+def _refused(cycle: tuple[int, ...], i: int, unit: Ints) -> Blocked:
+    at = cycle.index(i) if i in cycle else -1
+    turned = (*cycle[at + 1 :], *cycle[: at + 1])
+    return Blocked(Wait.SAFE_STATE, int(unit[0]) if len(unit) else None, tuple(j for j in turned if j != i), cycle)
+
+
+def _advance(state: LockState, i: int, rule: Rule, effort: Effort) -> tuple[int, ...] | None:
+    """Commits the next unit if everybody can still get to rest afterwards; otherwise the cycle that would arise."""
+    one = state.truck(i)
+    start, to = one.position, one.position + 1
+    if rule is Rule.WITNESS and replays_after(state, i, to):
+        state.place(i, to)
+        state.witness = trimmed(state.witness, i, to)
+    else:
+        state.place(i, to)
+        cycle = _stands_against(state, i, rule, effort)
+        if cycle is not None:
+            state.place(i, start)
+            return cycle
+    state.hold(i, one.demand.needs(start, to).tolist())
+    one.version += 1
+    one.refusal = None
+    return None
+
+
+def _stands_against(state: LockState, i: int, rule: Rule, effort: Effort) -> tuple[int, ...] | None:
+    if rule is Rule.OFF:
+        return None
+    return cycle_of(blocked_by_graph(state), i) or None if rule is Rule.ACYCLIC else _search(state, effort)
 
 
 def release(state: LockState, i: int, resources: list[int]) -> None:
     """What truck i has passed or retracted; the caller decides by FLT-RES-13. What it stands on at the end of its grant
-    or still has to pass there is not released."""
-    raise NotImplementedError
+    is never released."""
+    kept = set(state.standing(i).tolist())
+    state.drop(i, [resource for resource in resources if resource not in kept])
 
 
-def freeze(state: LockState, i: int, extra: list[int]) -> None:
-    """Truck i has failed: it keeps what it holds and whatever else it may cover, and needs nothing."""
-    raise NotImplementedError
+def release_passed(state: LockState, i: int, position: int) -> list[int]:
+    """Releases all that truck i needs neither to stand at a position it has certainly reached nor on the rest of its
+    grant; returns it, ascending."""
+    one = state.truck(i)
+    assert position <= one.position, "a truck is not beyond the end of its grant"
+    if one.frozen:
+        return []
+    kept = {*one.demand.stands(position).tolist(), *one.demand.needs(position, one.position).tolist()}
+    kept.update(one.demand.stands(one.position).tolist())
+    passed = sorted(one.held - kept)
+    state.drop(i, passed)
+    return passed
 
 
-def thaw(state: LockState, i: int, demand: Demand, position: int) -> Accepted | RouteRefused:
-    """Truck i is back, on a way that starts where it stands."""
-    raise NotImplementedError
+def freeze(state: LockState, i: int, extra: list[int], *, effort: Effort | None = None) -> list[int]:
+    """Truck i has failed: it keeps what it holds and takes `extra`, whatever else it may cover, also where others have
+    a right to be; it needs nothing. Returns the trucks that are cut off now."""
+    state.set_frozen(i, extra)
+    reassess(state, (effort or Effort()).take())
+    return cut_off(state)
+
+
+def thaw(
+    state: LockState, i: int, demand: Demand, position: int, *, effort: Effort | None = None
+) -> Accepted | RouteRefused:
+    """Truck i is back, on a way that starts where it stands, and keeps what it holds until it is released. Refused, and
+    still failed, where another one could then not get as far as it can now, or truck i itself not to rest although
+    nobody else has failed: it may be asked again when the others have moved."""
+    before, witness, reached = state.truck(i), list(state.witness), goals(state)
+    assert before.frozen, f"truck {i} has not failed"
+    if not before.held >= set(demand.stands(position).tolist()):
+        raise ValueError(f"truck {i} does not hold what it stands on where its new way begins")
+    state.install(i, state.prepared(i, demand, position))
+    reassess(state, (effort or Effort()).take())
+    worse = [j for j, (now, then) in enumerate(zip(goals(state), reached, strict=True)) if now < then]
+    worse += _rests_in_the_way(state, i)
+    if i in cut_off(state) and len(state.moving()) == len(state.known()):
+        worse.append(i)
+    if not worse:
+        return Accepted()
+    state.install(i, before)
+    for j, goal in enumerate(reached):
+        if goal >= 0:
+            state.set_goal(j, goal)
+    state.witness = witness
+    return RouteRefused((i, *worse))

@@ -1,11 +1,14 @@
 """Everything the lock core knows: who holds what, how far each truck's grant reaches, and its way to rest.
 
-Three columns over trucks, a bit each, say for every resource who stands in its way (`blockers`), who still needs it
-(`wanted`) and who still needs something that excludes it (`needers`). They follow from demands and positions alone:
-`place` moves a truck forth and back and keeps them true, so a test may try a schedule and take it back.
+Columns over trucks, a bit each, say for every resource who stands in its way (`blockers`), who will in the end
+(`rests`), who still needs it (`wanted`) and who still needs something that excludes it (`needers`). They follow from
+demands and positions alone: `place` moves a truck forth and back and keeps them true, so a test may try a schedule and
+take it back.
 """
 
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +36,21 @@ class Expiry:
         return self.resource[self.at[after + 1] : self.at[upto + 1]]
 
 
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The cycle that stood against a unit, and how its members were then."""
+
+    cycle: tuple[int, ...]
+    versions: tuple[int, ...]
+
+    @classmethod
+    def of(cls, state: "LockState", i: int, cycle: tuple[int, ...]) -> Self:
+        return cls(cycle, tuple(state.truck(j).version for j in (i, *cycle)))
+
+    def still(self, state: "LockState", i: int) -> bool:
+        return self.versions == tuple(state.truck(j).version for j in (i, *self.cycle))
+
+
 @dataclass(eq=False, slots=True)
 class Truck:
     """What is known of one truck; `position` is the end of its grant, `goal` how far it can get at all."""
@@ -47,6 +65,7 @@ class Truck:
     frozen: bool = False
     # Changes with every grant, route and failure: a refusal stays true while the numbers of its members stay.
     version: int = 0
+    refusal: Refusal | None = None
 
 
 class LockState:
@@ -58,13 +77,29 @@ class LockState:
         self.blockers: Words = np.zeros((size, words), dtype=np.uint64)
         self.wanted: Words = np.zeros((size, words), dtype=np.uint64)
         self.needers: Words = np.zeros((size, words), dtype=np.uint64)
+        self.rests: Words = np.zeros((size, words), dtype=np.uint64)
         self.owner: Ints = np.full(size, NOBODY, dtype=np.int64)
         self.sharers: dict[int, list[int]] = {resource: [] for resource in sorted(exclusion.shared)}
+        # Holders beside the owner: only a failed truck may be where another one has a right to be.
+        self.crowd: dict[int, list[int]] = {}
         self.witness: list[Move] = []
+        self.others: Words = ~np.array([_bits(i, words) for i in range(count)], dtype=np.uint64).reshape(count, words)
+        self.marks: NDArray[np.bool_] = np.zeros(size, dtype=np.bool_)
         self._last: Ints = np.full(size, -1, dtype=np.int64)
 
     def __len__(self) -> int:
         return len(self.trucks)
+
+    def copy(self) -> Self:
+        """A state of its own that begins like this one: what a tick that fails goes back to."""
+        twin = copy(self)
+        for name in ("blockers", "rests", "wanted", "needers", "owner", "marks", "_last"):
+            setattr(twin, name, getattr(self, name).copy())
+        twin.trucks = [None if one is None else replace(one, held=set(one.held)) for one in self.trucks]
+        twin.sharers = {resource: list(holders) for resource, holders in self.sharers.items()}
+        twin.crowd = {resource: list(holders) for resource, holders in self.crowd.items()}
+        twin.witness = list(self.witness)
+        return twin
 
     def truck(self, i: int) -> Truck:
         found = self.trucks[i]
@@ -85,41 +120,50 @@ class LockState:
 
     # -- columns -----------------------------------------------------------------------------------------------------
 
-    def install(self, i: int, demand: Demand, position: int) -> None:
-        """A way for a truck, with the end of its grant on it; what it holds stays."""
+    def prepared(self, i: int, demand: Demand, position: int) -> Truck:
+        """A truck on a new way, with the end of its grant on it; what it holds stays."""
         before = self.trucks[i]
-        self.remove(i)
         fresh = Truck(demand, position, demand.last, *self._expiries(demand))
         if before is not None:
-            fresh.held, fresh.frozen, fresh.version = before.held, before.frozen, before.version + 1
-        self.trucks[i] = fresh
+            fresh.held, fresh.version = before.held, before.version + 1
+        return fresh
+
+    def install(self, i: int, truck: Truck | None) -> None:
+        """Puts a truck in the place of what was known of it; `None` forgets it."""
+        self._leave(i)
+        self.trucks[i] = truck
         self._enter(i)
 
-    def remove(self, i: int) -> None:
-        """A truck leaves the columns; what it holds stays with it."""
+    def _leave(self, i: int) -> None:
         if self.trucks[i] is not None:
             word, bit = _place_of(i)
-            for column in (self.blockers, self.wanted, self.needers):
+            for column in (self.blockers, self.rests, self.wanted, self.needers):
                 column[:, word] &= ~bit
 
-    def set_frozen(self, i: int, frozen: bool) -> None:
+    def set_frozen(self, i: int, extra: list[int]) -> None:
         """A failed truck stands on all it holds and needs nothing."""
-        self.remove(i)
+        self._leave(i)
+        self.hold(i, extra)
         one = self.truck(i)
-        one.frozen = frozen
+        one.frozen = True
         one.version += 1
         self._enter(i)
 
     def set_goal(self, i: int, goal: int) -> None:
         """How far a truck can get: less than its way where a failed one cuts it off."""
-        self.remove(i)
+        self._leave(i)
         self.truck(i).goal = goal
         self._enter(i)
 
     def _enter(self, i: int) -> None:
-        one = self.truck(i)
+        one = self.trucks[i]
+        if one is None:
+            return
         word, bit = _place_of(i)
         self.blockers[self.exclusion.around(self.standing(i)), word] |= bit
+        # A truck that is cut off may come to its rest node yet: nobody's way may lead through either.
+        ends = [self.standing(i)] if one.frozen else [one.demand.stands(k) for k in (one.goal, one.demand.last)]
+        self.rests[self.exclusion.around(np.concatenate(ends)), word] |= bit
         if not one.frozen:
             self._set_needs(i, one.position, one.goal)
 
@@ -180,8 +224,10 @@ class LockState:
             held.add(resource)
             if resource in self.sharers:
                 self.sharers[resource].append(i)
-            else:
+            elif self.owner[resource] == NOBODY:
                 self.owner[resource] = i
+            else:
+                self.crowd.setdefault(resource, []).append(i)
 
     def drop(self, i: int, resources: list[int]) -> None:
         held = self.truck(i).held
@@ -191,22 +237,32 @@ class LockState:
             held.remove(resource)
             if resource in self.sharers:
                 self.sharers[resource].remove(i)
+            elif self.owner[resource] != i:
+                self.crowd[resource].remove(i)
             else:
-                self.owner[resource] = NOBODY
+                waiting = self.crowd.pop(resource, [])
+                self.owner[resource] = waiting[0] if waiting else NOBODY
+                if waiting[1:]:
+                    self.crowd[resource] = waiting[1:]
 
     def in_the_way(self, i: int, resources: Ints) -> list[tuple[int, int]]:
         """Others that actually hold something that excludes a resource: (resource, truck), in order of both."""
-        found: list[tuple[int, int]] = []
-        for resource in resources.tolist():
-            if resource in self.sharers:
-                others = [j for j in self.sharers[resource] if j != i]
-                full = len(others) >= int(self.exclusion.capacity[resource])
-                found += [(resource, j) for j in sorted(others)] if full else []
-                continue
-            owners = self.owner[self.exclusion.row(resource)]
-            for j in sorted(set(owners[(owners != NOBODY) & (owners != i)].tolist())):
-                found.append((resource, j))
-        return found
+        return [(resource, j) for resource in resources.tolist() for j in self._holders_against(i, resource)]
+
+    def _holders_against(self, i: int, resource: int) -> list[int]:
+        if resource in self.sharers:
+            others = sorted(j for j in self.sharers[resource] if j != i)
+            return others if len(others) >= int(self.exclusion.capacity[resource]) else []
+        row = self.exclusion.row(resource)
+        owners = self.owner[row]
+        found = set(owners[(owners != NOBODY) & (owners != i)].tolist())
+        if self.crowd:
+            found |= {j for one in row.tolist() for j in self.crowd.get(one, ()) if j != i}
+        return sorted(found)
+
+
+def _bits(i: int, words: int) -> list[int]:
+    return [1 << (i % _WORD) if i // _WORD == word else 0 for word in range(words)]
 
 
 def _place_of(i: int) -> tuple[int, np.uint64]:
@@ -215,7 +271,7 @@ def _place_of(i: int) -> tuple[int, np.uint64]:
 
 def mask_of(words: Words) -> int:
     """The trucks of one row of words as the bits of an integer."""
-    return int.from_bytes(np.ascontiguousarray(words).tobytes(), "little") if words.ndim == 1 else 0
+    return int.from_bytes(words.astype("<u8").tobytes(), "little")
 
 
 def trucks_of(mask: int) -> list[int]:

@@ -42,7 +42,7 @@ class Exclusion:
     @classmethod
     def of_pairs(cls, count: int, pairs: Iterable[tuple[int, int]], capacity: Mapping[int, int] | None = None) -> Self:
         """A relation over `count` resources from pairs in any order; every resource relates to itself."""
-        listed = np.array([pair for pair in pairs], dtype=np.int64).reshape(-1, 2)
+        listed = np.array(list(pairs), dtype=np.int64).reshape(-1, 2)
         rooms = [1] * count
         for resource, room in (capacity or {}).items():
             rooms[resource] = room
@@ -74,7 +74,8 @@ class Exclusion:
         counts = self.at[resources + 1] - low
         ends = np.cumsum(counts)
         total = int(ends[-1]) if len(ends) else 0
-        return self.to[np.arange(total, dtype=np.int64) + np.repeat(low - ends + counts, counts)]
+        found: Ints = self.to[np.arange(total, dtype=np.int64) + np.repeat(low - ends + counts, counts)]
+        return found
 
 
 def _members(relation: Relation) -> tuple[Ints, Ints]:

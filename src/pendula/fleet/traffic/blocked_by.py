@@ -1,0 +1,69 @@
+"""The blocked-by graph of FLT-LIVE-3: who stands in whose way up to the next refuge, and cycles in it."""
+
+from collections.abc import Mapping
+
+from pendula.fleet.traffic.lock_state import LockState, trucks_of
+from pendula.fleet.traffic.refuge import blocked_by, refuge
+
+Graph = dict[int, int]
+
+
+def blocked_by_graph(state: LockState) -> Graph:
+    """For every truck that may move the trucks it is blocked by, as bits. One without a refuge is measured to the end
+    of its way."""
+    graph: Graph = {}
+    for i in state.moving():
+        end = refuge(state, i)
+        graph[i] = blocked_by(state, i, state.truck(i).goal if end is None else end)
+    return graph
+
+
+def cycle_of(graph: Mapping[int, int], start: int | None = None) -> tuple[int, ...]:
+    """Trucks of which each is blocked by the next and the last by the first; empty where there are none. The smallest
+    numbers are tried first, and `start` before them."""
+    done: set[int] = set()
+    for root in [*([start] if start is not None else []), *sorted(graph)]:
+        path: list[int] = []
+        found = _walk(graph, root, path, done)
+        if found:
+            return found
+    return ()
+
+
+def _walk(graph: Mapping[int, int], root: int, path: list[int], done: set[int]) -> tuple[int, ...]:
+    on_path: dict[int, int] = {}
+    todo: list[list[int]] = []
+
+    def enter(i: int) -> None:
+        on_path[i] = len(path)
+        path.append(i)
+        todo.append(trucks_of(graph.get(i, 0))[::-1])
+
+    if root in done:
+        return ()
+    enter(root)
+    while path:
+        if not todo[-1]:
+            todo.pop()
+            left = path.pop()
+            del on_path[left]
+            done.add(left)
+            continue
+        nearest = todo[-1].pop()
+        if nearest in on_path:
+            return tuple(path[on_path[nearest] :])
+        if nearest not in done:
+            enter(nearest)
+    return ()
+
+
+def blocked_through(graph: Mapping[int, int], i: int) -> set[int]:
+    """Everybody a truck is blocked by, directly or through others."""
+    found: set[int] = set()
+    todo = [i]
+    while todo:
+        for j in trucks_of(graph.get(todo.pop(), 0)):
+            if j not in found:
+                found.add(j)
+                todo.append(j)
+    return found

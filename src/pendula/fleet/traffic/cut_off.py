@@ -1,0 +1,88 @@
+"""What failed trucks leave possible: how far each of the others can get, and a witness for that (FLT-LIVE-9).
+
+A failed truck keeps its cells and needs nothing. Who cannot pass it gets a goal short of its rest node: the last
+position before it at which it is in nobody's way. Who has none stands where it is, and is an obstacle itself. A witness
+then brings everybody to its goal; without failures every goal is the rest node.
+"""
+
+import numpy as np
+
+from pendula.fleet.traffic.lock_state import LockState
+from pendula.fleet.traffic.refuge import Bools, blocked_entries, needed_by_others
+from pendula.fleet.traffic.witness import find_witness
+
+
+def cut_off(state: LockState) -> list[int]:
+    """The trucks that cannot get to rest."""
+    return [i for i in state.moving() if state.truck(i).goal < state.truck(i).demand.last]
+
+
+def reassess(state: LockState, nodes: int) -> None:
+    """Goals and a witness for them, from the ends of all grants. At worst everybody stands."""
+    for i in state.moving():
+        if state.truck(i).goal != state.truck(i).demand.last:
+            state.set_goal(i, state.truck(i).demand.last)
+    obstacles = [i for i in state.known() if state.truck(i).frozen]
+    while True:
+        obstacles = _limited(state, obstacles)
+        found, search = find_witness(state, nodes)
+        if found is not None:
+            state.witness = found
+            return
+        # Nobody knows how to get these out of each other's way: they stand, and the others are judged without them.
+        for i in search.stuck:
+            state.set_goal(i, state.truck(i).position)
+        obstacles += search.stuck
+
+
+def _limited(state: LockState, obstacles: list[int]) -> list[int]:
+    """Shortens ways that an obstacle blocks; returns the obstacles, with those who found no place to wait."""
+    while True:
+        cut = [i for i in state.moving() if _shortened(state, i, obstacles)]
+        stranded = [i for i in cut if not _waits_clear(state, i)]
+        if not stranded:
+            return obstacles
+        obstacles = [*obstacles, *stranded]
+
+
+def _shortened(state: LockState, i: int, obstacles: list[int]) -> bool:
+    """Ends a way before the first obstacle on it."""
+    one = state.truck(i)
+    mask = np.bitwise_or.reduce(~state.others[[j for j in obstacles if j != i]], axis=0)
+    blocked = np.asarray((blocked_entries(state, i, one.goal) & mask).any(axis=1))
+    if not blocked.any():
+        return False
+    entry = int(one.demand.need_at[one.position + 1]) + int(blocked.argmax())
+    state.set_goal(i, int(np.searchsorted(one.demand.need_at, entry, side="right")) - 2)
+    return True
+
+
+def _waits_clear(state: LockState, i: int) -> bool:
+    """Takes the last position of what is left at which the truck is in nobody's way as its goal; if there is one, of
+    those that leave open all ways as they were before the failure, so that all can go on when the truck is back."""
+    one = state.truck(i)
+    free = np.logical_not(needed_by_others(state, i, one.position, one.goal).any(axis=1))
+    better = free & np.logical_not(_meets_whole_ways(state, i))
+    found = np.flatnonzero(better if better.any() else free)
+    state.set_goal(i, one.position + int(found[-1]) if len(found) else one.position)
+    return bool(len(found))
+
+
+def _meets_whole_ways(state: LockState, i: int) -> Bools:
+    """For each position that is left whether a truck standing there is on the way of another one to its rest node,
+    failed and cut off as they may be."""
+    one = state.truck(i)
+    others = [state.truck(j) for j in state.known() if j != i]
+    ways = [other.demand.needs(other.position, other.demand.last) for other in others]
+    around = state.exclusion.around(np.concatenate(ways))
+    state.marks[around] = True
+    low = one.demand.stand_at[one.position]
+    rows = state.marks[one.demand.stand[low : one.demand.stand_at[one.goal + 1]]]
+    met: Bools = np.logical_or.reduceat(rows, one.demand.stand_at[one.position : one.goal + 1] - low)
+    state.marks[around] = False
+    return met
+
+
+def goals(state: LockState) -> list[int]:
+    """How far each truck can get; -1 for those not known or failed."""
+    return [-1 if one is None or one.frozen else one.goal for one in state.trucks]

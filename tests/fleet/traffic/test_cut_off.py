@@ -1,0 +1,141 @@
+"""Failed trucks: they keep their cells, the others get as far as they can, and come home when the truck is back."""
+
+from dataclasses import dataclass, field
+from random import Random
+
+import pytest
+
+from pendula.fleet.traffic.cut_off import cut_off
+from pendula.fleet.traffic.demand import Demand
+from pendula.fleet.traffic.grants import (
+    Accepted,
+    Blocked,
+    Granted,
+    Wait,
+    accept_route,
+    extend,
+    freeze,
+    release_passed,
+    thaw,
+)
+from pendula.fleet.traffic.lock_state import LockState
+from pendula.fleet.traffic.resources import Exclusion
+from tests.fleet.traffic.oracle import Judge
+from tests.fleet.traffic.tiny_maps import TinyMap, tiny_map
+
+
+@dataclass
+class Run:
+    """A tiny map driven at random, with a truck that fails and comes back."""
+
+    map: TinyMap
+    random: Random
+    frozen: int | None = None
+    done: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.judge = Judge(self.map.pairs, self.map.capacity)
+        self.ways = [ways[0] for ways in self.map.ways]
+        self.state = LockState(self.map.exclusion(), len(self.ways))
+        for i, way in enumerate(self.ways):
+            assert accept_route(self.state, i, way.demand()) == Accepted()
+
+    def positions(self) -> list[int]:
+        return [self.state.truck(i).position for i in range(len(self.ways))]
+
+    def drive(self, steps: int) -> None:
+        """Random units; afterwards everybody has come to the end of its grant."""
+        for _ in range(steps):
+            granted = [i for i in self.shuffled() if isinstance(extend(self.state, i), Granted)]
+            self.check()
+            for i in self.shuffled():
+                release_passed(self.state, i, self.state.truck(i).position)
+            if not granted:
+                return
+
+    def shuffled(self) -> list[int]:
+        return self.random.sample(range(len(self.ways)), self.random.randint(1, len(self.ways)))
+
+    def check(self) -> None:
+        """The witness brings everybody who has not failed to its goal, each move free of all others."""
+        at = self.positions()
+        for truck, position in self.state.witness:
+            needed = [r for row in self.ways[truck].need[at[truck] + 1 : position + 1] for r in row]
+            assert position > at[truck]
+            assert truck != self.frozen
+            assert self.judge.free(needed, [self.stand(j, at[j]) for j in range(len(at)) if j != truck])
+            at[truck] = position
+        assert all(at[i] == self.state.truck(i).goal for i in range(len(at)) if i != self.frozen)
+
+    def stand(self, i: int, position: int) -> list[int]:
+        return sorted(self.state.truck(i).held) if i == self.frozen else list(self.ways[i].stand[position])
+
+
+def settle(run: Run) -> None:
+    """Everybody is asked until nobody moves."""
+    granted = True
+    while granted:
+        for i in range(len(run.ways)):
+            release_passed(run.state, i, run.state.truck(i).position)
+        granted = bool([i for i in range(len(run.ways)) if isinstance(extend(run.state, i), Granted)])
+        run.check()
+
+
+@pytest.mark.req("FLT-LIVE-9")
+@pytest.mark.parametrize("part", range(2))
+def test_others_get_as_far_as_their_goals_while_a_truck_has_failed_and_home_when_it_is_back(part: int) -> None:
+    for seed in range(100 * part, 100 * part + 100):
+        run = Run(tiny_map(seed), Random(seed))
+        run.drive(run.random.randint(0, 6))
+        failed = run.random.randrange(len(run.ways))
+        freeze(run.state, failed, [])
+        run.frozen = failed
+        run.check()
+        settle(run)
+        assert all(run.state.truck(i).position == run.state.truck(i).goal for i in range(len(run.ways)) if i != failed)
+        run.frozen = None
+        at = run.positions()
+        if thaw(run.state, failed, run.ways[failed].demand(), at[failed]) != Accepted():
+            assert not run.judge.can_all_rest(run.ways, at), f"tiny map {seed}"
+            continue
+        settle(run)
+        assert run.positions() == [len(way.need) - 1 for way in run.ways], f"tiny map {seed}"
+
+
+def line_of_four() -> LockState:
+    """Cells 0 to 3 in a row; truck 0 rests on 4 and drives all of them, truck 1 rests on 5 and crosses cell 2."""
+    state = LockState(Exclusion.of_pairs(6, []), 2)
+    along = [[4], [0], [1], [2], [3], [4]]
+    across = [[5], [2], [5]]
+    accept_route(state, 0, Demand.of_rows(along, along))
+    accept_route(state, 1, Demand.of_rows(across, across))
+    return state
+
+
+@pytest.mark.req("FLT-LIVE-9")
+def test_a_truck_that_is_cut_off_waits_where_it_is_in_nobodys_way() -> None:
+    state = line_of_four()
+    extend(state, 1)
+
+    assert freeze(state, 1, []) == [0]
+    assert [extend(state, 0) for _ in range(3)] == [Granted(1), Granted(2), Blocked(Wait.CUT_OFF)]
+
+
+@pytest.mark.req("FLT-LIVE-9")
+def test_a_failed_truck_holds_what_it_may_cover_also_where_another_has_a_right_to_be() -> None:
+    state = line_of_four()
+    extend(state, 0)
+
+    assert freeze(state, 1, [0, 1]) == [0]
+    assert extend(state, 0) == Blocked(Wait.CUT_OFF)
+    assert state.in_the_way(1, state.truck(0).demand.stands(1)) == [(0, 0)]
+
+
+@pytest.mark.req("FLT-LIVE-9")
+def test_nobody_is_cut_off_any_more_when_a_failed_truck_is_back() -> None:
+    state = line_of_four()
+    extend(state, 1)
+    freeze(state, 1, [])
+
+    assert thaw(state, 1, state.truck(1).demand, 1) == Accepted()
+    assert cut_off(state) == []
