@@ -1,7 +1,7 @@
 """Scenarios: a map, trucks, tasks and events in a file, run in virtual time under the eyes of the judge.
 
 model                  what a scenario is
-reading                a document into a scenario; `expectation_reading`, `traffic_params` and `sample_maps` are parts of it
+reading                a document into a scenario, with `expectation_reading`, `traffic_params`, `sample_maps`
 task_list, plain_tasks tasks, and the plain dispatcher that hands them out
 running                one run, tick by tick
 measures               what is measured on the way

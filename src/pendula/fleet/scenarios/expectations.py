@@ -103,7 +103,8 @@ def _unmet_place(outcome: Outcome, one: Expectation) -> Iterator[str]:
             mine = outcome.positions(Place(robot_id, edge_key))
             for tick, (on, other) in enumerate(zip(mine, others, strict=True)):
                 if on is not None and other is not None and on > s_um:
-                    yield f"{robot_id} was at {plain(on)} m of {edge_key} at {tick * tick_ms} ms, beyond {plain(s_um)} m"
+                    when = f"at {tick * tick_ms} ms, beyond {plain(s_um)} m"
+                    yield f"{robot_id} was at {plain(on)} m of {edge_key} {when}"
                     return
         case NeverTogether(places):
             for tick, together in enumerate(zip(*(outcome.positions(place) for place in places), strict=True)):

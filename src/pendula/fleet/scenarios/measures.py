@@ -6,12 +6,14 @@ from dataclasses import dataclass, field
 
 from pendula.fleet.checker import Violation
 from pendula.fleet.checker.judge import Kind
-from pendula.fleet.contracts.traffic import Alert, CommandMode, HoldReason, LockResult, RollingTargetCommand
+from pendula.fleet.contracts.traffic import Alert, CommandMode, RollingTargetCommand
 from pendula.fleet.simulator.world import World
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tick import RefusedRoute, TickOutputs
 from pendula.fleet.traffic.params import TrafficParams
+from pendula.fleet.traffic.records import Record
 from pendula.fleet.trucks.envelope import braking_um
+from pendula.fleet.views.reasons import code_of
 
 # What is checked from outside, tick by tick; everything else traffic asserts itself.
 WATCHED = ("I-1", "I-2", "I-3", "I-7", "I-8")
@@ -55,9 +57,11 @@ class Measures:
     def note(self, outputs: TickOutputs, found: Sequence[Violation], world: World) -> None:
         """One tick: what was decided, what the judge saw, where the trucks are."""
         self.ticks += 1
-        for result, command in zip(outputs.results, outputs.commands, strict=True):
-            self._wait(result, command)
-            self._within_hold_point(outputs.now_ms, result, command)
+        # From the records: the results of a tick are made for readers, and cost as much as the rest of its outputs.
+        for record, command in zip(outputs.scene.records, outputs.commands, strict=True):
+            self._wait(record, command, outputs.now_ms)
+            if command.targetS > command.stopLineS:
+                self._incident(outputs.now_ms, "I-3", f"{command.robotId} is sent beyond its stop line")
         for alert in outputs.alerts:
             self.alerts.setdefault(alert.code, alert)
         self.refused += ((outputs.now_ms, one) for one in outputs.refused_routes)
@@ -71,19 +75,15 @@ class Measures:
             )
         self._look(outputs.now_ms, world)
 
-    def _wait(self, result: LockResult, command: RollingTargetCommand) -> None:
-        one = self.waits.setdefault(result.robotId, Waits())
-        if result.reasonCode is not None and result.holdReason is HoldReason.TRAFFIC_HOLD:
-            longest = one.longest_ms
-            longest[result.reasonCode] = max(longest[result.reasonCode], result.waitMs)
-            one.total_ms[result.reasonCode] += self.params.tick_period_ms
+    def _wait(self, record: Record, command: RollingTargetCommand, now_ms: int) -> None:
+        one = self.waits.setdefault(record.robot_id, Waits())
+        code, since = code_of(record), record.waiting_since_ms
+        if record.waiting is not None and code is not None and since is not None:
+            one.longest_ms[code] = max(one.longest_ms[code], now_ms - since)
+            one.total_ms[code] += self.params.tick_period_ms
         if command.mode in (CommandMode.GO, CommandMode.HOLD) and command.mode is not one.mode:
             one.changes += one.mode is not None
             one.mode = command.mode
-
-    def _within_hold_point(self, now_ms: int, result: LockResult, command: RollingTargetCommand) -> None:
-        if command.targetS > command.stopLineS:
-            self._incident(now_ms, "I-3", f"{result.robotId} is sent to {command.targetS}, beyond its stop line")
 
     def _look(self, now_ms: int, world: World) -> None:
         self.places.append(tuple((truck.edge, truck.on_um) for truck in world.trucks))
@@ -93,7 +93,7 @@ class Measures:
                 self.driven_um += on - at if edge == old else on
         for truck, name in zip(world.trucks, self.robot_ids, strict=True):
             order = truck.order
-            if order is not None and truck.v_um_s and truck.route is not None:
+            if order is not None and truck.v_um_s and order.mode is not CommandMode.STOP:
                 room = order.stop_line_um - truck.s_um + self.params.stop_line_tol_um
                 if (
                     braking_um(truck.profile, truck.v_um_s) - truck.v_um_s * truck.profile.latency_us // 1_000_000

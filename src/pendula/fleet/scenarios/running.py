@@ -11,7 +11,7 @@ from pendula.fleet.checker import Disc, Judge, Poses
 from pendula.fleet.compiler.compile import compile_map
 from pendula.fleet.contracts.traffic import Phase, RobotStatus
 from pendula.fleet.network.transitions import truck_yaw
-from pendula.fleet.routing.planner import Planner
+from pendula.fleet.routing.planner import AtNode, Planner
 from pendula.fleet.scenarios.expectations import Outcome, unmet
 from pendula.fleet.scenarios.measures import WATCHED, Measures
 from pendula.fleet.scenarios.model import EventType, Robot, Scenario
@@ -53,12 +53,23 @@ class Run:
     def __init__(self, scenario: Scenario, site: CompiledMap | None = None) -> None:
         self.scenario = scenario
         self.site = site or compile_map(scenario.source, scenario.profiles, scenario.compile_params)
-        self.traffic = Traffic.create(
-            self.site, scenario.fleet, scenario.profiles, scenario.traffic, override=scenario.override
-        )
         self.robots = tuple(sorted(scenario.robots, key=lambda one: one.robot_id))
         by_id = {one.profile_id: one for one in scenario.profiles}
         starts = [_start(self.site, one, by_id[one.profile_id]) for one in self.robots]
+        number = self.site.node_number
+        elsewhere = {
+            robot.robot_id: AtNode(number[robot.start_node_id], start.yaw_urad)
+            for robot, start in zip(self.robots, starts, strict=True)
+            if robot.start_node_id != robot.park_node_id
+        }
+        self.traffic = Traffic.create(
+            self.site,
+            scenario.fleet,
+            scenario.profiles,
+            scenario.traffic,
+            starts=elsewhere,
+            override=scenario.override,
+        )
         self.world = World(self.site, starts, scenario.world, scenario.seed)
         names = tuple(one.robot_id for one in self.robots)
         self._number = {name: number for number, name in enumerate(names)}
@@ -189,7 +200,7 @@ class Run:
 
     def _digest(self, outputs: TickOutputs) -> None:
         state = [(one.edge, one.on_um, one.yaw_urad or 0, one.v_um_s) for one in self.world.trucks]
-        told = [(one.reasonCode, one.waitMs, one.ok) for one in outputs.results]
+        told = [(one.granted, None if one.waiting is None else one.waiting.code) for one in outputs.scene.records]
         sent = [(one.seq, one.mode.value, str(one.stopLineS)) for one in outputs.commands]
         self._hash.update(np.array(state, dtype=np.int64).tobytes())
         self._hash.update(repr((outputs.now_ms, told, sent)).encode())

@@ -18,6 +18,18 @@ def _plain(make: Callable[[], SourceMap]) -> Callable[..., Sample]:
     return lambda: Sample(make(), NOBODY)
 
 
+def _near_lanes(gapCm: int = 170) -> Sample:  # noqa: N803 - the name of the file's member
+    return Sample(scenes.near_lanes(gapCm / 100), NOBODY)
+
+
+def _tail_swing(laneCm: int = 510) -> Sample:  # noqa: N803 - the name of the file's member
+    return Sample(scenes.tail_swing_bend(laneCm / 100), NOBODY)
+
+
+def _triangle(side: int = 12, stub: int = 8) -> Sample:
+    return Sample(scenes.triangle(side, stub), NOBODY)
+
+
 # The name of a map, how it is made, and the whole numbers it may be told.
 SAMPLES: Mapping[str, tuple[Callable[..., Sample], tuple[str, ...]]] = {
     "reference-hall": (_hall, ("trucks",)),
@@ -27,8 +39,10 @@ SAMPLES: Mapping[str, tuple[Callable[..., Sample], tuple[str, ...]]] = {
     "hall-demo": (_plain(scenes.hall_demo), ()),
     "head-on-lane": (_plain(scenes.head_on_lane), ()),
     "plus-crossing": (_plain(scenes.plus_crossing), ()),
-    "near-lanes": (_plain(scenes.near_lanes), ()),
-    "tail-swing-bend": (_plain(scenes.tail_swing_bend), ()),
+    "near-lanes": (_near_lanes, ("gapCm",)),
+    "tail-swing-bend": (_tail_swing, ("laneCm",)),
+    "triangle": (_triangle, ("side", "stub")),
+    "spur": (_plain(scenes.spur), ()),
 }
 
 

@@ -14,6 +14,7 @@ from pendula.fleet.geometry.angles import turn_urad
 from pendula.fleet.network.transitions import truck_yaw
 from pendula.fleet.routing.planner import AtNode, OnEdge
 from pendula.fleet.routing.route_plan import RoutePlan
+from pendula.fleet.trucks.envelope import allowed_speed_um_s, braking_um
 from pendula.fleet.trucks.profiles import RobotProfile
 from pendula.fleet.units import MILLION, wrapped_urad
 
@@ -58,6 +59,7 @@ class SimulatedTruck:
     def __init__(self, profile: RobotProfile, tangent_eps_urad: int, edge: int, on_um: int, yaw_urad: int) -> None:
         self.profile = profile
         self._eps = tangent_eps_urad
+        self._slowing_um = braking_um(profile, profile.v_max_um_s)
         self.edge = edge
         self.on_um = on_um
         self.v_um_s = 0
@@ -188,7 +190,8 @@ class SimulatedTruck:
         # The curve of braking from where this step would end: no step asks for more than the brakes give.
         room = left - self.v_um_s * step_ms // 1000
         curve = isqrt(2 * profile.brake_um_s2 * room) if room > 0 else 0
-        wish = 0 if stop or left <= 0 else min(self.v_um_s + gain, order.limit_um_s, profile.v_max_um_s, max(curve, 1))
+        fastest = min(order.limit_um_s, profile.v_max_um_s, max(curve, 1), self._allowed(order, step_ms))
+        wish = 0 if stop or left <= 0 else min(self.v_um_s + gain, fastest)
         v = max(wish, self.v_um_s - loss)
         way = (self.v_um_s + v) * step_ms // 2000
         if 0 < left <= max(way, _THERE_UM) and v <= loss and not stop:
@@ -197,6 +200,14 @@ class SimulatedTruck:
         if way:
             self._go(way)
             self.overrun_um = max(self.overrun_um, self.s_um - order.stop_line_um)
+
+    def _allowed(self, order: Order, step_ms: int) -> int:
+        """The speed from which the truck can still stop before its stop line: it knows the line, and does not wait to
+        be told. The last bit up to a node it creeps."""
+        room = order.stop_line_um - self.s_um - self.v_um_s * step_ms // 1000
+        if room >= self._slowing_um:
+            return self.profile.v_max_um_s
+        return max(allowed_speed_um_s(self.profile, room), _CREEP_UM_S)
 
     def _bound(self) -> int:
         """The position that the truck does not pass by itself: the next node in which it has to turn, or the goal."""
