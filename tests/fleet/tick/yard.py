@@ -92,6 +92,7 @@ class Yard:
         routes = tuple(self.submitted.values())
         self.submitted = {}
         self.last = self.traffic.tick(TickInputs(self.now, reports, routes))
+        assert self.last.error is None, self.last.error
         for plan in self.last.accepted_routes:
             driver = self.drivers[plan.robot_id]
             driver.plan, driver.s = plan, plan.start_um

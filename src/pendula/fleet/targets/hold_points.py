@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from pendula.fleet.contracts.traffic import HoldComponents, HoldPoint, PoseContract
 from pendula.fleet.routing.route_plan import Pose, RoutePlan
-from pendula.fleet.units import metres
+from pendula.fleet.units import half_up, metres
 
 
 class Components(Struct, frozen=True):
@@ -53,4 +53,5 @@ def hold_point(plan: RoutePlan, s_um: int) -> HoldPoint:
 
 
 def _metres(value_um: int | None) -> Decimal | None:
-    return None if value_um is None else metres(value_um)
+    # Explanations are told in whole millimetres.
+    return None if value_um is None else metres(half_up(value_um, 1_000) * 1_000)

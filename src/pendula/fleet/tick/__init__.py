@@ -10,6 +10,7 @@ aiming        hold point, rolling target and command of every truck
 alarms        what an operator is told
 invariants    what holds after every tick
 starting_state  where a fleet starts from, and whether it may
+saving        traffic as bytes and back
 """
 
 from pendula.fleet.tick.observing import TruckReport

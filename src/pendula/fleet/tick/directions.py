@@ -56,7 +56,7 @@ def entered_next(record: Record, among: frozenset[int]) -> dict[int, bool]:
 
 def _edges(record: Record) -> set[int]:
     site = record.site
-    return {int(site.cells.edge[cell]) for cell in record.held if cell < len(site.cells)}
+    return {int(site.cells.edge[cell]) for cell in record.keeps if cell < len(site.cells)}
 
 
 def look(directions: Directions, records: list[Record], among: frozenset[int], now_ms: int, hold_ms: int) -> None:

@@ -44,7 +44,7 @@ def opposite_directions(records: list[Record]) -> Iterator[tuple[str, str]]:
     count = len(site.cells)
     ways: dict[int, dict[bool, int]] = {}
     for record in records:
-        edges = {int(site.cells.edge[cell]) for cell in record.held if cell < count}
+        edges = {int(site.cells.edge[cell]) for cell in record.keeps if cell < count}
         for edge in sorted(edges):
             one = site.network.edges[edge]
             holders = ways.setdefault(site.network.group_of[edge], {})
@@ -83,8 +83,8 @@ _LONGEST_UM = 2_000_000
 def conflicting_grants(records: list[Record], locks: LockState) -> Iterator[tuple[str, str]]:
     """I-6 (and with it I-7): grants of different trucks do not conflict, sections hold no more than they may."""
     for record in records:
-        held = np.fromiter(record.held, dtype=np.int64, count=len(record.held))
-        if set(record.held) - locks.truck(record.number).held:
+        held = np.array(record.keeps, dtype=np.int64)
+        if set(record.keeps) - locks.truck(record.number).held:
             yield "I-6", f"{record.robot_id} believes it holds what the locks do not know of"
         owners = locks.owner[locks.exclusion.around(held)]
         wrong = owners[(owners >= 0) & (owners != record.number)]

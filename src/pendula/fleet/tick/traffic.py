@@ -18,6 +18,7 @@ from pendula.fleet.model import Finding, Fleet
 from pendula.fleet.routing.planner import Anchor, Closed
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.site.compiled_map import CompiledMap
+from pendula.fleet.tick import saving
 from pendula.fleet.tick.aiming import result, stopped
 from pendula.fleet.tick.directions import Directions, two_way
 from pendula.fleet.tick.observing import TruckReport
@@ -203,6 +204,57 @@ class Traffic:
     def snapshot(self) -> LockSnapshot:
         """The locks after the last tick."""
         return snapshot(self._scene())
+
+    def state(self) -> bytes:
+        """Everything the next tick depends on beside site, fleet and parameters."""
+        one = self._directions
+        return saving.encode(
+            saving.SavedTraffic(
+                form=saving.FORM,
+                compiled_hash=self.site.compiled_hash,
+                params_hash=self.params.digest(),
+                tick=self.tick_number,
+                now_ms=self.now_ms,
+                alerts=self._alerts,
+                order=self._order,
+                trucks=tuple(saving.saved_truck(record, self._locks) for record in self._records),
+                witness=tuple(self._locks.witness),
+                active=one.active,
+                empty_since=one.empty_since,
+                drained=one.drained,
+                cycles=tuple(self._cycles.items()),
+            )
+        )
+
+    @classmethod
+    def from_state(
+        cls,
+        site: CompiledMap,
+        fleet: Fleet,
+        profiles: Sequence[RobotProfile],
+        params: TrafficParams | None,
+        state: bytes,
+    ) -> Self:
+        """Traffic that goes on where another one stopped. Raises `TrafficRefused` where the state is not of this site,
+        fleet and parameters."""
+        saved = saving.decode(state)
+        self = cls.create(site, fleet, profiles, params, override=True)
+        names = [truck.plain["robot_id"] for truck in saved.trucks]
+        own = (saving.FORM, site.compiled_hash, self.params.digest(), [record.robot_id for record in self._records])
+        if (saved.form, saved.compiled_hash, saved.params_hash, names) != own:
+            raise TrafficRefused("the state is of another map, fleet or set of parameters", findings=[])
+        self.tick_number, self.now_ms, self._alerts, self._order = saved.tick, saved.now_ms, saved.alerts, saved.order
+        for truck, record in zip(saved.trucks, self._records, strict=True):
+            saving.restore_truck(truck, record, self._ground)
+        fresh = LockState(self._locks.exclusion, len(self._records))
+        trucks = [
+            None if truck.lock is None else saving.restored_lock(truck.lock, fresh, number)
+            for number, truck in enumerate(saved.trucks)
+        ]
+        self._locks = restored(fresh.exclusion, trucks, list(saved.witness))
+        self._directions = saving.directions_of(saved)
+        self._cycles = dict(saved.cycles)
+        return self
 
     def _draft(self, inputs: TickInputs) -> Draft:
         return Draft(

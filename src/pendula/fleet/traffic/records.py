@@ -89,6 +89,11 @@ class Record:
         return twin
 
     @property
+    def keeps(self) -> list[int]:
+        """All that nobody else may have: what is held, and what is given back but not acknowledged."""
+        return [*self.held, *(() if self.retraction is None else self.retraction.resources)]
+
+    @property
     def grant_um(self) -> int:
         """The end of the grant: the largest pivot position the truck may reach."""
         return 0 if self.track is None else self.track.stands[self.granted]

@@ -93,7 +93,7 @@ def _groups(scene: Scene, queues: dict[str, tuple[contract.Queued, ...]]) -> tup
 
 def _edges_held(site: CompiledMap, record: Record) -> list[int]:
     count = len(site.cells)
-    return sorted({int(site.cells.edge[cell]) for cell in record.held if cell < count})
+    return sorted({int(site.cells.edge[cell]) for cell in record.keeps if cell < count})
 
 
 def _occupant(record: Record, edge: int) -> contract.Occupant:
@@ -115,7 +115,7 @@ def _node_locks(scene: Scene) -> tuple[contract.NodeLock, ...]:
     radius = metres(site.zones.radius_um)
     found = []
     for record in scene.records:
-        for resource in record.held:
+        for resource in record.keeps:
             if first <= resource < site.token(0):
                 state = "OCCUPIED" if _entered(record, resource) else "GRANTED"
                 found.append(contract.NodeLock(site.network.nodes[resource - first].id, record.robot_id, radius, state))
@@ -134,7 +134,7 @@ def _conflict_locks(scene: Scene) -> tuple[contract.ConflictLock, ...]:
     held = {
         (name.removeprefix("CONFLICT:"), record.robot_id)
         for record in scene.records
-        for cell in record.held
+        for cell in record.keeps
         for name in conflicts_of(scene.site, cell)
     }
     return tuple(contract.ConflictLock(*one) for one in sorted(held))
@@ -144,7 +144,7 @@ def _section_locks(scene: Scene) -> tuple[contract.SectionLock, ...]:
     site = scene.site
     holders: dict[int, list[str]] = {}
     for record in scene.records:
-        for resource in record.held:
+        for resource in record.keeps:
             if resource >= site.token(0):
                 holders.setdefault(resource - site.token(0), []).append(record.robot_id)
     return tuple(
