@@ -84,8 +84,9 @@ def _somebody_waits(at: Cursor) -> Expectation:
 
 
 def _alert(at: Cursor) -> Expectation:
-    it = at.object(required=("code", "byMs"))
-    return AlertComes(it["code"].text(min=1), it["byMs"].integer(min=0))
+    it = at.object(required=("code", "byMs"), optional=("withinMs",))
+    within = it["withinMs"].integer(min=0, default=None)
+    return AlertComes(it["code"].text(min=1), it["byMs"].integer(min=0), within)
 
 
 def _no_alert(at: Cursor) -> Expectation:

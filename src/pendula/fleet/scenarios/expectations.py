@@ -59,13 +59,15 @@ def _unmet(outcome: Outcome, one: Expectation) -> Iterator[str]:
             yield from _unmet_place(outcome, one)
         case LongestWait() | NobodyWaits() | SomebodyWaits() | GoHoldChanges():
             yield from _unmet_wait(outcome, one)
-        case AlertComes(code, by_ms):
-            alert = outcome.measures.alerts.get(code)
-            if alert is None or alert.sinceMs > by_ms:
+        case AlertComes(code, by_ms, within_ms):
+            raised, alert = outcome.measures.alerts.get(code, (by_ms + 1, None))
+            if alert is None or raised > by_ms:
                 yield f"the alert {code} did not come by {by_ms} ms"
+            elif within_ms is not None and raised - alert.sinceMs > within_ms:
+                yield f"the alert {code} came {raised - alert.sinceMs} ms late, more than {within_ms}"
         case NoAlert(code):
             if code in outcome.measures.alerts:
-                yield f"there was an alert {code} at {outcome.measures.alerts[code].sinceMs} ms"
+                yield f"there was an alert {code} at {outcome.measures.alerts[code][0]} ms"
         case RouteRefused(robot_id):
             if not any(robot_id in (None, refused.robot_id) for _, refused in outcome.measures.refused):
                 yield f"no route of {robot_id or 'anybody'} was refused"

@@ -44,7 +44,8 @@ class Measures:
     robot_ids: tuple[str, ...]
     ticks: int = 0
     waits: dict[str, Waits] = field(default_factory=dict)
-    alerts: dict[str, Alert] = field(default_factory=dict)
+    # The first alert of each code, and when it was raised.
+    alerts: dict[str, tuple[int, Alert]] = field(default_factory=dict)
     refused: list[tuple[int, RefusedRoute]] = field(default_factory=list)
     violations: Counter[str] = field(default_factory=Counter)
     incidents: list[Incident] = field(default_factory=list)
@@ -63,7 +64,7 @@ class Measures:
             if command.targetS > command.stopLineS:
                 self._incident(outputs.now_ms, "I-3", f"{command.robotId} is sent beyond its stop line")
         for alert in outputs.alerts:
-            self.alerts.setdefault(alert.code, alert)
+            self.alerts.setdefault(alert.code, (outputs.now_ms, alert))
         self.refused += ((outputs.now_ms, one) for one in outputs.refused_routes)
         if outputs.error is not None:
             self._incident(outputs.now_ms, "I-4", outputs.error)

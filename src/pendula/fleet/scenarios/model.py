@@ -120,8 +120,11 @@ class SomebodyWaits(Expectation, frozen=True):
 
 
 class AlertComes(Expectation, frozen=True):
+    """An alert is raised; `within_ms` after what it is about began."""
+
     code: str
     by_ms: int
+    within_ms: int | None = None
 
 
 class NoAlert(Expectation, frozen=True):

@@ -5,10 +5,10 @@ admitted while a truck stands in its drop, the truck goes to rest after a while 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from pendula.fleet.contracts.traffic import Phase
-from pendula.fleet.routing.planner import AtNode, Closed, Planner
+from pendula.fleet.routing.planner import Anchor, AtNode, Closed, Planner
 from pendula.fleet.routing.route_plan import RoutePlan, plan_route
 from pendula.fleet.scenarios.model import Scenario, ScenarioTask
 from pendula.fleet.scenarios.task_list import TaskList
@@ -25,14 +25,15 @@ class Driver:
     planner: Planner
     closed: Closed
     rest: int
+    # The node it stands in, or stood in last; where it began elsewhere than at rest, how it stood there.
     node: int
+    anchor: Anchor | None = None
     phase: Phase = Phase.IDLE
     task: ScenarioTask | None = None
     route: RoutePlan | None = None
     since_ms: int = 0
     admitted: bool = True
     routes: int = 0
-    stops: tuple[int, ...] = field(default=())
 
 
 class PlainTasks:
@@ -44,6 +45,7 @@ class PlainTasks:
         scenario: Scenario,
         planners: Mapping[str, Planner],
         closed: Mapping[str, Closed],
+        starts: Mapping[str, Anchor],
     ) -> None:
         self.site = site
         self._patience_ms = scenario.patience_ms
@@ -55,6 +57,7 @@ class PlainTasks:
                 closed=closed[one.robot_id],
                 rest=number[one.park_node_id],
                 node=number[one.start_node_id],
+                anchor=starts.get(one.robot_id),
             )
             for one in sorted(scenario.robots, key=lambda one: one.robot_id)
         ]
@@ -72,6 +75,10 @@ class PlainTasks:
             if self._is_free(driver) and driver.node != driver.rest:
                 self._go(number, driver, Phase.TO_PARK, (driver.rest,), now_ms, world)
         return tuple(self._fresh)
+
+    @property
+    def all_at_rest(self) -> bool:
+        return all(self._is_free(one) and one.node == one.rest for one in self.drivers)
 
     def admitted(self, routes: Sequence[RoutePlan]) -> None:
         """Routes that came into force."""
@@ -101,7 +108,7 @@ class PlainTasks:
 
     def _arrive(self, number: int, driver: Driver, world: World) -> None:
         assert driver.route is not None
-        driver.node = driver.route.goal
+        driver.node, driver.anchor = driver.route.goal, None
         if driver.phase is Phase.TO_PARK:
             driver.phase = Phase.IDLE
             return
@@ -150,8 +157,11 @@ class PlainTasks:
 
     def _cost_us(self, number: int, driver: Driver, task: ScenarioTask, world: World) -> int | None:
         pick = self.site.node_number[task.pick_node_id]
-        way = driver.planner.way(AtNode(driver.node, world.latest[number].yaw_urad), pick, driver.closed)
+        way = driver.planner.way(self._here(number, driver, world), pick, driver.closed)
         return None if isinstance(way, Refusal) else way.cost_us
+
+    def _here(self, number: int, driver: Driver, world: World) -> Anchor:
+        return driver.anchor or AtNode(driver.node, world.latest[number].yaw_urad)
 
     def _go(self, number: int, driver: Driver, phase: Phase, stops: tuple[int, ...], now_ms: int, world: World) -> None:
         """Gives a truck a new route from the node it stands in."""
@@ -160,7 +170,7 @@ class PlainTasks:
             driver.planner,
             driver.robot_id,
             f"route-{driver.robot_id}-{driver.routes}",
-            AtNode(driver.node, world.latest[number].yaw_urad),
+            self._here(number, driver, world),
             stops,
             rest=driver.rest,
             reason="TASK_ASSIGNED" if phase is not Phase.TO_PARK else "PARKING",

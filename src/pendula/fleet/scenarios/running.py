@@ -11,7 +11,7 @@ from pendula.fleet.checker import Disc, Judge, Poses
 from pendula.fleet.compiler.compile import compile_map
 from pendula.fleet.contracts.traffic import Phase, RobotStatus
 from pendula.fleet.network.transitions import truck_yaw
-from pendula.fleet.routing.planner import AtNode, Planner
+from pendula.fleet.routing.planner import Anchor, AtNode, OnEdge, Planner
 from pendula.fleet.scenarios.expectations import Outcome, unmet
 from pendula.fleet.scenarios.measures import WATCHED, Measures
 from pendula.fleet.scenarios.model import EventType, Robot, Scenario
@@ -56,9 +56,8 @@ class Run:
         self.robots = tuple(sorted(scenario.robots, key=lambda one: one.robot_id))
         by_id = {one.profile_id: one for one in scenario.profiles}
         starts = [_start(self.site, one, by_id[one.profile_id]) for one in self.robots]
-        number = self.site.node_number
         elsewhere = {
-            robot.robot_id: AtNode(number[robot.start_node_id], start.yaw_urad)
+            robot.robot_id: _anchor(self.site, robot, start)
             for robot, start in zip(self.robots, starts, strict=True)
             if robot.start_node_id != robot.park_node_id
         }
@@ -75,7 +74,7 @@ class Run:
         self._number = {name: number for number, name in enumerate(names)}
         self.judge = Judge(names, [one.profile for one in starts])
         planners = {name: Planner(self.site, profile) for name, profile in by_id.items()}
-        self.tasks = PlainTasks(self.site, scenario, planners, self.traffic.closed)
+        self.tasks = PlainTasks(self.site, scenario, planners, self.traffic.closed, elsewhere)
         self.measures = Measures(self.site, scenario.traffic, names)
         self._events = sorted(scenario.events, key=lambda one: (one.at_ms, one.robot_id))
         for event in self._events:
@@ -86,6 +85,11 @@ class Run:
     @property
     def now_ms(self) -> int:
         return self.world.now_ms
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing will happen any more."""
+        return not self._events and self.tasks.tasks.is_over(self.now_ms) and self.tasks.all_at_rest
 
     def step(self) -> TickOutputs:
         """One tick: what the trucks report is decided upon, and they drive on to the next."""
@@ -103,9 +107,10 @@ class Run:
         return outputs
 
     def run(self, upto_ms: int | None = None, watch: Callable[[int], None] = lambda _: None) -> Result:
-        """Everything up to a time, or to the end."""
+        """Everything up to a time; to the end, which comes early when all is done and everybody is at rest."""
+        to_the_end = upto_ms is None
         upto_ms = self.scenario.duration_ms if upto_ms is None else upto_ms
-        while self.world.now_ms < upto_ms:
+        while self.world.now_ms < upto_ms and not (to_the_end and self.is_over):
             self.step()
             watch(self.world.now_ms)
         return self.result()
@@ -133,9 +138,10 @@ class Run:
             "tasks": {"done": len(tasks.done), "held": 0, "open": tasks.open},
             "digest": "sha256:" + self._hash.hexdigest(),
         }
-        return Result(form, tuple(unmet(self._outcome(), self.scenario.expect)))
+        return Result(form, tuple(unmet(self.outcome(), self.scenario.expect)))
 
-    def _outcome(self) -> Outcome:
+    def outcome(self) -> Outcome:
+        """What expectations are compared with."""
         nodes = self.site.network.nodes
         stands = {
             one.robot_id: nodes[one.node].id if one.phase in (Phase.IDLE, *_WORKING) else None
@@ -207,18 +213,31 @@ class Run:
 
 
 def _start(site: CompiledMap, robot: Robot, profile: RobotProfile) -> Start:
-    """In its node at the end of the way it came by: the first one in, or the one out of a node nobody comes into."""
+    """In its node at the end of the way it came by, the first one in; in a node that nobody comes into, ready to go."""
     network = site.network
     node = site.node_number.get(robot.start_node_id)
     if node is None:
-        raise ScenarioRefused(f"truck {robot.robot_id!r} begins in {robot.start_node_id!r}, which is not a node")
-    ways = [one for one in network.incoming[node] if _from(site, one) in (robot.came_from_id or _from(site, one),)]
-    if not ways:
+        message = f"truck {robot.robot_id!r} begins in {robot.start_node_id!r}, which is not a node"
+        raise ScenarioRefused(message, robotId=robot.robot_id)
+    ways = [one for one in network.incoming[node] if robot.came_from_id in (None, _from(site, one))]
+    if ways:
+        edge, on = ways[0], network.edges[ways[0]].path.length_um
+    elif robot.came_from_id is None and network.outgoing[node]:
+        edge, on = network.outgoing[node][0], 0
+    else:
         message = f"truck {robot.robot_id!r} cannot have come to {robot.start_node_id!r} that way"
         raise ScenarioRefused(message, robotId=robot.robot_id)
-    path = network.edges[ways[0]].path
-    yaw = truck_yaw(path.heading(path.length_um), network.edges[ways[0]].style)
-    return Start(robot.robot_id, profile, ways[0], path.length_um, yaw)
+    yaw = truck_yaw(network.edges[edge].path.heading(on), network.edges[edge].style)
+    return Start(robot.robot_id, profile, edge, on, yaw)
+
+
+def _anchor(site: CompiledMap, robot: Robot, start: Start) -> Anchor:
+    """Where a truck begins that is not at rest: at the end of its way in, so that it holds that way alone."""
+    return (
+        OnEdge(start.edge, start.on_um)
+        if start.on_um
+        else AtNode(site.node_number[robot.start_node_id], start.yaw_urad)
+    )
 
 
 def _from(site: CompiledMap, edge: int) -> str:

@@ -18,11 +18,11 @@ def _plain(make: Callable[[], SourceMap]) -> Callable[..., Sample]:
     return lambda: Sample(make(), NOBODY)
 
 
-def _near_lanes(gapCm: int = 170) -> Sample:  # noqa: N803 - the name of the file's member
-    return Sample(scenes.near_lanes(gapCm / 100), NOBODY)
+def _near_lanes(gapCm: int = 170, apartCm: int = 400) -> Sample:
+    return Sample(scenes.near_lanes(gapCm / 100, apartCm / 100), NOBODY)
 
 
-def _tail_swing(laneCm: int = 510) -> Sample:  # noqa: N803 - the name of the file's member
+def _tail_swing(laneCm: int = 510) -> Sample:
     return Sample(scenes.tail_swing_bend(laneCm / 100), NOBODY)
 
 
@@ -39,7 +39,7 @@ SAMPLES: Mapping[str, tuple[Callable[..., Sample], tuple[str, ...]]] = {
     "hall-demo": (_plain(scenes.hall_demo), ()),
     "head-on-lane": (_plain(scenes.head_on_lane), ()),
     "plus-crossing": (_plain(scenes.plus_crossing), ()),
-    "near-lanes": (_near_lanes, ("gapCm",)),
+    "near-lanes": (_near_lanes, ("gapCm", "apartCm")),
     "tail-swing-bend": (_tail_swing, ("laneCm",)),
     "triangle": (_triangle, ("side", "stub")),
     "spur": (_plain(scenes.spur), ()),

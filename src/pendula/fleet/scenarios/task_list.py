@@ -51,6 +51,11 @@ class TaskList:
         """Tasks that are due and not done."""
         return len(self._waiting) + self.running
 
+    def is_over(self, now_ms: int) -> bool:
+        """Whether all is done and nothing more will come."""
+        ended = all(one.told.last_ms is not None and one.told.last_ms < now_ms for one in self._streams)
+        return ended and not self._later and not self.open
+
     def make(self, now_ms: int) -> None:
         while self._later and self._later[0].at_ms <= now_ms:
             self._waiting.append(self._later.pop(0))
