@@ -34,7 +34,7 @@ def test_what_is_not_said_has_its_default() -> None:
 
 
 def test_parameters_of_traffic_and_of_the_compiler_stand_side_by_side() -> None:
-    given = {"cellLenM": 1, "lookaheadM": 9, "nodeLockPolicy": "every", "starveMs": 50000, "refuge": False}
+    given: dict[str, Any] = {"cellLenM": 1, "lookaheadM": 9, "nodeLockPolicy": "every", "starveMs": 50000, "refuge": False}
     one = read_scenario(from_value({**PLAIN, "params": given}), Path())
 
     assert one.compile_params.cell_len_um == 1_000_000
@@ -43,7 +43,7 @@ def test_parameters_of_traffic_and_of_the_compiler_stand_side_by_side() -> None:
 
 
 def test_noise_and_losses_are_shares() -> None:
-    given = {"localizationShare": 1, "telemetryLoss": Decimal("0.01"), "commandLatencyMs": [20, 90]}
+    given: dict[str, Any] = {"localizationShare": 1, "telemetryLoss": Decimal("0.01"), "commandLatencyMs": [20, 90]}
     world = read_scenario(from_value({**PLAIN, "world": given}), Path()).world
 
     assert (world.localization_permille, world.telemetry_loss_ppm, world.command_latency_ms) == (1000, 10_000, (20, 90))
