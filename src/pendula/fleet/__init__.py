@@ -12,6 +12,7 @@ compiler      offline: from a source map to a compiled one
 routing       the cheapest way, where on it a truck is
 liveness      whether a fleet can run on a map for ever
 traffic       who may go on: locks and the refuge rule
+driving       trucks on their ways: tracks, records, parameters
 targets       where a truck is told to go
 views         requests, snapshots and reasons
 tick          one tick of traffic after the other

@@ -35,7 +35,7 @@ def plain(micros: int) -> Decimal | int:
 
 def metres(micros: int) -> Decimal:
     """Micrometres as metres for a contract, without trailing zeros."""
-    return Decimal(plain(micros))
+    return Decimal(micros // MILLION) if micros % MILLION == 0 else Decimal(micros).scaleb(-6).normalize()
 
 
 def half_up(numerator: int, denominator: int) -> int:

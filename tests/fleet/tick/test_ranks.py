@@ -3,10 +3,10 @@
 import pytest
 
 from pendula.fleet.contracts.traffic import Phase, PriorityClass, RobotStatus
+from pendula.fleet.driving.params import TrafficParams
+from pendula.fleet.driving.records import Record
 from pendula.fleet.samples import FL_STD
 from pendula.fleet.tick.ranks import class_of, order_of, rank_of, starved
-from pendula.fleet.traffic.params import TrafficParams
-from pendula.fleet.traffic.records import Record
 from tests.fleet.sites import scene
 
 NOW = 100_000

@@ -1,6 +1,7 @@
 """Perfect trucks that do what they are told, without noise or delay: enough to drive the tick in its own tests."""
 
 from dataclasses import dataclass, field
+from decimal import Decimal
 
 from pendula.fleet import AtNode, CompiledMap, Fleet, Planner, RobotProfile, RoutePlan, plan_route
 from pendula.fleet.contracts.traffic import CommandMode, Phase, RollingTargetCommand
@@ -115,6 +116,7 @@ class Yard:
         profile = self.profile[self.truck[one.robot_id].profile_id]
         if command.mode is CommandMode.TURN:
             one.v = 0
+            assert isinstance(command.targetYaw, Decimal)
             left = turn_urad(one.yaw, micro(command.targetYaw))
             step = profile.turn_rate_urad_s * TICK_MS // 1000
             one.yaw = wrapped_urad(one.yaw + max(-step, min(step, left)))

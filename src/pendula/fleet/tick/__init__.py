@@ -13,10 +13,10 @@ starting_state  where a fleet starts from, and whether it may
 saving        traffic as bytes and back
 """
 
+from pendula.fleet.driving.params import NodeLockPolicy, TrafficParams
 from pendula.fleet.tick.observing import TruckReport
 from pendula.fleet.tick.phases import RefusedRoute
 from pendula.fleet.tick.traffic import TickInputs, TickOutputs, Traffic, TrafficRefused
-from pendula.fleet.traffic.params import NodeLockPolicy, TrafficParams
 from pendula.fleet.views.reasons import Reason
 
 __all__ = [

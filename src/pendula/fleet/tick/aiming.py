@@ -1,8 +1,11 @@
 """What every truck is told after the locks are decided: hold point, rolling target, speed, or to turn or to stop."""
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from pendula.fleet.contracts.traffic import Blocker, CommandMode, HoldReason, LockResult, RollingTargetCommand
+from pendula.fleet.driving.params import TrafficParams
+from pendula.fleet.driving.records import Record
 from pendula.fleet.geometry.angles import turn_urad
 from pendula.fleet.model import CONTRACT_VERSION
 from pendula.fleet.routing.route_plan import Pose
@@ -10,8 +13,6 @@ from pendula.fleet.targets.hold_points import hold_point, steady_um
 from pendula.fleet.targets.rolling_target import Aim, Lookahead, command, standing_command, target_um
 from pendula.fleet.targets.sequence import following
 from pendula.fleet.tick.observing import STANDING_UM_S
-from pendula.fleet.traffic.params import TrafficParams
-from pendula.fleet.traffic.records import Record
 from pendula.fleet.views import reasons
 from pendula.fleet.views.limits import components
 
@@ -92,6 +93,13 @@ def _command(
     yaw: int | None = None,
 ) -> RollingTargetCommand:
     assert record.track is not None
+    plan = record.track.plan
+    same = (plan.route_id, plan.revision, mode, reason, record.at_um, target, stop, yaw)
+    if record.told is not None and record.told[0] == same:
+        # A truck that waits hears the same again, under a new number.
+        again = replace(record.told[1], seq=record.seq, nowMs=now_ms)
+        record.told = (same, again)
+        return again
     aimed = Aim(
         robot_id=record.robot_id,
         seq=record.seq,
@@ -104,7 +112,9 @@ def _command(
         valid_ms=params.rtp_timeout_ms,
         turn_urad=yaw,
     )
-    return command(aimed, record.track.plan, record.profile)
+    made = command(aimed, plan, record.profile)
+    record.told = (same, made)
+    return made
 
 
 def result(record: Record, records: list[Record], now_ms: int, place: int | None) -> LockResult:

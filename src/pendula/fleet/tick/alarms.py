@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from msgspec import UNSET
 
 from pendula.fleet.contracts.traffic import Alert
+from pendula.fleet.driving.records import Record
 from pendula.fleet.traffic.blocked_by import cycle_of
-from pendula.fleet.traffic.records import Record
 from pendula.kernel.canonical import Json
 
 DEADLOCK_SUSPECTED = "DEADLOCK_SUSPECTED"

@@ -6,10 +6,10 @@ Nothing is locked here: who waits for the waiter is exempt, and an empty lane is
 
 from dataclasses import dataclass, field
 
+from pendula.fleet.driving.params import TrafficParams
+from pendula.fleet.driving.records import Record
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tick.queueing import Queue
-from pendula.fleet.traffic.params import TrafficParams
-from pendula.fleet.traffic.records import Record
 from pendula.fleet.views.reasons import WAIT_EDGE_DIRECTION
 
 
@@ -49,14 +49,9 @@ def entered_next(record: Record, among: frozenset[int]) -> dict[int, bool]:
             edge = int(site.cells.edge[use.resource])
             if site.network.group_of[edge] in among:
                 found[site.network.group_of[edge]] = site.network.edges[edge].forward_on_axis
-    for group in {site.network.group_of[edge] for edge in _edges(record)} & found.keys():
+    for group in {site.network.group_of[edge] for edge in record.edges} & found.keys():
         del found[group]
     return found
-
-
-def _edges(record: Record) -> set[int]:
-    site = record.site
-    return {int(site.cells.edge[cell]) for cell in record.keeps if cell < len(site.cells)}
 
 
 def look(directions: Directions, records: list[Record], among: frozenset[int], now_ms: int, hold_ms: int) -> None:
@@ -64,7 +59,7 @@ def look(directions: Directions, records: list[Record], among: frozenset[int], n
     active: dict[int, bool] = {}
     for record in records:
         site = record.site
-        for edge in _edges(record):
+        for edge in record.edges:
             if site.network.group_of[edge] in among:
                 active[site.network.group_of[edge]] = site.network.edges[edge].forward_on_axis
     for group, forward in directions.active.items():

@@ -7,11 +7,12 @@ and zones that exclude each other. Code of this module shares nothing with the g
 from collections.abc import Iterable, Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pendula.fleet.contracts.traffic import RollingTargetCommand
+from pendula.fleet.driving.params import TrafficParams
+from pendula.fleet.driving.records import Record
 from pendula.fleet.traffic.lock_state import LockState
-from pendula.fleet.traffic.params import TrafficParams
-from pendula.fleet.traffic.records import Record
 from pendula.fleet.trucks.envelope import braking_um
 from pendula.fleet.units import micro
 from pendula.kernel.errors import WorldBroken
@@ -24,34 +25,41 @@ class InvariantBroken(WorldBroken):
 
 
 def broken(
-    records: list[Record], locks: LockState, commands: Iterable[RollingTargetCommand], params: TrafficParams
+    records: list[Record],
+    locks: LockState,
+    commands: Iterable[RollingTargetCommand],
+    params: TrafficParams,
+    touched: Iterable[int] | None = None,
+    replay: bool = True,
 ) -> Iterator[tuple[str, str]]:
-    """Every invariant that does not hold, with what is wrong."""
-    yield from opposite_directions(records)
+    """Every invariant that does not hold, with what is wrong. `touched`: the trucks that hold something new; what was
+    free of conflicts before stays so."""
+    changed = records if touched is None else [records[number] for number in touched]
+    yield from opposite_directions(changed, records, locks)
     yield from beyond_the_hold_point(records, commands)
     yield from occupied_but_not_granted(records)
-    yield from conflicting_grants(records, locks)
+    yield from conflicting_grants(changed, records, locks)
     yield from unable_to_stop(records, params)
-    if params.refuge:
+    if replay:
         yield from no_way_to_rest(locks)
 
 
-def opposite_directions(records: list[Record]) -> Iterator[tuple[str, str]]:
+def opposite_directions(
+    changed: Iterable[Record], records: list[Record], locks: LockState
+) -> Iterator[tuple[str, str]]:
     """I-1: of one group no two trucks hold cells of different directions."""
-    if not records:
-        return
-    site = records[0].site
-    count = len(site.cells)
-    ways: dict[int, dict[bool, int]] = {}
-    for record in records:
-        edges = {int(site.cells.edge[cell]) for cell in record.keeps if cell < count}
-        for edge in sorted(edges):
-            one = site.network.edges[edge]
-            holders = ways.setdefault(site.network.group_of[edge], {})
-            other = holders.get(not one.forward_on_axis)
-            if other is not None and other != record.number:
-                yield "I-1", f"{record.robot_id} and {records[other].robot_id} hold both directions of {one.group_key}"
-            holders[one.forward_on_axis] = record.number
+    for record in changed:
+        network, cells = record.site.network, record.site.cells
+        for edge in sorted(record.edges):
+            group = network.groups[network.group_of[edge]]
+            for other in group.edges:
+                if network.edges[other].forward_on_axis == network.edges[edge].forward_on_axis:
+                    continue
+                owners = locks.owner[int(cells.first[other]) : int(cells.first[other + 1])]
+                wrong = owners[(owners >= 0) & (owners != record.number)]
+                if len(wrong):
+                    name = records[int(wrong[0])].robot_id
+                    yield "I-1", f"{record.robot_id} and {name} hold both directions of {group.key}"
 
 
 def beyond_the_hold_point(records: list[Record], commands: Iterable[RollingTargetCommand]) -> Iterator[tuple[str, str]]:
@@ -80,9 +88,9 @@ def occupied_but_not_granted(records: list[Record]) -> Iterator[tuple[str, str]]
 _LONGEST_UM = 2_000_000
 
 
-def conflicting_grants(records: list[Record], locks: LockState) -> Iterator[tuple[str, str]]:
+def conflicting_grants(changed: Iterable[Record], records: list[Record], locks: LockState) -> Iterator[tuple[str, str]]:
     """I-6 (and with it I-7): grants of different trucks do not conflict, sections hold no more than they may."""
-    for record in records:
+    for record in changed:
         held = np.array(record.keeps, dtype=np.int64)
         if set(record.keeps) - locks.truck(record.number).held:
             yield "I-6", f"{record.robot_id} believes it holds what the locks do not know of"
@@ -116,21 +124,28 @@ def can_stop(record: Record, params: TrafficParams) -> bool:
 def no_way_to_rest(locks: LockState) -> Iterator[tuple[str, str]]:
     """I-12: the stored witness replays: every move of it is free of where the others stand, and all end at rest."""
     positions = [None if one is None else one.position for one in locks.trucks]
-    around = {i: locks.exclusion.around(locks.standing(i)) for i in locks.known()}
+    around = {i: _excluded(locks, locks.standing(i)) for i in locks.known()}
     taken = np.zeros(len(locks.exclusion), dtype=np.int64)
     for blocked in around.values():
-        taken[np.unique(blocked)] += 1
+        taken += blocked
     for i, to in locks.witness:
         one, at = locks.truck(i), positions[i]
         assert at is not None
-        taken[np.unique(around[i])] -= 1
+        taken -= around[i]
         need = one.demand.needs(at, to)
         if np.any(taken[need] >= locks.exclusion.capacity[need]):
             yield "I-12", f"the witness does not replay: truck {i} does not get to position {to}"
             return
         positions[i] = to
-        around[i] = locks.exclusion.around(one.demand.stands(to))
-        taken[np.unique(around[i])] += 1
+        around[i] = _excluded(locks, one.demand.stands(to))
+        taken += around[i]
     for i in locks.moving():
         if positions[i] != locks.truck(i).goal:
             yield "I-12", f"the witness leaves truck {i} at position {positions[i]}"
+
+
+def _excluded(locks: LockState, held: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """For every resource whether one of those held excludes it."""
+    marks = np.zeros(len(locks.exclusion), dtype=np.bool_)
+    marks[locks.exclusion.around(held)] = True
+    return marks

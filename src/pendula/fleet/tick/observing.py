@@ -9,15 +9,18 @@ from math import isqrt
 from msgspec import Struct
 
 from pendula.fleet.contracts.traffic import Health, Phase, RobotStatus
+from pendula.fleet.driving.params import TrafficParams
+from pendula.fleet.driving.records import Record
+from pendula.fleet.driving.track import Act
 from pendula.fleet.geometry.angles import turn_urad
+from pendula.fleet.network.transitions import truck_yaw
 from pendula.fleet.routing.progress import PoseJump, ProgressParams, advanced, started, uncertainty_um
 from pendula.fleet.routing.route_plan import Limits, Pose
-from pendula.fleet.traffic.params import TrafficParams
-from pendula.fleet.traffic.records import Record
-from pendula.fleet.traffic.track import Act
 
 # Slower than this a truck stands.
 STANDING_UM_S = 20_000
+# How far along its edge a truck is looked for first: farther than it drives between two reports.
+_NEAR_UM = 1_500_000
 
 
 class TruckReport(Struct, frozen=True):
@@ -37,6 +40,7 @@ class TruckReport(Struct, frozen=True):
 
 def take_in(record: Record, report: TruckReport, params: TrafficParams) -> None:
     """A report that is newer than the last one."""
+    moved = record.pose != Pose(report.x_um, report.y_um, report.yaw_urad)
     record.pose = Pose(report.x_um, report.y_um, report.yaw_urad)
     record.v_um_s = abs(report.v_um_s)
     record.report_ms = report.at_ms
@@ -45,7 +49,7 @@ def take_in(record: Record, report: TruckReport, params: TrafficParams) -> None:
     record.load = report.load
     record.ack_seq = max(record.ack_seq, min(report.last_ack_seq, record.seq))
     if record.track is not None and record.track.segments:
-        _progress(record, params)
+        _progress(record, params, moved)
     else:
         _stand_in_node(record, params)
     _act(record, params)
@@ -73,8 +77,10 @@ def release_bound_um(record: Record, now_ms: int) -> int:
     return record.bound_um
 
 
-def _progress(record: Record, params: TrafficParams) -> None:
-    s_um = _position(record, params)
+def _progress(record: Record, params: TrafficParams, moved: bool) -> None:
+    # A truck that stands where it stood is where it was.
+    still = None if moved or record.progress is None or record.health is not Health.HEALTHY else record.progress
+    s_um = _position(record, params) if still is None else still.raw_um[-1]
     if s_um is None:
         record.health, record.stop_code = Health.OFF_ROUTE, "STOP_OFF_ROUTE"
         return
@@ -100,6 +106,9 @@ def _position(record: Record, params: TrafficParams) -> int | None:
         slow = record.v_um_s < STANDING_UM_S
         if away <= 2 * params.node_snap_um and slow:
             return act.s_um - away
+    near = _near_um(record, params)
+    if near is not None:
+        return near if act is None else min(near, act.s_um)
     limits = Limits(params.off_route_um, params.heading_tol_urad)
     found = record.track.plan.project(record.pose, record.at_um, limits)
     if found is None:
@@ -107,6 +116,25 @@ def _position(record: Record, params: TrafficParams) -> int | None:
     if found.lateral_um > limits.off_route_um or abs(found.heading_error_urad) > limits.heading_urad:
         return None
     return found.s_on_route_um if act is None else min(found.s_on_route_um, act.s_um)
+
+
+def _near_um(record: Record, params: TrafficParams) -> int | None:
+    """The position close to the last one and on the same edge; None where the pose fits none, or another may fit
+    better: then the whole route is looked at."""
+    assert record.pose is not None
+    assert record.track is not None
+    plan = record.track.plan
+    if not plan.segments:
+        return None
+    segment = plan.segments[plan.segment_at(max(record.at_um, 0))]
+    edge = record.site.network.edges[segment.edge]
+    low = max(record.at_um - segment.route_s0_um - params.progress_regress_um, 0)
+    high = min(low + _NEAR_UM, segment.length_um)
+    on, square = edge.path.nearest(record.pose.x_um, record.pose.y_um, low, high)
+    if not low < on < high or square > params.off_route_um * params.off_route_um:
+        return None
+    error = turn_urad(truck_yaw(edge.path.heading(on), edge.style), record.pose.yaw_urad)
+    return segment.route_s0_um + on if abs(error) <= params.heading_tol_urad else None
 
 
 def _stand_in_node(record: Record, params: TrafficParams) -> None:

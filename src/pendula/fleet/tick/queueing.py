@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from pendula.fleet.driving.records import Record
 from pendula.fleet.traffic.lock_state import LockState
 
 Ints = NDArray[np.int64]
@@ -26,11 +27,9 @@ class Queue:
     def wait(self, i: int, others: tuple[int, ...]) -> None:
         self.waits.setdefault(i, set()).update(others)
 
-    def ask(self, i: int, locks: LockState) -> None:
+    def ask(self, i: int, excluded: frozenset[int]) -> None:
         """The next unit of a truck is blocked by what others hold, and nothing before it is missing."""
-        one = locks.truck(i)
-        unit = one.demand.needs(one.position, one.position + 1)
-        self.ripe.append((i, frozenset(locks.exclusion.around(unit).tolist())))
+        self.ripe.append((i, excluded))
 
     def barred_by(self, i: int, unit: Ints) -> tuple[int, int] | None:
         """The first waiter that bars truck i from a unit, and the resource it is about."""
@@ -53,3 +52,13 @@ class Queue:
                     seen.add(other)
                     todo.append(other)
         return False
+
+
+def ripe(record: Record, locks: LockState) -> frozenset[int]:
+    """All that nobody else may hold beside what a truck needs next. Of a unit of many cells only the first is ripe:
+    everything before a resource has to be granted."""
+    track = record.track
+    assert track is not None
+    unit = track.taken(record.grant_um, track.stands[record.granted + 1])
+    first = np.array([use.resource for use in unit if use.need_um == unit[0].need_um], dtype=np.int64)
+    return frozenset(locks.exclusion.around(first).tolist())

@@ -5,8 +5,8 @@ asked before those who would turn it.
 """
 
 from pendula.fleet.contracts.traffic import Phase, PriorityClass
-from pendula.fleet.traffic.params import TrafficParams
-from pendula.fleet.traffic.records import Record
+from pendula.fleet.driving.params import TrafficParams
+from pendula.fleet.driving.records import Record
 
 CLASS_RANK = {
     PriorityClass.OBSTACLE: 100,

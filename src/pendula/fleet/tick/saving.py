@@ -12,6 +12,8 @@ import numpy as np
 from msgspec import Struct
 
 from pendula.fleet.contracts.traffic import Health, Phase, PriorityClass, RobotStatus
+from pendula.fleet.driving.records import Record, Retraction, Waiting
+from pendula.fleet.driving.track import Ground, track_of
 from pendula.fleet.routing.planner import AtNode, OnEdge
 from pendula.fleet.routing.progress import Progress
 from pendula.fleet.routing.route_plan import Pose, RoutePlan, segments_of
@@ -20,8 +22,6 @@ from pendula.fleet.tick.directions import Directions
 from pendula.fleet.traffic.demand import Demand
 from pendula.fleet.traffic.lock_state import LockState, Refusal
 from pendula.fleet.traffic.lock_state import Truck as Locked
-from pendula.fleet.traffic.records import Record, Retraction, Waiting
-from pendula.fleet.traffic.track import Ground, track_of
 
 
 class SavedRoute(Struct, frozen=True, array_like=True):
@@ -92,10 +92,35 @@ class SavedTraffic(Struct, frozen=True, array_like=True):
 
 FORM = 1
 _PLAIN = (
-    "robot_id node base acted granted at_um bound_um v_um_s report_ms status phase load health stop_code ack_seq seq "
-    "hold_um farthest_um target_um pending_since_ms refused_cycle retry_ms again_ms waiting_since_ms request_ms "
-    "last_grant_ms priority rank"
-).split()
+    "robot_id",
+    "node",
+    "base",
+    "acted",
+    "granted",
+    "at_um",
+    "bound_um",
+    "v_um_s",
+    "report_ms",
+    "status",
+    "phase",
+    "load",
+    "health",
+    "stop_code",
+    "ack_seq",
+    "seq",
+    "hold_um",
+    "farthest_um",
+    "target_um",
+    "pending_since_ms",
+    "refused_cycle",
+    "retry_ms",
+    "again_ms",
+    "waiting_since_ms",
+    "request_ms",
+    "last_grant_ms",
+    "priority",
+    "rank",
+)
 _ENUMS: Mapping[str, Any] = {"status": RobotStatus, "phase": Phase, "health": Health, "priority": PriorityClass}
 
 

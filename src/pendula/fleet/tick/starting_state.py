@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 
+from pendula.fleet.driving.records import Record
+from pendula.fleet.driving.track import NEVER_UM, Ground, held_from_the_start, track_of
 from pendula.fleet.routing.planner import Anchor, AtNode, Closed, Planner
 from pendula.fleet.routing.route_plan import RoutePlan, plan_route
 from pendula.fleet.traffic.demand import Demand
 from pendula.fleet.traffic.grants import Accepted, Effort, Rule, accept_route
 from pendula.fleet.traffic.lock_state import LockState
-from pendula.fleet.traffic.records import Record
-from pendula.fleet.traffic.track import NEVER_UM, Ground, held_from_the_start, track_of
 
 # A start is checked once: the search may take its time.
 _NODES = 3_000

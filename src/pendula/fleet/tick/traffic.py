@@ -13,6 +13,9 @@ from typing import Self
 from msgspec import to_builtins
 
 from pendula.fleet.contracts.traffic import Alert, CorridorRequest, LockResult, LockSnapshot, RollingTargetCommand
+from pendula.fleet.driving.params import NodeLockPolicy, TrafficParams, faults, short_um
+from pendula.fleet.driving.records import Record
+from pendula.fleet.driving.track import Ground
 from pendula.fleet.liveness.certificate import Certificate, certify
 from pendula.fleet.model import Finding, Fleet
 from pendula.fleet.routing.planner import Anchor, Closed
@@ -27,10 +30,7 @@ from pendula.fleet.tick.starting_state import place_all
 from pendula.fleet.traffic.grants import Effort, Rule
 from pendula.fleet.traffic.lock_state import LockState
 from pendula.fleet.traffic.lock_state import Truck as Locked
-from pendula.fleet.traffic.params import NodeLockPolicy, TrafficParams, faults, short_um
-from pendula.fleet.traffic.records import Record
 from pendula.fleet.traffic.resources import Exclusion
-from pendula.fleet.traffic.track import Ground
 from pendula.fleet.trucks.profiles import RobotProfile
 from pendula.fleet.views import reasons
 from pendula.fleet.views.corridor_request import corridor_request
@@ -258,6 +258,7 @@ class Traffic:
 
     def _draft(self, inputs: TickInputs) -> Draft:
         return Draft(
+            tick=self.tick_number,
             now_ms=inputs.now_ms,
             reports=inputs.reports,
             routes=inputs.routes,

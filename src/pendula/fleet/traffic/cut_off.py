@@ -9,7 +9,7 @@ import numpy as np
 
 from pendula.fleet.traffic.lock_state import LockState
 from pendula.fleet.traffic.refuge import Bools, blocked_entries, needed_by_others
-from pendula.fleet.traffic.witness import find_witness
+from pendula.fleet.traffic.search import find_witness
 
 
 def cut_off(state: LockState) -> list[int]:
@@ -25,14 +25,14 @@ def reassess(state: LockState, nodes: int) -> None:
     obstacles = [i for i in state.known() if state.truck(i).frozen]
     while True:
         obstacles = _limited(state, obstacles)
-        found, search = find_witness(state, nodes)
+        found, search = find_witness(state, state.moving(), [], nodes)
         if found is not None:
             state.witness = found
             return
         # Nobody knows how to get these out of each other's way: they stand, and the others are judged without them.
         for i in search.stuck:
             state.set_goal(i, state.truck(i).position)
-        obstacles += search.stuck
+        obstacles = [*obstacles, *search.stuck]
 
 
 def _limited(state: LockState, obstacles: list[int]) -> list[int]:

@@ -33,11 +33,13 @@ class Demand:
     def of_rows(
         cls, need: Sequence[Sequence[int]], stand: Sequence[Sequence[int]], unwanted: Sequence[bool] | None = None
     ) -> Self:
-        """Raises `ValueError` where a truck would stand on what it never took."""
+        """Raises `ValueError` where a truck would stand nowhere, or on what it never took."""
         if len(need) != len(stand) or not need:
             raise ValueError("a way to rest has a position at least, and for each what is needed and what is kept")
         before: set[int] = set(need[0])
         for k, (taken, kept) in enumerate(zip(need, stand, strict=True)):
+            if not kept:
+                raise ValueError(f"position {k} is nowhere: a truck that stands holds something")
             if not set(kept) <= before | set(taken):
                 raise ValueError(f"position {k} keeps what was not taken on the way there")
             before = set(kept)

@@ -14,7 +14,8 @@ from pendula.fleet.traffic.cut_off import cut_off, goals, reassess
 from pendula.fleet.traffic.demand import Demand
 from pendula.fleet.traffic.lock_state import Ints, LockState, Refusal, mask_of, trucks_of
 from pendula.fleet.traffic.refuge import needed_by_others, refuge
-from pendula.fleet.traffic.witness import find_witness, replays_after, trimmed
+from pendula.fleet.traffic.search import find_witness
+from pendula.fleet.traffic.witness import replays_after, trimmed
 
 
 class Wait(StrEnum):
@@ -25,6 +26,8 @@ class Wait(StrEnum):
     # A failed truck is in the way, and there is no further place to wait before it.
     CUT_OFF = "CUT_OFF"
     FAILED = "FAILED"
+    # Everything a tick may spend is spent: not judged, and to be asked again.
+    POSTPONED = "POSTPONED"
     AT_REST = "AT_REST"
 
 
@@ -35,7 +38,8 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class RouteRefused:
-    """The old route stays in force. `cycle`: trucks of which each is blocked by the next, the last by the first."""
+    """The old route stays in force. `cycle`: trucks of which each is blocked by the next, the last by the first; empty
+    where the tick had nothing left to judge it with."""
 
     cycle: tuple[int, ...]
 
@@ -66,7 +70,8 @@ class Rule(StrEnum):
 
 @dataclass(slots=True)
 class Effort:
-    """What the decisions of a tick may still cost, in branches of a search: counted, so that they repeat."""
+    """What the decisions of a tick may still cost, in branches of a search: counted, so that they repeat. A search
+    costs one at least; when nothing is left, only what the stored witness allows is granted."""
 
     per_search: int = 30
     left: int = 1_000_000
@@ -122,7 +127,7 @@ def _admit(state: LockState, i: int, rule: Rule, effort: Effort) -> tuple[int, .
         return None
     if rule is Rule.ACYCLIC:
         return cycle_of(blocked_by_graph(state), i) or None
-    return _search(state, effort)
+    return _search(state, i, effort)
 
 
 def _rests_in_the_way(state: LockState, i: int) -> list[int]:
@@ -134,11 +139,13 @@ def _rests_in_the_way(state: LockState, i: int) -> list[int]:
     return trucks_of(found)
 
 
-def _search(state: LockState, effort: Effort) -> tuple[int, ...] | None:
-    """Looks for a witness and stores it; otherwise the cycle in which the search got stuck."""
+def _search(state: LockState, i: int, effort: Effort) -> tuple[int, ...] | None:
+    """Looks for a witness after a change of truck i, and stores it; otherwise the cycle in which it got stuck."""
     allowed = effort.take()
-    found, search = find_witness(state, allowed)
-    effort.left -= allowed - max(0, search.nodes)
+    if not allowed:
+        return ()
+    found, search = find_witness(state, [i], state.witness, allowed)
+    effort.left -= 1 + allowed - max(0, search.nodes)
     if found is None:
         return search.cycle
     state.witness = found
@@ -165,6 +172,8 @@ def extend(
     cycle = _advance(state, i, rule, effort or Effort())
     if cycle is None:
         return Granted(one.position)
+    if not cycle:
+        return Blocked(Wait.POSTPONED)
     one.refusal = Refusal.of(state, i, cycle)
     return _refused(cycle, i, unit)
 
@@ -197,7 +206,7 @@ def _advance(state: LockState, i: int, rule: Rule, effort: Effort) -> tuple[int,
 def _stands_against(state: LockState, i: int, rule: Rule, effort: Effort) -> tuple[int, ...] | None:
     if rule is Rule.OFF:
         return None
-    return cycle_of(blocked_by_graph(state), i) or None if rule is Rule.ACYCLIC else _search(state, effort)
+    return cycle_of(blocked_by_graph(state), i) or None if rule is Rule.ACYCLIC else _search(state, i, effort)
 
 
 def release(state: LockState, i: int, resources: list[int]) -> None:

@@ -11,8 +11,9 @@ from pendula.fleet.traffic.lock_state import LockState, Words, mask_of
 
 Bools = NDArray[np.bool_]
 
-# Positions looked at in one go: most refuges are near.
-_CHUNK = 24
+# Positions looked at in one go: most refuges are near, and the others are far.
+_CHUNK = 16
+_GROWTH = 8
 
 
 def needed_by_others(state: LockState, i: int, first: int, last: int) -> Words:
@@ -29,20 +30,20 @@ def refuge(state: LockState, i: int, first: int | None = None, last: int | None 
     one = state.truck(i)
     low = one.position if first is None else first
     end = one.goal if last is None else last
+    chunk = _CHUNK
     while low <= end:
-        high = min(low + _CHUNK - 1, end)
-        free: Bools = np.logical_not(needed_by_others(state, i, low, high).any(axis=1))
-        k = int(free.argmax())
-        if free[k]:
-            return low + k
-        low = high + 1
+        high = min(low + chunk - 1, end)
+        free = np.flatnonzero(np.bitwise_or.reduce(needed_by_others(state, i, low, high), axis=1) == 0)
+        if len(free):
+            return low + int(free[0])
+        low, chunk = high + 1, chunk * _GROWTH
     return None
 
 
-def blocked_entries(state: LockState, i: int, upto: int) -> Words:
-    """For each entry of the way from the end of the grant to `upto` the trucks that stand in its way."""
+def blocked_entries(state: LockState, i: int, upto: int, after: int | None = None) -> Words:
+    """For each entry of the way from `after` (the end of the grant) to `upto` the trucks that stand in its way."""
     one = state.truck(i)
-    need = one.demand.needs(one.position, upto)
+    need = one.demand.needs(one.position if after is None else after, upto)
     found: Words = state.blockers[need] & state.others[i]
     if state.sharers:
         # A section with room for several is blocked by all inside once it is full, and by nobody before.
@@ -53,15 +54,24 @@ def blocked_entries(state: LockState, i: int, upto: int) -> Words:
 
 def reach(state: LockState, i: int) -> int:
     """The furthest position whose way is free of where the others stand; the end of the grant if the next is not."""
+    return reach_and_blockers(state, i)[0]
+
+
+def reach_and_blockers(state: LockState, i: int, upto: int | None = None) -> tuple[int, int]:
+    """The furthest position, up to `upto` or as far as the truck can get at all, whose way is free, and the trucks that
+    stand in the way there, as bits."""
     one = state.truck(i)
-    blocked = np.asarray(blocked_entries(state, i, one.goal).any(axis=1))
-    if not len(blocked):
-        return one.goal
-    k = int(blocked.argmax())
-    if not blocked[k]:
-        return one.goal
-    entry = int(one.demand.need_at[one.position + 1]) + k
-    return int(np.searchsorted(one.demand.need_at, entry, side="right")) - 2
+    low, end, chunk = one.position, one.goal if upto is None else upto, _CHUNK
+    while low < end:
+        high = min(low + chunk, end)
+        entries = blocked_entries(state, i, high, low)
+        blocked = np.flatnonzero(np.bitwise_or.reduce(entries, axis=1))
+        if len(blocked):
+            entry = int(one.demand.need_at[low + 1]) + int(blocked[0])
+            before = int(np.searchsorted(one.demand.need_at, entry, side="right")) - 2
+            return before, mask_of(entries[int(blocked[0])])
+        low, chunk = high, chunk * _GROWTH
+    return end, 0
 
 
 def blocked_by(state: LockState, i: int, upto: int) -> int:

@@ -1,11 +1,11 @@
 """What a truck asks for: the units ahead of its grant up to the lookahead, with the resources of each (FLT-COR-9)."""
 
 from pendula.fleet.contracts.traffic import CorridorRequest, GrantUnit
+from pendula.fleet.driving.params import TrafficParams
+from pendula.fleet.driving.records import Record
+from pendula.fleet.driving.track import NEVER_UM, Track
 from pendula.fleet.model import CONTRACT_VERSION
 from pendula.fleet.site.compiled_map import CompiledMap
-from pendula.fleet.traffic.params import TrafficParams
-from pendula.fleet.traffic.records import Record
-from pendula.fleet.traffic.track import NEVER_UM, Track
 from pendula.fleet.units import metres
 from pendula.fleet.views.reasons import resource_id
 

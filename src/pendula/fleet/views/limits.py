@@ -1,9 +1,9 @@
 """What explains the end of a grant: the limits before rounding to cells that the relation contains (FLT-EVO-8)."""
 
+from pendula.fleet.driving.records import Record
+from pendula.fleet.driving.track import Track
 from pendula.fleet.model import MoveStyle
 from pendula.fleet.targets.hold_points import Components
-from pendula.fleet.traffic.records import Record
-from pendula.fleet.traffic.track import Track
 
 
 def components(record: Record, records: list[Record]) -> Components:

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pendula.fleet.contracts.traffic import HoldReason, Phase
+from pendula.fleet.driving.records import Record, Waiting
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.traffic.lock_state import LockState
-from pendula.fleet.traffic.records import Record, Waiting
 
 Ints = NDArray[np.int64]
 

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pendula.fleet.contracts import traffic as contract
+from pendula.fleet.driving.records import Record
 from pendula.fleet.model import CONTRACT_VERSION
 from pendula.fleet.site.compiled_map import CompiledMap
-from pendula.fleet.traffic.records import Record
 from pendula.fleet.units import metres, plain
 from pendula.fleet.views.corridor_request import conflicts_of
 from pendula.fleet.views.reasons import resource_id
@@ -73,10 +73,10 @@ def _queues(scene: Scene) -> dict[str, tuple[contract.Queued, ...]]:
 
 
 def _groups(scene: Scene, queues: dict[str, tuple[contract.Queued, ...]]) -> tuple[contract.GroupLocks, ...]:
-    site, network = scene.site, scene.site.network
+    network = scene.site.network
     found: dict[int, list[tuple[int, contract.Occupant]]] = {}
     for record in scene.records:
-        for edge in _edges_held(site, record):
+        for edge in sorted(record.edges):
             found.setdefault(network.group_of[edge], []).append((edge, _occupant(record, edge)))
     waited = {number for number, one in enumerate(network.groups) if f"EDGE_GROUP:{one.key}" in queues}
     result = []
@@ -89,11 +89,6 @@ def _groups(scene: Scene, queues: dict[str, tuple[contract.Queued, ...]]) -> tup
         occupants = tuple(one for _, one in sorted(held, key=lambda one: (one[1].robotId, one[0])))
         result.append(contract.GroupLocks(group.key, direction, occupants, queues.get(f"EDGE_GROUP:{group.key}", ())))
     return tuple(result)
-
-
-def _edges_held(site: CompiledMap, record: Record) -> list[int]:
-    count = len(site.cells)
-    return sorted({int(site.cells.edge[cell]) for cell in record.keeps if cell < count})
 
 
 def _occupant(record: Record, edge: int) -> contract.Occupant:

@@ -1,4 +1,4 @@
-"""A route takes the place of another where they are one way; what lies beyond is given back after an acknowledgement."""
+"""A route takes the place of another where they are one way; what lies beyond is given back and acknowledged."""
 
 import pytest
 

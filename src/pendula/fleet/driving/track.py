@@ -8,17 +8,18 @@ goal is never granted on this route, but it belongs to what the truck still need
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pendula.fleet.driving.params import NodeLockPolicy
 from pendula.fleet.exclusion.critical_sections import EXIT_CLEARANCE_UM
 from pendula.fleet.network.transitions import truck_yaw
 from pendula.fleet.routing.planner import AtNode
 from pendula.fleet.routing.route_plan import RoutePlan, Segment
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.traffic.demand import Demand
-from pendula.fleet.traffic.params import NodeLockPolicy
 
 Ints = NDArray[np.int64]
 
@@ -78,16 +79,43 @@ class Track:
         return max(0, bisect_right(self.stands, s_um) - 1)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
+class EdgeCells:
+    """An edge as tracks need it: its cells with start and end, the same ends and the standing marks as arrays, and the
+    stretches that lie in sections."""
+
+    rows: tuple[tuple[int, int, int], ...]
+    ends: Ints
+    marks: Ints
+    stretches: tuple[tuple[int, int, int], ...]
+
+
 class Ground:
-    """What all tracks of a site share."""
+    """What all tracks of a site share; edges are taken apart once."""
 
-    site: CompiledMap
-    policy: NodeLockPolicy = NodeLockPolicy.TURNING
+    def __init__(self, site: CompiledMap, policy: NodeLockPolicy = NodeLockPolicy.TURNING) -> None:
+        self.site = site
+        self.policy = policy
+        self._edges: dict[int, EdgeCells] = {}
+        self._marks = np.array(site.standing.marks, dtype=np.int64)
 
-    def cells(self, edge: int) -> tuple[range, list[int]]:
-        own = self.site.cells.of_edge(edge)
-        return own, self.site.cells.s1[own.start : own.stop].tolist()
+    def edge(self, number: int) -> EdgeCells:
+        found = self._edges.get(number)
+        if found is None:
+            found = self._edges[number] = self._taken_apart(number)
+        return found
+
+    def _taken_apart(self, number: int) -> EdgeCells:
+        site, own = self.site, self.site.cells.of_edge(number)
+        s0 = site.cells.s0[own.start : own.stop]
+        s1 = site.cells.s1[own.start : own.stop]
+        rows = tuple(zip(own, s0.tolist(), s1.tolist(), strict=True))
+        runs: dict[int, list[tuple[int, int]]] = {}
+        for cell, low, high in rows:
+            for section in site.sections_of_cell.get(cell, ()):
+                _join(runs.setdefault(section, []), low, high)
+        stretches = tuple((section, *one) for section, found in sorted(runs.items()) for one in found)
+        return EdgeCells(rows, s1.astype(np.int64), self._marks[own.start : own.stop], stretches)
 
 
 def track_of(ground: Ground, plan: RoutePlan, short_um: int, granted_um: int, carried: Mapping[int, int]) -> Track:
@@ -96,14 +124,13 @@ def track_of(ground: Ground, plan: RoutePlan, short_um: int, granted_um: int, ca
     whole = plan.whole
     stops = _stop_places(plan)
     acts = _acts(ground.site, plan, whole, stops)
-    own = sorted(_uses(ground, plan, whole, acts), key=lambda one: (one.need_um, one.resource))
     held = [Use(resource, -NEVER_UM, free) for resource, free in sorted(carried.items())]
     # What lies before the end of the grant is held, or has to be taken with the very next unit.
     uses = [
         one if one.need_um >= granted_um or one.resource in carried else Use(one.resource, granted_um, one.free_um)
-        for one in own
+        for one in _uses(ground, plan, whole, acts)
     ]
-    uses.sort(key=lambda one: (one.need_um, one.resource))
+    uses.sort(key=attrgetter("need_um", "resource"))
     stands, unwanted = _stands(ground, whole, acts, uses, granted_um)
     demand = _demand([*held, *uses], stands, unwanted, short_um, sorted(carried))
     return Track(
@@ -159,16 +186,14 @@ def _uses(ground: Ground, plan: RoutePlan, whole: tuple[Segment, ...], acts: tup
     uses: list[Use] = []
     runs: dict[int, list[tuple[int, int]]] = {}
     for place, segment in enumerate(whole):
-        cells, ends = ground.cells(segment.edge)
+        edge = ground.edge(segment.edge)
         begin = segment.route_s0_um
-        s0 = begin
-        first = site.cells.at(segment.edge, plan.start_um) if place == 0 else cells.start
-        for cell, s1 in zip(cells, ends, strict=True):
-            if cell >= first:
-                uses.append(Use(cell, s0, begin + s1))
-                for section in site.sections_of_cell.get(cell, ()):
-                    _join(runs.setdefault(section, []), s0, begin + s1)
-            s0 = begin + s1
+        # The end of an edge belongs to its last cell.
+        start = min(plan.start_um, segment.length_um - 1) if place == 0 else 0
+        uses += [Use(cell, begin + s0, begin + s1) for cell, s0, s1 in edge.rows if s1 > start]
+        for section, low, high in edge.stretches:
+            if high > start:
+                _join(runs.setdefault(section, []), begin + low, begin + high)
     uses += _zone_uses(ground, whole, acts)
     uses += [
         Use(site.token(section), low, _clear_of(site, whole, high))
@@ -235,27 +260,23 @@ def _stands(
 ) -> tuple[tuple[int, ...], list[bool]]:
     """Where the truck may be left standing beyond the end of its grant: at the end of a cell that is in no section and
     not in a node it only passes, and wherever it has arrived."""
-    site = ground.site
-    tokens = site.token(0)
-    barred = [(one.need_um, one.free_um) for one in uses if one.resource >= tokens]
-    arrived = {act.s_um for act in acts if act.stop}
-    acting = {act.s_um for act in acts}
-    stands, unwanted = [granted_um], [False]
-    for segment in whole:
-        end = segment.route_s0_um + segment.length_um
-        if end <= granted_um:
-            continue
-        cells, ends = ground.cells(segment.edge)
-        for cell, s1 in zip(cells, ends, strict=True):
-            at = segment.route_s0_um + s1
-            if at <= granted_um:
-                continue
-            passing = at == end and at not in acting and ground.policy is NodeLockPolicy.TURNING
-            inside = site.standing.marks[cell] == _FORBIDDEN or any(low < at < high for low, high in barred)
-            if at in arrived or not (passing or inside):
-                stands.append(at)
-                unwanted.append(site.standing.marks[cell] != 0)
-    return tuple(stands), unwanted
+    if not whole:
+        return (granted_um,), [False]
+    edges = [ground.edge(segment.edge) for segment in whole]
+    at = np.concatenate([edge.ends + one.route_s0_um for edge, one in zip(edges, whole, strict=True)])
+    marks = np.concatenate([edge.marks for edge in edges])
+    allowed = marks != _FORBIDDEN
+    tokens = ground.site.token(0)
+    for one in uses:
+        if one.resource >= tokens:
+            allowed &= (at <= one.need_um) | (at >= one.free_um)
+    if ground.policy is NodeLockPolicy.TURNING:
+        acting = {act.s_um for act in acts}
+        passed = [end for one in whole if (end := one.route_s0_um + one.length_um) not in acting]
+        allowed &= ~np.isin(at, np.array(passed, dtype=np.int64))
+    allowed |= np.isin(at, np.array([act.s_um for act in acts if act.stop], dtype=np.int64))
+    allowed &= at > granted_um
+    return (granted_um, *at[allowed].tolist()), [False, *(marks[allowed] != 0).tolist()]
 
 
 def _demand(uses: list[Use], stands: tuple[int, ...], unwanted: list[bool], short_um: int, held: list[int]) -> Demand:

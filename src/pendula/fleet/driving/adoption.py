@@ -8,12 +8,12 @@ to a standing position before which the truck can still stop; the rest is given 
 
 from dataclasses import dataclass
 
+from pendula.fleet.driving.params import TrafficParams
+from pendula.fleet.driving.records import Record
+from pendula.fleet.driving.track import NEVER_UM, Ground, Track, left_um, track_of
 from pendula.fleet.exclusion.critical_sections import EXIT_CLEARANCE_UM
 from pendula.fleet.routing.planner import AtNode, OnEdge
 from pendula.fleet.routing.route_plan import RoutePlan, Segment
-from pendula.fleet.traffic.params import TrafficParams
-from pendula.fleet.traffic.records import Record
-from pendula.fleet.traffic.track import NEVER_UM, Ground, Track, left_um, track_of
 from pendula.fleet.trucks.envelope import braking_um
 
 
@@ -137,14 +137,23 @@ def _carried_free_um(ground: Ground, whole: tuple[Segment, ...], resource: int, 
     if not whole or resource < len(site.cells):
         return NEVER_UM if not whole else 0
     section = resource - site.token(0)
-    inside = [
-        one.route_s0_um + int(site.cells.s1[cell])
-        for one in whole
-        for cell in site.cells.of_edge(one.edge)
-        if section in site.sections_of_cell.get(cell, ())
-    ]
-    end = inside[-1] if inside else 0
+    end = 0
+    for one in whole:
+        inside = [high for number, low, high in ground.edge(one.edge).stretches if number == section and low == 0]
+        if not inside or end != one.route_s0_um:
+            break
+        end = one.route_s0_um + inside[0]
     return end + max(site.envelope.front_um, site.envelope.rear_um) + EXIT_CLEARANCE_UM
+
+
+def goes_on(record: Record, plan: RoutePlan) -> bool:
+    """Whether a route is, edge by edge, what is left of the one the truck has: true for all that continue it."""
+    old = record.track
+    if old is None:
+        return False
+    ahead = [one.edge for one in old.segments if one.route_s0_um + one.length_um > record.grant_um]
+    own = [one.edge for one in plan.whole]
+    return own[len(own) - len(ahead) :] == ahead
 
 
 def _continues(record: Record, track: Track, shift_um: int) -> bool:

@@ -3,9 +3,9 @@
 import pytest
 from msgspec.structs import replace
 
+from pendula.fleet.driving.params import TrafficParams, faults
 from pendula.fleet.model import CompileParams
 from pendula.fleet.samples import FL_STD
-from pendula.fleet.traffic.params import TrafficParams, faults
 
 
 def codes(**changed: int) -> list[str]:

@@ -1,0 +1,287 @@
+"""The search for a witness (FLT-LIVE-13), local: it brings some trucks to where they are in nobody's way.
+
+Once they are there, everybody else goes on as the old witness says: trucks at refuges block no move of it. So the
+search touches the trucks it was asked about, those in their way, and no others. It moves them on the columns of the
+state and takes every move back. Branches are counted, never timed.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+from pendula.fleet.traffic.blocked_by import cycle_of
+from pendula.fleet.traffic.lock_state import Ints, LockState, Move, mask_of, trucks_of
+from pendula.fleet.traffic.refuge import blocked_entries, needed_by_others, reach, reach_and_blockers, refuge
+
+# How many positions ahead a truck looks for one where it is less in the way: each costs as much as a whole refuge.
+_NEAR = 32
+# How many trucks are sent ahead, or asked in vain, in one search.
+_ASKED = 8
+# So many trucks driven on cost as much as a branch.
+_ROUND = 8
+
+
+@dataclass(slots=True)
+class Search:
+    """One search: how many branches it may still try, the moves so far, the trucks that are in somebody's way with
+    those that keep them there, and who they were where it first got stuck."""
+
+    state: LockState
+    nodes: int
+    moves: list[Move] = field(default_factory=list)
+    waiting: dict[int, int] = field(default_factory=dict)
+    # Trucks that were sent ahead, or tried in vain, because the place where another one could wait is on their way.
+    asked: set[int] = field(default_factory=set)
+    stuck: tuple[int, ...] = ()
+    cycle: tuple[int, ...] = ()
+
+    def go(self, i: int, position: int) -> None:
+        self.state.place(i, position)
+        self.moves.append((i, position))
+
+    # -- the whole of it ---------------------------------------------------------------------------------------------
+
+    def solved(self, dirty: list[int]) -> bool:
+        """Whether everybody who waits gets to a refuge; `dirty` are those whose way may have become free."""
+        self.settle(dirty)
+        if not self.waiting:
+            return True
+        if not self.stuck:
+            self.stuck, self.cycle = tuple(sorted(self.waiting)), cycle_of(self.waiting)
+            if self.attempt(self.rolled_out):
+                return True
+        for k, position in self.branches():
+            self.nodes -= 1
+            if self.nodes < 0:
+                return False
+            if self.attempt(partial(self.after, k, position)):
+                return True
+        return False
+
+    def attempt(self, way: Callable[[], bool]) -> bool:
+        """Tries a way to go on; everything is as it was if it fails."""
+        before, waiting = len(self.moves), dict(self.waiting)
+        start = {i: self.state.truck(i).position for i in self.state.known()}
+        if way():
+            return True
+        put_back(self.state, start)
+        del self.moves[before:]
+        self.waiting = waiting
+        return False
+
+    def after(self, k: int, position: int) -> bool:
+        """Whether all goes well once a truck has gone to a position."""
+        self.go(k, position)
+        return self.solved([k, *(j for j, mask in self.waiting.items() if mask >> k & 1)])
+
+    def rolled_out(self) -> bool:
+        """Whether all goes well when everybody drives on as far as possible, over and over, who has least to go first:
+        a convoy on a ring is never in nobody's way, and gets home all the same. A round costs branches."""
+        while self.waiting and self.nodes > 0:
+            self.nodes -= 1 + len(self.waiting) // _ROUND
+            order = sorted(self.waiting, key=lambda i: (self.state.truck(i).goal - self.state.truck(i).position, i))
+            moved = [i for i in order if self.driven_on(i)]
+            if not self.in_the_way() and not moved:
+                return False
+        return not self.waiting
+
+    def driven_on(self, i: int) -> bool:
+        one = self.state.truck(i)
+        far, blockers = reach_and_blockers(self.state, i)
+        if far == one.goal:
+            self.settled(i, far)
+            return True
+        self.waiting[i] = blockers
+        free = np.flatnonzero(np.logical_not(needed_by_others(self.state, i, one.position, far).any(axis=1)))
+        if len(free):
+            self.settled(i, one.position + int(free[-1]))
+            return True
+        # Not into a junction or another's window, where somebody else would have to wait for this one.
+        wanted = np.flatnonzero(~one.demand.unwanted[one.position + 1 : far + 1])
+        if len(wanted):
+            self.go(i, one.position + 1 + int(wanted[-1]))
+        return bool(len(wanted))
+
+    # -- moves that cost nothing -------------------------------------------------------------------------------------
+
+    def settle(self, dirty: list[int]) -> None:
+        """Moves trucks to refuges, and to where they are less in the way, until nothing moves any more."""
+        while dirty:
+            moved = 0
+            for i in sorted(set(dirty)):
+                if i in self.waiting and self.to_refuge(i):
+                    moved |= 1 << i
+            fresh = self.in_the_way()
+            if not moved and not fresh:
+                moved = self.nearer_refuges() or self.at_first()
+            dirty = [*fresh, *(j for j, mask in self.waiting.items() if mask & moved)]
+
+    def in_the_way(self) -> list[int]:
+        """Trucks that stand in the way of those who wait and were not looked at yet; they wait from now on."""
+        mask = 0
+        for one in self.waiting.values():
+            mask |= one
+        fresh = [k for k in trucks_of(mask) if k not in self.waiting and self.can_move(k)]
+        self.waiting.update(dict.fromkeys(fresh, 0))
+        return fresh
+
+    def can_move(self, k: int) -> bool:
+        one = self.state.truck(k)
+        return not one.frozen and one.position < one.goal
+
+    def to_refuge(self, i: int) -> bool:
+        """To the next refuge, if the way is free; otherwise notes who stands in it."""
+        target = refuge(self.state, i)
+        if target is None:
+            target = self.state.truck(i).goal
+        far, blockers = reach_and_blockers(self.state, i, target)
+        if far < target:
+            self.waiting[i] = blockers
+            return False
+        self.settled(i, target)
+        return True
+
+    def settled(self, i: int, target: int) -> None:
+        del self.waiting[i]
+        if target > self.state.truck(i).position:
+            self.go(i, target)
+
+    def nearer_refuges(self) -> int:
+        """Those who wait, as far as they can get: what others no longer need may have become a refuge."""
+        for i in sorted(self.waiting):
+            far = reach(self.state, i)
+            target = far if far == self.state.truck(i).goal else refuge(self.state, i, last=far)
+            if target is not None:
+                self.settled(i, target)
+                return 1 << i
+        return 0
+
+    def at_first(self) -> int:
+        """What is worth its cost only once, before the search gets stuck."""
+        return 0 if self.stuck else self.less_in_the_way() or self.sent_ahead()
+
+    def less_in_the_way(self) -> int:
+        for i in cycle_of(self.waiting):
+            target = dominating(self.state, i)
+            if target is not None:
+                self.go(i, target)
+                return 1 << i
+        return 0
+
+    def sent_ahead(self) -> int:
+        """Somebody who can get to rest and needs what one of those who wait could stand on meanwhile."""
+        needing = 0
+        for i in cycle_of(self.waiting):
+            here = self.state.truck(i).position
+            rows = needed_by_others(self.state, i, here, reach(self.state, i))
+            needing |= mask_of(np.bitwise_or.reduce(rows, axis=0))
+        for k in trucks_of(needing):
+            if k in self.waiting or k in self.asked or not self.can_move(k):
+                continue
+            if len(self.asked) == _ASKED:
+                break
+            self.asked.add(k)
+            if reach(self.state, k) == self.state.truck(k).goal:
+                self.go(k, self.state.truck(k).goal)
+                # Everybody who waits may have a refuge now.
+                return -1
+        return 0
+
+    # -- branches ----------------------------------------------------------------------------------------------------
+
+    def branches(self) -> list[Move]:
+        """For the trucks of one cycle and each truck in their way: the nearest and the furthest position that lets them
+        go on."""
+        found: dict[Move, None] = {}
+        for j in cycle_of(self.waiting):
+            blocked, blockers = first_obstacle(self.state, j)
+            around = self.state.exclusion.around(blocked)
+            self.state.marks[around] = True
+            for k in blockers:
+                if self.can_move(k):
+                    found |= dict.fromkeys(clearing(self.state, k))
+            self.state.marks[around] = False
+        return list(found)
+
+
+def find_witness(state: LockState, start: list[int], old: list[Move], nodes: int) -> tuple[list[Move] | None, Search]:
+    """A schedule from the ends of all grants: trucks of `start` and whoever is in their way to refuges, then all others
+    as the old witness says, then those few to rest. `None` where none was found within so many branches. The old
+    witness need not be one for the trucks of `start`."""
+    search = Search(state, nodes, waiting=dict.fromkeys((i for i in start if not state.truck(i).frozen), 0))
+    positions = {i: state.truck(i).position for i in state.known()}
+    found = search.solved(sorted(search.waiting))
+    touched = {i for i, _ in search.moves} | set(start)
+    last = [(i, state.truck(i).goal) for i in sorted(touched) if search.can_move(i)]
+    put_back(state, positions)
+    moves = [*search.moves, *(move for move in old if move[0] not in touched), *last]
+    return (moves if found else None), search
+
+
+def put_back(state: LockState, positions: dict[int, int]) -> None:
+    for i, position in positions.items():
+        if state.truck(i).position != position:
+            state.place(i, position)
+
+
+def dominating(state: LockState, i: int) -> int | None:
+    """The furthest near position that blocks only what *every* position passed blocks, the present one included. Equal
+    to the last one passed is not enough: between them may lie a place where the truck was in nobody's way."""
+    one = state.truck(i)
+    far = min(reach(state, i), one.position + _NEAR)
+    if far == one.position:
+        return None
+    # Trucks first: a position that is in the way of a truck that one passed is not cannot qualify.
+    rows = needed_by_others(state, i, one.position, far)
+    common = np.bitwise_and.accumulate(rows, axis=0)
+    candidates = np.flatnonzero(~(rows[1:] & ~common[:-1]).any(axis=1)) + one.position + 1
+    return _dominating(state, i, candidates.tolist())
+
+
+def _dominating(state: LockState, i: int, candidates: list[int]) -> int | None:
+    here = state.truck(i).position
+    found = None
+    common = blocked_needs(state, i, here)
+    passed = here
+    for position in candidates:
+        for k in range(passed + 1, position):
+            common &= blocked_needs(state, i, k)
+        passed = position
+        if not common:
+            break
+        now = blocked_needs(state, i, position)
+        found = position if now <= common else found
+        common &= now
+    return found
+
+
+def blocked_needs(state: LockState, i: int, position: int) -> set[int]:
+    """What others still need and a truck standing at a position excludes."""
+    around = state.exclusion.around(state.truck(i).demand.stands(position))
+    needed = (state.wanted[around] & state.others[i]).any(axis=1)
+    return set(around[needed].tolist())
+
+
+def first_obstacle(state: LockState, j: int) -> tuple[Ints, list[int]]:
+    """What a truck cannot take on its next move beyond its reach, and who stands in the way."""
+    one = state.truck(j)
+    far = reach(state, j)
+    if far == one.goal:
+        return np.zeros(0, dtype=np.int64), []
+    entries = blocked_entries(state, j, far + 1)
+    needs = one.demand.needs(one.position, far + 1)[entries.any(axis=1)]
+    return needs, trucks_of(mask_of(np.bitwise_or.reduce(entries, axis=0)))
+
+
+def clearing(state: LockState, k: int) -> list[Move]:
+    """The nearest and the furthest position in reach at which a truck excludes nothing that is marked."""
+    one = state.truck(k)
+    first, far = one.position + 1, reach(state, k)
+    if far < first:
+        return []
+    low = one.demand.stand_at[first]
+    rows = state.marks[one.demand.stand[low : one.demand.stand_at[far + 1]]]
+    clear = np.flatnonzero(~np.logical_or.reduceat(rows, one.demand.stand_at[first : far + 1] - low))
+    return [(k, first + int(clear[0])), (k, first + int(clear[-1]))] if len(clear) else []

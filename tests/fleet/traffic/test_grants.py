@@ -1,0 +1,202 @@
+"""Units, routes and releases on maps small enough to see through."""
+
+import pytest
+
+from pendula.fleet.traffic.blocked_by import blocked_by_graph, blocked_through, cycle_of
+from pendula.fleet.traffic.demand import Demand
+from pendula.fleet.traffic.grants import (
+    Accepted,
+    Blocked,
+    Effort,
+    Granted,
+    RouteRefused,
+    Rule,
+    Wait,
+    accept_route,
+    extend,
+    release,
+    release_passed,
+)
+from pendula.fleet.traffic.lock_state import LockState
+from pendula.fleet.traffic.refuge import reach, refuge
+from pendula.fleet.traffic.resources import Exclusion
+
+
+def way(*cells: int) -> Demand:
+    return Demand.of_rows([[cell] for cell in cells], [[cell] for cell in cells])
+
+
+def head_on() -> LockState:
+    """Cells 0, 1, 2 in a row; truck 0 rests on 3 and drives them upwards, truck 1 rests on 4 and drives them down."""
+    state = LockState(Exclusion.of_pairs(5, []), 2)
+    accept_route(state, 0, way(3, 0, 1, 2, 3))
+    accept_route(state, 1, way(4, 2, 1, 0, 4))
+    return state
+
+
+@pytest.mark.req("FLT-DCL-9", "FLT-DCL-14", "FLT-LIVE-4")
+def test_a_unit_after_which_two_would_stand_nose_to_nose_is_refused_with_the_cycle() -> None:
+    state = head_on()
+    extend(state, 0)
+
+    assert extend(state, 1) == Blocked(Wait.SAFE_STATE, 2, (0,), (0, 1))
+    assert sorted(state.truck(1).held) == [4]
+
+
+def test_without_the_rule_both_drive_in_and_the_graph_shows_the_cycle() -> None:
+    state = head_on()
+    extend(state, 0, rule=Rule.OFF)
+    extend(state, 1, rule=Rule.OFF)
+
+    assert cycle_of(blocked_by_graph(state)) == (0, 1)
+
+
+@pytest.mark.req("FLT-RES-12", "FLT-DCL-14")
+def test_a_unit_that_somebody_holds_is_refused_with_its_holder() -> None:
+    state = head_on()
+    for _ in range(3):
+        extend(state, 0)
+
+    assert extend(state, 1) == Blocked(Wait.HELD, 2, (0,))
+
+
+@pytest.mark.req("FLT-OSC-3")
+def test_a_refused_unit_stays_refused_without_a_search_while_its_cycle_stays() -> None:
+    state = head_on()
+    extend(state, 0)
+    refused = extend(state, 1)
+    effort = Effort()
+
+    assert extend(state, 1, effort=effort, retry=False) == refused
+    assert effort == Effort()
+
+
+@pytest.mark.req("FLT-OSC-3")
+def test_a_refused_unit_is_judged_again_when_a_truck_of_its_cycle_has_moved() -> None:
+    state = head_on()
+    extend(state, 0)
+    extend(state, 1)
+    for position in range(2, 5):
+        extend(state, 0)
+        release_passed(state, 0, position)
+
+    assert extend(state, 1, retry=False) == Granted(1)
+
+
+@pytest.mark.req("FLT-LIVE-13")
+def test_a_route_that_starts_at_rest_is_accepted_whatever_the_others_do() -> None:
+    state = head_on()
+    extend(state, 0)
+
+    assert accept_route(state, 1, way(4, 2, 1, 4)) == Accepted()
+
+
+@pytest.mark.req("FLT-LIVE-4")
+def test_a_refused_route_leaves_the_old_one_in_force() -> None:
+    state = LockState(Exclusion.of_pairs(6, []), 2)
+    accept_route(state, 0, way(3, 0, 1, 2, 3))
+    accept_route(state, 1, way(4, 2, 5, 4))
+    extend(state, 0)
+    extend(state, 1)
+    old, witness = state.truck(1), list(state.witness)
+
+    assert accept_route(state, 1, way(4, 2, 1, 0, 4), 1) == RouteRefused((0, 1))
+    assert state.truck(1) is old
+    assert state.witness == witness
+
+
+@pytest.mark.req("FLT-LIVE-7")
+def test_a_route_past_the_rest_node_of_another_truck_is_refused() -> None:
+    state = head_on()
+
+    assert accept_route(state, 0, way(3, 0, 4, 3)) == RouteRefused((0, 1))
+
+
+def test_a_truck_is_not_taken_in_where_another_one_stands() -> None:
+    state = LockState(Exclusion.of_pairs(3, [(0, 1)]), 2)
+    accept_route(state, 0, way(0))
+
+    assert accept_route(state, 1, way(1)) == RouteRefused((1, 0))
+    assert state.known() == [0]
+
+
+def test_a_way_begins_on_what_its_truck_holds() -> None:
+    state = head_on()
+
+    with pytest.raises(ValueError, match="does not hold"):
+        accept_route(state, 0, way(1, 3))
+
+
+@pytest.mark.req("FLT-RES-13", "FLT-TEST-48")
+def test_what_is_needed_again_on_the_granted_way_is_not_released() -> None:
+    state = LockState(Exclusion.of_pairs(4, []), 1)
+    accept_route(state, 0, way(3, 0, 1, 0, 2, 3))
+    for _ in range(4):
+        extend(state, 0)
+
+    assert release_passed(state, 0, 2) == [3]
+    assert release_passed(state, 0, 4) == [0, 1]
+
+
+@pytest.mark.req("FLT-RES-13")
+def test_what_a_truck_stands_on_is_never_released() -> None:
+    state = head_on()
+    extend(state, 0)
+    release(state, 0, [0, 3])
+
+    assert sorted(state.truck(0).held) == [0]
+
+
+@pytest.mark.req("FLT-LIVE-3", "FLT-TEST-45")
+def test_a_section_with_room_for_two_lets_two_in_and_names_both_to_the_third() -> None:
+    state = LockState(Exclusion.of_pairs(7, [], {6: 2}), 3)
+    for i in range(3):
+        accept_route(state, i, Demand.of_rows([[3 + i], [i, 6], [3 + i]], [[3 + i], [i, 6], [3 + i]]))
+
+    assert [extend(state, i) for i in range(3)] == [Granted(1), Granted(1), Blocked(Wait.HELD, 6, (0, 1))]
+
+
+@pytest.mark.req("FLT-LIVE-2")
+def test_the_refuge_is_the_first_position_in_nobodys_way_and_reach_ends_before_the_first_obstacle() -> None:
+    state = LockState(Exclusion.of_pairs(8, []), 2)
+    accept_route(state, 0, way(6, 0, 1, 2, 3, 6))
+    accept_route(state, 1, way(7, 0, 1, 3, 7))
+    state.place(1, 3)
+    state.place(0, 1)
+
+    assert refuge(state, 0) == 1
+    assert reach(state, 0) == 3
+    state.place(1, 0)
+    assert refuge(state, 0) == 3
+
+
+@pytest.mark.req("FLT-RES-10")
+def test_a_truck_is_blocked_by_others_directly_and_through_others() -> None:
+    graph = {0: 0b010, 1: 0b100, 2: 0}
+
+    assert blocked_through(graph, 0) == {1, 2}
+    assert cycle_of(graph) == ()
+
+
+@pytest.mark.req("FLT-LIVE-13")
+def test_a_convoy_on_a_ring_goes_round_and_home_although_nobody_is_ever_out_of_the_way() -> None:
+    cells = 12
+    state = LockState(Exclusion.of_pairs(cells + 4, []), 4)
+    for i in range(4):
+        rounds = [(3 * i + k) % cells for k in range(2 * cells)]
+        accept_route(state, i, way(cells + i, *rounds, cells + i))
+    for _ in range(400):
+        for i in range(4):
+            extend(state, i)
+            release_passed(state, i, state.truck(i).position)
+
+    assert [state.truck(i).position for i in range(4)] == [2 * cells + 1] * 4
+
+
+@pytest.mark.req("FLT-LIVE-12")
+def test_a_tick_that_has_nothing_left_to_spend_grants_what_the_witness_allows_and_postpones_the_rest() -> None:
+    state = head_on()
+    spent = Effort(left=0)
+
+    assert extend(state, 0, effort=spent) == Granted(1)
+    assert extend(state, 1, effort=spent) == Blocked(Wait.POSTPONED)

@@ -1,0 +1,77 @@
+"""The columns of a lock state follow from demands and positions, however it came about."""
+
+from random import Random
+
+import numpy as np
+
+from pendula.fleet.traffic.grants import accept_route, extend, freeze
+from pendula.fleet.traffic.lock_state import LockState, mask_of, trucks_of
+from tests.fleet.traffic.tiny_maps import TinyMap, tiny_map
+
+
+def started(tiny: TinyMap, count: int | None = None) -> LockState:
+    state = LockState(tiny.exclusion(), count or len(tiny.ways))
+    for i, ways in enumerate(tiny.ways):
+        accept_route(state, i, ways[0].demand())
+    return state
+
+
+def columns_by_hand(state: LockState) -> dict[str, list[int]]:
+    """For every resource the trucks of each column, from plain sets."""
+    result = {name: [0] * len(state.exclusion) for name in ("blockers", "wanted", "needers")}
+    rows = [set(state.exclusion.row(r).tolist()) for r in range(len(state.exclusion))]
+    for i in state.known():
+        one = state.truck(i)
+        stand = one.held if one.frozen else set(one.demand.stands(one.position).tolist())
+        need = set() if one.frozen else set(one.demand.needs(one.position, one.goal).tolist())
+        for resource, row in enumerate(rows):
+            result["blockers"][resource] |= bool(row & stand) << i
+            result["wanted"][resource] |= (resource in need) << i
+            result["needers"][resource] |= bool(row & need) << i
+    return result
+
+
+def columns(state: LockState) -> dict[str, list[int]]:
+    kept = {"blockers": state.blockers, "wanted": state.wanted, "needers": state.needers}
+    return {name: [mask_of(row) for row in column] for name, column in kept.items()}
+
+
+def test_columns_follow_from_positions_when_trucks_are_placed_forth_and_back() -> None:
+    for seed in range(60):
+        random = Random(seed)
+        state = started(tiny_map(seed))
+        for _ in range(6):
+            i = random.randrange(len(state))
+            state.place(i, random.randint(0, state.truck(i).demand.last))
+            assert columns(state) == columns_by_hand(state)
+
+
+def test_columns_follow_from_goals_when_a_truck_has_failed() -> None:
+    for seed in range(60):
+        random = Random(seed)
+        state = started(tiny_map(seed))
+        for _ in range(4):
+            extend(state, random.randrange(len(state)))
+        freeze(state, random.randrange(len(state)), [random.randrange(2)])
+        for i in state.moving():
+            extend(state, i)
+        assert columns(state) == columns_by_hand(state)
+
+
+def test_more_trucks_than_a_word_has_bits_have_their_place() -> None:
+    tiny = tiny_map(0)
+    state = LockState(tiny.exclusion(), 130)
+    accept_route(state, 129, tiny.ways[0][0].demand())
+    own = int(state.truck(129).demand.stands(0)[0])
+
+    assert trucks_of(mask_of(state.blockers[own])) == [129]
+
+
+def test_a_copy_goes_its_own_way() -> None:
+    state = started(tiny_map(4))
+    before = columns(state), list(state.witness), sorted(state.truck(0).held)
+    twin = state.copy()
+    extend(twin, 0)
+
+    assert (columns(state), list(state.witness), sorted(state.truck(0).held)) == before
+    assert not np.array_equal(twin.owner, state.owner)
