@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from pendula.documents import DocumentRefused, from_value, read_file
+from pendula.fleet.driving.params import NodeLockPolicy
 from pendula.fleet.scenarios import Run, ScenarioRefused, read_scenario, shipped, shipped_names
 from pendula.fleet.scenarios.model import TasksDone
-from pendula.fleet.traffic.params import NodeLockPolicy
 
 PLAIN: dict[str, Any] = {
     "contractVersion": "1.0.0",

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pendula.fleet.checker import Violation
 from pendula.fleet.checker.judge import Kind
 from pendula.fleet.contracts.traffic import Alert, CommandMode, RollingTargetCommand
+from pendula.fleet.driving.params import TrafficParams
+from pendula.fleet.driving.records import Record
 from pendula.fleet.simulator.world import World
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tick import RefusedRoute, TickOutputs
-from pendula.fleet.traffic.params import TrafficParams
-from pendula.fleet.traffic.records import Record
 from pendula.fleet.trucks.envelope import braking_um
 from pendula.fleet.views.reasons import code_of
 

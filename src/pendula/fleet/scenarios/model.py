@@ -4,9 +4,9 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.model import CompileParams, Fleet, SourceMap, Stream, Truck
 from pendula.fleet.simulator.settings import WorldSettings
-from pendula.fleet.traffic.params import TrafficParams
 from pendula.fleet.trucks.profiles import RobotProfile
 
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from pendula.documents import Cursor, Document, Members, read_file
+from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.model import CompileParams, SourceMap
 from pendula.fleet.reading.params import PARAMS, params
 from pendula.fleet.reading.profiles import profiles
@@ -15,7 +16,6 @@ from pendula.fleet.scenarios.model import EventType, Robot, Scenario, ScenarioEv
 from pendula.fleet.scenarios.sample_maps import NOBODY, SAMPLES, sample_of
 from pendula.fleet.scenarios.traffic_params import TRAFFIC_PARAMS, traffic_params
 from pendula.fleet.simulator.settings import WorldSettings
-from pendula.fleet.traffic.params import TrafficParams
 from pendula.fleet.trucks.profiles import RobotProfile
 from pendula.fleet.units import micro
 

@@ -5,8 +5,8 @@ from enum import Enum
 from typing import Any
 
 from pendula.documents import Cursor
+from pendula.fleet.driving.params import NodeLockPolicy, TrafficParams
 from pendula.fleet.reading.values import length
-from pendula.fleet.traffic.params import NodeLockPolicy, TrafficParams
 
 # Names that do not follow from the field's.
 _NAMES: Mapping[str, str] = {
