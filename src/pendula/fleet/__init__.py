@@ -19,6 +19,9 @@ tick          one tick of traffic after the other
 contracts     the payloads of the room, and their schemas
 pictures      a map as a picture, and as GeoJSON
 samples       maps of our own
+simulator     trucks in virtual time, with noise, delays and losses
+scenarios     a map, trucks and tasks in a file, run in virtual time
+checker       the independent judge of a run, from poses alone
 
 What may know what is in the layers of `pyproject.toml`.
 """

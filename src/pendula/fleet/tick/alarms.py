@@ -13,6 +13,9 @@ from pendula.fleet.traffic.blocked_by import cycle_of
 from pendula.kernel.canonical import Json
 
 DEADLOCK_SUSPECTED = "DEADLOCK_SUSPECTED"
+# A truck this close to the end of its grant has nowhere to go: farther off it still drives or turns, and frees what is
+# behind it. Contains the hysteresis of hold points and the buffer before them.
+_AT_THE_END_UM = 500_000
 
 
 def waiting_cycle(records: list[Record], waits: Mapping[int, set[int]]) -> tuple[int, ...]:
@@ -20,7 +23,9 @@ def waiting_cycle(records: list[Record], waits: Mapping[int, set[int]]) -> tuple
     graph = {
         number: sum(1 << other for other in sorted(others))
         for number, others in sorted(waits.items())
-        if (waiting := records[number].waiting) is not None and not waiting.cycle
+        if (waiting := records[number].waiting) is not None
+        and not waiting.cycle
+        and records[number].grant_um - records[number].at_um <= _AT_THE_END_UM
     }
     return cycle_of(graph)
 
