@@ -11,9 +11,17 @@ site          what the running system loads: the compiled map and its file
 compiler      offline: from a source map to a compiled one
 routing       the cheapest way, where on it a truck is
 liveness      whether a fleet can run on a map for ever
+traffic       who may go on: locks and the refuge rule
+driving       trucks on their ways: tracks, records, parameters
+targets       where a truck is told to go
+views         requests, snapshots and reasons
+tick          one tick of traffic after the other
 contracts     the payloads of the room, and their schemas
 pictures      a map as a picture, and as GeoJSON
 samples       maps of our own
+simulator     trucks in virtual time, with noise, delays and losses
+scenarios     a map, trucks and tasks in a file, run in virtual time
+checker       the independent judge of a run, from poses alone
 
 What may know what is in the layers of `pyproject.toml`.
 """

@@ -33,6 +33,11 @@ def plain(micros: int) -> Decimal | int:
     return Decimal(micros).scaleb(-6).normalize()
 
 
+def metres(micros: int) -> Decimal:
+    """Micrometres as metres for a contract, without trailing zeros."""
+    return Decimal(micros // MILLION) if micros % MILLION == 0 else Decimal(micros).scaleb(-6).normalize()
+
+
 def half_up(numerator: int, denominator: int) -> int:
     """The quotient of a number and a positive one, rounded half up: a half of -1 is 0."""
     return (2 * numerator + denominator) // (2 * denominator)

@@ -13,10 +13,10 @@ PARAMS = (
 
 
 def read_params(document: Document) -> CompileParams:
-    return document.read(_params)
+    return document.read(params)
 
 
-def _params(root: Cursor) -> CompileParams:
+def params(root: Cursor) -> CompileParams:
     """Compile parameters in the names of the contract; what is not given has its default."""
     it = root.object(optional=PARAMS, unknown="keep")
     usual = CompileParams()

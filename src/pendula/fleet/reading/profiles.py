@@ -23,10 +23,10 @@ HEADING_MOST = Decimal("1.570797")
 
 def read_profiles(document: Document) -> tuple[RobotProfile, ...]:
     """One profile, a list of them, or an object with the member `profiles`; raises `DocumentRefused`."""
-    return document.read(_profiles)
+    return document.read(profiles)
 
 
-def _profiles(root: Cursor) -> tuple[RobotProfile, ...]:
+def profiles(root: Cursor) -> tuple[RobotProfile, ...]:
     if root.is_list:
         return root.list_of(_one_of_a_name(), min=1)
     it = root.object(optional=("profiles",), unknown="keep")

@@ -23,7 +23,7 @@ PENALTY_MOST_MS = 86_400_000
 
 def read_source_map(document: Document) -> SourceMap:
     """The graph of a document; raises `DocumentRefused` with every fault."""
-    return document.read(_source_map)
+    return document.read(source_map)
 
 
 def _coordinate(at: Cursor) -> int:
@@ -48,7 +48,7 @@ def _optional(at: Cursor, read: Callable[[Cursor], Point]) -> Point | None:
     return read(at) if at.unless_null().given else None
 
 
-def _source_map(root: Cursor) -> SourceMap:
+def source_map(root: Cursor) -> SourceMap:
     it = root.object(
         required=MAP_REQUIRED,
         optional=MAP_OPTIONAL,

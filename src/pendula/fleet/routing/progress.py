@@ -28,6 +28,10 @@ class Progress(Struct, frozen=True):
         """`sReleaseM`: what the truck has passed for certain."""
         return min(self.raw_um) - uncertainty_um
 
+    def shifted(self, back_um: int) -> "Progress":
+        """The same progress along a route that begins `back_um` further on."""
+        return Progress(self.at_ms, self.extend_um - back_um, tuple(raw - back_um for raw in self.raw_um))
+
 
 class PoseJump(Struct, frozen=True):
     """A sample that is no progress: by how much, and how much was possible."""

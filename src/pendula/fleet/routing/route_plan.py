@@ -90,6 +90,10 @@ class RoutePlan:
         goal = len(self.segments)
         return segments_of(self.site, edges, {goal - 1, *(goal + place for place in self.onward_stops)})
 
+    @cached_property
+    def _starts(self) -> tuple[int, ...]:
+        return tuple(segment.route_s0_um for segment in self.segments)
+
     @property
     def length_um(self) -> int:
         """The position of the goal."""
@@ -101,7 +105,7 @@ class RoutePlan:
 
     def segment_at(self, s_um: int) -> int:
         """The segment a position is on; a node belongs to the segment that ends in it."""
-        starts = [segment.route_s0_um for segment in self.segments]
+        starts = self._starts
         at = bisect_right(starts, s_um) - 1
         if at > 0 and starts[at] == s_um:
             at -= 1

@@ -1,14 +1,15 @@
-"""`pendula fleet`: compile a map of aisles, check it, draw it, and write maps of our own.
+"""`pendula fleet`: compile a map of aisles, check it, draw it, run trucks on it, and write maps of our own.
 
 compile, check      a source map made ready, or everything that is wrong with it
 draw, new           the picture of a map; maps of our own
+run                 a scenario in virtual time, and why a truck stands
 files, report       reading and writing the files; the validation report
 tables              results as tables
 """
 
 import typer
 
-from pendula.cli.commands.fleet import check, compile, draw, new
+from pendula.cli.commands.fleet import check, compile, draw, new, run
 from pendula.cli.output import example
 
 fleet = typer.Typer(
@@ -17,9 +18,11 @@ fleet = typer.Typer(
         "pendula fleet check hall.json --profiles trucks.json --fleet fleet.json",
         "pendula fleet compile hall.json --profiles trucks.json -o hall.map.json",
         "pendula fleet draw hall.map.json -o hall.svg",
+        "pendula fleet run hall",
     )
 )
 compile.register(fleet)
 check.register(fleet)
 draw.register(fleet)
 new.register(fleet)
+run.register(fleet)

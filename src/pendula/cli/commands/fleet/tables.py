@@ -76,6 +76,44 @@ def findings(forms: Sequence[Mapping[str, Any]]) -> "RenderableType":
     return Group(drawn, Text("--json tells all")) if hidden else drawn
 
 
+def ran(form: Mapping[str, Any]) -> "RenderableType":
+    """What a run came to: tasks, waiting, invariants, and what came out otherwise than expected."""
+    metrics, tasks = form["metrics"], form["tasks"]
+    waits = ", ".join(f"{code} {ms / 1000:.1f} s" for code, ms in metrics["waitMsByReason"].items())
+    least = metrics["minEnvelopeDistanceMm"]
+    pairs = [
+        ("scenario", f"{form['scenario']}, seed {form['seed']}, {form['simulatedMs'] / 1000:.0f} s"),
+        ("tasks", f"{tasks['done']} done, {tasks['open']} open; {metrics['tasksPerHour']} an hour"),
+        ("longest wait", f"{metrics['longestWaitMs'] / 1000:.1f} s"),
+        ("waiting", waits or "nobody waited"),
+        ("nearest envelopes", "nobody came near another" if least is None else f"{least / 1000} m apart"),
+        ("alerts", ", ".join(metrics["alerts"]) or "none"),
+        ("invariants", ", ".join(f"{name} {one['violations']}" for name, one in form["invariants"].items())),
+        ("digest", form["digest"]),
+    ]
+    parts: list[RenderableType] = [facts(pairs)]
+    parts += [Text(f"{one['atMs']} ms, {one['invariant']}: {one['message']}") for one in form["incidents"][:MOST_ROWS]]
+    parts += [Text(f"not as expected: {sentence}", style="bold red") for sentence in form["unmet"]]
+    if not form["unmet"]:
+        parts.append(Text("Everything came out as expected.", style="bold green"))
+    return Group(*parts)
+
+
+def reason(form: Mapping[str, Any]) -> "RenderableType":
+    """Why a truck stands."""
+    if form["reasonCode"] is None:
+        return Text(f"{form['robotId']} does not wait for anybody.")
+    pairs = [
+        ("truck", f"{form['robotId']} at {form['atMs'] / 1000:.1f} s"),
+        ("reason", f"{form['reasonCode']} ({form['holdReason']}), for {form['waitMs'] / 1000:.1f} s"),
+        ("in the way", f"{form['blockerRobotId'] or '-'}, {form['blockerResourceId'] or '-'}"),
+        ("chain", " waits for ".join(form["chain"])),
+    ]
+    if form["cycle"]:
+        pairs.append(("it would close", " -> ".join([*form["cycle"], form["cycle"][0]])))
+    return facts(pairs)
+
+
 def _certificate(form: Mapping[str, Any]) -> "RenderableType":
     trucks = counted(len(form["trucks"]), "truck")
     if form["live"]:

@@ -1,0 +1,65 @@
+"""Ticks of traffic: what one costs with 20, 100 and 200 trucks that are never out of tasks, and how fast a run is.
+
+Beside each stands what is allowed: CPU milliseconds of the whole tick, with admissions and commands, on one core; the
+trucks and the judge beside it are not counted. Throughput and the longest wait are printed, not judged: they are of the
+map as well.
+"""
+
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from bench.measuring.cpu_time import peak_bytes
+from pendula.cli.benchmarks import Progress, Row, Target, compared, measured
+
+if TYPE_CHECKING:
+    from bench.fleet_tick_loads import Costs
+
+# The room's own libraries.
+PEERS: tuple[str, ...] = ("numpy", "shapely")
+
+AT_MOST, AT_LEAST = Target("<=", Decimal(1)), Target(">=", Decimal(1))
+ALLOWED = "allowed"
+# Milliseconds of a tick, 99 of 100.
+TICK_MS = {20: 10, 100: 20, 200: 50}
+SECONDS, QUICK_SECONDS = {20: 600, 100: 120, 200: 120}, {20: 60, 100: 10, 200: 5}
+FASTER_THAN_REAL = 40
+MEMORY_MIB, MEMORY_MS = 1024, 1_000
+
+
+def run(quick: bool, progress: Progress) -> list[Row]:
+    # Looked for only now: the program names missing libraries before anything of the room is read.
+    from bench.fleet_tick_loads import drive
+
+    rows: list[Row] = []
+    for trucks, seconds in (QUICK_SECONDS if quick else SECONDS).items():
+        progress(f"{trucks} trucks, {seconds} s")
+        costs = drive(trucks, seconds * 1000)
+        rows += _rows(trucks, costs)
+    progress("memory of 200 trucks")
+    peak = peak_bytes(lambda: drive(200, MEMORY_MS)) / 2**20
+    return [*rows, _within("memory, 200 trucks", peak, MEMORY_MIB, "MiB", "map, locks, trucks and some ticks")]
+
+
+def _rows(trucks: int, costs: "Costs") -> list[Row]:
+    work = f"{len(costs.ticks):,} ticks, half of them within {costs.percentile(50):.1f} ms"
+    rows = [_within(f"tick, {trucks} trucks, 99 of 100", costs.percentile(99), TICK_MS[trucks], "ms", work)]
+    if trucks == min(TICK_MS):
+        speed = costs.simulated_s / costs.whole_s
+        rows.append(
+            compared(
+                f"run with the judge, {trucks} trucks",
+                speed,
+                FASTER_THAN_REAL,
+                "x real time",
+                against=ALLOWED,
+                target=AT_LEAST,
+                fairness="simulated seconds by CPU seconds of trucks, traffic and judge",
+            )
+        )
+    hour = costs.tasks * 3600 / costs.simulated_s
+    waited = f"longest wait {costs.longest_wait_s:.0f} s"
+    return [*rows, measured(f"tasks an hour, {trucks} trucks", hour, "tasks", fairness=waited)]
+
+
+def _within(name: str, ours: float, allowed: float, unit: str, work: str) -> Row:
+    return compared(name, ours, allowed, unit, against=ALLOWED, target=AT_MOST, fairness=work)

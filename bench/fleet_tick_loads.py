@@ -1,0 +1,73 @@
+"""Fleets in warehouses that are never out of tasks, and the cost of their ticks."""
+
+from dataclasses import dataclass
+from time import process_time
+from typing import TYPE_CHECKING
+
+from pendula.fleet import compile_map
+from pendula.fleet.driving.params import TrafficParams
+from pendula.fleet.samples import FL_STD, built_warehouse
+from pendula.fleet.scenarios.model import Robot, Scenario, ScenarioStream
+from pendula.fleet.scenarios.running import Run
+from pendula.fleet.tick import TickInputs, TickOutputs
+
+if TYPE_CHECKING:
+    from pendula.fleet.samples import Sample
+
+# Parks, which are trucks too, and about how many nodes.
+FLEETS = {20: 300, 100: 1_000, 200: 1_000}
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """CPU milliseconds of the ticks of a run, in order; how long trucks waited; how many tasks were done."""
+
+    ticks: list[float]
+    whole_s: float
+    simulated_s: float
+    tasks: int
+    longest_wait_s: float
+
+    def percentile(self, share: int) -> float:
+        ordered = sorted(self.ticks)
+        return ordered[min(len(ordered) - 1, len(ordered) * share // 100)]
+
+
+def endless(sample: "Sample", name: str, duration_ms: int, params: TrafficParams | None = None) -> Scenario:
+    """The fleet of a sample map with streams that never end."""
+    streams = tuple(ScenarioStream(one.stream_id, one.pick_node_ids, one.drop_node_ids) for one in sample.fleet.streams)
+    robots = tuple(
+        Robot(one.robot_id, one.profile_id, one.park_node_id, one.park_node_id) for one in sample.fleet.trucks
+    )
+    return Scenario(
+        name=name,
+        title=name,
+        source=sample.source,
+        profiles=(FL_STD,),
+        robots=robots,
+        streams=streams,
+        duration_ms=duration_ms,
+        traffic=params or TrafficParams(),
+    )
+
+
+def drive(trucks: int, duration_ms: int) -> Costs:
+    """A run in which every tick is measured, the trucks and the judge beside it are not."""
+    sample = built_warehouse(trucks, FLEETS[trucks])
+    run = Run(endless(sample, f"{trucks} trucks", duration_ms), compile_map(sample.source, [FL_STD]))
+    ticks: list[float] = []
+    tick = run.traffic.tick
+
+    def measured(inputs: TickInputs) -> TickOutputs:
+        begin = process_time()
+        outputs = tick(inputs)
+        ticks.append((process_time() - begin) * 1000)
+        return outputs
+
+    run.traffic.tick = measured  # type: ignore[method-assign]
+    begin = process_time()
+    result = run.run(duration_ms)
+    whole = process_time() - begin
+    metrics = result.form["metrics"]
+    assert not any(one["violations"] for one in result.form["invariants"].values()), result.form["incidents"]
+    return Costs(ticks, whole, duration_ms / 1000, result.form["tasks"]["done"], metrics["longestWaitMs"] / 1000)

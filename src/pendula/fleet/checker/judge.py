@@ -1,0 +1,138 @@
+"""Judges a run from poses alone: no two envelopes meet, and nobody enters the disc in which another turns.
+
+Two levels: envelopes with all margins where the trucks are on their routes, and envelopes without the allowance for
+errors where they truly are. Discs around the trucks come first, so that only neighbours are measured.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pendula.fleet.checker.distances import distances, from_point, separations
+from pendula.fleet.checker.movements import after, beside, fine, turning
+from pendula.fleet.checker.rectangles import Floats, Poses, Shapes, bare, inflated
+from pendula.fleet.trucks.profiles import RobotProfile
+
+# A mere touch is a meeting.
+TOUCH_M = 1e-6
+
+
+class Level(StrEnum):
+    """Where the envelopes are: inflated ones on the route, those without inflation at the true pose."""
+
+    ROUTE = "route"
+    TRUTH = "truth"
+
+
+class Kind(StrEnum):
+    ENVELOPES_MEET = "ENVELOPES_MEET"
+    DISC_ENTERED = "DISC_ENTERED"
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """Two trucks, the first one whose disc was entered where it is about a disc; the gap that was left, in metres."""
+
+    kind: Kind
+    level: Level
+    at_ms: int
+    robot_ids: tuple[str, str]
+    gap_m: float
+
+
+@dataclass(frozen=True, slots=True)
+class Disc:
+    """A node that one truck alone may be in."""
+
+    robot: int
+    x_m: float
+    y_m: float
+
+
+class Judge:
+    """Watches a fleet; trucks are the columns of the poses it is shown, in the order of their names.
+
+    Inside, both levels stand side by side: columns 0 to T-1 are the trucks on their routes, the others where they are.
+    """
+
+    def __init__(self, robot_ids: Sequence[str], profiles: Sequence[RobotProfile]) -> None:
+        self._names = tuple(robot_ids)
+        self._shapes = Shapes.of([*map(inflated, profiles), *map(bare, profiles)])
+        a, b = np.triu_indices(len(self._names), 1)
+        self._a, self._b = np.concatenate([a, a + len(self._names)]), np.concatenate([b, b + len(self._names)])
+        self._last: tuple[Floats, Poses] | None = None
+        self.looks = 0
+        # The least distance of two inflated envelopes, None as long as nobody came near another.
+        self.least_m: float | None = None
+
+    def look(self, at_ms: Floats, route: Poses, truth: Poses, discs: Sequence[Disc] = ()) -> list[Violation]:
+        """What is wrong between the last look and these instants; each pair and disc is told once a look."""
+        poses = beside(route, truth)
+        if self._last is not None:
+            poses, at_ms = after(self._last[1], poses), np.concatenate([self._last[0], at_ms])
+            self.looks -= 1
+        self.looks += len(at_ms)
+        self._last = at_ms[-1:], poses.last()
+        turned = np.flatnonzero(turning(poses)[: len(self._names)]).tolist()
+        shown = [*discs, *(Disc(i, float(poses.x[-1, i]), float(poses.y[-1, i])) for i in turned)]
+        poses, at_ms = fine(poses, at_ms)
+        return [*self._pairs(poses, at_ms), *self._discs(poses, at_ms, shown)]
+
+    def _pairs(self, poses: Poses, at_ms: Floats) -> list[Violation]:
+        near = self._near(poses)
+        if not len(near):
+            return []
+        a, b = self._a[near], self._b[near]
+        one, two = self._shapes.at(a, poses), self._shapes.at(b, poses)
+        gaps = separations(one, two)
+        on_route = np.flatnonzero(a < len(self._names))
+        if len(on_route):
+            self._note(gaps[:, on_route], lambda: distances(one, two)[:, on_route])
+        meet = np.flatnonzero((gaps <= TOUCH_M).any(axis=0)).tolist()
+        return [self._violation(Kind.ENVELOPES_MEET, int(a[k]), int(b[k]), gaps[:, k], at_ms) for k in meet]
+
+    def _violation(self, kind: Kind, a: int, b: int, gaps: Floats, at_ms: Floats) -> Violation:
+        count = len(self._names)
+        return Violation(
+            kind=kind,
+            level=Level.ROUTE if a < count else Level.TRUTH,
+            at_ms=int(at_ms[int((gaps <= TOUCH_M).argmax())]),
+            robot_ids=(self._names[a % count], self._names[b % count]),
+            gap_m=float(gaps.min()),
+        )
+
+    def _near(self, poses: Poses) -> NDArray[np.intp]:
+        """The pairs whose discs come together: how far each truck gets is added to its disc."""
+        x, y = poses.x, poses.y
+        reach = np.hypot(x - x[:1], y - y[:1]).max(axis=0) + self._shapes.around
+        dx, dy = x[0, self._a] - x[0, self._b], y[0, self._a] - y[0, self._b]
+        far = reach[self._a] + reach[self._b] + TOUCH_M
+        return np.flatnonzero(dx * dx + dy * dy <= far * far)
+
+    def _discs(self, poses: Poses, at_ms: Floats, discs: Sequence[Disc]) -> list[Violation]:
+        """Foreign envelopes in a disc; only inflated ones on the route are looked at."""
+        found = []
+        count = len(self._names)
+        around = self._shapes.around[:count] + TOUCH_M
+        for disc in discs:
+            radius = self._shapes.around[disc.robot]
+            away = np.hypot(poses.x[:, :count] - disc.x_m, poses.y[:, :count] - disc.y_m).min(axis=0)
+            close = np.flatnonzero(away <= radius + around)
+            close = close[close != disc.robot]
+            if len(close):
+                gaps = from_point(self._shapes.at(close, poses), disc.x_m, disc.y_m) - radius
+                inside = np.flatnonzero((gaps <= TOUCH_M).any(axis=0)).tolist()
+                found += [
+                    self._violation(Kind.DISC_ENTERED, disc.robot, int(close[k]), gaps[:, k], at_ms) for k in inside
+                ]
+        return found
+
+    def _note(self, gaps: Floats, exact: Callable[[], Floats]) -> None:
+        """Keeps the least distance; a gap along an axis bounds it from below, so most looks need no more."""
+        if self.least_m is not None and float(gaps.min()) >= self.least_m:
+            return
+        least = float(exact().min())
+        self.least_m = least if self.least_m is None else min(self.least_m, least)

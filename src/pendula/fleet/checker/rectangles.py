@@ -1,0 +1,95 @@
+"""A truck as a rectangle around its pivot, at many poses at a time, in metres. The formulas of the requirement, again:
+what is judged computes its envelopes elsewhere, and a mistake there must not be repeated here.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pendula.fleet.trucks.profiles import RobotProfile
+
+Floats = NDArray[np.float64]
+_MICRO = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How far a rectangle reaches ahead of the pivot, behind it and to either side."""
+
+    front_m: float
+    rear_m: float
+    side_m: float
+
+    @property
+    def turning_radius_m(self) -> float:
+        """The disc around the pivot that holds the rectangle at every yaw."""
+        return float(np.hypot(max(self.front_m, self.rear_m), self.side_m))
+
+
+def inflated(profile: RobotProfile) -> Shape:
+    """Body, safety distances and the allowance for errors of position and heading."""
+    errors = profile.localization_error.value_um + profile.tracking_error.value_um + profile.extra_margin_um
+    front = profile.head_um + profile.safety_front_um + errors
+    rear = profile.tail_um + profile.safety_rear_um + errors
+    sway = max(front, rear) * profile.heading_error_urad * _MICRO
+    side = profile.width_um / 2 + profile.safety_side_um + errors + sway
+    return Shape(front * _MICRO, rear * _MICRO, side * _MICRO)
+
+
+def bare(profile: RobotProfile) -> Shape:
+    """Body and safety distances: what must be free where the truck truly is."""
+    front = profile.head_um + profile.safety_front_um
+    rear = profile.tail_um + profile.safety_rear_um
+    side = profile.width_um / 2 + profile.safety_side_um
+    return Shape(front * _MICRO, rear * _MICRO, side * _MICRO)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Poses:
+    """Poses of all trucks at some instants: one row an instant, one column a truck, in metres and radians."""
+
+    x: Floats
+    y: Floats
+    yaw: Floats
+
+    def last(self) -> "Poses":
+        return Poses(self.x[-1:], self.y[-1:], self.yaw[-1:])
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Rectangles:
+    """Rectangles, one row an instant and one column a truck: centre, unit vector of the long axis; half extents of each
+    column."""
+
+    x: Floats
+    y: Floats
+    ux: Floats
+    uy: Floats
+    half_length: Floats
+    half_width: Floats
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Shapes:
+    """The shapes of all trucks as columns."""
+
+    ahead: Floats
+    half_length: Floats
+    half_width: Floats
+    around: Floats
+
+    @classmethod
+    def of(cls, shapes: list[Shape]) -> "Shapes":
+        front = np.array([one.front_m for one in shapes])
+        rear = np.array([one.rear_m for one in shapes])
+        around = np.array([one.turning_radius_m for one in shapes])
+        return cls((front - rear) / 2, (front + rear) / 2, np.array([one.side_m for one in shapes]), around)
+
+    def at(self, trucks: NDArray[np.intp], poses: Poses) -> Rectangles:
+        """The rectangles of these trucks at their poses."""
+        yaw = poses.yaw[:, trucks]
+        ux, uy = np.cos(yaw), np.sin(yaw)
+        ahead = self.ahead[trucks]
+        x, y = poses.x[:, trucks] + ahead * ux, poses.y[:, trucks] + ahead * uy
+        return Rectangles(x, y, ux, uy, self.half_length[trucks], self.half_width[trucks])

@@ -1,0 +1,167 @@
+"""How a new or changed route takes the place of the old one: where the two meet, what the truck still holds, and what
+it has to give back.
+
+A route may start in the node where the truck stands, keep the start of the old one (a splice), or start on the edge the
+truck is on. Up to the end of the grant both must be one way. Where the new one leaves it earlier, the grant is drawn in
+to a standing position before which the truck can still stop; the rest is given back when the truck has acknowledged.
+"""
+
+from dataclasses import dataclass
+
+from pendula.fleet.driving.params import TrafficParams
+from pendula.fleet.driving.records import Record
+from pendula.fleet.driving.track import NEVER_UM, Ground, Track, left_um, track_of
+from pendula.fleet.exclusion.critical_sections import EXIT_CLEARANCE_UM
+from pendula.fleet.routing.planner import AtNode, OnEdge
+from pendula.fleet.routing.route_plan import RoutePlan, Segment
+from pendula.fleet.trucks.envelope import braking_um
+
+
+@dataclass(frozen=True, slots=True)
+class Adoption:
+    """A track that fits what the truck does now. `shift_um`: what a position of the old track is smaller by on the new
+    one. `continues` where the remaining way is the one the truck had already."""
+
+    track: Track
+    shift_um: int
+    carried: dict[int, int]
+    given_back: tuple[int, ...]
+    continues: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Unfit:
+    """Why a route cannot be taken up where the truck is."""
+
+    code: str
+
+
+def adoption(record: Record, plan: RoutePlan, ground: Ground, params: TrafficParams, now_ms: int) -> Adoption | Unfit:
+    shift = _shift_um(record, plan, params)
+    if shift is None:
+        return Unfit("ROUTE_STARTS_ELSEWHERE")
+    granted = record.grant_um - shift
+    shared = _shared_um(record, plan, shift)
+    given_back: tuple[int, ...] = ()
+    if granted > shared:
+        drawn_in = _drawn_in_um(record, shared + shift, params, now_ms)
+        if drawn_in is None:
+            return Unfit("ROUTE_LEAVES_TOO_EARLY")
+        granted = drawn_in - shift
+        given_back = _beyond(record, drawn_in)
+    carried = {
+        resource: _carried_free_um(ground, plan.whole, resource, free, shift)
+        for resource, free in record.held.items()
+        if resource not in given_back
+    }
+    track = track_of(ground, plan, record.short_um, granted, carried)
+    return Adoption(track, shift, carried, given_back, not given_back and _continues(record, track, shift))
+
+
+def _shift_um(record: Record, plan: RoutePlan, params: TrafficParams) -> int | None:
+    """Where on the old track the new one begins; None where the truck is not on it."""
+    old = record.track
+    if isinstance(plan.start, AtNode) and plan.start.node == _standing_node(record, params):
+        return record.grant_um
+    if old is None:
+        return None
+    if plan.start == old.plan.start and old.segments and plan.whole:
+        return 0 if plan.whole[0].edge == old.segments[0].edge or record.at_um <= 0 else None
+    if isinstance(plan.start, OnEdge):
+        place = old.segment_at(record.at_um)
+        segment = old.segments[place] if old.segments else None
+        if segment is not None and segment.edge == plan.start.edge:
+            return segment.route_s0_um
+    return None
+
+
+def _standing_node(record: Record, params: TrafficParams) -> int | None:
+    """The node in which the truck stands, at the end of its grant; None where it is elsewhere."""
+    if record.track is None or not record.track.segments:
+        return record.node
+    act = record.act
+    if act is None or act.s_um != record.grant_um or record.at_um < act.s_um - 2 * params.node_snap_um:
+        return None
+    return act.node
+
+
+def _shared_um(record: Record, plan: RoutePlan, shift_um: int) -> int:
+    """How far, on the new track, both ways are one."""
+    if record.track is None or record.grant_um == shift_um:
+        return 0
+    whole = plan.whole
+    shared = 0
+    old = {one.route_s0_um - shift_um: one.edge for one in record.track.segments}
+    for segment in whole:
+        if old.get(segment.route_s0_um) != segment.edge:
+            break
+        shared = segment.route_s0_um + segment.length_um
+    return shared
+
+
+def _drawn_in_um(record: Record, upto_um: int, params: TrafficParams, now_ms: int) -> int | None:
+    """The farthest standing position up to which the grant can be drawn in: at or before `upto_um`, and far enough for
+    the truck to stop there."""
+    if record.retraction is not None or now_ms - record.last_grant_ms < params.min_hold_ms:
+        return None
+    assert record.track is not None
+    position = record.track.position_of(upto_um)
+    at = record.track.stands[position]
+    if at > upto_um or at < record.at_um + braking_um(record.profile, record.v_um_s):
+        return None
+    return at
+
+
+def _beyond(record: Record, upto_um: int) -> tuple[int, ...]:
+    """What is held only for the part of the grant beyond a position."""
+    assert record.track is not None
+    later = {one.resource for one in record.track.taken(upto_um, record.grant_um)}
+    kept = {
+        one.resource
+        for one in record.track.taken(-NEVER_UM, upto_um)
+        if record.held.get(one.resource, -NEVER_UM) >= one.free_um > record.bound_um
+    }
+    return tuple(sorted((later - kept) & record.held.keys()))
+
+
+def _carried_free_um(ground: Ground, whole: tuple[Segment, ...], resource: int, free_um: int, shift_um: int) -> int:
+    """Where on the new track something held is passed. What the old one never passed, its last node and the section
+    around it, is passed when the new way has left it."""
+    if free_um < NEVER_UM // 2:
+        return free_um - shift_um
+    site = ground.site
+    node = resource - len(site.cells)
+    if 0 <= node < len(site.network.nodes):
+        place = next((k for k, one in enumerate(whole) if site.network.edges[one.edge].start == node), None)
+        return NEVER_UM if place is None else left_um(site, whole, place, node)
+    if not whole or resource < len(site.cells):
+        return NEVER_UM if not whole else 0
+    section = resource - site.token(0)
+    end = 0
+    for one in whole:
+        inside = [high for number, low, high in ground.edge(one.edge).stretches if number == section and low == 0]
+        if not inside or end != one.route_s0_um:
+            break
+        end = one.route_s0_um + inside[0]
+    return end + max(site.envelope.front_um, site.envelope.rear_um) + EXIT_CLEARANCE_UM
+
+
+def goes_on(record: Record, plan: RoutePlan) -> bool:
+    """Whether a route is, edge by edge, what is left of the one the truck has: true for all that continue it."""
+    old = record.track
+    if old is None:
+        return False
+    ahead = [one.edge for one in old.segments if one.route_s0_um + one.length_um > record.grant_um]
+    own = [one.edge for one in plan.whole]
+    return own[len(own) - len(ahead) :] == ahead
+
+
+def _continues(record: Record, track: Track, shift_um: int) -> bool:
+    old = record.track
+    if old is None:
+        return False
+    mine = tuple(at + shift_um for at in track.stands)
+    same_way = [one.edge for one in track.segments] == [
+        one.edge for one in old.segments if one.route_s0_um + one.length_um > shift_um
+    ]
+    return same_way and mine == old.stands[record.granted :]

@@ -1,0 +1,129 @@
+"""The parameters of traffic, with their defaults, their ranges and what must hold between them.
+
+Lengths are micrometres, times milliseconds. `faults` names every rule that a set of parameters breaks; traffic does
+not start on one that breaks any.
+"""
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+from msgspec import Struct, structs
+
+from pendula.fleet.model import CompileParams
+from pendula.fleet.trucks.envelope import stop_distance_um
+from pendula.fleet.trucks.profiles import RobotProfile
+from pendula.fleet.units import MILLION, ceil_div, plain
+from pendula.kernel.canonical import Json, digest
+
+
+class NodeLockPolicy(StrEnum):
+    """Which nodes of a way are locked: those where a truck turns, stops or changes its style, or each one passed."""
+
+    TURNING = "turning"
+    EVERY = "every"
+
+
+class TrafficParams(Struct, frozen=True):
+    tick_period_ms: int = 100
+    node_lock_policy: NodeLockPolicy = NodeLockPolicy.TURNING
+    refuge: bool = True
+    starve_ms: int = 60_000
+    max_admissions_per_tick: int = 2
+    # How many branches one search for a witness may try, and all searches of a tick together.
+    search_nodes: int = 30
+    search_nodes_per_tick: int = 60
+    lookahead_um: int = 8_000_000
+    lookback_um: int = 3_000_000
+    rtp_lookahead_um: int = 3_000_000
+    rtp_max_advance_um: int = 1_500_000
+    safety_buffer_um: int = 100_000
+    stop_line_tol_um: int = 100_000
+    arrive_tol_um: int = 100_000
+    rtp_timeout_ms: int = 700
+    fairness_step_ms: int = 1_000
+    fairness_cap_ms: int = 30_000
+    aged_rank_cap: int = 30
+    dir_switch_max_wait_ms: int = 20_000
+    edge_dir_hold_ms: int = 1_000
+    min_hold_ms: int = 2_000
+    cooldown_ms: int = 500
+    hold_hysteresis_um: int = 200_000
+    deadlock_detect_ms: int = 5_000
+    progress_window: int = 5
+    progress_regress_um: int = 300_000
+    node_snap_um: int = 150_000
+    off_route_um: int = 200_000
+    heading_tol_urad: int = 500_000
+    turn_tol_urad: int = 50_000
+    max_status_age_ms: int = 500
+    robot_offline_ms: int = 2_000
+
+    def digest(self) -> str:
+        """`paramsHash`."""
+        forms: dict[str, Json] = {name: _form(value) for name, value in structs.asdict(self).items()}
+        return "sha256:" + digest(forms)
+
+
+def _form(value: object) -> Json:
+    return value.value if isinstance(value, NodeLockPolicy) else value  # type: ignore[return-value]
+
+
+_RANGES = {
+    "tick_period_ms": (100, 200),
+    "max_admissions_per_tick": (1, 1_000),
+    "rtp_lookahead_um": (2_000_000, 5_000_000),
+    "safety_buffer_um": (0, 500_000),
+    "stop_line_tol_um": (0, 500_000),
+    "arrive_tol_um": (0, 500_000),
+    "robot_offline_ms": (500, 5_000),
+    "fairness_step_ms": (1, 600_000),
+    "progress_window": (1, 100),
+}
+# The rank of TASK: an aged rank below it would let classes outrank each other for ever.
+_LEAST_CAP = 20
+
+
+def faults(params: TrafficParams, profiles: Sequence[RobotProfile], compiled: CompileParams) -> tuple[str, ...]:
+    """Every rule that the parameters break, as `CODE: sentence`, in a fixed order."""
+    found = [
+        f"PARAMETER_OUT_OF_RANGE: {name} is {getattr(params, name)}, allowed are {low} to {high}"
+        for name, (low, high) in _RANGES.items()
+        if not low <= getattr(params, name) <= high
+    ]
+    found += _between(params)
+    for profile in profiles:
+        found += _for_profile(params, profile, compiled)
+    return tuple(found)
+
+
+def _between(params: TrafficParams) -> list[str]:
+    rules = (
+        (params.starve_ms > params.fairness_cap_ms, "starve_ms is not longer than fairness_cap_ms"),
+        (params.aged_rank_cap >= _LEAST_CAP, "aged_rank_cap is below the rank of TASK"),
+        (params.max_status_age_ms < params.robot_offline_ms, "max_status_age_ms is not shorter than robot_offline_ms"),
+        (params.rtp_timeout_ms >= 2 * params.tick_period_ms, "rtp_timeout_ms is shorter than two ticks"),
+    )
+    return [f"PARAMETERS_CONTRADICT: {text}" for holds, text in rules if not holds]
+
+
+def _for_profile(params: TrafficParams, profile: RobotProfile, compiled: CompileParams) -> list[str]:
+    found = []
+    tick = ceil_div(profile.v_max_um_s * params.tick_period_ms * 1000, MILLION)
+    need = params.rtp_lookahead_um + stop_distance_um(profile, profile.v_max_um_s) + compiled.cell_len_um + tick
+    if params.lookahead_um < need:
+        found.append(
+            f"LOOKAHEAD_TOO_SHORT: lookaheadM is {plain(params.lookahead_um)}, {profile.profile_id} needs {plain(need)}"
+        )
+    least = profile.localization_error.value_um + 200_000
+    least += profile.v_max_um_s * params.max_status_age_ms // 1000
+    if params.lookback_um < least:
+        found.append(
+            f"LOOKBACK_TOO_SHORT: lookbackM is {plain(params.lookback_um)}, {profile.profile_id} needs {plain(least)}"
+        )
+    return found
+
+
+def short_um(profile: RobotProfile, params: TrafficParams) -> int:
+    """How far behind the end of its grant the release bound of a truck that stands there may lie: it stops short by
+    the buffer or the tolerance of arriving, and the bound keeps off by the error of its pose."""
+    return profile.localization_error.value_um + max(params.safety_buffer_um, params.arrive_tol_um)

@@ -1,0 +1,143 @@
+"""What traffic knows of each truck between two ticks: its way, how far it came, what it holds, what it waits for.
+
+`held` gives for every resource the position at which it is passed, on the track the truck is on. A record is copied
+before a tick and the copies take its place when the tick has succeeded, so a failed tick changes nothing.
+"""
+
+from dataclasses import dataclass, field, fields
+
+from pendula.fleet.contracts.traffic import Health, Phase, PriorityClass, RobotStatus, RollingTargetCommand
+from pendula.fleet.driving.track import Act, Track
+from pendula.fleet.routing.progress import Progress
+from pendula.fleet.routing.route_plan import Pose, RoutePlan
+from pendula.fleet.site.compiled_map import CompiledMap
+from pendula.fleet.trucks.profiles import RobotProfile
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Why a truck got no further unit: a code of FLT-OBS-8, the resource of its own that is not to be had, the truck
+    in its way and what that one holds; for WAIT_SAFE_STATE the cycle."""
+
+    code: str
+    resource: int | None
+    by: int | None
+    theirs: int | None
+    cycle: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Retraction:
+    """What a truck gives back once it has acknowledged the command that moved its stop line before it."""
+
+    seq: int
+    stop_line_um: int
+    resources: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Record:
+    site: CompiledMap
+    number: int
+    robot_id: str
+    profile: RobotProfile
+    rest: int
+    short_um: int
+    # Where the truck stands while it has no route.
+    node: int
+    track: Track | None = None
+    # The position of the locks that is position 0 of the track.
+    base: int = 0
+    # How many acts of the track are done.
+    acted: int = 0
+    granted: int = 0
+    held: dict[int, int] = field(default_factory=dict)
+    progress: Progress | None = None
+    at_um: int = 0
+    bound_um: int = 0
+    pose: Pose | None = None
+    v_um_s: int = 0
+    report_ms: int = 0
+    status: RobotStatus = RobotStatus.OK
+    phase: Phase = Phase.IDLE
+    load: bool = False
+    health: Health = Health.HEALTHY
+    stop_code: str | None = None
+    ack_seq: int = 0
+    seq: int = 0
+    hold_um: int = 0
+    farthest_um: int = 0
+    target_um: int = 0
+    pending: RoutePlan | None = None
+    pending_since_ms: int | None = None
+    refused_cycle: tuple[int, ...] = ()
+    # When a route and when a refused unit is tried again.
+    retry_ms: int = 0
+    again_ms: int = 0
+    waiting: Waiting | None = None
+    waiting_since_ms: int | None = None
+    request_ms: int | None = None
+    last_grant_ms: int = 0
+    retraction: Retraction | None = None
+    priority: PriorityClass = PriorityClass.IDLE
+    rank: int = 0
+
+    # What the next unit of a waiting truck excludes; made when needed, kept while the truck waits.
+    ripe: frozenset[int] | None = None
+    # The last command and what it says, for a truck that hears the same again.
+    told: tuple[tuple[object, ...], RollingTargetCommand] | None = None
+    _edges: frozenset[int] | None = None
+
+    def copied(self) -> "Record":
+        twin = object.__new__(Record)
+        # By hand: `copy` takes five times as long, and every truck is copied in every tick.
+        for name in _MEMBERS:
+            setattr(twin, name, getattr(self, name))
+        twin.held = dict(self.held)
+        return twin
+
+    def changed(self) -> None:
+        """What is held is not what it was."""
+        self._edges = None
+
+    @property
+    def edges(self) -> frozenset[int]:
+        """The edges of which the truck keeps cells."""
+        if self._edges is None:
+            cells = self.site.cells
+            self._edges = frozenset(int(cells.edge[cell]) for cell in self.keeps if cell < len(cells))
+        return self._edges
+
+    @property
+    def keeps(self) -> list[int]:
+        """All that nobody else may have: what is held, and what is given back but not acknowledged."""
+        return [*self.held, *(() if self.retraction is None else self.retraction.resources)]
+
+    @property
+    def grant_um(self) -> int:
+        """The end of the grant: the largest pivot position the truck may reach."""
+        return 0 if self.track is None else self.track.stands[self.granted]
+
+    @property
+    def act(self) -> Act | None:
+        """The next thing the truck has to do in a node on its way."""
+        acts = () if self.track is None else self.track.acts
+        return acts[self.acted] if self.acted < len(acts) else None
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether the truck stands at the end of its way and holds no more than that takes."""
+        return self.track is None or self.granted == len(self.track.stands) - 1
+
+    @property
+    def failed(self) -> bool:
+        return self.status is not RobotStatus.OK
+
+    @property
+    def waited_since_ms(self) -> int | None:
+        """Since when the truck waits for a unit or for the admission of a route."""
+        known = [one for one in (self.waiting_since_ms, self.pending_since_ms) if one is not None]
+        return min(known, default=None)
+
+
+_MEMBERS = tuple(one.name for one in fields(Record))

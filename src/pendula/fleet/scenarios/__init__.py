@@ -1,0 +1,17 @@
+"""Scenarios: a map, trucks, tasks and events in a file, run in virtual time under the eyes of the judge.
+
+model                  what a scenario is
+reading                a document into a scenario, with `expectation_reading`, `traffic_params`, `sample_maps`
+task_list, plain_tasks tasks, and the plain dispatcher that hands them out
+running                one run, tick by tick
+measures               what is measured on the way
+expectations           what did not come true
+library                the scenarios that come with Pendula, in `files`
+"""
+
+from pendula.fleet.scenarios.library import shipped, shipped_names
+from pendula.fleet.scenarios.model import Scenario
+from pendula.fleet.scenarios.reading import read_scenario
+from pendula.fleet.scenarios.running import Result, Run, ScenarioRefused
+
+__all__ = ["Result", "Run", "Scenario", "ScenarioRefused", "read_scenario", "shipped", "shipped_names"]

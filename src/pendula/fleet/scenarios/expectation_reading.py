@@ -1,0 +1,125 @@
+"""What is expected of a scenario, as its file says it: a list of objects with one member each."""
+
+from collections.abc import Callable, Mapping
+
+from pendula.documents import Cursor
+from pendula.fleet.reading.values import length, name
+from pendula.fleet.scenarios.model import (
+    AlertComes,
+    AllAtRest,
+    Arrives,
+    DirectionFlips,
+    Expectation,
+    GoHoldChanges,
+    LongestWait,
+    NeverBeyond,
+    NeverTogether,
+    NoAlert,
+    NobodyWaits,
+    Place,
+    RouteRefused,
+    SomebodyWaits,
+    TasksDone,
+)
+
+
+def expectation(at: Cursor) -> Expectation:
+    it = at.object(optional=tuple(KINDS))
+    given = [kind for kind in KINDS if kind in it]
+    if len(given) != 1:
+        at.refuse("an expectation has one member, which names its kind", allowed=tuple(KINDS))
+        return AllAtRest()
+    return KINDS[given[0]](it[given[0]])
+
+
+def _tasks_done(at: Cursor) -> Expectation:
+    if at.is_text:
+        if at.text() != "all":
+            at.refuse("tasks done are a number, or all", allowed=("all",))
+        return TasksDone(None)
+    return TasksDone(at.integer(min=0))
+
+
+def _true(kind: type[Expectation]) -> Callable[[Cursor], Expectation]:
+    def read(at: Cursor) -> Expectation:
+        if not at.boolean():
+            at.refuse("an expectation that is not one is left out", allowed=("true",))
+        return kind()
+
+    return read
+
+
+def _arrives(at: Cursor) -> Expectation:
+    it = at.object(required=("robotId", "nodeId", "byMs"))
+    return Arrives(name(it["robotId"]), name(it["nodeId"]), it["byMs"].integer(min=0))
+
+
+def _never_beyond(at: Cursor) -> Expectation:
+    it = at.object(required=("robotId", "edgeKey", "sM"), optional=("while",))
+    meanwhile = place(it["while"]) if "while" in it else None
+    return NeverBeyond(name(it["robotId"]), it["edgeKey"].text(min=1), length(it["sM"]), meanwhile)
+
+
+def place(at: Cursor) -> Place:
+    """A truck on an edge; between two positions where they are said."""
+    it = at.object(required=("robotId", "edgeKey"), optional=("fromM", "toM"))
+    low = length(it["fromM"]) if "fromM" in it else 0
+    return Place(name(it["robotId"]), it["edgeKey"].text(min=1), low, length(it["toM"]) if "toM" in it else None)
+
+
+def _together(at: Cursor) -> Expectation:
+    return NeverTogether(at.list_of(place, min=2))
+
+
+def _longest_wait(at: Cursor) -> Expectation:
+    it = at.object(required=("atMostMs",), optional=("robotId", "reasonCode"))
+    return LongestWait(
+        it["atMostMs"].integer(min=0), it["robotId"].text(default=None), it["reasonCode"].text(default=None)
+    )
+
+
+def _somebody_waits(at: Cursor) -> Expectation:
+    it = at.object(required=("reasonCode",), optional=("robotId",))
+    return SomebodyWaits(it["reasonCode"].text(min=1), it["robotId"].text(default=None))
+
+
+def _alert(at: Cursor) -> Expectation:
+    it = at.object(required=("code", "byMs"), optional=("withinMs",))
+    within = it["withinMs"].integer(min=0, default=None)
+    return AlertComes(it["code"].text(min=1), it["byMs"].integer(min=0), within)
+
+
+def _no_alert(at: Cursor) -> Expectation:
+    return NoAlert(at.text(min=1))
+
+
+def _refused(at: Cursor) -> Expectation:
+    it = at.object(optional=("robotId",))
+    return RouteRefused(it["robotId"].text(default=None))
+
+
+def _changes(at: Cursor) -> Expectation:
+    it = at.object(required=("atMost",), optional=("robotId",))
+    return GoHoldChanges(it["atMost"].integer(min=0), it["robotId"].text(default=None))
+
+
+def _flips(at: Cursor) -> Expectation:
+    it = at.object(required=("edgeGroupKey", "atMost"))
+    return DirectionFlips(it["edgeGroupKey"].text(min=1), it["atMost"].integer(min=0))
+
+
+KINDS: Mapping[str, Callable[[Cursor], Expectation]] = {
+    "tasksDone": _tasks_done,
+    "allAtRest": _true(AllAtRest),
+    "arrives": _arrives,
+    "neverBeyond": _never_beyond,
+    "neverTogether": _together,
+    "longestWait": _longest_wait,
+    "nobodyWaits": _true(NobodyWaits),
+    "somebodyWaits": _somebody_waits,
+    "alert": _alert,
+    "noAlert": _no_alert,
+    "routeRefused": _refused,
+    "goHoldChanges": _changes,
+    "directionFlips": _flips,
+}

@@ -1,0 +1,146 @@
+"""What did not come true of what a scenario expects, in sentences. That nothing collides is always expected."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pendula.fleet.scenarios.measures import Measures
+from pendula.fleet.scenarios.model import (
+    AlertComes,
+    AllAtRest,
+    Arrives,
+    DirectionFlips,
+    Expectation,
+    GoHoldChanges,
+    LongestWait,
+    NeverBeyond,
+    NeverTogether,
+    NoAlert,
+    NobodyWaits,
+    Place,
+    RouteRefused,
+    SomebodyWaits,
+    TasksDone,
+)
+from pendula.fleet.units import plain
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a run came to, as far as expectations ask: where every truck stands, None for one that does not."""
+
+    measures: Measures
+    tasks_done: int
+    tasks_open: int
+    stands_in: dict[str, str | None]
+    rests_in: dict[str, str]
+
+    def positions(self, place: Place) -> Iterator[int | None]:
+        """Tick by tick, where on the edge of a place its truck is; None where it is not there."""
+        truck = self.measures.robot_ids.index(place.robot_id)
+        edge = self.measures.site.edge_number[place.edge_key]
+        for row in self.measures.places:
+            on = row[truck][1] if row[truck][0] == edge else None
+            inside = on is not None and place.from_um <= on and (place.to_um is None or on <= place.to_um)
+            yield on if inside else None
+
+
+def unmet(outcome: Outcome, expected: Sequence[Expectation]) -> list[str]:
+    """A sentence for every invariant that was broken and every expectation that did not come true."""
+    measures = outcome.measures
+    broken = [f"{one} was broken {measures.violations[one]} times" for one in sorted(measures.violations)]
+    return [*broken, *(sentence for one in expected for sentence in _unmet(outcome, one))]
+
+
+def _unmet(outcome: Outcome, one: Expectation) -> Iterator[str]:
+    match one:
+        case TasksDone() | AllAtRest() | Arrives():
+            yield from _unmet_end(outcome, one)
+        case NeverBeyond() | NeverTogether() | DirectionFlips():
+            yield from _unmet_place(outcome, one)
+        case LongestWait() | NobodyWaits() | SomebodyWaits() | GoHoldChanges():
+            yield from _unmet_wait(outcome, one)
+        case AlertComes(code, by_ms, within_ms):
+            raised, alert = outcome.measures.alerts.get(code, (by_ms + 1, None))
+            if alert is None or raised > by_ms:
+                yield f"the alert {code} did not come by {by_ms} ms"
+            elif within_ms is not None and raised - alert.sinceMs > within_ms:
+                yield f"the alert {code} came {raised - alert.sinceMs} ms late, more than {within_ms}"
+        case NoAlert(code):
+            if code in outcome.measures.alerts:
+                yield f"there was an alert {code} at {outcome.measures.alerts[code][0]} ms"
+        case RouteRefused(robot_id):
+            if not any(robot_id in (None, refused.robot_id) for _, refused in outcome.measures.refused):
+                yield f"no route of {robot_id or 'anybody'} was refused"
+
+
+def _unmet_end(outcome: Outcome, one: Expectation) -> Iterator[str]:
+    match one:
+        case TasksDone(count):
+            if count is None and outcome.tasks_open:
+                yield f"{outcome.tasks_open} tasks are left open"
+            if count is not None and outcome.tasks_done != count:
+                yield f"{outcome.tasks_done} tasks were done, not {count}"
+        case AllAtRest():
+            for robot, rest in outcome.rests_in.items():
+                if outcome.stands_in[robot] != rest:
+                    yield f"{robot} is not in its rest node {rest}"
+        case Arrives(robot_id, node_id, by_ms):
+            ticks = by_ms // outcome.measures.params.tick_period_ms
+            if not _was_in(outcome, robot_id, node_id, ticks):
+                yield f"{robot_id} did not arrive in {node_id} by {by_ms} ms"
+
+
+def _was_in(outcome: Outcome, robot_id: str, node_id: str, ticks: int) -> bool:
+    network = outcome.measures.site.network
+    truck, node = outcome.measures.robot_ids.index(robot_id), outcome.measures.site.node_number[node_id]
+    ends = {edge: network.edges[edge].path.length_um for edge in network.incoming[node]}
+    return any(row[truck][1] >= ends.get(row[truck][0], 1 << 62) for row in outcome.measures.places[:ticks])
+
+
+def _unmet_place(outcome: Outcome, one: Expectation) -> Iterator[str]:
+    tick_ms = outcome.measures.params.tick_period_ms
+    match one:
+        case NeverBeyond(robot_id, edge_key, s_um, meanwhile):
+            others = outcome.positions(meanwhile) if meanwhile is not None else [0] * outcome.measures.ticks
+            mine = outcome.positions(Place(robot_id, edge_key))
+            for tick, (on, other) in enumerate(zip(mine, others, strict=True)):
+                if on is not None and other is not None and on > s_um:
+                    when = f"at {tick * tick_ms} ms, beyond {plain(s_um)} m"
+                    yield f"{robot_id} was at {plain(on)} m of {edge_key} {when}"
+                    return
+        case NeverTogether(places):
+            for tick, together in enumerate(zip(*(outcome.positions(place) for place in places), strict=True)):
+                if all(on is not None for on in together):
+                    names = " and ".join(place.robot_id for place in places)
+                    yield f"{names} were there together at {tick * tick_ms} ms"
+                    return
+        case DirectionFlips(group_key, at_most):
+            keys = [group.key for group in outcome.measures.site.network.groups]
+            flips = outcome.measures.flips[keys.index(group_key)]
+            if flips > at_most:
+                yield f"{group_key} changed its direction {flips} times, more than {at_most}"
+
+
+def _unmet_wait(outcome: Outcome, one: Expectation) -> Iterator[str]:
+    every = outcome.measures.waits
+    match one:
+        case LongestWait(at_most_ms, robot_id, reason_code):
+            for robot, waits in every.items():
+                times = [ms for code, ms in waits.longest_ms.items() if reason_code in (None, code)]
+                if robot_id in (None, robot) and max(times, default=0) > at_most_ms:
+                    yield f"{robot} waited {max(times)} ms, longer than {at_most_ms}"
+        case NobodyWaits():
+            yield from (
+                f"{robot} waited: {', '.join(waits.total_ms)}" for robot, waits in every.items() if waits.total_ms
+            )
+        case SomebodyWaits(reason_code, robot_id):
+            if not any(waits.total_ms[reason_code] for robot, waits in every.items() if robot_id in (None, robot)):
+                yield (
+                    f"nobody waited with {reason_code}"
+                    if robot_id is None
+                    else (f"{robot_id} never waited with {reason_code}")
+                )
+        case GoHoldChanges(at_most, robot_id):
+            for robot, waits in every.items():
+                if robot_id in (None, robot) and waits.changes > at_most:
+                    yield f"{robot} changed between go and hold {waits.changes} times, more than {at_most}"

@@ -1,0 +1,123 @@
+"""What is measured while a scenario runs: waiting, alerts, refusals, invariants, where trucks were."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pendula.fleet.checker import Violation
+from pendula.fleet.checker.judge import Kind
+from pendula.fleet.contracts.traffic import Alert, CommandMode, RollingTargetCommand
+from pendula.fleet.driving.params import TrafficParams
+from pendula.fleet.driving.records import Record
+from pendula.fleet.simulator.world import World
+from pendula.fleet.site.compiled_map import CompiledMap
+from pendula.fleet.tick import RefusedRoute, TickOutputs
+from pendula.fleet.trucks.envelope import braking_um
+from pendula.fleet.views.reasons import code_of
+
+# What is checked from outside, tick by tick; everything else traffic asserts itself.
+WATCHED = ("I-1", "I-2", "I-3", "I-7", "I-8")
+MOST_INCIDENTS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    at_ms: int
+    invariant: str
+    sentence: str
+
+
+@dataclass(slots=True)
+class Waits:
+    """How a truck waited: the longest time on end for every reason, and how often it changed between go and hold."""
+
+    longest_ms: Counter[str] = field(default_factory=Counter)
+    total_ms: Counter[str] = field(default_factory=Counter)
+    changes: int = 0
+    mode: CommandMode | None = None
+
+
+@dataclass(slots=True)
+class Measures:
+    site: CompiledMap
+    params: TrafficParams
+    robot_ids: tuple[str, ...]
+    ticks: int = 0
+    waits: dict[str, Waits] = field(default_factory=dict)
+    # The first alert of each code, and when it was raised.
+    alerts: dict[str, tuple[int, Alert]] = field(default_factory=dict)
+    refused: list[tuple[int, RefusedRoute]] = field(default_factory=list)
+    violations: Counter[str] = field(default_factory=Counter)
+    incidents: list[Incident] = field(default_factory=list)
+    # Edge and position of every truck, tick by tick.
+    places: list[tuple[tuple[int, int], ...]] = field(default_factory=list)
+    driven_um: int = 0
+    flips: Counter[int] = field(default_factory=Counter)
+    _directions: dict[int, int] = field(default_factory=dict)
+
+    def note(self, outputs: TickOutputs, found: Sequence[Violation], world: World) -> None:
+        """One tick: what was decided, what the judge saw, where the trucks are."""
+        self.ticks += 1
+        # From the records: the results of a tick are made for readers, and cost as much as the rest of its outputs.
+        for record, command in zip(outputs.scene.records, outputs.commands, strict=True):
+            self._wait(record, command, outputs.now_ms)
+            if command.targetS > command.stopLineS:
+                self._incident(outputs.now_ms, "I-3", f"{command.robotId} is sent beyond its stop line")
+        for alert in outputs.alerts:
+            self.alerts.setdefault(alert.code, (outputs.now_ms, alert))
+        self.refused += ((outputs.now_ms, one) for one in outputs.refused_routes)
+        if outputs.error is not None:
+            self._incident(outputs.now_ms, "I-4", outputs.error)
+        for one in found:
+            number = "I-2" if one.kind is Kind.ENVELOPES_MEET else "I-7"
+            names = " and ".join(one.robot_ids)
+            self._incident(
+                one.at_ms, number, f"{one.kind.value}: {names}, {one.gap_m:.3f} m on level {one.level.value}"
+            )
+        self._look(outputs.now_ms, world)
+
+    def _wait(self, record: Record, command: RollingTargetCommand, now_ms: int) -> None:
+        one = self.waits.setdefault(record.robot_id, Waits())
+        code, since = code_of(record), record.waiting_since_ms
+        if record.waiting is not None and code is not None and since is not None:
+            one.longest_ms[code] = max(one.longest_ms[code], now_ms - since)
+            one.total_ms[code] += self.params.tick_period_ms
+        if command.mode in (CommandMode.GO, CommandMode.HOLD) and command.mode is not one.mode:
+            one.changes += one.mode is not None
+            one.mode = command.mode
+
+    def _look(self, now_ms: int, world: World) -> None:
+        self.places.append(tuple((truck.edge, truck.on_um) for truck in world.trucks))
+        if len(self.places) > 1:
+            before = self.places[-2]
+            for (edge, on), (old, at) in zip(self.places[-1], before, strict=True):
+                self.driven_um += on - at if edge == old else on
+        for truck, name in zip(world.trucks, self.robot_ids, strict=True):
+            order = truck.order
+            if order is not None and truck.v_um_s and order.mode is not CommandMode.STOP:
+                room = order.stop_line_um - truck.s_um + self.params.stop_line_tol_um
+                if (
+                    braking_um(truck.profile, truck.v_um_s) - truck.v_um_s * truck.profile.latency_us // 1_000_000
+                    > room
+                ):
+                    self._incident(now_ms, "I-8", f"{name} cannot stop before its stop line")
+        self._directions_of(now_ms)
+
+    def _directions_of(self, now_ms: int) -> None:
+        """Which way every lane is driven, by trucks that are between its ends."""
+        edges = self.site.network.edges
+        now: dict[int, int] = {}
+        for edge, on in self.places[-1]:
+            if 0 < on < edges[edge].path.length_um:
+                group = self.site.network.group_of[edge]
+                if now.setdefault(group, edge) != edge:
+                    self._incident(now_ms, "I-1", f"{edges[edge].key} is driven both ways")
+        for group, edge in now.items():
+            if self._directions.get(group, edge) != edge:
+                self.flips[group] += 1
+            self._directions[group] = edge
+
+    def _incident(self, at_ms: int, invariant: str, sentence: str) -> None:
+        self.violations[invariant] += 1
+        if len(self.incidents) < MOST_INCIDENTS:
+            self.incidents.append(Incident(at_ms, invariant, sentence))

@@ -1,0 +1,175 @@
+"""What a scenario is: a map, trucks, tasks, events, how long, and what is expected of it. Nothing here acts."""
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+from pendula.fleet.driving.params import TrafficParams
+from pendula.fleet.model import CompileParams, Fleet, SourceMap, Stream, Truck
+from pendula.fleet.simulator.settings import WorldSettings
+from pendula.fleet.trucks.profiles import RobotProfile
+
+
+class Robot(Struct, frozen=True):
+    """A truck and where it begins: in a node, with its back to the way it came by."""
+
+    robot_id: str
+    profile_id: str
+    park_node_id: str
+    start_node_id: str
+    # The node a truck came from; it decides the yaw it begins with.
+    came_from_id: str | None = None
+
+
+class ScenarioStream(Struct, frozen=True):
+    """Goods that keep coming: tasks are made one after the other from the picks and drops in turn."""
+
+    stream_id: str
+    pick_node_ids: tuple[str, ...]
+    drop_node_ids: tuple[str, ...]
+    pick_ms: int = 12_000
+    drop_ms: int = 8_000
+    priority: int = 10
+    # As many as there are trucks where it is not said.
+    max_concurrent: int | None = None
+    # No task is made later than this.
+    last_ms: int | None = None
+
+
+class ScenarioTask(Struct, frozen=True):
+    """One task; with a truck it is that truck's, else the nearest free one takes it."""
+
+    task_id: str
+    pick_node_id: str
+    drop_node_id: str
+    at_ms: int = 0
+    robot_id: str | None = None
+    pick_ms: int = 12_000
+    drop_ms: int = 8_000
+    priority: int = 10
+
+
+class EventType(StrEnum):
+    STAND = "STAND"
+
+
+class ScenarioEvent(Struct, frozen=True):
+    """STAND: a truck sees something in its way, and stands for so long."""
+
+    at_ms: int
+    type: EventType
+    robot_id: str
+    for_ms: int
+
+
+class Place(Struct, frozen=True):
+    """A truck on an edge, between two positions."""
+
+    robot_id: str
+    edge_key: str
+    from_um: int = 0
+    to_um: int | None = None
+
+
+class Expectation(Struct, frozen=True, tag=True):
+    """What must have come true when a run is over."""
+
+
+class TasksDone(Expectation, frozen=True):
+    """So many tasks were done; None: every one."""
+
+    count: int | None
+
+
+class AllAtRest(Expectation, frozen=True):
+    """Every truck stands in its rest node."""
+
+
+class Arrives(Expectation, frozen=True):
+    robot_id: str
+    node_id: str
+    by_ms: int
+
+
+class NeverBeyond(Expectation, frozen=True):
+    """A truck never passes a position of an edge; with `meanwhile` only while another truck is on one of its edges."""
+
+    robot_id: str
+    edge_key: str
+    s_um: int
+    meanwhile: Place | None = None
+
+
+class NeverTogether(Expectation, frozen=True):
+    places: tuple[Place, ...]
+
+
+class LongestWait(Expectation, frozen=True):
+    at_most_ms: int
+    robot_id: str | None = None
+    reason_code: str | None = None
+
+
+class NobodyWaits(Expectation, frozen=True):
+    """No truck ever stands for another."""
+
+
+class SomebodyWaits(Expectation, frozen=True):
+    reason_code: str
+    robot_id: str | None = None
+
+
+class AlertComes(Expectation, frozen=True):
+    """An alert is raised; `within_ms` after what it is about began."""
+
+    code: str
+    by_ms: int
+    within_ms: int | None = None
+
+
+class NoAlert(Expectation, frozen=True):
+    code: str
+
+
+class RouteRefused(Expectation, frozen=True):
+    robot_id: str | None = None
+
+
+class GoHoldChanges(Expectation, frozen=True):
+    at_most: int
+    robot_id: str | None = None
+
+
+class DirectionFlips(Expectation, frozen=True):
+    group_key: str
+    at_most: int
+
+
+class Scenario(Struct, frozen=True):
+    """Everything a run is made of. `override` starts it although its map is not certified."""
+
+    name: str
+    title: str
+    source: SourceMap
+    profiles: tuple[RobotProfile, ...]
+    robots: tuple[Robot, ...]
+    duration_ms: int
+    streams: tuple[ScenarioStream, ...] = ()
+    tasks: tuple[ScenarioTask, ...] = ()
+    events: tuple[ScenarioEvent, ...] = ()
+    expect: tuple[Expectation, ...] = ()
+    compile_params: CompileParams = CompileParams()
+    traffic: TrafficParams = TrafficParams()
+    world: WorldSettings = WorldSettings()
+    seed: int = 0
+    override: bool = False
+    # How long a truck waits in a drop for its next task to be admitted before it goes to rest.
+    patience_ms: int = 3_000
+
+    @property
+    def fleet(self) -> Fleet:
+        """Trucks and streams as the certificate sees them: a task is a stream of its own."""
+        trucks = tuple(Truck(one.robot_id, one.profile_id, one.park_node_id) for one in self.robots)
+        streams = [Stream(one.stream_id, one.pick_node_ids, one.drop_node_ids) for one in self.streams]
+        streams += [Stream(one.task_id, (one.pick_node_id,), (one.drop_node_id,)) for one in self.tasks]
+        return Fleet(trucks, tuple(streams))

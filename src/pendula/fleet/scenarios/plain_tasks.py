@@ -1,0 +1,182 @@
+"""The plain dispatcher of scenarios: the nearest free truck takes the next task, and the next one already in the drop.
+
+A route leads over pick and drop to rest, and is given anew after every stop. Where the route to a next task is not
+admitted while a truck stands in its drop, the truck goes to rest after a while and somebody else may take the task.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pendula.fleet.contracts.traffic import Phase
+from pendula.fleet.routing.planner import Anchor, AtNode, Closed, Planner
+from pendula.fleet.routing.route_plan import RoutePlan, plan_route
+from pendula.fleet.scenarios.model import Scenario, ScenarioTask
+from pendula.fleet.scenarios.task_list import TaskList
+from pendula.fleet.simulator.world import World
+from pendula.fleet.site.compiled_map import CompiledMap
+from pendula.kernel.engine import Refusal
+
+
+@dataclass(slots=True)
+class Driver:
+    """What a truck is about. `route` is the one it was given last, `since_ms` when."""
+
+    robot_id: str
+    planner: Planner
+    closed: Closed
+    rest: int
+    # The node it stands in, or stood in last; where it began elsewhere than at rest, how it stood there.
+    node: int
+    anchor: Anchor | None = None
+    phase: Phase = Phase.IDLE
+    task: ScenarioTask | None = None
+    route: RoutePlan | None = None
+    since_ms: int = 0
+    admitted: bool = True
+    routes: int = 0
+
+
+class PlainTasks:
+    """Drivers of all trucks in the order of their names, and the tasks they serve."""
+
+    def __init__(
+        self,
+        site: CompiledMap,
+        scenario: Scenario,
+        planners: Mapping[str, Planner],
+        closed: Mapping[str, Closed],
+        starts: Mapping[str, Anchor],
+    ) -> None:
+        self.site = site
+        self._patience_ms = scenario.patience_ms
+        number = site.node_number
+        self.drivers = [
+            Driver(
+                robot_id=one.robot_id,
+                planner=planners[one.profile_id],
+                closed=closed[one.robot_id],
+                rest=number[one.park_node_id],
+                node=number[one.start_node_id],
+                anchor=starts.get(one.robot_id),
+            )
+            for one in sorted(scenario.robots, key=lambda one: one.robot_id)
+        ]
+        self.tasks = TaskList(scenario, len(self.drivers))
+        self._fresh: list[RoutePlan] = []
+
+    def step(self, now_ms: int, world: World) -> tuple[RoutePlan, ...]:
+        """What trucks do next; the routes that are to be admitted for it."""
+        self._fresh = []
+        self.tasks.make(now_ms)
+        for number, driver in enumerate(self.drivers):
+            self._follow(number, driver, now_ms, world)
+        self._assign(now_ms, world)
+        for number, driver in enumerate(self.drivers):
+            if self._is_free(driver) and driver.node != driver.rest:
+                self._go(number, driver, Phase.TO_PARK, (driver.rest,), now_ms, world)
+        return tuple(self._fresh)
+
+    @property
+    def all_at_rest(self) -> bool:
+        return all(self._is_free(one) and one.node == one.rest for one in self.drivers)
+
+    def admitted(self, routes: Sequence[RoutePlan]) -> None:
+        """Routes that came into force."""
+        for route in routes:
+            driver = next(one for one in self.drivers if one.robot_id == route.robot_id)
+            if driver.route is not None and driver.route.route_id == route.route_id:
+                driver.admitted = True
+
+    def _follow(self, number: int, driver: Driver, now_ms: int, world: World) -> None:
+        match driver.phase:
+            case Phase.TO_PICK | Phase.TO_DROP | Phase.TO_PARK:
+                if driver.admitted and self._has_arrived(number, driver, world):
+                    self._arrive(number, driver, world)
+                elif not driver.admitted:
+                    self._wait(number, driver, now_ms, world)
+            case Phase.LOADING if not world.is_operating(number):
+                assert driver.task is not None
+                self._after_loading(number, driver, driver.task, now_ms, world)
+            case Phase.UNLOADING if not world.is_operating(number):
+                assert driver.task is not None
+                self.tasks.finish(driver.task, now_ms)
+                driver.task, driver.phase = None, Phase.IDLE
+
+    def _has_arrived(self, number: int, driver: Driver, world: World) -> bool:
+        truck = world.trucks[number]
+        return driver.route is not None and truck.route is driver.route and truck.at_goal
+
+    def _arrive(self, number: int, driver: Driver, world: World) -> None:
+        assert driver.route is not None
+        driver.node, driver.anchor = driver.route.goal, None
+        if driver.phase is Phase.TO_PARK:
+            driver.phase = Phase.IDLE
+            return
+        assert driver.task is not None
+        loading = driver.phase is Phase.TO_PICK
+        driver.phase = Phase.LOADING if loading else Phase.UNLOADING
+        world.operate(number, driver.task.pick_ms if loading else driver.task.drop_ms)
+
+    def _after_loading(self, number: int, driver: Driver, task: ScenarioTask, now_ms: int, world: World) -> None:
+        drop = self.site.node_number[task.drop_node_id]
+        if drop == driver.node:
+            driver.phase = Phase.UNLOADING
+            world.operate(number, task.drop_ms)
+        else:
+            self._go(number, driver, Phase.TO_DROP, (drop,), now_ms, world)
+
+    def _wait(self, number: int, driver: Driver, now_ms: int, world: World) -> None:
+        """A truck whose route is not admitted: from a drop it goes to rest when its patience is over."""
+        if driver.phase is not Phase.TO_PICK or driver.node == driver.rest:
+            return
+        if now_ms - driver.since_ms >= self._patience_ms and driver.task is not None:
+            self.tasks.give_back(driver.task)
+            driver.task = None
+            self._go(number, driver, Phase.TO_PARK, (driver.rest,), now_ms, world)
+
+    def _is_free(self, driver: Driver) -> bool:
+        return driver.phase is Phase.IDLE and driver.task is None
+
+    def _assign(self, now_ms: int, world: World) -> None:
+        for task in self.tasks.waiting():
+            free = [(i, one) for i, one in enumerate(self.drivers) if self._is_free(one)]
+            if not free:
+                return
+            costs = [
+                (cost, one.robot_id, i)
+                for i, one in free
+                if task.robot_id in (None, one.robot_id) and (cost := self._cost_us(i, one, task, world)) is not None
+            ]
+            if costs:
+                number = min(costs)[2]
+                driver = self.drivers[number]
+                self.tasks.take(task)
+                driver.task = task
+                stops = self.site.node_number[task.pick_node_id], self.site.node_number[task.drop_node_id]
+                self._go(number, driver, Phase.TO_PICK, stops, now_ms, world)
+
+    def _cost_us(self, number: int, driver: Driver, task: ScenarioTask, world: World) -> int | None:
+        pick = self.site.node_number[task.pick_node_id]
+        way = driver.planner.way(self._here(number, driver, world), pick, driver.closed)
+        return None if isinstance(way, Refusal) else way.cost_us
+
+    def _here(self, number: int, driver: Driver, world: World) -> Anchor:
+        return driver.anchor or AtNode(driver.node, world.latest[number].yaw_urad)
+
+    def _go(self, number: int, driver: Driver, phase: Phase, stops: tuple[int, ...], now_ms: int, world: World) -> None:
+        """Gives a truck a new route from the node it stands in."""
+        driver.routes += 1
+        route = plan_route(
+            driver.planner,
+            driver.robot_id,
+            f"route-{driver.robot_id}-{driver.routes}",
+            self._here(number, driver, world),
+            stops,
+            rest=driver.rest,
+            reason="TASK_ASSIGNED" if phase is not Phase.TO_PARK else "PARKING",
+            closed=driver.closed,
+        )
+        assert isinstance(route, RoutePlan), f"{driver.robot_id}: {route}"
+        driver.phase, driver.route, driver.since_ms, driver.admitted = phase, route, now_ms, False
+        world.learn(number, route)
+        self._fresh.append(route)

@@ -1,0 +1,198 @@
+"""A document into a scenario, with every fault and its place."""
+
+from pathlib import Path
+
+from pendula.documents import Cursor, Document, Members, read_file
+from pendula.fleet.driving.params import TrafficParams
+from pendula.fleet.model import CompileParams, SourceMap
+from pendula.fleet.reading.params import PARAMS, params
+from pendula.fleet.reading.profiles import profiles
+from pendula.fleet.reading.source_map import read_source_map, source_map
+from pendula.fleet.reading.values import name, version
+from pendula.fleet.samples.live_maps import Sample
+from pendula.fleet.samples.scenes import FL_STD
+from pendula.fleet.scenarios.expectation_reading import expectation
+from pendula.fleet.scenarios.model import EventType, Robot, Scenario, ScenarioEvent, ScenarioStream, ScenarioTask
+from pendula.fleet.scenarios.sample_maps import NOBODY, SAMPLES, sample_of
+from pendula.fleet.scenarios.traffic_params import TRAFFIC_PARAMS, traffic_params
+from pendula.fleet.simulator.settings import WorldSettings
+from pendula.fleet.trucks.profiles import RobotProfile
+from pendula.fleet.units import micro
+
+LONGEST_MS = 1000 * 3_600_000
+MEMBERS = ("contractVersion", "name", "durationMs")
+OPTIONAL = (
+    *("title", "map", "mapFile", "sample", "profiles", "params", "robots", "streams", "tasks", "events", "expect"),
+    *("seed", "override", "patienceMs", "world"),
+)
+WORLD = (
+    *("stepMs", "telemetryPeriodMs", "telemetryLatencyMs", "telemetryLoss", "commandLatencyMs", "commandLoss"),
+    *("localizationShare", "trackingShare", "headingShare", "operationShare"),
+)
+_EMPTY = SourceMap("", (), ())
+
+
+def read_scenario(document: Document, directory: Path) -> Scenario:
+    """The scenario of a document; files it names are looked for in `directory`. Raises `DocumentRefused`."""
+    return document.read(lambda root: _scenario(root, directory))
+
+
+def _scenario(root: Cursor, directory: Path) -> Scenario:
+    it = root.object(required=MEMBERS, optional=OPTIONAL)
+    version(it)
+    sample = _map(it, root, directory)
+    both = it["params"].unless_null()
+    if both.given:
+        both.object(optional=(*PARAMS, *TRAFFIC_PARAMS))
+    return Scenario(
+        name=name(it["name"]),
+        title=it["title"].text(default=""),
+        source=sample.source,
+        profiles=_profiles(it["profiles"]),
+        robots=it["robots"].list_of(_robot, min=1) if "robots" in it else _robots_of(sample),
+        duration_ms=it["durationMs"].integer(min=1, max=LONGEST_MS),
+        streams=it["streams"].list_of(_stream) if "streams" in it else _streams_of(sample),
+        tasks=it["tasks"].list_of(_task, default=()),
+        events=it["events"].list_of(_event, default=()),
+        expect=it["expect"].list_of(expectation, default=()),
+        compile_params=params(both) if both.given else CompileParams(),
+        traffic=traffic_params(both) if both.given else TrafficParams(),
+        world=_world(it["world"]),
+        seed=it["seed"].integer(min=0, max=2**64 - 1, default=0),
+        override=it["override"].boolean(default=False),
+        patience_ms=it["patienceMs"].integer(min=0, default=3_000),
+    )
+
+
+def _map(it: Members, root: Cursor, directory: Path) -> Sample:
+    """The map, as a file, in the scenario itself, or one of our own by name."""
+    given = [one for one in ("map", "mapFile", "sample") if one in it]
+    match given:
+        case ["map"]:
+            return Sample(source_map(it["map"]), NOBODY)
+        case ["mapFile"]:
+            file = it["mapFile"].text(min=1)
+            return Sample(read_source_map(read_file(directory / file)) if file else _EMPTY, NOBODY)
+        case ["sample"]:
+            return _sample(it["sample"])
+        case _:
+            root.refuse("a scenario has one map", allowed=("map", "mapFile", "sample"))
+            return Sample(_EMPTY, NOBODY)
+
+
+def _sample(at: Cursor) -> Sample:
+    every = sorted({option for _, options in SAMPLES.values() for option in options})
+    it = at.object(required=("name",), optional=every)
+    chosen = it["name"].text(min=1)
+    if chosen not in SAMPLES:
+        it["name"].refuse(f"there is no map {chosen!r}", allowed=tuple(SAMPLES))
+        return Sample(_EMPTY, NOBODY)
+    options = {}
+    for option in every:
+        if option in it and option not in SAMPLES[chosen][1]:
+            it[option].refuse(f"{chosen} has no {option}", allowed=SAMPLES[chosen][1])
+        elif option in it:
+            options[option] = it[option].integer(min=0, max=10_000)
+    return sample_of(chosen, options)
+
+
+def _robots_of(sample: Sample) -> tuple[Robot, ...]:
+    return tuple(Robot(one.robot_id, one.profile_id, one.park_node_id, one.park_node_id) for one in sample.fleet.trucks)
+
+
+def _streams_of(sample: Sample) -> tuple[ScenarioStream, ...]:
+    return tuple(ScenarioStream(one.stream_id, one.pick_node_ids, one.drop_node_ids) for one in sample.fleet.streams)
+
+
+def _profiles(at: Cursor) -> tuple[RobotProfile, ...]:
+    """Profiles as their files hold them; FL-STD, the reference truck, where nothing is said."""
+    return profiles(at) if at.given else (FL_STD,)
+
+
+def _robot(at: Cursor) -> Robot:
+    it = at.object(required=("robotId", "parkNodeId"), optional=("profileId", "startNodeId", "cameFromNodeId"))
+    park = name(it["parkNodeId"])
+    return Robot(
+        robot_id=name(it["robotId"]),
+        profile_id=it["profileId"].text(min=1, default=FL_STD.profile_id),
+        park_node_id=park,
+        start_node_id=name(it["startNodeId"]) if "startNodeId" in it else park,
+        came_from_id=it["cameFromNodeId"].text(min=1, default=None),
+    )
+
+
+def _stream(at: Cursor) -> ScenarioStream:
+    it = at.object(
+        required=("streamId", "pickNodeIds", "dropNodeIds"),
+        optional=("pickDurationMs", "dropDurationMs", "priority", "maxConcurrent", "lastMs"),
+    )
+    return ScenarioStream(
+        stream_id=name(it["streamId"]),
+        pick_node_ids=it["pickNodeIds"].list_of(name, min=1),
+        drop_node_ids=it["dropNodeIds"].list_of(name, min=1),
+        pick_ms=it["pickDurationMs"].integer(min=0, default=12_000),
+        drop_ms=it["dropDurationMs"].integer(min=0, default=8_000),
+        priority=it["priority"].integer(default=10),
+        max_concurrent=it["maxConcurrent"].integer(min=1, default=None),
+        last_ms=it["lastMs"].integer(min=0, default=None),
+    )
+
+
+def _task(at: Cursor) -> ScenarioTask:
+    it = at.object(
+        required=("taskId", "pickNodeId", "dropNodeId"),
+        optional=("atMs", "robotId", "pickDurationMs", "dropDurationMs", "priority"),
+    )
+    return ScenarioTask(
+        task_id=name(it["taskId"]),
+        pick_node_id=name(it["pickNodeId"]),
+        drop_node_id=name(it["dropNodeId"]),
+        at_ms=it["atMs"].integer(min=0, default=0),
+        robot_id=it["robotId"].text(min=1, default=None),
+        pick_ms=it["pickDurationMs"].integer(min=0, default=12_000),
+        drop_ms=it["dropDurationMs"].integer(min=0, default=8_000),
+        priority=it["priority"].integer(default=10),
+    )
+
+
+def _event(at: Cursor) -> ScenarioEvent:
+    it = at.object(required=("atMs", "type", "robotId", "forMs"))
+    return ScenarioEvent(
+        at_ms=it["atMs"].integer(min=0),
+        type=it["type"].choice(EventType),
+        robot_id=name(it["robotId"]),
+        for_ms=it["forMs"].integer(min=1),
+    )
+
+
+def _world(at: Cursor) -> WorldSettings:
+    usual = WorldSettings()
+    if not at.unless_null().given:
+        return usual
+    it = at.object(optional=WORLD)
+
+    def share(member: str, default: int, whole: int = 1000) -> int:
+        return micro(it[member].decimal(min=0, max=1)) * whole // 1_000_000 if member in it else default
+
+    return WorldSettings(
+        step_ms=it["stepMs"].integer(min=1, max=200, default=usual.step_ms),
+        telemetry_period_ms=it["telemetryPeriodMs"].integer(min=1, default=usual.telemetry_period_ms),
+        telemetry_latency_ms=_span(it["telemetryLatencyMs"], usual.telemetry_latency_ms),
+        telemetry_loss_ppm=share("telemetryLoss", usual.telemetry_loss_ppm, 1_000_000),
+        command_latency_ms=_span(it["commandLatencyMs"], usual.command_latency_ms),
+        command_loss_ppm=share("commandLoss", usual.command_loss_ppm, 1_000_000),
+        localization_permille=share("localizationShare", usual.localization_permille),
+        tracking_permille=share("trackingShare", usual.tracking_permille),
+        heading_permille=share("headingShare", usual.heading_permille),
+        operation_permille=share("operationShare", usual.operation_permille),
+    )
+
+
+def _span(at: Cursor, default: tuple[int, int]) -> tuple[int, int]:
+    if not at.given:
+        return default
+    pair = at.list_of(lambda one: one.integer(min=0, max=60_000), min=2, max=2)
+    if len(pair) != 2 or pair[0] > pair[1]:
+        at.refuse("a latency is the least and the most of it", allowed=("[least, most]",))
+        return default
+    return pair[0], pair[1]

@@ -1,0 +1,244 @@
+"""A scenario, tick by tick: tasks, traffic, trucks, and the judge that watches them. The same seed, the same digest."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+
+from pendula.fleet.checker import Disc, Judge, Poses
+from pendula.fleet.compiler.compile import compile_map
+from pendula.fleet.contracts.traffic import Phase, RobotStatus
+from pendula.fleet.network.transitions import truck_yaw
+from pendula.fleet.routing.planner import Anchor, AtNode, OnEdge, Planner
+from pendula.fleet.scenarios.expectations import Outcome, unmet
+from pendula.fleet.scenarios.measures import WATCHED, Measures
+from pendula.fleet.scenarios.model import EventType, Robot, Scenario
+from pendula.fleet.scenarios.plain_tasks import PlainTasks
+from pendula.fleet.simulator.world import Start, World
+from pendula.fleet.site.compiled_map import CompiledMap
+from pendula.fleet.tick import Reason, TickInputs, TickOutputs, Traffic, TruckReport
+from pendula.fleet.trucks.profiles import RobotProfile
+from pendula.fleet.units import MILLION
+from pendula.kernel.canonical import Json
+from pendula.kernel.errors import InputRefused
+
+_WORKING = frozenset({Phase.LOADING, Phase.UNLOADING})
+_LOADED = frozenset({Phase.TO_DROP, Phase.UNLOADING})
+HOUR_MS = 3_600_000
+
+
+class ScenarioRefused(InputRefused):
+    """A scenario that cannot begin: a truck or an event names what is not there. Facts: the name."""
+
+    code = "scenario_refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a run came to. `form` is the document of the contract; `unmet` are expectations that did not come true."""
+
+    form: dict[str, Any]
+    unmet: tuple[str, ...]
+
+    @property
+    def sound(self) -> bool:
+        return not self.unmet
+
+
+class Run:
+    """A scenario under way."""
+
+    def __init__(self, scenario: Scenario, site: CompiledMap | None = None) -> None:
+        self.scenario = scenario
+        self.site = site or compile_map(scenario.source, scenario.profiles, scenario.compile_params)
+        self.robots = tuple(sorted(scenario.robots, key=lambda one: one.robot_id))
+        by_id = {one.profile_id: one for one in scenario.profiles}
+        starts = [_start(self.site, one, by_id[one.profile_id]) for one in self.robots]
+        elsewhere = {
+            robot.robot_id: _anchor(self.site, robot, start)
+            for robot, start in zip(self.robots, starts, strict=True)
+            if robot.start_node_id != robot.park_node_id
+        }
+        self.traffic = Traffic.create(
+            self.site,
+            scenario.fleet,
+            scenario.profiles,
+            scenario.traffic,
+            starts=elsewhere,
+            override=scenario.override,
+        )
+        self.world = World(self.site, starts, scenario.world, scenario.seed)
+        names = tuple(one.robot_id for one in self.robots)
+        self._number = {name: number for number, name in enumerate(names)}
+        self.judge = Judge(names, [one.profile for one in starts])
+        planners = {name: Planner(self.site, profile) for name, profile in by_id.items()}
+        self.tasks = PlainTasks(self.site, scenario, planners, self.traffic.closed, elsewhere)
+        self.measures = Measures(self.site, scenario.traffic, names)
+        self._events = sorted(scenario.events, key=lambda one: (one.at_ms, one.robot_id))
+        for event in self._events:
+            if event.robot_id not in self._number:
+                raise ScenarioRefused(f"there is no truck {event.robot_id!r}", robotId=event.robot_id)
+        self._hash = sha256()
+
+    @property
+    def now_ms(self) -> int:
+        return self.world.now_ms
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing will happen any more."""
+        return not self._events and self.tasks.tasks.is_over(self.now_ms) and self.tasks.all_at_rest
+
+    def step(self) -> TickOutputs:
+        """One tick: what the trucks report is decided upon, and they drive on to the next."""
+        now = self.world.now_ms
+        self._happen(now)
+        routes = self.tasks.step(now, self.world)
+        outputs = self.traffic.tick(TickInputs(now, self._reports(), routes))
+        self.tasks.admitted(outputs.accepted_routes)
+        for command in outputs.commands:
+            self.world.send(self._number[command.robotId], command)
+        trace = self.world.advance(now + self.scenario.traffic.tick_period_ms)
+        found = self.judge.look(trace.at_ms, Poses(*trace.route), Poses(*trace.truth), self._discs())
+        self.measures.note(outputs, found, self.world)
+        self._digest(outputs)
+        return outputs
+
+    def run(self, upto_ms: int | None = None, watch: Callable[[int], None] = lambda _: None) -> Result:
+        """Everything up to a time; to the end, which comes early when all is done and everybody is at rest."""
+        to_the_end = upto_ms is None
+        upto_ms = self.scenario.duration_ms if upto_ms is None else upto_ms
+        while self.world.now_ms < upto_ms and not (to_the_end and self.is_over):
+            self.step()
+            watch(self.world.now_ms)
+        return self.result()
+
+    def why(self, robot_id: str) -> Reason:
+        """Why a truck stands, as traffic sees it now."""
+        if robot_id not in self._number:
+            raise ScenarioRefused(f"there is no truck {robot_id!r}", robotId=robot_id)
+        return self.traffic.why(robot_id)
+
+    def result(self) -> Result:
+        measures, tasks = self.measures, self.tasks.tasks
+        form = {
+            "scenario": self.scenario.name,
+            "seed": self.scenario.seed,
+            "simulatedMs": self.world.now_ms,
+            "metrics": self._metrics(),
+            "invariants": {
+                one: {"checked": measures.ticks, "violations": measures.violations[one]}
+                for one in sorted({*WATCHED, *measures.violations}, key=lambda one: int(one[2:]))
+            },
+            "incidents": [
+                {"atMs": one.at_ms, "invariant": one.invariant, "message": one.sentence} for one in measures.incidents
+            ],
+            "tasks": {"done": len(tasks.done), "held": 0, "open": tasks.open},
+            "digest": "sha256:" + self._hash.hexdigest(),
+        }
+        return Result(form, tuple(unmet(self.outcome(), self.scenario.expect)))
+
+    def outcome(self) -> Outcome:
+        """What expectations are compared with."""
+        nodes = self.site.network.nodes
+        stands = {
+            one.robot_id: nodes[one.node].id if one.phase in (Phase.IDLE, *_WORKING) else None
+            for one in self.tasks.drivers
+        }
+        rests = {one.robot_id: one.park_node_id for one in self.robots}
+        tasks = self.tasks.tasks
+        return Outcome(self.measures, len(tasks.done), tasks.open, stands, rests)
+
+    def _metrics(self) -> dict[str, Json]:
+        measures, done = self.measures, len(self.tasks.tasks.done)
+        waits = {one: measures.waits[one].longest_ms for one in measures.waits}
+        longest = sorted(max(one.values(), default=0) for one in waits.values())
+        total: dict[str, Json] = {}
+        for one in measures.waits.values():
+            for code, time in one.total_ms.items():
+                total[code] = total.get(code, 0) + time  # type: ignore[operator]
+        least = self.judge.least_m
+        return {
+            "tasksPerHour": done * HOUR_MS // max(self.world.now_ms, 1),
+            "distanceM": measures.driven_um // MILLION,
+            "longestWaitMs": longest[-1] if longest else 0,
+            "medianLongestWaitMs": longest[len(longest) // 2] if longest else 0,
+            "waitMsByReason": dict(sorted(total.items())),
+            "refusedRoutes": len(measures.refused),
+            "alerts": sorted(measures.alerts),
+            "minEnvelopeDistanceMm": None if least is None else int(least * 1000),
+        }
+
+    def _happen(self, now_ms: int) -> None:
+        while self._events and self._events[0].at_ms <= now_ms:
+            event = self._events.pop(0)
+            match event.type:
+                case EventType.STAND:
+                    self.world.stand(self._number[event.robot_id], event.at_ms + event.for_ms)
+
+    def _reports(self) -> tuple[TruckReport, ...]:
+        return tuple(
+            TruckReport(
+                robot_id=driver.robot_id,
+                at_ms=seen.at_ms,
+                x_um=seen.x_um,
+                y_um=seen.y_um,
+                yaw_urad=seen.yaw_urad,
+                v_um_s=seen.v_um_s,
+                status=RobotStatus.OK,
+                phase=driver.phase,
+                last_ack_seq=seen.last_ack_seq,
+                load=driver.phase in _LOADED,
+            )
+            for driver, seen in zip(self.tasks.drivers, self.world.latest, strict=True)
+        )
+
+    def _discs(self) -> list[Disc]:
+        """Trucks that load or unload have their node to themselves."""
+        nodes = self.site.network.nodes
+        return [
+            Disc(i, nodes[one.node].at.x_um / MILLION, nodes[one.node].at.y_um / MILLION)
+            for i, one in enumerate(self.tasks.drivers)
+            if one.phase in _WORKING
+        ]
+
+    def _digest(self, outputs: TickOutputs) -> None:
+        state = [(one.edge, one.on_um, one.yaw_urad or 0, one.v_um_s) for one in self.world.trucks]
+        told = [(one.granted, None if one.waiting is None else one.waiting.code) for one in outputs.scene.records]
+        sent = [(one.seq, one.mode.value, str(one.stopLineS)) for one in outputs.commands]
+        self._hash.update(np.array(state, dtype=np.int64).tobytes())
+        self._hash.update(repr((outputs.now_ms, told, sent)).encode())
+
+
+def _start(site: CompiledMap, robot: Robot, profile: RobotProfile) -> Start:
+    """In its node at the end of the way it came by, the first one in; in a node that nobody comes into, ready to go."""
+    network = site.network
+    node = site.node_number.get(robot.start_node_id)
+    if node is None:
+        message = f"truck {robot.robot_id!r} begins in {robot.start_node_id!r}, which is not a node"
+        raise ScenarioRefused(message, robotId=robot.robot_id)
+    ways = [one for one in network.incoming[node] if robot.came_from_id in (None, _from(site, one))]
+    if ways:
+        edge, on = ways[0], network.edges[ways[0]].path.length_um
+    elif robot.came_from_id is None and network.outgoing[node]:
+        edge, on = network.outgoing[node][0], 0
+    else:
+        message = f"truck {robot.robot_id!r} cannot have come to {robot.start_node_id!r} that way"
+        raise ScenarioRefused(message, robotId=robot.robot_id)
+    yaw = truck_yaw(network.edges[edge].path.heading(on), network.edges[edge].style)
+    return Start(robot.robot_id, profile, edge, on, yaw)
+
+
+def _anchor(site: CompiledMap, robot: Robot, start: Start) -> Anchor:
+    """Where a truck begins that is not at rest: at the end of its way in, so that it holds that way alone."""
+    return (
+        OnEdge(start.edge, start.on_um)
+        if start.on_um
+        else AtNode(site.node_number[robot.start_node_id], start.yaw_urad)
+    )
+
+
+def _from(site: CompiledMap, edge: int) -> str:
+    return site.network.nodes[site.network.edges[edge].start].id

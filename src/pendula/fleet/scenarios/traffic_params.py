@@ -1,0 +1,43 @@
+"""The parameters of traffic in the names of the contract, into whole numbers."""
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any
+
+from pendula.documents import Cursor
+from pendula.fleet.driving.params import NodeLockPolicy, TrafficParams
+from pendula.fleet.reading.values import length
+
+# Names that do not follow from the field's.
+_NAMES: Mapping[str, str] = {
+    "progress_regress_um": "progressRegressTolM",
+    "off_route_um": "offRouteThresholdM",
+    "heading_tol_urad": "snapHeadingTolRad",
+}
+_UNITS = {"um": "M", "urad": "Rad", "ms": "Ms"}
+
+
+def _contract_name(field: str) -> str:
+    if field in _NAMES:
+        return _NAMES[field]
+    first, *others = field.split("_")
+    return first + "".join(_UNITS.get(one, one.capitalize()) for one in others)
+
+
+TRAFFIC_PARAMS: Mapping[str, str] = {_contract_name(field): field for field in TrafficParams.__struct_fields__}
+
+
+def traffic_params(at: Cursor) -> TrafficParams:
+    """What is not given has its default."""
+    it = at.object(optional=tuple(TRAFFIC_PARAMS), unknown="keep")
+    given = {field: _value(it[name], field) for name, field in TRAFFIC_PARAMS.items() if name in it}
+    return TrafficParams(**given)
+
+
+def _value(at: Cursor, field: str) -> Any:
+    usual = getattr(TrafficParams(), field)
+    if isinstance(usual, bool):
+        return at.boolean()
+    if isinstance(usual, Enum):
+        return at.choice(NodeLockPolicy)
+    return length(at) if field.endswith(("_um", "_urad")) else at.integer(min=0)

@@ -1,0 +1,14 @@
+"""Trucks in virtual time: they drive, turn, load, drift and report, over channels that delay and lose.
+
+settings      how good positioning, tracking and radio are
+tracks        poses on all edges of a map at once
+kinematics    one truck: speed, braking, turning on the spot, its newest command, its watchdog
+noise         drifts and jitters, each from a stream of its own
+channel       messages on their way
+world         all trucks, step by step; what they report and where they truly are
+"""
+
+from pendula.fleet.simulator.settings import WorldSettings
+from pendula.fleet.simulator.world import Telemetry, Trace, World
+
+__all__ = ["Telemetry", "Trace", "World", "WorldSettings"]

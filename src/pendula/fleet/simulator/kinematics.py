@@ -1,0 +1,240 @@
+"""One truck: it drives along its route to the target it was told, turns on the spot in nodes, and stops by itself when
+it hears nothing. Whole micrometres, microradians and milliseconds.
+
+A truck never passes a node in which it has to turn before it has turned there, whatever it was told.
+"""
+
+from dataclasses import dataclass, replace
+from math import isqrt
+
+from msgspec import UnsetType
+
+from pendula.fleet.contracts.traffic import CommandMode, RollingTargetCommand
+from pendula.fleet.geometry.angles import turn_urad
+from pendula.fleet.network.transitions import truck_yaw
+from pendula.fleet.routing.planner import AtNode, OnEdge
+from pendula.fleet.routing.route_plan import RoutePlan
+from pendula.fleet.trucks.envelope import allowed_speed_um_s, braking_um
+from pendula.fleet.trucks.profiles import RobotProfile
+from pendula.fleet.units import MILLION, wrapped_urad
+
+# A truck this close to where it shall stop is there.
+_THERE_UM = 1_000
+# How near to a node, and how fast, a truck creeps up to it by itself.
+_CREEP_UM = 200_000
+_CREEP_UM_S = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A command as the truck keeps it, in whole numbers."""
+
+    seq: int
+    mode: CommandMode
+    route: tuple[str, int]
+    target_um: int
+    stop_line_um: int
+    limit_um_s: int
+    yaw_urad: int | None
+    valid_ms: int
+
+
+def order_of(command: RollingTargetCommand) -> Order:
+    yaw = command.targetYaw
+    return Order(
+        seq=command.seq,
+        mode=command.mode,
+        route=(command.routeId, command.revision),
+        target_um=int(command.targetS * MILLION),
+        stop_line_um=int(command.stopLineS * MILLION),
+        limit_um_s=int(command.speedLimitMps * MILLION),
+        yaw_urad=None if isinstance(yaw, UnsetType) else int(yaw * MILLION),
+        valid_ms=command.validForMs,
+    )
+
+
+class SimulatedTruck:
+    """Where a truck believes to be on its route, how fast it is, and what it was told last."""
+
+    def __init__(self, profile: RobotProfile, tangent_eps_urad: int, edge: int, on_um: int, yaw_urad: int) -> None:
+        self.profile = profile
+        self._eps = tangent_eps_urad
+        self._slowing_um = braking_um(profile, profile.v_max_um_s)
+        self.edge = edge
+        self.on_um = on_um
+        self.v_um_s = 0
+        # The yaw of a truck that stands in a node; None on the way, where the path gives it.
+        self.yaw_urad: int | None = yaw_urad
+        self.route: RoutePlan | None = None
+        self.segment = 0
+        self.order: Order | None = None
+        self.heard_ms = 0
+        self.overrun_um = 0
+        self.standing_until_ms = 0
+        self._known: dict[tuple[str, int], RoutePlan] = {}
+        # The yaw at which the way goes on out of the node the truck stands in.
+        self._ahead = yaw_urad
+
+    @property
+    def s_um(self) -> int:
+        """The position on the route."""
+        if self.route is None or not self.route.segments:
+            return 0
+        return self.route.segments[self.segment].route_s0_um + self.on_um
+
+    @property
+    def at_goal(self) -> bool:
+        """Whether the truck stands at the end of its route."""
+        route = self.route
+        return route is not None and self.v_um_s == 0 and self.s_um >= route.length_um
+
+    def learn(self, route: RoutePlan) -> None:
+        """Makes a route known; it is taken up with the first command that names it."""
+        self._known[route.route_id, route.revision] = route
+
+    def hear(self, order: Order, now_ms: int) -> None:
+        """Takes a command, unless a newer one came before it."""
+        if self.order is not None and order.seq <= self.order.seq:
+            return
+        current = None if self.route is None else (self.route.route_id, self.route.revision)
+        if order.route != current and order.route in self._known:
+            self._take_up(self._known[order.route])
+            self._known = {order.route: self._known[order.route]}
+        self.order, self.heard_ms = order, now_ms
+
+    def _take_up(self, route: RoutePlan) -> None:
+        """Finds the truck's place on a new route, which begins where it stands, or with the edges it drives."""
+        if not route.segments:
+            self.route, self.segment = route, 0
+            return
+        places = range(len(route.segments))
+        number = next((k for k in places if route.segments[k].edge == self.edge and self._is_here(route, k)), None)
+        if number is not None:
+            self.route, self.segment = route, number
+            if number + 1 < len(route.segments) and self.on_um >= route.segments[number].length_um:
+                self._enter(number + 1)
+            return
+        assert isinstance(route.start, AtNode), f"{route.route_id} does not begin where the truck is"
+        here = self._yaw_here(route)
+        self.route = route
+        self.yaw_urad = here
+        self._enter(0)
+
+    def _is_here(self, route: RoutePlan, number: int) -> bool:
+        """Whether the truck may be on this segment of a route: on the first one only behind the anchor."""
+        if self.route is not None and self.segment == number:
+            own = [one.edge for one in self.route.segments[: number + 1]]
+            if own == [one.edge for one in route.segments[: number + 1]] and self.route.start == route.start:
+                return True
+        return number == 0 and isinstance(route.start, OnEdge)
+
+    def _yaw_here(self, route: RoutePlan) -> int:
+        if self.yaw_urad is not None:
+            return self.yaw_urad
+        edge = route.site.network.edges[self.edge]
+        return truck_yaw(edge.path.heading(self.on_um), edge.style)
+
+    def _enter(self, number: int) -> None:
+        """Goes on with a segment; where it begins in another direction, the truck stays in the node until it turned."""
+        assert self.route is not None
+        here = self._yaw_here(self.route)
+        self.segment, self.on_um = number, 0
+        self.edge = self.route.segments[number].edge
+        edge = self.route.site.network.edges[self.edge]
+        self._ahead = truck_yaw(edge.path.heading(0), edge.style)
+        tangent = abs(turn_urad(here, self._ahead)) <= self._eps
+        self.yaw_urad = None if tangent else here
+
+    def advance(self, now_ms: int, step_ms: int) -> None:
+        """Drives on for a step that ends now."""
+        order, route = self.order, self.route
+        if order is None or route is None or not route.segments:
+            return
+        silent = now_ms - self.heard_ms > order.valid_ms or now_ms <= self.standing_until_ms
+        if self.yaw_urad is not None and not silent and self.v_um_s == 0 and self._turn(order, step_ms):
+            return
+        stop = silent or order.mode is CommandMode.STOP
+        if self.v_um_s or not stop:
+            self._drive(order if stop else self._closing_in(order), step_ms, stop)
+
+    def _closing_in(self, order: Order) -> Order:
+        """A truck that stops a little before the node it was sent to creeps up to it by itself: its manager sees where
+        it is only within the error of its reports."""
+        node = self._bound()
+        if self.yaw_urad is not None or node > order.stop_line_um or node - self.s_um > _CREEP_UM:
+            return order
+        return replace(order, target_um=node, limit_um_s=max(order.limit_um_s, _CREEP_UM_S))
+
+    def _turn(self, order: Order, step_ms: int) -> bool:
+        """One step of a turn on the spot; whether the truck is still at it, or has to stay for it."""
+        assert self.yaw_urad is not None
+        if self.at_goal or self.route is None:
+            wanted = order.yaw_urad if order.mode is CommandMode.TURN else None
+        else:
+            wanted = order.yaw_urad if order.mode is CommandMode.TURN and order.yaw_urad is not None else self._ahead
+            if order.mode is CommandMode.STOP or (order.mode is not CommandMode.TURN and order.target_um <= self.s_um):
+                wanted = None
+        if wanted is None:
+            return True
+        turn = turn_urad(self.yaw_urad, wanted)
+        most = self.profile.turn_rate_urad_s * step_ms // 1000
+        self.yaw_urad = wanted if abs(turn) <= most else wrapped_urad(self.yaw_urad + (most if turn > 0 else -most))
+        if self.yaw_urad == wanted and not self.at_goal and abs(turn_urad(wanted, self._ahead)) <= self._eps:
+            self.yaw_urad = None
+        return True
+
+    def _drive(self, order: Order, step_ms: int, stop: bool) -> None:
+        profile = self.profile
+        left = min(order.target_um, self._bound()) - self.s_um
+        gain, loss = profile.accel_um_s2 * step_ms // 1000, profile.brake_um_s2 * step_ms // 1000
+        # The curve of braking from where this step would end: no step asks for more than the brakes give.
+        room = left - self.v_um_s * step_ms // 1000
+        curve = isqrt(2 * profile.brake_um_s2 * room) if room > 0 else 0
+        fastest = min(order.limit_um_s, profile.v_max_um_s, max(curve, 1), self._allowed(order, step_ms))
+        wish = 0 if stop or left <= 0 else min(self.v_um_s + gain, fastest)
+        v = max(wish, self.v_um_s - loss)
+        way = (self.v_um_s + v) * step_ms // 2000
+        if 0 < left <= max(way, _THERE_UM) and v <= loss and not stop:
+            way, v = left, 0
+        self.v_um_s = v
+        if way:
+            self._go(way)
+            self.overrun_um = max(self.overrun_um, self.s_um - order.stop_line_um)
+
+    def _allowed(self, order: Order, step_ms: int) -> int:
+        """The speed from which the truck can still stop before its stop line: it knows the line, and does not wait to
+        be told. The last bit up to a node it creeps."""
+        room = order.stop_line_um - self.s_um - self.v_um_s * step_ms // 1000
+        if room >= self._slowing_um:
+            return self.profile.v_max_um_s
+        return max(allowed_speed_um_s(self.profile, room), _CREEP_UM_S)
+
+    def _bound(self) -> int:
+        """The position that the truck does not pass by itself: the next node in which it has to turn, or the goal."""
+        assert self.route is not None
+        if self.yaw_urad is not None:
+            return self.s_um
+        for segment in self.route.segments[self.segment :]:
+            if segment.must_stop:
+                return segment.route_s0_um + segment.length_um
+        return self.route.length_um
+
+    def _go(self, way: int) -> None:
+        route = self.route
+        assert route is not None
+        self.on_um += way
+        while self.on_um >= route.segments[self.segment].length_um:
+            over = self.on_um - route.segments[self.segment].length_um
+            if self.segment + 1 == len(route.segments):
+                # Nothing lies beyond the end of a route.
+                self.on_um -= over
+                self.v_um_s = 0
+                self.yaw_urad = self._yaw_here(route)
+                return
+            if route.segments[self.segment].must_stop:
+                self.on_um -= over
+                self.v_um_s = 0
+                self._enter(self.segment + 1)
+                return
+            self._enter(self.segment + 1)
+            self.on_um = over

@@ -1,0 +1,180 @@
+"""All trucks in virtual time: commands reach them late or never, they drive, and report where they think they are.
+
+What a truck believes is its place on the route. Where it truly is differs from that by errors of position, tracking and
+heading, within the bounds of its profile; what it reports differs by jitter. The same seed gives the same run.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pendula.fleet.contracts.traffic import RollingTargetCommand
+from pendula.fleet.routing.route_plan import RoutePlan
+from pendula.fleet.simulator.channel import Channel
+from pendula.fleet.simulator.kinematics import Order, SimulatedTruck, order_of
+from pendula.fleet.simulator.noise import Drift, Source, generators, within, within_disc
+from pendula.fleet.simulator.settings import WorldSettings
+from pendula.fleet.simulator.tracks import Tracks
+from pendula.fleet.site.compiled_map import CompiledMap
+from pendula.fleet.trucks.envelope import envelope_of
+from pendula.fleet.trucks.profiles import RobotProfile
+from pendula.fleet.units import MILLION, wrapped_urad
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A truck where it stands when a run begins: in a node, at the end of an edge into it or the start of one out of
+    it, with a yaw."""
+
+    robot_id: str
+    profile: RobotProfile
+    edge: int
+    on_um: int
+    yaw_urad: int
+
+
+@dataclass(frozen=True, slots=True)
+class Telemetry:
+    """What a truck says of itself."""
+
+    at_ms: int
+    x_um: int
+    y_um: int
+    yaw_urad: int
+    v_um_s: int
+    last_ack_seq: int
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Trace:
+    """Where the trucks were at some instants: one row an instant, one column a truck; metres and radians. `route` is
+    the pose on the route, `seen` the one that the truck measures, `truth` the true one."""
+
+    at_ms: Floats
+    route: tuple[Floats, Floats, Floats]
+    seen: tuple[Floats, Floats, Floats]
+    truth: tuple[Floats, Floats, Floats]
+
+
+class World:
+    """Trucks in the order of their names."""
+
+    def __init__(self, site: CompiledMap, starts: Sequence[Start], settings: WorldSettings, seed: int) -> None:
+        self.site = site
+        self.settings = settings
+        self.now_ms = 0
+        eps = site.params.tangent_eps_urad
+        self.robot_ids = tuple(one.robot_id for one in starts)
+        self.trucks = [SimulatedTruck(one.profile, eps, one.edge, one.on_um, one.yaw_urad) for one in starts]
+        count = len(starts)
+        self._tracks = Tracks(site)
+        self._commands: Channel[Order] = Channel(
+            seed, (Source.COMMAND_LATENCY, Source.COMMAND_LOSS), count, settings.command_latency_ms
+        )
+        self._reports: Channel[Telemetry] = Channel(
+            seed, (Source.TELEMETRY_LATENCY, Source.TELEMETRY_LOSS), count, settings.telemetry_latency_ms
+        )
+        profiles = [one.profile for one in starts]
+        places = [
+            within_disc(one.localization_error.value_um * settings.localization_permille // 2000) for one in profiles
+        ]
+        self._jitter = generators(seed, Source.JITTER, count)
+        self._jitter_um = places
+        tracking = [one.tracking_error.value_um * settings.tracking_permille // 1000 for one in profiles]
+        self._aside = Drift(seed, Source.TRACKING, tracking)
+        self._off_x = Drift(seed, Source.POSITION_X, places)
+        self._off_y = Drift(seed, Source.POSITION_Y, places)
+        self._off_yaw = Drift(seed, Source.HEADING, [_heading(one, settings.heading_permille) for one in profiles])
+        self._operations = generators(seed, Source.OPERATION, count)
+        self._busy_until: list[int | None] = [None] * count
+        first = self._trace([0], *self._places([]))
+        self.latest = [self._telemetry(i, 0, first) for i in range(count)]
+
+    def send(self, truck: int, command: RollingTargetCommand) -> None:
+        """A command on its way to a truck."""
+        self._commands.send(truck, self.now_ms, order_of(command), self.settings.command_loss_ppm)
+
+    def learn(self, truck: int, route: RoutePlan) -> None:
+        self.trucks[truck].learn(route)
+
+    def operate(self, truck: int, for_ms: int) -> None:
+        """A truck begins to load or unload."""
+        part = for_ms * self.settings.operation_permille // 1000
+        self._busy_until[truck] = self.now_ms + for_ms + within(self._operations[truck], part)
+
+    def is_operating(self, truck: int) -> bool:
+        until = self._busy_until[truck]
+        return until is not None and self.now_ms < until
+
+    def stand(self, truck: int, until_ms: int) -> None:
+        """A truck sees something in its way, and stops by itself until then."""
+        self.trucks[truck].standing_until_ms = until_ms
+
+    def advance(self, to_ms: int) -> Trace:
+        """Drives on to a time, in steps of `step_ms`; reports that arrive on the way become `latest`."""
+        times = [*range(self.now_ms + self.settings.step_ms, to_ms, self.settings.step_ms), to_ms]
+        rows = []
+        before = self.now_ms
+        for now in times:
+            for i, truck in enumerate(self.trucks):
+                for order in self._commands.arrived(i, now):
+                    truck.hear(order, now)
+                truck.advance(now, now - before)
+            rows.append(self._row())
+            before = now
+        self.now_ms = to_ms
+        trace = self._trace(times, *self._places(rows))
+        self._report(times, trace)
+        return trace
+
+    def _row(self) -> list[tuple[int, int, int, bool]]:
+        return [(truck.edge, truck.on_um, truck.yaw_urad or 0, truck.yaw_urad is not None) for truck in self.trucks]
+
+    def _places(self, rows: list[list[tuple[int, int, int, bool]]]) -> tuple[Ints, Ints, Ints]:
+        whole = np.array(rows or [self._row()], dtype=np.int64)
+        x, y, yaw = self._tracks.poses(whole[:, :, 0], whole[:, :, 1])
+        return x, y, np.where(whole[:, :, 3] == 1, whole[:, :, 2], yaw)
+
+    def _trace(self, times: list[int], x: Ints, y: Ints, yaw: Ints) -> Trace:
+        """On the route, and in truth: tracking is across the way, errors of position anywhere."""
+        rx, ry, ryaw = x / MILLION, y / MILLION, yaw / MILLION
+        aside = self._aside.at(times) / MILLION
+        sx, sy = rx - aside * np.sin(ryaw), ry + aside * np.cos(ryaw)
+        tx, ty = sx + self._off_x.at(times) / MILLION, sy + self._off_y.at(times) / MILLION
+        tyaw = ryaw + self._off_yaw.at(times) / MILLION
+        return Trace(np.array(times, dtype=np.float64), (rx, ry, ryaw), (sx, sy, tyaw), (tx, ty, tyaw))
+
+    def _report(self, times: list[int], trace: Trace) -> None:
+        period, loss = self.settings.telemetry_period_ms, self.settings.telemetry_loss_ppm
+        for i in range(len(self.trucks)):
+            for row, time in enumerate(times):
+                if time % period == 0:
+                    self._reports.send(i, time, self._telemetry(i, row, trace), loss)
+            for report in self._reports.arrived(i, self.now_ms):
+                if report.at_ms > self.latest[i].at_ms:
+                    self.latest[i] = report
+
+    def _telemetry(self, i: int, row: int, trace: Trace) -> Telemetry:
+        """Measured: the true pose without the error of position, which the truck cannot see, and with jitter."""
+        truck, bound = self.trucks[i], self._jitter_um[i]
+        jitter = self._jitter[i]
+        x, y, yaw = (float(one[row, i]) for one in trace.seen)
+        return Telemetry(
+            at_ms=int(trace.at_ms[row]),
+            x_um=round(x * MILLION) + within(jitter, bound),
+            y_um=round(y * MILLION) + within(jitter, bound),
+            yaw_urad=wrapped_urad(round(yaw * MILLION)),
+            v_um_s=truck.v_um_s,
+            last_ack_seq=0 if truck.order is None else truck.order.seq,
+        )
+
+
+def _heading(profile: RobotProfile, permille: int) -> int:
+    """The error of yaw that moves no corner by more than the margin for everything else."""
+    bound = profile.extra_margin_um * MILLION // max(envelope_of(profile).turn_radius_um, 1)
+    return (bound + profile.heading_error_urad) * permille // 1000

@@ -1,0 +1,17 @@
+"""How fast a truck may go so that it still stops where it has to, and how its driving style and place limit it."""
+
+from pendula.fleet.network.graph import Edge
+from pendula.fleet.trucks.envelope import allowed_speed_um_s
+from pendula.fleet.trucks.profiles import RobotProfile
+from pendula.fleet.units import half_up
+
+# A command tells speeds in whole millimetres a second.
+_STEP_UM_S = 1_000
+
+
+def speed_limit_um_s(profile: RobotProfile, edges: tuple[Edge, ...], left_um: int) -> int:
+    """The least of `vMax`, the limits of the edges up to the target, and the speed from which the truck stops within
+    `left_um`; in whole millimetres a second, half up."""
+    limits = [limit for edge in edges if (limit := getattr(edge, "v_limit_um_s", None)) is not None]
+    speed = min(allowed_speed_um_s(profile, left_um), *limits) if limits else allowed_speed_um_s(profile, left_um)
+    return half_up(speed, _STEP_UM_S) * _STEP_UM_S

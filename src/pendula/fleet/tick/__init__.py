@@ -1,0 +1,32 @@
+"""One tick of traffic after the other: where trucks are, who may go on, what they are told, and why.
+
+traffic       `Traffic`: the fleet between two ticks, and the tick
+phases        the steps of a tick in their order
+observing     reports become progress, a release bound and health
+ranks         the one order in which trucks are asked
+queueing      who waits for whom, and whom a waiter bars
+directions    which direction of a lane stays, and which is let run dry
+aiming        hold point, rolling target and command of every truck
+alarms        what an operator is told
+invariants    what holds after every tick
+starting_state  where a fleet starts from, and whether it may
+saving        traffic as bytes and back
+"""
+
+from pendula.fleet.driving.params import NodeLockPolicy, TrafficParams
+from pendula.fleet.tick.observing import TruckReport
+from pendula.fleet.tick.phases import RefusedRoute
+from pendula.fleet.tick.traffic import TickInputs, TickOutputs, Traffic, TrafficRefused
+from pendula.fleet.views.reasons import Reason
+
+__all__ = [
+    "NodeLockPolicy",
+    "Reason",
+    "RefusedRoute",
+    "TickInputs",
+    "TickOutputs",
+    "Traffic",
+    "TrafficParams",
+    "TrafficRefused",
+    "TruckReport",
+]

@@ -1,0 +1,139 @@
+"""What every truck is told after the locks are decided: hold point, rolling target, speed, or to turn or to stop."""
+
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from pendula.fleet.contracts.traffic import Blocker, CommandMode, HoldReason, LockResult, RollingTargetCommand
+from pendula.fleet.driving.params import TrafficParams
+from pendula.fleet.driving.records import Record
+from pendula.fleet.geometry.angles import turn_urad
+from pendula.fleet.model import CONTRACT_VERSION
+from pendula.fleet.routing.route_plan import Pose
+from pendula.fleet.targets.hold_points import hold_point, steady_um
+from pendula.fleet.targets.rolling_target import Aim, Lookahead, command, standing_command, target_um
+from pendula.fleet.targets.sequence import following
+from pendula.fleet.tick.observing import STANDING_UM_S
+from pendula.fleet.views import reasons
+from pendula.fleet.views.limits import components
+
+
+def aim(record: Record, now_ms: int, params: TrafficParams) -> RollingTargetCommand:
+    """Sets hold point and target of a truck and makes its command."""
+    track = record.track
+    record.seq = following(record.seq)
+    if track is None or not track.plan.segments:
+        return _stay(record, now_ms, params)
+    act = record.act
+    reached = record.grant_um == track.goal_um or any(one.s_um == record.grant_um for one in track.acts)
+    record.hold_um = steady_um(record.hold_um, record.grant_um, reached, params.hold_hysteresis_um)
+    record.farthest_um = max(record.farthest_um, record.hold_um)
+    stop = record.hold_um if act is None else min(record.hold_um, act.s_um)
+    reason = reasons.hold_reason(record)
+    if record.stop_code is not None:
+        return _command(record, now_ms, params, CommandMode.STOP, reason, record.at_um, record.at_um)
+    exact = stop == track.goal_um or (act is not None and stop == act.s_um)
+    ahead = Lookahead(params.rtp_lookahead_um, params.rtp_max_advance_um, params.safety_buffer_um)
+    record.target_um = target_um(record.at_um, stop, record.target_um, exact, ahead)
+    yaw = _turn_to(record, params)
+    if yaw is not None:
+        return _command(record, now_ms, params, CommandMode.TURN, reason, record.at_um, stop, yaw)
+    mode = CommandMode.GO if record.target_um > record.at_um else CommandMode.HOLD
+    return _command(record, now_ms, params, mode, reason, record.target_um, stop)
+
+
+def stopped(record: Record, now_ms: int, params: TrafficParams) -> RollingTargetCommand:
+    """The command of a truck in a tick that failed: it stops, whatever it was told before."""
+    record.seq = following(record.seq)
+    if record.track is None or not record.track.plan.segments:
+        return _stay(record, now_ms, params, CommandMode.STOP)
+    at = max(record.at_um, 0)
+    return _command(record, now_ms, params, CommandMode.STOP, HoldReason.SAFETY_STOP, at, at)
+
+
+def _turn_to(record: Record, params: TrafficParams) -> int | None:
+    """The yaw to turn to for a truck that stands in a node where it has to turn before it goes on."""
+    act = record.act
+    if act is None or act.stop or act.yaw_urad is None or record.pose is None:
+        return None
+    there = record.at_um >= act.s_um - params.arrive_tol_um and record.v_um_s < STANDING_UM_S
+    if not there or abs(turn_urad(record.pose.yaw_urad, act.yaw_urad)) <= params.turn_tol_urad:
+        return None
+    return act.yaw_urad
+
+
+def _stay(
+    record: Record, now_ms: int, params: TrafficParams, mode: CommandMode = CommandMode.HOLD
+) -> RollingTargetCommand:
+    mode = mode if record.stop_code is None else CommandMode.STOP
+    aimed = Aim(
+        robot_id=record.robot_id,
+        seq=record.seq,
+        now_ms=now_ms,
+        mode=mode,
+        hold_reason=reasons.hold_reason(record),
+        at_um=0,
+        target_um=0,
+        stop_um=0,
+        valid_ms=params.rtp_timeout_ms,
+    )
+    at = record.site.network.nodes[record.node].at
+    pose = record.pose or Pose(at.x_um, at.y_um, 0)
+    plan = None if record.track is None else record.track.plan
+    return standing_command(aimed, pose, "" if plan is None else plan.route_id, 0 if plan is None else plan.revision)
+
+
+def _command(
+    record: Record,
+    now_ms: int,
+    params: TrafficParams,
+    mode: CommandMode,
+    reason: HoldReason,
+    target: int,
+    stop: int,
+    yaw: int | None = None,
+) -> RollingTargetCommand:
+    assert record.track is not None
+    plan = record.track.plan
+    same = (plan.route_id, plan.revision, mode, reason, record.at_um, target, stop, yaw)
+    if record.told is not None and record.told[0] == same:
+        # A truck that waits hears the same again, under a new number.
+        again = replace(record.told[1], seq=record.seq, nowMs=now_ms)
+        record.told = (same, again)
+        return again
+    aimed = Aim(
+        robot_id=record.robot_id,
+        seq=record.seq,
+        now_ms=now_ms,
+        mode=mode,
+        hold_reason=reason,
+        at_um=record.at_um,
+        target_um=target,
+        stop_um=stop,
+        valid_ms=params.rtp_timeout_ms,
+        turn_urad=yaw,
+    )
+    made = command(aimed, plan, record.profile)
+    record.told = (same, made)
+    return made
+
+
+def result(record: Record, records: list[Record], now_ms: int, place: int | None) -> LockResult:
+    """Granted, or blocked with hold point and blocker."""
+    waiting, track = record.waiting, record.track
+    blocker = None
+    if waiting is not None and waiting.by is not None and waiting.resource is not None:
+        blocker = Blocker(records[waiting.by].robot_id, reasons.resource_id(record.site, waiting.resource))
+    ok = waiting is None and record.stop_code is None
+    at = record.at_um if record.stop_code is not None else record.hold_um
+    return LockResult(
+        contractVersion=CONTRACT_VERSION,
+        robotId=record.robot_id,
+        ok=ok,
+        holdReason=reasons.hold_reason(record),
+        reasonCode=None if ok else reasons.code_of(record),
+        blocker=blocker,
+        holdPoint=None if track is None or not track.plan.segments else hold_point(track.plan, at),
+        queuePosition=place,
+        waitMs=0 if record.waiting_since_ms is None else now_ms - record.waiting_since_ms,
+        holdComponents=UNSET if waiting is None else components(record, records).form(),
+    )

@@ -1,0 +1,51 @@
+"""Alerts of a tick: cycles of trucks that wait for each other too long, refused routes, trucks that are cut off.
+
+The wait-for alarm must never ring while no truck has failed (FLT-LIVE-6): the refuge rule keeps it silent.
+"""
+
+from collections.abc import Mapping
+
+from msgspec import UNSET
+
+from pendula.fleet.contracts.traffic import Alert
+from pendula.fleet.driving.records import Record
+from pendula.fleet.traffic.blocked_by import cycle_of
+from pendula.kernel.canonical import Json
+
+DEADLOCK_SUSPECTED = "DEADLOCK_SUSPECTED"
+# A truck this close to the end of its grant has nowhere to go: farther off it still drives or turns, and frees what is
+# behind it. Contains the hysteresis of hold points and the buffer before them.
+_AT_THE_END_UM = 500_000
+
+
+def waiting_cycle(records: list[Record], waits: Mapping[int, set[int]]) -> tuple[int, ...]:
+    """Trucks that stand and of which each waits for what the next one holds; empty where there are none."""
+    graph = {
+        number: sum(1 << other for other in sorted(others))
+        for number, others in sorted(waits.items())
+        if (waiting := records[number].waiting) is not None
+        and not waiting.cycle
+        and records[number].grant_um - records[number].at_um <= _AT_THE_END_UM
+    }
+    return cycle_of(graph)
+
+
+def watched(since: dict[tuple[int, ...], int], cycle: tuple[int, ...], now_ms: int) -> dict[tuple[int, ...], int]:
+    """Since when the cycle of this tick is there, by its members."""
+    if not cycle:
+        return {}
+    members = tuple(sorted(cycle))
+    return {members: since.get(members, now_ms)}
+
+
+def alert(
+    number: int, code: str, severity: str, since_ms: int, robot_id: str | None = None, /, **details: Json
+) -> Alert:
+    return Alert(
+        alertId=f"al-{number}",
+        code=code,
+        severity=severity,
+        sinceMs=since_ms,
+        details=details,
+        robotId=UNSET if robot_id is None else robot_id,
+    )

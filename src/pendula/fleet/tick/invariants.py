@@ -1,0 +1,151 @@
+"""What holds after every tick (I-1 to I-8 and I-12 of FLT-TEST), as functions that name what is broken.
+
+Envelopes and discs themselves (I-2, I-7) are judged from poses by the independent checker; here they follow from cells
+and zones that exclude each other. Code of this module shares nothing with the grants it judges but the relation.
+"""
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pendula.fleet.contracts.traffic import RollingTargetCommand
+from pendula.fleet.driving.params import TrafficParams
+from pendula.fleet.driving.records import Record
+from pendula.fleet.traffic.lock_state import LockState
+from pendula.fleet.trucks.envelope import braking_um
+from pendula.fleet.units import micro
+from pendula.kernel.errors import WorldBroken
+
+
+class InvariantBroken(WorldBroken):
+    """A tick came to a state that must not be: it is not committed, and everybody stops. Facts: `invariant`."""
+
+    code = "fleet_invariant_broken"
+
+
+def broken(
+    records: list[Record],
+    locks: LockState,
+    commands: Iterable[RollingTargetCommand],
+    params: TrafficParams,
+    touched: Iterable[int] | None = None,
+    replay: bool = True,
+) -> Iterator[tuple[str, str]]:
+    """Every invariant that does not hold, with what is wrong. `touched`: the trucks that hold something new; what was
+    free of conflicts before stays so."""
+    changed = records if touched is None else [records[number] for number in touched]
+    yield from opposite_directions(changed, records, locks)
+    yield from beyond_the_hold_point(records, commands)
+    yield from occupied_but_not_granted(records)
+    yield from conflicting_grants(changed, records, locks)
+    yield from unable_to_stop(records, params)
+    if replay:
+        yield from no_way_to_rest(locks)
+
+
+def opposite_directions(
+    changed: Iterable[Record], records: list[Record], locks: LockState
+) -> Iterator[tuple[str, str]]:
+    """I-1: of one group no two trucks hold cells of different directions."""
+    for record in changed:
+        network, cells = record.site.network, record.site.cells
+        for edge in sorted(record.edges):
+            group = network.groups[network.group_of[edge]]
+            for other in group.edges:
+                if network.edges[other].forward_on_axis == network.edges[edge].forward_on_axis:
+                    continue
+                owners = locks.owner[int(cells.first[other]) : int(cells.first[other + 1])]
+                wrong = owners[(owners >= 0) & (owners != record.number)]
+                if len(wrong):
+                    name = records[int(wrong[0])].robot_id
+                    yield "I-1", f"{record.robot_id} and {name} hold both directions of {group.key}"
+
+
+def beyond_the_hold_point(records: list[Record], commands: Iterable[RollingTargetCommand]) -> Iterator[tuple[str, str]]:
+    """I-3: no target and no stop line lies beyond the hold point, no hold point beyond the grant."""
+    for record, command in zip(records, commands, strict=True):
+        if record.track is None:
+            continue
+        limit = max(record.hold_um, record.at_um)
+        if max(micro(command.targetS), micro(command.stopLineS)) > limit or record.hold_um > record.grant_um:
+            yield "I-3", f"{record.robot_id} is sent beyond its hold point"
+
+
+def occupied_but_not_granted(records: list[Record]) -> Iterator[tuple[str, str]]:
+    """I-5: a truck holds every cell and zone that it may be in."""
+    for record in records:
+        if record.track is None:
+            continue
+        if record.at_um > record.grant_um:
+            yield "I-5", f"{record.robot_id} is beyond the end of its grant"
+        for use in record.track.taken(record.bound_um - _LONGEST_UM, record.at_um):
+            if use.free_um > record.bound_um and use.resource not in record.held:
+                yield "I-5", f"{record.robot_id} is in {record.site.resource_name(use.resource)} and does not hold it"
+
+
+# No cell is longer: what begins this far behind the release bound is passed, but for zones and sections.
+_LONGEST_UM = 2_000_000
+
+
+def conflicting_grants(changed: Iterable[Record], records: list[Record], locks: LockState) -> Iterator[tuple[str, str]]:
+    """I-6 (and with it I-7): grants of different trucks do not conflict, sections hold no more than they may."""
+    for record in changed:
+        held = np.array(record.keeps, dtype=np.int64)
+        if set(record.keeps) - locks.truck(record.number).held:
+            yield "I-6", f"{record.robot_id} believes it holds what the locks do not know of"
+        owners = locks.owner[locks.exclusion.around(held)]
+        wrong = owners[(owners >= 0) & (owners != record.number)]
+        if len(wrong):
+            other = records[int(wrong.min())].robot_id
+            yield "I-6", f"what {record.robot_id} and {other} hold conflicts"
+    for resource, holders in locks.sharers.items():
+        if len(holders) > int(locks.exclusion.capacity[resource]):
+            yield "I-6", f"{records[0].site.resource_name(resource)} holds more trucks than it may"
+
+
+def unable_to_stop(records: list[Record], params: TrafficParams) -> Iterator[tuple[str, str]]:
+    """I-8: each truck can stop before its stop line."""
+    for record in records:
+        if not can_stop(record, params):
+            yield "I-8", f"{record.robot_id} cannot stop before its stop line"
+
+
+def can_stop(record: Record, params: TrafficParams) -> bool:
+    """Whether what a truck still drives ends before its stop line. The control latency contains the tick that has
+    passed since the speed was told, so that part of it is over."""
+    if record.track is None or record.stop_code is not None:
+        return True
+    driven = record.v_um_s * params.tick_period_ms // 1000
+    left = record.hold_um - record.at_um + params.stop_line_tol_um
+    return braking_um(record.profile, record.v_um_s) - driven <= left
+
+
+def no_way_to_rest(locks: LockState) -> Iterator[tuple[str, str]]:
+    """I-12: the stored witness replays: every move of it is free of where the others stand, and all end at rest."""
+    positions = [None if one is None else one.position for one in locks.trucks]
+    around = {i: _excluded(locks, locks.standing(i)) for i in locks.known()}
+    taken = np.zeros(len(locks.exclusion), dtype=np.int64)
+    for blocked in around.values():
+        taken += blocked
+    for i, to in locks.witness:
+        one, at = locks.truck(i), positions[i]
+        assert at is not None
+        taken -= around[i]
+        need = one.demand.needs(at, to)
+        if np.any(taken[need] >= locks.exclusion.capacity[need]):
+            yield "I-12", f"the witness does not replay: truck {i} does not get to position {to}"
+            return
+        positions[i] = to
+        around[i] = _excluded(locks, one.demand.stands(to))
+        taken += around[i]
+    for i in locks.moving():
+        if positions[i] != locks.truck(i).goal:
+            yield "I-12", f"the witness leaves truck {i} at position {positions[i]}"
+
+
+def _excluded(locks: LockState, held: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """For every resource whether one of those held excludes it."""
+    marks = np.zeros(len(locks.exclusion), dtype=np.bool_)
+    marks[locks.exclusion.around(held)] = True
+    return marks

@@ -1,0 +1,167 @@
+"""Where every truck is: reports become progress along the track, an upper value to extend and a lower bound to release.
+
+Noise does not pull the truck back, a jump does not move it. While a truck turns in a node its yaw fits no edge: it is
+taken to be in the node as long as its pivot is.
+"""
+
+from math import isqrt
+
+from msgspec import Struct
+
+from pendula.fleet.contracts.traffic import Health, Phase, RobotStatus
+from pendula.fleet.driving.params import TrafficParams
+from pendula.fleet.driving.records import Record
+from pendula.fleet.driving.track import Act
+from pendula.fleet.geometry.angles import turn_urad
+from pendula.fleet.network.transitions import truck_yaw
+from pendula.fleet.routing.progress import PoseJump, ProgressParams, advanced, started, uncertainty_um
+from pendula.fleet.routing.route_plan import Limits, Pose
+
+# Slower than this a truck stands.
+STANDING_UM_S = 20_000
+# How far along its edge a truck is looked for first: farther than it drives between two reports.
+_NEAR_UM = 1_500_000
+
+
+class TruckReport(Struct, frozen=True):
+    """What a truck says of itself, in whole micrometres, microradians and milliseconds."""
+
+    robot_id: str
+    at_ms: int
+    x_um: int
+    y_um: int
+    yaw_urad: int
+    v_um_s: int
+    status: RobotStatus = RobotStatus.OK
+    phase: Phase = Phase.IDLE
+    last_ack_seq: int = 0
+    load: bool = False
+
+
+def take_in(record: Record, report: TruckReport, params: TrafficParams) -> None:
+    """A report that is newer than the last one."""
+    moved = record.pose != Pose(report.x_um, report.y_um, report.yaw_urad)
+    record.pose = Pose(report.x_um, report.y_um, report.yaw_urad)
+    record.v_um_s = abs(report.v_um_s)
+    record.report_ms = report.at_ms
+    record.status = report.status
+    record.phase = report.phase
+    record.load = report.load
+    record.ack_seq = max(record.ack_seq, min(report.last_ack_seq, record.seq))
+    if record.track is not None and record.track.segments:
+        _progress(record, params, moved)
+    else:
+        _stand_in_node(record, params)
+    _act(record, params)
+
+
+def judge(record: Record, now_ms: int, params: TrafficParams) -> None:
+    """The health of a truck as far as its reports tell it: what is failed keeps all it has, what is stale gets no
+    more."""
+    age = now_ms - record.report_ms
+    if record.status is RobotStatus.FAULT:
+        record.health, record.stop_code = Health.FAULT, "STOP_ROBOT_FAULT"
+    elif record.status is RobotStatus.OFFLINE or (record.pose is not None and age > params.robot_offline_ms):
+        record.health, record.stop_code = Health.OFFLINE, "STOP_OFFLINE"
+    elif record.pose is None or age > params.max_status_age_ms:
+        record.health, record.stop_code = Health.STALE, "STOP_STALE_TELEMETRY"
+    elif record.health in (Health.FAULT, Health.OFFLINE, Health.STALE):
+        record.health, record.stop_code = Health.HEALTHY, None
+
+
+def release_bound_um(record: Record, now_ms: int) -> int:
+    """What the truck has passed for certain; it never falls."""
+    if record.progress is not None:
+        doubt = uncertainty_um(record.profile, record.v_um_s, now_ms - record.report_ms)
+        record.bound_um = max(record.bound_um, record.progress.release_um(doubt))
+    return record.bound_um
+
+
+def _progress(record: Record, params: TrafficParams, moved: bool) -> None:
+    # A truck that stands where it stood is where it was.
+    still = None if moved or record.progress is None or record.health is not Health.HEALTHY else record.progress
+    s_um = _position(record, params) if still is None else still.raw_um[-1]
+    if s_um is None:
+        record.health, record.stop_code = Health.OFF_ROUTE, "STOP_OFF_ROUTE"
+        return
+    if record.progress is None:
+        record.progress = started(record.report_ms, s_um)
+    window = ProgressParams(params.progress_window, params.progress_regress_um)
+    after = advanced(record.progress, record.report_ms, s_um, record.profile, window)
+    if isinstance(after, PoseJump):
+        record.health, record.stop_code = Health.POSE_JUMP, "STOP_POSE_JUMP"
+        return
+    record.progress = after
+    record.at_um = max(record.at_um, min(after.extend_um, record.grant_um))
+    record.health, record.stop_code = Health.HEALTHY, None
+
+
+def _position(record: Record, params: TrafficParams) -> int | None:
+    """The position of the pose on the track, not beyond a node in which something is still to be done."""
+    assert record.pose is not None
+    assert record.track is not None
+    act = record.act
+    if act is not None and abs(act.s_um - record.at_um) <= 2 * params.node_snap_um:
+        away = _distance_um(record, act.node)
+        slow = record.v_um_s < STANDING_UM_S
+        if away <= 2 * params.node_snap_um and slow:
+            return act.s_um - away
+    near = _near_um(record, params)
+    if near is not None:
+        return near if act is None else min(near, act.s_um)
+    limits = Limits(params.off_route_um, params.heading_tol_urad)
+    found = record.track.plan.project(record.pose, record.at_um, limits)
+    if found is None:
+        return 0 if _distance_um(record, record.node) <= 2 * params.node_snap_um else None
+    if found.lateral_um > limits.off_route_um or abs(found.heading_error_urad) > limits.heading_urad:
+        return None
+    return found.s_on_route_um if act is None else min(found.s_on_route_um, act.s_um)
+
+
+def _near_um(record: Record, params: TrafficParams) -> int | None:
+    """The position close to the last one and on the same edge; None where the pose fits none, or another may fit
+    better: then the whole route is looked at."""
+    assert record.pose is not None
+    assert record.track is not None
+    plan = record.track.plan
+    if not plan.segments:
+        return None
+    segment = plan.segments[plan.segment_at(max(record.at_um, 0))]
+    edge = record.site.network.edges[segment.edge]
+    low = max(record.at_um - segment.route_s0_um - params.progress_regress_um, 0)
+    high = min(low + _NEAR_UM, segment.length_um)
+    on, square = edge.path.nearest(record.pose.x_um, record.pose.y_um, low, high)
+    if not low < on < high or square > params.off_route_um * params.off_route_um:
+        return None
+    error = turn_urad(truck_yaw(edge.path.heading(on), edge.style), record.pose.yaw_urad)
+    return segment.route_s0_um + on if abs(error) <= params.heading_tol_urad else None
+
+
+def _stand_in_node(record: Record, params: TrafficParams) -> None:
+    if _distance_um(record, record.node) > 2 * params.node_snap_um:
+        record.health, record.stop_code = Health.OFF_ROUTE, "STOP_OFF_ROUTE"
+    else:
+        record.health, record.stop_code = Health.HEALTHY, None
+
+
+def _distance_um(record: Record, node: int) -> int:
+    assert record.pose is not None
+    at = record.site.network.nodes[node].at
+    dx, dy = record.pose.x_um - at.x_um, record.pose.y_um - at.y_um
+    return isqrt(dx * dx + dy * dy)
+
+
+def _act(record: Record, params: TrafficParams) -> None:
+    """Acts that are over: a turn when the yaw fits at standstill; a stop is over with the route."""
+    act = record.act
+    while act is not None and _over(record, act, params):
+        record.acted += 1
+        act = record.act
+
+
+def _over(record: Record, act: Act, params: TrafficParams) -> bool:
+    if act.stop or act.yaw_urad is None or record.pose is None:
+        return False
+    if record.at_um < act.s_um - params.arrive_tol_um or record.v_um_s >= STANDING_UM_S:
+        return False
+    return abs(turn_urad(record.pose.yaw_urad, act.yaw_urad)) <= params.turn_tol_urad

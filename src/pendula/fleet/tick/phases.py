@@ -1,0 +1,386 @@
+"""The steps of a tick, in the order in which they happen. Each works on a draft: nothing is true before all are."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from pendula.fleet.contracts.traffic import Alert, Phase, RollingTargetCommand
+from pendula.fleet.driving.adoption import Adoption, Unfit, adoption, goes_on
+from pendula.fleet.driving.params import TrafficParams
+from pendula.fleet.driving.records import Record, Retraction, Waiting
+from pendula.fleet.driving.track import Ground
+from pendula.fleet.routing.route_plan import RoutePlan
+from pendula.fleet.targets.sequence import acknowledged
+from pendula.fleet.tick import alarms, directions
+from pendula.fleet.tick.aiming import aim
+from pendula.fleet.tick.directions import Directions
+from pendula.fleet.tick.invariants import InvariantBroken, broken, can_stop
+from pendula.fleet.tick.observing import TruckReport, judge, release_bound_um, take_in
+from pendula.fleet.tick.queueing import Queue, ripe
+from pendula.fleet.tick.ranks import class_of, order_of, rank_of, starved
+from pendula.fleet.traffic.grants import (
+    Accepted,
+    Blocked,
+    Effort,
+    Rule,
+    Wait,
+    accept_route,
+    extend,
+    freeze,
+    release,
+    thaw,
+)
+from pendula.fleet.traffic.lock_state import LockState
+from pendula.fleet.views import reasons
+from pendula.kernel.canonical import Json
+
+_WORKING = frozenset({Phase.LOADING, Phase.UNLOADING})
+# A route that was refused counts as waiting so long after its last try.
+_STILL_ASKED_MS = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedRoute:
+    """A route that did not come into force. `cycle`: trucks of which each would be blocked by the next."""
+
+    robot_id: str
+    route_id: str
+    revision: int
+    code: str
+    cycle: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Draft:
+    """A tick in the making."""
+
+    tick: int
+    now_ms: int
+    reports: tuple[TruckReport, ...]
+    routes: tuple[RoutePlan, ...]
+    ground: Ground
+    params: TrafficParams
+    rule: Rule
+    records: list[Record]
+    numbers: dict[str, int]
+    locks: LockState
+    effort: Effort
+    directions: Directions
+    two_way: frozenset[int]
+    # Since when trucks wait for each other in a circle, and how many alerts there were.
+    cycles: dict[tuple[int, ...], int]
+    alert_count: int
+    starving: Record | None = None
+    order: list[Record] = field(default_factory=list)
+    queue: Queue = field(default_factory=Queue)
+    # Trucks that hold more than before, or something else.
+    touched: set[int] = field(default_factory=set)
+    accepted: list[RoutePlan] = field(default_factory=list)
+    refused: list[RefusedRoute] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
+    commands: list[RollingTargetCommand] = field(default_factory=list)
+    alerts: list[Alert] = field(default_factory=list)
+
+    def alert(self, code: str, severity: str, since_ms: int, robot_id: str | None = None, /, **details: Json) -> None:
+        self.alert_count += 1
+        self.alerts.append(alarms.alert(self.alert_count, code, severity, since_ms, robot_id, **details))
+
+    def names(self, numbers: Iterable[int]) -> list[Json]:
+        return [self.records[number].robot_id for number in numbers]
+
+
+def observe(draft: Draft) -> None:
+    """Reports and routes come in; the order they came in does not matter."""
+    for report in sorted(draft.reports, key=lambda one: (one.robot_id, one.at_ms)):
+        number = draft.numbers.get(report.robot_id)
+        if number is None:
+            draft.unknown.append(report.robot_id)
+        elif draft.records[number].pose is None or report.at_ms > draft.records[number].report_ms:
+            take_in(draft.records[number], report, draft.params)
+    for record in draft.records:
+        judge(record, draft.now_ms, draft.params)
+        record.priority = class_of(record)
+    for plan in sorted(draft.routes, key=lambda one: (one.robot_id, one.revision, one.route_id)):
+        number = draft.numbers.get(plan.robot_id)
+        if number is None:
+            draft.unknown.append(plan.robot_id)
+            continue
+        record = draft.records[number]
+        record.pending = plan
+        record.retry_ms = draft.now_ms
+        if record.pending_since_ms is None:
+            record.pending_since_ms = draft.now_ms
+
+
+def freeze_the_lost(draft: Draft) -> None:
+    """A failed truck keeps its cells and needs nothing; one that is back takes up its way where it stands."""
+    for record in draft.records:
+        one = draft.locks.truck(record.number)
+        if record.failed and not one.frozen:
+            cut_off = freeze(draft.locks, record.number, [], effort=draft.effort)
+            draft.alert(
+                "ROBOT_OFFLINE" if record.stop_code == "STOP_OFFLINE" else "ROBOT_FAULT",
+                "WARN",
+                draft.now_ms,
+                record.robot_id,
+                keptResources=len(one.held),
+                cutOff=draft.names(cut_off),
+            )
+        elif one.frozen and not record.failed:
+            answer = thaw(draft.locks, record.number, one.demand, one.position, effort=draft.effort)
+            if not isinstance(answer, Accepted):
+                record.stop_code = reasons.WAIT_SAFE_STATE
+
+
+def release_the_passed(draft: Draft) -> None:
+    """What lies behind the release bound, and what was given back and acknowledged."""
+    for record in draft.records:
+        bound = min(release_bound_um(record, draft.now_ms), record.grant_um - record.short_um)
+        passed = [resource for resource, free in record.held.items() if free <= bound]
+        given = record.retraction
+        if given is not None and acknowledged(given.seq, record.ack_seq):
+            passed += given.resources
+            record.retraction = None
+        if passed:
+            release(draft.locks, record.number, sorted(passed))
+            for resource in passed:
+                record.held.pop(resource, None)
+            record.changed()
+
+
+def rank(draft: Draft) -> None:
+    """The one total order of this tick."""
+    for record in draft.records:
+        record.rank = rank_of(record, draft.now_ms, draft.params)
+    draft.starving = starved(draft.records, draft.now_ms, draft.params)
+    directions.drain(draft.directions, draft.records, draft.now_ms, draft.params)
+    against = directions.against(draft.directions, draft.records, draft.two_way)
+    draft.order = order_of(draft.records, draft.starving, against, draft.now_ms)
+
+
+def admit_routes(draft: Draft) -> None:
+    """New and changed routes in rank order: as many checks as a tick may make; the others stay for the next one."""
+    left = draft.params.max_admissions_per_tick
+    for record in draft.order:
+        plan = record.pending
+        if plan is None:
+            _forget(record, draft.now_ms)
+            continue
+        if record.retry_ms > draft.now_ms or record.stop_code is not None:
+            continue
+        if left <= 0 or (_held_back(draft, record, plan) and not goes_on(record, plan)):
+            continue
+        left -= 1
+        fit = adoption(record, plan, draft.ground, draft.params, draft.now_ms)
+        if isinstance(fit, Unfit):
+            _refuse(draft, record, plan, fit.code, ())
+            record.pending = None
+        elif fit.continues:
+            _adopt(draft, record, fit, record.base + record.granted)
+        elif not _held_back(draft, record, plan):
+            _try(draft, record, plan, fit)
+
+
+def _held_back(draft: Draft, record: Record, plan: RoutePlan) -> bool:
+    """While a truck starves nobody else sets out for a new goal; the way to rest is open to all."""
+    return draft.starving is not None and record is not draft.starving and plan.goal != record.rest
+
+
+def _try(draft: Draft, record: Record, plan: RoutePlan, fit: Adoption) -> None:
+    answer = accept_route(draft.locks, record.number, fit.track.demand, 0, rule=draft.rule, effort=draft.effort)
+    if isinstance(answer, Accepted):
+        _adopt(draft, record, fit, 0)
+        return
+    if answer.cycle != record.refused_cycle or not record.refused_cycle:
+        _refuse(draft, record, plan, reasons.WAIT_SAFE_STATE, answer.cycle)
+    record.refused_cycle = answer.cycle
+    record.retry_ms = draft.now_ms + draft.params.cooldown_ms
+
+
+def _refuse(draft: Draft, record: Record, plan: RoutePlan, code: str, cycle: tuple[int, ...]) -> None:
+    names = tuple(draft.records[number].robot_id for number in cycle)
+    draft.refused.append(RefusedRoute(record.robot_id, plan.route_id, plan.revision, code, names))
+    draft.alert(
+        "ROUTE_REFUSED", "INFO", draft.now_ms, record.robot_id, routeId=plan.route_id, code=code, cycle=[*names]
+    )
+
+
+def _forget(record: Record, now_ms: int) -> None:
+    if record.pending_since_ms is not None and now_ms - record.retry_ms > _STILL_ASKED_MS:
+        record.pending_since_ms = None
+
+
+def _adopt(draft: Draft, record: Record, fit: Adoption, base: int) -> None:
+    """The new route is in force: everything measured along the old one is measured along it."""
+    old_act, shift = record.act, fit.shift_um
+    record.track, record.base, record.granted = fit.track, base, 0
+    record.held = dict(fit.carried)
+    record.changed()
+    draft.touched.add(record.number)
+    if fit.given_back:
+        record.retraction = Retraction(record.seq + 1, fit.track.stands[0], fit.given_back)
+    record.at_um -= shift
+    record.bound_um -= shift
+    record.hold_um = fit.track.stands[0]
+    record.farthest_um = max(record.farthest_um - shift, record.hold_um)
+    record.target_um = min(record.target_um - shift, record.hold_um)
+    record.acted = 0 if old_act is None else sum(act.s_um < old_act.s_um - shift for act in fit.track.acts)
+    if record.progress is not None:
+        record.progress = record.progress.shifted(shift)
+    record.pending = record.pending_since_ms = None
+    record.refused_cycle = ()
+    record.waiting = record.waiting_since_ms = record.request_ms = None
+    draft.accepted.append(fit.track.plan)
+
+
+def grant(draft: Draft) -> None:
+    """Units in rank order, for each truck in the order of its way, until one is refused or the lookahead is full."""
+    for record in draft.order:
+        track = record.track
+        if track is None or record.stop_code is not None or record.phase in _WORKING:
+            continue
+        reach = min(record.at_um + draft.params.lookahead_um, track.goal_um)
+        blocked: Waiting | None = None
+        while blocked is None and record.grant_um < reach and record.retraction is None:
+            blocked = _unit(draft, record)
+        _note(draft, record, blocked)
+
+
+def _unit(draft: Draft, record: Record) -> Waiting | None:
+    """One unit more, or why not."""
+    locks, track = draft.locks, record.track
+    assert track is not None
+    if _still_blocked(draft, record):
+        return record.waiting
+    one = locks.truck(record.number)
+    unit = one.demand.needs(one.position, min(one.position + 1, one.demand.last))
+    bar = draft.queue.barred_by(record.number, unit)
+    if bar is not None:
+        draft.queue.wait(record.number, (bar[0],))
+        return Waiting(reasons.WAIT_QUEUE_ORDER, bar[1], bar[0], None)
+    kept_out = directions.kept_out_by(draft.directions, record, draft.two_way, draft.queue)
+    if kept_out is not None:
+        draft.queue.wait(record.number, (kept_out[0],))
+        return Waiting(reasons.WAIT_QUEUE_ORDER, int(unit[0]), kept_out[0], None)
+    answer = extend(locks, record.number, rule=draft.rule, effort=draft.effort, retry=_retry(draft, record))
+    if isinstance(answer, Blocked):
+        return _blocked(draft, record, answer)
+    before = record.grant_um
+    record.granted = answer.position - record.base
+    for use in track.taken(before, record.grant_um):
+        record.held[use.resource] = max(record.held.get(use.resource, use.free_um), use.free_um)
+    record.changed()
+    draft.touched.add(record.number)
+    record.last_grant_ms = draft.now_ms
+    record.waiting_since_ms = None
+    return None
+
+
+def _still_blocked(draft: Draft, record: Record) -> bool:
+    """Whether what stood against the next unit a tick ago still does: then nothing has to be asked again."""
+    waiting = record.waiting
+    if waiting is None or waiting.by is None or waiting.theirs is None or record.ripe is None:
+        return False
+    if waiting.theirs not in draft.locks.truck(waiting.by).held:
+        return False
+    draft.queue.wait(record.number, (waiting.by,))
+    if draft.records[waiting.by].stop_code is None:
+        draft.queue.ask(record.number, record.ripe)
+    return True
+
+
+def _retry(draft: Draft, record: Record) -> bool:
+    """Whether a unit that was refused is judged anew though nobody of its cycle has changed."""
+    if record.waiting is None or record.waiting.code != reasons.WAIT_SAFE_STATE:
+        return True
+    if draft.now_ms < record.again_ms:
+        return False
+    record.again_ms = draft.now_ms + draft.params.cooldown_ms
+    return True
+
+
+def _blocked(draft: Draft, record: Record, answer: Blocked) -> Waiting:
+    queue, number = draft.queue, record.number
+    if answer.code is Wait.HELD:
+        found = reasons.in_the_way(draft.ground.site, draft.locks, draft.records, record)
+        assert found is not None, "a unit is refused though nobody is in its way"
+        queue.wait(number, answer.trucks)
+        record.ripe = ripe(record, draft.locks)
+        if not any(draft.records[j].stop_code is not None for j in answer.trucks):
+            queue.ask(number, record.ripe)
+        return found
+    others = answer.trucks
+    queue.wait(number, others)
+    return Waiting(reasons.WAIT_SAFE_STATE, answer.resource, others[0] if others else None, None, answer.cycle)
+
+
+def _note(draft: Draft, record: Record, blocked: Waiting | None) -> None:
+    """Since when a truck waits, and since when for what it waits for now."""
+    before = record.waiting
+    record.waiting = blocked
+    if blocked is None or blocked.theirs is None:
+        record.ripe = None
+    if blocked is None:
+        record.waiting_since_ms = record.request_ms = None
+        return
+    if record.waiting_since_ms is None:
+        record.waiting_since_ms = draft.now_ms
+        record.request_ms = draft.now_ms
+    elif before is None or before.resource != blocked.resource:
+        record.request_ms = draft.now_ms
+
+
+def look_around(draft: Draft) -> None:
+    """Directions as they are held now, and whether trucks wait for each other in a circle."""
+    hold_ms = draft.params.edge_dir_hold_ms
+    directions.look(draft.directions, draft.records, draft.two_way, draft.now_ms, hold_ms)
+    cycle = alarms.waiting_cycle(draft.records, draft.queue.waits)
+    before = draft.cycles
+    draft.cycles = alarms.watched(before, cycle, draft.now_ms)
+    for members, since in draft.cycles.items():
+        waited, last = draft.now_ms - since, draft.now_ms - since - draft.params.tick_period_ms
+        if waited >= draft.params.deadlock_detect_ms > last:
+            resources: list[Json] = [
+                reasons.resource_id(draft.ground.site, waiting.resource)
+                for waiting in (draft.records[number].waiting for number in members)
+                if waiting is not None and waiting.resource is not None
+            ]
+            names = draft.names(members)
+            draft.alert(alarms.DEADLOCK_SUSPECTED, "ERROR", since, robotIds=names, resources=resources)
+
+
+def tell(draft: Draft) -> None:
+    """Hold point, target and command of every truck. One that cannot stop before its stop line stops at once."""
+    for record in draft.records:
+        draft.commands.append(aim(record, draft.now_ms, draft.params))
+        if not can_stop(record, draft.params):
+            record.stop_code = "STOP_INVARIANT"
+            draft.alert("SAFETY_STOP", "ERROR", draft.now_ms, record.robot_id, requirement="FLT-TEST-47")
+            record.seq -= 1
+            draft.commands[-1] = aim(record, draft.now_ms, draft.params)
+
+
+def assert_invariants(draft: Draft) -> None:
+    """I-1 to I-8 and I-12. Raises `InvariantBroken`, and nothing of the tick becomes true."""
+    touched = sorted(draft.touched)
+    replay = bool(touched) and draft.params.refuge and draft.tick % _replay_every(len(draft.records)) == 0
+    for name, text in broken(draft.records, draft.locks, draft.commands, draft.params, touched, replay):
+        raise InvariantBroken(f"{name}: {text}", invariant=name)
+
+
+def _replay_every(trucks: int) -> int:
+    """In which ticks the whole witness is replayed: in each one of a small fleet; of a large one so seldom that it
+    costs a tick of a small one on average. In between it was kept by each grant."""
+    return 1 + trucks // 40
+
+
+PHASES = (
+    observe,
+    freeze_the_lost,
+    release_the_passed,
+    rank,
+    admit_routes,
+    grant,
+    look_around,
+    tell,
+    assert_invariants,
+)

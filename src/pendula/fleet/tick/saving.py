@@ -1,0 +1,249 @@
+"""Traffic as bytes and back: everything that the next tick depends on, and nothing that follows from site and fleet.
+
+Tracks are made anew from their routes; what the locks know of a way is kept as it is, since it may be older than the
+route that goes on along it.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+
+from pendula.fleet.contracts.traffic import Health, Phase, PriorityClass, RobotStatus
+from pendula.fleet.driving.records import Record, Retraction, Waiting
+from pendula.fleet.driving.track import Ground, track_of
+from pendula.fleet.routing.planner import AtNode, OnEdge
+from pendula.fleet.routing.progress import Progress
+from pendula.fleet.routing.route_plan import Pose, RoutePlan, segments_of
+from pendula.fleet.site.compiled_map import CompiledMap
+from pendula.fleet.tick.directions import Directions
+from pendula.fleet.traffic.demand import Demand
+from pendula.fleet.traffic.lock_state import LockState, Refusal
+from pendula.fleet.traffic.lock_state import Truck as Locked
+
+
+class SavedRoute(Struct, frozen=True, array_like=True):
+    route_id: str
+    revision: int
+    robot_id: str
+    on_edge: bool
+    place: int
+    at: int | None
+    goal: int
+    edges: tuple[int, ...]
+    cost_us: int
+    reason: str
+    rest: int | None
+    onward: tuple[int, ...]
+    onward_stops: tuple[int, ...]
+
+
+class SavedTrack(Struct, frozen=True, array_like=True):
+    route: SavedRoute
+    granted_um: int
+    carried: tuple[tuple[int, int], ...]
+
+
+class SavedLock(Struct, frozen=True, array_like=True):
+    need_at: bytes
+    need: bytes
+    stand_at: bytes
+    stand: bytes
+    unwanted: bytes
+    position: int
+    goal: int
+    held: tuple[int, ...]
+    frozen: bool
+    version: int
+    refusal: tuple[tuple[int, ...], tuple[int, ...]] | None
+
+
+class SavedTruck(Struct, frozen=True, array_like=True):
+    """The members of a record by name, with track, pending route and pose in forms of their own."""
+
+    plain: dict[str, Any]
+    held: tuple[tuple[int, int], ...]
+    track: SavedTrack | None
+    pending: SavedRoute | None
+    pose: tuple[int, int, int] | None
+    progress: tuple[int, int, tuple[int, ...]] | None
+    waiting: tuple[str, int | None, int | None, int | None, tuple[int, ...]] | None
+    retraction: tuple[int, int, tuple[int, ...]] | None
+    lock: SavedLock | None
+
+
+class SavedTraffic(Struct, frozen=True, array_like=True):
+    form: int
+    compiled_hash: str
+    params_hash: str
+    tick: int
+    now_ms: int
+    alerts: int
+    order: tuple[int, ...]
+    trucks: tuple[SavedTruck, ...]
+    witness: tuple[tuple[int, int], ...]
+    active: dict[int, bool]
+    empty_since: dict[int, tuple[bool, int]]
+    drained: dict[int, tuple[bool, int]]
+    cycles: tuple[tuple[tuple[int, ...], int], ...]
+
+
+FORM = 1
+_PLAIN = (
+    "robot_id",
+    "node",
+    "base",
+    "acted",
+    "granted",
+    "at_um",
+    "bound_um",
+    "v_um_s",
+    "report_ms",
+    "status",
+    "phase",
+    "load",
+    "health",
+    "stop_code",
+    "ack_seq",
+    "seq",
+    "hold_um",
+    "farthest_um",
+    "target_um",
+    "pending_since_ms",
+    "refused_cycle",
+    "retry_ms",
+    "again_ms",
+    "waiting_since_ms",
+    "request_ms",
+    "last_grant_ms",
+    "priority",
+    "rank",
+)
+_ENUMS: Mapping[str, Any] = {"status": RobotStatus, "phase": Phase, "health": Health, "priority": PriorityClass}
+
+
+def saved_truck(record: Record, locks: LockState) -> SavedTruck:
+    track, pose, progress, waiting, given = (
+        record.track,
+        record.pose,
+        record.progress,
+        record.waiting,
+        record.retraction,
+    )
+    return SavedTruck(
+        plain={name: getattr(record, name) for name in _PLAIN},
+        held=tuple(record.held.items()),
+        track=None if track is None else SavedTrack(_route(track.plan), track.stands[0], track.carried),
+        pending=None if record.pending is None else _route(record.pending),
+        pose=None if pose is None else (pose.x_um, pose.y_um, pose.yaw_urad),
+        progress=None if progress is None else (progress.at_ms, progress.extend_um, progress.raw_um),
+        waiting=None
+        if waiting is None
+        else (waiting.code, waiting.resource, waiting.by, waiting.theirs, waiting.cycle),
+        retraction=None if given is None else (given.seq, given.stop_line_um, given.resources),
+        lock=_lock(locks.trucks[record.number]),
+    )
+
+
+def _route(plan: RoutePlan) -> SavedRoute:
+    start: tuple[bool, int, int | None]
+    match plan.start:
+        case OnEdge(edge, s_um):
+            start = (True, edge, s_um)
+        case AtNode(node, yaw):
+            start = (False, node, yaw)
+    return SavedRoute(
+        plan.route_id,
+        plan.revision,
+        plan.robot_id,
+        *start,
+        goal=plan.goal,
+        edges=tuple(segment.edge for segment in plan.segments),
+        cost_us=plan.cost_us,
+        reason=plan.reason,
+        rest=plan.rest,
+        onward=plan.onward,
+        onward_stops=plan.onward_stops,
+    )
+
+
+def _lock(one: Locked | None) -> SavedLock | None:
+    if one is None:
+        return None
+    demand = one.demand
+    return SavedLock(
+        need_at=demand.need_at.astype("<i8").tobytes(),
+        need=demand.need.astype("<i8").tobytes(),
+        stand_at=demand.stand_at.astype("<i8").tobytes(),
+        stand=demand.stand.astype("<i8").tobytes(),
+        unwanted=demand.unwanted.tobytes(),
+        position=one.position,
+        goal=one.goal,
+        held=tuple(sorted(one.held)),
+        frozen=one.frozen,
+        version=one.version,
+        refusal=None if one.refusal is None else (one.refusal.cycle, one.refusal.versions),
+    )
+
+
+def restore_truck(saved: SavedTruck, record: Record, ground: Ground) -> None:
+    """Puts what was saved of a truck into a fresh record of it."""
+    for name, value in saved.plain.items():
+        kind = _ENUMS.get(name)
+        setattr(record, name, value if kind is None else kind(value))
+    record.refused_cycle = tuple(record.refused_cycle)
+    record.held = dict(saved.held)
+    if saved.track is not None:
+        plan = _plan(saved.track.route, ground.site)
+        record.track = track_of(ground, plan, record.short_um, saved.track.granted_um, dict(saved.track.carried))
+    record.pending = None if saved.pending is None else _plan(saved.pending, ground.site)
+    record.pose = None if saved.pose is None else Pose(*saved.pose)
+    record.progress = None if saved.progress is None else Progress(*saved.progress)
+    record.waiting = None if saved.waiting is None else Waiting(*saved.waiting)
+    record.retraction = None if saved.retraction is None else Retraction(*saved.retraction)
+
+
+def _plan(saved: SavedRoute, site: CompiledMap) -> RoutePlan:
+    start = OnEdge(saved.place, saved.at or 0) if saved.on_edge else AtNode(saved.place, saved.at)
+    return RoutePlan(
+        route_id=saved.route_id,
+        revision=saved.revision,
+        robot_id=saved.robot_id,
+        site=site,
+        start=start,
+        goal=saved.goal,
+        segments=segments_of(site, saved.edges),
+        cost_us=saved.cost_us,
+        reason=saved.reason,
+        rest=saved.rest,
+        onward=saved.onward,
+        onward_stops=saved.onward_stops,
+    )
+
+
+def restored_lock(saved: SavedLock, locks: LockState, number: int) -> Locked:
+    """What the locks know of a truck; `locks` gives it its columns."""
+
+    def ints(data: bytes) -> Any:
+        return np.frombuffer(data, dtype="<i8").astype(np.int64)
+
+    unwanted = np.frombuffer(saved.unwanted, dtype=np.bool_).copy()
+    demand = Demand(ints(saved.need_at), ints(saved.need), ints(saved.stand_at), ints(saved.stand), unwanted)
+    one = locks.prepared(number, demand, saved.position)
+    one.goal, one.held, one.frozen, one.version = saved.goal, set(saved.held), saved.frozen, saved.version
+    one.refusal = None if saved.refusal is None else Refusal(*saved.refusal)
+    return one
+
+
+def directions_of(saved: SavedTraffic) -> Directions:
+    return Directions(dict(saved.active), dict(saved.empty_since), dict(saved.drained))
+
+
+def encode(saved: SavedTraffic) -> bytes:
+    return msgspec.msgpack.encode(saved)
+
+
+def decode(data: bytes) -> SavedTraffic:
+    return msgspec.msgpack.decode(data, type=SavedTraffic)

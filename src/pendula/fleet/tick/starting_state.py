@@ -1,0 +1,94 @@
+"""Where a fleet starts from: trucks in their rest nodes or elsewhere, and whether that state passes the check (W4)."""
+
+from collections.abc import Mapping
+
+from pendula.fleet.driving.records import Record
+from pendula.fleet.driving.track import NEVER_UM, Ground, held_from_the_start, track_of
+from pendula.fleet.routing.planner import Anchor, AtNode, Closed, Planner
+from pendula.fleet.routing.route_plan import RoutePlan, plan_route
+from pendula.fleet.traffic.demand import Demand
+from pendula.fleet.traffic.grants import Accepted, Effort, Rule, accept_route
+from pendula.fleet.traffic.lock_state import LockState
+
+# A start is checked once: the search may take its time.
+_NODES = 3_000
+
+
+def place_all(
+    records: list[Record],
+    locks: LockState,
+    starts: Mapping[str, Anchor],
+    closed: Mapping[str, Closed],
+    ground: Ground,
+    rule: Rule,
+) -> list[str]:
+    """Puts every truck where it starts, with a way to rest. Returns a sentence for each that cannot be put there."""
+    faults = []
+    # Those at rest are in nobody's way: they come first, so that the others are judged among all of them.
+    for record in sorted(records, key=lambda one: (one.robot_id in starts, one.robot_id)):
+        start = starts.get(record.robot_id)
+        fault = (
+            _at_rest(record, locks, rule)
+            if start is None or start == AtNode(record.rest)
+            else _elsewhere(record, locks, start, closed[record.robot_id], ground, rule)
+        )
+        if fault is not None:
+            faults.append(fault)
+    return faults
+
+
+def _at_rest(record: Record, locks: LockState, rule: Rule) -> str | None:
+    record.held = _standing(record, record.rest)
+    row = sorted(record.held)
+    return _placed(record, locks, Demand.of_rows([row], [row]), rule)
+
+
+def _standing(record: Record, node: int) -> dict[int, int]:
+    """What a truck holds that stands in a node: zone, ways in and sections, with where they are passed on a way that
+    begins there."""
+    site = record.site
+    held = set(site.standing_set(node, record.short_um))
+    sections = {number for cell in held for number in site.sections_of_cell.get(cell, ())}
+    held |= {site.token(number) for number in sections}
+    return {resource: 0 if resource < len(site.cells) else NEVER_UM for resource in sorted(held)}
+
+
+def _elsewhere(
+    record: Record, locks: LockState, start: Anchor, closed: Closed, ground: Ground, rule: Rule
+) -> str | None:
+    planner = Planner(ground.site, record.profile)
+    plan = plan_route(
+        planner,
+        record.robot_id,
+        f"{record.robot_id}-start",
+        start,
+        (record.rest,),
+        record.rest,
+        reason="START",
+        closed=closed,
+    )
+    if not isinstance(plan, RoutePlan):
+        return f"W4: truck {record.robot_id!r} finds no way to rest from where it starts"
+    if isinstance(start, AtNode):
+        record.node = start.node
+        record.held = _standing(record, start.node)
+        # Its way is that of the plan from the first tick on; until then it stands.
+        track = track_of(ground, plan, record.short_um, 0, record.held)
+        fault = _placed(record, locks, track.demand, rule)
+    else:
+        record.held = held_from_the_start(ground, plan)
+        track = track_of(ground, plan, record.short_um, plan.start_um, record.held)
+        fault = _placed(record, locks, track.demand, rule)
+    record.track = track
+    record.at_um = record.hold_um = record.farthest_um = record.target_um = plan.start_um
+    record.bound_um = plan.start_um - record.short_um
+    return fault
+
+
+def _placed(record: Record, locks: LockState, demand: Demand, rule: Rule) -> str | None:
+    effort = Effort(per_search=_NODES)
+    answer = accept_route(locks, record.number, demand, 0, rule=rule, effort=effort)
+    if isinstance(answer, Accepted):
+        return None
+    others = ", ".join(str(number) for number in answer.cycle if number != record.number)
+    return f"W4: truck {record.robot_id!r} cannot start where it stands, because of truck numbers {others}"

@@ -1,0 +1,326 @@
+"""Traffic of a fleet on a site: one atomic, deterministic tick after the other.
+
+The order of inputs does not matter, no clock is read, nothing is random. On any internal error the old state stays and
+every truck is told to stop.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import cached_property
+from typing import Self
+
+from msgspec import to_builtins
+
+from pendula.fleet.contracts.traffic import Alert, CorridorRequest, LockResult, LockSnapshot, RollingTargetCommand
+from pendula.fleet.driving.params import NodeLockPolicy, TrafficParams, faults, short_um
+from pendula.fleet.driving.records import Record
+from pendula.fleet.driving.track import Ground
+from pendula.fleet.liveness.certificate import Certificate, certify
+from pendula.fleet.model import Finding, Fleet
+from pendula.fleet.routing.planner import Anchor, Closed
+from pendula.fleet.routing.route_plan import RoutePlan
+from pendula.fleet.site.compiled_map import CompiledMap
+from pendula.fleet.tick import saving
+from pendula.fleet.tick.aiming import result, stopped
+from pendula.fleet.tick.directions import Directions, two_way
+from pendula.fleet.tick.observing import TruckReport
+from pendula.fleet.tick.phases import PHASES, Draft, RefusedRoute
+from pendula.fleet.tick.starting_state import place_all
+from pendula.fleet.traffic.grants import Effort, Rule
+from pendula.fleet.traffic.lock_state import LockState
+from pendula.fleet.traffic.lock_state import Truck as Locked
+from pendula.fleet.traffic.resources import Exclusion
+from pendula.fleet.trucks.profiles import RobotProfile
+from pendula.fleet.views import reasons
+from pendula.fleet.views.corridor_request import corridor_request
+from pendula.fleet.views.snapshot import Scene, queue_places, snapshot
+from pendula.kernel.canonical import digest
+from pendula.kernel.errors import InputRefused
+
+
+class TrafficRefused(InputRefused):
+    """A fleet that cannot run automatically on a map. Facts: `findings`, sentences that say what is wrong."""
+
+    code = "traffic_refused"
+
+
+@dataclass(frozen=True, slots=True)
+class TickInputs:
+    """What a tick decides on. `routes` are new or changed ones only, complete to rest."""
+
+    now_ms: int
+    reports: tuple[TruckReport, ...] = ()
+    routes: tuple[RoutePlan, ...] = ()
+
+
+@dataclass(frozen=True)
+class TickOutputs:
+    """What a tick decided, each sorted by robot id. `error` says why nothing was, in a tick that failed."""
+
+    scene: Scene
+    commands: tuple[RollingTargetCommand, ...]
+    accepted_routes: tuple[RoutePlan, ...] = ()
+    refused_routes: tuple[RefusedRoute, ...] = ()
+    alerts: tuple[Alert, ...] = ()
+    error: str | None = None
+
+    @property
+    def tick(self) -> int:
+        return self.scene.tick
+
+    @property
+    def now_ms(self) -> int:
+        return self.scene.now_ms
+
+    @cached_property
+    def results(self) -> tuple[LockResult, ...]:
+        """Granted or blocked, for every truck."""
+        records = self.scene.records
+        places = queue_places([records[number] for number in self.scene.order])
+        return tuple(result(one, records, self.now_ms, places.get(one.number)) for one in records)
+
+    def snapshot(self) -> LockSnapshot:
+        """The locks as they are after this tick, made when asked."""
+        return snapshot(self.scene)
+
+    def digest(self) -> str:
+        """`sha256:…` over results, commands and snapshot: equal inputs give equal digests."""
+        told = [self.results, self.commands, self.snapshot()]
+        return "sha256:" + digest(to_builtins(told, builtin_types=(Decimal,)))
+
+
+class Traffic:
+    """Locks, routes and targets of one fleet. `closed` is what every truck keeps off: plan routes with it."""
+
+    def __init__(
+        self,
+        site: CompiledMap,
+        fleet: Fleet,
+        profiles: Mapping[str, RobotProfile],
+        params: TrafficParams,
+        certificate: Certificate,
+    ) -> None:
+        self.site = site
+        self.params = params
+        self.certificate = certificate
+        self.override = not certificate.live
+        self.tick_number = 0
+        self.now_ms = 0
+        self._ground = Ground(site, params.node_lock_policy)
+        self._records = [
+            _record(site, number, profiles[truck.profile_id], truck.robot_id, truck.park_node_id, params)
+            for number, truck in enumerate(sorted(fleet.trucks, key=lambda one: one.robot_id))
+        ]
+        self._numbers = {record.robot_id: record.number for record in self._records}
+        self._locks = LockState(Exclusion.of_site(site), len(self._records))
+        self._two_way = two_way(site)
+        self._directions = Directions()
+        self._cycles: dict[tuple[int, ...], int] = {}
+        self._alerts = 0
+        self._order: tuple[int, ...] = tuple(range(len(self._records)))
+
+    @classmethod
+    def create(
+        cls,
+        site: CompiledMap,
+        fleet: Fleet,
+        profiles: Sequence[RobotProfile],
+        params: TrafficParams | None = None,
+        *,
+        starts: Mapping[str, Anchor] | None = None,
+        override: bool = False,
+    ) -> Self:
+        """Traffic of a fleet whose trucks stand in their rest nodes, or where `starts` says. Raises `TrafficRefused`
+        where parameters contradict each other, for a map that is not LIVE for the fleet, unless the operator overrides
+        that, and for a start from which not everybody gets to rest."""
+        params = params or TrafficParams()
+        wrong = list(faults(params, profiles, site.params))
+        certificate, findings = certify(site, fleet, profiles)
+        if certificate is None or wrong:
+            wrong += _sentences(findings)
+            raise TrafficRefused("traffic cannot start: " + "; ".join(wrong), findings=wrong)
+        if not certificate.live and not override:
+            wrong = _sentences(findings)
+            raise TrafficRefused("the map is not LIVE for this fleet: " + "; ".join(wrong), findings=wrong)
+        self = cls(site, fleet, {profile.profile_id: profile for profile in profiles}, params, certificate)
+        rule = self.rule if certificate.live else Rule.OFF
+        wrong = place_all(self._records, self._locks, starts or {}, self.closed, self._ground, rule)
+        if wrong:
+            raise TrafficRefused("the fleet cannot start where it stands: " + "; ".join(wrong), findings=wrong)
+        return self
+
+    @property
+    def rule(self) -> Rule:
+        return Rule.WITNESS if self.params.refuge else Rule.OFF
+
+    @cached_property
+    def closed(self) -> dict[str, Closed]:
+        """What every truck keeps off so that all others can rest. Where each node passed is locked, nobody passes one
+        whose zone a truck at rest is in the way of."""
+        closed = self.certificate.closed
+        if self.params.node_lock_policy is NodeLockPolicy.TURNING:
+            return closed
+        incoming = self.site.network.incoming
+        return {
+            robot: Closed(one.edges | {edge for node in one.turns for edge in incoming[node]}, one.turns)
+            for robot, one in closed.items()
+        }
+
+    def tick(self, inputs: TickInputs) -> TickOutputs:
+        """One atomic step: on any internal error the old state stays and everybody stops."""
+        saved = [None if one is None else replace(one, held=set(one.held)) for one in self._locks.trucks]
+        witness = list(self._locks.witness)
+        draft = self._draft(inputs)
+        self.tick_number += 1
+        self.now_ms = inputs.now_ms
+        try:
+            for phase in PHASES:
+                phase(draft)
+        except Exception as error:
+            self._locks = restored(self._locks.exclusion, saved, witness)
+            return self._stopped(f"{type(error).__name__}: {error}")
+        self._records, self._directions, self._cycles = draft.records, draft.directions, draft.cycles
+        self._alerts = draft.alert_count
+        self._order = tuple(record.number for record in draft.order)
+        return TickOutputs(
+            scene=self._scene(),
+            commands=tuple(draft.commands),
+            accepted_routes=tuple(draft.accepted),
+            refused_routes=tuple(draft.refused),
+            alerts=tuple(draft.alerts),
+        )
+
+    def why(self, robot_id: str) -> reasons.Reason:
+        """Why a truck stands, with the chain of blockers to its root. Raises `KeyError` for an unknown truck."""
+        record = self._records[self._numbers[robot_id]]
+        places = queue_places([self._records[number] for number in self._order])
+        return reasons.why(record, self._records, self.now_ms, places.get(record.number))
+
+    def request(self, robot_id: str) -> CorridorRequest | None:
+        """What a truck asks for; None where it has no route."""
+        return corridor_request(self._records[self._numbers[robot_id]], self.now_ms, self.params)
+
+    def snapshot(self) -> LockSnapshot:
+        """The locks after the last tick."""
+        return snapshot(self._scene())
+
+    def state(self) -> bytes:
+        """Everything the next tick depends on beside site, fleet and parameters."""
+        one = self._directions
+        return saving.encode(
+            saving.SavedTraffic(
+                form=saving.FORM,
+                compiled_hash=self.site.compiled_hash,
+                params_hash=self.params.digest(),
+                tick=self.tick_number,
+                now_ms=self.now_ms,
+                alerts=self._alerts,
+                order=self._order,
+                trucks=tuple(saving.saved_truck(record, self._locks) for record in self._records),
+                witness=tuple(self._locks.witness),
+                active=one.active,
+                empty_since=one.empty_since,
+                drained=one.drained,
+                cycles=tuple(self._cycles.items()),
+            )
+        )
+
+    @classmethod
+    def from_state(
+        cls,
+        site: CompiledMap,
+        fleet: Fleet,
+        profiles: Sequence[RobotProfile],
+        params: TrafficParams | None,
+        state: bytes,
+    ) -> Self:
+        """Traffic that goes on where another one stopped. Raises `TrafficRefused` where the state is not of this site,
+        fleet and parameters."""
+        saved = saving.decode(state)
+        self = cls.create(site, fleet, profiles, params, override=True)
+        names = [truck.plain["robot_id"] for truck in saved.trucks]
+        own = (saving.FORM, site.compiled_hash, self.params.digest(), [record.robot_id for record in self._records])
+        if (saved.form, saved.compiled_hash, saved.params_hash, names) != own:
+            raise TrafficRefused("the state is of another map, fleet or set of parameters", findings=[])
+        self.tick_number, self.now_ms, self._alerts, self._order = saved.tick, saved.now_ms, saved.alerts, saved.order
+        for truck, record in zip(saved.trucks, self._records, strict=True):
+            saving.restore_truck(truck, record, self._ground)
+        fresh = LockState(self._locks.exclusion, len(self._records))
+        trucks = [
+            None if truck.lock is None else saving.restored_lock(truck.lock, fresh, number)
+            for number, truck in enumerate(saved.trucks)
+        ]
+        self._locks = restored(fresh.exclusion, trucks, list(saved.witness))
+        self._directions = saving.directions_of(saved)
+        self._cycles = dict(saved.cycles)
+        return self
+
+    def _draft(self, inputs: TickInputs) -> Draft:
+        return Draft(
+            tick=self.tick_number,
+            now_ms=inputs.now_ms,
+            reports=inputs.reports,
+            routes=inputs.routes,
+            ground=self._ground,
+            params=self.params,
+            rule=self.rule,
+            records=[record.copied() for record in self._records],
+            numbers=self._numbers,
+            locks=self._locks,
+            effort=Effort(self.params.search_nodes, self.params.search_nodes_per_tick),
+            directions=self._directions.copied(),
+            two_way=self._two_way,
+            cycles=self._cycles,
+            alert_count=self._alerts,
+        )
+
+    def _stopped(self, error: str) -> TickOutputs:
+        """Everybody stops. Numbers of commands go on rising: what was decided before stays decided."""
+        self._records = [record.copied() for record in self._records]
+        commands = tuple(stopped(record, self.now_ms, self.params) for record in self._records)
+        return TickOutputs(scene=self._scene(), commands=commands, error=error)
+
+    def _scene(self) -> Scene:
+        return Scene(
+            site=self.site,
+            tick=self.tick_number,
+            now_ms=self.now_ms,
+            override=self.override,
+            records=self._records,
+            order=self._order,
+            empty_since=self._directions.empty_since,
+            drained={group: closed for group, (closed, _) in self._directions.drained.items()},
+        )
+
+
+def restored(exclusion: Exclusion, trucks: Sequence[Locked | None], witness: list[tuple[int, int]]) -> LockState:
+    """A lock state of what is known of each truck."""
+    locks = LockState(exclusion, len(trucks))
+    for number, one in enumerate(trucks):
+        if one is not None:
+            held, one.held = sorted(one.held), set()
+            locks.trucks[number] = one
+            locks.hold(number, held)
+            locks.install(number, one)
+    locks.witness = witness
+    return locks
+
+
+def _record(
+    site: CompiledMap, number: int, profile: RobotProfile, robot_id: str, park_node_id: str, params: TrafficParams
+) -> Record:
+    rest = site.node_number[park_node_id]
+    return Record(
+        site=site,
+        number=number,
+        robot_id=robot_id,
+        profile=profile,
+        rest=rest,
+        short_um=short_um(profile, params),
+        node=rest,
+    )
+
+
+def _sentences(findings: Sequence[Finding]) -> list[str]:
+    return [f"{one.code.value}: {one.message}" for one in findings]

@@ -1,0 +1,74 @@
+"""What explains the end of a grant: the limits before rounding to cells that the relation contains (FLT-EVO-8)."""
+
+from pendula.fleet.driving.records import Record
+from pendula.fleet.driving.track import Track
+from pendula.fleet.model import MoveStyle
+from pendula.fleet.targets.hold_points import Components
+
+
+def components(record: Record, records: list[Record]) -> Components:
+    """The limits up to the next node in which the truck has something to do."""
+    track = record.track
+    assert track is not None
+    act = record.act
+    end = track.end_um if act is None else act.s_um
+    return Components(
+        grants_um=record.grant_um,
+        following_um=_following_um(record, track, end, records),
+        node_um=_node_um(record, track, end),
+        section_um=_section_um(record, track, end),
+    )
+
+
+def place_of(record: Record) -> tuple[int, int] | None:
+    """The edge a truck is on and where on it; in a node, the edge it came by. None where it came by none."""
+    track = record.track
+    if track is None or not track.segments or record.at_um < 0:
+        return None
+    segment = track.segments[track.segment_at(record.at_um)]
+    return segment.edge, record.at_um - segment.route_s0_um
+
+
+def _following_um(record: Record, track: Track, end_um: int, records: list[Record]) -> int | None:
+    """The nearest truck ahead on the way, less the spacing of both."""
+    edges = record.site.network.edges
+    begins = {one.edge: one.route_s0_um for one in reversed(track.segments) if one.route_s0_um < end_um}
+    nearest: tuple[int, str, MoveStyle] | None = None
+    for other in records:
+        place = place_of(other)
+        if other is record or place is None or place[0] not in begins:
+            continue
+        at = begins[place[0]] + place[1]
+        leader = (at, other.robot_id, edges[place[0]].style)
+        if at > record.at_um and (nearest is None or leader < nearest):
+            nearest = leader
+    if nearest is None:
+        return None
+    own = edges[track.segments[track.segment_at(record.at_um + 1)].edge].style
+    return nearest[0] - record.site.envelope.spacing_um(nearest[2], own)
+
+
+def _node_um(record: Record, track: Track, end_um: int) -> int | None:
+    """Where the window of the first node begins whose lock is needed and not granted."""
+    site = record.site
+    first, beyond = len(site.cells), site.token(0)
+    for use in track.taken(record.grant_um, end_um):
+        if not first <= use.resource < beyond or use.resource in record.held:
+            continue
+        segment = track.segments[track.segment_at(use.need_um + 1)]
+        windows = [one.s0 for one in site.zones.by_node[use.resource - first] if one.edge == segment.edge]
+        begin = segment.route_s0_um
+        return max((begin + s0 for s0 in windows), default=use.need_um)
+    return None
+
+
+def _section_um(record: Record, track: Track, end_um: int) -> int | None:
+    tokens = record.site.token(0)
+    return next(
+        (
+            use.need_um
+            for use in track.taken(record.grant_um, end_um)
+            if use.resource >= tokens and use.resource not in record.held
+        ),
+        None,
+    )

@@ -1,0 +1,157 @@
+"""Why a truck stands: reason codes, resource ids as operators know them, and the chain of blockers to its root."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pendula.fleet.contracts.traffic import HoldReason, Phase
+from pendula.fleet.driving.records import Record, Waiting
+from pendula.fleet.site.compiled_map import CompiledMap
+from pendula.fleet.traffic.lock_state import LockState
+
+Ints = NDArray[np.int64]
+
+WAIT_EDGE_DIRECTION = "WAIT_EDGE_DIRECTION"
+WAIT_SPACING = "WAIT_SPACING"
+WAIT_CONFLICT = "WAIT_CONFLICT"
+WAIT_NODE = "WAIT_NODE"
+WAIT_CRITICAL_SECTION = "WAIT_CRITICAL_SECTION"
+WAIT_EXIT_ROOM = "WAIT_EXIT_ROOM"
+WAIT_QUEUE_ORDER = "WAIT_QUEUE_ORDER"
+WAIT_ACK = "WAIT_ACK"
+WAIT_SAFE_STATE = "WAIT_SAFE_STATE"
+IDLE_NO_TASK = "IDLE_NO_TASK"
+GOING_TO_PARK = "GOING_TO_PARK"
+
+_HOLD_OF_STOP = {"STOP_OFFLINE": HoldReason.OFFLINE, "STOP_ROBOT_FAULT": HoldReason.ROBOT_FAULT}
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """The answer to "why does truck X stand?". `chain`: each truck waits for the next, the last for nobody or for one
+    of the chain; `cycle`: what the grant or the route would have closed."""
+
+    robot_id: str
+    hold_reason: HoldReason
+    code: str | None
+    blocker: str | None
+    resource: str | None
+    queue_position: int | None
+    wait_ms: int
+    chain: tuple[str, ...]
+    cycle: tuple[str, ...]
+
+
+def resource_id(site: CompiledMap, resource: int) -> str:
+    """A resource by the name of its kind: cells by their edge group."""
+    cells = len(site.cells)
+    if resource < cells:
+        return f"EDGE_GROUP:{site.network.edges[int(site.cells.edge[resource])].group_key}"
+    return site.resource_name(resource)
+
+
+def held_code(site: CompiledMap, mine: int, theirs: int, beyond_section: bool) -> str:
+    """The code of a unit that somebody is in the way of, from the resource wanted and the one held against it."""
+    cells = len(site.cells)
+    nodes = cells + len(site.network.nodes)
+    if mine >= nodes:
+        return WAIT_CRITICAL_SECTION
+    if beyond_section:
+        return WAIT_EXIT_ROOM
+    if mine >= cells or theirs >= cells:
+        return WAIT_NODE
+    a, b = int(site.cells.edge[mine]), int(site.cells.edge[theirs])
+    group_of, edges = site.network.group_of, site.network.edges
+    if group_of[a] == group_of[b]:
+        same = edges[a].forward_on_axis == edges[b].forward_on_axis
+        return WAIT_SPACING if same else WAIT_EDGE_DIRECTION
+    return WAIT_SPACING if site.following.holds(mine, theirs) else WAIT_CONFLICT
+
+
+def in_the_way(site: CompiledMap, locks: LockState, records: list[Record], record: Record) -> Waiting | None:
+    """What stands against the next unit of a truck: of several the nearest along its way, then by resource id, then by
+    robot id."""
+    track = record.track
+    assert track is not None
+    unit = track.taken(track.stands[record.granted], track.stands[record.granted + 1])
+    tokens = site.token(0)
+    sections = [one for one in unit if one.resource >= tokens]
+    for use in sorted(unit, key=lambda one: (one.need_um, resource_id(site, one.resource))):
+        for j in sorted((j for _, j in locks.in_the_way(record.number, _one(use.resource))), key=_robot(records)):
+            theirs = against(locks, j, use.resource)
+            beyond = any(_end_um(site, record, one.resource) <= use.need_um for one in sections)
+            return Waiting(held_code(site, use.resource, theirs, beyond), use.resource, j, theirs)
+    return None
+
+
+def against(locks: LockState, j: int, resource: int) -> int:
+    """The smallest resource of truck j that excludes a resource."""
+    held = locks.truck(j).held
+    return next((other for other in locks.exclusion.row(resource).tolist() if other in held), resource)
+
+
+def hold_reason(record: Record) -> HoldReason:
+    if record.stop_code is not None:
+        return _HOLD_OF_STOP.get(record.stop_code, HoldReason.SAFETY_STOP)
+    return HoldReason.NONE if record.waiting is None else HoldReason.TRAFFIC_HOLD
+
+
+def code_of(record: Record) -> str | None:
+    """The one code that says most about why a truck stands or where it goes; None where it just drives its task."""
+    if record.stop_code is not None:
+        return record.stop_code
+    if record.waiting is not None:
+        return record.waiting.code
+    if record.pending is not None and record.refused_cycle:
+        return WAIT_SAFE_STATE
+    if record.phase is Phase.TO_PARK:
+        return GOING_TO_PARK
+    return IDLE_NO_TASK if record.phase is Phase.IDLE else None
+
+
+def why(record: Record, records: list[Record], now_ms: int, place: int | None) -> Reason:
+    """All that is known about why a truck stands, with the chain of blockers to its root."""
+    waiting = record.waiting
+    cycle = waiting.cycle if waiting is not None and waiting.cycle else record.refused_cycle
+    chain = [record.number]
+    one = record
+    while one.waiting is not None and one.waiting.by is not None:
+        one = records[one.waiting.by]
+        if one.number in chain:
+            break
+        chain.append(one.number)
+    since = record.waited_since_ms
+    return Reason(
+        robot_id=record.robot_id,
+        hold_reason=hold_reason(record),
+        code=code_of(record),
+        blocker=None if waiting is None or waiting.by is None else records[waiting.by].robot_id,
+        resource=None if waiting is None or waiting.resource is None else resource_id(record.site, waiting.resource),
+        queue_position=place,
+        wait_ms=0 if since is None else now_ms - since,
+        chain=tuple(records[number].robot_id for number in chain),
+        cycle=tuple(records[number].robot_id for number in cycle),
+    )
+
+
+def _one(resource: int) -> Ints:
+    return np.array([resource], dtype=np.int64)
+
+
+def _robot(records: list[Record]) -> Callable[[int], str]:
+    return lambda number: records[number].robot_id
+
+
+def _end_um(site: CompiledMap, record: Record, token: int) -> int:
+    """Where on the way of a truck the section of a token ends."""
+    assert record.track is not None
+    section = token - site.token(0)
+    start = record.grant_um
+    inside = [
+        one.free_um
+        for one in record.track.taken(start, record.track.stands[record.granted + 1])
+        if section in site.sections_of_cell.get(one.resource, ())
+    ]
+    return max(inside, default=start)

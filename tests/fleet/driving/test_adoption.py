@@ -1,0 +1,117 @@
+"""A route takes the place of another where they are one way; what lies beyond is given back and acknowledged."""
+
+import pytest
+
+from pendula.fleet import OnEdge, Planner, RoutePlan, plan_route, splice
+from pendula.fleet.contracts.traffic import LockSnapshot, Phase
+from pendula.fleet.samples import FL_STD
+from pendula.fleet.tick import TickInputs, TickOutputs, Traffic, TruckReport
+from tests.fleet.routes import on
+from tests.fleet.sites import scene
+from tests.fleet.tick.example import FLEET
+
+SITE = scene("hall-demo")
+LANE = "LM1->LM2"
+
+
+class Change:
+    """R1 alone on its lane, on its way into the spur."""
+
+    def __init__(self, at_m: float = 4.0) -> None:
+        self.start = on(SITE, LANE, at_m)
+        self.at_um = self.start.s_um
+        self.traffic = Traffic.create(SITE, FLEET, [FL_STD], starts={"R1": self.start})
+        self.now = 0
+        self.told = self.tick(self.route("AP1"))
+
+    def route(self, *stops: str, start: OnEdge | None = None) -> RoutePlan:
+        number = SITE.node_number
+        planned = plan_route(
+            Planner(SITE, FL_STD),
+            "R1",
+            f"to-{stops[0]}",
+            start or self.start,
+            tuple(number[stop] for stop in stops),
+            number["PK1"],
+            closed=self.traffic.closed["R1"],
+        )
+        assert isinstance(planned, RoutePlan)
+        return planned
+
+    def tick(self, *routes: RoutePlan, ack: int = 0, v_mm_s: int = 0, ticks: int = 1) -> TickOutputs:
+        for _ in range(ticks):
+            self.now += 100
+            mine = TruckReport("R1", self.now, self.at_um, 0, 0, v_mm_s * 1000, phase=Phase.TO_PICK, last_ack_seq=ack)
+            parked = SITE.network.nodes[SITE.node_number["PK2"]].at
+            other = TruckReport("R2", self.now, parked.x_um, parked.y_um, 0, 0)
+            self.told = self.traffic.tick(TickInputs(self.now, (mine, other), routes))
+            assert self.told.error is None
+            routes = ()
+        return self.told
+
+    def snapshot(self) -> LockSnapshot:
+        return self.told.snapshot()
+
+    def sections(self) -> list[str]:
+        return [one.criticalSectionId for one in self.snapshot().csLocks if "R1" in one.robotIds]
+
+    def grant_m(self) -> object:
+        return self.snapshot().robots[0].grantEndS
+
+
+@pytest.mark.req("FLT-DCL-8", "FLT-DCL-19")
+def test_a_spur_is_granted_as_one_unit_beyond_the_lookahead() -> None:
+    assert Change().grant_m() == 16
+
+
+@pytest.mark.req("FLT-RES-13", "FLT-EVO-6", "FLT-COR-6", "FLT-RES-12")
+def test_what_a_changed_route_gives_back_stays_held_until_the_truck_has_acknowledged() -> None:
+    change = Change()
+    change.tick(ticks=20)
+    told = change.tick(change.route("LM3"))
+    seq = told.commands[0].seq
+    late = change.tick(ack=seq - 1, ticks=30)
+
+    assert (change.grant_m(), change.sections(), len(late.snapshot().retractions)) == (10, ["SPUR-AP1"], 1)
+
+    change.tick(ack=seq)
+
+    assert (change.sections(), change.snapshot().retractions) == ([], ())
+
+
+@pytest.mark.req("FLT-RES-13", "FLT-COR-3")
+def test_a_grant_is_not_drawn_in_to_where_the_truck_cannot_stop_any_more() -> None:
+    change = Change(8.6)
+    change.tick(ticks=20)
+    told = change.tick(change.route("LM3"), v_mm_s=1_200)
+
+    assert [one.code for one in told.refused_routes] == ["ROUTE_LEAVES_TOO_EARLY"]
+    assert change.grant_m() == 16
+
+
+@pytest.mark.req("FLT-OSC-2")
+def test_a_grant_is_not_drawn_in_before_it_was_held_for_a_while() -> None:
+    change = Change()
+    told = change.tick(change.route("LM3"))
+
+    assert [one.code for one in told.refused_routes] == ["ROUTE_LEAVES_TOO_EARLY"]
+
+
+def test_a_route_that_starts_elsewhere_is_refused() -> None:
+    change = Change()
+    told = change.tick(change.route("LM3", start=on(SITE, "LM2->LM1", 4.0)))
+
+    assert [one.code for one in told.refused_routes] == ["ROUTE_STARTS_ELSEWHERE"]
+
+
+def test_a_splice_behind_the_stop_line_keeps_the_grant() -> None:
+    change = Change()
+    old = change.route("AP1")
+    number = SITE.node_number
+    spliced = splice(
+        Planner(SITE, FL_STD), old, 16_000_000, (number["LM3"],), "other", "OPERATOR", change.traffic.closed["R1"]
+    )
+    assert isinstance(spliced, RoutePlan)
+    told = change.tick(spliced)
+
+    assert ([one.route_id for one in told.accepted_routes], change.grant_m()) == (["other"], 16)

@@ -1,0 +1,46 @@
+"""Parameters that contradict each other or the trucks are named before anything moves."""
+
+import pytest
+from msgspec.structs import replace
+
+from pendula.fleet.driving.params import TrafficParams, faults
+from pendula.fleet.model import CompileParams
+from pendula.fleet.samples import FL_STD
+
+
+def codes(**changed: int) -> list[str]:
+    found = faults(replace(TrafficParams(), **changed), [FL_STD], CompileParams())
+    return [one.partition(":")[0] for one in found]
+
+
+def test_the_defaults_are_in_order() -> None:
+    assert codes() == []
+
+
+@pytest.mark.req("FLT-COR-4")
+@pytest.mark.parametrize(("lookahead_um", "expected"), [(5_260_000, []), (5_259_999, ["LOOKAHEAD_TOO_SHORT"])])
+def test_the_lookahead_covers_target_stopping_distance_cell_and_tick(lookahead_um: int, expected: list[str]) -> None:
+    assert codes(lookahead_um=lookahead_um) == expected
+
+
+@pytest.mark.req("FLT-COR-7")
+@pytest.mark.parametrize(("lookback_um", "expected"), [(900_000, []), (899_999, ["LOOKBACK_TOO_SHORT"])])
+def test_the_lookback_covers_the_uncertainty_of_a_moving_truck(lookback_um: int, expected: list[str]) -> None:
+    assert codes(lookback_um=lookback_um) == expected
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"starve_ms": 30_000}, {"aged_rank_cap": 19}, {"max_status_age_ms": 2_000}, {"rtp_timeout_ms": 199}],
+    ids=lambda one: next(iter(one)),
+)
+def test_parameters_that_contradict_each_other_are_named(changed: dict[str, int]) -> None:
+    assert codes(**changed) == ["PARAMETERS_CONTRADICT"]
+
+
+def test_a_value_out_of_its_range_is_named() -> None:
+    assert codes(tick_period_ms=250) == ["PARAMETER_OUT_OF_RANGE"]
+
+
+def test_other_parameters_have_another_hash() -> None:
+    assert TrafficParams().digest() != TrafficParams(starve_ms=61_000).digest()

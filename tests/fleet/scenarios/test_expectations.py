@@ -1,0 +1,71 @@
+"""An expectation that does not come true is said; those here are wrong on purpose."""
+
+from typing import Any
+
+import pytest
+
+from pendula.documents import from_value
+from pendula.fleet.scenarios import Run, shipped
+from pendula.fleet.scenarios.expectation_reading import KINDS, expectation
+from pendula.fleet.scenarios.expectations import unmet
+from pendula.fleet.scenarios.model import Expectation
+
+
+def told(form: dict[str, Any]) -> Expectation:
+    return from_value(form).read(expectation)
+
+
+@pytest.fixture(scope="module")
+def crossing() -> Run:
+    run = Run(shipped("crossing"))
+    run.run(40_000)
+    return run
+
+
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"tasksDone": 3}, "0 tasks were done, not 3"),
+    ({"arrives": {"robotId": "R1", "nodeId": "S", "byMs": 40000}}, "did not arrive in S"),
+    ({"arrives": {"robotId": "R1", "nodeId": "E", "byMs": 5000}}, "did not arrive in E by 5000 ms"),
+    ({"neverBeyond": {"robotId": "R1", "edgeKey": "W->X", "sM": 5}}, "beyond 5 m"),
+    (
+        {"neverTogether": [{"robotId": "R1", "edgeKey": "W->X"}, {"robotId": "R2", "edgeKey": "S->X"}]},
+        "were there together",
+    ),
+    ({"longestWait": {"atMostMs": 1000}}, "longer than 1000"),
+    ({"nobodyWaits": True}, "waited: WAIT_CONFLICT"),
+    ({"somebodyWaits": {"reasonCode": "WAIT_ACK"}}, "nobody waited with WAIT_ACK"),
+    ({"somebodyWaits": {"reasonCode": "WAIT_ACK", "robotId": "R1"}}, "R1 never waited"),
+    ({"alert": {"code": "DEADLOCK_SUSPECTED", "byMs": 40000}}, "did not come"),
+    ({"routeRefused": {}}, "no route of anybody was refused"),
+    ({"goHoldChanges": {"atMost": 0}}, "changed between go and hold"),
+]
+
+
+@pytest.mark.parametrize(("form", "sentence"), WRONG, ids=[next(iter(form)) for form, _ in WRONG])
+def test_what_does_not_come_true_is_said(crossing: Run, form: dict[str, Any], sentence: str) -> None:
+    said = unmet(crossing.outcome(), [told(form)])
+
+    assert any(sentence in one for one in said), said
+
+
+def test_a_truck_that_is_not_in_its_rest_node_is_named() -> None:
+    run = Run(shipped("crossing"))
+    run.run(5_000)
+
+    assert unmet(run.outcome(), [told({"allAtRest": True})]) == [
+        "R1 is not in its rest node E",
+        "R2 is not in its rest node N",
+    ]
+
+
+def test_an_alert_and_a_flip_that_came_are_said() -> None:
+    run = Run(shipped("triangle-8"))
+    run.run(40_000)
+
+    assert unmet(run.outcome(), [told({"noAlert": "DEADLOCK_SUSPECTED"})])[0].startswith("there was an alert")
+    late = told({"alert": {"code": "DEADLOCK_SUSPECTED", "byMs": 40000, "withinMs": 4900}})
+    assert "late, more than 4900" in unmet(run.outcome(), [late])[0]
+
+
+def test_every_kind_can_be_read() -> None:
+    assert set(KINDS) >= {next(iter(form)) for form, _ in WRONG}

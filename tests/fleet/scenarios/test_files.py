@@ -1,0 +1,64 @@
+"""The scenarios that come with Pendula run as they expect, and nobody collides."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from msgspec.structs import replace
+
+from pendula.fleet.scenarios import Run, shipped, shipped_names
+from pendula.fleet.tick import TrafficRefused
+
+# Minutes of traffic each: for the long campaign.
+SLOW = ("backward", "hall", "patrol")
+
+
+def named(*every: str) -> list[object]:
+    return [pytest.param(name, marks=pytest.mark.long) if name in SLOW else name for name in every]
+
+
+@pytest.mark.req("TEST-5", "TEST-10", "TEST-11", "TEST-12", "TEST-16", "TEST-17", "TEST-18", "TEST-19")
+@pytest.mark.req("TEST-20", "TEST-26", "TEST-28", "TEST-41", "GEO-17")
+@pytest.mark.parametrize("name", named(*shipped_names()))
+def test_a_shipped_scenario_comes_out_as_it_expects(name: str) -> None:
+    assert Run(shipped(name)).run().unmet == ()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(1, 20))
+@pytest.mark.parametrize("name", shipped_names())
+def test_a_shipped_scenario_comes_out_as_it_expects_with_any_seed(name: str, seed: int) -> None:
+    assert Run(replace(shipped(name), seed=seed)).run().unmet == ()
+
+
+@pytest.mark.req("TEST-12", "LIVE-4")
+def test_three_trucks_that_would_jam_are_not_started_under_the_rule() -> None:
+    jam = shipped("triangle-8")
+    assert not jam.traffic.refuge
+
+    with pytest.raises(TrafficRefused, match="'R3' cannot start where it stands"):
+        Run(replace(jam, traffic=replace(jam.traffic, refuge=True)))
+
+
+@pytest.mark.req("TEST-43")
+def test_a_run_has_the_same_digest_under_another_hash_seed() -> None:
+    code = "from pendula.fleet.scenarios import *; print(Run(shipped('crossing')).run(20000).form['digest'])"
+    digests = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)},
+            capture_output=True,
+            check=True,
+            text=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+
+    assert len(digests) == 1
+
+
+def test_another_seed_gives_another_run() -> None:
+    digests = {Run(replace(shipped("crossing"), seed=seed)).run(10_000).form["digest"] for seed in (1, 2)}
+
+    assert len(digests) == 2

@@ -1,0 +1,102 @@
+"""What a scenario file may say, and how its faults are told."""
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pendula.documents import DocumentRefused, from_value, read_file
+from pendula.fleet.driving.params import NodeLockPolicy
+from pendula.fleet.scenarios import Run, ScenarioRefused, read_scenario, shipped, shipped_names
+from pendula.fleet.scenarios.model import TasksDone
+
+PLAIN: dict[str, Any] = {
+    "contractVersion": "1.0.0",
+    "name": "plain",
+    "sample": {"name": "plus-crossing"},
+    "robots": [{"robotId": "R1", "parkNodeId": "E"}],
+    "durationMs": 1000,
+}
+
+
+def faults(form: dict[str, Any]) -> list[str]:
+    with pytest.raises(DocumentRefused) as refused:
+        read_scenario(from_value(form), Path())
+    return [fault.path for fault in refused.value.faults]
+
+
+def test_what_is_not_said_has_its_default() -> None:
+    one = read_scenario(from_value(PLAIN), Path())
+
+    assert (one.seed, one.override, one.robots[0].start_node_id) == (0, False, "E")
+    assert one.profiles[0].profile_id == "FL-STD"
+
+
+def test_parameters_of_traffic_and_of_the_compiler_stand_side_by_side() -> None:
+    given: dict[str, Any] = {"cellLenM": 1, "lookaheadM": 9, "nodeLockPolicy": "every", "starveMs": 50000, "refuge": False}
+    one = read_scenario(from_value({**PLAIN, "params": given}), Path())
+
+    assert one.compile_params.cell_len_um == 1_000_000
+    assert (one.traffic.lookahead_um, one.traffic.starve_ms, one.traffic.refuge) == (9_000_000, 50_000, False)
+    assert one.traffic.node_lock_policy is NodeLockPolicy.EVERY
+
+
+def test_noise_and_losses_are_shares() -> None:
+    given: dict[str, Any] = {"localizationShare": 1, "telemetryLoss": Decimal("0.01"), "commandLatencyMs": [20, 90]}
+    world = read_scenario(from_value({**PLAIN, "world": given}), Path()).world
+
+    assert (world.localization_permille, world.telemetry_loss_ppm, world.command_latency_ms) == (1000, 10_000, (20, 90))
+
+
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        ({"sample": None}, "$"),
+        ({"map": {}, "sample": {"name": "spur"}}, "$"),
+        ({"sample": {"name": "nowhere"}}, "$.sample.name"),
+        ({"sample": {"name": "spur", "parks": 3}}, "$.sample.parks"),
+        ({"params": {"lookAheadM": 3}}, "$.params.lookAheadM"),
+        ({"world": {"telemetryLatencyMs": [50, 10]}}, "$.world.telemetryLatencyMs"),
+        ({"expect": [{"tasksDone": 1, "allAtRest": True}]}, "$.expect[0]"),
+        ({"expect": [{"tasksDone": "some"}]}, "$.expect[0].tasksDone"),
+        ({"expect": [{"nobodyWaits": False}]}, "$.expect[0].nobodyWaits"),
+        ({"events": [{"atMs": 1, "type": "JUMP", "robotId": "R1", "forMs": 5}]}, "$.events[0].type"),
+        ({"robots": []}, "$.robots"),
+    ],
+)
+def test_a_fault_is_told_with_its_place(change: dict[str, Any], path: str) -> None:
+    form = {name: one for name, one in {**PLAIN, **change}.items() if one is not None}
+
+    assert faults(form) == [path]
+
+
+def test_a_map_may_be_a_file_beside_the_scenario(tmp_path: Path) -> None:
+    (tmp_path / "map.json").write_text('{"contractVersion": "1.0.0", "mapId": "m", "nodes": [], "edges": []}')
+    (tmp_path / "one.yaml").write_text(
+        "contractVersion: 1.0.0\nname: one\nmapFile: map.json\ndurationMs: 1000\n"
+        "robots: [{robotId: R1, parkNodeId: A}]\n"
+    )
+
+    assert read_scenario(read_file(tmp_path / "one.yaml"), tmp_path).source.map_id == "m"
+
+
+@pytest.mark.req("TEST-5")
+@pytest.mark.parametrize("name", shipped_names())
+def test_a_shipped_scenario_says_what_it_shows_and_what_it_expects(name: str) -> None:
+    one = shipped(name)
+
+    assert one.name == name
+    assert one.title.endswith(".")
+    assert one.expect
+
+
+def test_a_truck_that_begins_nowhere_is_refused() -> None:
+    robots = [{"robotId": "R1", "parkNodeId": "E", "startNodeId": "Q"}]
+
+    with pytest.raises(ScenarioRefused, match="'Q', which is not a node"):
+        Run(read_scenario(from_value({**PLAIN, "robots": robots}), Path()))
+
+
+def test_all_tasks_is_a_word() -> None:
+    assert read_scenario(from_value({**PLAIN, "expect": [{"tasksDone": "all"}]}), Path()).expect == (TasksDone(None),)

@@ -1,0 +1,99 @@
+"""Directions of lanes rank trucks; they lock nothing."""
+
+import pytest
+
+from pendula.fleet.driving.params import TrafficParams
+from pendula.fleet.driving.records import Record, Waiting
+from pendula.fleet.driving.track import Ground, track_of
+from pendula.fleet.routing.planner import AtNode
+from pendula.fleet.samples import FL_STD
+from pendula.fleet.tick import directions
+from pendula.fleet.tick.directions import Directions
+from pendula.fleet.tick.queueing import Queue
+from tests.fleet.routes import route
+from tests.fleet.sites import scene
+
+SITE = scene("head-on-lane")
+LANE = next(number for number, group in enumerate(SITE.network.groups) if group.key == "A<->B")
+TWO_WAY = directions.two_way(SITE)
+NOW = 50_000
+
+
+def truck(number: int, start: str, goal: str) -> Record:
+    """A truck in the mouth of the lane, about to enter it."""
+    node = SITE.node_number[start]
+    plan = route(SITE, AtNode(node), goal, rest=goal)
+    one = Record(SITE, number, f"R{number}", FL_STD, rest=SITE.node_number[goal], short_um=200_000, node=node)
+    one.track = track_of(Ground(SITE), plan, one.short_um, 0, {})
+    return one
+
+
+def east(number: int = 0) -> Record:
+    return truck(number, "A", "B")
+
+
+def west(number: int = 1) -> Record:
+    return truck(number, "B", "A")
+
+
+def way(one: Record) -> bool:
+    return directions.entered_next(one, TWO_WAY)[LANE]
+
+
+def waits(one: Record, for_ms: int) -> Record:
+    cell = int(SITE.cells.first[SITE.edge_number["B->A"]])
+    one.waiting = Waiting("WAIT_EDGE_DIRECTION", cell, 0, None)
+    one.request_ms = NOW - for_ms
+    return one
+
+
+def drained(for_ms: int) -> Directions:
+    one = Directions()
+    directions.drain(one, [east(), waits(west(), for_ms)], NOW, TrafficParams())
+    return one
+
+
+@pytest.mark.req("FLT-OSC-9")
+def test_after_a_lane_became_empty_its_direction_stays_while_somebody_wants_it() -> None:
+    first, second = east(), west()
+    kept = Directions(empty_since={LANE: (way(first), NOW)})
+
+    assert directions.against(kept, [first, second], TWO_WAY) == {1}
+
+
+@pytest.mark.req("FLT-OSC-9")
+def test_the_other_direction_is_free_at_once_where_nobody_wants_the_old_one() -> None:
+    kept = Directions(empty_since={LANE: (way(east()), NOW)})
+
+    assert directions.against(kept, [west()], TWO_WAY) == frozenset()
+
+
+@pytest.mark.req("FLT-OSC-9")
+def test_an_empty_lane_is_forgotten_after_a_while() -> None:
+    kept = Directions(active={LANE: True})
+    directions.look(kept, [], TWO_WAY, NOW, 1_000)
+    assert kept.empty_since == {LANE: (True, NOW)}
+
+    directions.look(kept, [], TWO_WAY, NOW + 1_001, 1_000)
+    assert kept.empty_since == {}
+
+
+@pytest.mark.req("FLT-RES-18")
+@pytest.mark.parametrize(("for_ms", "closed"), [(20_000, False), (20_001, True)])
+def test_a_lane_drains_when_the_other_end_has_waited_too_long(for_ms: int, closed: bool) -> None:
+    assert (LANE in drained(for_ms).drained) is closed
+
+
+@pytest.mark.req("FLT-RES-18")
+def test_who_would_enter_against_the_waiter_is_kept_out() -> None:
+    assert directions.kept_out_by(drained(30_000), east(), TWO_WAY, Queue()) == (1, LANE)
+
+
+@pytest.mark.req("FLT-RES-18", "FLT-RES-10")
+def test_whom_the_waiter_waits_for_is_not_kept_out() -> None:
+    assert directions.kept_out_by(drained(30_000), east(), TWO_WAY, Queue({1: {2}, 2: {0}})) is None
+
+
+@pytest.mark.req("FLT-RES-18")
+def test_the_waiter_itself_may_enter() -> None:
+    assert directions.kept_out_by(drained(30_000), west(), TWO_WAY, Queue()) is None

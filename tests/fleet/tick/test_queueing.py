@@ -1,0 +1,39 @@
+"""Waiters bar others from what they need next, but never those they wait for."""
+
+import numpy as np
+import pytest
+
+from pendula.fleet.tick.queueing import Queue
+
+
+def queue(waits: dict[int, set[int]], ripe: int = 0, around: frozenset[int] = frozenset({7})) -> Queue:
+    return Queue(waits, [(ripe, around)])
+
+
+def unit(*resources: int) -> np.ndarray:
+    return np.array(resources, dtype=np.int64)
+
+
+@pytest.mark.req("FLT-RES-10", "FLT-RES-9")
+def test_a_ripe_waiter_bars_a_lower_ranked_truck_from_what_it_needs() -> None:
+    assert queue({0: {1}}).barred_by(2, unit(5, 7)) == (0, 7)
+
+
+@pytest.mark.req("FLT-RES-10")
+def test_a_waiter_does_not_bar_the_truck_it_waits_for_through_others() -> None:
+    assert queue({0: {1}, 1: {2}}).barred_by(2, unit(7)) is None
+
+
+@pytest.mark.req("FLT-RES-10")
+def test_a_bar_is_an_edge_like_any_other_when_the_next_one_is_drawn() -> None:
+    drawn = queue({0: {1}})
+    drawn.wait(2, (0,))
+    drawn.ripe.append((3, frozenset({9})))
+    drawn.wait(3, (2,))
+
+    assert drawn.barred_by(1, unit(9)) is None
+
+
+@pytest.mark.req("FLT-RES-10")
+def test_a_waiter_bars_nobody_from_what_it_does_not_need() -> None:
+    assert queue({0: {1}}).barred_by(2, unit(5)) is None

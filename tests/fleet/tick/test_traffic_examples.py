@@ -1,0 +1,61 @@
+"""The examples 13.7 to 13.10 of the contract come out of a tick as they stand there."""
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from pendula.fleet.contracts.schema import serialise
+from pendula.fleet.contracts.traffic import CommandMode
+from pendula.kernel.canonical import encode
+from tests.fleet.documents import golden
+from tests.fleet.tick.example import example
+
+
+def same(value: Any, name: str, **others: Any) -> None:
+    """A payload is that of a golden file but for members that count something else here."""
+    assert serialise(value) == encode({**golden(name), **others})
+
+
+@pytest.mark.req("FLT-COR-1", "FLT-COR-5", "FLT-COR-8", "FLT-COR-9", "FLT-COR-11", "FLT-DCL-7", "FLT-RES-20")
+def test_the_request_of_the_follower_is_that_of_the_contract() -> None:
+    traffic, _ = example()
+
+    same(traffic.request("R2"), "CorridorRequest")
+
+
+@pytest.mark.req("FLT-DCL-3", "FLT-DCL-10", "FLT-DCL-12")
+def test_the_result_of_the_leader_is_that_of_the_contract() -> None:
+    _, told = example()
+
+    same(told.results[0], "LockResult-granted")
+
+
+@pytest.mark.req("FLT-DCL-9", "FLT-DCL-11", "FLT-DCL-14", "FLT-EVO-8", "FLT-RES-8", "FLT-RES-15", "FLT-OBS-8")
+def test_the_result_of_the_follower_is_that_of_the_contract() -> None:
+    _, told = example()
+
+    same(told.results[1], "LockResult-blocked")
+
+
+@pytest.mark.req("FLT-LIVE-5", "FLT-RES-1", "FLT-RES-17", "FLT-DCL-5", "FLT-EVO-6")
+def test_the_snapshot_is_that_of_the_contract() -> None:
+    traffic, told = example()
+
+    same(told.snapshot(), "LockSnapshot", tick=told.tick, compiledMapHash=traffic.site.compiled_hash)
+
+
+@pytest.mark.req("FLT-RTP-1", "FLT-RTP-2", "FLT-RTP-3", "FLT-RTP-6", "FLT-RTP-8")
+def test_the_command_of_the_follower_is_that_of_the_contract() -> None:
+    _, told = example()
+
+    same(told.commands[1], "RollingTargetCommand", seq=told.tick)
+
+
+@pytest.mark.req("FLT-RTP-4", "FLT-RTP-12")
+def test_the_leader_is_told_to_turn_before_it_goes_on() -> None:
+    _, told = example()
+    command = told.commands[0]
+    backwards = golden("LockResult-granted")["holdPoint"]["world"]["yaw"]
+
+    assert (command.mode, command.targetYaw, command.targetS) == (CommandMode.TURN, backwards, Decimal(10))
