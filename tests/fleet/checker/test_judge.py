@@ -35,13 +35,13 @@ def levels(a: PoseM, b: PoseM) -> list[Level]:
     return [one.level for one in found]
 
 
-@pytest.mark.req("GEO-8")
+@pytest.mark.req("FLT-GEO-8")
 def test_trucks_abreast_touch_at_twice_the_side() -> None:
     assert levels((0, 0, 0), (0, 1.80, 0)) == [Level.ROUTE]
     assert levels((0, 0, 0), (0, 1.81, 0)) == []
 
 
-@pytest.mark.req("GEO-17")
+@pytest.mark.req("FLT-GEO-17")
 def test_at_the_true_pose_the_inflation_is_left_out() -> None:
     # Without inflation the sides reach 0.70 m.
     assert levels((0, 0, 0), (0, 1.40, 0)) == [Level.ROUTE, Level.TRUTH]
@@ -66,7 +66,7 @@ def test_a_violation_names_both_trucks_and_the_instant() -> None:
     assert found[0].gap_m == pytest.approx(-0.1)
 
 
-@pytest.mark.req("GEO-17")
+@pytest.mark.req("FLT-GEO-17")
 def test_a_truck_that_passes_through_another_between_two_looks_is_seen() -> None:
     one = judge()
     apart = (-20.0, 0.0, 0.0), (20.0, 0.0, 0.0)
@@ -76,7 +76,7 @@ def test_a_truck_that_passes_through_another_between_two_looks_is_seen() -> None
     assert [one.kind for one in found] == [Kind.ENVELOPES_MEET]
 
 
-@pytest.mark.req("GEO-11")
+@pytest.mark.req("FLT-GEO-11")
 def test_nobody_may_be_where_another_turns_on_the_spot() -> None:
     # Rturn 2.4698 and a front of 2.10 m: the tip of the other is inside at 4.56 m.
     for x, kinds in ((-4.56, [Kind.DISC_ENTERED]), (-4.58, [])):
@@ -84,7 +84,7 @@ def test_nobody_may_be_where_another_turns_on_the_spot() -> None:
         assert [one.kind for one in judge().look(times(2), rows, rows)] == kinds
 
 
-@pytest.mark.req("TEST-46")
+@pytest.mark.req("FLT-TEST-46")
 def test_nobody_may_be_in_the_disc_of_a_node_that_another_holds() -> None:
     rows = poses((AWAY, (-4.56, 0, 0)))
 

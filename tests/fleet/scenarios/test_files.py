@@ -18,8 +18,17 @@ def named(*every: str) -> list[object]:
     return [pytest.param(name, marks=pytest.mark.long) if name in SLOW else name for name in every]
 
 
-@pytest.mark.req("TEST-5", "TEST-10", "TEST-11", "TEST-12", "TEST-16", "TEST-17", "TEST-18", "TEST-19")
-@pytest.mark.req("TEST-20", "TEST-26", "TEST-28", "TEST-41", "GEO-17")
+@pytest.mark.req(
+    "FLT-TEST-5",
+    "FLT-TEST-10",
+    "FLT-TEST-11",
+    "FLT-TEST-12",
+    "FLT-TEST-16",
+    "FLT-TEST-17",
+    "FLT-TEST-18",
+    "FLT-TEST-19",
+)
+@pytest.mark.req("FLT-TEST-20", "FLT-TEST-26", "FLT-TEST-28", "FLT-TEST-41", "FLT-GEO-17")
 @pytest.mark.parametrize("name", named(*shipped_names()))
 def test_a_shipped_scenario_comes_out_as_it_expects(name: str) -> None:
     assert Run(shipped(name)).run().unmet == ()
@@ -32,7 +41,7 @@ def test_a_shipped_scenario_comes_out_as_it_expects_with_any_seed(name: str, see
     assert Run(replace(shipped(name), seed=seed)).run().unmet == ()
 
 
-@pytest.mark.req("TEST-12", "LIVE-4")
+@pytest.mark.req("FLT-TEST-12", "FLT-LIVE-4")
 def test_three_trucks_that_would_jam_are_not_started_under_the_rule() -> None:
     jam = shipped("triangle-8")
     assert not jam.traffic.refuge
@@ -41,7 +50,7 @@ def test_three_trucks_that_would_jam_are_not_started_under_the_rule() -> None:
         Run(replace(jam, traffic=replace(jam.traffic, refuge=True)))
 
 
-@pytest.mark.req("TEST-43")
+@pytest.mark.req("FLT-TEST-43")
 def test_a_run_has_the_same_digest_under_another_hash_seed() -> None:
     code = "from pendula.fleet.scenarios import *; print(Run(shipped('crossing')).run(20000).form['digest'])"
     digests = {

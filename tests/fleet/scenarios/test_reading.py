@@ -34,7 +34,8 @@ def test_what_is_not_said_has_its_default() -> None:
 
 
 def test_parameters_of_traffic_and_of_the_compiler_stand_side_by_side() -> None:
-    given: dict[str, Any] = {"cellLenM": 1, "lookaheadM": 9, "nodeLockPolicy": "every", "starveMs": 50000, "refuge": False}
+    given: dict[str, Any] = {"cellLenM": 1, "lookaheadM": 9, "nodeLockPolicy": "every", "starveMs": 50000}
+    given["refuge"] = False
     one = read_scenario(from_value({**PLAIN, "params": given}), Path())
 
     assert one.compile_params.cell_len_um == 1_000_000
@@ -81,7 +82,7 @@ def test_a_map_may_be_a_file_beside_the_scenario(tmp_path: Path) -> None:
     assert read_scenario(read_file(tmp_path / "one.yaml"), tmp_path).source.map_id == "m"
 
 
-@pytest.mark.req("TEST-5")
+@pytest.mark.req("FLT-TEST-5")
 @pytest.mark.parametrize("name", shipped_names())
 def test_a_shipped_scenario_says_what_it_shows_and_what_it_expects(name: str) -> None:
     one = shipped(name)

@@ -28,7 +28,7 @@ def world_at(site: CompiledMap, node: str, settings: WorldSettings = STILL, seed
     return World(site, [Start("R1", FL_STD, edge, path.length_um, yaw)], settings, seed)
 
 
-@pytest.mark.req("TEST-28")
+@pytest.mark.req("FLT-TEST-28")
 def test_a_truck_arrives_in_its_goal_and_stands_there() -> None:
     site = scene("straight-lane")
     world = world_at(site, "A")
@@ -39,7 +39,7 @@ def test_a_truck_arrives_in_its_goal_and_stands_there() -> None:
     assert (world.latest[0].x_um, world.latest[0].y_um, world.latest[0].v_um_s) == (60_000_000, 0, 0)
 
 
-@pytest.mark.req("TEST-4")
+@pytest.mark.req("FLT-TEST-4")
 def test_no_step_accelerates_or_brakes_more_than_the_profile_allows() -> None:
     site = scene("head-on-lane")
     seen = drive(world_at(site, "W1"), route(site, AtNode(site.node_number["W1"]), "E1"), 70_000)
@@ -50,7 +50,7 @@ def test_no_step_accelerates_or_brakes_more_than_the_profile_allows() -> None:
     assert min(b - a for a, b in pairwise(speeds)) >= -FL_STD.brake_um_s2 // 10
 
 
-@pytest.mark.req("TEST-4")
+@pytest.mark.req("FLT-TEST-4")
 def test_a_turn_on_the_spot_takes_its_time() -> None:
     site = scene("straight-lane")
     world = world_at(site, "A")
@@ -95,7 +95,7 @@ def test_an_older_command_is_not_heard() -> None:
     assert truck.v_um_s > 0
 
 
-@pytest.mark.req("TEST-4")
+@pytest.mark.req("FLT-TEST-4")
 def test_a_lost_command_never_arrives_and_a_late_one_later() -> None:
     site = scene("straight-lane")
     way = route(site, AtNode(site.node_number["A"]), "B")
@@ -114,7 +114,7 @@ def test_a_lost_command_never_arrives_and_a_late_one_later() -> None:
     assert late.trucks[0].order is not None
 
 
-@pytest.mark.req("TEST-4")
+@pytest.mark.req("FLT-TEST-4")
 def test_a_report_is_as_old_as_its_way_took() -> None:
     site = scene("straight-lane")
     world = world_at(site, "A", replace(STILL, telemetry_latency_ms=(150, 150)))
@@ -124,7 +124,7 @@ def test_a_report_is_as_old_as_its_way_took() -> None:
     assert world.latest[0].at_ms == 800
 
 
-@pytest.mark.req("TEST-4")
+@pytest.mark.req("FLT-TEST-4")
 def test_errors_stay_within_what_the_profile_promises() -> None:
     site = any_site("random-3")
     node = next(one.id for one in site.network.nodes if site.network.incoming[site.node_number[one.id]])
@@ -155,7 +155,7 @@ def test_the_same_seed_gives_the_same_run_and_another_one_another() -> None:
     assert runs[0] == runs[1] != runs[2]
 
 
-@pytest.mark.req("TEST-4")
+@pytest.mark.req("FLT-TEST-4")
 def test_switching_one_noise_off_changes_no_other() -> None:
     site = scene("straight-lane")
     traces = []

@@ -43,7 +43,7 @@ class Layer(StrEnum):
 
 EVERYTHING = tuple(Layer)
 
-_TOP = 124.0
+TOP = 124.0
 # From these scales on (pixels per metre) cells are drawn one by one, and lanes have words of their own.
 _CELL_BY_CELL = 16.0
 _WORDED = 16.0
@@ -65,7 +65,7 @@ class _Picture:
         self.site = site
         self.layers = layers
         self.shown = shown
-        self.sheet = ink.sheet_of(*_bounds(site), _TOP + 16 * len(shown))
+        self.sheet = ink.sheet_of(*bounds(site), TOP + 16 * len(shown))
         # Both directions of a lane are seen beside each other, each on its right.
         self.aside_px = min(max(0.34 * self.sheet.scale, 3.0), 8.0)
         self.strip_px = self.aside_px * 0.95
@@ -388,7 +388,7 @@ _SIDES = (
 )
 
 
-def _bounds(site: CompiledMap) -> tuple[tuple[int, int], tuple[int, int]]:
+def bounds(site: CompiledMap) -> tuple[tuple[int, int], tuple[int, int]]:
     """The corners of everything that is drawn."""
     radius = site.zones.radius_um
     x = [node.at.x_um + side for node in site.network.nodes for side in (-radius, radius)]

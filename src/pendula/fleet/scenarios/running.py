@@ -11,6 +11,7 @@ from pendula.fleet.checker import Disc, Judge, Poses
 from pendula.fleet.compiler.compile import compile_map
 from pendula.fleet.contracts.traffic import Phase, RobotStatus
 from pendula.fleet.network.transitions import truck_yaw
+from pendula.fleet.pictures.moment import ShownTruck
 from pendula.fleet.routing.planner import Anchor, AtNode, OnEdge, Planner
 from pendula.fleet.scenarios.expectations import Outcome, unmet
 from pendula.fleet.scenarios.measures import WATCHED, Measures
@@ -120,6 +121,26 @@ class Run:
         if robot_id not in self._number:
             raise ScenarioRefused(f"there is no truck {robot_id!r}", robotId=robot_id)
         return self.traffic.why(robot_id)
+
+    def shown_trucks(self) -> list[ShownTruck]:
+        """Every truck as a picture of this moment shows it."""
+        shown = []
+        for robot, truck, seen in zip(self.robots, self.world.trucks, self.world.latest, strict=True):
+            reason = self.traffic.why(robot.robot_id)
+            stop = None if truck.order is None or truck.route is None else truck.route.pose_at(truck.order.stop_line_um)
+            shown.append(
+                ShownTruck(
+                    robot_id=robot.robot_id,
+                    profile=truck.profile,
+                    x_m=seen.x_um / MILLION,
+                    y_m=seen.y_um / MILLION,
+                    yaw_rad=seen.yaw_urad / MILLION,
+                    stop_um=None if stop is None else (stop.x_um, stop.y_um),
+                    blocker=reason.blocker,
+                    sentence=f"{robot.robot_id}: {reason.code or 'on its way'}",
+                )
+            )
+        return shown
 
     def result(self) -> Result:
         measures, tasks = self.measures, self.tasks.tasks

@@ -511,7 +511,7 @@ def test_a_random_map_has_the_nodes_asked_for_and_comes_again(site: Site, pendul
         (["--scene", "hall", "--nodes", "9"], "--nodes and --seed belong to random maps"),
         (["--scene", "random", "--nodes", "0"], "a random map has 1 to 2000 nodes"),
         (["--scene", "random", "--seed", "-1"], "allowed is 0 to"),
-        (["--scene", "spur", "--fleet", "f.json"], "The scene spur has no fleet; hall has one"),
+        (["--scene", "random", "--fleet", "f.json"], "The scene random has no fleet; there is one for hall"),
         (["--scene", "hall", "--profiles", "x.json"], "go into files of their own"),
         (["--scene", "hall", "--profiles", "x.yaml"], "name a file that ends in .json"),
         (["--scene", "halle"], "'halle' is not one of 'hall'"),

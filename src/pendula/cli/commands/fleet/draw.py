@@ -7,6 +7,7 @@ import typer
 
 from pendula.cli.commands.fleet import files
 from pendula.cli.commands.fleet.files import OutOption, ParamsOption
+from pendula.cli.commands.fleet.run import SeedOption, run_of
 from pendula.cli.failing import require
 from pendula.cli.output import JsonFlag, Output, example
 from pendula.kernel.errors import WrongUsage
@@ -28,6 +29,7 @@ def register(group: typer.Typer) -> None:
             "pendula fleet draw hall.json --profiles trucks.json -o hall.svg --layers edges,zones,labels",
             "pendula fleet draw hall.map.json -o why.svg --highlight 'A1->A2#9' --highlight NODE:B2",
             "pendula fleet draw hall.map.json -o hall.geojson --layers cells,zones,conflicts",
+            "pendula fleet draw head-on --at 30000 -o head-on.svg",
         ),
     )(draw)
 
@@ -52,6 +54,11 @@ def draw(
         Path | None, typer.Option(metavar="FILE", help="Truck profiles: MAP is a graph, and compiled first.")
     ] = None,
     params: ParamsOption = None,
+    at: Annotated[
+        int | None,
+        typer.Option(metavar="MS", min=0, help="MAP is a scenario: draw its trucks at this time.", show_default=False),
+    ] = None,
+    seed: SeedOption = None,
     json: JsonFlag = False,
 ) -> None:
     """Draw a map as an SVG: lanes with their directions, cells by where trucks may stand, turning discs, conflicts.
@@ -61,9 +68,15 @@ def draw(
 
     A file that ends in `.geojson` becomes GeoJSON in metres: nodes, lanes, swept areas of cells, turning discs with
     their windows, conflicts.
+
+    With `--at` a scenario is run up to that time, and its trucks are drawn with their envelopes and stop lines, and an
+    arrow from each that waits to the one in its way.
     """
     require("fleet")
     said = Output(json)
+    if at is not None:
+        _draw_moment(said, str(file), at, seed, out, _layers(layers))
+        return
     shown, parts = _layers(layers), highlight or []
     if parts and _is_geojson(out):
         raise WrongUsage("--highlight belongs to a picture; GeoJSON has the id of every part", path=str(out))
@@ -83,6 +96,18 @@ def draw(
         "highlight": parts,
     }
     said.result(form, lambda: f"{out} shows {site.map_id}, {len(picture)} bytes.")
+
+
+def _draw_moment(said: Output, name: str, at: int, seed: int | None, out: Path, shown: "list[Layer]") -> None:
+    from pendula.fleet.pictures.moment import moment_svg
+
+    made = run_of(name, seed, None)
+    with said.progress("run", at) as advance:
+        made.run(at, watch=advance)
+    picture = moment_svg(made.site, made.shown_trucks(), shown).encode()
+    files.write(out, picture)
+    form = {"file": str(out), "bytes": len(picture), "scenario": made.scenario.name, "atMs": made.now_ms}
+    said.result(form, lambda: f"{out} shows {made.scenario.name} at {made.now_ms / 1000:.1f} s, {len(picture)} bytes.")
 
 
 def _is_geojson(out: Path) -> bool:

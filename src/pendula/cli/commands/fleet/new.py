@@ -59,18 +59,16 @@ def new(
     ] = None,
     profiles: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the reference truck there.")] = None,
     fleet: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the fleet of the scene there; `hall` has one.")
+        Path | None, typer.Option(metavar="FILE", help="Write the fleet of the scene there, if it has one.")
     ] = None,
     json: JsonFlag = False,
 ) -> None:
     """Write a map to start from: the reference hall, a warehouse, a random one, or a scene of the tests."""
     require("fleet")
     from pendula.fleet.compiler.source_form import source_form
-    from pendula.fleet.samples.halls import reference_fleet
     from pendula.fleet.samples.scenes import FL_STD
 
-    if fleet is not None and scene is not Scene.HALL:
-        raise WrongUsage(f"The scene {scene.value} has no fleet; hall has one", scene=scene.value)
+    trucks = None if fleet is None else _fleet(scene)
     targets = [target for target in (out, profiles, fleet) if target is not None]
     for target in targets:
         if target.suffix.lower() != ".json":
@@ -81,8 +79,8 @@ def new(
     _write(out, source_form(source))
     if profiles is not None:
         _write(profiles, profile_form(FL_STD))
-    if fleet is not None:
-        _write(fleet, fleet_form(reference_fleet()))
+    if fleet is not None and trucks is not None:
+        _write(fleet, fleet_form(trucks))
     form = {
         "file": str(out),
         "mapId": source.map_id,
@@ -94,6 +92,19 @@ def new(
     sizes = f"nodes {len(source.nodes)}, edges {len(source.edges)}"
     told = f"{out} holds {source.map_id}: {sizes}."
     Output(json).result(form, lambda: told)
+
+
+def _fleet(scene: Scene) -> "Fleet":
+    """The fleet of a scene; raises `WrongUsage` for a scene that has none."""
+    from pendula.fleet.samples.halls import reference_fleet
+    from pendula.fleet.samples.scene_fleets import SCENE_FLEETS
+
+    if scene is Scene.HALL:
+        return reference_fleet()
+    if scene.value not in SCENE_FLEETS:
+        names = ", ".join(("hall", *SCENE_FLEETS))
+        raise WrongUsage(f"The scene {scene.value} has no fleet; there is one for {names}", scene=scene.value)
+    return SCENE_FLEETS[scene.value]
 
 
 def _source(scene: Scene, nodes: int | None, seed: int | None) -> "SourceMap":

@@ -70,7 +70,7 @@ def run(
     """
     require("fleet")
     output = Output(json)
-    made = _run(scenario, seed, refuge)
+    made = run_of(scenario, seed, refuge)
     with output.progress("run", made.scenario.duration_ms) as advance:
         result = made.run(watch=advance)
     form: dict[str, Any] = {**result.form, "unmet": list(result.unmet)}
@@ -94,7 +94,7 @@ def why(
     """
     require("fleet")
     output = Output(json)
-    made = _run(scenario, seed, refuge)
+    made = run_of(scenario, seed, refuge)
     with output.progress("run", at) as advance:
         made.run(at, watch=advance)
     reason = made.why(robot)
@@ -117,7 +117,8 @@ def reason_form(reason: "Reason", at_ms: int) -> dict[str, Any]:
     }
 
 
-def _run(name: str, seed: int | None, refuge: Refuge | None) -> "Run":
+def run_of(name: str, seed: int | None, refuge: Refuge | None) -> "Run":
+    """A scenario ready to run, with what the command line says over what its file says."""
     from msgspec.structs import replace
 
     from pendula.fleet.scenarios import Run

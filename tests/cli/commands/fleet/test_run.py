@@ -1,0 +1,74 @@
+"""`pendula fleet run`, `why` and `draw --at`: scenarios from the command line."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Pendula
+
+
+def test_a_run_says_that_everything_came_out_as_expected(pendula: Pendula) -> None:
+    ended = pendula("fleet", "run", "arrival")
+
+    assert ended.code == 0, ended.err
+    assert "Everything came out as expected." in ended.out
+
+
+@pytest.mark.req("FLT-TEST-5")
+def test_a_run_as_a_document_has_the_members_of_the_contract(pendula: Pendula) -> None:
+    form = json.loads(pendula("fleet", "run", "crossing", "--json").out)
+
+    assert set(form) >= {"metrics", "invariants", "incidents", "tasks", "digest"}
+    assert form["invariants"]["I-2"]["violations"] == 0
+    assert form["tasks"] == {"done": 0, "held": 0, "open": 0}
+
+
+def test_a_seed_of_the_command_line_goes_over_that_of_the_file(pendula: Pendula) -> None:
+    digests = {json.loads(pendula("fleet", "run", "arrival", "--seed", seed, "--json").out)["digest"] for seed in "112"}
+
+    assert len(digests) == 2
+
+
+def test_what_is_not_as_expected_ends_with_1(pendula: Pendula, tmp_path: Path) -> None:
+    file = tmp_path / "early.yaml"
+    file.write_text(
+        "contractVersion: 1.0.0\nname: early\nsample: {name: plus-crossing}\ndurationMs: 2000\n"
+        "robots: [{robotId: R1, startNodeId: W, parkNodeId: E}]\nexpect: [{allAtRest: true}]\n"
+    )
+
+    ended = pendula("fleet", "run", file, "--json")
+
+    assert ended.code == 1
+    assert json.loads(ended.err)["error"]["details"]["unmet"] == ["R1 is not in its rest node E"]
+
+
+def test_a_scenario_that_is_not_there_is_wrong_usage(pendula: Pendula) -> None:
+    ended = pendula("fleet", "run", "nowhere")
+
+    assert ended.code == 2
+    assert "There is no scenario 'nowhere'" in ended.err
+
+
+@pytest.mark.req("FLT-OBS-7")
+def test_why_names_the_cycle_that_would_be_closed(pendula: Pendula) -> None:
+    form = json.loads(pendula("fleet", "why", "head-on", "R2", "--at", "30000", "--json").out)
+
+    assert (form["reasonCode"], form["blockerRobotId"]) == ("WAIT_SAFE_STATE", "R1")
+    assert sorted(form["cycle"]) == ["R1", "R2"]
+
+
+def test_why_of_a_truck_that_is_not_there_is_refused(pendula: Pendula) -> None:
+    ended = pendula("fleet", "why", "arrival", "R9", "--at", "100")
+
+    assert ended.code == 1
+    assert "there is no truck 'R9'" in ended.err
+
+
+def test_a_moment_of_a_scenario_is_drawn(pendula: Pendula, tmp_path: Path) -> None:
+    out = tmp_path / "moment.svg"
+
+    ended = pendula("fleet", "draw", "crossing", "--at", "5000", "-o", out)
+
+    assert ended.code == 0, ended.err
+    assert "R2" in out.read_text()
