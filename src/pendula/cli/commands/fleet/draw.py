@@ -21,6 +21,12 @@ LAYERS = ("edges", "zones", "cells", "conflicts", "stands", "labels")
 _COMPILED = b'"compiledMapHash"'
 
 
+AtOption = Annotated[
+    int | None,
+    typer.Option(metavar="MS", min=0, help="MAP is a scenario: draw its trucks at this time.", show_default=False),
+]
+
+
 def register(group: typer.Typer) -> None:
     group.command(
         "draw",
@@ -54,10 +60,7 @@ def draw(
         Path | None, typer.Option(metavar="FILE", help="Truck profiles: MAP is a graph, and compiled first.")
     ] = None,
     params: ParamsOption = None,
-    at: Annotated[
-        int | None,
-        typer.Option(metavar="MS", min=0, help="MAP is a scenario: draw its trucks at this time.", show_default=False),
-    ] = None,
+    at: AtOption = None,
     seed: SeedOption = None,
     json: JsonFlag = False,
 ) -> None:
