@@ -30,15 +30,15 @@ def aim(record: Record, now_ms: int, params: TrafficParams) -> RollingTargetComm
     stop = record.hold_um if act is None else min(record.hold_um, act.s_um)
     reason = reasons.hold_reason(record)
     if record.stop_code is not None:
-        return _command(record, now_ms, params, CommandMode.STOP, reason, record.at_um, record.at_um)
+        return _command(record, now_ms, params, CommandMode.STOP, reason, target=record.at_um, stop=record.at_um)
     exact = stop == track.goal_um or (act is not None and stop == act.s_um)
     ahead = Lookahead(params.rtp_lookahead_um, params.rtp_max_advance_um, params.safety_buffer_um)
     record.target_um = target_um(record.at_um, stop, record.target_um, exact, ahead)
     yaw = _turn_to(record, params)
     if yaw is not None:
-        return _command(record, now_ms, params, CommandMode.TURN, reason, record.at_um, stop, yaw)
+        return _command(record, now_ms, params, CommandMode.TURN, reason, target=record.at_um, stop=stop, yaw=yaw)
     mode = CommandMode.GO if record.target_um > record.at_um else CommandMode.HOLD
-    return _command(record, now_ms, params, mode, reason, record.target_um, stop)
+    return _command(record, now_ms, params, mode, reason, target=record.target_um, stop=stop)
 
 
 def stopped(record: Record, now_ms: int, params: TrafficParams) -> RollingTargetCommand:
@@ -47,7 +47,7 @@ def stopped(record: Record, now_ms: int, params: TrafficParams) -> RollingTarget
     if record.track is None or not record.track.plan.segments:
         return _stay(record, now_ms, params, CommandMode.STOP)
     at = max(record.at_um, 0)
-    return _command(record, now_ms, params, CommandMode.STOP, HoldReason.SAFETY_STOP, at, at)
+    return _command(record, now_ms, params, CommandMode.STOP, HoldReason.SAFETY_STOP, target=at, stop=at)
 
 
 def _turn_to(record: Record, params: TrafficParams) -> int | None:
@@ -88,6 +88,7 @@ def _command(
     params: TrafficParams,
     mode: CommandMode,
     reason: HoldReason,
+    *,
     target: int,
     stop: int,
     yaw: int | None = None,

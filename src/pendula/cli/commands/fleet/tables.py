@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 MOST_A_CODE = 12
+MOST_ROWS = 40
 STYLES = {"ERROR": "bold red", "WARN": "yellow", "INFO": "dim"}
 _NOUNS = {"ERROR": "error", "WARN": "warning", "INFO": "note"}
 
