@@ -10,6 +10,7 @@ from msgspec import UNSET
 from pendula.fleet.contracts.traffic import Alert
 from pendula.fleet.driving.records import Record
 from pendula.fleet.traffic.blocked_by import cycle_of
+from pendula.fleet.views.reasons import WAIT_SAFE_STATE
 from pendula.kernel.canonical import Json
 
 DEADLOCK_SUSPECTED = "DEADLOCK_SUSPECTED"
@@ -24,7 +25,7 @@ def waiting_cycle(records: list[Record], waits: Mapping[int, set[int]]) -> tuple
         number: sum(1 << other for other in sorted(others))
         for number, others in sorted(waits.items())
         if (waiting := records[number].waiting) is not None
-        and not waiting.cycle
+        and waiting.code != WAIT_SAFE_STATE
         and records[number].grant_um - records[number].at_um <= _AT_THE_END_UM
     }
     return cycle_of(graph)

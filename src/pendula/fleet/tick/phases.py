@@ -190,6 +190,9 @@ def _try(draft: Draft, record: Record, plan: RoutePlan, fit: Adoption) -> None:
     if isinstance(answer, Accepted):
         _adopt(draft, record, fit, 0)
         return
+    if not answer.cycle:
+        # Postponed: this tick has searched enough.
+        return
     if answer.cycle != record.refused_cycle or not record.refused_cycle:
         _refuse(draft, record, plan, reasons.WAIT_SAFE_STATE, answer.cycle)
     record.refused_cycle = answer.cycle
@@ -261,7 +264,10 @@ def _unit(draft: Draft, record: Record) -> Waiting | None:
     if kept_out is not None:
         draft.queue.wait(record.number, (kept_out[0],))
         return Waiting(reasons.WAIT_QUEUE_ORDER, int(unit[0]), kept_out[0], None)
-    answer = extend(locks, record.number, rule=draft.rule, effort=draft.effort, retry=_retry(draft, record))
+    due = _is_due(draft, record)
+    # Not due: what the stored witness allows is granted all the same, but nothing is searched.
+    effort = draft.effort if due else Effort(left=0)
+    answer = extend(locks, record.number, rule=draft.rule, effort=effort, retry=due)
     if isinstance(answer, Blocked):
         return _blocked(draft, record, answer)
     before = record.grant_um
@@ -288,14 +294,10 @@ def _still_blocked(draft: Draft, record: Record) -> bool:
     return True
 
 
-def _retry(draft: Draft, record: Record) -> bool:
-    """Whether a unit that was refused is judged anew though nobody of its cycle has changed."""
-    if record.waiting is None or record.waiting.code != reasons.WAIT_SAFE_STATE:
-        return True
-    if draft.now_ms < record.again_ms:
-        return False
-    record.again_ms = draft.now_ms + draft.params.cooldown_ms
-    return True
+def _is_due(draft: Draft, record: Record) -> bool:
+    """Whether a search may be made for a unit: once in a cooldown for one that was refused."""
+    refused = record.waiting is not None and record.waiting.code == reasons.WAIT_SAFE_STATE
+    return not refused or draft.now_ms >= record.again_ms
 
 
 def _blocked(draft: Draft, record: Record, answer: Blocked) -> Waiting:
@@ -308,8 +310,14 @@ def _blocked(draft: Draft, record: Record, answer: Blocked) -> Waiting:
         if not any(draft.records[j].stop_code is not None for j in answer.trucks):
             queue.ask(number, record.ripe)
         return found
+    if answer.code is not Wait.SAFE_STATE:
+        # Postponed or cut off: it waits as before, and is asked again.
+        before = record.waiting
+        refused = before is not None and before.code == reasons.WAIT_SAFE_STATE
+        return before if before is not None and refused else Waiting(reasons.WAIT_SAFE_STATE, None, None, None)
     others = answer.trucks
     queue.wait(number, others)
+    record.again_ms = draft.now_ms + draft.params.cooldown_ms
     return Waiting(reasons.WAIT_SAFE_STATE, answer.resource, others[0] if others else None, None, answer.cycle)
 
 
