@@ -17,7 +17,7 @@ from pendula.jobs.calls import POLL_SECONDS, Answer, Body, Caller, Calls, Reply
 from pendula.jobs.model import Durability, Policy, StorageBusy
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.requests import read_pull
-from pendula.jobs.store.protocol import Store
+from pendula.jobs.store.protocol import Reader, Store
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.kernel.errors import PendulaError, WorldBroken
 from pendula.kernel.limits import REQUESTS
@@ -263,9 +263,14 @@ class Desk:
                 self._wake()
 
     def _anything(self, calls: Calls) -> bool:
-        now = calls.clock()
-        due_by = max((place.now for place in tuple(self._waiting) if place.now is not None), default=now)
-        return calls.store.read(lambda look: look.anything_to_pull(max(due_by, now), now))
+        asked = [place.now for place in tuple(self._waiting) if place.now is not None]
+
+        def anything(look: Reader) -> bool:
+            look.catch_up()
+            now = calls.clock()
+            return look.anything_to_pull(max(now, *asked) if asked else now, now)
+
+        return calls.store.read(anything)
 
 
 def _empty(answer: Answer) -> bool:
