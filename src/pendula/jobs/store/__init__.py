@@ -5,6 +5,7 @@ sqlite          `SqliteStore`: one file, one writer at a time, one flush for man
 writer_thread   the line of callers and the one thread that serves it
 turn            an effect's turn in a transaction: it can be taken away, and ends with the transaction
 store_time      the store's time, which never goes back
+damage          which rows of a damaged file cannot be read
 opening         connections, the read-only ones too, and migrations
 sqlite_reader   every query, each answered by an index
 sqlite_writer   what a transaction writes, collected and written at once

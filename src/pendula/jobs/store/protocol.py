@@ -239,7 +239,9 @@ class Store(Protocol):
         """The store's time: what the clock says, but never before the latest time that was stored."""
         ...
 
-    def read(self, look: Callable[[Reader], T]) -> T: ...
+    def read(self, look: Callable[[Reader], T], *, damaged: bool = False) -> T:
+        """What a look gives, all of one moment. With `damaged` also text is read that is none any more."""
+        ...
 
     def integrity(self) -> list[str]:
         """What is wrong with the file or database as such, in sentences; nothing when it is sound."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pendula.jobs.model import Durability, StorageBusy
+from pendula.jobs.store.damage import any_text, damages
 from pendula.jobs.store.mounts import refuse_network
 from pendula.jobs.store.opening import (
     BUSY_SECONDS,
@@ -113,10 +114,11 @@ class SqliteStore:
         """A writer within the transaction that somebody else has begun on this file."""
         return SqliteWriter(connection, self._time)
 
-    def read(self, look: Callable[[Reader], T]) -> T:
+    def read(self, look: Callable[[Reader], T], *, damaged: bool = False) -> T:
         self._refuse_closed()
         try:
             with self._reading() as connection:
+                connection.text_factory = any_text if damaged else str
                 connection.execute("BEGIN")
                 found = look(SqliteReader(connection, self._time))
                 connection.execute("COMMIT")
@@ -151,10 +153,9 @@ class SqliteStore:
                 connection.execute("COMMIT")
 
     def integrity(self) -> list[str]:
-        """What SQLite finds wrong with the file; nothing when it is sound."""
+        """What is wrong with the file, and which rows cannot be read; nothing when it is sound."""
         with self._reading() as connection:
-            found = [row[0] for row in connection.execute("PRAGMA integrity_check(20)")]
-        return [] if found == ["ok"] else found
+            return list(damages(connection))
 
     def close(self) -> None:
         """Serve all who stand in line, and close."""
@@ -308,15 +309,20 @@ class SqliteStore:
             if isinstance(trouble, sqlite3.Error):
                 raise self._trouble("is not a usable store of jobs", trouble) from trouble
             raise
-        SqliteReader(connection, self._time).head()
+        self._learn_time(connection)
         return connection
+
+    def _learn_time(self, connection: sqlite3.Connection) -> None:
+        # A damaged trail keeps nobody from looking at what is left; whoever writes reads it again.
+        with suppress(sqlite3.DatabaseError):
+            SqliteReader(connection, self._time).head()
 
     def _opened_to_look(self) -> sqlite3.Connection:
         try:
             connection = connect_to_look(self.path, self._busy)
             if not is_up_to_date(connection, self.path):
                 raise StoreReadOnly(f"{self.path} has to be brought up to date, and cannot be written")
-            SqliteReader(connection, self._time).head()
+            self._learn_time(connection)
         except sqlite3.Error as trouble:
             raise self._trouble("is not a usable store of jobs", trouble) from trouble
         self._read_only = True

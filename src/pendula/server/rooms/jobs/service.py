@@ -29,6 +29,7 @@ from pendula.server.views import State
 FILE = "jobs.db"
 # As many calls can share one flush; a thread costs little while it waits for one.
 CLERKS = 32
+REOPEN_SECONDS = 5.0  # between two tries to open a store that could not be opened
 # Longer than any flush; who has to wait longer for an answer about settings has a store that does not work.
 READY_SECONDS = 1
 
@@ -95,12 +96,24 @@ class Desk:
         # Waiting must not take all places from those who bring work.
         self._most_waiting = max(1, house.settings.allowed(REQUESTS) // 2)
         self._watching: asyncio.Task[None] | None = None
+        self._opening: asyncio.Task[None] | None = None
         house.metrics.registry.register(Collector(self.counters, lambda: self._calls))
 
     # Opening and closing
 
     async def open(self, folder: Path) -> None:
-        """Open the store in a thread: a migration may take its time."""
+        """Open the store in a thread: a migration may take its time. What cannot be opened now is tried again."""
+        if not await self._try_to_open(folder):
+            self._opening = asyncio.get_running_loop().create_task(self._open_later(folder))
+
+    async def _open_later(self, folder: Path) -> None:
+        while not self._stopping:
+            await asyncio.sleep(REOPEN_SECONDS)
+            if await self._try_to_open(folder):
+                log.info("store_opened", room="jobs")
+                return
+
+    async def _try_to_open(self, folder: Path) -> bool:
         try:
             self._store = await asyncio.to_thread(self._opened, folder)
             calls = Calls(self._store, self.policy, self._clock)
@@ -113,6 +126,8 @@ class Desk:
             for part in self._upkeep:
                 part.start()
             self._calls = calls
+            self._failure = None
+        return self._calls is not None
 
     def _opened(self, folder: Path) -> DurableStore:
         if self._database is not None:
@@ -121,7 +136,10 @@ class Desk:
         return self._open_store(folder / FILE, self.policy)
 
     def _fail(self, error: PendulaError) -> None:
+        told = self._failure is not None and self._failure.message == error.message
         self._failure = error
+        if told:
+            return
         log.error("store_failed", room="jobs", code=error.code, problem=error.message)
 
     @property
@@ -155,8 +173,9 @@ class Desk:
     async def close(self) -> None:
         """Finish the calls under way, then close the store."""
         self.stop()
-        if self._watching is not None:
-            self._watching.cancel()
+        for task in (self._watching, self._opening):
+            if task is not None:
+                task.cancel()
         for part in self._upkeep:
             await asyncio.to_thread(part.close)
         await asyncio.to_thread(self._clerks.shutdown)
