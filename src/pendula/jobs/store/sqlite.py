@@ -367,12 +367,13 @@ class SqliteStore:
         except BaseException:
             connection.close()  # what it was in the middle of goes with it
             raise
-        if self._closed:
+        # One that only looks may take the file for one that nobody changes, so it is not kept.
+        if self._closed or self._read_only:
             connection.close()
         else:
             self._readers.append(connection)
 
     def _connected(self) -> sqlite3.Connection:
-        if self._read_only:
+        if self._read_only and is_read_only(self.path):
             return connect_to_look(self.path, self._busy)
         return connect(self.path, self.durability, self._busy)

@@ -8,6 +8,7 @@ and a handler that makes them may make them again.
 """
 
 import sqlite3
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -51,17 +52,22 @@ class Transaction:
         self._tx = tx
         self._calls = calls
         self._actor = Actor("worker", str(job.worker_id))
+        self._lock = threading.RLock()
+        self._over = False
         self._begun = 0
         self._whole = 0
         self._trouble: BaseException | None = None
         self.job = job
         self.now = now
 
-    def check_whole(self) -> None:
-        """Raise `EffectFailed` where something was begun here and not brought to its end, even if the effect went on.
+    def end(self) -> None:
+        """Whoever kept it can do nothing with it any more.
 
+        Raises `EffectFailed` where something was begun here and not brought to its end, even if the effect went on.
         Counted, not caught: an interrupt may strike anywhere, also while another is being handled.
         """
+        with self._lock:
+            self._over = True
         if isinstance(self._trouble, TransactionGone | EffectTooLong):
             raise self._trouble
         if self._begun != self._whole:
@@ -131,6 +137,12 @@ class Transaction:
 
     def _part(self, work: Callable[[], T]) -> T:
         """Something that is done as a whole, or refused as a whole."""
+        with self._lock:
+            if self._over:
+                raise TransactionGone("The effect is over; its transaction cannot be used any more")
+            return self._counted(work)
+
+    def _counted(self, work: Callable[[], T]) -> T:
         self._begun += 1
         try:
             found = work()
@@ -165,7 +177,7 @@ def once(calls: Calls, job: Mapping[str, Any], effect: Callable[[Transaction], J
         # As a later delivery would read it: tuples are lists, and what has no canonical form is refused here.
         transaction = Transaction(tx, stored, now, calls)
         result = decode(encode(_applied(effect, transaction)))
-        transaction.check_whole()
+        transaction.end()
         tx.put_effect(Effect(stored.idempotency_key, stored.seq, stored.delivery_count, result, now))
         return result
 
