@@ -525,6 +525,21 @@ def test_a_store_that_may_not_be_written_can_be_looked_at_and_says_so_to_whoever
     assert written == Finished(3, "", said)
 
 
+@pytest.mark.parametrize(("behind", "said"), [(59, ""), (3600, "3600 s ahead of this machine's clock")])
+@pytest.mark.parametrize("command", ["stats", "check"])
+def test_a_store_whose_time_is_ahead_of_the_clock_is_told(
+    jobs: Program, db: tuple[str, str], clock: Still, command: str, behind: int, said: str
+) -> None:
+    jobs("enqueue", "memory", "mem_1", "verify", *db)
+    clock.pass_by(-behind)
+
+    ended = jobs(command, *db)
+
+    assert ended.code == 0
+    assert said in ended.err
+    assert bool(ended.err) == bool(said)
+
+
 def test_a_damaged_file_is_a_broken_world_not_a_defect(jobs: Program, db: tuple[str, str], file: Path) -> None:
     jobs("enqueue", "memory", "mem_1", "verify", *db)
     data = bytearray(file.read_bytes())
