@@ -6,7 +6,6 @@ import logging
 import os
 import signal
 import sqlite3
-import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -507,17 +506,38 @@ def test_init_spoils_nobody_else_s_file(name: str, code: int, jobs: Program, tmp
     assert code == 0 or before is None or path.read_bytes() == before
 
 
-def test_a_store_that_may_not_be_written_is_told_in_one_line(
+@pytest.mark.req("JOB-STO-12")
+def test_a_store_that_may_not_be_written_can_be_looked_at_and_says_so_to_whoever_writes(
     jobs: Program, db: tuple[str, str], file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file.chmod(stat.S_IRUSR)
+    jobs("enqueue", "memory", "mem_1", "verify", *db)
     # The permissions of a file do not bind root, who may run the tests.
     allowed = os.access
-    monkeypatch.setattr(os, "access", lambda path, mode: path != file and allowed(path, mode))
+    monkeypatch.setattr(os, "access", lambda path, mode: (path != file or mode == os.R_OK) and allowed(path, mode))
 
-    ended = jobs("list", *db)
+    looked = [jobs(command, *db) for command in ("list", "stats", "check")]
+    shown = jobs("show", "job_000000000001", *db)
+    written = jobs("enqueue", "memory", "mem_2", "verify", *db)
 
-    assert ended == Finished(3, "", f"pendula: {file} cannot be read and written: Permission denied (no_store)\n")
+    assert [one.code for one in (*looked, shown)] == [0, 0, 0, 0]
+    assert "mem_1" in looked[0].out
+    said = f"pendula: {file} cannot be written; nothing was changed (store_read_only)\n"
+    assert written == Finished(3, "", said)
+
+
+@pytest.mark.parametrize(("behind", "said"), [(59, ""), (3600, "3600 s ahead of this machine's clock")])
+@pytest.mark.parametrize("command", ["stats", "check"])
+def test_a_store_whose_time_is_ahead_of_the_clock_is_told(
+    jobs: Program, db: tuple[str, str], clock: Still, command: str, behind: int, said: str
+) -> None:
+    jobs("enqueue", "memory", "mem_1", "verify", *db)
+    clock.pass_by(-behind)
+
+    ended = jobs(command, *db)
+
+    assert ended.code == 0
+    assert said in ended.err
+    assert bool(ended.err) == bool(said)
 
 
 def test_a_damaged_file_is_a_broken_world_not_a_defect(jobs: Program, db: tuple[str, str], file: Path) -> None:
@@ -526,10 +546,14 @@ def test_a_damaged_file_is_a_broken_world_not_a_defect(jobs: Program, db: tuple[
     data[4096:] = b"\xff" * (len(data) - 4096)
     file.write_bytes(data)
 
-    for command in (("list",), ("check",), ("enqueue", "memory", "m", "decay")):
+    for command in (("list",), ("enqueue", "memory", "m", "decay")):
         ended = jobs(*command, *db)
         assert (ended.code, ended.out) == (3, "")
         assert ended.err.endswith("(store_unusable)\n")
+    checked = jobs("check", "--json", *db)
+    assert checked.code == 1
+    said = " ".join(one["sentence"] for one in json.loads(checked.out)["findings"])
+    assert all(f"table {name}: rows from the beginning to the end" in said for name in ("jobs", "audit", "counts"))
 
 
 LATER = "PostgreSQL comes with a later version; this one keeps jobs in a file: --db sqlite:///jobs.db (store_to_come)"

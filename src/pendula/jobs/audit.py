@@ -236,19 +236,27 @@ class Broken(Struct, frozen=True):
 
 
 def verify(rows: Iterable[Row]) -> Iterator[Broken]:
-    """What is wrong with the chain; the first broken link makes all after it suspect, so it is the last one told."""
+    """Everything that is wrong with the chain.
+
+    Each event is held against the hash that is written down for the one before it, so that a damaged event is named
+    and those after it are judged for themselves.
+    """
     last, hash = 0, GENESIS
     for row in rows:
         if row.n != last + 1:
-            yield Broken(row.n, f"event {last + 1} is missing")
-            return
-        if sha256(hash + row.body.encode()).digest() != row.hash:
-            yield Broken(row.n, "the event is not the one that was written")
-            return
-        if not _filed_right(row):
-            yield Broken(row.n, "the event is filed under another name")
-            return
+            yield Broken(row.n, f"event {last + 1} is missing" if row.n > last + 1 else "the event is out of order")
+        elif (problem := _problem(row, hash)) is not None:
+            yield Broken(row.n, problem)
         last, hash = row.n, row.hash
+
+
+def _problem(row: Row, before: bytes) -> str | None:
+    try:
+        if sha256(before + row.body.encode("utf-8", "surrogateescape")).digest() != row.hash:
+            return "the event is not the one that was written"
+        return None if _filed_right(row) else "the event is filed under another name"
+    except (TypeError, AttributeError, ValueError):
+        return "the event cannot be read"
 
 
 def _filed_right(row: Row) -> bool:

@@ -24,10 +24,10 @@ class SlowStore(SqliteStore):
 
     clock: Clock | None = None
 
-    def write(self, work: Callable[[Writer], T], *, metadata: Mapping[str, Json] | None = None) -> T:
+    def write(self, work: Callable[[Writer], T], *, metadata: Mapping[str, Json] | None = None, own: bool = False) -> T:
         if self.clock is not None:
             self.clock.pass_by(2)
-        return super().write(work, metadata=metadata)
+        return super().write(work, metadata=metadata, own=own)
 
 
 @pytest.mark.req("JOB-PULL-9")

@@ -14,15 +14,16 @@ from pendula.jobs.calls.replies import LOCAL, Answer, Body, Caller, Reply
 from pendula.jobs.model import SYSTEM, Actor, Policy, Refused
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.requests import Enqueue, Pull, read_cancel, read_enqueue, read_pull, read_requeue
-from pendula.jobs.store.protocol import Store, Writer
+from pendula.jobs.store.protocol import Reader, Store, Writer
 
 T = TypeVar("T")
 
 
 class Calls:
-    """The scheduler over one store. `clock` gives microseconds since 1970 and never goes back.
+    """The scheduler over one store. `clock` gives microseconds since 1970.
 
-    The clock is read within the transaction: waiting for the file must not eat into a lease.
+    The attribute `clock` is the store's time: that of the given clock, never before the latest time stored. It is asked
+    within the transaction: waiting for the file must not eat into a lease.
     """
 
     def __init__(
@@ -34,7 +35,7 @@ class Calls:
     ) -> None:
         self.store = store
         self.policy = policy
-        self.clock = clock
+        self.clock: Callable[[], int] = lambda: store.now(clock)
         self._tokens = tokens
         self._writes = Writes()
 
@@ -67,6 +68,7 @@ class Calls:
 
     def pull(self, body: Body, caller: Caller = LOCAL) -> Answer:
         """Due jobs for a worker; with `wait_ms`, as soon as there is one."""
+        self.store.check_may_write()
         now = self.clock()
         request = read_pull(body, self.policy, now)
         if isinstance(request, Faults):
@@ -82,8 +84,8 @@ class Calls:
             self._writes.wait(seen, pull.seconds_to_wait(request, coming, now, until))
 
     def _pull(self, request: Pull, caller: Caller) -> Pulled:
-        seen = self.clock()
-        if not self.store.read(lambda look: look.anything_to_pull(request.now or seen, seen, request)):
+        seen, found = self.store.read(lambda look: self._look(look, request))
+        if not found:
             return Pulled(seen if request.now is None else request.now, [], 0)
         pulled = self.store.write(
             lambda tx: pull.give_due(tx, request, self.policy, self.clock(), self._tokens), metadata=caller.metadata
@@ -92,12 +94,18 @@ class Calls:
             self._writes.tell()
         return pulled
 
+    def _look(self, look: Reader, request: Pull) -> tuple[int, bool]:
+        """The store's time, and whether there is anything to pull."""
+        look.catch_up()
+        seen = self.clock()
+        return seen, look.anything_to_pull(request.now or seen, seen, request)
+
     def reclaim(self) -> int:
         """Put back what expired, outside of any pull."""
         now = self.clock()
         if not self.store.read(lambda look: look.anything_expired(now)):
             return 0
-        return self._write(lambda tx: pull.reclaim(tx, self.policy, now), Caller(SYSTEM))
+        return self._write(lambda tx: pull.reclaim(tx, self.policy, self.clock()), Caller(SYSTEM))
 
     # Deliveries end
 

@@ -9,7 +9,7 @@ from pendula.jobs.audit import Row
 from pendula.jobs.model import Actor, Job, Status
 from pendula.jobs.requests import Pull
 from pendula.kernel.canonical import Json
-from pendula.kernel.errors import InputRefused
+from pendula.kernel.errors import InputRefused, WorldBroken, WrongUsage
 
 T = TypeVar("T")
 Fields = Mapping[str, Json]
@@ -19,6 +19,36 @@ class StatementRefused(InputRefused):
     """A statement of somebody's own that cannot be carried out; it changed nothing."""
 
     code = "statement_refused"
+
+
+class StoreUnusable(WorldBroken):
+    """The file is not a store of ours, or the disk does not let us use it."""
+
+    code = "store_unusable"
+
+
+class StoreReadOnly(WorldBroken):
+    """The file or its folder cannot be written now; what only looks goes on. Facts: `path`."""
+
+    code = "store_read_only"
+
+
+class TransactionGone(InputRefused):
+    """The transaction of an effect has ended before the effect did; nothing of it was written."""
+
+    code = "transaction_gone"
+
+
+class EffectTooLong(InputRefused):
+    """An effect held the store for longer than it may; nothing of it was written. Facts: `seconds`."""
+
+    code = "effect_too_long"
+
+
+class WriteInsideEffect(WrongUsage):
+    """An effect called the store that waits for it."""
+
+    code = "write_inside_effect"
 
 
 class ObjectRow(Struct, frozen=True):
@@ -80,6 +110,10 @@ class Figures(Struct, frozen=True):
 
 class Reader(Protocol):
     """Looking without touching."""
+
+    def catch_up(self) -> None:
+        """Learn the latest time that anybody stored: from here on the store's time is not before it."""
+        ...
 
     def job(self, job_id: str) -> Job | None: ...
 
@@ -189,11 +223,25 @@ class Writer(Reader, Protocol):
 class Store(Protocol):
     """Where jobs are kept; safe for threads."""
 
-    def write(self, work: Callable[[Writer], T], *, metadata: Mapping[str, Json] | None = None) -> T:
-        """Do `work` in a transaction and return when it is durable. Raises `StorageBusy`, and what `work` raises."""
+    def write(self, work: Callable[[Writer], T], *, metadata: Mapping[str, Json] | None = None, own: bool = False) -> T:
+        """Do `work` in a transaction and return when it is durable. Raises `StorageBusy`, and what `work` raises.
+
+        `own` is for work that runs foreign code: in the caller's thread, in a transaction that nobody shares, and only
+        for a bounded time (`EffectTooLong`). Inside of such work `write` raises `WriteInsideEffect`.
+        """
         ...
 
-    def read(self, look: Callable[[Reader], T]) -> T: ...
+    def check_may_write(self) -> None:
+        """Raise what `write` would raise at once: `WriteInsideEffect` inside an effect."""
+        ...
+
+    def now(self, clock: Callable[[], int]) -> int:
+        """The store's time: what the clock says, but never before the latest time that was stored."""
+        ...
+
+    def read(self, look: Callable[[Reader], T], *, damaged: bool = False) -> T:
+        """What a look gives, all of one moment. With `damaged` also text is read that is none any more."""
+        ...
 
     def integrity(self) -> list[str]:
         """What is wrong with the file or database as such, in sentences; nothing when it is sound."""

@@ -3,11 +3,12 @@
 import sqlite3
 from typing import Any
 
-from pendula.jobs.audit import JOB_EVENT, Row
+from pendula.jobs.audit import GENESIS, JOB_EVENT, Row
 from pendula.jobs.ids import seq_of
 from pendula.jobs.model import SECOND, Job, Status
 from pendula.jobs.requests import Pull
 from pendula.jobs.store.protocol import AuditListing, Effect, Figures, Listing, ObjectRow
+from pendula.jobs.store.store_time import StoreTime, time_of_event
 from pendula.kernel.canonical import decode
 
 COLUMNS = ", ".join(Job.__struct_fields__)
@@ -24,8 +25,22 @@ def job_of(row: tuple[Any, ...]) -> Job:
 class SqliteReader:
     """Looks at the store within one transaction."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, time: StoreTime | None = None) -> None:
         self._connection = connection
+        self._time = time or StoreTime()
+
+    def catch_up(self) -> None:
+        self.head()
+
+    def head(self) -> tuple[int, bytes]:
+        """The number and hash of the last event; its time is one that nobody goes behind from here on."""
+        row = self._connection.execute(
+            "SELECT n, hash, substr(body, -60) FROM audit ORDER BY n DESC LIMIT 1"
+        ).fetchone()
+        if row is None:
+            return 0, GENESIS
+        self._time.observe(time_of_event(row[2]))
+        return row[0], row[1]
 
     def job(self, job_id: str) -> Job | None:
         seq = seq_of(job_id)

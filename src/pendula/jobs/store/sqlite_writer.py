@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import astuple
 
-from pendula.jobs.audit import GENESIS, Trail
+from pendula.jobs.audit import Trail
 from pendula.jobs.ids import seq_of
 from pendula.jobs.model import SECOND, Actor, Job, Status
 from pendula.jobs.requests import Pull
@@ -16,6 +16,7 @@ from pendula.jobs.store.protocol import Effect, ObjectRow
 from pendula.jobs.store.sqlite_bulk import Bulk
 from pendula.jobs.store.sqlite_guard import execute_guarded
 from pendula.jobs.store.sqlite_reader import COLUMNS, SqliteReader, conditions_of, job_of
+from pendula.jobs.store.store_time import StoreTime
 from pendula.kernel.canonical import Json, encode
 
 _INSERT = Bulk(f"INSERT INTO jobs ({COLUMNS}) VALUES", len(Job.__struct_fields__), "ON CONFLICT DO NOTHING")
@@ -59,8 +60,10 @@ class Mark(msgspec.Struct, frozen=True):
 class SqliteWriter(SqliteReader):
     """Everything one transaction does; events and counts are written at its end, all at once."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        super().__init__(connection)
+    def __init__(self, connection: sqlite3.Connection, time: StoreTime | None = None) -> None:
+        super().__init__(connection, time)
+        # Read first of all: the time of this transaction is not before that of any event.
+        self._head = self.head()
         self._trail: Trail | None = None
         self._metadata: Mapping[str, Json] = {}
         self._counts: dict[tuple[str, str, str, int, str], int] = {}
@@ -311,9 +314,7 @@ class SqliteWriter(SqliteReader):
 
     def _trailing(self) -> Trail:
         if self._trail is None:
-            row = self._connection.execute("SELECT n, hash FROM audit ORDER BY n DESC LIMIT 1").fetchone()
-            n, hash = (0, GENESIS) if row is None else row
-            self._trail = Trail(n, hash, self._metadata)
+            self._trail = Trail(*self._head, self._metadata)
         return self._trail
 
     def _write_changes(self) -> None:

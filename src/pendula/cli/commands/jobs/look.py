@@ -109,6 +109,8 @@ def stats(
     ] = None,
 ) -> None:
     """How the scheduler is: what is due and for how long, jobs by status, rates, dead letters."""
+    from pendula.jobs.scheduler import Scheduler
+
     asked = members(window_sec=window_sec)
     if count is not None and not watch:
         raise WrongUsage("--count is for --watch")
@@ -119,6 +121,8 @@ def stats(
             reply, before = _watched(scheduler, asked, interval, count, target.out)
         else:
             reply, before = scheduler.metrics(**asked), None
+        if isinstance(scheduler, Scheduler):
+            target.note_time(scheduler.calls.store)
     target.out.result(reply, lambda: _tables().stats(reply, before))
 
 

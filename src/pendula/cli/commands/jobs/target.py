@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 
+AHEAD_SEC = 60  # a store's time that is further ahead than this is told
+
 DbOption = Annotated[
     str | None,
     typer.Option(metavar="ADDRESS", help="The store: sqlite:///jobs.db, sqlite:////srv/jobs.db.", show_default=False),
@@ -96,6 +98,15 @@ class Target(Struct, frozen=True):
         policy = (configured or self.configured()).policy
         with opened(self.path(), policy.durability, make=make) as store:
             yield store
+
+    def note_time(self, store: object) -> None:
+        """Say beside the result when the store's time is ahead of this machine's clock by more than a minute."""
+        from pendula.jobs.model import SECOND
+        from pendula.jobs.store.sqlite import SqliteStore
+
+        ahead = store.ahead_of(clock()) // SECOND if isinstance(store, SqliteStore) else 0
+        if ahead > AHEAD_SEC:
+            self.out.note(f"The time of the store is {ahead} s ahead of this machine's clock; it never goes back.")
 
     def configured(self) -> "Configured":
         from pendula.jobs.settings_file import Configured, load

@@ -70,6 +70,7 @@ def check(target: Target) -> None:
 
     with target.store() as store:
         found = checked(store)
+        target.note_time(store)
     findings = [{"code": one.code, "where": one.where, "sentence": one.sentence} for one in found]
     document = {"file": str(target.path()), "findings": findings, "sound": not findings}
     rows = [(one["code"], one["where"], one["sentence"]) for one in findings]

@@ -17,7 +17,7 @@ from pendula.jobs.calls import POLL_SECONDS, Answer, Body, Caller, Calls, Reply
 from pendula.jobs.model import Durability, Policy, StorageBusy
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.requests import read_pull
-from pendula.jobs.store.protocol import Store
+from pendula.jobs.store.protocol import Reader, Store
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.kernel.errors import PendulaError, WorldBroken
 from pendula.kernel.limits import REQUESTS
@@ -29,6 +29,7 @@ from pendula.server.views import State
 FILE = "jobs.db"
 # As many calls can share one flush; a thread costs little while it waits for one.
 CLERKS = 32
+REOPEN_SECONDS = 5.0  # between two tries to open a store that could not be opened
 # Longer than any flush; who has to wait longer for an answer about settings has a store that does not work.
 READY_SECONDS = 1
 
@@ -95,12 +96,24 @@ class JobService:
         # Waiting must not take all places from those who bring work.
         self._most_waiting = max(1, host.settings.allowed(REQUESTS) // 2)
         self._watching: asyncio.Task[None] | None = None
+        self._opening: asyncio.Task[None] | None = None
         host.metrics.registry.register(Collector(self.counters, lambda: self._calls))
 
     # Opening and closing
 
     async def open(self, folder: Path) -> None:
-        """Open the store in a thread: a migration may take its time."""
+        """Open the store in a thread: a migration may take its time. What cannot be opened now is tried again."""
+        if not await self._try_to_open(folder):
+            self._opening = asyncio.get_running_loop().create_task(self._open_later(folder))
+
+    async def _open_later(self, folder: Path) -> None:
+        while not self._stopping:
+            await asyncio.sleep(REOPEN_SECONDS)
+            if await self._try_to_open(folder):
+                log.info("store_opened", room="jobs")
+                return
+
+    async def _try_to_open(self, folder: Path) -> bool:
         try:
             self._store = await asyncio.to_thread(self._opened, folder)
             calls = Calls(self._store, self.policy, self._clock)
@@ -113,6 +126,8 @@ class JobService:
             for part in self._upkeep:
                 part.start()
             self._calls = calls
+            self._failure = None
+        return self._calls is not None
 
     def _opened(self, folder: Path) -> DurableStore:
         if self._database is not None:
@@ -121,7 +136,10 @@ class JobService:
         return self._open_store(folder / FILE, self.policy)
 
     def _fail(self, error: PendulaError) -> None:
+        told = self._failure is not None and self._failure.message == error.message
         self._failure = error
+        if told:
+            return
         log.error("store_failed", room="jobs", code=error.code, problem=error.message)
 
     @property
@@ -155,8 +173,9 @@ class JobService:
     async def close(self) -> None:
         """Finish the calls under way, then close the store."""
         self.stop()
-        if self._watching is not None:
-            self._watching.cancel()
+        for task in (self._watching, self._opening):
+            if task is not None:
+                task.cancel()
         for part in self._upkeep:
             await asyncio.to_thread(part.close)
         await asyncio.to_thread(self._clerks.shutdown)
@@ -263,9 +282,14 @@ class JobService:
                 self._wake()
 
     def _anything(self, calls: Calls) -> bool:
-        now = calls.clock()
-        due_by = max((place.now for place in tuple(self._waiting) if place.now is not None), default=now)
-        return calls.store.read(lambda look: look.anything_to_pull(max(due_by, now), now))
+        asked = [place.now for place in tuple(self._waiting) if place.now is not None]
+
+        def anything(look: Reader) -> bool:
+            look.catch_up()
+            now = calls.clock()
+            return look.anything_to_pull(max(now, *asked) if asked else now, now)
+
+        return calls.store.read(anything)
 
 
 def _empty(answer: Answer) -> bool:
