@@ -13,7 +13,7 @@ from pendula.jobs import decide
 from pendula.jobs.decide import Done
 from pendula.jobs.ids import job_id
 from pendula.jobs.model import SECOND, Actor, Ended, Job, Policy, Refused, job_json
-from pendula.jobs.requests import Ack, Fail, Proof
+from pendula.jobs.requests import Ack, Fail, Proof, Renew
 from tests.jobs.samples import LEASE, MIDNIGHT, WISH, code_of, queued, running
 
 PUBLIC = (
@@ -225,7 +225,7 @@ def test_the_token_of_a_finished_delivery_is_kept_as_a_hash_and_holds_nothing() 
 @pytest.mark.req("JOB-API-10")
 @pytest.mark.parametrize(("asked", "expected"), [(10, 60), (60, 65), (3600, 3605)])
 def test_a_renewal_never_brings_the_end_nearer(asked: int, expected: int) -> None:
-    after = decide.renewed(running(), MIDNIGHT + 5 * SECOND, asked * SECOND)
+    after = decide.renewed(running(), Renew(), MIDNIGHT + 5 * SECOND, asked * SECOND)
 
     assert after.lease_expires_at == MIDNIGHT + expected * SECOND
 

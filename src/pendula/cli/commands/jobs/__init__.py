@@ -2,7 +2,7 @@
 
 import typer
 
-from pendula.cli.commands.jobs import change, look, upkeep, work
+from pendula.cli.commands.jobs import change, look, operate, upkeep, work
 from pendula.cli.output import example
 
 jobs = typer.Typer(
@@ -15,4 +15,5 @@ jobs = typer.Typer(
 upkeep.register(jobs)
 work.register(jobs)
 change.register(jobs)
+operate.register(jobs)
 look.register(jobs)
