@@ -39,7 +39,8 @@ FAULTS: Mapping[str, Sequence[tuple[str, Any]]] = {
         ("cancelled", 1),
     ],
     "renew": [
-        ("lease_sec", 0), ("lease_sec", 43_201), ("lease_sec", "60"), ("now", "x"), ("progress", 1.1), ("progress", "1"),
+        ("lease_sec", 0), ("lease_sec", 43_201), ("lease_sec", "60"), ("now", "x"), ("progress", 1.1),
+        ("progress", "1"),
     ],
     "release": [("reason", "x")],
     "cancel": [("reason", ""), ("run_at", "x")],
