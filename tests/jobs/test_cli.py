@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -848,3 +849,73 @@ def test_a_real_server_answers_and_stops_with_0(jobs: Program, db: tuple[str, st
     assert (far.code, process.returncode) == (0, 0)
     assert near.document["jobs"] == [far.document["job"]]
     assert (refused.code, refused.error["code"]) == (1, "forbidden")
+
+
+# What jobs carry, and many at once
+
+
+@pytest.mark.req("JOB-USE-1", "JOB-USE-6")
+def test_a_payload_and_uniqueness_come_from_the_command_line(jobs: Program, db: tuple[str, str]) -> None:
+    work = ("enqueue", "memory", "mem_1", "verify")
+    first = jobs(*work, "--payload", '{"by": 0.5}', "--unique", "waiting", *db, "--json").document
+    again = jobs(*work, "--unique", "waiting", *db, "--json").document
+    wrong = jobs(*work, "--payload", "{by", *db)
+
+    assert (first["job"]["payload"], again["deduplicated"]) == ({"by": Decimal("0.5")}, True)
+    assert (wrong.code, wrong.err.startswith("pendula: --payload is not JSON")) == (2, True)
+    assert '{"by":0.5}' in jobs("show", first["job"]["job_id"], *db).out
+
+
+@pytest.mark.req("JOB-USE-5", "JOB-OBJ-6")
+@pytest.mark.parametrize("far", [False, True], ids=["store", "server"])
+def test_many_jobs_are_counted_first_and_changed_when_told_to(
+    far: bool, jobs: Program, db: tuple[str, str], request: pytest.FixtureRequest
+) -> None:
+    at = request.getfixturevalue("served") if far else db
+    for number in range(3):
+        jobs("enqueue", "memory", f"mem_{number}", "verify", "--correlation-id", "import-7", *at)
+    jobs("enqueue", "memory", "other", "verify", *at)
+
+    counted = jobs("cancel", "--correlation-id", "import-7", *at)
+    untouched = jobs("list", "--status", "queued", *at, "--json").document["jobs"]
+    done = jobs("cancel", "--correlation-id", "import-7", "--reason", "wrong file", "--yes", *at, "--json")
+    back = jobs("requeue", "--status", "failed", "--error-code", "cancelled", "--yes", *at)
+
+    assert counted.out == "3 jobs fit, and nothing was done. Add --yes to cancel them.\n"
+    assert len(untouched) == 4
+    assert done.document == {"count": 3, "done": True, "matched": 3, "changed": 3, "steps": 1}
+    assert back.out == "3 of 3 jobs changed, in 1 steps.\n"
+
+
+SLIPS = [("cancel",), ("requeue", "job_000000000001", "--queue", "x"), ("cancel", "--yes")]
+
+
+@pytest.mark.req("JOB-USE-5")
+@pytest.mark.parametrize("arguments", SLIPS)
+def test_nothing_is_done_to_many_by_a_slip(arguments: tuple[str, ...], jobs: Program, db: tuple[str, str]) -> None:
+    assert jobs(*arguments, *db).code == 2
+
+
+@pytest.mark.req("JOB-USE-3", "JOB-USE-4")
+def test_a_running_job_is_asked_to_stop_and_shows_how_far_it_is(jobs: Program, db: tuple[str, str]) -> None:
+    jobs("enqueue", "memory", "mem_1", "verify", *db)
+    [job] = jobs("pull", "--worker", "w", *db, "--json").document["jobs"]
+    proof = ("--worker", "w", "--lease-token", job["lease_token"])
+    asked = jobs("cancel", job["job_id"], *db)
+    renewed = jobs("renew", job["job_id"], *proof, "--progress", "0.4", "--progress-note", "page 4", *db)
+
+    assert "is at work and is asked to stop" in asked.out
+    assert "Somebody wishes it cancelled." in renewed.out
+    assert "40 %, page 4" in jobs("show", job["job_id"], *db).out
+    assert jobs("fail", job["job_id"], "--error", "stopped", "--cancelled", *proof, *db, "--json").document["job"][
+        "outcome"
+    ] == ("cancelled")
+
+
+def test_a_worker_makes_its_store_when_told_to(jobs: Program, handlers: str, tmp_path: Path) -> None:
+    at = ("--db", f"sqlite:///{tmp_path / 'fresh.db'}")
+    refused = jobs("worker", "--handlers", handlers, "--once", *at)
+    made = jobs("worker", "--handlers", handlers, "--once", "--init", *at)
+
+    assert (refused.code, refused.err.endswith(", or add --init (no_store)\n")) == (3, True)
+    assert (made.code, (tmp_path / "fresh.db").exists()) == (0, True)

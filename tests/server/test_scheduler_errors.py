@@ -59,7 +59,9 @@ async def not_running(jobs: Jobs) -> httpx.Response:
 
 
 async def not_queued(jobs: Jobs) -> httpx.Response:
-    return await jobs.post(f"jobs/{(await running(jobs))['job_id']}/cancel")
+    job_id = (await running(jobs))["job_id"]
+    await jobs.post(f"jobs/{job_id}/ack", {"result": "succeeded"})
+    return await jobs.post(f"jobs/{job_id}/cancel")
 
 
 async def not_dead(jobs: Jobs) -> httpx.Response:
@@ -348,7 +350,7 @@ async def test_a_mistake_of_ours_has_an_id_that_is_in_the_log_and_no_traceback(
     def broken(*_: object) -> None:
         raise RuntimeError("secret detail")
 
-    monkeypatch.setattr(Calls, "_decided", broken)
+    monkeypatch.setattr(Calls, "_write", broken)
     response = await jobs.post("jobs/job_1/cancel", headers={"x-request-id": "the-mistake"})
 
     error = error_of(response)
