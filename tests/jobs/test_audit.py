@@ -140,7 +140,7 @@ def test_renewals_empty_pulls_and_refusals_write_no_event(tmp_path: Path) -> Non
         calls.ack("job_nope", {}),
         calls.ack(held, {"result": "maybe"}),
         calls.fail(held, {"error": "x", "worker_id": "w9"}),
-        calls.cancel(held, {"reason": "x"}),
+        calls.cancel(held, {"reason": ""}),
         calls.requeue(held, {}),
     ]
     empty = calls.pull({"worker_id": "w", "actions": ["archive"]})

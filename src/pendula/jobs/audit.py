@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from pendula.jobs.ids import seq_of
 from pendula.jobs.model import WORDS, Actor, Job
@@ -20,11 +20,13 @@ JOB_EVENT = "scheduler_job"
 STATE_EVENT = "state_transition"
 OVERRIDE_EVENT = "policy_override"
 
-TIMES = frozenset({"run_at", "scheduled_for", "lease_expires_at", "next_action_at"})
+TIMES = frozenset({"run_at", "scheduled_for", "lease_expires_at", "next_action_at", "cancel_requested_at"})
+# What may be long or secret: the trail keeps its digest.
+DIGESTS = {"payload_sha256": "payload", "outcome_result_sha256": "outcome_result"}
 
 
-class First(Struct, frozen=True, gc=False):
-    """What an enqueue writes down: all that a job begins with."""
+class First(Struct, frozen=True, gc=False, kw_only=True):
+    """What an enqueue writes down: all that a job begins with; of its payload, where it has one, the digest."""
 
     action: str
     attempt: int
@@ -33,6 +35,7 @@ class First(Struct, frozen=True, gc=False):
     max_attempts: int
     object_id: str
     object_type: str
+    payload_sha256: str | UnsetType = UNSET
     priority: str
     queue: str
     run_at: str
@@ -90,13 +93,19 @@ def shown(job: Job, names: Iterable[str]) -> dict[str, Json]:
     """The named fields of a job, as the trail writes them."""
     found: dict[str, Json] = {}
     for name in names:
-        value = getattr(job, name)
-        if name in TIMES:
+        value = getattr(job, DIGESTS.get(name, name))
+        if name in DIGESTS:
+            value = None if value is None else _digest(value)
+        elif name in TIMES:
             value = None if value is None else format_utc(value)
         elif name == "priority":
             value = WORDS[value]
         found[name] = value
     return found
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()
 
 
 def _first(job: Job) -> First:
@@ -108,6 +117,7 @@ def _first(job: Job) -> First:
         max_attempts=job.max_attempts,
         object_id=job.object_id,
         object_type=job.object_type,
+        payload_sha256=UNSET if job.payload is None else _digest(job.payload),
         priority=WORDS[job.priority],
         queue=job.queue,
         run_at=format_utc(job.run_at),

@@ -1,6 +1,7 @@
 """Objects in another database: told at least once, in order, with a fence that keeps the old from replacing the new."""
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,11 @@ from pendula.jobs.upkeep.outbox import Newest, WriteBacks
 from tests.jobs.stores import Clock, opened
 
 ELSEWHERE = Policy(objects_elsewhere=True, auto_followup=False)
+
+LATER_INDEXES = (
+    "SELECT name FROM sqlite_schema WHERE type = 'index' AND name IN "
+    "('jobs_kinds', 'jobs_correlations', 'jobs_errors', 'jobs_given_up', 'jobs_waiting')"
+)
 
 
 def acked(scheduler: Scheduler, clock: Clock, object_id: str, in_sec: int) -> None:
@@ -112,15 +118,24 @@ def test_the_outbox_outlives_its_process(tmp_path: Path) -> None:
     again.close()
 
 
+def as_first_version(path: Path) -> None:
+    """Take away what later versions added."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for (index,) in connection.execute(LATER_INDEXES).fetchall():
+            connection.execute(f"DROP INDEX {index}")
+        for column in ("error_code", "payload", "cancel_requested_at", "progress", "progress_note", "outcome_result"):
+            connection.execute(f"ALTER TABLE jobs DROP COLUMN {column}")
+        connection.execute("ALTER TABLE counts DROP COLUMN at")
+        connection.execute("DROP TABLE write_backs")
+        connection.execute("PRAGMA user_version = 1")
+
+
 @pytest.mark.req("JOB-STO-8")
 def test_a_store_of_the_first_version_gets_its_outbox(tmp_path: Path) -> None:
     scheduler, clock = opened(tmp_path)
     acked(scheduler, clock, "m", 60)
     scheduler.close()
-    with sqlite3.connect(tmp_path / "jobs.db") as connection:
-        connection.execute("DROP TABLE write_backs")
-        connection.execute("PRAGMA user_version = 1")
-    connection.close()
+    as_first_version(tmp_path / "jobs.db")
 
     again, _ = opened(tmp_path, ELSEWHERE, clock)
     acked(again, clock, "m", 120)

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from pendula.jobs.calls import enqueue, finish, operate, pull
 from pendula.jobs.calls.enqueue import Rejected, Stored
+from pendula.jobs.calls.filters import CANCELLABLE, REVIVABLE, read_step
 from pendula.jobs.calls.pull import Pulled, Writes
 from pendula.jobs.calls.replies import LOCAL, Answer, Body, Caller, Reply
 from pendula.jobs.model import SYSTEM, Actor, Policy, Refused
@@ -138,6 +139,22 @@ class Calls:
     def requeue(self, job_id: str, body: Body, caller: Caller = LOCAL) -> Answer:
         request = read_requeue(body, self.clock())
         return self._write(lambda tx: operate.requeue(tx, job_id, request, caller.actor, self.clock()), caller)
+
+    # Calls on many jobs, a step at a time
+
+    def cancel_batch(self, body: Body, caller: Caller = LOCAL) -> Answer:
+        """Cancel the newest jobs that fit a filter, at most `limit`; `next_cursor` leads to the next step."""
+        step = read_step(body, self.policy, CANCELLABLE, self.clock())
+        if isinstance(step, Refused):
+            return step
+        return self._write(lambda tx: operate.cancel_all(tx, step, caller.actor, self.clock()), caller)
+
+    def requeue_batch(self, body: Body, caller: Caller = LOCAL) -> Answer:
+        """Requeue the newest jobs that fit a filter, at most `limit`; `next_cursor` leads to the next step."""
+        step = read_step(body, self.policy, REVIVABLE, self.clock())
+        if isinstance(step, Refused):
+            return step
+        return self._write(lambda tx: operate.requeue_all(tx, step, caller.actor, self.clock()), caller)
 
     # Inside
 

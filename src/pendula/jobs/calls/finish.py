@@ -166,6 +166,8 @@ def _followup(tx: Writer, job: Job, request: Ack, actor: Actor, now: int) -> str
         idempotency_key=None,
         correlation_id=job.correlation_id,
         queue=job.queue,
+        # The same again has the same arguments; those of another action would mean nothing to it.
+        payload=job.payload if request.next_action in (None, job.action) else None,
     )
     [stored] = store_all(tx, [follow], actor, now)
     if isinstance(stored, Refused) or stored[0].status in TERMINAL:

@@ -8,6 +8,7 @@ store_time      the store's time, which never goes back
 damage          which rows of a damaged file cannot be read
 opening         connections, the read-only ones too, and migrations
 sqlite_reader   every query, each answered by an index
+sqlite_lists    jobs by any filter: pages and counts
 sqlite_writer   what a transaction writes, collected and written at once
 sqlite_bulk     many rows with one statement
 sqlite_guard    what a handler's own SQL may do within our transaction

@@ -72,7 +72,7 @@ class Effect(Struct, frozen=True):
 
 
 class Listing(Struct, frozen=True):
-    """Which jobs to list, newest first, before the number `before`."""
+    """Which jobs to list, newest first, before the number `before`. Times are those of the enqueue."""
 
     limit: int
     before: int | None = None
@@ -81,6 +81,20 @@ class Listing(Struct, frozen=True):
     object_id: str | None = None
     action: str | None = None
     queue: str | None = None
+    correlation_id: str | None = None
+    error_code: str | None = None
+    created_after: int | None = None
+    created_before: int | None = None
+
+
+class Unhandled(Struct, frozen=True):
+    """Jobs of one kind that are due, none of which anybody has taken: how many, and the one that waits longest."""
+
+    object_type: str
+    action: str
+    count: int
+    since: int
+    job_id: str
 
 
 class AuditListing(Struct, frozen=True):
@@ -119,6 +133,14 @@ class Reader(Protocol):
 
     def jobs(self, listing: Listing) -> list[Job]: ...
 
+    def count(self, listing: Listing) -> int:
+        """How many jobs a listing has, whatever its limit."""
+        ...
+
+    def unhandled(self, since: int) -> list[Unhandled]:
+        """The kinds of jobs that have been due since then or before, and of which none was handed out after that."""
+        ...
+
     def events(self, listing: AuditListing) -> list[Row]: ...
 
     def object(self, object_type: str, object_id: str) -> ObjectRow | None: ...
@@ -152,6 +174,10 @@ class Writer(Reader, Protocol):
     """One caller's part of a transaction. Everything it does is done when it returns, or nothing is."""
 
     def by_keys(self, keys: Sequence[str]) -> dict[str, Job]: ...
+
+    def waiting(self, object_type: str, object_id: str, action: str) -> Job | None:
+        """The first job for this work that is queued or running."""
+        ...
 
     def used(self, key_hash: bytes) -> bool:
         """Whether the key belonged to a job that was removed."""

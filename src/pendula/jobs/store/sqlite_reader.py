@@ -1,17 +1,18 @@
 """The queries behind a store: every one written out, each answered by an index. Nothing here writes."""
 
 import sqlite3
+from itertools import chain
 from typing import Any
 
 from pendula.jobs.audit import GENESIS, JOB_EVENT, Row
 from pendula.jobs.ids import seq_of
 from pendula.jobs.model import SECOND, Job, Status
 from pendula.jobs.requests import Pull
-from pendula.jobs.store.protocol import AuditListing, Effect, Figures, Listing, ObjectRow
+from pendula.jobs.store import sqlite_lists
+from pendula.jobs.store.protocol import AuditListing, Effect, Figures, Listing, ObjectRow, Unhandled
+from pendula.jobs.store.sqlite_lists import COLUMNS
 from pendula.jobs.store.store_time import StoreTime, time_of_event
 from pendula.kernel.canonical import decode
-
-COLUMNS = ", ".join(Job.__struct_fields__)
 
 
 def job_of(row: tuple[Any, ...]) -> Job:
@@ -50,14 +51,29 @@ class SqliteReader:
         return None if row is None or row[1] != job_id else job_of(row)
 
     def jobs(self, listing: Listing) -> list[Job]:
-        where, values = ["seq < ?"], [listing.before if listing.before is not None else 1 << 62]
-        for name in ("status", "object_type", "object_id", "action", "queue"):
-            value = getattr(listing, name)
-            if value is not None:
-                where.append(f"{name} = ?")
-                values.append(value)
-        query = f"SELECT {COLUMNS} FROM jobs WHERE {' AND '.join(where)} ORDER BY seq DESC LIMIT ?"
-        return [job_of(row) for row in self._connection.execute(query, (*values, listing.limit))]
+        return sqlite_lists.jobs(self._connection, listing)
+
+    def count(self, listing: Listing) -> int:
+        return sqlite_lists.count(self._connection, listing)
+
+    def unhandled(self, since: int) -> list[Unhandled]:
+        # The kinds first: where each of them was handed out lately, no job is looked at.
+        idle = (
+            "SELECT object_type, action FROM counts GROUP BY object_type, action "
+            "HAVING sum(n) FILTER (WHERE status = 'queued') > 0 "
+            "AND coalesce(sum(n) FILTER (WHERE status = 'running'), 0) = 0 "
+            "AND coalesce(max(at) FILTER (WHERE status = 'running'), 0) <= ?"
+        )
+        query = (
+            "SELECT count(*), min(run_at), job_id FROM jobs "
+            "WHERE status = 'queued' AND run_at <= ? AND +object_type = ? AND +action = ?"
+        )
+        found = []
+        for object_type, action in self._connection.execute(idle, (since,)).fetchall():
+            n, first, job_id = self._connection.execute(query, (since, object_type, action)).fetchone()
+            if n:
+                found.append(Unhandled(object_type, action, count=n, since=first, job_id=job_id))
+        return found
 
     def events(self, listing: AuditListing) -> list[Row]:
         where, values = ["n > ?"], [listing.after]
@@ -92,7 +108,7 @@ class SqliteReader:
         """Whether a pull would find a job that is for it, or a lease to put back."""
         conditions, values = ("", []) if pull is None else conditions_of(pull)
         if pull is not None and pull.queues:
-            conditions += f" AND queue IN ({', '.join('?' * len(pull.queues))})"
+            conditions += f" AND +queue IN ({', '.join('?' * len(pull.queues))})"
             values += pull.queues
         query = (
             f"SELECT EXISTS (SELECT 1 FROM jobs WHERE status = 'queued' AND run_at <= ?{conditions}) "
@@ -134,7 +150,8 @@ class SqliteReader:
         lost, first_lost = ask(
             "SELECT count(*), min(run_at) FROM jobs WHERE status = 'running' AND lease_expires_at <= ?", (now,)
         ).fetchone()
-        counts = [tuple(row) for row in ask("SELECT * FROM counts WHERE n <> 0")]
+        names = "status, object_type, action, priority, queue, n"
+        counts = [tuple(row) for row in ask(f"SELECT {names} FROM counts WHERE n <> 0")]
         sums = ask(
             "SELECT total(succeeded), total(failed), total(dead_letter), total(attempts), total(requeues) "
             "FROM ended WHERE second > ?",
@@ -159,8 +176,12 @@ class SqliteReader:
 def conditions_of(pull: Pull) -> tuple[str, list[Any]]:
     """What a pull wants besides that a job is due, but for its queue."""
     conditions, values = "", list[Any]()
+    # The plus keeps SQLite to the index that has due jobs in their order.
     for name, words in (("object_type", pull.object_types), ("action", pull.actions)):
         if words:
-            conditions += f" AND {name} IN ({', '.join('?' * len(words))})"
+            conditions += f" AND +{name} IN ({', '.join('?' * len(words))})"
             values += words
+    if pull.pairs:
+        conditions += f" AND (+object_type, +action) IN (VALUES {', '.join(['(?, ?)'] * len(pull.pairs))})"
+        values += chain.from_iterable(pull.pairs)
     return conditions, values

@@ -12,25 +12,31 @@ from pendula.jobs.audit import Trail
 from pendula.jobs.ids import seq_of
 from pendula.jobs.model import SECOND, Actor, Job, Status
 from pendula.jobs.requests import Pull
-from pendula.jobs.store.protocol import Effect, ObjectRow
+from pendula.jobs.store.protocol import Effect, Listing, ObjectRow
 from pendula.jobs.store.sqlite_bulk import Bulk
 from pendula.jobs.store.sqlite_guard import execute_guarded
-from pendula.jobs.store.sqlite_reader import COLUMNS, SqliteReader, conditions_of, job_of
+from pendula.jobs.store.sqlite_lists import COLUMNS
+from pendula.jobs.store.sqlite_reader import SqliteReader, conditions_of, job_of
 from pendula.jobs.store.store_time import StoreTime
 from pendula.kernel.canonical import Json, encode
 
-_INSERT = Bulk(f"INSERT INTO jobs ({COLUMNS}) VALUES", len(Job.__struct_fields__), "ON CONFLICT DO NOTHING")
+# What most jobs never have stands last, and is written only where it is there.
+_PLAIN = Job.__struct_fields__[: Job.__struct_fields__.index("payload")]
+_INSERT = Bulk(f"INSERT INTO jobs ({', '.join(_PLAIN)}) VALUES", len(_PLAIN), "ON CONFLICT DO NOTHING")
+_INSERT_WHOLE = Bulk(f"INSERT INTO jobs ({COLUMNS}) VALUES", len(Job.__struct_fields__), "ON CONFLICT DO NOTHING")
 _CHANGING = (
     "run_at", "attempt", "status", "last_error", "updated_at", "worker_id", "lease", "lease_expires_at",
     "delivery_count", "audit_event_id", "outcome", "last_lease", "ended", "expired",
 )  # fmt: skip
 _NEW = ", ".join(f"{name} = new.column{number}" for number, name in enumerate(_CHANGING, 2))
 _UPDATE = Bulk(f"UPDATE jobs SET {_NEW} FROM (VALUES", 1 + len(_CHANGING), ") AS new WHERE seq = new.column1")
+_MORE = "UPDATE jobs SET cancel_requested_at = ?, progress = ?, progress_note = ?, outcome_result = ? WHERE seq = ?"
 _DUE = f"SELECT {COLUMNS} FROM jobs WHERE status = 'queued' AND run_at <= ?"
 _IN_ORDER = " ORDER BY run_at, priority, seq"
 _EVENT = Bulk("INSERT INTO audit (n, event_type, object_type, object_id, job_seq, body, hash) VALUES", 7)
-_COUNT = """INSERT INTO counts (status, object_type, action, priority, queue, n) VALUES (?, ?, ?, ?, ?, ?)
-    ON CONFLICT (status, object_type, action, priority, queue) DO UPDATE SET n = n + excluded.n"""
+_COUNT = """INSERT INTO counts (status, object_type, action, priority, queue, n, at) VALUES (?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (status, object_type, action, priority, queue)
+    DO UPDATE SET n = n + excluded.n, at = max(at, excluded.at)"""
 _ENDED = """INSERT INTO ended (second, succeeded, failed, dead_letter, attempts, requeues) VALUES (?, ?, ?, ?, ?, ?)
     ON CONFLICT (second) DO UPDATE SET succeeded = succeeded + excluded.succeeded, failed = failed + excluded.failed,
     dead_letter = dead_letter + excluded.dead_letter, attempts = attempts + excluded.attempts,
@@ -47,11 +53,15 @@ KEYS_AT_ONCE = 500
 ENDED_KEPT_SEC = 8 * 86_400
 
 
+Kind = tuple[str, str, str, int, str]  # status, object type, action, priority, queue
+
+
 class Mark(msgspec.Struct, frozen=True):
     """Where a caller's part of the transaction begins."""
 
     trail: tuple[int, bytes, int] | None
-    counts: dict[tuple[str, str, str, int, str], int]
+    counts: dict[Kind, int]
+    handed: dict[Kind, int]
     ended: dict[int, list[int]]
     wrote: bool
     seq: int | None
@@ -66,13 +76,15 @@ class SqliteWriter(SqliteReader):
         self._head = self.head()
         self._trail: Trail | None = None
         self._metadata: Mapping[str, Json] = {}
-        self._counts: dict[tuple[str, str, str, int, str], int] = {}
+        self._counts: dict[Kind, int] = {}
+        self._handed: dict[Kind, int] = {}  # when a job of a kind was last handed out
         self._ended: dict[int, list[int]] = {}
         self._seq: int | None = None
         # What was read or changed here. Changes are written when somebody looks for them, and at the end: all at once.
         self._jobs: dict[str, Job] = {}
         self._objects: dict[tuple[str, str], ObjectRow | None] = {}
         self._changed_jobs: dict[str, Job] = {}
+        self._changed_more: dict[str, Job] = {}  # those of them of which more than usual changed
         self._changed_objects: dict[tuple[str, str], ObjectRow] = {}
         self.wrote = False
 
@@ -85,7 +97,14 @@ class SqliteWriter(SqliteReader):
             self._trail.metadata = metadata
         trail = self._trail.mark() if self._trail is not None else None
         ended = {second: list(numbers) for second, numbers in self._ended.items()}
-        return Mark(trail, dict(self._counts), ended, self.wrote, self._seq)
+        return Mark(
+            trail=trail,
+            counts=dict(self._counts),
+            handed=dict(self._handed),
+            ended=ended,
+            wrote=self.wrote,
+            seq=self._seq,
+        )
 
     def undo(self, mark: Mark) -> None:
         if mark.trail is None:
@@ -93,7 +112,9 @@ class SqliteWriter(SqliteReader):
         elif self._trail is not None:
             self._trail.back_to(mark.trail)
         self._counts, self._ended, self.wrote, self._seq = mark.counts, mark.ended, mark.wrote, mark.seq
+        self._handed = mark.handed
         self._changed_jobs.clear()
+        self._changed_more.clear()
         self._changed_objects.clear()
         self._forget()
 
@@ -101,7 +122,7 @@ class SqliteWriter(SqliteReader):
         self._write_changes()
         if self._trail is not None:
             _EVENT.run(self._connection, map(astuple, self._trail.rows))
-        self._connection.executemany(_COUNT, [(*key, n) for key, n in self._counts.items() if n])
+        self._write_counts()
         self._connection.executemany(_ENDED, [(second, *numbers) for second, numbers in self._ended.items()])
         if self._ended:
             # Beyond the longest window nobody asks.
@@ -119,6 +140,21 @@ class SqliteWriter(SqliteReader):
                 job = job_of(row)
                 found[job.idempotency_key] = job
         return found
+
+    def jobs(self, listing: Listing) -> list[Job]:
+        # Which kinds of jobs there are is known from the counts.
+        self._write_changes()
+        self._write_counts()
+        return super().jobs(listing)
+
+    def waiting(self, object_type: str, object_id: str, action: str) -> Job | None:
+        self._write_changes()
+        query = (
+            f"SELECT {COLUMNS} FROM jobs WHERE object_type = ? AND object_id = ? AND action = ? "
+            "AND status IN ('queued', 'running') ORDER BY seq LIMIT 1"
+        )
+        row = self._connection.execute(query, (object_type, object_id, action)).fetchone()
+        return None if row is None else job_of(row)
 
     def used(self, key_hash: bytes) -> bool:
         query = "SELECT 1 FROM used_keys WHERE hash = ?"
@@ -161,7 +197,10 @@ class SqliteWriter(SqliteReader):
     def insert(self, jobs: Sequence[Job], actor: Actor) -> bool:
         before = self._connection.total_changes
         self._connection.execute("SAVEPOINT added")
-        _INSERT.run(self._connection, map(astuple, jobs))
+        if any(job.payload is not None for job in jobs):
+            _INSERT_WHOLE.run(self._connection, map(astuple, jobs))
+        else:
+            _INSERT.run(self._connection, [astuple(job)[: len(_PLAIN)] for job in jobs])
         fits = self._connection.total_changes - before == len(jobs)
         if not fits:
             self._connection.execute("ROLLBACK TO added")
@@ -182,9 +221,17 @@ class SqliteWriter(SqliteReader):
         trail = self._trailing()
         trail.changed(before, after, touched, reason, actor)
         self._jobs[after.job_id] = self._changed_jobs[after.job_id] = after
+        if (
+            after.cancel_requested_at is not before.cancel_requested_at
+            or after.progress is not before.progress
+            or after.outcome_result is not before.outcome_result
+        ):
+            self._changed_more[after.job_id] = after
         if before.status != after.status:
             self._count(before, -1)
             self._count(after, 1)
+            if after.status == Status.RUNNING:
+                self._handed[_kind(after)] = after.updated_at
             if before.status == Status.RUNNING:
                 self._end(after, attempted=after.attempt != before.attempt)
             elif after.status == Status.FAILED:
@@ -194,6 +241,8 @@ class SqliteWriter(SqliteReader):
     def touch(self, job: Job) -> None:
         self.wrote = True
         self._jobs[job.job_id] = self._changed_jobs[job.job_id] = job
+        if job.progress is not None:
+            self._changed_more[job.job_id] = job
 
     def due(self, pull: Pull, due_by: int, order: Callable[[Iterable[Job], int], list[Job]] | None) -> list[Job]:
         self._write_changes()
@@ -216,7 +265,7 @@ class SqliteWriter(SqliteReader):
             return []
         conditions, values = conditions_of(pull)
         if queue is not None:
-            conditions += " AND queue = ?"
+            conditions += " AND +queue = ?"
             values.append(queue)
         query = _DUE + conditions + _IN_ORDER
         if order is None:
@@ -321,16 +370,25 @@ class SqliteWriter(SqliteReader):
         if self._changed_jobs:
             _UPDATE.run(self._connection, map(_changed_values, self._changed_jobs.values()))
             self._changed_jobs.clear()
+        if self._changed_more:
+            self._connection.executemany(_MORE, map(_more_values, self._changed_more.values()))
+            self._changed_more.clear()
         if self._changed_objects:
             _OBJECT.run(self._connection, map(astuple, self._changed_objects.values()))
             self._changed_objects.clear()
+
+    def _write_counts(self) -> None:
+        handed = self._handed
+        counts = [(*key, n, handed.get(key, 0)) for key, n in self._counts.items() if n or key in handed]
+        self._connection.executemany(_COUNT, counts)
+        self._counts, self._handed = {}, {}
 
     def _forget(self) -> None:
         self._jobs.clear()
         self._objects.clear()
 
     def _count(self, job: Job, by: int) -> None:
-        key = (job.status, job.object_type, job.action, job.priority, job.queue)
+        key = _kind(job)
         self._counts[key] = self._counts.get(key, 0) + by
 
     def _end(self, job: Job, *, attempted: bool) -> None:
@@ -349,6 +407,14 @@ class SqliteWriter(SqliteReader):
             case Status.QUEUED if attempted:
                 numbers[3] += 1
                 numbers[4] += 1
+
+
+def _kind(job: Job) -> Kind:
+    return job.status, job.object_type, job.action, job.priority, job.queue
+
+
+def _more_values(job: Job) -> tuple[Any, ...]:
+    return job.cancel_requested_at, job.progress, job.progress_note, job.outcome_result, job.seq
 
 
 def _changed_values(job: Job) -> tuple[Any, ...]:

@@ -18,9 +18,12 @@ DAMAGED = "damaged_file"
 # What a job begins with and an enqueue does not write down.
 BEGINNING: Mapping[str, Json] = {
     "audit_event_id": None,
+    "cancel_requested_at": None,
     "delivery_count": 0,
     "last_error": None,
     "outcome": None,
+    "outcome_result_sha256": None,
+    "payload_sha256": None,
     "worker_id": None,
 }
 # What the trail must tell of every job. A renewal moves the end of a lease without an event, so that is not among them.
