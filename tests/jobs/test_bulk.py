@@ -25,18 +25,19 @@ def call(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Written]:
         yield Written(face, clock)
 
 
+SIX: list[dict[str, Any]] = [
+    {"max_attempts": 1},
+    {"action": "decay", "correlation_id": "c-7"},
+    {"queue": "slow"},
+    {"queue": "slow", "correlation_id": "c-7"},
+    {"object_type": "cognition"},
+    {"object_id": "m3"},
+]
+
+
 def filled(call: Written) -> None:
     """Six jobs: one that ran out of attempts, one that failed for good, four that wait."""
-    for number, members in enumerate(
-        (
-            {"max_attempts": 1},
-            {"action": "decay", "correlation_id": "c-7"},
-            {"queue": "slow"},
-            {"queue": "slow", "correlation_id": "c-7"},
-            {"object_type": "cognition"},
-            {"object_id": "m3"},
-        )
-    ):
+    for number, members in enumerate(SIX):
         call("enqueue", **{**JOB, "object_id": f"m{number}", **members})
         call.clock.pass_by(10)
     dead, failed = call("pull", worker_id="w1", limit=2)["jobs"]
