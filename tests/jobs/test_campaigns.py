@@ -152,7 +152,7 @@ def test_a_frozen_process_stops_nobody_unless_it_is_writing(tmp_path: Path, free
 
 def is_writing(folder: Path) -> bool:
     """Whether somebody holds the lock of the file and does not let go."""
-    with closing(sqlite3.connect(store_of(folder), isolation_level=None, timeout=3)) as other:
+    with closing(sqlite3.connect(store_of(folder), isolation_level=None, timeout=1)) as other:
         try:
             other.execute("BEGIN IMMEDIATE")
             other.execute("ROLLBACK")

@@ -36,8 +36,9 @@ class Call(Generic[T]):
         self.own = own
         self.begun = threading.Lock()  # whoever takes it first decides: the work begins, or its caller leaves
         self.done = _held_lock()
-        self.turned = _held_lock()
-        self.answered = _held_lock()
+        if own:
+            self.turned = _held_lock()
+            self.answered = _held_lock()
         self.turn: Turn | None = None
         self.good = False
         self.result: T | None = None
