@@ -47,6 +47,10 @@ def connect(path: Path, durability: Durability, busy_seconds: float) -> sqlite3.
         connection.execute(f"PRAGMA synchronous = {'FULL' if durability is Durability.FULL else 'NORMAL'}")
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+    except UnicodeDecodeError as trouble:
+        # What SQLite has to say names a part of the schema that is not text any more.
+        connection.close()
+        raise sqlite3.DatabaseError(f"malformed database schema: {trouble}") from trouble
     except BaseException:
         connection.close()
         raise

@@ -90,11 +90,20 @@ def check_store(path: Path) -> None:
         raise NoStore(f"{path} is not a store of jobs", path=str(path))
 
 
+def schema_damage(path: Path) -> str | None:
+    """What keeps everybody from opening a store: the list of its tables is damaged. None where it can be read."""
+    try:
+        _tables(path)
+    except StoreUnusable as damaged:
+        return damaged.message
+    return None
+
+
 def _tables(path: Path) -> set[str]:
     try:
         with closing(connect_to_look(path, BUSY_SECONDS)) as connection:
             return {row[0] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
-    except sqlite3.DatabaseError as trouble:
-        if trouble.sqlite_errorcode == sqlite3.SQLITE_NOTADB:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as trouble:
+        if getattr(trouble, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) == sqlite3.SQLITE_NOTADB:
             return set()
-        raise NoStore(f"{path} cannot be used as a store of jobs: {trouble}", path=str(path)) from None
+        raise StoreUnusable(f"{path} cannot be used as a store of jobs: {trouble}", path=str(path)) from None

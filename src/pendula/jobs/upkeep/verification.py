@@ -46,9 +46,14 @@ class Replayed(Struct, frozen=True):
     findings: tuple[Finding, ...]
 
 
+def damaged(sentence: str) -> Finding:
+    """The file as a whole is not what was written."""
+    return Finding(DAMAGED, "file", sentence)
+
+
 def check(store: Store) -> list[Finding]:
     """Everything that is wrong; nothing when the store is sound."""
-    found = [Finding(DAMAGED, "file", line) for line in store.integrity()]
+    found = [damaged(line) for line in store.integrity()]
     found += _looked(store, "jobs", lambda look: list(_invariants(look)))
     found += _looked(store, "audit", lambda look: list(_replay(look).findings))
     return found

@@ -66,11 +66,18 @@ def check(target: Target) -> None:
 
     The exit code is 1 if anything is.
     """
+    from pendula.jobs.store.sqlite_files import schema_damage
     from pendula.jobs.upkeep.verification import check as checked
+    from pendula.jobs.upkeep.verification import damaged
 
-    with target.store() as store:
-        found = checked(store)
-        target.note_time(store)
+    target.require_store()
+    path = target.path()
+    if path.is_file() and (trouble := schema_damage(path)) is not None:
+        found = [damaged(trouble)]
+    else:
+        with target.store() as store:
+            found = checked(store)
+            target.note_time(store)
     findings = [{"code": one.code, "where": one.where, "sentence": one.sentence} for one in found]
     document = {"file": str(target.path()), "findings": findings, "sound": not findings}
     rows = [(one["code"], one["where"], one["sentence"]) for one in findings]
