@@ -8,7 +8,8 @@ from random import Random
 import pytest
 
 from pendula.jobs.store.sqlite import SqliteStore, StoreUnusable
-from pendula.jobs.upkeep.verification import Finding, check
+from pendula.jobs.store.sqlite_files import schema_damage
+from pendula.jobs.upkeep.verification import Finding, check, damaged
 from tests.jobs.stores import opened
 
 PAGE = 4096
@@ -36,6 +37,8 @@ def findings(folder: Path, data: bytes) -> list[Finding]:
     for beside in folder.glob("jobs.db-*"):
         beside.unlink()
     path.write_bytes(data)
+    if (trouble := schema_damage(path)) is not None:
+        return [damaged(trouble)]
     store = SqliteStore(path)
     try:
         return check(store)
@@ -106,10 +109,10 @@ def test_whatever_byte_is_damaged_check_tells_and_does_not_raise(tmp_path: Path,
     silent = 0
     for _ in range(60):
         at = luck.randrange(PAGE, len(whole))
-        damaged = bytearray(whole)
-        damaged[at] ^= 1 << luck.randrange(8)
+        flipped = bytearray(whole)
+        flipped[at] ^= 1 << luck.randrange(8)
         try:
-            silent += findings(tmp_path, bytes(damaged)) == []
+            silent += findings(tmp_path, bytes(flipped)) == []
         except StoreUnusable:
             pytest.fail(f"a flip of byte {at} is not told as a finding")
 
