@@ -317,7 +317,7 @@ def read_ack(given: Mapping[str, Any], policy: Policy, now: int) -> Ack | Faults
         body.bad("next_action_at", Code.NEXT_ACTION_AT_IN_PAST)
     action = body.word("next_action", policy.vocabulary.actions) if body.has("next_action") else None
     outcome = body.text("outcome", OUTCOME_MOST) if body.has("outcome") else None
-    result = body.json("outcome_result", RESULT_MOST_BYTES)
+    result = body.json("outcome_result", RESULT_MOST_BYTES) if "outcome_result" in given else None
     _check_proof(body, required=False)
     if body.faults.found:
         return body.faults

@@ -75,7 +75,7 @@ def sources(connection: sqlite3.Connection, listing: Listing) -> list[Source]:
         kinds = sorted({kind[0] for kind in _kinds(connection, listing)})
         return [Source(("object_type = ?", "object_id = ?"), (kind, listing.object_id)) for kind in kinds] or _NOTHING
     if listing.error_code is not None:
-        return [Source(("error_code = ?",), (listing.error_code,))]
+        return [Source(("last_error IS NOT NULL", "error_code = ?"), (listing.error_code,))]
     if listing.status in ("failed", "dead_letter"):
         return [Source((GIVEN_UP, "status = ?"), (listing.status,))]
     if listing.object_type is not None or listing.action is not None or listing.queue is not None:

@@ -229,9 +229,9 @@ class SqliteWriter(SqliteReader):
             self._changed_more[after.job_id] = after
         if before.status != after.status:
             self._count(before, -1)
-            self._count(after, 1)
-            if after.status == Status.RUNNING:
-                self._handed[_kind(after)] = after.updated_at
+            kind = self._count(after, 1)
+            if after.worker_id is not None:
+                self._handed[kind] = after.updated_at
             if before.status == Status.RUNNING:
                 self._end(after, attempted=after.attempt != before.attempt)
             elif after.status == Status.FAILED:
@@ -387,9 +387,10 @@ class SqliteWriter(SqliteReader):
         self._jobs.clear()
         self._objects.clear()
 
-    def _count(self, job: Job, by: int) -> None:
-        key = _kind(job)
+    def _count(self, job: Job, by: int) -> Kind:
+        key = (job.status, job.object_type, job.action, job.priority, job.queue)
         self._counts[key] = self._counts.get(key, 0) + by
+        return key
 
     def _end(self, job: Job, *, attempted: bool) -> None:
         """One attempt, or one job, is over: what rates are made of."""
@@ -407,10 +408,6 @@ class SqliteWriter(SqliteReader):
             case Status.QUEUED if attempted:
                 numbers[3] += 1
                 numbers[4] += 1
-
-
-def _kind(job: Job) -> Kind:
-    return job.status, job.object_type, job.action, job.priority, job.queue
 
 
 def _more_values(job: Job) -> tuple[Any, ...]:

@@ -21,7 +21,7 @@ ALTER TABLE counts ADD COLUMN at INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX jobs_kinds ON jobs (object_type, action, queue, seq);
 CREATE INDEX jobs_correlations ON jobs (correlation_id, seq) WHERE correlation_id IS NOT NULL;
 -- Only jobs with trouble are in these.
-CREATE INDEX jobs_errors ON jobs (error_code, seq) WHERE error_code IS NOT NULL;
+CREATE INDEX jobs_errors ON jobs (error_code, seq) WHERE last_error IS NOT NULL;
 CREATE INDEX jobs_given_up ON jobs (status, seq) WHERE status IN ('failed', 'dead_letter');
 -- Whether a job for the same work waits or runs.
 CREATE INDEX jobs_waiting ON jobs (object_type, object_id, action, seq) WHERE status IN ('queued', 'running');
