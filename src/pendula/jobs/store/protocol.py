@@ -97,6 +97,10 @@ class Reader(Protocol):
 
     def anything_expired(self, now: int) -> bool: ...
 
+    def anything_aside(self) -> bool:
+        """Whether jobs stand aside until their object is free."""
+        ...
+
     def over(self, status: Status, before: int, limit: int) -> list[Job]:
         """Jobs that have been over since before a moment, the oldest first."""
         ...
@@ -151,7 +155,17 @@ class Writer(Reader, Protocol):
 
     def due(self, pull: Pull, due_by: int, order: Callable[[Iterable[Job], int], list[Job]] | None) -> list[Job]: ...
 
-    def expired(self, now: int) -> list[Job]: ...
+    def set_aside(self, jobs: Sequence[Job]) -> None:
+        """Due jobs whose object is busy: no pull finds them until a job of that object ends, or is cancelled."""
+        ...
+
+    def bring_back(self, limit: int) -> None:
+        """Let pulls find so many of those that stand aside, busy or not."""
+        ...
+
+    def expired(self, now: int, limit: int) -> list[Job]:
+        """Jobs whose lease has run out, the first ones first."""
+        ...
 
     def put_object(self, row: ObjectRow) -> None: ...
 

@@ -8,9 +8,16 @@ from pendula.jobs.ids import seq_of
 from pendula.jobs.model import SECOND, Job, Status
 from pendula.jobs.requests import Pull
 from pendula.jobs.store.protocol import AuditListing, Effect, Figures, Listing, ObjectRow
+from pendula.jobs.store.sqlite_due import COLUMNS, is_any_due
 from pendula.kernel.canonical import decode
 
-COLUMNS = ", ".join(Job.__struct_fields__)
+ASIDE = "status = 'queued' AND aside = 1"
+# As many waiting jobs are sorted for a list; where more wait, the list meets one soon.
+SORTED_MOST = 10_000
+_WAITING_NUMBERS = (
+    "SELECT seq FROM jobs WHERE status = 'queued' AND aside = 0 UNION ALL "
+    "SELECT seq FROM jobs WHERE status = 'queued' AND aside = 1"
+)
 
 
 def job_of(row: tuple[Any, ...]) -> Job:
@@ -36,6 +43,11 @@ class SqliteReader:
 
     def jobs(self, listing: Listing) -> list[Job]:
         where, values = ["seq < ?"], [listing.before if listing.before is not None else 1 << 62]
+        if listing.status not in (None, Status.QUEUED):
+            # Said outright, so that the index of those that do not wait can be used.
+            where.append("status <> 'queued'")
+        elif listing.status is not None and self._waiting() <= SORTED_MOST:
+            where.append(f"seq IN ({_WAITING_NUMBERS})")
         for name in ("status", "object_type", "object_id", "action", "queue"):
             value = getattr(listing, name)
             if value is not None:
@@ -43,6 +55,10 @@ class SqliteReader:
                 values.append(value)
         query = f"SELECT {COLUMNS} FROM jobs WHERE {' AND '.join(where)} ORDER BY seq DESC LIMIT ?"
         return [job_of(row) for row in self._connection.execute(query, (*values, listing.limit))]
+
+    def _waiting(self) -> int:
+        """How many jobs wait."""
+        return int(self._connection.execute("SELECT total(n) FROM counts WHERE status = 'queued'").fetchone()[0])
 
     def events(self, listing: AuditListing) -> list[Row]:
         where, values = ["n > ?"], [listing.after]
@@ -75,15 +91,10 @@ class SqliteReader:
 
     def anything_to_pull(self, due_by: int, now: int, pull: Pull | None = None) -> bool:
         """Whether a pull would find a job that is for it, or a lease to put back."""
-        conditions, values = ("", []) if pull is None else conditions_of(pull)
-        if pull is not None and pull.queues:
-            conditions += f" AND queue IN ({', '.join('?' * len(pull.queues))})"
-            values += pull.queues
-        query = (
-            f"SELECT EXISTS (SELECT 1 FROM jobs WHERE status = 'queued' AND run_at <= ?{conditions}) "
-            "OR EXISTS (SELECT 1 FROM jobs WHERE status = 'running' AND lease_expires_at <= ?)"
-        )
-        return bool(self._connection.execute(query, (due_by, *values, now)).fetchone()[0])
+        return is_any_due(self._connection, pull, due_by) or self.anything_expired(now)
+
+    def anything_aside(self) -> bool:
+        return self._connection.execute(f"SELECT 1 FROM jobs WHERE {ASIDE} LIMIT 1").fetchone() is not None
 
     def anything_expired(self, now: int) -> bool:
         query = "SELECT EXISTS (SELECT 1 FROM jobs WHERE status = 'running' AND lease_expires_at <= ?)"
@@ -106,7 +117,7 @@ class SqliteReader:
         return [(n, decode(body.encode())) for n, body in self._connection.execute(query, (after, limit))]
 
     def next_time(self) -> int | None:
-        due = "SELECT run_at FROM jobs WHERE status = 'queued' ORDER BY run_at LIMIT 1"
+        due = "SELECT run_at FROM jobs WHERE status = 'queued' AND aside = 0 ORDER BY run_at LIMIT 1"
         lease = "SELECT lease_expires_at FROM jobs WHERE status = 'running' ORDER BY lease_expires_at LIMIT 1"
         found = [row[0] for query in (due, lease) for row in self._connection.execute(query)]
         return min(found, default=None)
@@ -114,7 +125,10 @@ class SqliteReader:
     def figures(self, now: int, since: int) -> Figures:
         ask = self._connection.execute
         due, first = ask(
-            "SELECT count(*), min(run_at) FROM jobs WHERE status = 'queued' AND run_at <= ?", (now,)
+            "SELECT count(*), min(run_at) FROM jobs WHERE status = 'queued' AND aside = 0 AND run_at <= ?", (now,)
+        ).fetchone()
+        aside, first_aside = ask(
+            f"SELECT count(*), min(run_at) FROM jobs WHERE {ASIDE} AND run_at <= ?", (now,)
         ).fetchone()
         lost, first_lost = ask(
             "SELECT count(*), min(run_at) FROM jobs WHERE status = 'running' AND lease_expires_at <= ?", (now,)
@@ -126,10 +140,10 @@ class SqliteReader:
             (since // SECOND,),
         ).fetchone()
         alerts = ask("SELECT count(*) FROM alerts WHERE delivered_at IS NULL").fetchone()[0]
-        firsts = [at for at in (first, first_lost) if at is not None]
+        firsts = [at for at in (first, first_aside, first_lost) if at is not None]
         succeeded, failed, dead, attempts, requeues = map(int, sums)
         return Figures(
-            due=due + lost,
+            due=due + aside + lost,
             first_due=min(firsts, default=None),
             counts=counts,
             succeeded=succeeded,
@@ -139,13 +153,3 @@ class SqliteReader:
             requeues=requeues,
             alerts_waiting=alerts,
         )
-
-
-def conditions_of(pull: Pull) -> tuple[str, list[Any]]:
-    """What a pull wants besides that a job is due, but for its queue."""
-    conditions, values = "", list[Any]()
-    for name, words in (("object_type", pull.object_types), ("action", pull.actions)):
-        if words:
-            conditions += f" AND {name} IN ({', '.join('?' * len(words))})"
-            values += words
-    return conditions, values

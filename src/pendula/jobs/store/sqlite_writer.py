@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -14,8 +15,9 @@ from pendula.jobs.model import SECOND, Actor, Job, Status
 from pendula.jobs.requests import Pull
 from pendula.jobs.store.protocol import Effect, ObjectRow
 from pendula.jobs.store.sqlite_bulk import Bulk
+from pendula.jobs.store.sqlite_due import AFTER_ALL, COLUMNS, due_rows
 from pendula.jobs.store.sqlite_guard import execute_guarded
-from pendula.jobs.store.sqlite_reader import COLUMNS, SqliteReader, conditions_of, job_of
+from pendula.jobs.store.sqlite_reader import ASIDE, SqliteReader, job_of
 from pendula.kernel.canonical import Json, encode
 
 _INSERT = Bulk(f"INSERT INTO jobs ({COLUMNS}) VALUES", len(Job.__struct_fields__), "ON CONFLICT DO NOTHING")
@@ -23,10 +25,12 @@ _CHANGING = (
     "run_at", "attempt", "status", "last_error", "updated_at", "worker_id", "lease", "lease_expires_at",
     "delivery_count", "audit_event_id", "outcome", "last_lease", "ended", "expired",
 )  # fmt: skip
-_NEW = ", ".join(f"{name} = new.column{number}" for number, name in enumerate(_CHANGING, 2))
+# Whatever changes is looked at again: it does not stand aside any longer.
+_NEW = ", ".join([f"{name} = new.column{number}" for number, name in enumerate(_CHANGING, 2)] + ["aside = 0"])
 _UPDATE = Bulk(f"UPDATE jobs SET {_NEW} FROM (VALUES", 1 + len(_CHANGING), ") AS new WHERE seq = new.column1")
-_DUE = f"SELECT {COLUMNS} FROM jobs WHERE status = 'queued' AND run_at <= ?"
-_IN_ORDER = " ORDER BY run_at, priority, seq"
+_FIRST_ASIDE = f"""SELECT queue, action, priority, seq FROM jobs WHERE {ASIDE} AND object_type = ? AND object_id = ?
+    AND (queue, action, priority, run_at) > (?, ?, ?, {AFTER_ALL})
+    ORDER BY queue, action, priority, run_at, seq LIMIT 1"""
 _EVENT = Bulk("INSERT INTO audit (n, event_type, object_type, object_id, job_seq, body, hash) VALUES", 7)
 _COUNT = """INSERT INTO counts (status, object_type, action, priority, queue, n) VALUES (?, ?, ?, ?, ?, ?)
     ON CONFLICT (status, object_type, action, priority, queue) DO UPDATE SET n = n + excluded.n"""
@@ -71,6 +75,7 @@ class SqliteWriter(SqliteReader):
         self._objects: dict[tuple[str, str], ObjectRow | None] = {}
         self._changed_jobs: dict[str, Job] = {}
         self._changed_objects: dict[tuple[str, str], ObjectRow] = {}
+        self._freed: dict[tuple[str, str], None] = {}  # objects of which a job ended to run, or to wait
         self.wrote = False
 
     # One caller's part
@@ -92,6 +97,7 @@ class SqliteWriter(SqliteReader):
         self._counts, self._ended, self.wrote, self._seq = mark.counts, mark.ended, mark.wrote, mark.seq
         self._changed_jobs.clear()
         self._changed_objects.clear()
+        self._freed.clear()
         self._forget()
 
     def finish(self) -> None:
@@ -182,6 +188,8 @@ class SqliteWriter(SqliteReader):
         if before.status != after.status:
             self._count(before, -1)
             self._count(after, 1)
+            if after.status != Status.RUNNING:
+                self._freed[after.object_type, after.object_id] = None
             if before.status == Status.RUNNING:
                 self._end(after, attempted=after.attempt != before.attempt)
             elif after.status == Status.FAILED:
@@ -211,29 +219,32 @@ class SqliteWriter(SqliteReader):
     ) -> list[Job]:
         if not limit:
             return []
-        conditions, values = conditions_of(pull)
-        if queue is not None:
-            conditions += " AND queue = ?"
-            values.append(queue)
-        query = _DUE + conditions + _IN_ORDER
         if order is None:
-            rows = self._connection.execute(query + " LIMIT ?", (due_by, *values, limit))
-            return [job_of(row) for row in rows.fetchall()]
-        rows = self._connection.execute(query, (due_by, *values))
-        return order((job_of(row) for row in rows), limit)
+            return [job_of(row) for row in islice(due_rows(self._connection, pull, due_by, queue, limit), limit)]
+        return order((job_of(row) for row in due_rows(self._connection, pull, due_by, queue)), limit)
+
+    def set_aside(self, jobs: Sequence[Job]) -> None:
+        self.wrote = True
+        self._connection.executemany("UPDATE jobs SET aside = 1 WHERE seq = ?", [(job.seq,) for job in jobs])
+
+    def bring_back(self, limit: int) -> None:
+        self._write_changes()
+        query = f"UPDATE jobs SET aside = 0 WHERE seq IN (SELECT seq FROM jobs WHERE {ASIDE} LIMIT ?)"
+        if self._connection.execute(query, (limit,)).rowcount:
+            self.wrote = True
 
     def running_objects(self) -> set[tuple[str, str]]:
         self._write_changes()
         query = "SELECT object_type, object_id FROM jobs WHERE status = 'running'"
         return {(row[0], row[1]) for row in self._connection.execute(query)}
 
-    def expired(self, now: int) -> list[Job]:
+    def expired(self, now: int, limit: int) -> list[Job]:
         self._write_changes()
         query = (
             f"SELECT {COLUMNS} FROM jobs WHERE status = 'running' AND lease_expires_at <= ? "
-            "ORDER BY lease_expires_at, seq"
+            "ORDER BY lease_expires_at, seq LIMIT ?"
         )
-        return [job_of(row) for row in self._connection.execute(query, (now,)).fetchall()]
+        return [job_of(row) for row in self._connection.execute(query, (now, limit)).fetchall()]
 
     # Objects, effects, alerts
 
@@ -323,6 +334,19 @@ class SqliteWriter(SqliteReader):
         if self._changed_objects:
             _OBJECT.run(self._connection, map(astuple, self._changed_objects.values()))
             self._changed_objects.clear()
+        if self._freed:
+            if self.anything_aside():
+                for freed in self._freed:
+                    self._bring_first_back(freed)
+            self._freed.clear()
+
+    def _bring_first_back(self, freed: tuple[str, str]) -> None:
+        """The first of every kind of job that stands aside for this object: one of them may go next."""
+        kind, numbers = ("", "", -1), []
+        while (row := self._connection.execute(_FIRST_ASIDE, (*freed, *kind)).fetchone()) is not None:
+            kind = row[:3]
+            numbers.append((row[3],))
+        self._connection.executemany("UPDATE jobs SET aside = 0 WHERE seq = ?", numbers)
 
     def _forget(self) -> None:
         self._jobs.clear()

@@ -17,6 +17,7 @@ from starlette.routing import Match
 from pendula.jobs import settings_file
 from pendula.jobs.calls import Answer, Body, Caller, Calls, Reply, queries
 from pendula.jobs.model import Actor, Code, Policy, Refused
+from pendula.jobs.reaper import Reaper
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.settings_file import Configured
 from pendula.jobs.upkeep.alerts import Alerts, Webhook
@@ -353,7 +354,12 @@ def room_for(settings: Settings) -> RoomSpec:
 def _upkeep(told: Configured, calls: Calls) -> list[Upkeep]:
     """Alerts go out, recurring jobs come in, and what has long been over is removed."""
     sinks = () if told.alert_webhook is None else (Webhook(told.alert_webhook),)
-    return [Alerts(calls.store, calls.clock, sinks), Recurrences(calls, told.recurring), Retaining(calls)]
+    return [
+        Alerts(calls.store, calls.clock, sinks),
+        Recurrences(calls, told.recurring),
+        Retaining(calls),
+        Reaper(calls),
+    ]
 
 
 def room(
