@@ -181,7 +181,7 @@ def rows(count: int) -> list[Row]:
                 trail.changed(held, done.job, done.touched, done.reason, ANN)
             case _:
                 trail.enqueued(replace(second, updated_at=MIDNIGHT + number), ANN)
-    return trail.rows
+    return [Row(*values) for values in trail.rows]
 
 
 def broken(trail: list[Row]) -> bool:

@@ -4,8 +4,11 @@ An event's bytes are canonical JSON; its hash is sha256 of the hash before it an
 or adds an event in the middle breaks the chain.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from hashlib import sha256
+from operator import attrgetter
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -16,6 +19,7 @@ from pendula.kernel.canonical import Json
 from pendula.kernel.time import format_utc
 
 GENESIS = bytes(32)
+HASH_KEPT = 8
 JOB_EVENT = "scheduler_job"
 STATE_EVENT = "state_transition"
 OVERRIDE_EVENT = "policy_override"
@@ -62,7 +66,7 @@ class Event(Struct, frozen=True, gc=False):
 
 
 class Row(Struct, frozen=True, gc=False, array_like=True):
-    """An event as it lies in the store."""
+    """An event as it lies in the store. Of one that was `packed` only the first bytes of its hash are kept."""
 
     n: int
     event_type: str
@@ -71,6 +75,7 @@ class Row(Struct, frozen=True, gc=False, array_like=True):
     job_seq: int | None
     body: str
     hash: bytes
+    packed: bool = False
 
 
 def event_id(n: int) -> str:
@@ -86,17 +91,24 @@ def number_of(event: str) -> int | None:
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
-def shown(job: Job, names: Iterable[str]) -> dict[str, Json]:
+def shown(job: Job, names: tuple[str, ...]) -> dict[str, Json]:
     """The named fields of a job, as the trail writes them."""
-    found: dict[str, Json] = {}
-    for name in names:
-        value = getattr(job, name)
-        if name in TIMES:
-            value = None if value is None else format_utc(value)
-        elif name == "priority":
-            value = WORDS[value]
-        found[name] = value
+    values, times = _reading(names)
+    found: dict[str, Json] = dict(zip(names, values(job), strict=True))
+    for name in times:
+        if (at := found[name]) is not None:
+            found[name] = format_utc(at)  # type: ignore[arg-type]
+    if "priority" in found:
+        found["priority"] = WORDS[job.priority]
     return found
+
+
+@lru_cache(maxsize=64)
+def _reading(names: tuple[str, ...]) -> tuple[Callable[[Job], tuple[Any, ...]], tuple[str, ...]]:
+    """How to read these fields of any job at once, and which of them are times."""
+    # A name more: with a single one there would be no tuple.
+    read = attrgetter(*names, "seq")
+    return lambda job: read(job)[:-1], tuple(name for name in names if name in TIMES)
 
 
 def _first(job: Job) -> First:
@@ -125,7 +137,12 @@ class Trail:
         self._n = last_n
         self._hash = last_hash
         self.metadata = metadata
-        self.rows: list[Row] = []
+        self.rows: list[tuple[Any, ...]] = []  # the values of a `Row` each; a struct would be taken apart again
+
+    @property
+    def head(self) -> tuple[int, bytes]:
+        """The number and the hash of the last event."""
+        return self._n, self._hash
 
     def mark(self) -> tuple[int, bytes, int]:
         return self._n, self._hash, len(self.rows)
@@ -142,7 +159,7 @@ class Trail:
     def enqueued(self, job: Job, actor: Actor) -> str:
         return self._add(_of_job(job), job, None, _first(job), "enqueued", actor)
 
-    def changed(self, before: Job, after: Job, names: Sequence[str], reason: str, actor: Actor) -> str:
+    def changed(self, before: Job, after: Job, names: tuple[str, ...], reason: str, actor: Actor) -> str:
         """One change of a job: every named field, old and new."""
         old, new = shown(before, names), shown(after, names)
         return self._add(_of_job(after), after, old, new, reason, actor)
@@ -212,16 +229,8 @@ class Trail:
         self._n += 1
         body = _encode(event)
         self._hash = sha256(self._hash + body).digest()
-        row = Row(
-            n=self._n,
-            event_type=event.event_type,
-            object_type=event.object_type,
-            object_id=event.object_id,
-            job_seq=job_seq,
-            body=body.decode(),
-            hash=self._hash,
-        )
-        self.rows.append(row)
+        about = (event.event_type, event.object_type, event.object_id)
+        self.rows.append((self._n, *about, job_seq, body.decode(), self._hash))
 
 
 def _of_job(job: Job) -> tuple[str, str, str]:
@@ -242,13 +251,14 @@ def verify(rows: Iterable[Row]) -> Iterator[Broken]:
         if row.n != last + 1:
             yield Broken(row.n, f"event {last + 1} is missing")
             return
-        if sha256(hash + row.body.encode()).digest() != row.hash:
+        digest = sha256(hash + row.body.encode()).digest()
+        if row.hash != (digest[:HASH_KEPT] if row.packed else digest):
             yield Broken(row.n, "the event is not the one that was written")
             return
         if not _filed_right(row):
             yield Broken(row.n, "the event is filed under another name")
             return
-        last, hash = row.n, row.hash
+        last, hash = row.n, digest
 
 
 def _filed_right(row: Row) -> bool:

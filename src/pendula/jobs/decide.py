@@ -152,8 +152,11 @@ def repeats(job: Job, proof: Proof, ended: Ended) -> bool:
     return job.delivery_count == 1 and job.status != Status.RUNNING
 
 
-def acked(job: Job, ack: Ack, now: int) -> Done:
-    return Done(_ended(job, Ended.ACK, now, status="succeeded", outcome=ack.outcome), ACKED, "succeeded")
+def acked(job: Job, ack: Ack, now: int, event: str | None = None) -> Done:
+    """Done; `event` is the one that tells of it, and is linked where the caller names none."""
+    linked = ack.audit_event_id or event
+    after = _ended(job, Ended.ACK, now, status="succeeded", outcome=ack.outcome, audit_event_id=linked)
+    return Done(after, ACKED, "succeeded")
 
 
 def failed(job: Job, fail: Fail, now: int, policy: Policy) -> Done:

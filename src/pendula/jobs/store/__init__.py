@@ -4,6 +4,7 @@ protocol        what the scheduler needs of a store: `Store`, and within a trans
 sqlite          `SqliteStore`: one file, one writer at a time, one flush for many callers
 sqlite_reader   every query, each answered by an index
 sqlite_due      which due jobs a pull may take, in order, without a look at others
+sqlite_archive  events of removed jobs, packed, still part of the chain
 sqlite_writer   what a transaction writes, collected and written at once
 sqlite_bulk     many rows with one statement
 sqlite_guard    what a handler's own SQL may do within our transaction

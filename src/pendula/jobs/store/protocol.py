@@ -145,7 +145,7 @@ class Writer(Reader, Protocol):
         """Add jobs with their events; False, and nothing added, when a key among them is taken."""
         ...
 
-    def change(self, before: Job, after: Job, touched: Sequence[str], reason: str, actor: Actor) -> Job:
+    def change(self, before: Job, after: Job, touched: tuple[str, ...], reason: str, actor: Actor) -> Job:
         """Replace a job and write its event, whose id was `next_event_id` before."""
         ...
 
@@ -192,7 +192,7 @@ class Writer(Reader, Protocol):
         ...
 
     def remove(self, jobs: Sequence[Job]) -> None:
-        """Take jobs and their effects away; their keys stay used and their events stay written."""
+        """Take jobs and their effects away; their keys stay used, and their events stay in the trail, packed."""
         ...
 
     def free(self, key: str, reason: str, actor: Actor, at: int) -> bool:

@@ -17,7 +17,7 @@ from pendula.jobs.model import Durability, StorageBusy
 from pendula.jobs.store.mounts import refuse_network
 from pendula.jobs.store.protocol import Reader, Writer
 from pendula.jobs.store.sqlite_reader import SqliteReader
-from pendula.jobs.store.sqlite_writer import SqliteWriter
+from pendula.jobs.store.sqlite_writer import Kept, SqliteWriter
 from pendula.jobs.store.turnstile import Turnstile
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import WorldBroken
@@ -96,6 +96,7 @@ class SqliteStore:
         self._led = False  # somebody serves the line, or was told to
         self._line: deque[_Call[Any]] = deque()
         self._readers: deque[sqlite3.Connection] = deque()
+        self._kept = Kept()
         self.commits = 0
 
     def write(self, work: Callable[[Writer], T], *, metadata: Mapping[str, Json] | None = None) -> T:
@@ -234,12 +235,13 @@ class SqliteStore:
         try:
             self._connection.execute("BEGIN IMMEDIATE")
             try:
-                writer = SqliteWriter(self._connection)
+                writer = SqliteWriter(self._connection, self._kept)
                 for call in calls:
                     self._one(call, writer, alone=len(calls) == 1)
                 writer.finish()
                 self._connection.execute("COMMIT" if writer.wrote else "ROLLBACK")
                 self.commits += writer.wrote
+                writer.keep()
             except BaseException:
                 with suppress(sqlite3.Error):
                     self._connection.execute("ROLLBACK")

@@ -1,6 +1,8 @@
 """The queries behind a store: every one written out, each answered by an index. Nothing here writes."""
 
 import sqlite3
+from heapq import merge
+from itertools import islice
 from typing import Any
 
 from pendula.jobs.audit import JOB_EVENT, Row
@@ -8,6 +10,7 @@ from pendula.jobs.ids import seq_of
 from pendula.jobs.model import SECOND, Job, Status
 from pendula.jobs.requests import Pull
 from pendula.jobs.store.protocol import AuditListing, Effect, Figures, Listing, ObjectRow
+from pendula.jobs.store.sqlite_archive import archived
 from pendula.jobs.store.sqlite_due import COLUMNS, is_any_due
 from pendula.kernel.canonical import decode
 
@@ -26,6 +29,10 @@ def job_of(row: tuple[Any, ...]) -> Job:
     By keyword it would take twelve times as long, and a pull of a hundred jobs a twentieth more.
     """
     return Job(*row)
+
+
+def _number(row: Row) -> int:
+    return row.n
 
 
 class SqliteReader:
@@ -74,7 +81,8 @@ class SqliteReader:
             "SELECT n, event_type, object_type, object_id, job_seq, body, hash FROM audit "
             f"WHERE {' AND '.join(where)} ORDER BY n LIMIT ?"
         )
-        return [Row(*row) for row in self._connection.execute(query, (*values, listing.limit))]
+        rows = [Row(*row) for row in self._connection.execute(query, (*values, listing.limit))]
+        return list(islice(merge(rows, archived(self._connection, listing), key=_number), listing.limit))
 
     def object(self, object_type: str, object_id: str) -> ObjectRow | None:
         query = (

@@ -14,6 +14,7 @@ from pendula.jobs.ids import seq_of
 from pendula.jobs.model import SECOND, Actor, Job, Status
 from pendula.jobs.requests import Pull
 from pendula.jobs.store.protocol import Effect, ObjectRow
+from pendula.jobs.store.sqlite_archive import archive_events, is_archived_about
 from pendula.jobs.store.sqlite_bulk import Bulk
 from pendula.jobs.store.sqlite_due import AFTER_ALL, COLUMNS, due_rows
 from pendula.jobs.store.sqlite_guard import execute_guarded
@@ -60,16 +61,40 @@ class Mark(msgspec.Struct, frozen=True):
     seq: int | None
 
 
+class Kept:
+    """What one transaction knows at its end and the next needs: valid as long as nobody else wrote meanwhile.
+
+    A transaction takes it away and gives it back when it is committed: after any trouble there is nothing.
+    """
+
+    __slots__ = ("head", "seq", "used", "version")
+
+    def __init__(self) -> None:
+        self.version: int | None = None  # of the file, as our connection sees it; its own writes do not change it
+        self.head: tuple[int, bytes] | None = None
+        self.seq: int | None = None
+        self.used: bool | None = None
+
+
 class SqliteWriter(SqliteReader):
     """Everything one transaction does; events and counts are written at its end, all at once."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, kept: Kept | None = None) -> None:
         super().__init__(connection)
+        self._version: int | None = None
+        self._head: tuple[int, bytes] | None = None
+        self._seq: int | None = None
+        self._used: bool | None = None
+        self._kept = kept
+        if kept is not None:
+            self._version = connection.execute("PRAGMA data_version").fetchone()[0]
+            if kept.version == self._version:
+                self._head, self._seq, self._used = kept.head, kept.seq, kept.used
+            kept.version = None
         self._trail: Trail | None = None
         self._metadata: Mapping[str, Json] = {}
         self._counts: dict[tuple[str, str, str, int, str], int] = {}
         self._ended: dict[int, list[int]] = {}
-        self._seq: int | None = None
         # What was read or changed here. Changes are written when somebody looks for them, and at the end: all at once.
         self._jobs: dict[str, Job] = {}
         self._objects: dict[tuple[str, str], ObjectRow | None] = {}
@@ -100,13 +125,22 @@ class SqliteWriter(SqliteReader):
         self._freed.clear()
         self._forget()
 
+    def keep(self) -> None:
+        """The transaction is committed: the next one may know what this one does."""
+        if self._kept is not None:
+            self._kept.head = self._head if self._trail is None else self._trail.head
+            self._kept.seq, self._kept.used = self._seq, self._used
+            self._kept.version = self._version
+
     def finish(self) -> None:
         self._write_changes()
         if self._trail is not None:
-            _EVENT.run(self._connection, map(astuple, self._trail.rows))
-        self._connection.executemany(_COUNT, [(*key, n) for key, n in self._counts.items() if n])
-        self._connection.executemany(_ENDED, [(second, *numbers) for second, numbers in self._ended.items()])
+            _EVENT.run(self._connection, self._trail.rows)
+        for key, n in self._counts.items():
+            if n:
+                self._connection.execute(_COUNT, (*key, n))
         if self._ended:
+            self._connection.executemany(_ENDED, [(second, *numbers) for second, numbers in self._ended.items()])
             # Beyond the longest window nobody asks.
             self._connection.execute("DELETE FROM ended WHERE second < ?", (max(self._ended) - ENDED_KEPT_SEC,))
 
@@ -128,7 +162,9 @@ class SqliteWriter(SqliteReader):
         return self._connection.execute(query, (key_hash,)).fetchone() is not None
 
     def any_used(self) -> bool:
-        return bool(self._connection.execute("SELECT EXISTS (SELECT 1 FROM used_keys)").fetchone()[0])
+        if self._used is None:
+            self._used = bool(self._connection.execute("SELECT EXISTS (SELECT 1 FROM used_keys)").fetchone()[0])
+        return self._used
 
     def job(self, job_id: str) -> Job | None:
         known = self._jobs.get(job_id)
@@ -152,7 +188,9 @@ class SqliteWriter(SqliteReader):
     def event_about(self, n: int, job: Job) -> bool:
         """Whether a stored event of this number is about the job or its object."""
         query = "SELECT 1 FROM audit WHERE n = ? AND (job_seq = ? OR (object_type = ? AND object_id = ?))"
-        return self._connection.execute(query, (n, job.seq, job.object_type, job.object_id)).fetchone() is not None
+        if self._connection.execute(query, (n, job.seq, job.object_type, job.object_id)).fetchone() is not None:
+            return True
+        return is_archived_about(self._connection, n, job.seq, (job.object_type, job.object_id))
 
     def next_seq(self) -> int:
         if self._seq is None:
@@ -162,15 +200,8 @@ class SqliteWriter(SqliteReader):
         return self._seq
 
     def insert(self, jobs: Sequence[Job], actor: Actor) -> bool:
-        before = self._connection.total_changes
-        self._connection.execute("SAVEPOINT added")
-        _INSERT.run(self._connection, map(astuple, jobs))
-        fits = self._connection.total_changes - before == len(jobs)
-        if not fits:
-            self._connection.execute("ROLLBACK TO added")
+        if not self._fits(jobs):
             self._seq = None
-        self._connection.execute("RELEASE added")
-        if not fits:
             return False
         self._seq = jobs[-1].seq if jobs else self._seq
         self.wrote = True
@@ -180,7 +211,21 @@ class SqliteWriter(SqliteReader):
             self._count(job, 1)
         return True
 
-    def change(self, before: Job, after: Job, touched: Sequence[str], reason: str, actor: Actor) -> Job:
+    def _fits(self, jobs: Sequence[Job]) -> bool:
+        """Whether all keys were free; if not, nothing was added. One row needs no savepoint: it is added, or is not."""
+        before = self._connection.total_changes
+        many = len(jobs) > 1
+        if many:
+            self._connection.execute("SAVEPOINT added")
+        _INSERT.run(self._connection, map(astuple, jobs))
+        fits = self._connection.total_changes - before == len(jobs)
+        if many:
+            if not fits:
+                self._connection.execute("ROLLBACK TO added")
+            self._connection.execute("RELEASE added")
+        return fits
+
+    def change(self, before: Job, after: Job, touched: tuple[str, ...], reason: str, actor: Actor) -> Job:
         self.wrote = True
         trail = self._trailing()
         trail.changed(before, after, touched, reason, actor)
@@ -301,12 +346,14 @@ class SqliteWriter(SqliteReader):
         self._write_changes()
         self._forget()
         self.wrote = True
+        self._used = None
         used = "INSERT INTO used_keys (hash) VALUES (?) ON CONFLICT DO NOTHING"
         self._connection.executemany(used, [(sha256(job.idempotency_key.encode()).digest(),) for job in jobs])
         self._connection.executemany(
             "DELETE FROM effects WHERE idempotency_key = ?", [(job.idempotency_key,) for job in jobs]
         )
         self._connection.executemany("DELETE FROM jobs WHERE seq = ?", [(job.seq,) for job in jobs])
+        archive_events(self._connection, [job.seq for job in jobs])
         for job in jobs:
             self._count(job, -1)
 
@@ -315,6 +362,7 @@ class SqliteWriter(SqliteReader):
         if not self._connection.execute("DELETE FROM used_keys WHERE hash = ?", (hash,)).rowcount:
             return False
         self.wrote = True
+        self._used = None
         self._trailing().key_freed(key, hash, reason, actor, at)
         return True
 
@@ -322,9 +370,10 @@ class SqliteWriter(SqliteReader):
 
     def _trailing(self) -> Trail:
         if self._trail is None:
-            row = self._connection.execute("SELECT n, hash FROM audit ORDER BY n DESC LIMIT 1").fetchone()
-            n, hash = (0, GENESIS) if row is None else row
-            self._trail = Trail(n, hash, self._metadata)
+            if self._head is None:
+                row = self._connection.execute("SELECT n, hash FROM audit ORDER BY n DESC LIMIT 1").fetchone()
+                self._head = (0, GENESIS) if row is None else row
+            self._trail = Trail(*self._head, self._metadata)
         return self._trail
 
     def _write_changes(self) -> None:
