@@ -67,7 +67,7 @@ def test_a_server_reaps(tmp_path: Path) -> None:
 def test_a_worker_whose_handlers_are_all_busy_takes_back_what_others_lost(tmp_path: Path) -> None:
     clock = Clock()
     calls = Told(tmp_path, clock)
-    came_back = []
+    came_back: list[bool] = []
 
     @handler("memory", "decay")
     def decay(context: Context) -> None:

@@ -97,7 +97,7 @@ def shown(job: Job, names: tuple[str, ...]) -> dict[str, Json]:
     found: dict[str, Json] = dict(zip(names, values(job), strict=True))
     for name in times:
         if (at := found[name]) is not None:
-            found[name] = format_utc(at)  # type: ignore[arg-type]
+            found[name] = format_utc(at)
     if "priority" in found:
         found["priority"] = WORDS[job.priority]
     return found

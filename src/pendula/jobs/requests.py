@@ -261,7 +261,7 @@ def read_ack(given: Mapping[str, Any], policy: Policy, now: int) -> Ack | Faults
     try:
         plain = convert(given, _PlainAck)
         at = plain.next_action_at
-        next_at: int | UnsetType | None = at if at is UNSET or at is None else parse_utc(at)  # type: ignore[assignment]
+        next_at: int | UnsetType | None = at if at is UNSET or at is None else parse_utc(at)
     except (ValidationError, InputRefused):
         return _read_ack(given, policy, now)
     if (

@@ -165,8 +165,8 @@ def test_what_stands_aside_comes_in_its_order_when_the_object_is_free(
         came.append(job["job_id"])
         ended(plain, job, how)
 
-    highest = lambda job_id: wished[ids.index(job_id)][1] == "high"  # noqa: E731
-    assert came == (ids if order is PullOrder.RUN_AT else sorted(ids, key=lambda job_id: not highest(job_id)))
+    high = [job_id for job_id, (_, priority) in zip(ids, wished, strict=True) if priority == "high"]
+    assert came == (ids if order is PullOrder.RUN_AT else high + [job_id for job_id in ids if job_id not in high])
     plain.close()
 
 

@@ -174,7 +174,13 @@ class Writer(Reader, Protocol):
     def put_object(self, row: ObjectRow) -> None: ...
 
     def object_event(
-        self, job: Job, old: Mapping[str, Json], new: Mapping[str, Json], reason: str, actor: Actor
+        self,
+        job: Job,
+        old: Mapping[str, Json],
+        new: Mapping[str, Json],
+        reason: str,
+        actor: Actor,
+        evidence: Sequence[str] = (),
     ) -> str: ...
 
     def put_effect(self, effect: Effect) -> None: ...

@@ -299,10 +299,16 @@ class SqliteWriter(SqliteReader):
         self._objects[key] = self._changed_objects[key] = row
 
     def object_event(
-        self, job: Job, old: Mapping[str, Json], new: Mapping[str, Json], reason: str, actor: Actor
+        self,
+        job: Job,
+        old: Mapping[str, Json],
+        new: Mapping[str, Json],
+        reason: str,
+        actor: Actor,
+        evidence: Sequence[str] = (),
     ) -> str:
         self.wrote = True
-        return self._trailing().object_changed(job, old, new, reason, actor, ())
+        return self._trailing().object_changed(job, old, new, reason, actor, evidence)
 
     def put_effect(self, effect: Effect) -> None:
         self.wrote = True
@@ -377,7 +383,8 @@ class SqliteWriter(SqliteReader):
             if self._head is None:
                 row = self._connection.execute("SELECT n, hash FROM audit ORDER BY n DESC LIMIT 1").fetchone()
                 self._head = (0, GENESIS) if row is None else row
-            self._trail = Trail(*self._head, self._metadata)
+            n, hash = self._head
+            self._trail = Trail(n, hash, self._metadata)
         return self._trail
 
     def _write_changes(self) -> None:

@@ -64,8 +64,13 @@ class Transaction:
         *,
         state: str | UnsetType | None = UNSET,
         next_action_at: int | UnsetType | None = UNSET,
+        evidence: Sequence[str] = (),
     ) -> ObjectRow:
-        """Give the job's object another state or time, with its event in the trail; what is unset stays."""
+        """Give the job's object another state or time, with its event in the trail; what is unset stays.
+
+        `evidence` are the references the decision rests on, or where there are none the sources of the object; the
+        event names them before the job.
+        """
         there = self.object
         row = there or ObjectRow(self.job.object_type, self.job.object_id, None, 0, None)
         after = replace(
@@ -84,6 +89,7 @@ class Transaction:
             {name: new[name] for name in touched},
             reason,
             self._actor,
+            evidence,
         )
         self._tx.put_object(after)
         if self._calls.policy.objects_elsewhere:

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -259,13 +260,17 @@ class Desk:
             for place in self._waiting:
                 wanted.setdefault(_wish(place.asked), []).append(place)
             try:
-                found = await self.ask(lambda calls, wanted=wanted: [w for w in wanted if calls.anything_to_pull(w)])
+                found = await self.ask(partial(_those_met, tuple(wanted)))
             except Exception:
                 # Whoever waits asks for themselves, and hears what is wrong.
                 found = list(wanted)
             for wish in found:
                 for place in wanted[wish]:
                     place.woken.set()
+
+
+def _those_met(wishes: Sequence[Pull], calls: Calls) -> list[Pull]:
+    return [wish for wish in wishes if calls.anything_to_pull(wish)]
 
 
 def _wish(asked: Pull) -> Pull:
