@@ -97,4 +97,5 @@ def _tables(path: Path) -> set[str]:
     except sqlite3.DatabaseError as trouble:
         if trouble.sqlite_errorcode == sqlite3.SQLITE_NOTADB:
             return set()
-        raise NoStore(f"{path} cannot be used as a store of jobs: {trouble}", path=str(path)) from None
+        kind = StoreUnusable if trouble.sqlite_errorcode == sqlite3.SQLITE_CORRUPT else NoStore
+        raise kind(f"{path} cannot be used as a store of jobs: {trouble}", path=str(path)) from None
