@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
 from itertools import islice
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -11,11 +12,12 @@ from msgspec.structs import astuple
 
 from pendula.jobs.audit import GENESIS, Trail
 from pendula.jobs.ids import seq_of
-from pendula.jobs.model import SECOND, Actor, Job, Status
+from pendula.jobs.model import Actor, Job, Status
 from pendula.jobs.requests import Pull
 from pendula.jobs.store.protocol import Effect, ObjectRow
 from pendula.jobs.store.sqlite_archive import archive_events, is_archived_about
 from pendula.jobs.store.sqlite_bulk import Bulk
+from pendula.jobs.store.sqlite_counts import Counts
 from pendula.jobs.store.sqlite_due import AFTER_ALL, COLUMNS, due_rows
 from pendula.jobs.store.sqlite_guard import execute_guarded
 from pendula.jobs.store.sqlite_reader import ASIDE, SqliteReader, job_of
@@ -28,17 +30,12 @@ _CHANGING = (
 )  # fmt: skip
 # Whatever changes is looked at again: it does not stand aside any longer.
 _NEW = ", ".join([f"{name} = new.column{number}" for number, name in enumerate(_CHANGING, 2)] + ["aside = 0"])
+_changed_values = attrgetter("seq", *_CHANGING)
 _UPDATE = Bulk(f"UPDATE jobs SET {_NEW} FROM (VALUES", 1 + len(_CHANGING), ") AS new WHERE seq = new.column1")
 _FIRST_ASIDE = f"""SELECT queue, action, priority, seq FROM jobs WHERE {ASIDE} AND object_type = ? AND object_id = ?
     AND (queue, action, priority, run_at) > (?, ?, ?, {AFTER_ALL})
     ORDER BY queue, action, priority, run_at, seq LIMIT 1"""
 _EVENT = Bulk("INSERT INTO audit (n, event_type, object_type, object_id, job_seq, body, hash) VALUES", 7)
-_COUNT = """INSERT INTO counts (status, object_type, action, priority, queue, n) VALUES (?, ?, ?, ?, ?, ?)
-    ON CONFLICT (status, object_type, action, priority, queue) DO UPDATE SET n = n + excluded.n"""
-_ENDED = """INSERT INTO ended (second, succeeded, failed, dead_letter, attempts, requeues) VALUES (?, ?, ?, ?, ?, ?)
-    ON CONFLICT (second) DO UPDATE SET succeeded = succeeded + excluded.succeeded, failed = failed + excluded.failed,
-    dead_letter = dead_letter + excluded.dead_letter, attempts = attempts + excluded.attempts,
-    requeues = requeues + excluded.requeues"""
 _WITH_OBJECTS = f"""SELECT {", ".join(f"jobs.{name}" for name in Job.__struct_fields__)}, next_action_at, version, state
     FROM jobs LEFT JOIN objects USING (object_type, object_id) WHERE seq IN"""
 _OBJECT = Bulk(
@@ -48,15 +45,13 @@ _OBJECT = Bulk(
     "version = excluded.version, state = excluded.state",
 )
 KEYS_AT_ONCE = 500
-ENDED_KEPT_SEC = 8 * 86_400
 
 
 class Mark(msgspec.Struct, frozen=True):
     """Where a caller's part of the transaction begins."""
 
     trail: tuple[int, bytes, int] | None
-    counts: dict[tuple[str, str, str, int, str], int]
-    ended: dict[int, list[int]]
+    counts: Counts
     wrote: bool
     seq: int | None
 
@@ -93,8 +88,7 @@ class SqliteWriter(SqliteReader):
             kept.version = None
         self._trail: Trail | None = None
         self._metadata: Mapping[str, Json] = {}
-        self._counts: dict[tuple[str, str, str, int, str], int] = {}
-        self._ended: dict[int, list[int]] = {}
+        self._counts = Counts()
         # What was read or changed here. Changes are written when somebody looks for them, and at the end: all at once.
         self._jobs: dict[str, Job] = {}
         self._objects: dict[tuple[str, str], ObjectRow | None] = {}
@@ -111,15 +105,14 @@ class SqliteWriter(SqliteReader):
         if self._trail is not None:
             self._trail.metadata = metadata
         trail = self._trail.mark() if self._trail is not None else None
-        ended = {second: list(numbers) for second, numbers in self._ended.items()}
-        return Mark(trail, dict(self._counts), ended, self.wrote, self._seq)
+        return Mark(trail, self._counts.copy(), self.wrote, self._seq)
 
     def undo(self, mark: Mark) -> None:
         if mark.trail is None:
             self._trail = None
         elif self._trail is not None:
             self._trail.back_to(mark.trail)
-        self._counts, self._ended, self.wrote, self._seq = mark.counts, mark.ended, mark.wrote, mark.seq
+        self._counts, self.wrote, self._seq = mark.counts, mark.wrote, mark.seq
         self._changed_jobs.clear()
         self._changed_objects.clear()
         self._freed.clear()
@@ -136,13 +129,7 @@ class SqliteWriter(SqliteReader):
         self._write_changes()
         if self._trail is not None:
             _EVENT.run(self._connection, self._trail.rows)
-        for key, n in self._counts.items():
-            if n:
-                self._connection.execute(_COUNT, (*key, n))
-        if self._ended:
-            self._connection.executemany(_ENDED, [(second, *numbers) for second, numbers in self._ended.items()])
-            # Beyond the longest window nobody asks.
-            self._connection.execute("DELETE FROM ended WHERE second < ?", (max(self._ended) - ENDED_KEPT_SEC,))
+        self._counts.write(self._connection)
 
     # Jobs
 
@@ -208,7 +195,7 @@ class SqliteWriter(SqliteReader):
         trail = self._trailing()
         for job in jobs:
             trail.enqueued(job, actor)
-            self._count(job, 1)
+            self._counts.add(job, 1)
         return True
 
     def _fits(self, jobs: Sequence[Job]) -> bool:
@@ -231,14 +218,14 @@ class SqliteWriter(SqliteReader):
         trail.changed(before, after, touched, reason, actor)
         self._jobs[after.job_id] = self._changed_jobs[after.job_id] = after
         if before.status != after.status:
-            self._count(before, -1)
-            self._count(after, 1)
+            self._counts.add(before, -1)
+            self._counts.add(after, 1)
             if after.status != Status.RUNNING:
                 self._freed[after.object_type, after.object_id] = None
             if before.status == Status.RUNNING:
-                self._end(after, attempted=after.attempt != before.attempt)
+                self._counts.end(after, attempted=after.attempt != before.attempt)
             elif after.status == Status.FAILED:
-                self._end(after, attempted=False)
+                self._counts.end(after, attempted=False)
         return after
 
     def touch(self, job: Job) -> None:
@@ -275,8 +262,7 @@ class SqliteWriter(SqliteReader):
     def bring_back(self, limit: int) -> None:
         self._write_changes()
         query = f"UPDATE jobs SET aside = 0 WHERE seq IN (SELECT seq FROM jobs WHERE {ASIDE} LIMIT ?)"
-        if self._connection.execute(query, (limit,)).rowcount:
-            self.wrote = True
+        self.wrote |= self._connection.execute(query, (limit,)).rowcount > 0
 
     def running_objects(self) -> set[tuple[str, str]]:
         self._write_changes()
@@ -361,7 +347,7 @@ class SqliteWriter(SqliteReader):
         self._connection.executemany("DELETE FROM jobs WHERE seq = ?", [(job.seq,) for job in jobs])
         archive_events(self._connection, [job.seq for job in jobs])
         for job in jobs:
-            self._count(job, -1)
+            self._counts.add(job, -1)
 
     def pack_events(self, jobs: Sequence[int]) -> None:
         self.wrote = True
@@ -411,44 +397,3 @@ class SqliteWriter(SqliteReader):
     def _forget(self) -> None:
         self._jobs.clear()
         self._objects.clear()
-
-    def _count(self, job: Job, by: int) -> None:
-        key = (job.status, job.object_type, job.action, job.priority, job.queue)
-        self._counts[key] = self._counts.get(key, 0) + by
-
-    def _end(self, job: Job, *, attempted: bool) -> None:
-        """One attempt, or one job, is over: what rates are made of."""
-        numbers = self._ended.setdefault(job.updated_at // SECOND, [0, 0, 0, 0, 0])
-        match job.status:
-            case Status.SUCCEEDED:
-                numbers[0] += 1
-                numbers[3] += 1
-            case Status.FAILED:
-                numbers[1] += 1
-                numbers[3] += attempted
-            case Status.DEAD_LETTER:
-                numbers[2] += 1
-                numbers[3] += 1
-            case Status.QUEUED if attempted:
-                numbers[3] += 1
-                numbers[4] += 1
-
-
-def _changed_values(job: Job) -> tuple[Any, ...]:
-    return (
-        job.seq,
-        job.run_at,
-        job.attempt,
-        job.status,
-        job.last_error,
-        job.updated_at,
-        job.worker_id,
-        job.lease,
-        job.lease_expires_at,
-        job.delivery_count,
-        job.audit_event_id,
-        job.outcome,
-        job.last_lease,
-        job.ended,
-        job.expired,
-    )
