@@ -98,6 +98,24 @@ def test_jobs_that_are_removed_later_are_packed_into_segments_that_reach_into_ea
     scheduler.close()
 
 
+@pytest.mark.req("JOB-AUD-4", "JOB-STO-13")
+def test_the_chain_goes_on_where_every_job_is_gone(tmp_path: Path) -> None:
+    scheduler, clock = opened(tmp_path)
+    enqueue(scheduler, 3)
+    finish(scheduler)
+    clock.pass_by(40 * DAY)
+    retain(scheduler.calls)
+    last = trail(scheduler)[-1]["id"]
+    scheduler.close()
+
+    again, _ = opened(tmp_path, clock=clock)
+    again.enqueue(object_type="memory", object_id="young", action="verify")
+
+    assert [event["id"] for event in trail(again)[-2:]] == [last, f"aud_{int(last[4:]) + 1:012d}"]
+    assert check(again.calls.store) == []
+    again.close()
+
+
 @pytest.mark.req("JOB-STO-13")
 def test_a_removed_job_keeps_a_fraction_of_its_bytes(tmp_path: Path) -> None:
     scheduler, clock = opened(tmp_path)
