@@ -13,6 +13,7 @@
     joining                 a job within somebody's own transaction
     settings_file           a settings file in, or all its faults
     worker/                 who does the work: workers, handlers, leases, effects
+    reaper                  leases that ran out come back, whether or not anybody pulls
     upkeep/                 alerts, outbox, recurring jobs, retention, verification
     background              a thread that does something again and again
 

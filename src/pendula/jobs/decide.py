@@ -161,11 +161,12 @@ def repeats(job: Job, proof: Proof, ended: Ended) -> bool:
     return job.delivery_count == 1 and job.status != Status.RUNNING
 
 
-def acked(job: Job, ack: Ack, now: int) -> Done:
+def acked(job: Job, ack: Ack, now: int, event: str | None = None) -> Done:
+    """Done; `event` is the one that tells of it, and is linked where the caller names none."""
+    told = {"outcome": ack.outcome, "audit_event_id": ack.audit_event_id or event}
     if ack.outcome_result is None:
-        return Done(_ended(job, Ended.ACK, now, status="succeeded", outcome=ack.outcome), ACKED, "succeeded")
-    told = {"outcome": ack.outcome, "outcome_result": ack.outcome_result}
-    after = _ended(job, Ended.ACK, now, status="succeeded", **told)
+        return Done(_ended(job, Ended.ACK, now, status="succeeded", **told), ACKED, "succeeded")
+    after = _ended(job, Ended.ACK, now, status="succeeded", outcome_result=ack.outcome_result, **told)
     return Done(after, (*ACKED, "outcome_result_sha256"), "succeeded")
 
 

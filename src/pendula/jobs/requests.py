@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from re import compile as regex
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, ValidationError, convert
 
@@ -307,7 +307,37 @@ def _check_proof(body: BodyReader, *, required: bool) -> None:
             body.bad(name)
 
 
+class _PlainAck(Struct, gc=False, forbid_unknown_fields=True):
+    """A body of an ack as nearly all are."""
+
+    result: Literal["succeeded"]
+    audit_event_id: Text | None = None
+    next_action_at: object = UNSET
+    next_action: str | None = None
+    outcome: Annotated[str, Meta(min_length=1, max_length=OUTCOME_MOST)] | None = None
+    worker_id: Annotated[str, Meta(min_length=1, max_length=128)] | None = None
+    lease_token: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
+
+
 def read_ack(given: Mapping[str, Any], policy: Policy, now: int) -> Ack | Faults:
+    """A request. Bodies without anything unusual are read in one go, all others field by field."""
+    try:
+        plain = convert(given, _PlainAck)
+        at = plain.next_action_at
+        next_at: int | UnsetType | None = at if at is UNSET or at is None else parse_utc(at)
+    except (ValidationError, InputRefused):
+        return _read_ack(given, policy, now)
+    if (
+        (isinstance(next_at, int) and next_at < now)
+        or not (plain.next_action is None or plain.next_action in policy.vocabulary.actions)
+        # What is printable has no control characters.
+        or not f"{plain.audit_event_id}{plain.outcome}{plain.worker_id}{plain.lease_token}".isprintable()
+    ):
+        return _read_ack(given, policy, now)
+    return Ack(plain.audit_event_id, next_at, plain.next_action, plain.outcome)
+
+
+def _read_ack(given: Mapping[str, Any], policy: Policy, now: int) -> Ack | Faults:
     body = BodyReader(given, ACK)
     if given.get("result") != "succeeded":
         body.bad("result", Code.INVALID_RESULT, allowed=["succeeded"], hint="a failure is told with the call fail")

@@ -1,7 +1,5 @@
 """Objects in another database: told at least once, in order, with a fence that keeps the old from replacing the new."""
 
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +7,10 @@ import pytest
 
 from pendula.jobs import JobRefused, Policy, Scheduler
 from pendula.jobs.upkeep.outbox import Newest, WriteBacks
+from tests.jobs.store.test_migrations import filled_as
 from tests.jobs.stores import Clock, opened
 
 ELSEWHERE = Policy(objects_elsewhere=True, auto_followup=False)
-
-LATER_INDEXES = (
-    "SELECT name FROM sqlite_schema WHERE type = 'index' AND name IN "
-    "('jobs_kinds', 'jobs_correlations', 'jobs_errors', 'jobs_given_up', 'jobs_waiting')"
-)
 
 
 def acked(scheduler: Scheduler, clock: Clock, object_id: str, in_sec: int) -> None:
@@ -120,14 +114,9 @@ def test_the_outbox_outlives_its_process(tmp_path: Path) -> None:
 
 def as_first_version(path: Path) -> None:
     """Take away what later versions added."""
-    with closing(sqlite3.connect(path)) as connection, connection:
-        for (index,) in connection.execute(LATER_INDEXES).fetchall():
-            connection.execute(f"DROP INDEX {index}")
-        for column in ("error_code", "payload", "cancel_requested_at", "progress", "progress_note", "outcome_result"):
-            connection.execute(f"ALTER TABLE jobs DROP COLUMN {column}")
-        connection.execute("ALTER TABLE counts DROP COLUMN at")
-        connection.execute("DROP TABLE write_backs")
-        connection.execute("PRAGMA user_version = 1")
+    old = path.with_name("first.db")
+    filled_as(1, old, path)
+    old.replace(path)
 
 
 @pytest.mark.req("JOB-STO-8")

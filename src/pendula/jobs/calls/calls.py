@@ -7,6 +7,8 @@ from collections.abc import Callable
 from secrets import token_hex
 from typing import TypeVar
 
+from msgspec.structs import replace
+
 from pendula.jobs.calls import enqueue, finish, operate, pull
 from pendula.jobs.calls.enqueue import Rejected, Stored
 from pendula.jobs.calls.filters import CANCELLABLE, REVIVABLE, read_step
@@ -39,6 +41,7 @@ class Calls:
         self.clock: Callable[[], int] = lambda: store.now(clock)
         self._tokens = tokens
         self._writes = Writes()
+        self._found: Pull | None = None  # what was asked when the last pull found something
 
     # Jobs come in
 
@@ -85,28 +88,44 @@ class Calls:
             self._writes.wait(seen, pull.seconds_to_wait(request, coming, now, until))
 
     def _pull(self, request: Pull, caller: Caller) -> Pulled:
-        seen, found = self.store.read(lambda look: self._look(look, request))
-        if not found:
-            return Pulled(seen if request.now is None else request.now, [], 0)
-        pulled = self.store.write(
-            lambda tx: pull.give_due(tx, request, self.policy, self.clock(), self._tokens), metadata=caller.metadata
-        )
-        if pulled.reclaimed:
+        """What is due now. A transaction takes back only so many leases; there are as many as it needs."""
+        if request != self._found and not self.anything_to_pull(request):
+            return Pulled(self.clock() if request.now is None else request.now, [], 0)
+        reclaimed = 0
+        while True:
+            step = self.store.write(
+                lambda tx: pull.give_due(tx, request, self.policy, self.clock(), self._tokens), metadata=caller.metadata
+            )
+            reclaimed += step.reclaimed
+            if not step.cut_short:
+                break
+        # Who found something soon asks again, and needs no look before it.
+        self._found = request if step.jobs else None
+        if reclaimed:
             self._writes.tell()
-        return pulled
+        return replace(step, reclaimed=reclaimed)
 
-    def _look(self, look: Reader, request: Pull) -> tuple[int, bool]:
-        """The store's time, and whether there is anything to pull."""
+    def anything_to_pull(self, request: Pull) -> bool:
+        """Whether a pull would find something; takes no lock of the writers."""
+        return self.store.read(lambda look: self._look(look, request))
+
+    def _look(self, look: Reader, request: Pull) -> bool:
         look.catch_up()
-        seen = self.clock()
-        return seen, look.anything_to_pull(request.now or seen, seen, request)
-
-    def reclaim(self) -> int:
-        """Put back what expired, outside of any pull."""
         now = self.clock()
-        if not self.store.read(lambda look: look.anything_expired(now)):
-            return 0
-        return self._write(lambda tx: pull.reclaim(tx, self.policy, self.clock()), Caller(SYSTEM))
+        due_by = now if request.now is None else request.now
+        # Those aside count where this policy does not keep them there.
+        kept_aside = self.policy.one_running_per_object or not look.anything_aside()
+        return not kept_aside or look.anything_to_pull(due_by, now, request)
+
+    def reclaim(self, wanted: Callable[[], bool] = lambda: True) -> int:
+        """Put back what expired, outside of any pull, in small steps; how many. Each step is asked whether to go on."""
+        reclaimed = 0
+        while wanted() and self.store.read(lambda look: look.anything_expired(self.clock())):
+            step = self._write(lambda tx: pull.reclaim(tx, self.policy, self.clock()), Caller(SYSTEM))
+            reclaimed += step
+            if step < pull.RECLAIM_MOST:
+                break
+        return reclaimed
 
     # Deliveries end
 

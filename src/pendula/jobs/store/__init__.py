@@ -9,6 +9,9 @@ damage          which rows of a damaged file cannot be read
 opening         connections, the read-only ones too, and migrations
 sqlite_reader   every query, each answered by an index
 sqlite_lists    jobs by any filter: pages and counts
+sqlite_due      which due jobs a pull may take, in order, without a look at others
+sqlite_archive  events of removed jobs, packed, still part of the chain
+sqlite_counts   the numbers metrics are made of, kept with every change
 sqlite_writer   what a transaction writes, collected and written at once
 sqlite_bulk     many rows with one statement
 sqlite_guard    what a handler's own SQL may do within our transaction

@@ -153,8 +153,16 @@ class Reader(Protocol):
 
     def anything_expired(self, now: int) -> bool: ...
 
+    def anything_aside(self) -> bool:
+        """Whether jobs stand aside until their object is free."""
+        ...
+
     def over(self, status: Status, before: int, limit: int) -> list[Job]:
         """Jobs that have been over since before a moment, the oldest first."""
+        ...
+
+    def removed_jobs(self, after: int, limit: int) -> list[int]:
+        """Numbers of jobs that are gone and whose events are not packed, from the one after number `after` on."""
         ...
 
     def write_backs(self, limit: int) -> list[tuple[int, Any]]:
@@ -201,7 +209,7 @@ class Writer(Reader, Protocol):
         """Add jobs with their events; False, and nothing added, when a key among them is taken."""
         ...
 
-    def change(self, before: Job, after: Job, touched: Sequence[str], reason: str, actor: Actor) -> Job:
+    def change(self, before: Job, after: Job, touched: tuple[str, ...], reason: str, actor: Actor) -> Job:
         """Replace a job and write its event, whose id was `next_event_id` before."""
         ...
 
@@ -211,12 +219,28 @@ class Writer(Reader, Protocol):
 
     def due(self, pull: Pull, due_by: int, order: Callable[[Iterable[Job], int], list[Job]] | None) -> list[Job]: ...
 
-    def expired(self, now: int) -> list[Job]: ...
+    def set_aside(self, jobs: Sequence[Job]) -> None:
+        """Due jobs whose object is busy: no pull finds them until a job of that object ends, or is cancelled."""
+        ...
+
+    def bring_back(self, limit: int) -> None:
+        """Let pulls find so many of those that stand aside, busy or not."""
+        ...
+
+    def expired(self, now: int, limit: int) -> list[Job]:
+        """Jobs whose lease has run out, the first ones first."""
+        ...
 
     def put_object(self, row: ObjectRow) -> None: ...
 
     def object_event(
-        self, job: Job, old: Mapping[str, Json], new: Mapping[str, Json], reason: str, actor: Actor
+        self,
+        job: Job,
+        old: Mapping[str, Json],
+        new: Mapping[str, Json],
+        reason: str,
+        actor: Actor,
+        evidence: Sequence[str] = (),
     ) -> str: ...
 
     def put_effect(self, effect: Effect) -> None: ...
@@ -238,7 +262,11 @@ class Writer(Reader, Protocol):
         ...
 
     def remove(self, jobs: Sequence[Job]) -> None:
-        """Take jobs and their effects away; their keys stay used and their events stay written."""
+        """Take jobs and their effects away; their keys stay used, and their events stay in the trail, packed."""
+        ...
+
+    def pack_events(self, jobs: Sequence[int]) -> None:
+        """Pack the events of jobs that are gone."""
         ...
 
     def free(self, key: str, reason: str, actor: Actor, at: int) -> bool:

@@ -34,7 +34,7 @@ from pendula.jobs.store.opening import (
 )
 from pendula.jobs.store.protocol import Reader, StoreReadOnly, StoreUnusable, Writer
 from pendula.jobs.store.sqlite_reader import SqliteReader
-from pendula.jobs.store.sqlite_writer import SqliteWriter
+from pendula.jobs.store.sqlite_writer import Kept, SqliteWriter
 from pendula.jobs.store.store_time import StoreTime
 from pendula.jobs.store.turn import Turn, refuse_inside
 from pendula.jobs.store.turnstile import Turnstile
@@ -84,6 +84,7 @@ class SqliteStore:
         self._closed = False
         self._place = self.path.absolute()
         self._time = StoreTime()
+        self._kept = Kept()
         self._using = threading.Lock()  # held while the connection that writes is used
         self._readers: deque[sqlite3.Connection] = deque()
         self._turn: Turn | None = None
@@ -193,7 +194,7 @@ class SqliteStore:
         try:
             self._begin(since)
             try:
-                writer = SqliteWriter(self._connection, self._time)
+                writer = SqliteWriter(self._connection, self._time, self._kept)
                 self._parts(calls, writer)
                 self._end(writer)
             finally:
@@ -246,6 +247,7 @@ class SqliteStore:
         writer.finish()
         self._connection.execute("COMMIT" if writer.wrote else "ROLLBACK")
         self.commits += writer.wrote
+        writer.keep()
 
     def _begin(self, since: float) -> None:
         """Begin to write, with what is left of the time after the turnstile."""

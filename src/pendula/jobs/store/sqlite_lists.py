@@ -83,6 +83,8 @@ def sources(connection: sqlite3.Connection, listing: Listing) -> list[Source]:
         return [Source(named, kind) for kind in _kinds(connection, listing)] or _NOTHING
     if listing.status is not None and _is_rare(connection, listing.status):
         # The word itself: only so can SQLite see that the index of this status has them all.
+        if listing.status == "queued":
+            return [Source(("status = 'queued'", f"aside = {aside}"), (), sorts=True) for aside in (0, 1)]
         over = ("status IN ('succeeded', 'failed', 'dead_letter')",) if listing.status == "succeeded" else ()
         return [Source((*over, f"status = '{listing.status}'"), (), sorts=True)]
     return [Source((), ())]

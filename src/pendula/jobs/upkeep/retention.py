@@ -1,7 +1,7 @@
 """What leaves a store: jobs that have been over for long, in small steps, and the ban on their keys.
 
-A removed job's key stays used, and every event about it stays in the trail. Nobody waits long for the lock of the
-writers: a step takes away at most a thousand jobs, and fewer where that takes too long.
+A removed job's key stays used, and every event about it stays in the trail, packed. Nobody waits long for the lock of
+the writers: a step takes away at most a thousand jobs, and fewer where that takes too long.
 """
 
 import logging
@@ -30,6 +30,7 @@ FREE = frozenset(["idempotency_key", "reason"])
 # Half of the 100 ms for which the lock may be held; the flush needs its share, too.
 STEP_NS = 50_000_000
 STEP_LEAST = 10
+PACKED_AT_ONCE = 250
 
 
 class Retained(Struct, frozen=True):
@@ -81,6 +82,19 @@ def retain(
             if took > STEP_NS:
                 size = max(STEP_LEAST, size // 2)
     return Retained(before, removed, steps)
+
+
+def pack_removed(calls: Calls, *, caller: Caller = LOCAL) -> int:
+    """Pack the events of jobs that a version before packing removed; of how many jobs. Looks at every event once."""
+    packed = after = 0
+    while numbers := _removed(calls, after):
+        calls.store.write(lambda tx, numbers=numbers: tx.pack_events(numbers), metadata=caller.metadata)  # type: ignore[misc]
+        packed, after = packed + len(numbers), numbers[-1]
+    return packed
+
+
+def _removed(calls: Calls, after: int) -> list[int]:
+    return calls.store.read(lambda look: look.removed_jobs(after, PACKED_AT_ONCE))
 
 
 def _step(status: Status, before: int, size: int, steady: Callable[[], int]) -> Callable[[Writer], tuple[int, int]]:

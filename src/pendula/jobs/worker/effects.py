@@ -94,12 +94,21 @@ class Transaction:
         *,
         state: str | UnsetType | None = UNSET,
         next_action_at: int | UnsetType | None = UNSET,
+        evidence: Sequence[str] = (),
     ) -> ObjectRow:
-        """Give the job's object another state or time, with its event in the trail; what is unset stays."""
-        return self._part(lambda: self._change_object(reason, state, next_action_at))
+        """Give the job's object another state or time, with its event in the trail; what is unset stays.
+
+        `evidence` are the references the decision rests on, or where there are none the sources of the object; the
+        event names them before the job.
+        """
+        return self._part(lambda: self._change_object(reason, state, next_action_at, evidence))
 
     def _change_object(
-        self, reason: str, state: str | UnsetType | None, next_action_at: int | UnsetType | None
+        self,
+        reason: str,
+        state: str | UnsetType | None,
+        next_action_at: int | UnsetType | None,
+        evidence: Sequence[str],
     ) -> ObjectRow:
         there = self.object
         row = there or ObjectRow(self.job.object_type, self.job.object_id, None, 0, None)
@@ -119,6 +128,7 @@ class Transaction:
             {name: new[name] for name in touched},
             reason,
             self._actor,
+            evidence,
         )
         self._tx.put_object(after)
         if self._calls.policy.objects_elsewhere:

@@ -24,6 +24,7 @@ from typing import Any, Protocol, assert_never
 from msgspec import Struct
 
 from pendula.jobs.background import Bell
+from pendula.jobs.reaper import Reaper
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.worker import effects
 from pendula.jobs.worker.delivery import (
@@ -166,14 +167,25 @@ class Worker:
         """
         with self._listening(signals):
             self._leases.start()
+            reaper = self._reaper()
             try:
                 lost = 0
                 while not self._enough():
                     lost = self._round(lost)
                 self._wait_for_handlers(None)
             finally:
+                if reaper is not None:
+                    reaper.close(SLICE_SEC)
                 self._wind_up()
         return self.tally
+
+    def _reaper(self) -> Reaper | None:
+        """While all handlers are at work nobody pulls: what other workers lost still comes back. A server does that."""
+        if self._once or not isinstance(self.client, Scheduler):
+            return None
+        reaper = Reaper(self.client.calls)
+        reaper.start()
+        return reaper
 
     # The loop
 

@@ -17,6 +17,7 @@ from starlette.routing import Match
 from pendula.jobs import settings_file
 from pendula.jobs.calls import Answer, Body, Caller, Calls, Reply, queries
 from pendula.jobs.model import Actor, Code, Policy, Refused
+from pendula.jobs.reaper import Reaper
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.settings_file import Configured
 from pendula.jobs.upkeep.alerts import Alerts, Webhook
@@ -387,6 +388,7 @@ def _upkeep(told: Configured, calls: Calls) -> list[Upkeep]:
         Recurrences(calls, told.recurring),
         Retaining(calls),
         UnhandledJobs(calls),
+        Reaper(calls),
     ]
 
 

@@ -8,16 +8,18 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 import structlog
+from msgspec.structs import replace
 
 from pendula.jobs.calls import POLL_SECONDS, Answer, Body, Caller, Calls, Reply
 from pendula.jobs.model import Durability, Policy, StorageBusy
 from pendula.jobs.request_reading import Faults
-from pendula.jobs.requests import read_pull
-from pendula.jobs.store.protocol import Reader, Store
+from pendula.jobs.requests import Pull, read_pull
+from pendula.jobs.store.protocol import Store
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.kernel.errors import PendulaError, WorldBroken
 from pendula.kernel.limits import REQUESTS
@@ -60,10 +62,10 @@ def open_sqlite(path: Path, policy: Policy) -> DurableStore:
 
 
 class Waiting:
-    """One pull that waits; `now` is the time it asked for, if it asked for one."""
+    """One pull that waits for what it `asked`."""
 
-    def __init__(self, now: int | None) -> None:
-        self.now = now
+    def __init__(self, asked: Pull) -> None:
+        self.asked = asked
         self.woken = asyncio.Event()
 
 
@@ -223,7 +225,7 @@ class JobService:
             return await self.call(lambda calls: calls.pull(body, caller))
         at_once = {**body, "wait_ms": 0}
         end = asyncio.get_running_loop().time() + asked.wait_ms / 1000
-        with self._place(asked.now) as place:
+        with self._place(asked) as place:
             gone = asyncio.ensure_future(left())
             gone.add_done_callback(lambda _: place.woken.set())
             try:
@@ -241,13 +243,13 @@ class JobService:
         return len(self._waiting)
 
     @contextmanager
-    def _place(self, now: int | None) -> Iterator[Waiting]:
+    def _place(self, asked: Pull) -> Iterator[Waiting]:
         if len(self._waiting) >= self._most_waiting:
             raise RateLimited(
                 f"{len(self._waiting)} pulls wait already, which is all that may; pull without wait_ms, or later",
                 allowed=self._most_waiting,
             )
-        place = Waiting(now)
+        place = Waiting(asked)
         self._waiting[place] = None
         if self._watching is None or self._watching.done():
             self._watching = asyncio.get_running_loop().create_task(self._watch())
@@ -270,26 +272,29 @@ class JobService:
             place.woken.set()
 
     async def _watch(self) -> None:
-        """While anybody waits: one look for all of them, at what time or another process brought."""
+        """While anybody waits: one look for all who want the same, at what time or another process brought."""
         while self._waiting:
             await asyncio.sleep(POLL_SECONDS)
+            wanted: dict[Pull, list[Waiting]] = {}
+            for place in self._waiting:
+                wanted.setdefault(_wish(place.asked), []).append(place)
             try:
-                found = await self.ask(self._anything)
+                found = await self.ask(partial(_those_met, tuple(wanted)))
             except Exception:
                 # Whoever waits asks for themselves, and hears what is wrong.
-                found = True
-            if found:
-                self._wake()
+                found = list(wanted)
+            for wish in found:
+                for place in wanted[wish]:
+                    place.woken.set()
 
-    def _anything(self, calls: Calls) -> bool:
-        asked = [place.now for place in tuple(self._waiting) if place.now is not None]
 
-        def anything(look: Reader) -> bool:
-            look.catch_up()
-            now = calls.clock()
-            return look.anything_to_pull(max(now, *asked) if asked else now, now)
+def _those_met(wishes: Sequence[Pull], calls: Calls) -> list[Pull]:
+    return [wish for wish in wishes if calls.anything_to_pull(wish)]
 
-        return calls.store.read(anything)
+
+def _wish(asked: Pull) -> Pull:
+    """What is asked, whoever asks for it: those who want the same need one look."""
+    return replace(asked, worker_id="", limit=1, wait_ms=0, lease_us=None)
 
 
 def _empty(answer: Answer) -> bool:
