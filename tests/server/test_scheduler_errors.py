@@ -348,7 +348,7 @@ async def test_a_mistake_of_ours_has_an_id_that_is_in_the_log_and_no_traceback(
     def broken(*_: object) -> None:
         raise RuntimeError("secret detail")
 
-    monkeypatch.setattr(Calls, "_decided", broken)
+    monkeypatch.setattr(Calls, "cancel", broken)
     response = await jobs.post("jobs/job_1/cancel", headers={"x-request-id": "the-mistake"})
 
     error = error_of(response)
