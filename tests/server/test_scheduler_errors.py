@@ -11,7 +11,7 @@ import httpx
 import pytest
 from msgspec.structs import replace
 
-from pendula.jobs.calls import Calls
+from pendula.jobs.calls import operate
 from pendula.jobs.model import AuditCheck, Code, Policy, PullClock
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.kernel.limits import MIB
@@ -348,7 +348,7 @@ async def test_a_mistake_of_ours_has_an_id_that_is_in_the_log_and_no_traceback(
     def broken(*_: object) -> None:
         raise RuntimeError("secret detail")
 
-    monkeypatch.setattr(Calls, "cancel", broken)
+    monkeypatch.setattr(operate, "cancel", broken)
     response = await jobs.post("jobs/job_1/cancel", headers={"x-request-id": "the-mistake"})
 
     error = error_of(response)
