@@ -1,6 +1,8 @@
 """A pull looks at jobs it wants, and at no others: however many wait in other queues, or for a busy object."""
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -198,6 +200,23 @@ def test_what_stands_aside_comes_at_once_where_objects_may_be_busy(tmp_path: Pat
     assert again.pull(worker_id="w")["count"] == 4
     assert check(again.calls.store) == []
     again.close()
+
+
+@pytest.mark.req("JOB-POL-6")
+def test_a_job_that_is_cancelled_stands_aside_no_longer(tmp_path: Path) -> None:
+    """Whoever puts it back into the queue finds it there."""
+    scheduler, _ = opened(tmp_path, ONE)
+    for number in range(2):
+        scheduler.enqueue(object_type="memory", object_id="m", action="verify", idempotency_key=str(number))
+    scheduler.pull(worker_id="w")
+    scheduler.pull(worker_id="w")
+    [waiting] = scheduler.list(status="queued")["jobs"]
+
+    scheduler.cancel(waiting["job_id"])
+    scheduler.close()
+
+    with closing(sqlite3.connect(tmp_path / "jobs.db")) as connection:
+        assert connection.execute("SELECT max(aside) FROM jobs").fetchone() == (0,)
 
 
 # Leases that ran out

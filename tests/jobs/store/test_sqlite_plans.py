@@ -198,7 +198,7 @@ def test_the_events_of_an_object_are_found_by_their_index(tmp_path: Path) -> Non
     with watching(lambda connection, sql, parameters: asked.append((sql, parameters))):
         scheduler.audit(object_type="memory", object_id="m")
 
-    [steps] = [plan(scheduler, sql, values) for sql, values in asked if "FROM audit" in sql]
+    [steps] = [plan(scheduler, sql, values) for sql, values in asked if "FROM audit " in sql]
     assert [step for step in steps if "audit_objects (object_type=? AND object_id=?" in step] == steps
     scheduler.close()
 

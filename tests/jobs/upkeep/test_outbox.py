@@ -112,21 +112,15 @@ def test_the_outbox_outlives_its_process(tmp_path: Path) -> None:
     again.close()
 
 
-def as_first_version(path: Path) -> None:
-    """Take away what later versions added."""
-    old = path.with_name("first.db")
-    filled_as(1, old, path)
-    old.replace(path)
-
-
 @pytest.mark.req("JOB-STO-8")
 def test_a_store_of_the_first_version_gets_its_outbox(tmp_path: Path) -> None:
     scheduler, clock = opened(tmp_path)
     acked(scheduler, clock, "m", 60)
     scheduler.close()
-    as_first_version(tmp_path / "jobs.db")
+    (tmp_path / "old").mkdir()
+    filled_as(1, tmp_path / "old/jobs.db", tmp_path / "jobs.db")
 
-    again, _ = opened(tmp_path, ELSEWHERE, clock)
+    again, _ = opened(tmp_path / "old", ELSEWHERE, clock)
     acked(again, clock, "m", 120)
 
     assert [one["version"] for one in waiting(again)] == [2]

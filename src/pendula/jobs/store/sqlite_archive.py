@@ -26,7 +26,9 @@ _pack = msgspec.msgpack.Encoder().encode
 _unpack = msgspec.msgpack.Decoder(list[_Packed]).decode
 
 _OF_JOBS = "SELECT n, event_type, object_type, object_id, job_seq, body, hash FROM audit WHERE job_seq IN"
-_SEGMENTS = "SELECT first_n, body FROM audit_archive WHERE last_n > ?"
+_ALL_SEGMENTS = "SELECT first_n, body FROM audit_archive WHERE last_n > ? ORDER BY first_n"
+_SEGMENTS_ABOUT = """SELECT first_n, segment FROM audit_archive_about JOIN audit_archive USING (segment)
+    WHERE about = ? AND last_n > ?"""
 
 
 class _Filed(msgspec.Struct):
@@ -93,9 +95,11 @@ def _segments(connection: sqlite3.Connection, listing: AuditListing) -> Iterator
         is_job = listing.object_type == JOB_EVENT
         about = seq_of(listing.object_id) if is_job else about_object(listing.object_type, listing.object_id)
     if about is None:
-        return iter(connection.execute(f"{_SEGMENTS} ORDER BY first_n", (listing.after,)))
-    chosen = f"{_SEGMENTS} AND segment IN (SELECT segment FROM audit_archive_about WHERE about = ?) ORDER BY first_n"
-    return iter(connection.execute(chosen, (listing.after, about)))
+        yield from connection.execute(_ALL_SEGMENTS, (listing.after,))
+        return
+    for first, segment in sorted(connection.execute(_SEGMENTS_ABOUT, (about, listing.after))):
+        [(body,)] = connection.execute("SELECT body FROM audit_archive WHERE segment = ?", (segment,))
+        yield first, body
 
 
 def _in_order(segments: Iterator[tuple[int, bytes]]) -> Iterator[Row]:

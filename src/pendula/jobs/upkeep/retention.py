@@ -29,7 +29,7 @@ DAYS_LEAST, DAYS_MOST = 1, 3650
 FREE = frozenset(["idempotency_key", "reason"])
 # Half of the 100 ms for which the lock may be held; the flush needs its share, too.
 STEP_NS = 50_000_000
-STEP_LEAST = 10
+STEP_FIRST, STEP_LEAST = 250, 10
 PACKED_AT_ONCE = 250
 
 
@@ -70,7 +70,7 @@ def retain(
     before = calls.clock() - kept_days * DAY_SEC * SECOND
     statuses = (Status.SUCCEEDED, Status.FAILED, *((Status.DEAD_LETTER,) if dead_letters else ()))
     removed = {status.value: 0 for status in statuses}
-    steps, size = 0, BATCH_MOST
+    steps, size = 0, STEP_FIRST
     for status in statuses:
         while wanted():
             gone, took = calls.store.write(_step(status, before, size, steady), metadata=caller.metadata)
@@ -79,9 +79,15 @@ def retain(
             progress(sum(removed.values()))
             if gone < size:
                 break
-            if took > STEP_NS:
-                size = max(STEP_LEAST, size // 2)
+            size = _next_size(size, took)
     return Retained(before, removed, steps)
+
+
+def _next_size(size: int, took: int) -> int:
+    """Smaller steps where the last one took too long, larger ones where it took hardly any time."""
+    if took > STEP_NS:
+        return max(STEP_LEAST, size // 2)
+    return min(BATCH_MOST, size * 2) if took * 4 < STEP_NS else size
 
 
 def pack_removed(calls: Calls, *, caller: Caller = LOCAL) -> int:
