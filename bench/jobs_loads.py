@@ -25,9 +25,9 @@ EVENT_BYTES = 640
 class Desk:
     """One scheduler over a new file; every body it makes is another one."""
 
-    def __init__(self, path: Path, durability: Durability = Durability.FULL) -> None:
+    def __init__(self, path: Path, durability: Durability = Durability.FULL, policy: Policy | None = None) -> None:
         self.store = SqliteStore(path, durability=durability)
-        self.calls = Calls(self.store, Policy(durability=durability), WallClock().now)
+        self.calls = Calls(self.store, policy or Policy(durability=durability), WallClock().now)
         self._made = 0
 
     def bodies(self, count: int, due_in: int = HOUR) -> list[dict[str, Any]]:

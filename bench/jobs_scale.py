@@ -43,7 +43,7 @@ def rows(place: Path, quick: bool, progress: Progress, unfair: str | None) -> li
             f"{waiting}, due at random",
             far,
             WAITING,
-            None,
+            TWICE,
             unfair,
             f"each job that is pulled lies on a page of its own, and so does its place in the trail; those of {FEW:,} "
             "jobs share a few pages, whatever their order",

@@ -260,7 +260,7 @@ def assert_sound(folder: Path) -> None:
         counted = [key for (key,) in look.execute("SELECT key FROM counted ORDER BY key")]
         recorded = [key for (key,) in look.execute("SELECT idempotency_key FROM effects ORDER BY idempotency_key")]
         events = [json.loads(body) for (body,) in look.execute("SELECT body FROM audit ORDER BY n")]
-    assert counted == recorded, "an effect twice, or without its record"
+    assert counted == recorded, f"an effect twice, or without its record: {sorted(set(counted) ^ set(recorded))}"
     assert late_writes(events) == []
 
 

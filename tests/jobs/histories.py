@@ -20,29 +20,45 @@ FAULTS: Mapping[str, Sequence[tuple[str, Any]]] = {
         ("run_at", "tomorrow"), ("run_at", 1771632000), ("run_at", "1969-12-31T23:59:59Z"), ("priority", "urgent"),
         ("max_attempts", 0), ("max_attempts", 101), ("max_attempts", True), ("max_attempts", 3.0), ("priorty", "high"),
         ("idempotency_key", ""), ("idempotency_key", "k" * 513), ("queue", "No"), ("run_at", "1970-01-02T00:00:00Z"),
+        ("payload", "x" * 65_535), ("unique", "always"), ("unique", True),
     ],
     "pull": [
         ("worker_id", ""), ("worker_id", "a b"), ("worker_id", "w" * 129), ("limit", 0), ("limit", -1), ("limit", 1.5),
         ("limit", "10"), ("limit", True), ("limit", 1001), ("lease_sec", 0), ("lease_sec", 43_201), ("now", "now"),
         ("object_types", []), ("object_types", ["dream"]), ("actions", ["verify", "nap"]), ("lease", 1),
+        ("pairs", []), ("pairs", [["memory"]]),
     ],
     "ack": [
         ("result", "failed"), ("result", None), ("next_action_at", "1970-01-02T00:00:00Z"), ("next_action", "nap"),
         ("next_action_at", "2026-02-30T00:00:00Z"), ("outcome", "o" * 65), ("audit_event_id", ""), ("error", "x"),
+        ("outcome_result", ["x" * 65_533]),
     ],
     "fail": [
         ("error", ""), ("error", " \n"), ("error", 5), ("retry_delay_sec", -1), ("retry_delay_sec", "5"),
         ("retry_delay_sec", 2_592_001), ("retry_delay_sec", float("nan")), ("retryable", "no"), ("result", "succeeded"),
+        ("cancelled", 1),
     ],
-    "renew": [("lease_sec", 0), ("lease_sec", 43_201), ("lease_sec", "60"), ("now", "x")],
+    "renew": [
+        ("lease_sec", 0), ("lease_sec", 43_201), ("lease_sec", "60"), ("now", "x"), ("progress", 1.1),
+        ("progress", "1"),
+    ],
     "release": [("reason", "x")],
     "cancel": [("reason", ""), ("run_at", "x")],
     "requeue": [("run_at", "1970-01-02T00:00:00Z"), ("run_at", "2026-02-21"), ("attempt", 0)],
 }  # fmt: skip
 WEIGHTS = {
     "pass_by": 5, "enqueue": 6, "enqueue_batch": 2, "pull": 7, "ack": 4, "ack_batch": 1, "fail": 5, "renew": 2,
-    "release": 2, "cancel": 1, "requeue": 3, "metrics": 2,
+    "release": 2, "cancel": 2, "requeue": 3, "metrics": 2, "list": 2, "count": 1, "cancel_batch": 1, "requeue_batch": 1,
 }  # fmt: skip
+FILTERS: Mapping[str, Sequence[str]] = {
+    "status": ["queued", "running", "succeeded", "failed", "dead_letter"],
+    "object_type": TYPES[:2],
+    "object_id": ["a", "b"],
+    "action": ACTIONS[:2],
+    "queue": QUEUES,
+    "correlation_id": ["c1", "nobody"],
+    "error_code": ["x", "cancelled", "lease_expired", "timeout while verifying evidence"],
+}
 CALLS = [name for name, weight in WEIGHTS.items() for _ in range(weight)]
 
 
@@ -115,6 +131,10 @@ class Storyteller:
             body["correlation_id"] = "c1"
         if self.chance(3):
             body["queue"] = self.one_of(QUEUES)
+        if self.chance(4):
+            body["payload"] = self.one_of([None, {"b": 2, "a": [1, "é"]}, {"a": [1, "é"], "b": 2}, False, "x" * 65_534])
+        if self.chance(5):
+            body["unique"] = "waiting"
         return self.spoiled("enqueue", body)
 
     def enqueue_batch(self) -> Members:
@@ -139,7 +159,35 @@ class Storyteller:
             body["actions"] = list(ACTIONS[: 1 + self.below(2)])
         if self.chance(5):
             body["queues"] = self.one_of([["urgent"], ["urgent", "default"], ["default", "urgent"], ["nobody"]])
+        if self.chance(5):
+            body["pairs"] = self.one_of([[["memory", "verify"]], [["memory", "verify"], ["experience", "revalidate"]]])
         return self.spoiled("pull", body)
+
+    def list(self) -> Members:
+        """Filters: mostly one or two."""
+        query: Members = {}
+        for _ in range(1 + self.below(2)):
+            name, values = self.one_of(list(FILTERS.items()))
+            query[name] = self.one_of(values)
+        if self.chance(4):
+            query[self.one_of(["created_before", "created_after"])] = text(max(0, self.time()))
+        return query
+
+    count = list
+
+    def cancel_batch(self) -> Members:
+        body: Members = {"filter": self.list(), "limit": self.one_of([1, 2, 1000])}
+        if self.chance(2):
+            body["reason"] = "all of them"
+        if "status" in body["filter"]:
+            body["filter"]["status"] = self.one_of(["queued", "running"])
+        return body
+
+    def requeue_batch(self) -> Members:
+        body = self.cancel_batch()
+        if "status" in body["filter"]:
+            body["filter"]["status"] = self.one_of(["dead_letter", "failed"])
+        return body
 
     def finishing(self) -> tuple[int | None, Members, Members]:
         """A job and the proof as both sides know it: mostly of a delivery, now and then of nobody's."""
@@ -163,6 +211,8 @@ class Storyteller:
         if self.chance(4):
             body["outcome"] = self.one_of(["transitioned", "noop", "something else"])
         if self.chance(5):
+            body["outcome_result"] = self.one_of([None, {"found": [1, 2]}, [], ["x" * 65_532]])
+        if self.chance(5):
             body["audit_event_id"] = "aud_elsewhere"
         return self.spoiled("ack", body)
 
@@ -172,10 +222,17 @@ class Storyteller:
             body["retry_delay_sec"] = self.one_of([0, 0, 1, 300, 0.25, 2_592_000])
         if self.chance(6):
             body["retryable"] = self.chance(2)
+        if self.chance(8):
+            body["cancelled"] = self.chance(2)
         return self.spoiled("fail", body)
 
     def renew(self) -> Members:
-        return self.spoiled("renew", {"lease_sec": self.one_of([1, 100, 43_200])} if self.chance(2) else {})
+        body: Members = {"lease_sec": self.one_of([1, 100, 43_200])} if self.chance(2) else {}
+        if self.chance(3):
+            body["progress"] = self.one_of([0, 1, 0.25])
+            if self.chance(2):
+                body["progress_note"] = "half of it"
+        return self.spoiled("renew", body)
 
     def release(self) -> Members:
         return self.spoiled("release", {})

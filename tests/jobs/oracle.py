@@ -7,8 +7,10 @@ nothing but the end of the lease; an expired lease is one whose end is not later
 reason says so.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from decimal import Decimal
 from fractions import Fraction
 from hashlib import sha256
 from typing import Any
@@ -36,6 +38,8 @@ from tests.jobs.oracle_bodies import (
     requeue_faults,
     text,
 )
+
+list_ = list  # the model has a call of this name
 
 
 @dataclass
@@ -86,10 +90,16 @@ class Oracle:
             if job.key == key:
                 named = [name for name in ("object_type", "object_id", "action") if getattr(job, name) != body[name]]
                 differs = named + ["scheduled_for"] * (asked is not None and asked != job.scheduled_for)
+                differs += ["payload"] * (body.get("payload") != job.payload)
                 if differs:
                     facts = {"idempotency_key": key, "job_id": job.job_id, "differs": differs}
                     return refused(409, "idempotency_key_conflict", **facts)
                 return 200, {"deduplicated": True, "job": job.shown()}
+        if body.get("unique") is not None:
+            work = (body["object_type"], body["object_id"], body["action"])
+            for job in self.jobs:
+                if job.status in ("queued", "running") and (job.object_type, job.object_id, job.action) == work:
+                    return 200, {"deduplicated": True, "job": job.shown()}
         if run_at < self.now:
             return refused_for([("run_at", "run_at_in_past")], run_at=text(run_at), now=text(self.now))
         self._named += 1
@@ -108,6 +118,7 @@ class Oracle:
             scheduled_for=run_at,
             correlation_id=body.get("correlation_id"),
             queue=body.get("queue") or "default",
+            payload=body.get("payload"),
         )
         self.jobs.append(job)
         self.job_events[job.job_id] = 1
@@ -131,6 +142,7 @@ class Oracle:
             job.status, job.worker_id, job.token = "running", body["worker_id"], f"T{self._named}"
             job.lease_end, job.updated_at = self.now + lease * SECOND, self.now
             job.deliveries += 1
+            job.progress = None
             self.job_events[job.job_id] += 1
             shown.append(job.shown(job.token))
         return 200, {"now": text(due_by), "count": len(shown), "reclaimed": len(lost), "jobs": shown}
@@ -143,6 +155,7 @@ class Oracle:
             and job.run_at <= due_by
             and job.object_type in (body.get("object_types") or TYPES)
             and job.action in (body.get("actions") or ACTIONS)
+            and (body.get("pairs") is None or [job.object_type, job.action] in body["pairs"])
         ]
         if body.get("queues"):
             wanted = [job for queue in body["queues"] for job in wanted if job.queue == queue]
@@ -189,6 +202,7 @@ class Oracle:
         self._named += 1
         self._end(job, "ack", "succeeded")
         job.outcome = body.get("outcome")
+        job.outcome_result = body.get("outcome_result")
         job.audit_event_id = event or f"E{self._named}"
         return 200, {"already_acked": False, **self._acked(job, self._written_back(job, body))}
 
@@ -222,6 +236,7 @@ class Oracle:
             "max_attempts": job.max_attempts,
             "correlation_id": job.correlation_id,
             "queue": job.queue,
+            "payload": job.payload if body.get("next_action") in (None, job.action) else None,
         }
         status, answer = self._stored(wanted)
         if status >= 400 or answer["job"]["status"] in ("succeeded", "failed", "dead_letter"):
@@ -257,7 +272,9 @@ class Oracle:
         error = body["error"]
         if len(error) > 4096:
             error = error[: 4096 - len("…[truncated]")] + "…[truncated]"
-        if body.get("retryable") is False:
+        if body.get("cancelled"):
+            self._given_up(job, error, "fail", attempts=1)
+        elif body.get("retryable") is False:
             job.attempt += 1
             job.last_error = error
             self._end(job, "fail", "failed")
@@ -277,7 +294,10 @@ class Oracle:
         return int(seconds * SECOND * factor)
 
     def _attempt_failed(self, job: Job, error: str, delay: int, how: str, *, keep: bool = False) -> None:
-        """FAIL-2 and FAIL-5; with `keep` the job keeps its place."""
+        """FAIL-2 and FAIL-5; with `keep` the job keeps its place. What is to be cancelled is not tried again."""
+        if job.cancel_requested_at is not None:
+            self._given_up(job, error, how, attempts=1)
+            return
         job.attempt += 1
         job.last_error = error
         if job.attempt >= job.max_attempts:
@@ -289,6 +309,12 @@ class Oracle:
             floor = self.now + min(delay, self.settings.min_retry_gap_sec * SECOND)
             job.run_at = max(base + delay, floor)
         self._end(job, how, "queued")
+
+    def _given_up(self, job: Job, error: str, how: str, attempts: int) -> None:
+        """USE-3: the job ends as failed, with outcome cancelled."""
+        job.attempt += attempts
+        job.last_error, job.outcome = error, "cancelled"
+        self._end(job, how, "failed")
 
     # The other calls
 
@@ -303,7 +329,13 @@ class Oracle:
             return refused_for(faults)
         lease = body.get("lease_sec") or self.settings.lease_sec
         job.lease_end = max(_end_of(job), self.now + lease * SECOND)
-        return 200, {"lease_expires_at": text(job.lease_end)}
+        if body.get("progress") is not None:
+            job.progress = {"fraction": Decimal(str(body["progress"])), "note": body.get("progress_note")}
+        asked = job.cancel_requested_at
+        return 200, {
+            "lease_expires_at": text(job.lease_end),
+            "cancel_requested_at": None if asked is None else text(asked),
+        }
 
     def release(self, job_id: str, body: Members) -> Answer:
         job = self._job(job_id)
@@ -317,7 +349,11 @@ class Oracle:
         faults = release_faults(body)
         if faults:
             return refused_for(faults)
-        self._end(job, "release", "queued")
+        if job.cancel_requested_at is not None:
+            self._given_up(job, "cancelled: handed back unfinished", "release", attempts=0)
+            self.ends.append((self.now, "failed", False))
+        else:
+            self._end(job, "release", "queued")
         return 200, {"job": job.shown()}
 
     def cancel(self, job_id: str, body: Members) -> Answer:
@@ -327,6 +363,11 @@ class Oracle:
         faults = cancel_faults(body)
         if faults:
             return refused_for(faults)
+        if job.status == "running":
+            if job.cancel_requested_at is None:
+                job.cancel_requested_at = job.updated_at = self.now
+                self.job_events[job_id] += 1
+            return 200, {"job": job.shown()}
         if job.status != "queued":
             return refused(409, "job_not_queued", status=job.status)
         reason = body.get("reason") or "no reason given"
@@ -342,13 +383,42 @@ class Oracle:
         faults = requeue_faults(body, self.now)
         if faults:
             return refused_for(faults)
-        if job.status != "dead_letter":
+        if job.status not in ("dead_letter", "failed"):
             return refused(409, "job_not_dead_letter", status=job.status)
         job.status, job.attempt, job.updated_at = "queued", 0, self.now
+        job.cancel_requested_at = job.outcome = None
         asked = at_of(body, "run_at")
         job.run_at = self.now if asked is None else asked
         self.job_events[job_id] += 1
         return 200, {"job": job.shown()}
+
+    def cancel_batch(self, body: Members) -> Answer:
+        """USE-5, without faults: the newest first, each like a cancellation of its own."""
+        return self._operated(body, "queued", lambda job: self.cancel(job.job_id, _only(body, "reason")))
+
+    def requeue_batch(self, body: Members) -> Answer:
+        return self._operated(
+            body, "dead_letter", lambda job: self.requeue(job.job_id, _only(body, "reason", "run_at"))
+        )
+
+    def _operated(self, body: Members, usual: str, change: Callable[[Job], object]) -> Answer:
+        fit = self._listed({"status": usual, **body["filter"]})
+        page, events = fit[: body["limit"]], dict(self.job_events)
+        for job in page:
+            change(job)
+        changed = sum(self.job_events[job.job_id] != events[job.job_id] for job in page)
+        cursor = {"job_id": page[-1].job_id} if len(fit) > len(page) else {"job_id": None}
+        return 200, {"matched": len(page), "changed": changed, "next_cursor": cursor["job_id"]}
+
+    def count(self, query: Members) -> Answer:
+        return 200, {"count": len(self._listed(query))}
+
+    def list(self, query: Members) -> Answer:
+        return 200, {"jobs": [job.shown() for job in self._listed(query)], "next_cursor": None}
+
+    def _listed(self, query: Members) -> "list_[Job]":
+        """Those that fit all filters, newest first."""
+        return [job for job in reversed(self.jobs) if all(_fits(job, name, query[name]) for name in query)]
 
     def metrics(self, window_sec: int = 3600) -> dict[str, Any]:
         due = [
@@ -395,6 +465,22 @@ class Oracle:
         self.job_events[job.job_id] += 1
         if how != "release":
             self.ends.append((self.now, status, True))
+
+
+def _fits(job: Job, name: str, wanted: Any) -> bool:
+    match name:
+        case "error_code":
+            return job.last_error is not None and re.split("[:\n]", job.last_error, maxsplit=1)[0][:64] == wanted
+        case "created_before":
+            return job.created_at < (at_of({name: wanted}, name) or 0)
+        case "created_after":
+            return job.created_at >= (at_of({name: wanted}, name) or 0)
+        case _:
+            return bool(getattr(job, name) == wanted)
+
+
+def _only(body: Members, *names: str) -> Members:
+    return {name: body[name] for name in names if name in body}
 
 
 def _end_of(job: Job) -> int:

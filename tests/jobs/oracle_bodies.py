@@ -3,6 +3,7 @@
 Part of the model in `oracle`; it shares nothing with the package.
 """
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,11 +19,12 @@ TYPES = ("memory", "experience", "cognition")
 ACTIONS = ("verify", "revalidate", "decay", "archive", "reinstate-check")
 PRIORITIES = ("high", "medium", "low")
 MEMBERS = {
-    "enqueue": "object_type object_id action run_at priority max_attempts idempotency_key correlation_id queue",
-    "pull": "now limit worker_id lease_sec object_types actions wait_ms queues",
-    "ack": "result audit_event_id next_action_at next_action outcome worker_id lease_token",
-    "fail": "error retry_delay_sec retryable worker_id lease_token",
-    "renew": "worker_id lease_token lease_sec",
+    "enqueue": "object_type object_id action run_at priority max_attempts idempotency_key correlation_id queue payload "
+    "unique",
+    "pull": "now limit worker_id lease_sec object_types actions wait_ms queues pairs",
+    "ack": "result audit_event_id next_action_at next_action outcome outcome_result worker_id lease_token",
+    "fail": "error retry_delay_sec retryable cancelled worker_id lease_token",
+    "renew": "worker_id lease_token lease_sec progress progress_note",
     "release": "worker_id lease_token",
     "cancel": "reason",
     "requeue": "run_at reason",
@@ -104,6 +106,10 @@ class Job:
     last_token: str | None = None
     last_end: str | None = None
     ever_expired: bool = False
+    payload: Any = None
+    cancel_requested_at: int | None = None
+    progress: dict[str, Any] | None = None
+    outcome_result: Any = None
 
     def shown(self, token: str | None = None) -> dict[str, Any]:
         return {
@@ -129,6 +135,10 @@ class Job:
             "audit_event_id": self.audit_event_id,
             "outcome": self.outcome,
             "queue": self.queue,
+            "payload": self.payload,
+            "cancel_requested_at": None if self.cancel_requested_at is None else text(self.cancel_requested_at),
+            "progress": self.progress,
+            "outcome_result": self.outcome_result,
         }
 
 
@@ -197,8 +207,9 @@ def fail_faults(body: Members) -> list[Fault]:
     delay = body.get("retry_delay_sec", 0)
     if isinstance(delay, bool) or not isinstance(delay, int | float) or not 0 <= delay <= 2_592_000:
         faults.append(("retry_delay_sec", "invalid_field"))
-    if not isinstance(body.get("retryable", True), bool):
-        faults.append(("retryable", "invalid_field"))
+    for name in ("retryable", "cancelled"):
+        if not isinstance(body.get(name, True), bool):
+            faults.append((name, "invalid_field"))
     return faults
 
 
@@ -222,6 +233,7 @@ def enqueue_faults(body: Members, now: int) -> list[Fault]:
     queue = body.get("queue")
     if queue is not None and not (isinstance(queue, str) and re.fullmatch(r"[a-z0-9_-]{1,64}", queue)):
         faults.append(("queue", "invalid_field"))
+    faults += _json(body, "payload") + _word(body, "unique", ["waiting"])
     # A time in the past may belong to a duplicate (ENQ-5); a body that is faulty anyway is none, and hears of it.
     return faults + _past(body, "run_at", now, "run_at_in_past") if faults else []
 
@@ -243,6 +255,9 @@ def pull_faults(body: Members, now: int, settings: Settings) -> list[Fault]:
                 faults.append((name, "invalid_field"))
             elif any(word not in legal for word in body[name]):
                 faults.append((name, "invalid_enum"))
+    pairs = body.get("pairs")
+    if pairs is not None and not (isinstance(pairs, list) and pairs and all(len(pair) == 2 for pair in pairs)):
+        faults.append(("pairs", "invalid_field"))
     return faults
 
 
@@ -253,11 +268,15 @@ def ack_faults(body: Members, now: int) -> list[Fault]:
     faults += _text(body, "audit_event_id", 200)
     faults += _time(body, "next_action_at") + _past(body, "next_action_at", now, "next_action_at_in_past")
     faults += _word(body, "next_action", ACTIONS)
-    return faults + _text(body, "outcome", 64)
+    return faults + _text(body, "outcome", 64) + _json(body, "outcome_result")
 
 
 def renew_faults(body: Members) -> list[Fault]:
-    return _unknown(body, "renew") + _integer(body, "lease_sec", 1, 43_200) + _proof_faults(body)
+    faults = _unknown(body, "renew") + _integer(body, "lease_sec", 1, 43_200) + _proof_faults(body)
+    told = body.get("progress")
+    if told is not None and (isinstance(told, bool) or not isinstance(told, int | float) or not 0 <= told <= 1):
+        faults.append(("progress", "invalid_field"))
+    return faults
 
 
 def release_faults(body: Members) -> list[Fault]:
@@ -271,6 +290,12 @@ def cancel_faults(body: Members) -> list[Fault]:
 def requeue_faults(body: Members, now: int) -> list[Fault]:
     faults = _unknown(body, "requeue") + _time(body, "run_at") + _past(body, "run_at", now, "run_at_in_past")
     return faults + _text(body, "reason", 1000)
+
+
+def _json(body: Members, name: str) -> list[Fault]:
+    """USE-1, USE-4: anything that is JSON, up to 64 KiB; the histories have no text that is escaped."""
+    size = len(json.dumps(body.get(name), separators=(",", ":"), ensure_ascii=False).encode())
+    return [] if size <= 65_536 else [(name, "invalid_field")]
 
 
 def _past(body: Members, name: str, now: int, code: str) -> list[Fault]:

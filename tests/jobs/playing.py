@@ -29,7 +29,7 @@ from tests.jobs.oracle import Oracle
 from tests.jobs.oracle_bodies import Settings, text
 
 START = 1_771_588_800_000_000  # 2026-02-20T12:00:00Z
-NAMED = ("job_id", "lease_token", "followup_job_id", "audit_event_id")
+NAMED = ("job_id", "lease_token", "followup_job_id", "audit_event_id", "next_cursor")
 EVERYTHING = 100_000
 
 
@@ -80,9 +80,11 @@ class Play:
                 self.story.now = self.oracle.now
             case "metrics":
                 self.same_metrics(self.story.one_of([60, 3600, 604_800]))
-            case "enqueue" | "enqueue_batch" | "pull":
+            case "enqueue" | "enqueue_batch" | "pull" | "cancel_batch" | "requeue_batch":
                 body = getattr(self.story, call)()
                 self.compare(call, (body,), (body,))
+            case "list" | "count":
+                self.same_list(call, self.story.list())
             case "ack_batch":
                 entries = [self.entry() for _ in range(1 + self.story.below(3))]
                 self.compare(call, ({"acks": [one[0] for one in entries]},), ({"acks": [one[1] for one in entries]},))
@@ -97,8 +99,8 @@ class Play:
 
     def suited(self, call: str) -> int:
         """Mostly a job on which the call can do something."""
-        wanted = "queued" if call == "cancel" else "dead_letter"
-        fit = [number for number, job in enumerate(self.oracle.jobs) if job.status == wanted]
+        wanted = ("queued", "running") if call == "cancel" else ("dead_letter", "failed")
+        fit = [number for number, job in enumerate(self.oracle.jobs) if job.status in wanted]
         return self.story.one_of(fit if fit and not self.story.chance(4) else range(len(self.story.jobs)))
 
     def entry(self) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -129,6 +131,14 @@ class Play:
         names = self.names if status < 400 else self.names.copy()
         assert (ours.status, same(shown, body, names, "")) == (status, None), f"{shown} is not {status} {body}"
         self.note(shown, body)
+
+    def same_list(self, call: str, query: dict[str, Any]) -> None:
+        self.said.append(f"{text(self.oracle.now)} {call} {query}")
+        look = queries.listed if call == "list" else queries.counted
+        ours = look(self.store, self.calls.policy, query)
+        assert isinstance(ours, Reply)
+        status, body = getattr(self.oracle, call)(query)
+        assert (ours.status, same(ours.body, body, self.names, "")) == (status, None), f"{ours.body} is not {body}"
 
     def note(self, real: Any, model: Any) -> None:
         """Jobs and deliveries that later calls can speak of."""
@@ -166,7 +176,7 @@ class Play:
 
     def same_metrics(self, window: int) -> None:
         self.said.append(f"{text(self.oracle.now)} metrics {window}")
-        ours = queries.metrics(self.store, self.oracle.now, window)
+        ours = queries.metrics(self.store, self.calls.policy, self.oracle.now, window)
         theirs = self.oracle.metrics(window)
         assert ours["alerts_waiting"] == len(self.oracle.alerts)
         statuses = Counter(job.status for job in self.oracle.jobs)

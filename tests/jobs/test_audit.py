@@ -27,7 +27,7 @@ TYPES = ("scheduler_job", "state_transition", "decision_gate", "rollback", "inve
 # What an event holds
 
 
-@pytest.mark.req("JOB-AUD-2", "JOB-AUD-6")
+@pytest.mark.req("JOB-AUD-2")
 def test_every_event_has_the_fields_of_the_document(tmp_path: Path) -> None:
     scheduler, _ = lived(tmp_path)
     events = scheduler.audit(limit=1000)["events"]
@@ -140,7 +140,7 @@ def test_renewals_empty_pulls_and_refusals_write_no_event(tmp_path: Path) -> Non
         calls.ack("job_nope", {}),
         calls.ack(held, {"result": "maybe"}),
         calls.fail(held, {"error": "x", "worker_id": "w9"}),
-        calls.cancel(held, {"reason": "x"}),
+        calls.cancel(held, {"reason": ""}),
         calls.requeue(held, {}),
     ]
     empty = calls.pull({"worker_id": "w", "actions": ["archive"]})
@@ -181,7 +181,7 @@ def rows(count: int) -> list[Row]:
                 trail.changed(held, done.job, done.touched, done.reason, ANN)
             case _:
                 trail.enqueued(replace(second, updated_at=MIDNIGHT + number), ANN)
-    return trail.rows
+    return [Row(*values) for values in trail.rows]
 
 
 def broken(trail: list[Row]) -> bool:

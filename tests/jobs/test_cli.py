@@ -6,11 +6,11 @@ import logging
 import os
 import signal
 import sqlite3
-import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,6 +22,7 @@ from typer.testing import CliRunner
 from pendula.cli.commands.jobs import look, target
 from pendula.cli.program import run
 from pendula.jobs import Scheduler
+from pendula.jobs.store.sqlite import migrations
 from pendula.jobs.upkeep.verification import check
 from pendula.kernel.canonical import decode, encode
 from pendula.server import logs, serving
@@ -272,7 +273,7 @@ def test_init_makes_a_store_once(jobs: Program, tmp_path: Path) -> None:
         "durability": "full",
         "file": str(tmp_path / "new.db"),
         "settings": {"journal_mode": "wal", "synchronous": 2},
-        "version": 2,
+        "version": len(migrations()),
     }
     assert second.document == {**first.document, "created": False}
     assert (first.code, second.code) == (0, 0)
@@ -283,7 +284,7 @@ def test_an_address_with_three_slashes_is_from_here(
 ) -> None:
     monkeypatch.chdir(tmp_path)
 
-    assert jobs("init", "--db", "sqlite:///here.db").out == "The store here.db is made, version 2.\n"
+    assert jobs("init", "--db", "sqlite:///here.db").out == f"The store here.db is made, version {len(migrations())}.\n"
     assert (tmp_path / "here.db").exists()
 
 
@@ -294,7 +295,9 @@ def test_a_store_of_a_newer_version_is_refused(jobs: Program, db: tuple[str, str
     for name in ("init", "list", "check"):
         ended = jobs(name, *db)
         assert (ended.code, ended.out) == (3, "")
-        assert ended.err == "pendula: jobs.db has version 99; this Pendula knows 2. Use a newer one (newer_store)\n"
+        assert ended.err == (
+            f"pendula: jobs.db has version 99; this Pendula knows {len(migrations())}. Use a newer one (newer_store)\n"
+        )
 
 
 @pytest.mark.req("JOB-STO-12")
@@ -490,7 +493,8 @@ def test_what_is_no_store_is_told_in_one_line(
 
     ended = jobs(*command, "--db", f"sqlite:///{path}")
 
-    assert ended == Finished(3, "", f"pendula: {said.format(path)} (no_store)\n")
+    also = ", or add --init" if command == ("serve",) and name == "none.db" else ""
+    assert ended == Finished(3, "", f"pendula: {said.format(path)}{also} (no_store)\n")
     assert sorted(tmp_path.iterdir()) == before
 
 
@@ -507,17 +511,38 @@ def test_init_spoils_nobody_else_s_file(name: str, code: int, jobs: Program, tmp
     assert code == 0 or before is None or path.read_bytes() == before
 
 
-def test_a_store_that_may_not_be_written_is_told_in_one_line(
+@pytest.mark.req("JOB-STO-12")
+def test_a_store_that_may_not_be_written_can_be_looked_at_and_says_so_to_whoever_writes(
     jobs: Program, db: tuple[str, str], file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file.chmod(stat.S_IRUSR)
+    jobs("enqueue", "memory", "mem_1", "verify", *db)
     # The permissions of a file do not bind root, who may run the tests.
     allowed = os.access
-    monkeypatch.setattr(os, "access", lambda path, mode: path != file and allowed(path, mode))
+    monkeypatch.setattr(os, "access", lambda path, mode: (path != file or mode == os.R_OK) and allowed(path, mode))
 
-    ended = jobs("list", *db)
+    looked = [jobs(command, *db) for command in ("list", "stats", "check")]
+    shown = jobs("show", "job_000000000001", *db)
+    written = jobs("enqueue", "memory", "mem_2", "verify", *db)
 
-    assert ended == Finished(3, "", f"pendula: {file} cannot be read and written: Permission denied (no_store)\n")
+    assert [one.code for one in (*looked, shown)] == [0, 0, 0, 0]
+    assert "mem_1" in looked[0].out
+    said = f"pendula: {file} cannot be written; nothing was changed (store_read_only)\n"
+    assert written == Finished(3, "", said)
+
+
+@pytest.mark.parametrize(("behind", "said"), [(59, ""), (3600, "3600 s ahead of this machine's clock")])
+@pytest.mark.parametrize("command", ["stats", "check"])
+def test_a_store_whose_time_is_ahead_of_the_clock_is_told(
+    jobs: Program, db: tuple[str, str], clock: Still, command: str, behind: int, said: str
+) -> None:
+    jobs("enqueue", "memory", "mem_1", "verify", *db)
+    clock.pass_by(-behind)
+
+    ended = jobs(command, *db)
+
+    assert ended.code == 0
+    assert said in ended.err
+    assert bool(ended.err) == bool(said)
 
 
 def test_a_damaged_file_is_a_broken_world_not_a_defect(jobs: Program, db: tuple[str, str], file: Path) -> None:
@@ -526,10 +551,14 @@ def test_a_damaged_file_is_a_broken_world_not_a_defect(jobs: Program, db: tuple[
     data[4096:] = b"\xff" * (len(data) - 4096)
     file.write_bytes(data)
 
-    for command in (("list",), ("check",), ("enqueue", "memory", "m", "decay")):
+    for command in (("list",), ("enqueue", "memory", "m", "decay")):
         ended = jobs(*command, *db)
         assert (ended.code, ended.out) == (3, "")
-        assert ended.err.endswith("(store_unusable)\n")
+        assert ended.err.endswith(("(store_unusable)\n", "(no_store)\n"))
+    checked = jobs("check", "--json", *db)
+    assert checked.code == 1
+    [finding] = json.loads(checked.out)["findings"]
+    assert "malformed" in finding["sentence"]
 
 
 LATER = "PostgreSQL comes with a later version; this one keeps jobs in a file: --db sqlite:///jobs.db (store_to_come)"
@@ -728,6 +757,7 @@ def test_watching_ends_after_so_many_looks(jobs: Program, db: tuple[str, str], m
 
 HANDLERS = """
 from pendula.jobs.worker.handlers import Done, handler
+from pendula.jobs.store.sqlite import migrations
 
 @handler("memory", "verify")
 def verify(context):
@@ -761,9 +791,9 @@ def test_a_worker_does_one_round_and_tells_what_it_did(
     ended = jobs("worker", "--handlers", handlers, "--once", "--concurrency", 3, "--worker", "w-1", *at, "--json")
 
     assert ended.code == 0
-    assert ended.document == {"dropped": 0, "failed": 2, "released": 0, "succeeded": 1, "taken": 3, "worker_id": "w-1"}
+    assert ended.document == {"dropped": 0, "failed": 1, "released": 0, "succeeded": 1, "taken": 2, "worker_id": "w-1"}
     statuses = {job["action"]: job["status"] for job in jobs("list", *at, "--json").document["jobs"]}
-    assert statuses == {"verify": "succeeded", "decay": "queued", "archive": "failed"}
+    assert statuses == {"verify": "succeeded", "decay": "queued", "archive": "queued"}
     assert jobs("check", *db).code == 0
 
 
@@ -843,3 +873,73 @@ def test_a_real_server_answers_and_stops_with_0(jobs: Program, db: tuple[str, st
     assert (far.code, process.returncode) == (0, 0)
     assert near.document["jobs"] == [far.document["job"]]
     assert (refused.code, refused.error["code"]) == (1, "forbidden")
+
+
+# What jobs carry, and many at once
+
+
+@pytest.mark.req("JOB-USE-1", "JOB-USE-6")
+def test_a_payload_and_uniqueness_come_from_the_command_line(jobs: Program, db: tuple[str, str]) -> None:
+    work = ("enqueue", "memory", "mem_1", "verify")
+    first = jobs(*work, "--payload", '{"by": 0.5}', "--unique", "waiting", *db, "--json").document
+    again = jobs(*work, "--unique", "waiting", *db, "--json").document
+    wrong = jobs(*work, "--payload", "{by", *db)
+
+    assert (first["job"]["payload"], again["deduplicated"]) == ({"by": Decimal("0.5")}, True)
+    assert (wrong.code, wrong.err.startswith("pendula: --payload is not JSON")) == (2, True)
+    assert '{"by":0.5}' in jobs("show", first["job"]["job_id"], *db).out
+
+
+@pytest.mark.req("JOB-USE-5", "JOB-OBJ-6")
+@pytest.mark.parametrize("far", [False, True], ids=["store", "server"])
+def test_many_jobs_are_counted_first_and_changed_when_told_to(
+    far: bool, jobs: Program, db: tuple[str, str], request: pytest.FixtureRequest
+) -> None:
+    at = request.getfixturevalue("served") if far else db
+    for number in range(3):
+        jobs("enqueue", "memory", f"mem_{number}", "verify", "--correlation-id", "import-7", *at)
+    jobs("enqueue", "memory", "other", "verify", *at)
+
+    counted = jobs("cancel", "--correlation-id", "import-7", *at)
+    untouched = jobs("list", "--status", "queued", *at, "--json").document["jobs"]
+    done = jobs("cancel", "--correlation-id", "import-7", "--reason", "wrong file", "--yes", *at, "--json")
+    back = jobs("requeue", "--status", "failed", "--error-code", "cancelled", "--yes", *at)
+
+    assert counted.out == "3 jobs fit, and nothing was done. Add --yes to cancel them.\n"
+    assert len(untouched) == 4
+    assert done.document == {"count": 3, "done": True, "matched": 3, "changed": 3, "steps": 1}
+    assert back.out == "3 of 3 jobs changed, in 1 steps.\n"
+
+
+SLIPS = [("cancel",), ("requeue", "job_000000000001", "--queue", "x"), ("cancel", "--yes")]
+
+
+@pytest.mark.req("JOB-USE-5")
+@pytest.mark.parametrize("arguments", SLIPS)
+def test_nothing_is_done_to_many_by_a_slip(arguments: tuple[str, ...], jobs: Program, db: tuple[str, str]) -> None:
+    assert jobs(*arguments, *db).code == 2
+
+
+@pytest.mark.req("JOB-USE-3", "JOB-USE-4")
+def test_a_running_job_is_asked_to_stop_and_shows_how_far_it_is(jobs: Program, db: tuple[str, str]) -> None:
+    jobs("enqueue", "memory", "mem_1", "verify", *db)
+    [job] = jobs("pull", "--worker", "w", *db, "--json").document["jobs"]
+    proof = ("--worker", "w", "--lease-token", job["lease_token"])
+    asked = jobs("cancel", job["job_id"], *db)
+    renewed = jobs("renew", job["job_id"], *proof, "--progress", "0.4", "--progress-note", "page 4", *db)
+
+    assert "is at work and is asked to stop" in asked.out
+    assert "Somebody wishes it cancelled." in renewed.out
+    assert "40 %, page 4" in jobs("show", job["job_id"], *db).out
+    assert jobs("fail", job["job_id"], "--error", "stopped", "--cancelled", *proof, *db, "--json").document["job"][
+        "outcome"
+    ] == ("cancelled")
+
+
+def test_a_worker_makes_its_store_when_told_to(jobs: Program, handlers: str, tmp_path: Path) -> None:
+    at = ("--db", f"sqlite:///{tmp_path / 'fresh.db'}")
+    refused = jobs("worker", "--handlers", handlers, "--once", *at)
+    made = jobs("worker", "--handlers", handlers, "--once", "--init", *at)
+
+    assert (refused.code, refused.err.endswith(", or add --init (no_store)\n")) == (3, True)
+    assert (made.code, (tmp_path / "fresh.db").exists()) == (0, True)

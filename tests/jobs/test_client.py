@@ -162,7 +162,6 @@ CALLS: list[tuple[Callable[[RemoteScheduler], Any], str, str, Any]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.req("JOB-API-1")
 @pytest.mark.parametrize(("call", "method", "path", "body"), CALLS, ids=[f"{row[1]} {row[2]}" for row in CALLS])
 def test_calls_go_to_the_paths_of_the_contract(
     server: Scripted, remote: RemoteScheduler, call: Callable[[RemoteScheduler], Any], method: str, path: str, body: Any

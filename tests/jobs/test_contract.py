@@ -6,9 +6,11 @@ Also over HTTP: everything generated from the OpenAPI document is answered as do
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, given, settings
@@ -300,6 +302,57 @@ def test_every_generated_request_is_answered_as_documented(server: LiveServer) -
             statuses[response.status_code] += 1
 
         answered_as_documented()
-    assert len(operations) == 17
+    assert len(operations) == 20
     assert {200, 201, 404, 409, 422} <= set(statuses)
     assert check(service_in(server.app.state.supervisor).calls.store) == []
+
+
+# Every call of the contract, as it goes over the wire
+
+
+def call(server: LiveServer, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+    reply = httpx.request(method, f"{server.url}{path}", json=body, timeout=30)
+    return reply.status_code, reply.json() if reply.headers["content-type"].startswith("application/json") else None
+
+
+@pytest.mark.req("JOB-API-1")
+def test_every_call_of_the_contract_does_its_work_on_a_real_server(tmp_path: Path) -> None:
+    with LiveServer(Settings(port=0, data=str(tmp_path / "data")), [room(QUICK)]) as server:
+        ask = partial(call, server)
+        made = [
+            ask("POST", "/scheduler/jobs", {**JOB, "object_id": f"o{number}", "max_attempts": 1 if number == 3 else 3})
+            for number in range(6)
+        ]
+        ids = [body["job"]["job_id"] for _, body in made]
+        pulled = ask("POST", "/scheduler/jobs/pull", {"worker_id": "w", "limit": 5})
+        held = {job["job_id"]: {"worker_id": "w", "lease_token": job["lease_token"]} for job in pulled[1]["jobs"]}
+        assert [status for status, _ in made] == [201] * 6
+        assert (pulled[0], sorted(held)) == (200, ids[:5])
+
+        def about(number: int, verb: str, **members: Any) -> tuple[int, Any]:
+            return ask("POST", f"/scheduler/jobs/{ids[number]}/{verb}", {**held.get(ids[number], {}), **members})
+
+        assert about(0, "renew", lease_sec=900)[1]["lease_expires_at"] > pulled[1]["jobs"][0]["lease_expires_at"]
+        assert about(0, "ack", result="succeeded", next_action_at=None)[1]["job"]["status"] == "succeeded"
+        assert about(1, "fail", error="x", retry_delay_sec=900)[1]["job"]["status"] == "queued"
+        assert about(2, "release")[1]["job"]["status"] == "queued"
+        assert about(5, "cancel", reason="x")[1]["job"]["status"] == "failed"
+        assert about(3, "fail", error="x")[1]["job"]["status"] == "dead_letter"
+        held.pop(ids[3])
+        assert about(3, "requeue", reason="mended")[1]["job"]["status"] == "queued"
+        batch = ask("POST", "/scheduler/jobs/batch", {"jobs": [{**JOB, "object_id": "b"}]})
+        assert [entry["status"] for entry in batch[1]["results"]] == [201]
+        entry = {"job_id": ids[4], "result": "succeeded", **held[ids[4]]}
+        acked = ask("POST", "/scheduler/jobs/ack-batch", {"acks": [entry]})
+        assert [result["job"]["status"] for result in acked[1]["results"]] == ["succeeded"]
+
+        assert ask("GET", f"/scheduler/jobs/{ids[0]}")[1]["job"]["status"] == "succeeded"
+        listed = ask(
+            "GET", "/scheduler/jobs?status=succeeded&object_type=cognition&object_id=o4&action=revalidate&limit=1"
+        )
+        assert [job["job_id"] for job in listed[1]["jobs"]] == [ids[4]]
+        assert ask("GET", f"/scheduler/jobs/{ids[1]}/history")[1]["errors"][0]["error"] == "x"
+        assert len(ask("GET", f"/scheduler/audit?job_id={ids[0]}")[1]["events"]) >= 3
+        assert ask("GET", "/scheduler/objects/cognition/o0")[1]["next_action_at"] is None
+        assert ask("GET", "/scheduler/metrics")[1]["jobs"]["succeeded"] == 2
+        assert [ask("GET", path)[0] for path in ("/healthz", "/readyz")] == [200, 200]

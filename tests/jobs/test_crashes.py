@@ -7,7 +7,7 @@ of the connection that commits are read, too.
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -18,9 +18,10 @@ from pendula.jobs.calls import Calls
 from pendula.jobs.model import Policy
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.store.sqlite import SqliteStore
-from pendula.jobs.worker.effects import once
+from pendula.jobs.worker.effects import Transaction, once
 from pendula.jobs.worker.handlers import Context, Done
 from pendula.jobs.worker.worker import Worker
+from pendula.kernel.canonical import Json
 from pendula.testing import over_seeds
 from tests.jobs.crashing import (
     TRIES,
@@ -267,6 +268,16 @@ def test_with_default_settings_all_jobs_of_a_killed_worker_come_back(tmp_path: P
     assert client.clock.now < NOON + 66 * 1_000_000, "within the lease and one interval"
 
 
+def counted_change(by: str) -> Callable[[Transaction], Json]:
+    """An effect in a table of its own, and a change of the object's state."""
+
+    def effect(transaction: Transaction) -> Json:
+        transaction.change_object("by hand", state=by)
+        return counting(by)(transaction)
+
+    return effect
+
+
 @pytest.mark.req("JOB-POL-4")
 def test_a5_a_kill_between_effect_and_ack_leaves_one_effect(tmp_path: Path) -> None:
     folder, clock, told = made(tmp_path), SharedClock(), Told()
@@ -275,7 +286,7 @@ def test_a5_a_kill_between_effect_and_ack_leaves_one_effect(tmp_path: Path) -> N
 
     def work() -> None:
         def decay(context: Context) -> None:
-            context.once(counting("first"))
+            context.once(counted_change("first"))
             told.tell(done=True)
             threading.Event().wait()
 
@@ -288,9 +299,13 @@ def test_a5_a_kill_between_effect_and_ack_leaves_one_effect(tmp_path: Path) -> N
     told.all()
     clock.pass_by(61)
     with scheduler(folder, clock=clock) as client:
-        again = decays(lambda context: Done(outcome=str(context.once(counting("second")))))
+        again = decays(lambda context: Done(outcome=str(context.once(counted_change("second")))))
         Worker(client, again, max_jobs=1, ticks=clock).run()
         [job] = client.list()["jobs"]
+        [change] = client.audit(event_type="state_transition")["events"]
+        changed = client.object("memory", "mem_1")
 
     assert (job["status"], job["outcome"], job["delivery_count"]) == ("succeeded", "first", 2)
+    assert (change["after"], change["job_id"]) == ({"state": "first"}, job["job_id"])
+    assert (changed["state"], changed["version"]) == ("first", 1)
     assert_sound(folder)

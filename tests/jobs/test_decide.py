@@ -13,13 +13,14 @@ from pendula.jobs import decide
 from pendula.jobs.decide import Done
 from pendula.jobs.ids import job_id
 from pendula.jobs.model import SECOND, Actor, Ended, Job, Policy, Refused, job_json
-from pendula.jobs.requests import Ack, Fail, Proof
+from pendula.jobs.requests import Ack, Fail, Proof, Renew
 from tests.jobs.samples import LEASE, MIDNIGHT, WISH, code_of, queued, running
 
 PUBLIC = (
     "job_id", "object_type", "object_id", "action", "run_at", "priority", "attempt", "max_attempts", "idempotency_key",
     "status", "last_error", "created_at", "updated_at", "scheduled_for", "worker_id", "lease_token",
     "lease_expires_at", "delivery_count", "correlation_id", "audit_event_id", "outcome", "queue",
+    "payload", "cancel_requested_at", "progress", "outcome_result",
 )  # fmt: skip
 
 
@@ -225,7 +226,7 @@ def test_the_token_of_a_finished_delivery_is_kept_as_a_hash_and_holds_nothing() 
 @pytest.mark.req("JOB-API-10")
 @pytest.mark.parametrize(("asked", "expected"), [(10, 60), (60, 65), (3600, 3605)])
 def test_a_renewal_never_brings_the_end_nearer(asked: int, expected: int) -> None:
-    after = decide.renewed(running(), MIDNIGHT + 5 * SECOND, asked * SECOND)
+    after = decide.renewed(running(), Renew(), MIDNIGHT + 5 * SECOND, asked * SECOND)
 
     assert after.lease_expires_at == MIDNIGHT + expected * SECOND
 
@@ -244,8 +245,8 @@ def test_a_release_changes_neither_time_nor_attempt() -> None:
 
 
 @pytest.mark.req("JOB-API-12", "JOB-OBJ-6")
-@pytest.mark.parametrize("status", ["running", "succeeded", "failed", "dead_letter"])
-def test_only_queued_jobs_are_cancelled(status: str) -> None:
+@pytest.mark.parametrize("status", ["succeeded", "failed", "dead_letter"])
+def test_what_is_over_is_not_cancelled(status: str) -> None:
     refused = decide.cancelled(queued(status=status, last_error="cancelled: why"), "why", MIDNIGHT)
     done = decide.cancelled(queued(), "why", MIDNIGHT)
 
@@ -255,8 +256,8 @@ def test_only_queued_jobs_are_cancelled(status: str) -> None:
 
 
 @pytest.mark.req("JOB-API-13", "JOB-OBJ-6")
-@pytest.mark.parametrize("status", ["queued", "running", "succeeded", "failed"])
-def test_only_dead_letters_are_requeued(status: str) -> None:
+@pytest.mark.parametrize("status", ["queued", "running", "succeeded"])
+def test_only_what_was_given_up_is_requeued(status: str) -> None:
     user = Actor("user", "ann")
     dead = queued(status="dead_letter", attempt=3, last_error="x")
 

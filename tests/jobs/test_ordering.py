@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pendula.jobs import decide
 from pendula.jobs.model import SECOND, Job, Policy, PullOrder
-from pendula.jobs.ordering import weighted
+from pendula.jobs.ordering import Busy, weighted
 from pendula.jobs.requests import Enqueue
 from tests.jobs.stores import opened
 
@@ -110,7 +110,7 @@ def test_jobs_beyond_the_head_start_of_the_last_taken_are_not_read() -> None:
 def test_of_each_object_nobody_works_on_the_first_job() -> None:
     jobs = [made(1, 0, LOW, "a"), made(2, 1, LOW, "b"), made(3, 2, LOW, "a"), made(4, 3, LOW, "c")]
 
-    assert [job.seq for job in weighted(jobs, 9, (0, 0, 0), {("memory", "b")})] == [1, 4]
+    assert [job.seq for job in weighted(jobs, 9, (0, 0, 0), Busy({("memory", "b")}))] == [1, 4]
 
 
 @pytest.mark.req("JOB-POL-6")

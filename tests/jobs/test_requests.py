@@ -290,7 +290,7 @@ def test_worker_ids_that_are_taken(worker: str) -> None:
     assert faults(pull(worker_id=worker)) == []
 
 
-@pytest.mark.req("JOB-PULL-9", "JOB-PULL-11", "JOB-PULL-12")
+@pytest.mark.req("JOB-PULL-9", "JOB-PULL-11")
 @pytest.mark.parametrize(
     ("field", "given", "code"),
     [

@@ -11,7 +11,7 @@ from pendula.jobs.requests import Ack, Fail, Renew, read_ack, read_fail, read_re
 from tests.jobs.bodies import DONE, NOW, PROOF, faults
 
 
-@pytest.mark.req("JOB-ACK-2", "JOB-ACK-3", "JOB-ACK-4", "JOB-ACK-10")
+@pytest.mark.req("JOB-ACK-2", "JOB-ACK-3", "JOB-ACK-4")
 @pytest.mark.parametrize(
     ("field", "given", "code"),
     [

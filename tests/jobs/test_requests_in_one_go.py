@@ -69,3 +69,27 @@ def test_one_odd_value_is_read_alike(name: str, value: object) -> None:
 
 def _plain(read: object) -> object:
     return read.found if isinstance(read, Faults) else read
+
+
+ACK_FIELDS: dict[str, st.SearchStrategy[Any]] = {
+    "result": st.sampled_from(["succeeded", "failed", ""]),
+    "audit_event_id": TEXTS,
+    "next_action_at": st.sampled_from(["2026-02-21T08:00:00Z", "2026-02-21T03:59:59.999999Z", "2026-02-21", None]),
+    "next_action": st.sampled_from(["verify", "explode", ""]),
+    "outcome": TEXTS,
+    "worker_id": TEXTS,
+    "lease_token": TEXTS,
+}
+ACKS = st.dictionaries(st.sampled_from([*ACK_FIELDS, "shade"]), st.none(), max_size=3).flatmap(
+    lambda names: st.fixed_dictionaries(
+        {name: st.one_of(ACK_FIELDS[name], ACK_FIELDS[name], ODD) if name in ACK_FIELDS else ODD for name in names}
+    )
+)
+
+
+@pytest.mark.req("JOB-ACK-2", "JOB-ACK-4", "JOB-ACK-10")
+@given(st.sampled_from([{"result": "succeeded"}, {"result": "succeeded", "outcome": "noop"}, {}]), ACKS)
+def test_acks_read_in_one_go_and_field_by_field_are_the_same(sound: dict[str, Any], changes: dict[str, Any]) -> None:
+    body = {**sound, **changes}
+
+    assert _plain(requests.read_ack(body, Policy(), NOW)) == _plain(requests._read_ack(body, Policy(), NOW))

@@ -39,6 +39,7 @@ TABLE: list[tuple[str, Any, list[Any], list[Any]]] = [
     ("ontic_verify_limit", 1, [1, 10], [0, 11]),
     ("min_evidence_count", 1, [1, 100], [0, 101]),
     ("retention_days", 30, [1, 3650], [0, 3651]),
+    ("unhandled_alert_sec", 600, [1, 2_592_000], [0, 2_592_001]),
     ("durability", "full", ["normal"], ["off"]),
 ]
 

@@ -9,20 +9,24 @@
     store/                  one transaction at a time: SQLite
     calls/                  every call: enqueue, pull, ack, fail, renew, ... and the queries
     scheduler, client       the Python API: on a store, and over HTTP
+    bulk                    cancel or requeue all that fit a filter
     joining                 a job within somebody's own transaction
     settings_file           a settings file in, or all its faults
     worker/                 who does the work: workers, handlers, leases, effects
+    reaper                  leases that ran out come back, whether or not anybody pulls
     upkeep/                 alerts, outbox, recurring jobs, retention, verification
     background              a thread that does something again and again
 
 Public names:
 """
 
+from pendula.jobs.bulk import cancel_all, requeue_all
 from pendula.jobs.client import RemoteScheduler
 from pendula.jobs.joining import enqueue_within
 from pendula.jobs.model import JobRefused, Policy, Status, Vocabulary
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.worker import (
+    Cancelled,
     Context,
     Done,
     Handlers,
@@ -36,6 +40,7 @@ from pendula.jobs.worker import (
 )
 
 __all__ = [
+    "Cancelled",  # raised by a handler: somebody wished the job cancelled, and it stopped
     "Context",  # what a handler is given
     "Done",  # what a handler may return: the next time, the outcome
     "Handlers",  # the handlers of a worker, by object type and action
@@ -50,7 +55,9 @@ __all__ = [
     "Status",  # queued, running, succeeded, failed, dead_letter
     "Vocabulary",  # what jobs can be about
     "Worker",  # pulls, executes, acks or fails, repeats
+    "cancel_all",  # cancels all jobs that fit a filter, step by step
     "enqueue_within",  # a job within your own transaction on the same file
     "handler",  # registers a function for an object type and an action
     "load",  # the handlers of modules
+    "requeue_all",  # revives all jobs that fit a filter, step by step
 ]

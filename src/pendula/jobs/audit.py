@@ -4,11 +4,14 @@ An event's bytes are canonical JSON; its hash is sha256 of the hash before it an
 or adds an event in the middle breaks the chain.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from hashlib import sha256
+from operator import attrgetter
+from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from pendula.jobs.ids import seq_of
 from pendula.jobs.model import WORDS, Actor, Job
@@ -16,15 +19,18 @@ from pendula.kernel.canonical import Json
 from pendula.kernel.time import format_utc
 
 GENESIS = bytes(32)
+HASH_KEPT = 8
 JOB_EVENT = "scheduler_job"
 STATE_EVENT = "state_transition"
 OVERRIDE_EVENT = "policy_override"
 
-TIMES = frozenset({"run_at", "scheduled_for", "lease_expires_at", "next_action_at"})
+TIMES = frozenset({"run_at", "scheduled_for", "lease_expires_at", "next_action_at", "cancel_requested_at"})
+# What may be long or secret: the trail keeps its digest.
+DIGESTS = {"payload_sha256": "payload", "outcome_result_sha256": "outcome_result"}
 
 
-class First(Struct, frozen=True, gc=False):
-    """What an enqueue writes down: all that a job begins with."""
+class First(Struct, frozen=True, gc=False, kw_only=True):
+    """What an enqueue writes down: all that a job begins with; of its payload, where it has one, the digest."""
 
     action: str
     attempt: int
@@ -33,6 +39,7 @@ class First(Struct, frozen=True, gc=False):
     max_attempts: int
     object_id: str
     object_type: str
+    payload_sha256: str | UnsetType = UNSET
     priority: str
     queue: str
     run_at: str
@@ -62,7 +69,7 @@ class Event(Struct, frozen=True, gc=False):
 
 
 class Row(Struct, frozen=True, gc=False, array_like=True):
-    """An event as it lies in the store."""
+    """An event as it lies in the store. Of one that was `packed` only the first bytes of its hash are kept."""
 
     n: int
     event_type: str
@@ -71,6 +78,7 @@ class Row(Struct, frozen=True, gc=False, array_like=True):
     job_seq: int | None
     body: str
     hash: bytes
+    packed: bool = False
 
 
 def event_id(n: int) -> str:
@@ -86,17 +94,34 @@ def number_of(event: str) -> int | None:
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
-def shown(job: Job, names: Iterable[str]) -> dict[str, Json]:
+def shown(job: Job, names: tuple[str, ...]) -> dict[str, Json]:
     """The named fields of a job, as the trail writes them."""
-    found: dict[str, Json] = {}
-    for name in names:
-        value = getattr(job, name)
-        if name in TIMES:
-            value = None if value is None else format_utc(value)
-        elif name == "priority":
-            value = WORDS[value]
-        found[name] = value
+    values, digests, times = _reading(names)
+    found: dict[str, Json] = dict(zip(names, values(job), strict=True))
+    for name in digests:
+        if (text := found[name]) is not None:
+            found[name] = _digest(text)
+    for name in times:
+        if (at := found[name]) is not None:
+            found[name] = format_utc(at)
+    if "priority" in found:
+        found["priority"] = WORDS[job.priority]
     return found
+
+
+@lru_cache(maxsize=64)
+def _reading(
+    names: tuple[str, ...],
+) -> tuple[Callable[[Job], tuple[Any, ...]], tuple[str, ...], tuple[str, ...]]:
+    """How to read these fields of any job at once, and which of them are written as digests and which are times."""
+    # A name more: with a single one there would be no tuple.
+    read = attrgetter(*(DIGESTS.get(name, name) for name in names), "seq")
+    digests, times = (tuple(name for name in names if name in some) for some in (DIGESTS, TIMES))
+    return lambda job: read(job)[:-1], digests, times
+
+
+def _digest(text: Any) -> str:
+    return sha256(text.encode()).hexdigest()
 
 
 def _first(job: Job) -> First:
@@ -108,6 +133,7 @@ def _first(job: Job) -> First:
         max_attempts=job.max_attempts,
         object_id=job.object_id,
         object_type=job.object_type,
+        payload_sha256=UNSET if job.payload is None else _digest(job.payload),
         priority=WORDS[job.priority],
         queue=job.queue,
         run_at=format_utc(job.run_at),
@@ -125,7 +151,12 @@ class Trail:
         self._n = last_n
         self._hash = last_hash
         self.metadata = metadata
-        self.rows: list[Row] = []
+        self.rows: list[tuple[Any, ...]] = []  # the values of a `Row` each; a struct would be taken apart again
+
+    @property
+    def head(self) -> tuple[int, bytes]:
+        """The number and the hash of the last event."""
+        return self._n, self._hash
 
     def mark(self) -> tuple[int, bytes, int]:
         return self._n, self._hash, len(self.rows)
@@ -142,7 +173,7 @@ class Trail:
     def enqueued(self, job: Job, actor: Actor) -> str:
         return self._add(_of_job(job), job, None, _first(job), "enqueued", actor)
 
-    def changed(self, before: Job, after: Job, names: Sequence[str], reason: str, actor: Actor) -> str:
+    def changed(self, before: Job, after: Job, names: tuple[str, ...], reason: str, actor: Actor) -> str:
         """One change of a job: every named field, old and new."""
         old, new = shown(before, names), shown(after, names)
         return self._add(_of_job(after), after, old, new, reason, actor)
@@ -212,16 +243,8 @@ class Trail:
         self._n += 1
         body = _encode(event)
         self._hash = sha256(self._hash + body).digest()
-        row = Row(
-            n=self._n,
-            event_type=event.event_type,
-            object_type=event.object_type,
-            object_id=event.object_id,
-            job_seq=job_seq,
-            body=body.decode(),
-            hash=self._hash,
-        )
-        self.rows.append(row)
+        about = (event.event_type, event.object_type, event.object_id)
+        self.rows.append((self._n, *about, job_seq, body.decode(), self._hash))
 
 
 def _of_job(job: Job) -> tuple[str, str, str]:
@@ -236,19 +259,44 @@ class Broken(Struct, frozen=True):
 
 
 def verify(rows: Iterable[Row]) -> Iterator[Broken]:
-    """What is wrong with the chain; the first broken link makes all after it suspect, so it is the last one told."""
-    last, hash = 0, GENESIS
+    """Everything that is wrong with the chain.
+
+    Each event is held against the hash that is written down for the one before it, so that a damaged event is named
+    and those after it are judged for themselves.
+    """
+    last = 0
+    hash: bytes | None = GENESIS
     for row in rows:
-        if row.n != last + 1:
-            yield Broken(row.n, f"event {last + 1} is missing")
-            return
-        if sha256(hash + row.body.encode()).digest() != row.hash:
-            yield Broken(row.n, "the event is not the one that was written")
-            return
-        if not _filed_right(row):
-            yield Broken(row.n, "the event is filed under another name")
-            return
-        last, hash = row.n, row.hash
+        if (problem := _misplaced(row, last) or _problem(row, hash)) is not None:
+            yield Broken(row.n, problem)
+            hash = None  # nobody can tell what the next one builds on, where this one does not say
+        last, hash = row.n, _hash_after(row, hash)
+
+
+def _misplaced(row: Row, last: int) -> str | None:
+    if row.n == last + 1:
+        return None
+    return f"event {last + 1} is missing" if row.n > last + 1 else "the event is out of order"
+
+
+def _hash_after(row: Row, before: bytes | None) -> bytes | None:
+    """What the next event builds on. A packed event does not keep its whole hash: the chain gives it."""
+    if row.packed:
+        return None if before is None else _chained(before, row)
+    return row.hash
+
+
+def _chained(before: bytes, row: Row) -> bytes:
+    return sha256(before + row.body.encode("utf-8", "surrogateescape")).digest()
+
+
+def _problem(row: Row, before: bytes | None) -> str | None:
+    try:
+        if before is not None and row.hash != _chained(before, row)[: HASH_KEPT if row.packed else None]:
+            return "the event is not the one that was written"
+        return None if _filed_right(row) else "the event is filed under another name"
+    except (TypeError, AttributeError, ValueError):
+        return "the event cannot be read"
 
 
 def _filed_right(row: Row) -> bool:

@@ -11,6 +11,7 @@ import ssl
 import stat
 from collections import deque
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from decimal import Decimal
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from pathlib import Path
@@ -22,7 +23,8 @@ from urllib.parse import quote, urlencode, urlsplit
 import msgspec
 
 from pendula.jobs.calls import not_found
-from pendula.jobs.model import SECOND, Code, JobRefused, Refused, StorageBusy
+from pendula.jobs.model import Code, JobRefused, Refused, StorageBusy
+from pendula.jobs.scheduler import micros
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import InputRefused, WorldBroken, WrongUsage
 from pendula.kernel.time import format_utc
@@ -121,11 +123,17 @@ class RemoteScheduler:
         self.close()
 
     def defer(
-        self, object_type: str, object_id: str, action: str, *, in_sec: int | None = None, **members: Any
+        self,
+        object_type: str,
+        object_id: str,
+        action: str,
+        *,
+        in_sec: int | timedelta | None = None,
+        **members: Any,
     ) -> dict[str, Any]:
-        """Enqueue in one line: now, or `in_sec` seconds from now by this machine's clock. Returns the job."""
+        """Enqueue in one line: now, or so many seconds from now by this machine's clock. Returns the job."""
         if in_sec is not None:
-            members["run_at"] = format_utc(WallClock().now() + in_sec * SECOND)
+            members["run_at"] = format_utc(WallClock().now() + micros(in_sec))
         job: dict[str, Any] = self.enqueue(object_type=object_type, object_id=object_id, action=action, **members)[
             "job"
         ]
@@ -162,11 +170,20 @@ class RemoteScheduler:
     def requeue(self, job_id: str, **members: Any) -> dict[str, Any]:
         return self._on(job_id, "requeue", members)
 
+    def cancel_batch(self, **members: Any) -> dict[str, Any]:
+        return self._post("/jobs/cancel-batch", members)
+
+    def requeue_batch(self, **members: Any) -> dict[str, Any]:
+        return self._post("/jobs/requeue-batch", members)
+
     def show(self, job_id: str) -> dict[str, Any]:
         return self._get(f"/jobs/{_known(job_id)}")
 
     def list(self, **query: Any) -> dict[str, Any]:
         return self._get("/jobs", query)
+
+    def count(self, **query: Any) -> dict[str, Any]:
+        return self._get("/jobs/count", query)
 
     def history(self, job_id: str) -> dict[str, Any]:
         return self._get(f"/jobs/{_known(job_id)}/history")
@@ -197,7 +214,7 @@ class RemoteScheduler:
         return self._asked("POST", path, body, wait_seconds)
 
     def _get(self, path: str, query: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        given = [(name, str(value)) for name, value in (query or {}).items() if value is not None]
+        given = [(name, _word(value)) for name, value in (query or {}).items() if value is not None]
         return self._asked("GET", f"{path}?{urlencode(given, errors='replace')}" if given else path, None, 0)
 
     def _asked(self, method: str, path: str, body: bytes | None, wait_seconds: float) -> dict[str, Any]:
@@ -296,6 +313,11 @@ def _refusal(status: int, code: str, message: str, details: dict[str, Json]) -> 
     if code in tuple(Code):
         return JobRefused(Refused(Code(code), message, details))
     return CallRefused(status, code, message, details)
+
+
+def _word(value: Any) -> str:
+    """A value of a query."""
+    return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
 def _facts(details: Mapping[str, Json]) -> dict[str, Json]:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from pendula.jobs.ids import job_id
 from pendula.jobs.model import CUT, ERROR_MOST, SECOND, Actor, Code, Ended, Job, Policy, Refused, RetryBase, Status
-from pendula.jobs.requests import Ack, Enqueue, Fail, Proof
+from pendula.jobs.requests import Ack, Enqueue, Fail, Proof, Renew
 from pendula.kernel.canonical import Json
 from pendula.kernel.time import format_utc
 
@@ -32,7 +32,11 @@ ENDED = ("lease_expires_at", "status", "worker_id")
 ACKED = ("audit_event_id", "lease_expires_at", "outcome", "status", "worker_id")
 TRIED = ("attempt", "last_error", "lease_expires_at", "run_at", "status", "worker_id")
 CANCELLED = ("last_error", "status")
+WISHED = ("cancel_requested_at",)
+GIVEN_UP = ("outcome", *TRIED)
 REQUEUED = ("attempt", "run_at", "status")
+REVIVABLE = (Status.DEAD_LETTER, Status.FAILED)
+OUTCOME_CANCELLED = "cancelled"
 
 
 def hashed(token: str) -> bytes:
@@ -68,6 +72,7 @@ def new_job(request: Enqueue, seq: int, now: int) -> Job | Refused:
         scheduled_for=run_at,
         correlation_id=request.correlation_id,
         queue=request.queue,
+        payload=request.payload,
     )
 
 
@@ -87,6 +92,8 @@ def duplicate(request: Enqueue, stored: Job) -> Job | Refused:
     ]
     if request.run_at is not None and request.run_at != stored.scheduled_for:
         differs.append("scheduled_for")
+    if request.payload != stored.payload:
+        differs.append("payload")
     if not differs:
         return stored
     details: dict[str, Json] = {
@@ -108,6 +115,8 @@ def deliver(job: Job, worker: str, lease: bytes, now: int, lease_us: int) -> Don
         delivery_count=job.delivery_count + 1,
         updated_at=now,
     )
+    if job.progress is not None:
+        given = replace(given, progress=None, progress_note=None)
     return Done(given, DELIVERY, f"delivered to {worker}")
 
 
@@ -152,14 +161,21 @@ def repeats(job: Job, proof: Proof, ended: Ended) -> bool:
     return job.delivery_count == 1 and job.status != Status.RUNNING
 
 
-def acked(job: Job, ack: Ack, now: int) -> Done:
-    return Done(_ended(job, Ended.ACK, now, status="succeeded", outcome=ack.outcome), ACKED, "succeeded")
+def acked(job: Job, ack: Ack, now: int, event: str | None = None) -> Done:
+    """Done; `event` is the one that tells of it, and is linked where the caller names none."""
+    told = {"outcome": ack.outcome, "audit_event_id": ack.audit_event_id or event}
+    if ack.outcome_result is None:
+        return Done(_ended(job, Ended.ACK, now, status="succeeded", **told), ACKED, "succeeded")
+    after = _ended(job, Ended.ACK, now, status="succeeded", outcome_result=ack.outcome_result, **told)
+    return Done(after, (*ACKED, "outcome_result_sha256"), "succeeded")
 
 
 def failed(job: Job, fail: Fail, now: int, policy: Policy) -> Done:
     """One attempt more; again later, or never again."""
     attempt = job.attempt + 1
     error = cut(fail.error)
+    if fail.cancelled or (fail.retryable and job.cancel_requested_at is not None):
+        return _given_up(job, attempt, error, Ended.FAIL, now)
     if not fail.retryable:
         after = _ended(job, Ended.FAIL, now, status="failed", attempt=attempt, last_error=error)
         return Done(after, TRIED, f"failed for good: {error}")
@@ -171,8 +187,11 @@ def expired(job: Job, now: int, policy: Policy) -> Done:
     """The lease ran out: a failed attempt, whose holder may still be alive."""
     delay = policy.lease_expiry_retry_delay_sec * SECOND
     error = f"lease_expired: {job.worker_id}"
-    done = _again(job, job.attempt + 1, error, delay, Ended.EXPIRY, now=now, policy=policy)
-    return Done(replace(done.job, expired=1), TRIED, done.reason)
+    if job.cancel_requested_at is not None:
+        done = _given_up(job, job.attempt + 1, error, Ended.EXPIRY, now)
+    else:
+        done = _again(job, job.attempt + 1, error, delay, Ended.EXPIRY, now=now, policy=policy)
+    return Done(replace(done.job, expired=1), done.touched, done.reason)
 
 
 def _again(job: Job, attempt: int, error: str, delay: int, ended: Ended, *, now: int, policy: Policy) -> Done:
@@ -188,29 +207,48 @@ def _again(job: Job, attempt: int, error: str, delay: int, ended: Ended, *, now:
     return Done(after, TRIED, f"to be tried again: {error}")
 
 
+def _given_up(job: Job, attempt: int, error: str, ended: Ended, now: int) -> Done:
+    """Somebody wished it cancelled, and it did not succeed before it heard of that: it is not tried again."""
+    told = {"attempt": attempt, "last_error": error, "outcome": OUTCOME_CANCELLED}
+    return Done(_ended(job, ended, now, status="failed", **told), GIVEN_UP, f"cancelled while running: {error}")
+
+
 def released(job: Job, now: int) -> Done:
+    if job.cancel_requested_at is not None:
+        return _given_up(job, job.attempt, "cancelled: handed back unfinished", Ended.RELEASE, now)
     return Done(_ended(job, Ended.RELEASE, now, status="queued"), ENDED, "released")
 
 
-def renewed(job: Job, now: int, lease_us: int) -> Job:
-    """A later deadline, never an earlier one."""
+def renewed(job: Job, renew: Renew, now: int, lease_us: int) -> Job:
+    """A later deadline, never an earlier one; and how far the work is, where that is told."""
     assert job.lease_expires_at is not None
-    return replace(job, lease_expires_at=max(job.lease_expires_at, now + lease_us))
+    deadline = max(job.lease_expires_at, now + lease_us)
+    if renew.progress is None:
+        return replace(job, lease_expires_at=deadline)
+    return replace(job, lease_expires_at=deadline, progress=renew.progress, progress_note=renew.progress_note)
 
 
 def cancelled(job: Job, reason: str, now: int) -> Done | Refused:
+    """A waiting job is over; for a running one the wish is noted, once, and its worker hears of it."""
     error = cut(f"cancelled: {reason}")
+    if job.status == Status.RUNNING:
+        asked = job if job.cancel_requested_at is not None else replace(job, cancel_requested_at=now, updated_at=now)
+        return Done(asked, WISHED, f"cancellation requested: {reason}")
     if job.status != Status.QUEUED:
         return Refused(Code.JOB_NOT_QUEUED, f"the job is {job.status}", {"job_id": job.job_id, "status": job.status})
     return Done(replace(job, status="failed", last_error=error, updated_at=now), CANCELLED, error)
 
 
 def requeued(job: Job, run_at: int | None, reason: str | None, actor: Actor, now: int) -> Done | Refused:
-    if job.status != Status.DEAD_LETTER:
+    if job.status not in REVIVABLE:
         details: dict[str, Json] = {"job_id": job.job_id, "status": job.status}
         return Refused(Code.JOB_NOT_DEAD_LETTER, f"the job is {job.status}", details)
     after = replace(job, status="queued", attempt=0, run_at=now if run_at is None else run_at, updated_at=now)
-    return Done(after, REQUEUED, f"requeued by {actor.id}" + (f": {reason}" if reason else ""))
+    touched: tuple[str, ...] = REQUEUED
+    if job.cancel_requested_at is not None or job.outcome is not None:
+        after = replace(after, cancel_requested_at=None, outcome=None)
+        touched = ("cancel_requested_at", "outcome", *REQUEUED)
+    return Done(after, touched, f"requeued by {actor.id}" + (f": {reason}" if reason else ""))
 
 
 def backoff_us(job_id: str, attempt: int, policy: Policy) -> int:

@@ -2,7 +2,7 @@
 
 ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 DIGITS = 12
-_VALUES = {digit: value for value, digit in enumerate(ALPHABET)}
+_AS_PYTHON = str.maketrans(ALPHABET, "0123456789abcdefghijklmnopqrstuv")  # the digits of `int(…, 32)`
 _PAIRS = tuple(high + low for high in ALPHABET for low in ALPHABET)
 
 
@@ -13,15 +13,13 @@ def job_id(seq: int) -> str:
     return f"job_{high}{_PAIRS[seq >> 20 & 1023]}{_PAIRS[seq >> 10 & 1023]}{_PAIRS[seq & 1023]}"
 
 
-def seq_of(job_id: str) -> int | None:
+def seq_of(text: str) -> int | None:
     """The number in an id of ours; None for what is none."""
-    digits = job_id.removeprefix("job_")
-    if len(digits) != DIGITS or len(job_id) != DIGITS + len("job_"):
+    if len(text) != DIGITS + len("job_"):
         return None
-    seq = 0
-    for digit in digits:
-        value = _VALUES.get(digit)
-        if value is None:
-            return None
-        seq = seq * 32 + value
-    return seq
+    try:
+        seq = int(text[4:].translate(_AS_PYTHON), 32)
+    except ValueError:
+        return None
+    # Python reads more than we write: small letters, blanks, letters we leave out.
+    return seq if seq >= 0 and job_id(seq) == text else None

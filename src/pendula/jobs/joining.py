@@ -15,7 +15,6 @@ from pendula.jobs.model import Durability, Refused, StorageBusy, job_json
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.requests import read_enqueue
 from pendula.jobs.store.sqlite import NotDurable, SqliteStore
-from pendula.jobs.store.sqlite_writer import SqliteWriter
 from pendula.kernel.errors import WrongUsage
 
 FULL = 2
@@ -35,12 +34,12 @@ def enqueue_within(connection: sqlite3.Connection, calls: Calls, body: Body, cal
     a transaction that began by reading cannot be continued then, and has to be rolled back and begun again.
     """
     with _plain_rows(connection):
-        _check(connection, calls)
+        store = _joined(connection, calls)
         request = read_enqueue(body, calls.policy, calls.clock())
         if isinstance(request, Faults):
             return request.refusal()
         with _savepoint(connection):
-            writer = SqliteWriter(connection)
+            writer = store.joined(connection)
             writer.mark(caller.metadata)
             found = calls.store_in(writer, request, caller.actor)
             writer.finish()
@@ -50,7 +49,8 @@ def enqueue_within(connection: sqlite3.Connection, calls: Calls, body: Body, cal
     return Reply(200 if deduplicated else 201, {"deduplicated": deduplicated, "job": job_json(job)})
 
 
-def _check(connection: sqlite3.Connection, calls: Calls) -> None:
+def _joined(connection: sqlite3.Connection, calls: Calls) -> SqliteStore:
+    """The store, where the connection is in a transaction on its file."""
     store = calls.store
     if not isinstance(store, SqliteStore):
         raise CannotJoin("Only a store on an SQLite file can be joined")
@@ -62,6 +62,7 @@ def _check(connection: sqlite3.Connection, calls: Calls) -> None:
     synchronous = connection.execute("PRAGMA synchronous").fetchone()[0]
     if store.durability is Durability.FULL and synchronous < FULL:
         raise NotDurable("The connection does not flush what it commits; set PRAGMA synchronous = FULL", path=path)
+    return store
 
 
 def _is_same_file(connection: sqlite3.Connection, path: Path) -> bool:

@@ -3,12 +3,14 @@
 Times are integers, microseconds since 1970, UTC. Text is made at the border only.
 """
 
+from collections.abc import Mapping
+from decimal import Decimal
 from enum import IntEnum, StrEnum
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from msgspec import Struct
 
-from pendula.kernel.canonical import Json
+from pendula.kernel.canonical import Json, decode
 from pendula.kernel.errors import InputRefused, WorldBroken
 from pendula.kernel.time import format_utc
 
@@ -18,6 +20,8 @@ CUT = "…[truncated]"
 BATCH_MOST = 1000
 RETRY_DELAY_MOST_SEC = 2_592_000
 LEASE_MOST_SEC = 43_200
+PAYLOAD_MOST_BYTES = RESULT_MOST_BYTES = 65_536  # of canonical JSON
+MILLION = 1_000_000  # progress is kept in millionths
 
 
 class Status(StrEnum):
@@ -32,7 +36,10 @@ TERMINAL = frozenset({Status.SUCCEEDED, Status.FAILED, Status.DEAD_LETTER})
 
 
 class Priority(IntEnum):
-    """The smaller goes first, so that the order of an index is the order of work."""
+    """The smaller goes first, so that the order of an index is the order of work.
+
+    It decides among jobs that are due at the same moment. With `pull_order = "weighted"` it counts in a backlog, too.
+    """
 
     HIGH = 0
     MEDIUM = 1
@@ -110,12 +117,14 @@ class Policy(Struct, frozen=True):
     retention_days: int = 30
     durability: Durability = Durability.FULL
     objects_elsewhere: bool = False  # in another database: acks leave write-backs for it in the outbox
+    unhandled_alert_sec: int = 600  # so long a kind of job may be due with none of them taken, before somebody is told
 
 
 class Job(Struct, frozen=True, gc=False):
     """One planned action on one object. `delivery_count` is the fence: one more with each delivery.
 
     Tokens are kept as hashes. `expired` says that a delivery of this job ended by lease expiry: its holder may live on.
+    `payload` and `outcome_result` are canonical JSON, `progress` is in millionths.
     """
 
     seq: int
@@ -144,6 +153,11 @@ class Job(Struct, frozen=True, gc=False):
     last_lease: bytes | None = None
     ended: str | None = None
     expired: int = 0
+    payload: str | None = None
+    cancel_requested_at: int | None = None
+    progress: int | None = None
+    progress_note: str | None = None
+    outcome_result: str | None = None
 
 
 def job_json(job: Job, lease_token: str | None = None) -> dict[str, Json]:
@@ -171,7 +185,15 @@ def job_json(job: Job, lease_token: str | None = None) -> dict[str, Json]:
         "audit_event_id": job.audit_event_id,
         "outcome": job.outcome,
         "queue": job.queue,
+        "payload": None if job.payload is None else decode(job.payload.encode()),
+        "cancel_requested_at": None if job.cancel_requested_at is None else format_utc(job.cancel_requested_at),
+        "progress": None if job.progress is None else _progress(job.progress, job.progress_note),
+        "outcome_result": None if job.outcome_result is None else decode(job.outcome_result.encode()),
     }
+
+
+def _progress(millionths: int, note: str | None) -> dict[str, Json]:
+    return {"fraction": (Decimal(millionths) / MILLION).normalize(), "note": note}
 
 
 class Actor(Struct, frozen=True):
@@ -253,6 +275,23 @@ class JobRefused(InputRefused):
         self.refused = refused
         self.status = refused.status
         self.__dict__["code"] = refused.code.value
+
+    def __str__(self) -> str:
+        """The sentence with every field that is wrong, and what is allowed there."""
+        return in_full(self.message, self.details)
+
+
+def in_full(message: str, details: Mapping[str, Any]) -> str:
+    """What people read of a refusal: every field with what is allowed; programs find it in the details."""
+    told = []
+    for fault in details.get("fields") or []:
+        allowed = fault.get("allowed")
+        words = ", ".join(allowed) if isinstance(allowed, list) else allowed
+        said = f"{fault['field']}: {fault['code'].replace('_', ' ')}"
+        told.append(f"{said}, allowed: {words}" if words else said)
+    if len(told) == 1:
+        return told[0] if told[0].startswith(message) else message
+    return f"{message}: {'; '.join(told)}" if told else message
 
 
 class StorageBusy(WorldBroken):

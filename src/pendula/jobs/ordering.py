@@ -7,14 +7,36 @@ from pendula.jobs.model import SECOND, Job
 
 Object = tuple[str, str]
 
+ASIDE_MOST = 1000  # so many jobs of busy objects are set aside by one step
 
-def weighted(
-    jobs: Iterable[Job], limit: int, head_start_sec: Sequence[int], busy: set[Object] | None = None
-) -> list[Job]:
+
+class Busy:
+    """The objects of which a job runs, and the due jobs that have to wait for that."""
+
+    def __init__(self, objects: set[Object]) -> None:
+        self._objects = objects
+        self.aside: list[Job] = []
+
+    @property
+    def is_full(self) -> bool:
+        """Whether enough was set aside for one step; what comes after was not looked at."""
+        return len(self.aside) >= ASIDE_MOST
+
+    def takes(self, job: Job) -> bool:
+        """Whether the job's object is free; it is busy from now on. Otherwise the job is set aside."""
+        key = (job.object_type, job.object_id)
+        if key in self._objects:
+            self.aside.append(job)
+            return False
+        self._objects.add(key)
+        return True
+
+
+def weighted(jobs: Iterable[Job], limit: int, head_start_sec: Sequence[int], busy: Busy | None = None) -> list[Job]:
     """The first `limit` by `run_at` less the head start of their priority; `jobs` come by `run_at`.
 
     Nothing beyond the largest head start after the last one taken is looked at. With `busy`, one job an object that is
-    not among these; the objects of what is taken join them.
+    not among its own; the objects of what is taken join them. It ends where too many were set aside.
     """
     starts = [seconds * SECOND for seconds in head_start_sec]
     most = max(starts)
@@ -22,7 +44,7 @@ def weighted(
     waiting: list[tuple[int, int, int, int, Job]] = []
     coming = iter(jobs)
     job = next(coming, None)
-    while len(chosen) < limit:
+    while len(chosen) < limit and not (busy is not None and busy.is_full):
         # Whoever comes later than this cannot go before the best that waits.
         while job is not None and (not waiting or job.run_at - most <= waiting[0][0]):
             heappush(waiting, (job.run_at - starts[job.priority], job.run_at, job.priority, job.seq, job))
@@ -30,10 +52,6 @@ def weighted(
         if not waiting:
             break
         best = heappop(waiting)[-1]
-        if busy is not None:
-            key = (best.object_type, best.object_id)
-            if key in busy:
-                continue
-            busy.add(key)
-        chosen.append(best)
+        if busy is None or busy.takes(best):
+            chosen.append(best)
     return chosen

@@ -2,13 +2,14 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from datetime import datetime
 from decimal import Decimal
 from re import compile as regex
 from typing import Any
 
-from pendula.jobs.model import SECOND, Code, Refused
-from pendula.kernel.canonical import Json
-from pendula.kernel.errors import InputRefused
+from pendula.jobs.model import MILLION, SECOND, Code, Refused
+from pendula.kernel.canonical import Json, encode
+from pendula.kernel.errors import InputRefused, NotCanonical
 from pendula.kernel.time import parse_utc
 
 _UNFIT = regex(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")  # control characters, and halves of characters
@@ -120,6 +121,8 @@ class BodyReader:
         value = self._given.get(name)
         if value is None:
             return None
+        if isinstance(value, datetime):
+            value = value.isoformat()
         try:
             return parse_utc(value)
         except InputRefused as wrong:
@@ -128,6 +131,13 @@ class BodyReader:
 
     def seconds(self, name: str, most: int) -> int | None:
         """A number of seconds, as whole microseconds."""
+        return self._number(name, most, SECOND)
+
+    def fraction(self, name: str) -> int | None:
+        """A number from 0 to 1, in whole millionths."""
+        return self._number(name, 1, MILLION)
+
+    def _number(self, name: str, most: int, parts: int) -> int | None:
         value = self._given.get(name)
         if value is None and name not in self._given:
             return None
@@ -138,4 +148,44 @@ class BodyReader:
         if isinstance(value, bool) or not isinstance(value, int | Decimal) or not 0 <= value <= most:
             self.bad(name, allowed=f"a number from 0 to {most}")
             return None
-        return int(value * SECOND)
+        return int(value * parts)
+
+    def json(self, name: str, most: int) -> str | None:
+        """The canonical text of any JSON value; None where it is absent or null."""
+        value = self._given.get(name)
+        if value is None:
+            return None
+        try:
+            text = canonical(value)
+        except NotCanonical as wrong:
+            self.bad(name, allowed="a JSON value", path=str(wrong.details.get("path", "$")))
+            return None
+        if len(text) > most:
+            self.bad(name, allowed=f"a JSON value of at most {most} bytes", bytes=len(text))
+            return None
+        return text.decode()
+
+
+def canonical(value: object) -> bytes:
+    """The canonical bytes of a JSON value, floats as the decimal numbers they are written as. Raises `NotCanonical`."""
+    try:
+        return encode(value)
+    except NotCanonical:
+        try:
+            return encode(_exact(value))
+        except RecursionError:
+            raise NotCanonical("The value is nested too deeply or contains itself", path="$") from None
+
+
+def _exact(value: object) -> object:
+    """The same without floats; one that is not a number stays, and is refused."""
+    match value:
+        case float():
+            written = Decimal(repr(value))
+            return written if written.is_finite() else value
+        case Mapping():
+            return {name: _exact(inner) for name, inner in value.items()}
+        case list() | tuple():
+            return [_exact(inner) for inner in value]
+        case _:
+            return value

@@ -2,11 +2,20 @@
 
 from collections.abc import Mapping
 from re import compile as regex
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, ValidationError, convert
 
-from pendula.jobs.model import LEASE_MOST_SEC, PRIORITIES, RETRY_DELAY_MOST_SEC, SECOND, Code, Policy
+from pendula.jobs.model import (
+    LEASE_MOST_SEC,
+    PAYLOAD_MOST_BYTES,
+    PRIORITIES,
+    RESULT_MOST_BYTES,
+    RETRY_DELAY_MOST_SEC,
+    SECOND,
+    Code,
+    Policy,
+)
 from pendula.jobs.request_reading import BodyReader, Faults
 from pendula.kernel.errors import InputRefused
 from pendula.kernel.time import parse_utc
@@ -19,6 +28,11 @@ WAIT_MOST_MS = 30_000
 ATTEMPTS_MOST = 100
 OUTCOME_MOST = 64
 REASON_MOST = 1000
+LIMIT_LIST_MOST = 1000
+NOTE_MOST = 200
+PAIRS_MOST = 1000
+WAITING = "waiting"
+NO_REASON = "no reason given"
 
 ENQUEUE = frozenset(
     [
@@ -31,19 +45,35 @@ ENQUEUE = frozenset(
         "idempotency_key",
         "correlation_id",
         "queue",
+        "payload",
+        "unique",
     ]
 )
-PULL = frozenset(["now", "limit", "worker_id", "lease_sec", "object_types", "actions", "wait_ms", "queues"])
-ACK = frozenset(["result", "audit_event_id", "next_action_at", "next_action", "outcome", "worker_id", "lease_token"])
-FAIL = frozenset(["error", "retry_delay_sec", "retryable", "worker_id", "lease_token"])
-RENEW = frozenset(["worker_id", "lease_token", "lease_sec"])
+PULL = frozenset(["now", "limit", "worker_id", "lease_sec", "object_types", "actions", "wait_ms", "queues", "pairs"])
+ACK = frozenset(
+    [
+        "result",
+        "audit_event_id",
+        "next_action_at",
+        "next_action",
+        "outcome",
+        "outcome_result",
+        "worker_id",
+        "lease_token",
+    ]
+)
+FAIL = frozenset(["error", "retry_delay_sec", "retryable", "cancelled", "worker_id", "lease_token"])
+RENEW = frozenset(["worker_id", "lease_token", "lease_sec", "progress", "progress_note"])
 RELEASE = frozenset(["worker_id", "lease_token"])
 CANCEL = frozenset(("reason",))
 REQUEUE = frozenset(("run_at", "reason"))
 
 
 class Enqueue(Struct, frozen=True, gc=False):
-    """`run_at` is None where the job is due at once; `idempotency_key` where it follows from the rest."""
+    """`run_at` is None where the job is due at once; `idempotency_key` where it follows from the rest.
+
+    `payload` is canonical JSON. `unique` asks for no second job while one for the same work waits or runs.
+    """
 
     object_type: str
     object_id: str
@@ -54,6 +84,8 @@ class Enqueue(Struct, frozen=True, gc=False):
     idempotency_key: str | None
     correlation_id: str | None
     queue: str
+    payload: str | None = None
+    unique: bool = False
 
 
 class Pull(Struct, frozen=True):
@@ -65,6 +97,7 @@ class Pull(Struct, frozen=True):
     actions: tuple[str, ...] = ()
     queues: tuple[str, ...] = ()
     wait_ms: int = 0
+    pairs: tuple[tuple[str, str], ...] = ()  # of object type and action: what the worker has handlers for
 
 
 class Proof(Struct, frozen=True):
@@ -81,16 +114,22 @@ class Ack(Struct, frozen=True):
     next_action_at: int | UnsetType | None = UNSET
     next_action: str | None = None
     outcome: str | None = None
+    outcome_result: str | None = None
 
 
 class Fail(Struct, frozen=True):
     error: str
     retry_delay_us: int | None = None
     retryable: bool = True
+    cancelled: bool = False
 
 
 class Renew(Struct, frozen=True):
+    """`progress` is in millionths; None leaves what was told before."""
+
     lease_us: int | None = None
+    progress: int | None = None
+    progress_note: str | None = None
 
 
 class Requeue(Struct, frozen=True):
@@ -113,6 +152,8 @@ class _Plain(Struct, gc=False, forbid_unknown_fields=True):
     idempotency_key: Annotated[str, Meta(min_length=1, max_length=KEY_MOST)] | None = None
     correlation_id: Text | None = None
     queue: str | None = None
+    payload: object = None
+    unique: object = None
 
 
 def read_enqueue(given: Mapping[str, Any], policy: Policy, now: int = 0) -> Enqueue | Faults:
@@ -127,7 +168,9 @@ def read_enqueue(given: Mapping[str, Any], policy: Policy, now: int = 0) -> Enqu
         return _read_enqueue(given, policy, now)
     words, attempts = policy.vocabulary, plain.max_attempts
     if (
-        plain.object_type not in words.object_types
+        # What is seldom there is read with care.
+        not (plain.payload is None and plain.unique is None)
+        or plain.object_type not in words.object_types
         or plain.action not in words.actions
         or not (plain.priority is None or plain.priority in PRIORITIES)
         or not (attempts is None or (type(attempts) is int and 1 <= attempts <= ATTEMPTS_MOST))
@@ -163,6 +206,8 @@ def _read_enqueue(given: Mapping[str, Any], policy: Policy, now: int) -> Enqueue
     key = body.text("idempotency_key", KEY_MOST) if body.has("idempotency_key") else None
     correlation = body.text("correlation_id", OBJECT_ID_MOST) if body.has("correlation_id") else None
     queue = _queue(body) if body.has("queue") else "default"
+    payload = body.json("payload", PAYLOAD_MOST_BYTES)
+    unique = body.word("unique", (WAITING,)) if body.has("unique") else None
     if body.faults.found or object_type is None or object_id is None or action is None or queue is None:
         if run_at is not None and run_at < now:
             body.bad("run_at", Code.RUN_AT_IN_PAST)
@@ -177,6 +222,8 @@ def _read_enqueue(given: Mapping[str, Any], policy: Policy, now: int) -> Enqueue
         idempotency_key=key,
         correlation_id=correlation,
         queue=queue,
+        payload=payload,
+        unique=unique is not None,
     )
 
 
@@ -201,6 +248,7 @@ def read_pull(given: Mapping[str, Any], policy: Policy, now: int) -> Pull | Faul
     types = body.words("object_types", policy.vocabulary.object_types)
     actions = body.words("actions", policy.vocabulary.actions)
     queues = _queues(body, given.get("queues"))
+    pairs = _pairs(body, given.get("pairs"))
     wait = body.integer("wait_ms", 0, WAIT_MOST_MS)
     if body.faults.found:
         return body.faults
@@ -213,6 +261,7 @@ def read_pull(given: Mapping[str, Any], policy: Policy, now: int) -> Pull | Faul
         actions=actions,
         queues=queues,
         wait_ms=wait or 0,
+        pairs=pairs,
     )
 
 
@@ -230,6 +279,20 @@ def _queues(body: BodyReader, given: Any) -> tuple[str, ...]:
     return tuple(given)
 
 
+def _pairs(body: BodyReader, given: Any) -> tuple[tuple[str, str], ...]:
+    """What a worker handles. Words that nobody knows yet are no fault: there are no jobs of that kind."""
+    if given is None:
+        return ()
+    if not isinstance(given, list | tuple) or not 1 <= len(given) <= PAIRS_MOST or not all(map(_is_pair, given)):
+        body.bad("pairs", allowed=f"a list of 1 to {PAIRS_MOST} pairs of an object type and an action")
+        return ()
+    return tuple((object_type, action) for object_type, action in given)
+
+
+def _is_pair(given: Any) -> bool:
+    return isinstance(given, list | tuple) and len(given) == 2 and all(isinstance(word, str) for word in given)
+
+
 def read_proof(given: Mapping[str, Any]) -> Proof:
     """What the call says of its holder; other kinds of values are faults of the body and prove nothing."""
     worker, token = given.get("worker_id"), given.get("lease_token")
@@ -244,7 +307,37 @@ def _check_proof(body: BodyReader, *, required: bool) -> None:
             body.bad(name)
 
 
+class _PlainAck(Struct, gc=False, forbid_unknown_fields=True):
+    """A body of an ack as nearly all are."""
+
+    result: Literal["succeeded"]
+    audit_event_id: Text | None = None
+    next_action_at: object = UNSET
+    next_action: str | None = None
+    outcome: Annotated[str, Meta(min_length=1, max_length=OUTCOME_MOST)] | None = None
+    worker_id: Annotated[str, Meta(min_length=1, max_length=128)] | None = None
+    lease_token: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
+
+
 def read_ack(given: Mapping[str, Any], policy: Policy, now: int) -> Ack | Faults:
+    """A request. Bodies without anything unusual are read in one go, all others field by field."""
+    try:
+        plain = convert(given, _PlainAck)
+        at = plain.next_action_at
+        next_at: int | UnsetType | None = at if at is UNSET or at is None else parse_utc(at)
+    except (ValidationError, InputRefused):
+        return _read_ack(given, policy, now)
+    if (
+        (isinstance(next_at, int) and next_at < now)
+        or not (plain.next_action is None or plain.next_action in policy.vocabulary.actions)
+        # What is printable has no control characters.
+        or not f"{plain.audit_event_id}{plain.outcome}{plain.worker_id}{plain.lease_token}".isprintable()
+    ):
+        return _read_ack(given, policy, now)
+    return Ack(plain.audit_event_id, next_at, plain.next_action, plain.outcome)
+
+
+def _read_ack(given: Mapping[str, Any], policy: Policy, now: int) -> Ack | Faults:
     body = BodyReader(given, ACK)
     if given.get("result") != "succeeded":
         body.bad("result", Code.INVALID_RESULT, allowed=["succeeded"], hint="a failure is told with the call fail")
@@ -254,10 +347,11 @@ def read_ack(given: Mapping[str, Any], policy: Policy, now: int) -> Ack | Faults
         body.bad("next_action_at", Code.NEXT_ACTION_AT_IN_PAST)
     action = body.word("next_action", policy.vocabulary.actions) if body.has("next_action") else None
     outcome = body.text("outcome", OUTCOME_MOST) if body.has("outcome") else None
+    result = body.json("outcome_result", RESULT_MOST_BYTES) if "outcome_result" in given else None
     _check_proof(body, required=False)
     if body.faults.found:
         return body.faults
-    return Ack(event, next_at, action, outcome)
+    return Ack(event, next_at, action, outcome, result)
 
 
 def read_fail(given: Mapping[str, Any]) -> Fail | Faults:
@@ -267,18 +361,23 @@ def read_fail(given: Mapping[str, Any]) -> Fail | Faults:
         body.bad("error", allowed="a text of at least one character that is not blank")
     delay = body.seconds("retry_delay_sec", RETRY_DELAY_MOST_SEC)
     retryable = body.flag("retryable")
+    cancelled = body.flag("cancelled")
     _check_proof(body, required=False)
     if body.faults.found:
         return body.faults
     # Half a character, as file names may have, must not keep a job from failing.
-    return Fail(str(error).encode(errors="replace").decode(), delay, retryable is not False)
+    return Fail(str(error).encode(errors="replace").decode(), delay, retryable is not False, cancelled is True)
 
 
 def read_renew(given: Mapping[str, Any]) -> Renew | Faults:
     body = BodyReader(given, RENEW)
     lease = body.integer("lease_sec", 1, LEASE_MOST_SEC)
+    progress = body.fraction("progress") if body.has("progress") else None
+    note = body.text("progress_note", NOTE_MOST) if body.has("progress_note") else None
+    if note is not None and not body.has("progress"):
+        body.bad("progress_note", allowed="a few words beside progress")
     _check_proof(body, required=True)
-    return body.faults if body.faults.found else Renew(None if lease is None else lease * SECOND)
+    return body.faults if body.faults.found else Renew(None if lease is None else lease * SECOND, progress, note)
 
 
 def read_release(given: Mapping[str, Any]) -> Faults | None:
@@ -289,7 +388,7 @@ def read_release(given: Mapping[str, Any]) -> Faults | None:
 
 def read_cancel(given: Mapping[str, Any]) -> str | Faults:
     body = BodyReader(given, CANCEL)
-    reason = body.text("reason", REASON_MOST) if body.has("reason") else "no reason given"
+    reason = body.text("reason", REASON_MOST) if body.has("reason") else NO_REASON
     return body.faults if body.faults.found or reason is None else reason
 
 

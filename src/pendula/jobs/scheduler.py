@@ -1,6 +1,7 @@
 """The Python API: the calls of HTTP as methods, with the same members, replies and errors."""
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -44,16 +45,32 @@ class Scheduler:
         self.close()
 
     def defer(
-        self, object_type: str, object_id: str, action: str, *, in_sec: int | None = None, **members: Members
+        self,
+        object_type: str,
+        object_id: str,
+        action: str,
+        *,
+        in_sec: int | timedelta | None = None,
+        **members: Members,
     ) -> dict[str, Any]:
-        """Enqueue in one line: now, or `in_sec` seconds from now. Returns the job."""
+        """Enqueue in one line: now, or so many seconds (a number or a `timedelta`) from now. Returns the job.
+
+        The members are those of `enqueue`; `payload=` is what the handler finds in `context.payload`.
+        """
         if in_sec is not None:
-            members["run_at"] = format_utc(self.calls.clock() + in_sec * SECOND)
+            members["run_at"] = format_utc(self.calls.clock() + micros(in_sec))
         given = {"object_type": object_type, "object_id": object_id, "action": action, **members}
         job: dict[str, Any] = _granted(self.calls.enqueue(given, self.caller))["job"]
         return job
 
     def enqueue(self, **members: Members) -> dict[str, Any]:
+        """Store a job: `{"deduplicated", "job"}`.
+
+        `object_type`, `object_id` and `action` say what is to be done. `run_at` is a text or a `datetime`, with zone.
+        `priority` decides among jobs that are due at the same moment; with `Policy(pull_order="weighted")` it gives a
+        head start, so that it counts in a backlog, too. `unique="waiting"` stores nothing while a job for the same work
+        is queued or running, and gives that one.
+        """
         return _granted(self.calls.enqueue(members, self.caller))
 
     def enqueue_batch(self, jobs: Sequence[Mapping[str, Json]], *, atomic: bool = False) -> dict[str, Any]:
@@ -83,11 +100,22 @@ class Scheduler:
     def requeue(self, job_id: str, **members: Members) -> dict[str, Any]:
         return _granted(self.calls.requeue(job_id, members, self.caller))
 
+    def cancel_batch(self, **members: Members) -> dict[str, Any]:
+        """One step of a cancellation by `filter`; `cancel_all` in `pendula.jobs.bulk` takes them all."""
+        return _granted(self.calls.cancel_batch(members, self.caller))
+
+    def requeue_batch(self, **members: Members) -> dict[str, Any]:
+        """One step of a requeue by `filter`; `requeue_all` in `pendula.jobs.bulk` takes them all."""
+        return _granted(self.calls.requeue_batch(members, self.caller))
+
     def show(self, job_id: str) -> dict[str, Any]:
         return _granted(queries.show(self.calls.store, job_id))
 
     def list(self, **query: Members) -> dict[str, Any]:
         return _granted(queries.listed(self.calls.store, self.calls.policy, query))
+
+    def count(self, **query: Members) -> dict[str, Any]:
+        return _granted(queries.counted(self.calls.store, self.calls.policy, query))
 
     def history(self, job_id: str) -> dict[str, Any]:
         return _granted(queries.history(self.calls.store, job_id))
@@ -102,7 +130,12 @@ class Scheduler:
         window = queries.window_of(query)
         if isinstance(window, Refused):
             raise JobRefused(window)
-        return queries.metrics(self.calls.store, self.calls.clock(), window)
+        return queries.metrics(self.calls.store, self.calls.policy, self.calls.clock(), window)
+
+
+def micros(seconds: int | timedelta) -> int:
+    """A span of time in microseconds."""
+    return seconds // timedelta(microseconds=1) if isinstance(seconds, timedelta) else seconds * SECOND
 
 
 def _granted(answer: Answer) -> dict[str, Any]:

@@ -153,6 +153,7 @@ def _policy(it: Members, vocabulary: Vocabulary) -> Policy:
         one_running_per_object=it["one_running_per_object"].boolean(default=plain.one_running_per_object),
         objects_elsewhere=it["objects_elsewhere"].boolean(default=plain.objects_elsewhere),
         retention_days=integer("retention_days", 1, 3650),
+        unhandled_alert_sec=integer("unhandled_alert_sec", 1, 30 * DAY_SEC),
         durability=it["durability"].choice(Durability, default=plain.durability),
     )
     if policy.pull_default_limit > policy.pull_max_limit:

@@ -132,3 +132,32 @@ def test_a_cancelled_job_is_no_follow_up(tmp_path: Path) -> None:
     assert followup not in (None, cancelled)
     assert scheduler.show(followup)["job"]["status"] == "queued"
     scheduler.close()
+
+
+@pytest.mark.req("JOB-ACK-10")
+@pytest.mark.parametrize("outcome", ["transitioned", "noop", "budget_exhausted", "deferred", "o" * 64, None])
+def test_the_outcome_of_an_ack_is_on_the_job_wherever_it_is_shown(tmp_path: Path, outcome: str | None) -> None:
+    scheduler, _ = opened(tmp_path)
+    job_id = scheduler.enqueue(**JOB)["job"]["job_id"]
+    scheduler.pull(worker_id="w")
+
+    answer = scheduler.ack(job_id, result="succeeded", outcome=outcome)
+
+    [listed] = scheduler.list(status="succeeded")["jobs"]
+    told = scheduler.history(job_id)["events"][-1]["after"]
+    places = (answer["job"], scheduler.show(job_id)["job"], listed, told)
+    assert [place["outcome"] for place in places] == [outcome] * 4
+    scheduler.close()
+
+
+@pytest.mark.req("JOB-ACK-10")
+def test_an_outcome_that_is_too_long_is_refused_and_the_lease_stays(tmp_path: Path) -> None:
+    scheduler, _ = opened(tmp_path)
+    job_id = scheduler.enqueue(**JOB)["job"]["job_id"]
+    scheduler.pull(worker_id="w")
+
+    with pytest.raises(JobRefused, match="outcome"):
+        scheduler.ack(job_id, result="succeeded", outcome="o" * 65)
+
+    assert scheduler.ack(job_id, result="succeeded", outcome="o")["job"]["outcome"] == "o"
+    scheduler.close()

@@ -1,14 +1,18 @@
 """Corners of pull: two readings of the clock, waiting for the file, a queue full of poison."""
 
+import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pendula.jobs import JobRefused, Policy, Scheduler
-from pendula.jobs.calls import Calls
+from pendula.jobs.calls import Calls, pull
 from pendula.jobs.model import Durability, PullClock
+from pendula.jobs.requests import Pull
 from pendula.jobs.store.protocol import Writer
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.kernel.canonical import Json
@@ -24,10 +28,10 @@ class SlowStore(SqliteStore):
 
     clock: Clock | None = None
 
-    def write(self, work: Callable[[Writer], T], *, metadata: Mapping[str, Json] | None = None) -> T:
+    def write(self, work: Callable[[Writer], T], *, metadata: Mapping[str, Json] | None = None, own: bool = False) -> T:
         if self.clock is not None:
             self.clock.pass_by(2)
-        return super().write(work, metadata=metadata)
+        return super().write(work, metadata=metadata, own=own)
 
 
 @pytest.mark.req("JOB-PULL-9")
@@ -86,3 +90,49 @@ def test_a_thousand_poisoned_jobs_do_not_hold_up_a_good_one(tmp_path: Path) -> N
 
     assert scheduler.show(good)["job"]["status"] == "succeeded"
     scheduler.close()
+
+
+# Waiting
+
+
+def pulled_by_thread(scheduler: Scheduler, **members: Any) -> tuple[threading.Thread, list[dict[str, Any]]]:
+    got: list[dict[str, Any]] = []
+    thread = threading.Thread(target=lambda: got.append(scheduler.pull(worker_id="w", wait_ms=30_000, **members)))
+    thread.start()
+    return thread, got
+
+
+@pytest.mark.req("JOB-PULL-12")
+def test_a_pull_that_waits_is_woken_by_what_this_process_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A look at what others write would come far too late.
+    monkeypatch.setattr(pull, "POLL_SECONDS", 3600)
+    with Scheduler.open(tmp_path / "jobs.db") as scheduler:
+        thread, got = pulled_by_thread(scheduler)
+        job = scheduler.enqueue(**JOB)["job"]
+        thread.join(25)
+
+    assert [given["job_id"] for given in got[0]["jobs"]] == [job["job_id"]]
+
+
+@pytest.mark.req("JOB-PULL-12")
+def test_a_pull_that_waits_finds_what_another_connection_writes(tmp_path: Path) -> None:
+    with Scheduler.open(tmp_path / "jobs.db") as scheduler, Scheduler.open(tmp_path / "jobs.db") as other:
+        thread, got = pulled_by_thread(scheduler)
+        job = other.enqueue(**JOB)["job"]
+        thread.join(25)
+
+    assert [given["job_id"] for given in got[0]["jobs"]] == [job["job_id"]]
+
+
+@pytest.mark.req("JOB-PULL-12")
+@given(coming=st.none() | st.integers(0, 10**9), now=st.integers(0, 10**9), left=st.integers(0, 30_000_000))
+def test_nobody_rests_for_longer_than_a_twentieth_of_a_second_nor_beyond_what_comes(
+    coming: int | None, now: int, left: int
+) -> None:
+    rest = pull.seconds_to_wait(Pull("w", 1), coming, now, now + left)
+
+    assert 0 <= rest <= 0.05
+    assert now + rest * 1_000_000 <= now + left
+    assert coming is None or coming <= now or now + rest * 1_000_000 <= coming + 1

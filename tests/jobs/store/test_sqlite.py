@@ -1,9 +1,12 @@
 """One SQLite file: its settings, its schema, its migrations, who is kept out, and copies while it is in use."""
 
+import os
 import sqlite3
+import stat
 import subprocess
 import sys
 import textwrap
+import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -14,7 +17,7 @@ import pytest
 from pendula.jobs.calls import Calls
 from pendula.jobs.model import Durability, Policy, StorageBusy
 from pendula.jobs.scheduler import Scheduler
-from pendula.jobs.store import sqlite as store_module
+from pendula.jobs.store import opening as store_module
 from pendula.jobs.store.mounts import NetworkFileSystem, refuse_network
 from pendula.jobs.store.protocol import Listing
 from pendula.jobs.store.sqlite import NewerStore, NotDurable, SqliteStore, StoreUnusable, migrations, statements
@@ -160,9 +163,9 @@ def test_a_store_of_an_earlier_version_is_brought_forward_with_all_it_holds(
 @pytest.mark.usefixtures("watched")
 def test_a_migration_that_fails_at_any_statement_leaves_the_old_version(tmp_path: Path) -> None:
     count = sum(1 for script in migrations() for _ in statements(script))
-    path = tmp_path / "jobs.db"
     failures = 0
-    for at in range(1, count + 20):
+    for at in range(1, count + 40):
+        path = tmp_path / f"{at}.db"
         try:
             with watching(failing_at(at)):
                 SqliteStore(path).close()
@@ -172,7 +175,8 @@ def test_a_migration_that_fails_at_any_statement_leaves_the_old_version(tmp_path
         else:
             break
 
-    assert failures > count
+    # Each trial begins after the last whole step.
+    assert failures > max(sum(1 for _ in statements(script)) for script in migrations())
     assert version_and_tables(path) == whole()
 
 
@@ -287,12 +291,68 @@ def test_a_foreign_writer_makes_calls_busy_that_change_nothing(tmp_path: Path) -
 
 
 @pytest.mark.req("JOB-STO-5")
-def test_a_store_that_another_program_holds_cannot_be_opened_and_says_busy(tmp_path: Path) -> None:
+def test_a_store_that_another_program_holds_is_opened_and_read_all_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.db"
+    scheduler, _ = opened(tmp_path)
+    scheduler.enqueue(**JOB)
+    scheduler.close()
+
+    with holding(path):
+        store = SqliteStore(path, busy_seconds=0.05)
+        there = store.read(lambda look: look.jobs(Listing(10)))
+        store.backup(tmp_path / "copy.db")
+        findings = check(store)
+        with pytest.raises(StorageBusy):
+            store.write(lambda _: None)
+    store.write(lambda _: None)
+    store.close()
+
+    assert len(there) == 1
+    assert findings == []
+
+
+@pytest.mark.req("JOB-STO-5")
+def test_a_migration_waits_for_the_writer_in_its_way_and_tells_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "jobs.db"
     SqliteStore(path).close()
+    known = migrations()
+    monkeypatch.setattr(store_module, "migrations", lambda: [*known, "CREATE TABLE later (n INTEGER) STRICT;\n"])
+    monkeypatch.setattr(store_module, "TOLD_SECONDS", 0.02)
+    told: list[str] = []
 
-    with holding(path), pytest.raises(StorageBusy):
-        SqliteStore(path, busy_seconds=0.05)
+    with holding(path):
+        with pytest.raises(StorageBusy):
+            SqliteStore(path, patience_seconds=0.1, on_wait=told.append)
+        released = threading.Event()
+
+        def hear(sentence: str) -> None:
+            told.append(sentence)
+            released.set()
+
+        opening = threading.Thread(target=lambda: SqliteStore(path, on_wait=hear).close())
+        opening.start()
+        assert released.wait(30)
+    opening.join(30)
+
+    assert told[0].startswith(f"waiting for the writer of {path}, 0 s")
+    assert version_and_tables(path)[0] == len(known) + 1
+
+
+def test_the_file_is_its_owners_whatever_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        scheduler, _ = opened(tmp_path)
+        scheduler.enqueue(**JOB)
+    finally:
+        os.umask(before)
+
+    modes = {entry.name: stat.S_IMODE(entry.stat().st_mode) for entry in tmp_path.iterdir()}
+    scheduler.close()
+
+    assert set(modes) >= {"jobs.db", "jobs.db-wal", "jobs.db-shm", "jobs.db.turn", "jobs.db.lock"}
+    assert set(modes.values()) == {0o600}
 
 
 def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:

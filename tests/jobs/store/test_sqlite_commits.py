@@ -14,7 +14,6 @@ from pendula.jobs import JobRefused
 from pendula.jobs.model import Actor, Job, Policy
 from pendula.jobs.requests import Enqueue
 from pendula.jobs.scheduler import Scheduler
-from pendula.jobs.store import sqlite
 from pendula.jobs.store.protocol import Listing, ObjectRow, Writer
 from pendula.jobs.store.sqlite import SqliteStore, StoreUnusable
 from pendula.jobs.upkeep.verification import check
@@ -154,31 +153,6 @@ def test_a_trouble_of_the_file_is_told_to_all_who_share_the_commit(tmp_path: Pat
     assert store.read(lambda look: look.jobs(Listing(10))) == []
     assert scheduler.enqueue(**JOB, object_id="later")["deduplicated"] is False
     assert check(store) == []
-    scheduler.close()
-
-
-@pytest.mark.usefixtures("watched")
-def test_an_interrupted_leader_leaves_nobody_without_an_answer(tmp_path: Path) -> None:
-    scheduler, _ = opened(tmp_path)
-    store = sqlite_of(scheduler)
-    interrupted = False
-
-    def watcher(connection: sqlite3.Connection, sql: str, parameters: Any) -> None:
-        nonlocal interrupted
-        if sql == "COMMIT" and not interrupted and connection.total_changes:
-            interrupted = True
-            raise KeyboardInterrupt
-
-    with watching(watcher):
-        answers = together(
-            store,
-            [lambda number=number: scheduler.enqueue(**JOB, object_id=f"m{number}") for number in range(3)],  # type: ignore[misc]
-        )
-
-    kinds = sorted(type(answer).__name__ for answer in answers)
-    assert kinds == ["KeyboardInterrupt", "StoreUnusable", "StoreUnusable"]
-    assert store.read(lambda look: look.jobs(Listing(10))) == []
-    assert scheduler.enqueue(**JOB, object_id="later")["deduplicated"] is False
     scheduler.close()
 
 
@@ -445,71 +419,6 @@ def test_a_trouble_of_an_effects_own_database_fails_nobody_else(tmp_path: Path, 
     assert len(scheduler.list()["jobs"]) == 4
     assert scheduler.calls.store.read(lambda look: look.effect(job["idempotency_key"])) is None
     scheduler.close()
-
-
-class Startled:
-    """A turn that is taken, and whose taker is interrupted the moment it has it."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._taken = 0
-
-    def acquire(self) -> None:
-        self._lock.acquire()
-        self._taken += 1
-        if self._taken == 2:
-            raise KeyboardInterrupt
-
-    def release(self) -> None:
-        self._lock.release()
-
-
-def test_a_caller_interrupted_when_it_is_told_to_lead_does_not_stop_the_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store = SqliteStore(tmp_path / "jobs.db")
-    entered, go_on = threading.Event(), threading.Event()
-    interrupted: list[bool] = []
-    leave, plain = store._leave, sqlite._Call
-
-    def left(call: Any) -> None:
-        interrupted.append(call.leads)
-        leave(call)
-
-    def startled_call(*given: Any) -> Any:
-        call: Any = plain(*given)
-        call.turn = Startled()
-        return call
-
-    monkeypatch.setattr(store, "_leave", left)
-
-    def hold(_: Writer) -> None:
-        entered.set()
-        go_on.wait(30)
-
-    def startled() -> None:
-        with pytest.raises(KeyboardInterrupt):
-            store.write(lambda _: None)
-
-    first = threading.Thread(target=lambda: store.write(hold))
-    first.start()
-    entered.wait(30)
-    with monkeypatch.context() as patched:
-        patched.setattr(sqlite, "_Call", startled_call)
-        second = threading.Thread(target=startled)
-        second.start()
-        while not store._line:
-            pass
-    go_on.set()
-    first.join(30)
-    second.join(30)
-    after = threading.Thread(target=lambda: store.write(lambda _: None), daemon=True)
-    after.start()
-    after.join(30)
-
-    assert interrupted == [True]
-    assert not after.is_alive()
-    store.close()
 
 
 def test_a_transaction_that_ends_in_no_way_we_know_of_is_done_for_nobody(

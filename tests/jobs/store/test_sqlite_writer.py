@@ -1,17 +1,24 @@
 """What a transaction remembers of jobs and objects is what the store would say."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from pendula.jobs.model import Job
+from pendula.jobs.ids import seq_of
+from pendula.jobs.model import Job, JobRefused
 from pendula.jobs.store.protocol import ObjectRow
+from pendula.jobs.store.sqlite import StoreUnusable
 from pendula.jobs.store.sqlite_writer import SqliteWriter
+from pendula.jobs.upkeep import check, retain
 from tests.jobs.stores import opened
+from tests.jobs.watching import watched, watching
+
+__all__ = ["watched"]
 
 KNOWN = ObjectRow("memory", "mem_0", 5, 1, "active")
 
@@ -100,3 +107,78 @@ def test_a_statement_of_somebodys_own_is_seen(writer: SqliteWriter) -> None:
     writer.execute("SELECT 1")
 
     assert job_of(writer, 1) == replace(job, updated_at=9)
+
+
+# What a transaction knows of the one before it
+
+
+def statements_of(call: Callable[[], Any]) -> list[str]:
+    asked: list[str] = []
+    with watching(lambda connection, sql, parameters: asked.append(sql)):
+        call()
+    return asked
+
+
+@pytest.mark.usefixtures("watched")
+def test_an_enqueue_after_another_asks_neither_for_the_last_number_nor_for_the_last_event(tmp_path: Path) -> None:
+    scheduler, _ = opened(tmp_path)
+    scheduler.enqueue(object_type="memory", object_id="first", action="verify")
+
+    asked = statements_of(lambda: scheduler.enqueue(object_type="memory", object_id="next", action="verify"))
+
+    assert [sql for sql in asked if sql.startswith(("SELECT", "SAVEPOINT", "RELEASE"))] == []
+    assert [sql.split(" (")[0] for sql in asked if "INTO" in sql] == [
+        "INSERT INTO jobs",
+        "INSERT INTO audit",
+        "INSERT INTO counts",
+    ]
+    scheduler.close()
+
+
+@pytest.mark.req("JOB-STO-5", "JOB-OBJ-3", "JOB-AUD-4")
+def test_writers_on_one_file_that_take_turns_number_jobs_and_events_on(tmp_path: Path) -> None:
+    one, clock = opened(tmp_path)
+    other, _ = opened(tmp_path, clock=clock)
+    ids = [
+        writer.enqueue(object_type="memory", object_id=f"m{number}", action="verify")["job"]["job_id"]
+        for number, writer in enumerate((one, one, other, one, other, other, one))
+    ]
+
+    assert [seq_of(job_id) for job_id in ids] == list(range(1, 8))
+    assert check(one.calls.store) == []
+    for scheduler in (one, other):
+        scheduler.close()
+
+
+@pytest.mark.req("JOB-AUD-1", "JOB-AUD-4")
+@pytest.mark.usefixtures("watched")
+def test_after_a_transaction_that_failed_nothing_of_it_is_known(tmp_path: Path) -> None:
+    scheduler, _ = opened(tmp_path)
+    scheduler.enqueue(object_type="memory", object_id="first", action="verify")
+
+    def breaks(connection: sqlite3.Connection, sql: str, parameters: Any) -> None:
+        if sql == "COMMIT":
+            raise sqlite3.OperationalError("the disk is full")
+
+    with watching(breaks), pytest.raises(StoreUnusable):
+        scheduler.enqueue(object_type="memory", object_id="lost", action="verify")
+    job = scheduler.enqueue(object_type="memory", object_id="second", action="verify")["job"]
+
+    assert seq_of(job["job_id"]) == 2
+    assert check(scheduler.calls.store) == []
+    scheduler.close()
+
+
+@pytest.mark.req("JOB-STO-13")
+def test_a_key_that_another_process_removed_is_known_to_be_used(tmp_path: Path) -> None:
+    one, clock = opened(tmp_path)
+    other, _ = opened(tmp_path, clock=clock)
+    job = one.enqueue(object_type="memory", object_id="m", action="verify", idempotency_key="k")["job"]
+    one.cancel(job["job_id"])
+    clock.pass_by(40 * 86_400)
+    retain(other.calls)
+
+    with pytest.raises(JobRefused, match="removed"):
+        one.enqueue(object_type="memory", object_id="m", action="verify", idempotency_key="k")
+    for scheduler in (one, other):
+        scheduler.close()

@@ -2,14 +2,21 @@
 
 import fcntl
 import os
+import sqlite3
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
+from pendula.jobs.model import StorageBusy
+from pendula.jobs.store import sqlite
+from pendula.jobs.store.sqlite import SqliteStore
 from pendula.jobs.store.turnstile import Turnstile
+from pendula.jobs.upkeep.verification import check
+from tests.jobs.stores import opened
 
 LONG = 30.0  # never waited for: a test that works gets its turn long before
 SHORT = 0.02
@@ -191,3 +198,63 @@ def test_there_is_never_more_than_one_inside(tmp_path: Path) -> None:
 
     assert len(seen) == 400
     assert all(len(one) == 1 for one in seen)
+
+
+# Fairness must not cost progress
+
+
+@contextmanager
+def standing_in(database: Path, *names: str) -> Iterator[None]:
+    """Somebody holds these locks and does not move, as a frozen process does."""
+    handles = [os.open(database.with_name(database.name + name), os.O_RDWR) for name in names]
+    for handle in handles:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+    yield
+    for handle in handles:
+        os.close(handle)
+
+
+@pytest.mark.req("JOB-STO-5")
+@pytest.mark.parametrize("names", [(".turn",), (".lock",), (".turn", ".lock")])
+def test_a_turnstile_that_does_not_move_is_passed_by(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(sqlite, "TURNSTILE_SECONDS", SHORT)
+    scheduler, _ = opened(tmp_path)
+    waits: list[float] = []
+    gate = scheduler.calls.store._turnstile  # type: ignore[attr-defined]
+    acquire = gate.acquire
+
+    def watched(timeout: float) -> bool:
+        waits.append(timeout)
+        return bool(acquire(timeout))
+
+    monkeypatch.setattr(gate, "acquire", watched)
+    with standing_in(tmp_path / "jobs.db", *names):
+        for number in range(5):
+            scheduler.defer("memory", f"m{number}", "verify")
+    stuck = list(waits)
+    monkeypatch.setattr(scheduler.calls.store, "_stuck_until", 0.0)
+    scheduler.defer("memory", "later", "verify")
+
+    assert stuck == [SHORT, 0, 0, 0, 0], "one wait, and then in passing"
+    assert scheduler.metrics()["jobs"]["queued"] == 6
+    assert check(scheduler.calls.store) == []
+    scheduler.close()
+
+
+@pytest.mark.req("JOB-STO-5")
+def test_whoever_passes_by_still_waits_for_the_one_who_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "TURNSTILE_SECONDS", SHORT)
+    store = SqliteStore(tmp_path / "jobs.db", busy_seconds=0.1)
+
+    with (
+        standing_in(tmp_path / "jobs.db", ".turn"),
+        closing(sqlite3.connect(tmp_path / "jobs.db", isolation_level=None)) as other,
+    ):
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StorageBusy):
+            store.write(lambda _: None)
+        other.execute("ROLLBACK")
+        store.write(lambda _: None)
+    store.close()

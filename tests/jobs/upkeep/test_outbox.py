@@ -1,6 +1,5 @@
 """Objects in another database: told at least once, in order, with a fence that keeps the old from replacing the new."""
 
-import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +7,7 @@ import pytest
 
 from pendula.jobs import JobRefused, Policy, Scheduler
 from pendula.jobs.upkeep.outbox import Newest, WriteBacks
+from tests.jobs.store.test_migrations import filled_as
 from tests.jobs.stores import Clock, opened
 
 ELSEWHERE = Policy(objects_elsewhere=True, auto_followup=False)
@@ -117,12 +117,10 @@ def test_a_store_of_the_first_version_gets_its_outbox(tmp_path: Path) -> None:
     scheduler, clock = opened(tmp_path)
     acked(scheduler, clock, "m", 60)
     scheduler.close()
-    with sqlite3.connect(tmp_path / "jobs.db") as connection:
-        connection.execute("DROP TABLE write_backs")
-        connection.execute("PRAGMA user_version = 1")
-    connection.close()
+    (tmp_path / "old").mkdir()
+    filled_as(1, tmp_path / "old/jobs.db", tmp_path / "jobs.db")
 
-    again, _ = opened(tmp_path, ELSEWHERE, clock)
+    again, _ = opened(tmp_path / "old", ELSEWHERE, clock)
     acked(again, clock, "m", 120)
 
     assert [one["version"] for one in waiting(again)] == [2]

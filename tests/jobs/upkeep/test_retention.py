@@ -205,7 +205,7 @@ class Watching:
 @pytest.mark.req("JOB-STO-13")
 def test_a_step_removes_at_most_a_thousand_and_the_steps_remove_all(store: tuple[Scheduler, Clock]) -> None:
     scheduler, clock = store
-    enqueue(scheduler, 2001)
+    enqueue(scheduler, 3001)
     finish(scheduler)
     clock.pass_by(31 * DAY)
     watching = Watching(scheduler.calls.store)
@@ -214,15 +214,15 @@ def test_a_step_removes_at_most_a_thousand_and_the_steps_remove_all(store: tuple
 
     done = retain(scheduler.calls, progress=heard.append, steady=lambda: 0)
 
-    assert watching.steps == [1000, 1000, 1, 0]
-    assert (done.removed["succeeded"], done.steps) == (2001, 3)
-    assert heard == [1000, 2000, 2001, 2001]
+    assert watching.steps == [250, 500, 1000, 1000, 251, 0]
+    assert (done.removed["succeeded"], done.steps) == (3001, 5)
+    assert heard == [250, 750, 1750, 2750, 3001, 3001]
 
 
 @pytest.mark.req("JOB-STO-13")
 def test_steps_that_hold_the_lock_too_long_become_smaller(store: tuple[Scheduler, Clock]) -> None:
     scheduler, clock = store
-    enqueue(scheduler, 1800)
+    enqueue(scheduler, 500)
     finish(scheduler)
     clock.pass_by(31 * DAY)
     watching = Watching(scheduler.calls.store)
@@ -231,7 +231,7 @@ def test_steps_that_hold_the_lock_too_long_become_smaller(store: tuple[Scheduler
 
     retain(scheduler.calls, steady=lambda: next(slow))
 
-    assert watching.steps == [1000, 500, 250, 50, 0]
+    assert watching.steps == [250, 125, 62, 31, 15, 10, 7, 0]
 
 
 def test_a_step_finds_its_jobs_by_an_index(store: tuple[Scheduler, Clock], tmp_path: Path) -> None:

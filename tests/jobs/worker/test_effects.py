@@ -342,3 +342,27 @@ def test_an_effect_cannot_rewrite_the_whole_file(client: Virtual) -> None:
 
     with pytest.raises(StatementRefused, match="cannot VACUUM from within a transaction"):
         once(client.calls, pulled(client), lambda transaction: len(transaction.execute("VACUUM")))
+
+
+@pytest.mark.req("JOB-AUD-6")
+@pytest.mark.parametrize("evidence", [("ev_55", "ev_7"), ("memory:mem_0",), ()], ids=["decision", "source", "none"])
+def test_a_state_change_names_what_it_rests_on_and_its_job(client: Virtual, evidence: tuple[str, ...]) -> None:
+    client.enqueue(**MEMORY)
+    job = pulled(client)
+
+    once(client.calls, job, lambda tx: tx.change_object("verified", state="active", evidence=evidence).version)
+
+    [event] = client.audit(event_type="state_transition")["events"]
+    assert event["evidence_refs"] == [*evidence, f"scheduler_job:{job['job_id']}"]
+    assert check(client.calls.store) == []
+
+
+@pytest.mark.req("JOB-AUD-6")
+def test_the_state_change_of_an_ack_names_its_job(client: Virtual) -> None:
+    client.enqueue(**MEMORY)
+    job = pulled(client)
+
+    client.ack(job["job_id"], result="succeeded", next_action_at=client.clock.text(60))
+
+    [event] = client.audit(event_type="state_transition")["events"]
+    assert event["evidence_refs"] == [f"scheduler_job:{job['job_id']}"]

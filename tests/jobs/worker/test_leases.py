@@ -161,12 +161,12 @@ class Renewals(Scheduler):
     def __init__(self, client: Scheduler) -> None:
         super().__init__(client.calls)
         self.two = threading.Event()
-        self.count = 0
+        self.renewals = 0
 
     def renew(self, job_id: str, **members: Any) -> dict[str, Any]:
         reply = super().renew(job_id, **members)
-        self.count += 1
-        if self.count == 2:
+        self.renewals += 1
+        if self.renewals == 2:
             self.two.set()
         return reply
 

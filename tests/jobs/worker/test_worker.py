@@ -17,7 +17,6 @@ from pendula.jobs.worker.handlers import (
     Context,
     Done,
     EffectMisused,
-    Handlers,
 )
 from pendula.jobs.worker.worker import Worker, own_name
 from pendula.kernel.errors import WrongUsage
@@ -140,6 +139,7 @@ def test_filters_go_into_the_pull(tmp_path: Path) -> None:
         "worker_id": "w1",
         "queues": ["fast"],
         "actions": ["decay"],
+        "pairs": [["memory", "decay"]],
         "lease_sec": 7,
         "limit": 1,
         "wait_ms": 500,
@@ -150,12 +150,12 @@ def test_filters_go_into_the_pull(tmp_path: Path) -> None:
 @pytest.mark.parametrize("options", [{"concurrency": 0}, {"batch": -1}, {"max_jobs": 0}, {"interval_sec": 0}])
 def test_senseless_options_are_refused(tmp_path: Path, options: dict[str, Any]) -> None:
     with pytest.raises(WrongUsage):
-        Worker(virtual(tmp_path), Handlers(), **options)
+        Worker(virtual(tmp_path), decays(lambda _: None), **options)
 
 
 def test_a_pull_that_is_refused_ends_the_worker_with_the_reason(tmp_path: Path) -> None:
     with pytest.raises(JobRefused, match="worker_id"):
-        Worker(virtual(tmp_path), Handlers(), worker_id="no blanks").run()
+        Worker(virtual(tmp_path), decays(lambda _: None), worker_id="no blanks").run()
 
 
 def test_two_workers_have_two_names() -> None:
@@ -313,7 +313,7 @@ def test_once_does_not_wait_for_a_lost_store(tmp_path: Path) -> None:
     client.lost = lambda call: True
 
     with pytest.raises(Silent):
-        Rested(client, Handlers(), once=True).run()
+        Rested(client, decays(lambda _: None), once=True).run()
 
 
 @pytest.mark.req("JOB-WRK-12")

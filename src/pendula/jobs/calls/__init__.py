@@ -6,8 +6,9 @@ calls       `Calls`, the one door: every call that changes something, each in a 
 enqueue     jobs come in: one or many, each key once
 pull        jobs go out: due ones to a worker, expired ones back; waiting for either
 finish      deliveries end: ack with the object's next time and the follow-up, fail with the next try or the alert
-operate     the other calls on one job: renew, release, cancel, requeue
-queries     the calls that only read: show, list, history, trail, objects, metrics
+operate     the other calls on jobs: renew, release; cancel and requeue, one or all that fit
+filters     which jobs a list, a count or a call on many is about
+queries     the calls that only read: show, list, count, history, trail, objects, metrics
 replies     what goes in and out: `Caller`, `Reply`, `Answer`
 """
 

@@ -7,22 +7,26 @@ from collections.abc import Callable
 from secrets import token_hex
 from typing import TypeVar
 
+from msgspec.structs import replace
+
 from pendula.jobs.calls import enqueue, finish, operate, pull
 from pendula.jobs.calls.enqueue import Rejected, Stored
+from pendula.jobs.calls.filters import CANCELLABLE, REVIVABLE, read_step
 from pendula.jobs.calls.pull import Pulled, Writes
 from pendula.jobs.calls.replies import LOCAL, Answer, Body, Caller, Reply
 from pendula.jobs.model import SYSTEM, Actor, Policy, Refused
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.requests import Enqueue, Pull, read_cancel, read_enqueue, read_pull, read_requeue
-from pendula.jobs.store.protocol import Store, Writer
+from pendula.jobs.store.protocol import Reader, Store, Writer
 
 T = TypeVar("T")
 
 
 class Calls:
-    """The scheduler over one store. `clock` gives microseconds since 1970 and never goes back.
+    """The scheduler over one store. `clock` gives microseconds since 1970.
 
-    The clock is read within the transaction: waiting for the file must not eat into a lease.
+    The attribute `clock` is the store's time: that of the given clock, never before the latest time stored. It is asked
+    within the transaction: waiting for the file must not eat into a lease.
     """
 
     def __init__(
@@ -34,9 +38,10 @@ class Calls:
     ) -> None:
         self.store = store
         self.policy = policy
-        self.clock = clock
+        self.clock: Callable[[], int] = lambda: store.now(clock)
         self._tokens = tokens
         self._writes = Writes()
+        self._found: Pull | None = None  # what was asked when the last pull found something
 
     # Jobs come in
 
@@ -67,6 +72,7 @@ class Calls:
 
     def pull(self, body: Body, caller: Caller = LOCAL) -> Answer:
         """Due jobs for a worker; with `wait_ms`, as soon as there is one."""
+        self.store.check_may_write()
         now = self.clock()
         request = read_pull(body, self.policy, now)
         if isinstance(request, Faults):
@@ -82,22 +88,44 @@ class Calls:
             self._writes.wait(seen, pull.seconds_to_wait(request, coming, now, until))
 
     def _pull(self, request: Pull, caller: Caller) -> Pulled:
-        seen = self.clock()
-        if not self.store.read(lambda look: look.anything_to_pull(request.now or seen, seen, request)):
-            return Pulled(seen if request.now is None else request.now, [], 0)
-        pulled = self.store.write(
-            lambda tx: pull.give_due(tx, request, self.policy, self.clock(), self._tokens), metadata=caller.metadata
-        )
-        if pulled.reclaimed:
+        """What is due now. A transaction takes back only so many leases; there are as many as it needs."""
+        if request != self._found and not self.anything_to_pull(request):
+            return Pulled(self.clock() if request.now is None else request.now, [], 0)
+        reclaimed = 0
+        while True:
+            step = self.store.write(
+                lambda tx: pull.give_due(tx, request, self.policy, self.clock(), self._tokens), metadata=caller.metadata
+            )
+            reclaimed += step.reclaimed
+            if not step.cut_short:
+                break
+        # Who found something soon asks again, and needs no look before it.
+        self._found = request if step.jobs else None
+        if reclaimed:
             self._writes.tell()
-        return pulled
+        return replace(step, reclaimed=reclaimed)
 
-    def reclaim(self) -> int:
-        """Put back what expired, outside of any pull."""
+    def anything_to_pull(self, request: Pull) -> bool:
+        """Whether a pull would find something; takes no lock of the writers."""
+        return self.store.read(lambda look: self._look(look, request))
+
+    def _look(self, look: Reader, request: Pull) -> bool:
+        look.catch_up()
         now = self.clock()
-        if not self.store.read(lambda look: look.anything_expired(now)):
-            return 0
-        return self._write(lambda tx: pull.reclaim(tx, self.policy, now), Caller(SYSTEM))
+        due_by = now if request.now is None else request.now
+        # Those aside count where this policy does not keep them there.
+        kept_aside = self.policy.one_running_per_object or not look.anything_aside()
+        return not kept_aside or look.anything_to_pull(due_by, now, request)
+
+    def reclaim(self, wanted: Callable[[], bool] = lambda: True) -> int:
+        """Put back what expired, outside of any pull, in small steps; how many. Each step is asked whether to go on."""
+        reclaimed = 0
+        while wanted() and self.store.read(lambda look: look.anything_expired(self.clock())):
+            step = self._write(lambda tx: pull.reclaim(tx, self.policy, self.clock()), Caller(SYSTEM))
+            reclaimed += step
+            if step < pull.RECLAIM_MOST:
+                break
+        return reclaimed
 
     # Deliveries end
 
@@ -130,6 +158,22 @@ class Calls:
     def requeue(self, job_id: str, body: Body, caller: Caller = LOCAL) -> Answer:
         request = read_requeue(body, self.clock())
         return self._write(lambda tx: operate.requeue(tx, job_id, request, caller.actor, self.clock()), caller)
+
+    # Calls on many jobs, a step at a time
+
+    def cancel_batch(self, body: Body, caller: Caller = LOCAL) -> Answer:
+        """Cancel the newest jobs that fit a filter, at most `limit`; `next_cursor` leads to the next step."""
+        step = read_step(body, self.policy, CANCELLABLE, self.clock())
+        if isinstance(step, Refused):
+            return step
+        return self._write(lambda tx: operate.cancel_all(tx, step, caller.actor, self.clock()), caller)
+
+    def requeue_batch(self, body: Body, caller: Caller = LOCAL) -> Answer:
+        """Requeue the newest jobs that fit a filter, at most `limit`; `next_cursor` leads to the next step."""
+        step = read_step(body, self.policy, REVIVABLE, self.clock())
+        if isinstance(step, Refused):
+            return step
+        return self._write(lambda tx: operate.requeue_all(tx, step, caller.actor, self.clock()), caller)
 
     # Inside
 

@@ -29,6 +29,8 @@ def store_all(tx: Writer, requests: Sequence[Enqueue], actor: Actor, now: int) -
         if stored is not None:
             same = decide.duplicate(request, stored)
             found.append(same if isinstance(same, Refused) else (same, True))
+        elif request.unique and (waiting := tx.waiting(request.object_type, request.object_id, request.action)):
+            found.append((waiting, True))
         elif tx.used(key_hash(key)):
             found.append(_removed(key))
         else:
@@ -43,8 +45,8 @@ def store_all(tx: Writer, requests: Sequence[Enqueue], actor: Actor, now: int) -
 
 
 def _all_new(tx: Writer, requests: Sequence[Enqueue], actor: Actor, now: int) -> list[Job] | None:
-    """The common case: nothing is taken, nothing lies in the past."""
-    if any(request.run_at is not None and request.run_at < now for request in requests):
+    """The common case: nothing is taken, nothing lies in the past, nobody asks what else is there."""
+    if any(request.unique or (request.run_at is not None and request.run_at < now) for request in requests):
         return None
     if tx.any_used() and any(tx.used(key_hash(_key(request, now))) for request in requests):
         return None

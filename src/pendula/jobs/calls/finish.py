@@ -51,10 +51,9 @@ def ack(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, now: 
         return _ack_refusal(request)
     if (refused := _unknown_event(tx, job, request, policy)) is not None:
         return refused
-    done = decide.acked(job, request, now)
-    linked = replace(done.job, audit_event_id=request.audit_event_id or tx.next_event_id())
+    done = decide.acked(job, request, now, tx.next_event_id())
     who = holder(job, actor)
-    after = tx.change(job, linked, done.touched, done.reason, who)
+    after = tx.change(job, done.job, done.touched, done.reason, who)
     row = _next_time(tx, after, request, who, policy)
     followup = _followup(tx, after, request, who, now) if policy.auto_followup else None
     return Reply(200, {"already_acked": False, **_acked(after, row, followup)})
@@ -166,6 +165,8 @@ def _followup(tx: Writer, job: Job, request: Ack, actor: Actor, now: int) -> str
         idempotency_key=None,
         correlation_id=job.correlation_id,
         queue=job.queue,
+        # The same again has the same arguments; those of another action would mean nothing to it.
+        payload=job.payload if request.next_action in (None, job.action) else None,
     )
     [stored] = store_all(tx, [follow], actor, now)
     if isinstance(stored, Refused) or stored[0].status in TERMINAL:

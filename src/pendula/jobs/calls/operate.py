@@ -1,15 +1,17 @@
-"""The other calls on one job: a holder renews or releases, an operator cancels or requeues."""
+"""The other calls on jobs: a holder renews or releases, an operator cancels or requeues, one or all that fit."""
 
 from collections.abc import Callable
 
 from pendula.jobs import decide
+from pendula.jobs.calls.filters import Step
 from pendula.jobs.calls.finish import holder
 from pendula.jobs.calls.replies import Answer, Body, Reply, not_found, utc_or_null
 from pendula.jobs.decide import Done
 from pendula.jobs.model import SECOND, Actor, Ended, Job, Policy, Refused, job_json
 from pendula.jobs.request_reading import Faults
-from pendula.jobs.requests import Requeue, read_proof, read_release, read_renew
+from pendula.jobs.requests import NO_REASON, Requeue, read_proof, read_release, read_renew
 from pendula.jobs.store.protocol import Writer
+from pendula.kernel.canonical import Json
 
 
 def renew(tx: Writer, job_id: str, body: Body, policy: Policy, now: int) -> Answer:
@@ -21,9 +23,13 @@ def renew(tx: Writer, job_id: str, body: Body, policy: Policy, now: int) -> Answ
     request = read_renew(body)
     if isinstance(request, Faults):
         return request.refusal()
-    after = decide.renewed(job, now, request.lease_us or policy.lease_sec * SECOND)
+    after = decide.renewed(job, request, now, request.lease_us or policy.lease_sec * SECOND)
     tx.touch(after)
-    return Reply(200, {"lease_expires_at": utc_or_null(after.lease_expires_at)})
+    told: dict[str, Json] = {
+        "lease_expires_at": utc_or_null(after.lease_expires_at),
+        "cancel_requested_at": utc_or_null(after.cancel_requested_at),
+    }
+    return Reply(200, told)
 
 
 def release(tx: Writer, job_id: str, body: Body, actor: Actor, now: int) -> Answer:
@@ -54,6 +60,31 @@ def requeue(tx: Writer, job_id: str, request: Requeue | Faults, actor: Actor, no
     return _operated(tx, job_id, request, decided, actor)
 
 
+def cancel_all(tx: Writer, step: Step, actor: Actor, now: int) -> Reply:
+    """One step of a cancellation by filter."""
+    reason = step.reason or NO_REASON
+    return _operated_all(tx, step, lambda job: decide.cancelled(job, reason, now), actor)
+
+
+def requeue_all(tx: Writer, step: Step, actor: Actor, now: int) -> Reply:
+    """One step of a requeue by filter."""
+    return _operated_all(tx, step, lambda job: decide.requeued(job, step.run_at, step.reason, actor, now), actor)
+
+
+def _operated_all(tx: Writer, step: Step, decided: Callable[[Job], Done | Refused], actor: Actor) -> Reply:
+    found = tx.jobs(step.listing)
+    page = found[: step.limit]
+    changed = 0
+    for job in page:
+        done = decided(job)
+        assert isinstance(done, Done), "the filter has the status that the call needs"
+        if done.job is not job:
+            tx.change(job, done.job, done.touched, done.reason, actor)
+            changed += 1
+    more = page[-1].job_id if len(found) > step.limit else None
+    return Reply(200, {"matched": len(page), "changed": changed, "next_cursor": more})
+
+
 def _operated(tx: Writer, job_id: str, read: object, decided: Callable[[Job], Done | Refused], actor: Actor) -> Answer:
     """That there is no such job is told before the faults of the body."""
     job = tx.job(job_id)
@@ -64,4 +95,6 @@ def _operated(tx: Writer, job_id: str, read: object, decided: Callable[[Job], Do
     done = decided(job)
     if isinstance(done, Refused):
         return done
+    if done.job is job:
+        return Reply(200, {"job": job_json(job)})
     return Reply(200, {"job": job_json(tx.change(job, done.job, done.touched, done.reason, actor))})

@@ -9,7 +9,7 @@ from pendula.jobs import decide
 from pendula.jobs.calls.finish import carry_out
 from pendula.jobs.calls.replies import Reply
 from pendula.jobs.model import SECOND, SYSTEM, Actor, Job, Policy, PullOrder, job_json
-from pendula.jobs.ordering import weighted
+from pendula.jobs.ordering import ASIDE_MOST, Busy, weighted
 from pendula.jobs.requests import Pull
 from pendula.jobs.store.protocol import Writer
 from pendula.kernel.canonical import Json
@@ -17,14 +17,18 @@ from pendula.kernel.time import format_utc
 
 POLL_SECONDS = 0.05  # how soon a waiting pull sees what another process wrote
 LEAST_SECONDS = 0.001
+RECLAIM_MOST = 256  # leases that one transaction takes back: nobody waits for the rest of them
 
 
 class Pulled(Struct, frozen=True):
-    """What a pull found: the time up to which jobs were due, those given with their tokens, how many came back."""
+    """What a step of a pull found: the time up to which jobs were due, those given with their tokens, how many came
+    back. It is `cut_short` where more was to do than one transaction should; the next step goes on.
+    """
 
     due_by: int
     jobs: list[dict[str, Json]]
     reclaimed: int
+    cut_short: bool = False
 
     def reply(self) -> Reply:
         body: dict[str, Json] = {
@@ -42,30 +46,35 @@ def give_due(tx: Writer, request: Pull, policy: Policy, now: int, tokens: Callab
     worker = Actor("worker", request.worker_id)
     due_by = now if request.now is None else request.now
     reclaimed = reclaim(tx, policy, now)
+    if reclaimed == RECLAIM_MOST:
+        # What comes back may be due before anything else.
+        return Pulled(due_by, [], reclaimed, cut_short=True)
+    if not policy.one_running_per_object:
+        tx.bring_back(ASIDE_MOST)
     given = []
-    for job in tx.due(request, due_by, _order(tx, policy)):
+    busy = Busy(tx.running_objects()) if policy.one_running_per_object else None
+    for job in tx.due(request, due_by, _order(policy, busy)):
         token = tokens()
         done = decide.deliver(job, request.worker_id, decide.hashed(token), now, lease_us)
         after = tx.change(job, done.job, done.touched, done.reason, worker)
         given.append(job_json(after, token))
-    return Pulled(due_by, given, reclaimed)
+    if busy is not None and busy.aside:
+        tx.set_aside(busy.aside)
+    return Pulled(due_by, given, reclaimed, cut_short=busy is not None and busy.is_full and not given)
 
 
 def reclaim(tx: Writer, policy: Policy, now: int) -> int:
-    """Put back every job whose lease has run out; how many."""
-    lost = tx.expired(now)
+    """Put back jobs whose lease has run out; how many. Where it is `RECLAIM_MOST`, there may be more."""
+    lost = tx.expired(now, RECLAIM_MOST)
     for job in lost:
         carry_out(tx, job, decide.expired(job, now, policy), SYSTEM)
     return len(lost)
 
 
-def _order(tx: Writer, policy: Policy) -> Callable[[Iterable[Job], int], list[Job]] | None:
+def _order(policy: Policy, busy: Busy | None) -> Callable[[Iterable[Job], int], list[Job]] | None:
     starts = policy.head_start_sec if policy.pull_order is PullOrder.WEIGHTED else (0, 0, 0)
-    if policy.one_running_per_object:
-        busy = tx.running_objects()
+    if busy is not None or policy.pull_order is PullOrder.WEIGHTED:
         return lambda jobs, limit: weighted(jobs, limit, starts, busy)
-    if policy.pull_order is PullOrder.WEIGHTED:
-        return lambda jobs, limit: weighted(jobs, limit, starts)
     return None
 
 

@@ -5,19 +5,18 @@ from decimal import Decimal
 from typing import Any
 
 from pendula.jobs.audit import number_of
+from pendula.jobs.calls.filters import LIST_DEFAULT, LIST_MOST, read_count, read_listing
 from pendula.jobs.calls.replies import Answer, Reply, not_found, utc_or_null
 from pendula.jobs.ids import seq_of
 from pendula.jobs.model import SECOND, Code, Policy, Priority, Refused, Status, job_json
-from pendula.jobs.request_reading import BodyReader
-from pendula.jobs.store.protocol import AuditListing, Figures, Listing, Store
+from pendula.jobs.request_reading import BodyReader, Faults
+from pendula.jobs.store.protocol import AuditListing, Figures, Store, Unhandled
 from pendula.kernel.canonical import Json, decode
 from pendula.kernel.time import format_utc
 
-LIST_DEFAULT, LIST_MOST = 100, 1000
 WINDOW_DEFAULT, WINDOW_LEAST, WINDOW_MOST = 3600, 60, 604_800
 EVENT_TYPES = ("scheduler_job", "state_transition", "decision_gate", "rollback", "investigation", "policy_override")
 
-LIST = frozenset(["status", "object_type", "object_id", "action", "queue", "cursor", "limit"])
 AUDIT = frozenset(["object_type", "object_id", "job_id", "event_type", "after", "limit"])
 
 
@@ -28,29 +27,21 @@ def show(store: Store, job_id: str) -> Answer:
 
 def listed(store: Store, policy: Policy, query: Mapping[str, Any]) -> Answer:
     """Jobs, newest first; `next_cursor` is null on the last page."""
-    body = BodyReader(query, LIST)
-    limit = body.integer("limit", 1, LIST_MOST, Code.INVALID_LIMIT) or LIST_DEFAULT
-    cursor = query.get("cursor")
-    before = seq_of(cursor) if isinstance(cursor, str) else None
-    if cursor is not None and before is None:
-        body.bad("cursor", allowed="the next_cursor of a reply")
-    words = policy.vocabulary
-    asked = Listing(
-        limit=limit + 1,
-        before=before,
-        status=body.word("status", tuple(Status)),
-        object_type=body.word("object_type", words.object_types),
-        object_id=body.text("object_id", 200),
-        action=body.word("action", words.actions),
-        queue=body.text("queue", 64),
-    )
-    if body.faults.found:
-        return body.faults.refusal()
+    asked = read_listing(query, policy)
+    if isinstance(asked, Faults):
+        return asked.refusal()
     found = store.read(lambda look: look.jobs(asked))
-    more = len(found) > limit
-    page = found[:limit]
-    cursor_after = page[-1].job_id if more else None
+    page = found[: asked.limit - 1]
+    cursor_after = page[-1].job_id if len(found) == asked.limit else None
     return Reply(200, {"jobs": [job_json(job) for job in page], "next_cursor": cursor_after})
+
+
+def counted(store: Store, policy: Policy, query: Mapping[str, Any]) -> Answer:
+    """How many jobs there are of those that a list with the same filters would show."""
+    asked = read_count(query, policy)
+    if isinstance(asked, Faults):
+        return asked.refusal()
+    return Reply(200, {"count": store.read(lambda look: look.count(asked))})
 
 
 def history(store: Store, job_id: str) -> Answer:
@@ -137,8 +128,23 @@ def figures(store: Store, now: int, window_sec: int) -> Figures:
     return store.read(lambda look: look.figures(now, now - window_sec * SECOND))
 
 
-def metrics(store: Store, now: int, window_sec: int) -> dict[str, Json]:
-    """The five metrics, and jobs per status."""
+def unhandled(store: Store, policy: Policy, now: int) -> list[Unhandled]:
+    """Kinds of jobs that are due and that nobody takes."""
+    return store.read(lambda look: look.unhandled(now - policy.unhandled_alert_sec * SECOND))
+
+
+def unhandled_json(kind: Unhandled) -> dict[str, Json]:
+    return {
+        "object_type": kind.object_type,
+        "action": kind.action,
+        "count": kind.count,
+        "since": format_utc(kind.since),
+        "job_id": kind.job_id,
+    }
+
+
+def metrics(store: Store, policy: Policy, now: int, window_sec: int) -> dict[str, Json]:
+    """The five metrics, jobs per status, and what nobody takes."""
     found = figures(store, now, window_sec)
     ended = found.succeeded + found.failed + found.dead_letter
     by_status: dict[str, int] = {status.value: 0 for status in Status}
@@ -154,6 +160,7 @@ def metrics(store: Store, now: int, window_sec: int) -> dict[str, Json]:
         "dead_letter_count": by_status[Status.DEAD_LETTER],
         "jobs": by_status,
         "alerts_waiting": found.alerts_waiting,
+        "unhandled": [unhandled_json(kind) for kind in unhandled(store, policy, now)],
     }
 
 

@@ -2,7 +2,16 @@
 
 protocol        what the scheduler needs of a store: `Store`, and within a transaction `Reader` and `Writer`
 sqlite          `SqliteStore`: one file, one writer at a time, one flush for many callers
+writer_thread   the line of callers and the one thread that serves it
+turn            an effect's turn in a transaction: it can be taken away, and ends with the transaction
+store_time      the store's time, which never goes back
+damage          which rows of a damaged file cannot be read
+opening         connections, the read-only ones too, and migrations
 sqlite_reader   every query, each answered by an index
+sqlite_lists    jobs by any filter: pages and counts
+sqlite_due      which due jobs a pull may take, in order, without a look at others
+sqlite_archive  events of removed jobs, packed, still part of the chain
+sqlite_counts   the numbers metrics are made of, kept with every change
 sqlite_writer   what a transaction writes, collected and written at once
 sqlite_bulk     many rows with one statement
 sqlite_guard    what a handler's own SQL may do within our transaction

@@ -9,7 +9,7 @@ from pendula.jobs.audit import Row
 from pendula.jobs.model import Actor, Job, Status
 from pendula.jobs.requests import Pull
 from pendula.kernel.canonical import Json
-from pendula.kernel.errors import InputRefused
+from pendula.kernel.errors import InputRefused, WorldBroken, WrongUsage
 
 T = TypeVar("T")
 Fields = Mapping[str, Json]
@@ -19,6 +19,36 @@ class StatementRefused(InputRefused):
     """A statement of somebody's own that cannot be carried out; it changed nothing."""
 
     code = "statement_refused"
+
+
+class StoreUnusable(WorldBroken):
+    """The file is not a store of ours, or the disk does not let us use it."""
+
+    code = "store_unusable"
+
+
+class StoreReadOnly(WorldBroken):
+    """The file or its folder cannot be written now; what only looks goes on. Facts: `path`."""
+
+    code = "store_read_only"
+
+
+class TransactionGone(InputRefused):
+    """The transaction of an effect has ended before the effect did; nothing of it was written."""
+
+    code = "transaction_gone"
+
+
+class EffectTooLong(InputRefused):
+    """An effect held the store for longer than it may; nothing of it was written. Facts: `seconds`."""
+
+    code = "effect_too_long"
+
+
+class WriteInsideEffect(WrongUsage):
+    """An effect called the store that waits for it."""
+
+    code = "write_inside_effect"
 
 
 class ObjectRow(Struct, frozen=True):
@@ -42,7 +72,7 @@ class Effect(Struct, frozen=True):
 
 
 class Listing(Struct, frozen=True):
-    """Which jobs to list, newest first, before the number `before`."""
+    """Which jobs to list, newest first, before the number `before`. Times are those of the enqueue."""
 
     limit: int
     before: int | None = None
@@ -51,6 +81,20 @@ class Listing(Struct, frozen=True):
     object_id: str | None = None
     action: str | None = None
     queue: str | None = None
+    correlation_id: str | None = None
+    error_code: str | None = None
+    created_after: int | None = None
+    created_before: int | None = None
+
+
+class Unhandled(Struct, frozen=True):
+    """Jobs of one kind that are due, none of which anybody has taken: how many, and the one that waits longest."""
+
+    object_type: str
+    action: str
+    count: int
+    since: int
+    job_id: str
 
 
 class AuditListing(Struct, frozen=True):
@@ -81,9 +125,21 @@ class Figures(Struct, frozen=True):
 class Reader(Protocol):
     """Looking without touching."""
 
+    def catch_up(self) -> None:
+        """Learn the latest time that anybody stored: from here on the store's time is not before it."""
+        ...
+
     def job(self, job_id: str) -> Job | None: ...
 
     def jobs(self, listing: Listing) -> list[Job]: ...
+
+    def count(self, listing: Listing) -> int:
+        """How many jobs a listing has, whatever its limit."""
+        ...
+
+    def unhandled(self, since: int) -> list[Unhandled]:
+        """The kinds of jobs that have been due since then or before, and of which none was handed out after that."""
+        ...
 
     def events(self, listing: AuditListing) -> list[Row]: ...
 
@@ -97,8 +153,16 @@ class Reader(Protocol):
 
     def anything_expired(self, now: int) -> bool: ...
 
+    def anything_aside(self) -> bool:
+        """Whether jobs stand aside until their object is free."""
+        ...
+
     def over(self, status: Status, before: int, limit: int) -> list[Job]:
         """Jobs that have been over since before a moment, the oldest first."""
+        ...
+
+    def removed_jobs(self, after: int, limit: int) -> list[int]:
+        """Numbers of jobs that are gone and whose events are not packed, from the one after number `after` on."""
         ...
 
     def write_backs(self, limit: int) -> list[tuple[int, Any]]:
@@ -118,6 +182,10 @@ class Writer(Reader, Protocol):
     """One caller's part of a transaction. Everything it does is done when it returns, or nothing is."""
 
     def by_keys(self, keys: Sequence[str]) -> dict[str, Job]: ...
+
+    def waiting(self, object_type: str, object_id: str, action: str) -> Job | None:
+        """The first job for this work that is queued or running."""
+        ...
 
     def used(self, key_hash: bytes) -> bool:
         """Whether the key belonged to a job that was removed."""
@@ -141,7 +209,7 @@ class Writer(Reader, Protocol):
         """Add jobs with their events; False, and nothing added, when a key among them is taken."""
         ...
 
-    def change(self, before: Job, after: Job, touched: Sequence[str], reason: str, actor: Actor) -> Job:
+    def change(self, before: Job, after: Job, touched: tuple[str, ...], reason: str, actor: Actor) -> Job:
         """Replace a job and write its event, whose id was `next_event_id` before."""
         ...
 
@@ -151,12 +219,28 @@ class Writer(Reader, Protocol):
 
     def due(self, pull: Pull, due_by: int, order: Callable[[Iterable[Job], int], list[Job]] | None) -> list[Job]: ...
 
-    def expired(self, now: int) -> list[Job]: ...
+    def set_aside(self, jobs: Sequence[Job]) -> None:
+        """Due jobs whose object is busy: no pull finds them until a job of that object ends, or is cancelled."""
+        ...
+
+    def bring_back(self, limit: int) -> None:
+        """Let pulls find so many of those that stand aside, busy or not."""
+        ...
+
+    def expired(self, now: int, limit: int) -> list[Job]:
+        """Jobs whose lease has run out, the first ones first."""
+        ...
 
     def put_object(self, row: ObjectRow) -> None: ...
 
     def object_event(
-        self, job: Job, old: Mapping[str, Json], new: Mapping[str, Json], reason: str, actor: Actor
+        self,
+        job: Job,
+        old: Mapping[str, Json],
+        new: Mapping[str, Json],
+        reason: str,
+        actor: Actor,
+        evidence: Sequence[str] = (),
     ) -> str: ...
 
     def put_effect(self, effect: Effect) -> None: ...
@@ -178,7 +262,11 @@ class Writer(Reader, Protocol):
         ...
 
     def remove(self, jobs: Sequence[Job]) -> None:
-        """Take jobs and their effects away; their keys stay used and their events stay written."""
+        """Take jobs and their effects away; their keys stay used, and their events stay in the trail, packed."""
+        ...
+
+    def pack_events(self, jobs: Sequence[int]) -> None:
+        """Pack the events of jobs that are gone."""
         ...
 
     def free(self, key: str, reason: str, actor: Actor, at: int) -> bool:
@@ -189,11 +277,25 @@ class Writer(Reader, Protocol):
 class Store(Protocol):
     """Where jobs are kept; safe for threads."""
 
-    def write(self, work: Callable[[Writer], T], *, metadata: Mapping[str, Json] | None = None) -> T:
-        """Do `work` in a transaction and return when it is durable. Raises `StorageBusy`, and what `work` raises."""
+    def write(self, work: Callable[[Writer], T], *, metadata: Mapping[str, Json] | None = None, own: bool = False) -> T:
+        """Do `work` in a transaction and return when it is durable. Raises `StorageBusy`, and what `work` raises.
+
+        `own` is for work that runs foreign code: in the caller's thread, in a transaction that nobody shares, and only
+        for a bounded time (`EffectTooLong`). Inside of such work `write` raises `WriteInsideEffect`.
+        """
         ...
 
-    def read(self, look: Callable[[Reader], T]) -> T: ...
+    def check_may_write(self) -> None:
+        """Raise what `write` would raise at once: `WriteInsideEffect` inside an effect."""
+        ...
+
+    def now(self, clock: Callable[[], int]) -> int:
+        """The store's time: what the clock says, but never before the latest time that was stored."""
+        ...
+
+    def read(self, look: Callable[[Reader], T], *, damaged: bool = False) -> T:
+        """What a look gives, all of one moment. With `damaged` also text is read that is none any more."""
+        ...
 
     def integrity(self) -> list[str]:
         """What is wrong with the file or database as such, in sentences; nothing when it is sound."""

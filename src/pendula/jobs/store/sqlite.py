@@ -1,45 +1,54 @@
 """Jobs in one SQLite file: write-ahead log, one writer at a time over all processes, one flush for many callers.
 
-Callers of `write` stand in line; whoever comes first does the work of all who stand there, in one transaction, and all
-return when it is durable. Each caller's part is a savepoint of its own: what fails is undone, the rest goes on.
+Callers of `write` stand in line, and the one writer thread does the work of all who stand there in one transaction; all
+return when it is durable. Each caller's part is a savepoint of its own: what fails is undone, the rest goes on. A part
+that runs foreign code has a transaction of its own. A transaction that is gone is never taken for a committed one.
 """
 
 import sqlite3
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from importlib.resources import files
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from pendula.jobs.model import Durability, StorageBusy
+from pendula.jobs.store.damage import any_text, damages
 from pendula.jobs.store.mounts import refuse_network
-from pendula.jobs.store.protocol import Reader, Writer
+from pendula.jobs.store.opening import (
+    BUSY_SECONDS,
+    PATIENCE_SECONDS,
+    NewerStore,
+    bring_up_to_date,
+    connect,
+    connect_to_look,
+    is_busy,
+    is_read_only,
+    is_read_only_trouble,
+    is_up_to_date,
+    log,
+    migrations,
+    statements,
+)
+from pendula.jobs.store.protocol import Reader, StoreReadOnly, StoreUnusable, Writer
 from pendula.jobs.store.sqlite_reader import SqliteReader
-from pendula.jobs.store.sqlite_writer import SqliteWriter
+from pendula.jobs.store.sqlite_writer import Kept, SqliteWriter
+from pendula.jobs.store.store_time import StoreTime
+from pendula.jobs.store.turn import Turn, refuse_inside
 from pendula.jobs.store.turnstile import Turnstile
+from pendula.jobs.store.writer_thread import NOTHING, Call, WriterThread
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import WorldBroken
 
+__all__ = ["NewerStore", "NotDurable", "SqliteStore", "StoreUnusable", "migrations", "statements"]
+
 T = TypeVar("T")
 
-BUSY_SECONDS = 5.0
-TOGETHER_MOST = 256  # callers served by one transaction
-NOTHING: Mapping[str, Json] = {}
-MIGRATIONS = "migrations"
-
-
-class StoreUnusable(WorldBroken):
-    """The file is not a store of ours, or the disk does not let us use it."""
-
-    code = "store_unusable"
-
-
-class NewerStore(WorldBroken):
-    """The file was written by a later Pendula. Facts: `found`, `known`."""
-
-    code = "newer_store"
+EFFECT_SECONDS = 10.0  # how long an effect may keep everybody else from writing
+TURNSTILE_SECONDS = 1.0  # how long fairness may cost progress; then the lock of the file decides
+STUCK_SECONDS = 5.0  # how long a turnstile that did not move is passed by
 
 
 class NotDurable(WorldBroken):
@@ -48,83 +57,71 @@ class NotDurable(WorldBroken):
     code = "not_durable"
 
 
-class _Call(Generic[T]):
-    """One caller's work and what came of it."""
-
-    __slots__ = ("done", "error", "leads", "metadata", "result", "turn", "work")
-
-    def __init__(self, work: Callable[[Writer], T], metadata: Mapping[str, Json]) -> None:
-        self.work = work
-        self.metadata = metadata
-        self.done = False
-        self.leads = False
-        self.turn = threading.Lock()  # held until the work is done, or until it is this caller's turn to lead
-        self.result: T | None = None
-        self.error: BaseException | None = None
-
-
 class SqliteStore:
-    """One file; safe for threads and for any number of processes, not for forks of an open one."""
+    """One file; safe for threads and for any number of processes, not for forks of an open one.
+
+    Where the file cannot be written it is opened to be looked at; `write` raises `StoreReadOnly` until it can be.
+    `patience_seconds` is how long a migration waits for another writer, which it tells `on_wait`.
+    """
 
     def __init__(
-        self, path: str | Path, *, durability: Durability = Durability.FULL, busy_seconds: float = BUSY_SECONDS
+        self,
+        path: str | Path,
+        *,
+        durability: Durability = Durability.FULL,
+        busy_seconds: float = BUSY_SECONDS,
+        effect_seconds: float = EFFECT_SECONDS,
+        patience_seconds: float = PATIENCE_SECONDS,
+        on_wait: Callable[[str], None] = log.warning,
     ) -> None:
         self.path = Path(path)
         self.durability = durability
-        self._busy = busy_seconds
-        self._closed = False
-        refuse_network(self.path.parent)
-        try:
-            self._connection = self._connect()
-        except sqlite3.Error as trouble:
-            raise self._trouble("is not a usable store of jobs", trouble) from trouble
-        try:
-            self._turnstile = Turnstile(self.path)
-        except OSError as trouble:
-            self._connection.close()
-            raise StoreUnusable(f"{self.path} cannot be opened: {trouble.strerror}", path=str(path)) from trouble
-        try:
-            self._migrate()
-        except BaseException as trouble:
-            self._connection.close()
-            self._turnstile.close()
-            if isinstance(trouble, sqlite3.Error):
-                raise self._trouble("is not a usable store of jobs", trouble) from trouble
-            raise
-        self._writing = threading.Lock()  # held while the connection is used
-        self._guard = threading.Lock()  # held while the line changes
-        self._led = False  # somebody serves the line, or was told to
-        self._line: deque[_Call[Any]] = deque()
-        self._readers: deque[sqlite3.Connection] = deque()
         self.commits = 0
+        self._busy = busy_seconds
+        self._effect_seconds = effect_seconds
+        self._patience = patience_seconds
+        self._on_wait = on_wait
+        self._closed = False
+        self._place = self.path.absolute()
+        self._time = StoreTime()
+        self._kept = Kept()
+        self._using = threading.Lock()  # held while the connection that writes is used
+        self._readers: deque[sqlite3.Connection] = deque()
+        self._turn: Turn | None = None
+        self._stuck_until = 0.0
+        self._turnstile: Turnstile | None = None
+        self._read_only = False
+        refuse_network(self.path.parent)
+        self._connection = self._opened()
+        self._line = WriterThread(self._serve, self._is_closed)
 
-    def write(self, work: Callable[[Writer], T], *, metadata: Mapping[str, Json] | None = None) -> T:
+    def write(self, work: Callable[[Writer], T], *, metadata: Mapping[str, Json] | None = None, own: bool = False) -> T:
+        self.check_may_write()
+        return self._line.ask(Call(work, metadata or NOTHING, own=own))
+
+    def check_may_write(self) -> None:
         self._refuse_closed()
-        call: _Call[T] = _Call(work, metadata or NOTHING)
-        call.turn.acquire()
-        with self._guard:
-            self._line.append(call)
-            call.leads = not self._led
-            self._led = True
-        try:
-            if not call.leads:
-                call.turn.acquire()
-            if not call.done:
-                self._lead(call)
-        except BaseException:
-            self._leave(call)
-            raise
-        assert call.done
-        if call.error is not None:
-            raise call.error
-        return call.result  # type: ignore[return-value]
+        refuse_inside(self._place, self._turn)
+        assert not self._line.is_current, "a part of a transaction writes through its writer"
 
-    def read(self, look: Callable[[Reader], T]) -> T:
+    def now(self, clock: Callable[[], int]) -> int:
+        return self._time.now(clock)
+
+    def ahead_of(self, clock: Callable[[], int]) -> int:
+        """By how many microseconds the store's time is ahead of the clock; 0 when it is not."""
+        return self._time.ahead_of(clock)
+
+    def joined(self, connection: sqlite3.Connection) -> SqliteWriter:
+        """A writer within the transaction that somebody else has begun on this file."""
+        return SqliteWriter(connection, self._time)
+
+    def read(self, look: Callable[[Reader], T], *, damaged: bool = False) -> T:
         self._refuse_closed()
         try:
             with self._reading() as connection:
+                connection.text_factory = any_text if damaged else str
                 connection.execute("BEGIN")
-                found = look(SqliteReader(connection))
+                found = look(SqliteReader(connection, self._time))
                 connection.execute("COMMIT")
                 return found
         except sqlite3.Error as trouble:
@@ -132,7 +129,7 @@ class SqliteStore:
 
     def settings(self) -> dict[str, Json]:
         """What the connection that commits says of itself."""
-        with self._writing:
+        with self._using:
             synchronous = self._connection.execute("PRAGMA synchronous").fetchone()[0]
             mode = self._connection.execute("PRAGMA journal_mode").fetchone()[0]
         return {"synchronous": synchronous, "journal_mode": mode}
@@ -157,97 +154,64 @@ class SqliteStore:
                 connection.execute("COMMIT")
 
     def integrity(self) -> list[str]:
-        """What SQLite finds wrong with the file; nothing when it is sound."""
+        """What is wrong with the file, and which rows cannot be read; nothing when it is sound."""
         with self._reading() as connection:
-            found = [row[0] for row in connection.execute("PRAGMA integrity_check(20)")]
-        return [] if found == ["ok"] else found
+            return list(damages(connection))
 
     def close(self) -> None:
-        with self._writing:
+        """Serve all who stand in line, and close."""
+        refuse_inside(self._place, self._turn)
+        self._line.close()
+        with self._using:
             if self._closed:
                 return
             self._closed = True
             self._connection.close()
             while self._readers:
                 self._readers.popleft().close()
-            self._turnstile.close()
+            if self._turnstile is not None:
+                self._turnstile.close()
 
-    # Inside
+    # One transaction, in the writer thread
 
-    def _lead(self, own: _Call[Any]) -> None:
-        """Do the work of all who stand in line, ours among them; whoever came meanwhile leads next."""
-        calls: list[_Call[Any]] = []
-        try:
-            with self._guard:
-                calls += [self._line.popleft() for _ in range(min(len(self._line), TOGETHER_MOST))]
-            with self._writing:
-                self._serve(calls)
-        finally:
-            # The next leader first: it works while the others only return.
-            with self._guard:
-                self._hand_over()
-            for call in calls:
-                if call is not own:
-                    call.turn.release()
-
-    def _hand_over(self) -> None:
-        """Whoever stands first leads from now on; if nobody does, whoever comes next."""
-        self._led = bool(self._line)
-        if self._line:
-            self._line[0].leads = True
-            self._line[0].turn.release()
-
-    def _leave(self, call: _Call[Any]) -> None:
-        """Somebody is broken off while waiting; if it was to lead, the next one does."""
-        with self._guard:
-            if call in self._line:
-                self._line.remove(call)
-                if call.leads:
-                    self._hand_over()
-
-    def _serve(self, calls: list[_Call[Any]]) -> None:
+    def _serve(self, calls: list[Call[Any]]) -> None:
         """One transaction for these calls; a trouble of the file is the trouble of all."""
-        committed = False
         try:
-            self._transaction(calls)
-            committed = True
+            with self._using:
+                self._transaction(calls)
         except (WorldBroken, sqlite3.Error) as trouble:
             broken = self._trouble("cannot be written", trouble) if isinstance(trouble, sqlite3.Error) else trouble
             if broken is not trouble:
                 broken.__cause__ = trouble
             for call in calls:
                 call.error = broken
-        finally:
-            for call in calls:
-                if not committed and call.error is None:
-                    # Whoever leads was broken off. Nobody may wait for it, and nobody may take it for done.
-                    call.error = StoreUnusable(
-                        "The transaction was broken off; look before you try again", path=str(self.path)
-                    )
-                call.done = True
 
-    def _transaction(self, calls: list[_Call[Any]]) -> None:
-        if not self._turnstile.acquire(self._busy):
-            raise StorageBusy(
-                f"Another writer holds {self.path.name} for more than {self._busy:.0f} s; nothing was changed"
-            )
+    def _transaction(self, calls: list[Call[Any]]) -> None:
+        self._make_writable()
+        assert self._turnstile is not None
+        since = time.monotonic()
+        through = self._pass(self._turnstile)
         try:
-            self._connection.execute("BEGIN IMMEDIATE")
+            self._begin(since)
             try:
-                writer = SqliteWriter(self._connection)
-                for call in calls:
-                    self._one(call, writer, alone=len(calls) == 1)
-                writer.finish()
-                self._connection.execute("COMMIT" if writer.wrote else "ROLLBACK")
-                self.commits += writer.wrote
-            except BaseException:
-                with suppress(sqlite3.Error):
-                    self._connection.execute("ROLLBACK")
-                raise
+                writer = SqliteWriter(self._connection, self._time, self._kept)
+                self._parts(calls, writer)
+                self._end(writer)
+            finally:
+                self._leave_no_transaction()
         finally:
-            self._turnstile.release()
+            if through:
+                self._turnstile.release()
 
-    def _one(self, call: _Call[Any], writer: SqliteWriter, *, alone: bool) -> None:
+    def _parts(self, calls: list[Call[Any]], writer: SqliteWriter) -> None:
+        if calls[0].own:
+            [call] = calls
+            self._own_part(call, writer)
+            return
+        for call in calls:
+            self._part(call, writer, alone=len(calls) == 1)
+
+    def _part(self, call: Call[Any], writer: SqliteWriter, *, alone: bool) -> None:
         mark = writer.mark(call.metadata)
         if not alone:
             self._connection.execute("SAVEPOINT part")
@@ -255,101 +219,163 @@ class SqliteStore:
             call.result = call.work(writer)
         except sqlite3.Error:
             raise
-        except Exception as error:
+        except BaseException as error:
             call.error = error
-            if alone:
-                self._connection.execute("ROLLBACK")
-                self._connection.execute("BEGIN IMMEDIATE")
-            else:
+            if not alone:  # whoever is alone has written nothing, so all of the transaction is undone
                 self._connection.execute("ROLLBACK TO part")
             writer.undo(mark)
         if not alone:
             self._connection.execute("RELEASE part")
 
+    def _own_part(self, call: Call[Any], writer: SqliteWriter) -> None:
+        """The caller's turn, for so long and no longer."""
+        mark = writer.mark(call.metadata)
+        turn = self._turn = Turn(writer, self._connection, self._place, self._effect_seconds)
+        call.give(turn)
+        answered = call.answered.acquire(timeout=self._effect_seconds)
+        turn.end(too_long=not answered)
+        self._turn = None
+        call.error = turn.trouble()
+        if call.error is not None or not call.good:
+            writer.undo(mark)
+
+    def _end(self, writer: SqliteWriter) -> None:
+        if not self._connection.in_transaction:
+            if writer.wrote:
+                raise StoreUnusable("The transaction ended before its time; nothing was changed", path=str(self.path))
+            return
+        writer.finish()
+        self._connection.execute("COMMIT" if writer.wrote else "ROLLBACK")
+        self.commits += writer.wrote
+        writer.keep()
+
+    def _begin(self, since: float) -> None:
+        """Begin to write, with what is left of the time after the turnstile."""
+        left = self._busy - (time.monotonic() - since)
+        if left > self._busy - TURNSTILE_SECONDS / 2:
+            self._connection.execute("BEGIN IMMEDIATE")
+            return
+        self._connection.execute(f"PRAGMA busy_timeout = {max(1, round(left * 1000))}")
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+        finally:
+            self._connection.execute(f"PRAGMA busy_timeout = {round(self._busy * 1000)}")
+
+    def _pass(self, turnstile: Turnstile) -> bool:
+        """Whether we came through the turnstile; if not, the lock of the file decides.
+
+        Somebody who is frozen there must not keep the others from going on. Once it did not move it is tried in passing
+        only, for a while.
+        """
+        stuck = time.monotonic() < self._stuck_until
+        through = turnstile.acquire(0 if stuck else min(TURNSTILE_SECONDS, self._busy))
+        if through:
+            self._stuck_until = 0.0
+        elif not stuck:
+            self._stuck_until = time.monotonic() + STUCK_SECONDS
+        return through
+
+    def _leave_no_transaction(self) -> None:
+        """Whatever went wrong, the next one begins anew; if need be with another connection."""
+        if not self._connection.in_transaction:
+            return
+        with suppress(sqlite3.Error):
+            self._connection.execute("ROLLBACK")
+        if self._connection.in_transaction:
+            self._connection.close()
+            self._connection = connect(self.path, self.durability, self._busy)
+
+    # Opening
+
+    def _opened(self) -> sqlite3.Connection:
+        """A connection to a store that is up to date; to look only, where it cannot be written."""
+        if is_read_only(self.path):
+            return self._opened_to_look()
+        try:
+            connection = connect(self.path, self.durability, self._busy)
+        except sqlite3.Error as trouble:
+            raise self._trouble("is not a usable store of jobs", trouble) from trouble
+        try:
+            self._turnstile = Turnstile(self.path)
+            if not is_up_to_date(connection, self.path):
+                bring_up_to_date(connection, self.path, self._turnstile, patience=self._patience, on_wait=self._on_wait)
+        except BaseException as trouble:
+            connection.close()
+            if self._turnstile is not None:
+                self._turnstile.close()
+                self._turnstile = None
+            if isinstance(trouble, OSError):
+                raise StoreUnusable(
+                    f"{self.path} cannot be opened: {trouble.strerror}", path=str(self.path)
+                ) from trouble
+            if isinstance(trouble, sqlite3.Error):
+                raise self._trouble("is not a usable store of jobs", trouble) from trouble
+            raise
+        self._learn_time(connection)
+        return connection
+
+    def _learn_time(self, connection: sqlite3.Connection) -> None:
+        # A damaged trail keeps nobody from looking at what is left; whoever writes reads it again.
+        with suppress(sqlite3.DatabaseError):
+            SqliteReader(connection, self._time).head()
+
+    def _opened_to_look(self) -> sqlite3.Connection:
+        try:
+            connection = connect_to_look(self.path, self._busy)
+            if not is_up_to_date(connection, self.path):
+                raise StoreReadOnly(f"{self.path} has to be brought up to date, and cannot be written")
+            self._learn_time(connection)
+        except sqlite3.Error as trouble:
+            raise self._trouble("is not a usable store of jobs", trouble) from trouble
+        self._read_only = True
+        return connection
+
+    def _make_writable(self) -> None:
+        """What was opened to be looked at is opened again when it can be written."""
+        if not self._read_only:
+            return
+        if is_read_only(self.path):
+            raise StoreReadOnly(f"{self.path} cannot be written; nothing was changed", path=str(self.path))
+        looking, self._connection = self._connection, self._opened()
+        self._read_only = False
+        looking.close()
+
+    # Inside
+
     def _refuse_closed(self) -> None:
         if self._closed:
-            raise StoreUnusable(f"The store {self.path.name} is closed", path=str(self.path))
+            raise self._is_closed()
+
+    def _is_closed(self) -> StoreUnusable:
+        return StoreUnusable(f"The store {self.path.name} is closed", path=str(self.path))
 
     def _trouble(self, what: str, trouble: sqlite3.Error) -> WorldBroken:
-        # Python's own refusals, such as a call from the wrong thread, have no number.
-        if getattr(trouble, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF == sqlite3.SQLITE_BUSY:
-            return StorageBusy(f"A foreign program holds {self.path.name}; nothing was changed")
+        if is_busy(trouble):
+            return StorageBusy(
+                f"Another writer holds {self.path.name} for more than {self._busy:g} s; nothing was changed"
+            )
+        if is_read_only_trouble(trouble):
+            return StoreReadOnly(f"{self.path} cannot be written; nothing was changed", path=str(self.path))
         return StoreUnusable(f"{self.path} {what}: {trouble}", path=str(self.path))
-
-    def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(
-            self.path, timeout=self._busy, isolation_level=None, check_same_thread=False, cached_statements=256
-        )
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute(f"PRAGMA synchronous = {'FULL' if self.durability is Durability.FULL else 'NORMAL'}")
-        connection.execute("PRAGMA foreign_keys = ON")
-        connection.execute("PRAGMA cache_size = -16384")
-        return connection
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
         try:
             connection = self._readers.popleft()
         except IndexError:
-            connection = self._connect()
+            connection = self._connected()
         try:
             yield connection
         except BaseException:
             connection.close()  # what it was in the middle of goes with it
             raise
-        if self._closed:
+        # One that only looks may take the file for one that nobody changes, so it is not kept.
+        if self._closed or self._read_only:
             connection.close()
         else:
             self._readers.append(connection)
 
-    def _migrate(self) -> None:
-        """Forward, step by step, each in a transaction of its own."""
-        steps = migrations()
-        if not self._turnstile.acquire(self._busy):
-            raise StorageBusy(f"Another writer holds {self.path.name}")
-        try:
-            while self._one_step(steps):
-                pass
-        finally:
-            self._turnstile.release()
-
-    def _one_step(self, steps: list[str]) -> bool:
-        """Whether one more step was needed, and taken."""
-        self._connection.execute("BEGIN IMMEDIATE")
-        try:
-            version: int = self._connection.execute("PRAGMA user_version").fetchone()[0]
-            if version > len(steps):
-                raise NewerStore(
-                    f"{self.path.name} has version {version}; this Pendula knows {len(steps)}. Use a newer one",
-                    found=version,
-                    known=len(steps),
-                )
-            if version < len(steps):
-                for statement in statements(steps[version]):
-                    self._connection.execute(statement)
-                self._connection.execute(f"PRAGMA user_version = {version + 1}")
-            self._connection.execute("COMMIT")
-        except BaseException:
-            with suppress(sqlite3.Error):
-                self._connection.execute("ROLLBACK")
-            raise
-        return version < len(steps)
-
-
-def migrations() -> list[str]:
-    """The numbered steps, in order."""
-    folder = files("pendula.jobs.store") / MIGRATIONS
-    names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
-    return [(folder / name).read_text(encoding="utf-8") for name in names]
-
-
-def statements(script: str) -> Iterator[str]:
-    """The statements of a script, one by one: `executescript` would end the transaction."""
-    statement = ""
-    for line in script.splitlines():
-        if not statement and (not line.strip() or line.lstrip().startswith("--")):
-            continue
-        statement += line + "\n"
-        if sqlite3.complete_statement(statement):
-            yield statement
-            statement = ""
+    def _connected(self) -> sqlite3.Connection:
+        if self._read_only and is_read_only(self.path):
+            return connect_to_look(self.path, self._busy)
+        return connect(self.path, self.durability, self._busy)

@@ -18,7 +18,11 @@ class Bulk:
 
     def run(self, connection: sqlite3.Connection, rows: Iterable[Sequence[Any]]) -> None:
         given = list(rows)
+        if len(given) == 1:
+            connection.execute(self._one, given[0])
+            return
         whole = len(given) - len(given) % AT_ONCE
         for first in range(0, whole, AT_ONCE):
             connection.execute(self._many, tuple(chain.from_iterable(given[first : first + AT_ONCE])))
-        connection.executemany(self._one, given[whole:])
+        if whole < len(given):
+            connection.executemany(self._one, given[whole:])

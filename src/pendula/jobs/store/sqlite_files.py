@@ -10,7 +10,9 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from pendula.jobs.model import Durability
-from pendula.jobs.store.sqlite import SqliteStore, StoreUnusable
+from pendula.jobs.store.opening import BUSY_SECONDS, connect_to_look
+from pendula.jobs.store.protocol import StoreUnusable
+from pendula.jobs.store.sqlite import SqliteStore
 from pendula.kernel.errors import InputRefused, WorldBroken, WrongUsage
 
 SQLITE = "sqlite:///"
@@ -76,25 +78,32 @@ def check_new(path: Path) -> None:
 
 
 def check_store(path: Path) -> None:
-    """There is a store of jobs in this file, and it can be written."""
+    """There is a store of jobs in this file, and it can be read; whoever writes hears whether it can be written."""
     if not path.exists():
         raise NoStore(f"There is no store {path}; make it with: pendula jobs init --db {SQLITE}{path}", path=str(path))
     if not path.is_file():
         what = "a directory" if path.is_dir() else "a special file"
         raise NoStore(f"{path} is {what}, not a store of jobs", path=str(path))
-    # The write-ahead log and the locks lie beside the file.
-    for place in (path, path.parent):
-        if not os.access(place, os.R_OK | os.W_OK):
-            raise NoStore(f"{place} cannot be read and written: Permission denied", path=str(path))
+    if not os.access(path, os.R_OK):
+        raise NoStore(f"{path} cannot be read: Permission denied", path=str(path))
     if not _tables(path).issuperset(TABLES):
         raise NoStore(f"{path} is not a store of jobs", path=str(path))
 
 
+def schema_damage(path: Path) -> str | None:
+    """What keeps everybody from opening a store: the list of its tables is damaged. None where it can be read."""
+    try:
+        _tables(path)
+    except StoreUnusable as damaged:
+        return damaged.message
+    return None
+
+
 def _tables(path: Path) -> set[str]:
     try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+        with closing(connect_to_look(path, BUSY_SECONDS)) as connection:
             return {row[0] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
-    except sqlite3.DatabaseError as trouble:
-        if trouble.sqlite_errorcode == sqlite3.SQLITE_NOTADB:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as trouble:
+        if getattr(trouble, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) == sqlite3.SQLITE_NOTADB:
             return set()
-        raise NoStore(f"{path} cannot be used as a store of jobs: {trouble}", path=str(path)) from None
+        raise StoreUnusable(f"{path} cannot be used as a store of jobs: {trouble}", path=str(path)) from None

@@ -1,12 +1,15 @@
-"""An effect's own statements, inside a transaction that many callers share: neither it nor our tables belong to them.
+"""An effect's own statements, inside our transaction: neither it nor the store's tables, indexes and names are its own.
 
-What is wrong with such a statement is refused to its author; only a trouble of the file is the trouble of all.
+What is wrong with such a statement is refused to its author; a trouble of the file is raised as it is.
 """
 
+import re
 import sqlite3
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
+from pendula.jobs.store.opening import migrations
 from pendula.jobs.store.protocol import StatementRefused
 
 _OWN_FAULTS = (
@@ -16,7 +19,7 @@ _OWN_FAULTS = (
     sqlite3.SQLITE_RANGE,
     sqlite3.SQLITE_AUTH,
 )
-# One transaction holds the work of many callers: nobody may end it, or change what it is about, for all of them.
+# The transaction holds our part as well: nobody may end it, or change what it is about.
 _NOT_YOURS = frozenset(
     {
         sqlite3.SQLITE_TRANSACTION,
@@ -26,21 +29,86 @@ _NOT_YOURS = frozenset(
         sqlite3.SQLITE_PRAGMA,
     }
 )
-_WRITING = frozenset({sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE, sqlite3.SQLITE_DROP_TABLE})
-_OURS = frozenset({"jobs", "audit", "objects", "effects", "alerts", "used_keys", "counts", "ended", "write_backs"})
+# What the first word after the action names: the table that is written, made or dropped.
+_BY_FIRST = frozenset(
+    {
+        sqlite3.SQLITE_INSERT,
+        sqlite3.SQLITE_UPDATE,
+        sqlite3.SQLITE_DELETE,
+        sqlite3.SQLITE_DROP_TABLE,
+        sqlite3.SQLITE_DROP_TEMP_TABLE,
+        sqlite3.SQLITE_DROP_VTABLE,
+        sqlite3.SQLITE_ANALYZE,
+        # A table or view of the same name among the temporary ones would stand before ours.
+        sqlite3.SQLITE_CREATE_TABLE,
+        sqlite3.SQLITE_CREATE_TEMP_TABLE,
+        sqlite3.SQLITE_CREATE_VTABLE,
+        sqlite3.SQLITE_CREATE_VIEW,
+        sqlite3.SQLITE_CREATE_TEMP_VIEW,
+    }
+)
+# Here it is the second word: an index or a trigger and the table it is on, a file and the table that is altered.
+_BY_SECOND = frozenset(
+    {
+        sqlite3.SQLITE_CREATE_INDEX,
+        sqlite3.SQLITE_CREATE_TEMP_INDEX,
+        sqlite3.SQLITE_DROP_INDEX,
+        sqlite3.SQLITE_DROP_TEMP_INDEX,
+        sqlite3.SQLITE_CREATE_TRIGGER,
+        sqlite3.SQLITE_CREATE_TEMP_TRIGGER,
+        sqlite3.SQLITE_DROP_TRIGGER,
+        sqlite3.SQLITE_DROP_TEMP_TRIGGER,
+        sqlite3.SQLITE_ALTER_TABLE,
+    }
+)
+_SEQUENCE = "sqlite_sequence"
+_CHANGING = (sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE)
 
 
-def _allowed(what: int, about: str | None, *_: str | None) -> int:
-    """What an effect may do with the store's file: everything with tables of its own, and read the store's."""
-    if what in _NOT_YOURS or (what in _WRITING and (about or "").lower() in _OURS):
-        return sqlite3.SQLITE_DENY
-    return sqlite3.SQLITE_OK
+@cache
+def _ours() -> tuple[frozenset[str], frozenset[str]]:
+    """The store's tables and indexes, as the migrations make them."""
+    script = "\n".join(migrations())
+    tables = re.findall(r"^CREATE TABLE (?:IF NOT EXISTS )?(\w+)", script, re.MULTILINE)
+    indexes = re.findall(r"^CREATE (?:UNIQUE )?INDEX (?:IF NOT EXISTS )?(\w+)", script, re.MULTILINE)
+    return frozenset(name.lower() for name in tables), frozenset(name.lower() for name in indexes)
+
+
+class Guard:
+    """What one statement of an effect may do: everything with tables of its own, and read the store's."""
+
+    def __init__(self) -> None:
+        self._moves = False  # it drops or renames a table, and SQLite itself puts the numbers of that table right
+
+    def __call__(self, what: int, first: str | None, second: str | None, *_: str | None) -> int:
+        one, other = (first or "").lower(), (second or "").lower()
+        if self._refuses(what, one, other):
+            return sqlite3.SQLITE_DENY
+        self._moves = self._moves or what in (sqlite3.SQLITE_DROP_TABLE, sqlite3.SQLITE_ALTER_TABLE)
+        return sqlite3.SQLITE_OK
+
+    def _refuses(self, what: int, one: str, other: str) -> bool:
+        tables, indexes = _ours()
+        return (
+            what in _NOT_YOURS
+            or (what in _BY_FIRST and one in tables)
+            or (what in _BY_SECOND and other in tables)
+            # Renamed, a temporary table could take the name of one of ours, and the new name is not told here.
+            or (what == sqlite3.SQLITE_ALTER_TABLE and one == "temp")
+            or (what in _CHANGING and one == _SEQUENCE and not self._moves)
+            or (what == sqlite3.SQLITE_REINDEX and (one in indexes or _is_automatic(one, tables)))
+        )
+
+
+def _is_automatic(index: str, tables: frozenset[str]) -> bool:
+    """Whether SQLite made this index for a key of one of these tables."""
+    return index.removeprefix("sqlite_autoindex_").rpartition("_")[0] in tables
 
 
 def execute_guarded(connection: sqlite3.Connection, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
     """The rows of the statement. Raises `StatementRefused` where the fault is its own, `sqlite3.Error` otherwise."""
     try:
-        connection.set_authorizer(_allowed)
+        connection.set_authorizer(Guard())
         try:
             return connection.execute(statement, values).fetchall()
         finally:

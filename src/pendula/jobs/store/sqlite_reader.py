@@ -1,16 +1,21 @@
 """The queries behind a store: every one written out, each answered by an index. Nothing here writes."""
 
 import sqlite3
+from heapq import merge
+from itertools import islice
 from typing import Any
 
-from pendula.jobs.audit import JOB_EVENT, Row
+from pendula.jobs.audit import GENESIS, JOB_EVENT, Row
 from pendula.jobs.ids import seq_of
 from pendula.jobs.model import SECOND, Job, Status
 from pendula.jobs.requests import Pull
-from pendula.jobs.store.protocol import AuditListing, Effect, Figures, Listing, ObjectRow
+from pendula.jobs.store import sqlite_lists
+from pendula.jobs.store.protocol import AuditListing, Effect, Figures, Listing, ObjectRow, Unhandled
+from pendula.jobs.store.sqlite_archive import archived
+from pendula.jobs.store.sqlite_due import ASIDE, count_due, is_any_due
+from pendula.jobs.store.sqlite_lists import COLUMNS
+from pendula.jobs.store.store_time import StoreTime, time_of_event
 from pendula.kernel.canonical import decode
-
-COLUMNS = ", ".join(Job.__struct_fields__)
 
 
 def job_of(row: tuple[Any, ...]) -> Job:
@@ -21,11 +26,29 @@ def job_of(row: tuple[Any, ...]) -> Job:
     return Job(*row)
 
 
+def _number(row: Row) -> int:
+    return row.n
+
+
 class SqliteReader:
     """Looks at the store within one transaction."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, time: StoreTime | None = None) -> None:
         self._connection = connection
+        self._time = time or StoreTime()
+
+    def catch_up(self) -> None:
+        self.head()
+
+    def head(self) -> tuple[int, bytes]:
+        """The number and hash of the last event; its time is one that nobody goes behind from here on."""
+        row = self._connection.execute(
+            "SELECT n, hash, substr(body, -60) FROM audit ORDER BY n DESC LIMIT 1"
+        ).fetchone()
+        if row is None:
+            return 0, GENESIS
+        self._time.observe(time_of_event(row[2]))
+        return row[0], row[1]
 
     def job(self, job_id: str) -> Job | None:
         seq = seq_of(job_id)
@@ -35,14 +58,25 @@ class SqliteReader:
         return None if row is None or row[1] != job_id else job_of(row)
 
     def jobs(self, listing: Listing) -> list[Job]:
-        where, values = ["seq < ?"], [listing.before if listing.before is not None else 1 << 62]
-        for name in ("status", "object_type", "object_id", "action", "queue"):
-            value = getattr(listing, name)
-            if value is not None:
-                where.append(f"{name} = ?")
-                values.append(value)
-        query = f"SELECT {COLUMNS} FROM jobs WHERE {' AND '.join(where)} ORDER BY seq DESC LIMIT ?"
-        return [job_of(row) for row in self._connection.execute(query, (*values, listing.limit))]
+        return sqlite_lists.jobs(self._connection, listing)
+
+    def count(self, listing: Listing) -> int:
+        return sqlite_lists.count(self._connection, listing)
+
+    def unhandled(self, since: int) -> list[Unhandled]:
+        # The kinds first: where each of them was handed out lately, no job is looked at.
+        idle = (
+            "SELECT object_type, action FROM counts GROUP BY object_type, action "
+            "HAVING sum(n) FILTER (WHERE status = 'queued') > 0 "
+            "AND coalesce(sum(n) FILTER (WHERE status = 'running'), 0) = 0 "
+            "AND coalesce(max(at) FILTER (WHERE status = 'running'), 0) <= ?"
+        )
+        found = []
+        for object_type, action in self._connection.execute(idle, (since,)).fetchall():
+            n, first, job_id = count_due(self._connection, object_type, action, since)
+            if n:
+                found.append(Unhandled(object_type, action, count=n, since=first, job_id=job_id))
+        return found
 
     def events(self, listing: AuditListing) -> list[Row]:
         where, values = ["n > ?"], [listing.after]
@@ -58,7 +92,8 @@ class SqliteReader:
             "SELECT n, event_type, object_type, object_id, job_seq, body, hash FROM audit "
             f"WHERE {' AND '.join(where)} ORDER BY n LIMIT ?"
         )
-        return [Row(*row) for row in self._connection.execute(query, (*values, listing.limit))]
+        rows = [Row(*row) for row in self._connection.execute(query, (*values, listing.limit))]
+        return list(islice(merge(rows, archived(self._connection, listing), key=_number), listing.limit))
 
     def object(self, object_type: str, object_id: str) -> ObjectRow | None:
         query = (
@@ -75,15 +110,10 @@ class SqliteReader:
 
     def anything_to_pull(self, due_by: int, now: int, pull: Pull | None = None) -> bool:
         """Whether a pull would find a job that is for it, or a lease to put back."""
-        conditions, values = ("", []) if pull is None else conditions_of(pull)
-        if pull is not None and pull.queues:
-            conditions += f" AND queue IN ({', '.join('?' * len(pull.queues))})"
-            values += pull.queues
-        query = (
-            f"SELECT EXISTS (SELECT 1 FROM jobs WHERE status = 'queued' AND run_at <= ?{conditions}) "
-            "OR EXISTS (SELECT 1 FROM jobs WHERE status = 'running' AND lease_expires_at <= ?)"
-        )
-        return bool(self._connection.execute(query, (due_by, *values, now)).fetchone()[0])
+        return is_any_due(self._connection, pull, due_by) or self.anything_expired(now)
+
+    def anything_aside(self) -> bool:
+        return self._connection.execute(f"SELECT 1 FROM jobs WHERE {ASIDE} LIMIT 1").fetchone() is not None
 
     def anything_expired(self, now: int) -> bool:
         query = "SELECT EXISTS (SELECT 1 FROM jobs WHERE status = 'running' AND lease_expires_at <= ?)"
@@ -97,6 +127,13 @@ class SqliteReader:
         )
         return [job_of(row) for row in self._connection.execute(query, (status.value, before, limit))]
 
+    def removed_jobs(self, after: int, limit: int) -> list[int]:
+        query = (
+            "SELECT DISTINCT job_seq FROM audit WHERE job_seq > ? AND n < (SELECT max(n) FROM audit) "
+            "AND NOT EXISTS (SELECT 1 FROM jobs WHERE seq = job_seq) ORDER BY job_seq LIMIT ?"
+        )
+        return [row[0] for row in self._connection.execute(query, (after, limit))]
+
     def write_backs(self, limit: int) -> list[tuple[int, Any]]:
         rows = self._connection.execute("SELECT n, body FROM write_backs ORDER BY n LIMIT ?", (limit,))
         return [(n, decode(body.encode())) for n, body in rows]
@@ -106,7 +143,7 @@ class SqliteReader:
         return [(n, decode(body.encode())) for n, body in self._connection.execute(query, (after, limit))]
 
     def next_time(self) -> int | None:
-        due = "SELECT run_at FROM jobs WHERE status = 'queued' ORDER BY run_at LIMIT 1"
+        due = "SELECT run_at FROM jobs WHERE status = 'queued' AND aside = 0 ORDER BY run_at LIMIT 1"
         lease = "SELECT lease_expires_at FROM jobs WHERE status = 'running' ORDER BY lease_expires_at LIMIT 1"
         found = [row[0] for query in (due, lease) for row in self._connection.execute(query)]
         return min(found, default=None)
@@ -114,22 +151,26 @@ class SqliteReader:
     def figures(self, now: int, since: int) -> Figures:
         ask = self._connection.execute
         due, first = ask(
-            "SELECT count(*), min(run_at) FROM jobs WHERE status = 'queued' AND run_at <= ?", (now,)
+            "SELECT count(*), min(run_at) FROM jobs WHERE status = 'queued' AND aside = 0 AND run_at <= ?", (now,)
+        ).fetchone()
+        aside, first_aside = ask(
+            f"SELECT count(*), min(run_at) FROM jobs WHERE {ASIDE} AND run_at <= ?", (now,)
         ).fetchone()
         lost, first_lost = ask(
             "SELECT count(*), min(run_at) FROM jobs WHERE status = 'running' AND lease_expires_at <= ?", (now,)
         ).fetchone()
-        counts = [tuple(row) for row in ask("SELECT * FROM counts WHERE n <> 0")]
+        names = "status, object_type, action, priority, queue, n"
+        counts = [tuple(row) for row in ask(f"SELECT {names} FROM counts WHERE n <> 0")]
         sums = ask(
             "SELECT total(succeeded), total(failed), total(dead_letter), total(attempts), total(requeues) "
             "FROM ended WHERE second > ?",
             (since // SECOND,),
         ).fetchone()
         alerts = ask("SELECT count(*) FROM alerts WHERE delivered_at IS NULL").fetchone()[0]
-        firsts = [at for at in (first, first_lost) if at is not None]
+        firsts = [at for at in (first, first_aside, first_lost) if at is not None]
         succeeded, failed, dead, attempts, requeues = map(int, sums)
         return Figures(
-            due=due + lost,
+            due=due + aside + lost,
             first_due=min(firsts, default=None),
             counts=counts,
             succeeded=succeeded,
@@ -139,13 +180,3 @@ class SqliteReader:
             requeues=requeues,
             alerts_waiting=alerts,
         )
-
-
-def conditions_of(pull: Pull) -> tuple[str, list[Any]]:
-    """What a pull wants besides that a job is due, but for its queue."""
-    conditions, values = "", list[Any]()
-    for name, words in (("object_type", pull.object_types), ("action", pull.actions)):
-        if words:
-            conditions += f" AND {name} IN ({', '.join('?' * len(words))})"
-            values += words
-    return conditions, values

@@ -3,37 +3,46 @@
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
+from itertools import islice
+from operator import attrgetter
 from typing import Any
 
 import msgspec
 from msgspec.structs import astuple
 
-from pendula.jobs.audit import GENESIS, Trail
+from pendula.jobs.audit import Trail
 from pendula.jobs.ids import seq_of
-from pendula.jobs.model import SECOND, Actor, Job, Status
+from pendula.jobs.model import Actor, Job, Status
 from pendula.jobs.requests import Pull
-from pendula.jobs.store.protocol import Effect, ObjectRow
+from pendula.jobs.store.protocol import Effect, Listing, ObjectRow
+from pendula.jobs.store.sqlite_archive import archive_events, is_archived_about
 from pendula.jobs.store.sqlite_bulk import Bulk
+from pendula.jobs.store.sqlite_counts import Counts
+from pendula.jobs.store.sqlite_due import AFTER_ALL, ASIDE, due_rows
 from pendula.jobs.store.sqlite_guard import execute_guarded
-from pendula.jobs.store.sqlite_reader import COLUMNS, SqliteReader, conditions_of, job_of
+from pendula.jobs.store.sqlite_lists import COLUMNS
+from pendula.jobs.store.sqlite_reader import SqliteReader, job_of
+from pendula.jobs.store.store_time import StoreTime
 from pendula.kernel.canonical import Json, encode
 
-_INSERT = Bulk(f"INSERT INTO jobs ({COLUMNS}) VALUES", len(Job.__struct_fields__), "ON CONFLICT DO NOTHING")
+# What most jobs never have stands last, and is written only where it is there.
+_PLAIN = Job.__struct_fields__[: Job.__struct_fields__.index("payload")]
+_INSERT = Bulk(f"INSERT INTO jobs ({', '.join(_PLAIN)}) VALUES", len(_PLAIN), "ON CONFLICT DO NOTHING")
+_INSERT_WHOLE = Bulk(f"INSERT INTO jobs ({COLUMNS}) VALUES", len(Job.__struct_fields__), "ON CONFLICT DO NOTHING")
 _CHANGING = (
     "run_at", "attempt", "status", "last_error", "updated_at", "worker_id", "lease", "lease_expires_at",
     "delivery_count", "audit_event_id", "outcome", "last_lease", "ended", "expired",
 )  # fmt: skip
-_NEW = ", ".join(f"{name} = new.column{number}" for number, name in enumerate(_CHANGING, 2))
+# Whatever changes is looked at again: it does not stand aside any longer.
+_NEW = ", ".join([f"{name} = new.column{number}" for number, name in enumerate(_CHANGING, 2)] + ["aside = 0"])
+_changed_values = attrgetter("seq", *_CHANGING)
 _UPDATE = Bulk(f"UPDATE jobs SET {_NEW} FROM (VALUES", 1 + len(_CHANGING), ") AS new WHERE seq = new.column1")
-_DUE = f"SELECT {COLUMNS} FROM jobs WHERE status = 'queued' AND run_at <= ?"
-_IN_ORDER = " ORDER BY run_at, priority, seq"
+_MORE = "UPDATE jobs SET cancel_requested_at = ?, progress = ?, progress_note = ?, outcome_result = ? WHERE seq = ?"
+_more_values = attrgetter("cancel_requested_at", "progress", "progress_note", "outcome_result", "seq")
+_FIRST_ASIDE = f"""SELECT queue, action, priority, seq FROM jobs WHERE {ASIDE} AND object_type = ? AND object_id = ?
+    AND (queue, action, priority, run_at) > (?, ?, ?, {AFTER_ALL})
+    ORDER BY queue, action, priority, run_at, seq LIMIT 1"""
 _EVENT = Bulk("INSERT INTO audit (n, event_type, object_type, object_id, job_seq, body, hash) VALUES", 7)
-_COUNT = """INSERT INTO counts (status, object_type, action, priority, queue, n) VALUES (?, ?, ?, ?, ?, ?)
-    ON CONFLICT (status, object_type, action, priority, queue) DO UPDATE SET n = n + excluded.n"""
-_ENDED = """INSERT INTO ended (second, succeeded, failed, dead_letter, attempts, requeues) VALUES (?, ?, ?, ?, ?, ?)
-    ON CONFLICT (second) DO UPDATE SET succeeded = succeeded + excluded.succeeded, failed = failed + excluded.failed,
-    dead_letter = dead_letter + excluded.dead_letter, attempts = attempts + excluded.attempts,
-    requeues = requeues + excluded.requeues"""
 _WITH_OBJECTS = f"""SELECT {", ".join(f"jobs.{name}" for name in Job.__struct_fields__)}, next_action_at, version, state
     FROM jobs LEFT JOIN objects USING (object_type, object_id) WHERE seq IN"""
 _OBJECT = Bulk(
@@ -43,34 +52,59 @@ _OBJECT = Bulk(
     "version = excluded.version, state = excluded.state",
 )
 KEYS_AT_ONCE = 500
-ENDED_KEPT_SEC = 8 * 86_400
 
 
 class Mark(msgspec.Struct, frozen=True):
     """Where a caller's part of the transaction begins."""
 
     trail: tuple[int, bytes, int] | None
-    counts: dict[tuple[str, str, str, int, str], int]
-    ended: dict[int, list[int]]
+    counts: Counts
     wrote: bool
     seq: int | None
+
+
+class Kept:
+    """What one transaction knows at its end and the next needs: valid as long as nobody else wrote meanwhile.
+
+    A transaction takes it away and gives it back when it is committed: after any trouble there is nothing.
+    """
+
+    __slots__ = ("head", "seq", "used", "version")
+
+    def __init__(self) -> None:
+        self.version: int | None = None  # of the file, as our connection sees it; its own writes do not change it
+        self.head: tuple[int, bytes] | None = None
+        self.seq: int | None = None
+        self.used: bool | None = None
 
 
 class SqliteWriter(SqliteReader):
     """Everything one transaction does; events and counts are written at its end, all at once."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        super().__init__(connection)
+    def __init__(self, connection: sqlite3.Connection, time: StoreTime | None = None, kept: Kept | None = None) -> None:
+        super().__init__(connection, time)
+        self._seq: int | None = None
+        self._used: bool | None = None
+        self._kept = kept
+        self._version: int | None = None
+        head: tuple[int, bytes] | None = None
+        if kept is not None:
+            self._version = connection.execute("PRAGMA data_version").fetchone()[0]
+            if kept.version == self._version:
+                head, self._seq, self._used = kept.head, kept.seq, kept.used
+            kept.version = None
+        # Read first of all: the time of this transaction is not before that of any event.
+        self._head = self.head() if head is None else head
         self._trail: Trail | None = None
         self._metadata: Mapping[str, Json] = {}
-        self._counts: dict[tuple[str, str, str, int, str], int] = {}
-        self._ended: dict[int, list[int]] = {}
-        self._seq: int | None = None
+        self._counts = Counts()
         # What was read or changed here. Changes are written when somebody looks for them, and at the end: all at once.
         self._jobs: dict[str, Job] = {}
         self._objects: dict[tuple[str, str], ObjectRow | None] = {}
         self._changed_jobs: dict[str, Job] = {}
+        self._changed_more: dict[str, Job] = {}  # those of them of which more than usual changed
         self._changed_objects: dict[tuple[str, str], ObjectRow] = {}
+        self._freed: dict[tuple[str, str], None] = {}  # objects of which a job ended to run, or to wait
         self.wrote = False
 
     # One caller's part
@@ -81,28 +115,33 @@ class SqliteWriter(SqliteReader):
         if self._trail is not None:
             self._trail.metadata = metadata
         trail = self._trail.mark() if self._trail is not None else None
-        ended = {second: list(numbers) for second, numbers in self._ended.items()}
-        return Mark(trail, dict(self._counts), ended, self.wrote, self._seq)
+        return Mark(trail, self._counts.copy(), self.wrote, self._seq)
 
     def undo(self, mark: Mark) -> None:
         if mark.trail is None:
             self._trail = None
         elif self._trail is not None:
             self._trail.back_to(mark.trail)
-        self._counts, self._ended, self.wrote, self._seq = mark.counts, mark.ended, mark.wrote, mark.seq
+        self._counts, self.wrote, self._seq = mark.counts, mark.wrote, mark.seq
+        self._used = None
         self._changed_jobs.clear()
+        self._changed_more.clear()
         self._changed_objects.clear()
+        self._freed.clear()
         self._forget()
+
+    def keep(self) -> None:
+        """The transaction is committed: the next one may know what this one does."""
+        if self._kept is not None:
+            self._kept.head = self._head if self._trail is None else self._trail.head
+            self._kept.seq, self._kept.used = self._seq, self._used
+            self._kept.version = self._version
 
     def finish(self) -> None:
         self._write_changes()
         if self._trail is not None:
-            _EVENT.run(self._connection, map(astuple, self._trail.rows))
-        self._connection.executemany(_COUNT, [(*key, n) for key, n in self._counts.items() if n])
-        self._connection.executemany(_ENDED, [(second, *numbers) for second, numbers in self._ended.items()])
-        if self._ended:
-            # Beyond the longest window nobody asks.
-            self._connection.execute("DELETE FROM ended WHERE second < ?", (max(self._ended) - ENDED_KEPT_SEC,))
+            _EVENT.run(self._connection, self._trail.rows)
+        self._counts.write(self._connection)
 
     # Jobs
 
@@ -117,12 +156,29 @@ class SqliteWriter(SqliteReader):
                 found[job.idempotency_key] = job
         return found
 
+    def jobs(self, listing: Listing) -> list[Job]:
+        # Which kinds of jobs there are is known from the counts.
+        self._write_changes()
+        self._counts.write(self._connection)
+        return super().jobs(listing)
+
+    def waiting(self, object_type: str, object_id: str, action: str) -> Job | None:
+        self._write_changes()
+        query = (
+            f"SELECT {COLUMNS} FROM jobs WHERE object_type = ? AND object_id = ? AND action = ? "
+            "AND status IN ('queued', 'running') ORDER BY seq LIMIT 1"
+        )
+        row = self._connection.execute(query, (object_type, object_id, action)).fetchone()
+        return None if row is None else job_of(row)
+
     def used(self, key_hash: bytes) -> bool:
         query = "SELECT 1 FROM used_keys WHERE hash = ?"
         return self._connection.execute(query, (key_hash,)).fetchone() is not None
 
     def any_used(self) -> bool:
-        return bool(self._connection.execute("SELECT EXISTS (SELECT 1 FROM used_keys)").fetchone()[0])
+        if self._used is None:
+            self._used = bool(self._connection.execute("SELECT EXISTS (SELECT 1 FROM used_keys)").fetchone()[0])
+        return self._used
 
     def job(self, job_id: str) -> Job | None:
         known = self._jobs.get(job_id)
@@ -146,7 +202,9 @@ class SqliteWriter(SqliteReader):
     def event_about(self, n: int, job: Job) -> bool:
         """Whether a stored event of this number is about the job or its object."""
         query = "SELECT 1 FROM audit WHERE n = ? AND (job_seq = ? OR (object_type = ? AND object_id = ?))"
-        return self._connection.execute(query, (n, job.seq, job.object_type, job.object_id)).fetchone() is not None
+        if self._connection.execute(query, (n, job.seq, job.object_type, job.object_id)).fetchone() is not None:
+            return True
+        return is_archived_about(self._connection, n, job.seq, (job.object_type, job.object_id))
 
     def next_seq(self) -> int:
         if self._seq is None:
@@ -156,41 +214,63 @@ class SqliteWriter(SqliteReader):
         return self._seq
 
     def insert(self, jobs: Sequence[Job], actor: Actor) -> bool:
-        before = self._connection.total_changes
-        self._connection.execute("SAVEPOINT added")
-        _INSERT.run(self._connection, map(astuple, jobs))
-        fits = self._connection.total_changes - before == len(jobs)
-        if not fits:
-            self._connection.execute("ROLLBACK TO added")
+        if not self._fits(jobs):
             self._seq = None
-        self._connection.execute("RELEASE added")
-        if not fits:
             return False
         self._seq = jobs[-1].seq if jobs else self._seq
         self.wrote = True
         trail = self._trailing()
         for job in jobs:
             trail.enqueued(job, actor)
-            self._count(job, 1)
+            self._counts.add(job, 1)
         return True
 
-    def change(self, before: Job, after: Job, touched: Sequence[str], reason: str, actor: Actor) -> Job:
+    def _fits(self, jobs: Sequence[Job]) -> bool:
+        """Whether all keys were free; if not, nothing was added. One row needs no savepoint: it is added, or is not."""
+        before = self._connection.total_changes
+        many = len(jobs) > 1
+        if many:
+            self._connection.execute("SAVEPOINT added")
+        if any(job.payload is not None for job in jobs):
+            _INSERT_WHOLE.run(self._connection, map(astuple, jobs))
+        else:
+            _INSERT.run(self._connection, [astuple(job)[: len(_PLAIN)] for job in jobs])
+        fits = self._connection.total_changes - before == len(jobs)
+        if many:
+            if not fits:
+                self._connection.execute("ROLLBACK TO added")
+            self._connection.execute("RELEASE added")
+        return fits
+
+    def change(self, before: Job, after: Job, touched: tuple[str, ...], reason: str, actor: Actor) -> Job:
         self.wrote = True
         trail = self._trailing()
         trail.changed(before, after, touched, reason, actor)
         self._jobs[after.job_id] = self._changed_jobs[after.job_id] = after
+        if (
+            after.cancel_requested_at is not before.cancel_requested_at
+            or after.progress is not before.progress
+            or after.outcome_result is not before.outcome_result
+        ):
+            self._changed_more[after.job_id] = after
         if before.status != after.status:
-            self._count(before, -1)
-            self._count(after, 1)
+            self._counts.add(before, -1)
+            self._counts.add(after, 1)
+            if after.worker_id is not None:
+                self._counts.hand_out(after)
+            if after.status != Status.RUNNING:
+                self._freed[after.object_type, after.object_id] = None
             if before.status == Status.RUNNING:
-                self._end(after, attempted=after.attempt != before.attempt)
+                self._counts.end(after, attempted=after.attempt != before.attempt)
             elif after.status == Status.FAILED:
-                self._end(after, attempted=False)
+                self._counts.end(after, attempted=False)
         return after
 
     def touch(self, job: Job) -> None:
         self.wrote = True
         self._jobs[job.job_id] = self._changed_jobs[job.job_id] = job
+        if job.progress is not None:
+            self._changed_more[job.job_id] = job
 
     def due(self, pull: Pull, due_by: int, order: Callable[[Iterable[Job], int], list[Job]] | None) -> list[Job]:
         self._write_changes()
@@ -211,29 +291,31 @@ class SqliteWriter(SqliteReader):
     ) -> list[Job]:
         if not limit:
             return []
-        conditions, values = conditions_of(pull)
-        if queue is not None:
-            conditions += " AND queue = ?"
-            values.append(queue)
-        query = _DUE + conditions + _IN_ORDER
         if order is None:
-            rows = self._connection.execute(query + " LIMIT ?", (due_by, *values, limit))
-            return [job_of(row) for row in rows.fetchall()]
-        rows = self._connection.execute(query, (due_by, *values))
-        return order((job_of(row) for row in rows), limit)
+            return [job_of(row) for row in islice(due_rows(self._connection, pull, due_by, queue, limit), limit)]
+        return order((job_of(row) for row in due_rows(self._connection, pull, due_by, queue)), limit)
+
+    def set_aside(self, jobs: Sequence[Job]) -> None:
+        self.wrote = True
+        self._connection.executemany("UPDATE jobs SET aside = 1 WHERE seq = ?", [(job.seq,) for job in jobs])
+
+    def bring_back(self, limit: int) -> None:
+        self._write_changes()
+        query = f"UPDATE jobs SET aside = 0 WHERE seq IN (SELECT seq FROM jobs WHERE {ASIDE} LIMIT ?)"
+        self.wrote |= self._connection.execute(query, (limit,)).rowcount > 0
 
     def running_objects(self) -> set[tuple[str, str]]:
         self._write_changes()
         query = "SELECT object_type, object_id FROM jobs WHERE status = 'running'"
         return {(row[0], row[1]) for row in self._connection.execute(query)}
 
-    def expired(self, now: int) -> list[Job]:
+    def expired(self, now: int, limit: int) -> list[Job]:
         self._write_changes()
         query = (
             f"SELECT {COLUMNS} FROM jobs WHERE status = 'running' AND lease_expires_at <= ? "
-            "ORDER BY lease_expires_at, seq"
+            "ORDER BY lease_expires_at, seq LIMIT ?"
         )
-        return [job_of(row) for row in self._connection.execute(query, (now,)).fetchall()]
+        return [job_of(row) for row in self._connection.execute(query, (now, limit)).fetchall()]
 
     # Objects, effects, alerts
 
@@ -243,10 +325,16 @@ class SqliteWriter(SqliteReader):
         self._objects[key] = self._changed_objects[key] = row
 
     def object_event(
-        self, job: Job, old: Mapping[str, Json], new: Mapping[str, Json], reason: str, actor: Actor
+        self,
+        job: Job,
+        old: Mapping[str, Json],
+        new: Mapping[str, Json],
+        reason: str,
+        actor: Actor,
+        evidence: Sequence[str] = (),
     ) -> str:
         self.wrote = True
-        return self._trailing().object_changed(job, old, new, reason, actor, ())
+        return self._trailing().object_changed(job, old, new, reason, actor, evidence)
 
     def put_effect(self, effect: Effect) -> None:
         self.wrote = True
@@ -290,20 +378,27 @@ class SqliteWriter(SqliteReader):
         self._write_changes()
         self._forget()
         self.wrote = True
+        self._used = None
         used = "INSERT INTO used_keys (hash) VALUES (?) ON CONFLICT DO NOTHING"
         self._connection.executemany(used, [(sha256(job.idempotency_key.encode()).digest(),) for job in jobs])
         self._connection.executemany(
             "DELETE FROM effects WHERE idempotency_key = ?", [(job.idempotency_key,) for job in jobs]
         )
         self._connection.executemany("DELETE FROM jobs WHERE seq = ?", [(job.seq,) for job in jobs])
+        archive_events(self._connection, [job.seq for job in jobs])
         for job in jobs:
-            self._count(job, -1)
+            self._counts.add(job, -1)
+
+    def pack_events(self, jobs: Sequence[int]) -> None:
+        self.wrote = True
+        archive_events(self._connection, jobs)
 
     def free(self, key: str, reason: str, actor: Actor, at: int) -> bool:
         hash = sha256(key.encode()).digest()
         if not self._connection.execute("DELETE FROM used_keys WHERE hash = ?", (hash,)).rowcount:
             return False
         self.wrote = True
+        self._used = None
         self._trailing().key_freed(key, hash, reason, actor, at)
         return True
 
@@ -311,60 +406,33 @@ class SqliteWriter(SqliteReader):
 
     def _trailing(self) -> Trail:
         if self._trail is None:
-            row = self._connection.execute("SELECT n, hash FROM audit ORDER BY n DESC LIMIT 1").fetchone()
-            n, hash = (0, GENESIS) if row is None else row
-            self._trail = Trail(n, hash, self._metadata)
+            self._trail = Trail(*self._head, self._metadata)
         return self._trail
 
     def _write_changes(self) -> None:
         if self._changed_jobs:
             _UPDATE.run(self._connection, map(_changed_values, self._changed_jobs.values()))
             self._changed_jobs.clear()
+        if self._changed_more:
+            self._connection.executemany(_MORE, map(_more_values, self._changed_more.values()))
+            self._changed_more.clear()
         if self._changed_objects:
             _OBJECT.run(self._connection, map(astuple, self._changed_objects.values()))
             self._changed_objects.clear()
+        if self._freed:
+            if self.anything_aside():
+                for freed in self._freed:
+                    self._bring_first_back(freed)
+            self._freed.clear()
+
+    def _bring_first_back(self, freed: tuple[str, str]) -> None:
+        """The first of every kind of job that stands aside for this object: one of them may go next."""
+        kind, numbers = ("", "", -1), []
+        while (row := self._connection.execute(_FIRST_ASIDE, (*freed, *kind)).fetchone()) is not None:
+            kind = row[:3]
+            numbers.append((row[3],))
+        self._connection.executemany("UPDATE jobs SET aside = 0 WHERE seq = ?", numbers)
 
     def _forget(self) -> None:
         self._jobs.clear()
         self._objects.clear()
-
-    def _count(self, job: Job, by: int) -> None:
-        key = (job.status, job.object_type, job.action, job.priority, job.queue)
-        self._counts[key] = self._counts.get(key, 0) + by
-
-    def _end(self, job: Job, *, attempted: bool) -> None:
-        """One attempt, or one job, is over: what rates are made of."""
-        numbers = self._ended.setdefault(job.updated_at // SECOND, [0, 0, 0, 0, 0])
-        match job.status:
-            case Status.SUCCEEDED:
-                numbers[0] += 1
-                numbers[3] += 1
-            case Status.FAILED:
-                numbers[1] += 1
-                numbers[3] += attempted
-            case Status.DEAD_LETTER:
-                numbers[2] += 1
-                numbers[3] += 1
-            case Status.QUEUED if attempted:
-                numbers[3] += 1
-                numbers[4] += 1
-
-
-def _changed_values(job: Job) -> tuple[Any, ...]:
-    return (
-        job.seq,
-        job.run_at,
-        job.attempt,
-        job.status,
-        job.last_error,
-        job.updated_at,
-        job.worker_id,
-        job.lease,
-        job.lease_expires_at,
-        job.delivery_count,
-        job.audit_event_id,
-        job.outcome,
-        job.last_lease,
-        job.ended,
-        job.expired,
-    )

@@ -1,8 +1,9 @@
-"""What keeps a store in order beside the work itself; four of them may run in the background.
+"""What keeps a store in order beside the work itself; five of them may run in the background.
 
 alerts          dead letters are told: every alert to every sink, at least once, with growing pauses
 outbox          objects in another database are told of their next time: at least once, in order, with a fence
 recurring       jobs that come again: the next occurrence of every cron entry is always in the store
+unhandled       jobs that are due and that nobody takes are told
 retention       what has been over for long is removed, in small steps; a key may be freed
 verification    whether a store is what it should be: its file, its invariants, its trail replayed
 

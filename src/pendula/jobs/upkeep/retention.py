@@ -1,7 +1,7 @@
 """What leaves a store: jobs that have been over for long, in small steps, and the ban on their keys.
 
-A removed job's key stays used, and every event about it stays in the trail. Nobody waits long for the lock of the
-writers: a step takes away at most a thousand jobs, and fewer where that takes too long.
+A removed job's key stays used, and every event about it stays in the trail, packed. Nobody waits long for the lock of
+the writers: a step takes away at most a thousand jobs, and fewer where that takes too long.
 """
 
 import logging
@@ -29,7 +29,8 @@ DAYS_LEAST, DAYS_MOST = 1, 3650
 FREE = frozenset(["idempotency_key", "reason"])
 # Half of the 100 ms for which the lock may be held; the flush needs its share, too.
 STEP_NS = 50_000_000
-STEP_LEAST = 10
+STEP_FIRST, STEP_LEAST = 250, 10
+PACKED_AT_ONCE = 250
 
 
 class Retained(Struct, frozen=True):
@@ -69,7 +70,7 @@ def retain(
     before = calls.clock() - kept_days * DAY_SEC * SECOND
     statuses = (Status.SUCCEEDED, Status.FAILED, *((Status.DEAD_LETTER,) if dead_letters else ()))
     removed = {status.value: 0 for status in statuses}
-    steps, size = 0, BATCH_MOST
+    steps, size = 0, STEP_FIRST
     for status in statuses:
         while wanted():
             gone, took = calls.store.write(_step(status, before, size, steady), metadata=caller.metadata)
@@ -78,9 +79,28 @@ def retain(
             progress(sum(removed.values()))
             if gone < size:
                 break
-            if took > STEP_NS:
-                size = max(STEP_LEAST, size // 2)
+            size = _next_size(size, took)
     return Retained(before, removed, steps)
+
+
+def _next_size(size: int, took: int) -> int:
+    """Smaller steps where the last one took too long, larger ones where it took hardly any time."""
+    if took > STEP_NS:
+        return max(STEP_LEAST, size // 2)
+    return min(BATCH_MOST, size * 2) if took * 4 < STEP_NS else size
+
+
+def pack_removed(calls: Calls, *, caller: Caller = LOCAL) -> int:
+    """Pack the events of jobs that a version before packing removed; of how many jobs. Looks at every event once."""
+    packed = after = 0
+    while numbers := _removed(calls, after):
+        calls.store.write(lambda tx, numbers=numbers: tx.pack_events(numbers), metadata=caller.metadata)  # type: ignore[misc]
+        packed, after = packed + len(numbers), numbers[-1]
+    return packed
+
+
+def _removed(calls: Calls, after: int) -> list[int]:
+    return calls.store.read(lambda look: look.removed_jobs(after, PACKED_AT_ONCE))
 
 
 def _step(status: Status, before: int, size: int, steady: Callable[[], int]) -> Callable[[Writer], tuple[int, int]]:

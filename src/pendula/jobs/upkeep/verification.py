@@ -1,6 +1,6 @@
 """Whether a store is what it should be: its invariants, its trail, and whether the trail tells the present state."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -10,15 +10,20 @@ from pendula.jobs.audit import FIRST, Row, shown
 from pendula.jobs.model import Job, Status
 from pendula.jobs.store.protocol import AuditListing, Listing, Reader, Store
 from pendula.kernel.canonical import Json, decode
+from pendula.kernel.errors import InputRefused, WorldBroken
 from pendula.kernel.time import format_utc
 
 PAGE = 5000
+DAMAGED = "damaged_file"
 # What a job begins with and an enqueue does not write down.
 BEGINNING: Mapping[str, Json] = {
     "audit_event_id": None,
+    "cancel_requested_at": None,
     "delivery_count": 0,
     "last_error": None,
     "outcome": None,
+    "outcome_result_sha256": None,
+    "payload_sha256": None,
     "worker_id": None,
 }
 # What the trail must tell of every job. A renewal moves the end of a lease without an event, so that is not among them.
@@ -41,29 +46,49 @@ class Replayed(Struct, frozen=True):
     findings: tuple[Finding, ...]
 
 
+def damaged(sentence: str) -> Finding:
+    """The file as a whole is not what was written."""
+    return Finding(DAMAGED, "file", sentence)
+
+
 def check(store: Store) -> list[Finding]:
     """Everything that is wrong; nothing when the store is sound."""
-    found = [Finding("damaged_file", "file", line) for line in store.integrity()]
-    found += store.read(lambda look: list(_invariants(look)))
-    found += replay(store).findings
+    found = [damaged(line) for line in store.integrity()]
+    found += _looked(store, "jobs", lambda look: list(_invariants(look)))
+    found += _looked(store, "audit", lambda look: list(_replay(look).findings))
     return found
+
+
+def _looked(store: Store, where: str, look: Callable[[Reader], list[Finding]]) -> list[Finding]:
+    """What a look finds; that it cannot be finished is a finding, and no reason to leave out the others."""
+    try:
+        return store.read(look, damaged=True)
+    except WorldBroken as broken:
+        return [Finding(DAMAGED, where, broken.message)]
 
 
 def replay(store: Store) -> Replayed:
     """Whether the chain holds, and whether the trail tells what the store holds."""
-    return store.read(_replay)
+    return store.read(_replay, damaged=True)
 
 
 def _invariants(look: Reader) -> Iterator[Finding]:
     counted: dict[tuple[str, str, str, int, str], int] = {}
     for job in _jobs(look):
-        for law in _broken(job):
-            yield Finding(law, job.job_id, f"{job.job_id} is {job.status} with attempt {job.attempt}: {law}")
+        for law in _laws(job):
+            yield Finding(law, str(job.job_id), f"{job.job_id} is {job.status} with attempt {job.attempt}: {law}")
         key = (job.status, job.object_type, job.action, job.priority, job.queue)
         counted[key] = counted.get(key, 0) + 1
     told = {(status, *rest): n for status, *rest, n in look.figures(0, 0).counts}
     if told != counted:
         yield Finding("counts_differ", "counts", "the numbers that metrics are made of are not those of the jobs")
+
+
+def _laws(job: Job) -> list[str]:
+    try:
+        return list(_broken(job))
+    except TypeError:
+        return ["unreadable_job"]
 
 
 def _broken(job: Job) -> Iterator[str]:
@@ -83,7 +108,9 @@ def _broken(job: Job) -> Iterator[str]:
 def _replay(look: Reader) -> Replayed:
     found: list[Finding] = []
     story = _Story()
-    found += [Finding("trail_broken", f"event {one.n}", one.problem) for one in audit.verify(story.read(_rows(look)))]
+    for one in audit.verify(story.read(_rows(look))):
+        found.append(Finding("trail_broken", f"event {one.n}", one.problem))
+        story.doubt()
     if not found:
         found += _compared(look, story.jobs)
         found += _objects_compared(look, story.objects)
@@ -95,16 +122,22 @@ class _Story:
 
     def __init__(self) -> None:
         self.events = 0
+        self._doubted = False
         self.jobs: dict[str, dict[str, Json]] = {}
         self.objects: dict[tuple[str, str], dict[str, Json]] = {}
+
+    def doubt(self) -> None:
+        """From here on events are counted only: one of them is not what was written."""
+        self._doubted = True
 
     def read(self, rows: Iterator[Row]) -> Iterator[Row]:
         for row in rows:
             yield row
-            self._hear(row)
+            self.events += 1
+            if not self._doubted:
+                self._hear(row)
 
     def _hear(self, row: Row) -> None:
-        self.events += 1
         event: Any = decode(row.body.encode())
         if row.event_type == audit.JOB_EVENT:
             self.jobs.setdefault(row.object_id, dict(BEGINNING)).update(event["after"])
@@ -131,7 +164,11 @@ def _compared(look: Reader, told: Mapping[str, Mapping[str, Json]]) -> Iterator[
         if trail is None:
             yield Finding("job_without_trail", job.job_id, f"no event tells of {job.job_id}")
             continue
-        present = shown(job, TOLD)
+        try:
+            present = shown(job, TOLD)
+        except (TypeError, IndexError, ValueError, InputRefused) as trouble:
+            yield Finding("unreadable_job", str(job.job_id), f"{job.job_id} cannot be read: {trouble}")
+            continue
         for name in TOLD:
             if name in trail and trail[name] != present[name]:
                 sentence = f"{name} of {job.job_id} is {present[name]!r}, the trail tells {trail[name]!r}"

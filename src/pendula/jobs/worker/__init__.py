@@ -8,6 +8,7 @@ effects     effects that happen once: written together with their record (idempo
 """
 
 from pendula.jobs.worker.handlers import (
+    Cancelled,
     Context,
     Done,
     Handlers,
@@ -21,6 +22,7 @@ from pendula.jobs.worker.handlers import (
 from pendula.jobs.worker.worker import Worker
 
 __all__ = [
+    "Cancelled",
     "Context",
     "Done",
     "Handlers",

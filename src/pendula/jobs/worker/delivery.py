@@ -18,6 +18,7 @@ from msgspec import Struct
 from pendula.jobs.model import SECOND, Code
 from pendula.jobs.worker.handlers import (
     Answer,
+    Cancelled,
     Context,
     Done,
     Handler,
@@ -62,7 +63,11 @@ class Dropped(Struct, frozen=True):
     reason: str
 
 
-Ending = Acked | Failed | Dropped
+class Unhandled(Struct, frozen=True):
+    """It is for another worker, and is handed back; the store gave what was not asked for."""
+
+
+Ending = Acked | Failed | Dropped | Unhandled
 Returned = Answer | Awaitable[Answer]
 
 
@@ -76,6 +81,8 @@ class Ends(Protocol):
     def ack(self, job_id: str, **members: Any) -> dict[str, Any]: ...
 
     def fail(self, job_id: str, **members: Any) -> dict[str, Any]: ...
+
+    def release(self, job_id: str, **members: Any) -> dict[str, Any]: ...
 
 
 class Delivery:
@@ -117,10 +124,7 @@ def confirm_lease(delivery: Delivery) -> Ending | None:
 def find_handler(delivery: Delivery) -> Ending | None:
     job = delivery.held.job
     delivery.handler = delivery.handlers.find(job["object_type"], job["action"])
-    if delivery.handler is not None:
-        return None
-    error = f"no_handler: this worker has no handler for {job['action']} of {job['object_type']}"
-    return Failed({"error": error, "retryable": False})
+    return None if delivery.handler is not None else Unhandled()
 
 
 def run_handler(delivery: Delivery) -> Ending:
@@ -148,6 +152,9 @@ def _after_error(held: Held, error: BaseException) -> Ending:
             return Failed({"error": f"timeout: {error}"})
         case ObjectNotFound():
             return Failed({"error": f"object_not_found: {_readable(str(error))}", "retryable": False})
+        case Cancelled():
+            message = _readable(str(error)) or "the handler stopped when it was asked to"
+            return Failed({"error": f"cancelled: {message}", "cancelled": True})
         case PermanentError():
             return Failed({"error": described(error), "retryable": False})
         case RetryAfter():
@@ -284,7 +291,7 @@ class Telling:
             if held.lost is not None or not self._rest(tries):
                 ending = Dropped(held.lost or "store_lost")
 
-    def _say(self, held: Held, ending: Acked | Failed) -> None:
+    def _say(self, held: Held, ending: Acked | Failed | Unhandled) -> None:
         match ending:
             case Acked():
                 reply = self._client.ack(held.job_id, **held.proof, **ending.members)
@@ -292,17 +299,20 @@ class Telling:
                     log.error("%s is not run again: follow-ups are switched off (auto_followup)", held.job_id)
             case Failed():
                 self._client.fail(held.job_id, **held.proof, **ending.members)
+            case Unhandled():
+                log.warning("%s is handed back: this worker has no handler for it", held.job_id)
+                self._client.release(held.job_id, **held.proof)
             case _:
                 assert_never(ending)
 
 
-def _instead(ending: Acked | Failed, refused: InputRefused) -> Ending:
+def _instead(ending: Acked | Failed | Unhandled, refused: InputRefused) -> Ending:
     """What to say when the store does not take it: the fault, or nothing where the lease is lost."""
     if refused.code in LEASE_CODES:
         return Dropped(refused.code)
     if isinstance(ending, Acked):
         return Failed({"error": f"the answer of the handler was refused: {refused.code}: {refused.message}"})
-    if "retry_delay_sec" in ending.members:
+    if isinstance(ending, Failed) and "retry_delay_sec" in ending.members:
         members = {name: value for name, value in ending.members.items() if name != "retry_delay_sec"}
         return Failed(members)
     return Dropped(refused.code)

@@ -8,8 +8,9 @@ and a handler that makes them may make them again.
 """
 
 import sqlite3
+import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
@@ -19,11 +20,20 @@ from pendula.jobs.calls import Calls, write_back
 from pendula.jobs.model import Actor, Job, JobRefused, Refused
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.requests import Proof, read_enqueue
-from pendula.jobs.store.protocol import Effect, ObjectRow, Writer
+from pendula.jobs.store.protocol import (
+    Effect,
+    EffectTooLong,
+    ObjectRow,
+    StatementRefused,
+    TransactionGone,
+    Writer,
+)
 from pendula.jobs.worker.leases import LeaseGone, proof_of
 from pendula.kernel.canonical import Json, decode, encode
 from pendula.kernel.errors import InputRefused
 from pendula.kernel.time import format_utc
+
+T = TypeVar("T")
 
 
 class EffectFailed(InputRefused):
@@ -42,8 +52,28 @@ class Transaction:
         self._tx = tx
         self._calls = calls
         self._actor = Actor("worker", str(job.worker_id))
+        self._lock = threading.RLock()
+        self._over = False
+        self._begun = 0
+        self._whole = 0
+        self._trouble: BaseException | None = None
         self.job = job
         self.now = now
+
+    def end(self) -> None:
+        """Whoever kept it can do nothing with it any more.
+
+        Raises `EffectFailed` where something was begun here and not brought to its end, even if the effect went on.
+        Counted, not caught: an interrupt may strike anywhere, also while another is being handled.
+        """
+        with self._lock:
+            self._over = True
+        if isinstance(self._trouble, TransactionGone | EffectTooLong):
+            raise self._trouble
+        if self._begun != self._whole:
+            raise EffectFailed("The effect was broken off in the middle of a change; nothing of it was written") from (
+                self._trouble
+            )
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Run one SQL statement on tables of your own in the same file; gives its rows.
@@ -51,7 +81,7 @@ class Transaction:
         Raises `StatementRefused` when the statement is faulty or breaks a constraint, and where it would end the
         transaction. The tables of the scheduler are not yours to write.
         """
-        return self._tx.execute(statement, values)
+        return self._part(lambda: self._tx.execute(statement, values))
 
     @property
     def object(self) -> ObjectRow | None:
@@ -64,8 +94,22 @@ class Transaction:
         *,
         state: str | UnsetType | None = UNSET,
         next_action_at: int | UnsetType | None = UNSET,
+        evidence: Sequence[str] = (),
     ) -> ObjectRow:
-        """Give the job's object another state or time, with its event in the trail; what is unset stays."""
+        """Give the job's object another state or time, with its event in the trail; what is unset stays.
+
+        `evidence` are the references the decision rests on, or where there are none the sources of the object; the
+        event names them before the job.
+        """
+        return self._part(lambda: self._change_object(reason, state, next_action_at, evidence))
+
+    def _change_object(
+        self,
+        reason: str,
+        state: str | UnsetType | None,
+        next_action_at: int | UnsetType | None,
+        evidence: Sequence[str],
+    ) -> ObjectRow:
         there = self.object
         row = there or ObjectRow(self.job.object_type, self.job.object_id, None, 0, None)
         after = replace(
@@ -84,6 +128,7 @@ class Transaction:
             {name: new[name] for name in touched},
             reason,
             self._actor,
+            evidence,
         )
         self._tx.put_object(after)
         if self._calls.policy.objects_elsewhere:
@@ -95,10 +140,30 @@ class Transaction:
         request = read_enqueue(members, self._calls.policy, self.now)
         if isinstance(request, Faults):
             raise JobRefused(request.refusal())
-        stored = self._calls.store_in(self._tx, request, self._actor, self.now)
+        stored = self._part(lambda: self._calls.store_in(self._tx, request, self._actor, self.now))
         if isinstance(stored, Refused):
             raise JobRefused(stored)
         return stored[0]
+
+    def _part(self, work: Callable[[], T]) -> T:
+        """Something that is done as a whole, or refused as a whole."""
+        with self._lock:
+            if self._over:
+                raise TransactionGone("The effect is over; its transaction cannot be used any more")
+            return self._counted(work)
+
+    def _counted(self, work: Callable[[], T]) -> T:
+        self._begun += 1
+        try:
+            found = work()
+        except StatementRefused:
+            self._whole += 1
+            raise
+        except BaseException as trouble:
+            self._trouble = self._trouble or trouble
+            raise
+        self._whole += 1
+        return found
 
 
 def once(calls: Calls, job: Mapping[str, Any], effect: Callable[[Transaction], Json]) -> Json:
@@ -120,11 +185,13 @@ def once(calls: Calls, job: Mapping[str, Any], effect: Callable[[Transaction], J
         if done is not None:
             return done.result
         # As a later delivery would read it: tuples are lists, and what has no canonical form is refused here.
-        result = decode(encode(_applied(effect, Transaction(tx, stored, now, calls))))
+        transaction = Transaction(tx, stored, now, calls)
+        result = decode(encode(_applied(effect, transaction)))
+        transaction.end()
         tx.put_effect(Effect(stored.idempotency_key, stored.seq, stored.delivery_count, result, now))
         return result
 
-    return calls.store.write(work)
+    return calls.store.write(work, own=True)
 
 
 def _applied(effect: Callable[[Transaction], Json], transaction: Transaction) -> Json:

@@ -48,6 +48,10 @@ class ObjectNotFound(PermanentError):
     """Raised by a handler: what the job is about is not there any more."""
 
 
+class Cancelled(Exception):
+    """Raised by a handler that was asked to stop: the job ends as failed, with the outcome `cancelled`."""
+
+
 class RetryAfter(Exception):
     """Raised by a handler: try again, in so many seconds."""
 
@@ -59,12 +63,14 @@ class RetryAfter(Exception):
 class Done(Struct, frozen=True):
     """The work is done. `next_action_at` (text, microseconds, or a time with an offset) is the object's next time.
 
-    Unset leaves that time as it is, None clears it.
+    Unset leaves that time as it is, None clears it. `outcome` is a word for reports, `result` any JSON of up to 64 KiB,
+    shown as `outcome_result`.
     """
 
     next_action_at: str | int | datetime | UnsetType | None = UNSET
     next_action: str | None = None
     outcome: str | None = None
+    result: Any = None
 
     def members(self) -> dict[str, Any]:
         """As the call `ack` takes them."""
@@ -75,6 +81,8 @@ class Done(Struct, frozen=True):
             given["next_action"] = self.next_action
         if self.outcome is not None:
             given["outcome"] = self.outcome
+        if self.result is not None:
+            given["outcome_result"] = self.result
         return given
 
 
@@ -125,9 +133,28 @@ class Context:
         """One more with each delivery: whoever keeps the highest can refuse what comes late."""
         return int(self.job["delivery_count"])
 
+    @property
+    def payload(self) -> Any:
+        """The arguments that the job was enqueued with; None where it has none. Fractions are `Decimal`s."""
+        return self.job["payload"]
+
     def cancelled(self) -> bool:
-        """Whether the lease is lost or time is up: the result will be thrown away, so stop."""
-        return self._held.stopped or self._held.lost is not None
+        """Whether to stop: somebody wished the job cancelled, the lease is lost, or time is up.
+
+        After a wish, raise `Cancelled` and the job ends so; whoever ends in success all the same has succeeded. In the
+        other cases the result is thrown away anyway.
+        """
+        held = self._held
+        return held.stopped or held.lost is not None or held.cancel_requested
+
+    def progress(self, fraction: float, note: str = "") -> None:
+        """Say how far the work is, 0 to 1, and in a few words what it does; stored with the next renewal of the lease.
+
+        Raises `ValueError` for another number. A note is cut after 200 characters.
+        """
+        if not 0 <= fraction <= 1:
+            raise ValueError(f"progress goes from 0 to 1, not {fraction}")
+        self._held.tell(fraction, note)
 
     def heartbeat(self) -> None:
         """Renew the lease now. Raises `LeaseGone` when another delivery holds the job."""

@@ -8,10 +8,12 @@ never later, whatever its wall clock says.
 import logging
 import threading
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from typing import Any, Protocol
 
 from pendula.jobs.background import CLOSE_SEC, BackgroundLoop
 from pendula.jobs.model import SECOND
+from pendula.jobs.requests import NOTE_MOST
 from pendula.kernel.errors import InputRefused, PendulaError, WorldBroken
 from pendula.kernel.time import parse_utc
 from pendula.kernel.wallclock import steady_us
@@ -53,10 +55,12 @@ class Held:
         self.confirmed_at = asked_at
         self.lost: str | None = None
         self.stopped = False
+        self.cancel_requested = job.get("cancel_requested_at") is not None
         self._client = client
         self._ticks = ticks
         self._granted = granted
         self._granted_at = ticks()
+        self._progress: dict[str, Any] = {}
 
     @property
     def renew_at(self) -> int:
@@ -79,13 +83,21 @@ class Held:
         """Tell the handler that nobody waits for it any more."""
         self.stopped = True
 
+    def tell(self, fraction: float, note: str) -> None:
+        """Keep for the next renewal how far the work is."""
+        fit = "".join(char if char.isprintable() else " " for char in note[:NOTE_MOST]).strip()
+        self._progress = {"progress": Decimal(str(fraction)), **({"progress_note": fit} if fit else {})}
+
     def renew(self) -> None:
-        """Ask for a new deadline. Raises `LeaseGone` when it is refused, `WorldBroken` when nobody answers."""
+        """Ask for a new deadline, and hear whether to stop.
+
+        Raises `LeaseGone` when it is refused, `WorldBroken` when nobody answers.
+        """
         if self.lost is not None:
             raise LeaseGone(f"The lease of {self.job_id} is lost: {self.lost}", job_id=self.job_id, reason=self.lost)
         asked_at = self._ticks()
         try:
-            self._client.renew(self.job_id, **self.proof, lease_sec=self.length_us // SECOND)
+            reply = self._client.renew(self.job_id, **self.proof, lease_sec=self.length_us // SECOND, **self._progress)
         except InputRefused as refused:
             if is_rate_limit(refused):
                 raise WorldBroken(refused.message) from refused
@@ -93,6 +105,8 @@ class Held:
             message = f"The lease of {self.job_id} is lost: {refused.message}"
             raise LeaseGone(message, job_id=self.job_id, reason=refused.code) from refused
         self.confirmed_at = max(self.confirmed_at, asked_at)
+        if reply.get("cancel_requested_at") is not None:
+            self.cancel_requested = True
 
     def is_confirmed(self) -> bool:
         """Whether it is certainly ours now; asks the store when half of the lease has passed unconfirmed."""

@@ -24,6 +24,7 @@ from typing import Any, Protocol, assert_never
 from msgspec import Struct
 
 from pendula.jobs.background import Bell
+from pendula.jobs.reaper import Reaper
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.worker import effects
 from pendula.jobs.worker.delivery import (
@@ -35,6 +36,7 @@ from pendula.jobs.worker.delivery import (
     Failed,
     Step,
     Telling,
+    Unhandled,
     carried_out,
     in_order,
 )
@@ -87,6 +89,8 @@ class Tally(Struct):
 class Worker:
     """Holds at most `concurrency` jobs with a handler at work and `batch` more that wait for one.
 
+    Only jobs that it has handlers for are taken; others stay where they are, for a worker that has.
+
     `wake_up=False` looks for due jobs every `interval_sec` only. `once` does one round, `max_jobs` ends after so many
     jobs. `gates` and `budget` are further steps before a handler. `pauses` are the first and the longest one, in
     seconds, while the store is lost.
@@ -115,6 +119,8 @@ class Worker:
         pauses: tuple[float, float] = (FIRST_PAUSE_SEC, LONGEST_PAUSE_SEC),
     ) -> None:
         _check(concurrency, batch, interval_sec, max_jobs)
+        if not handlers.works:
+            raise WrongUsage("A worker needs at least one handler: mark functions with @handler")
         self.client = client
         self.handlers = handlers
         self.worker_id = worker_id or own_name()
@@ -129,6 +135,8 @@ class Worker:
         self._asked: dict[str, Any] = {"worker_id": self.worker_id}
         filters = {"queues": list(queues), "object_types": list(object_types), "actions": list(actions)}
         self._asked.update({name: words for name, words in filters.items() if words})
+        # What others handle is left to them: a job without a handler here waits for a worker that has one.
+        self._asked["pairs"] = [list(work) for work in handlers.works]
         if lease_sec is not None:
             self._asked["lease_sec"] = lease_sec
         self._steps = in_order(gates, budget)
@@ -159,14 +167,25 @@ class Worker:
         """
         with self._listening(signals):
             self._leases.start()
+            reaper = self._reaper()
             try:
                 lost = 0
                 while not self._enough():
                     lost = self._round(lost)
                 self._wait_for_handlers(None)
             finally:
+                if reaper is not None:
+                    reaper.close(SLICE_SEC)
                 self._wind_up()
         return self.tally
+
+    def _reaper(self) -> Reaper | None:
+        """While all handlers are at work nobody pulls: what other workers lost still comes back. A server does that."""
+        if self._once or not isinstance(self.client, Scheduler):
+            return None
+        reaper = Reaper(self.client.calls)
+        reaper.start()
+        return reaper
 
     # The loop
 
@@ -276,6 +295,8 @@ class Worker:
                     self.tally.failed += 1
                 case Dropped():
                     self.tally.dropped += 1
+                case Unhandled():
+                    self.tally.released += 1
                 case _:
                     assert_never(ending)
         self._bell.ring()

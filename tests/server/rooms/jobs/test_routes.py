@@ -18,6 +18,7 @@ FIELDS = [
     "job_id", "object_type", "object_id", "action", "run_at", "priority", "attempt", "max_attempts",
     "idempotency_key", "status", "last_error", "created_at", "updated_at", "scheduled_for", "worker_id",
     "lease_token", "lease_expires_at", "delivery_count", "correlation_id", "audit_event_id", "outcome", "queue",
+    "payload", "cancel_requested_at", "progress", "outcome_result",
 ]  # fmt: skip
 
 
@@ -64,6 +65,10 @@ async def test_an_enqueue_stores_a_job_and_says_where_it_is(jobs: Jobs) -> None:
             "audit_event_id": None,
             "outcome": None,
             "queue": "default",
+            "payload": None,
+            "cancel_requested_at": None,
+            "progress": None,
+            "outcome_result": None,
         },
     }
     assert (await jobs.client.get(response.headers["location"])).json() == {"job": job}
@@ -386,7 +391,7 @@ async def test_renew_extends_a_lease_and_release_hands_the_job_back(jobs: Jobs) 
     renewed = await jobs.post(f"jobs/{job_id}/renew", {**proof, "lease_sec": 120})
     released = await jobs.post(f"jobs/{job_id}/release", proof)
 
-    assert renewed.json() == {"lease_expires_at": "2026-02-20T09:15:14.120331Z"}
+    assert renewed.json() == {"lease_expires_at": "2026-02-20T09:15:14.120331Z", "cancel_requested_at": None}
     job = released.json()["job"]
     assert (job["status"], job["attempt"], job["run_at"]) == ("queued", 0, DUE)
 

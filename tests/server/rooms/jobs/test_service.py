@@ -12,7 +12,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from pendula.jobs.calls import Calls
-from pendula.jobs.model import Policy
+from pendula.jobs.model import Policy, StorageBusy
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.jobs.upkeep.verification import check
 from pendula.server.rooms import rooms_for
@@ -82,6 +82,31 @@ async def test_a_store_that_cannot_be_opened_is_red_and_the_rest_goes_on(setting
     assert (error["status"], error["code"], error["details"]) == (503, "store_unusable", {"reason": "store_unusable"})
     assert settings.data not in response.text
     assert "jobs_refused_total" in counters
+
+
+@pytest.mark.req("JOB-WRK-12")
+async def test_a_store_that_could_not_be_opened_is_opened_when_it_can_be(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "REOPEN_SECONDS", 0.01)
+    tries: list[Path] = []
+
+    def stuck_at_first(path: Path, policy: Policy) -> service.DurableStore:
+        tries.append(path)
+        if len(tries) < 3:
+            raise StorageBusy("Another writer holds jobs.db")
+        return service.open_sqlite(path, policy)
+
+    async with serving(settings, open_store=stuck_at_first) as jobs, asyncio.timeout(20):
+        codes = [(await jobs.post("jobs", JOB)).status_code]
+        while codes[-1] != 201:
+            codes.append((await jobs.post("jobs", JOB)).status_code)
+            await asyncio.sleep(0)
+        ready = (await jobs.client.get("/readyz")).status_code
+
+    assert set(codes) == {503, 201}
+    assert ready == 200
+    assert len(tries) == 3
 
 
 async def test_a_store_of_a_later_pendula_is_left_alone(settings: Settings) -> None:

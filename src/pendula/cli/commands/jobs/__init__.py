@@ -10,7 +10,7 @@ tables      results as tables
 
 import typer
 
-from pendula.cli.commands.jobs import change, look, upkeep, work
+from pendula.cli.commands.jobs import change, look, operate, upkeep, work
 from pendula.cli.output import example
 
 jobs = typer.Typer(
@@ -23,4 +23,5 @@ jobs = typer.Typer(
 upkeep.register(jobs)
 work.register(jobs)
 change.register(jobs)
+operate.register(jobs)
 look.register(jobs)

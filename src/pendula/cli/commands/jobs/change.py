@@ -1,4 +1,4 @@
-"""The commands that change something: enqueue, pull, ack, fail, renew, release, cancel, requeue, free-key."""
+"""The commands that change one job: enqueue, pull, ack, fail, renew, release, free-key."""
 
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
@@ -23,7 +23,6 @@ WorkerOption = Annotated[
 TokenOption = Annotated[
     str | None, typer.Option("--lease-token", metavar="TOKEN", help="The proof of its lease.", show_default=False)
 ]
-ReasonOption = Annotated[str | None, typer.Option(metavar="TEXT", help="Why, for the trail.", show_default=False)]
 TIME = "A time with offset: 2026-02-21T00:00:00Z."
 
 
@@ -40,6 +39,7 @@ def register(jobs: typer.Typer) -> None:
         "enqueue",
         f"pendula jobs enqueue memory mem_1 verify {at}",
         f"pendula jobs enqueue cognition cg_7 revalidate --in 3600 --priority high {at}",
+        f"pendula jobs enqueue memory mem_1 decay --payload '{{\"by\": 0.5}}' --unique waiting {at}",
         f"pendula jobs enqueue --batch jobs.yaml {at}",
     )(enqueue)
     command(jobs, "pull", f"pendula jobs pull --worker night-1 --limit 10 {at} --json")(pull)
@@ -61,8 +61,6 @@ def register(jobs: typer.Typer) -> None:
     command(jobs, "release", f"pendula jobs release job_000000000001 --worker night-1 --lease-token lt_5c1e {at}")(
         release
     )
-    command(jobs, "cancel", f"pendula jobs cancel job_000000000001 --reason 'object deleted' {at}")(cancel)
-    command(jobs, "requeue", f"pendula jobs requeue job_000000000001 --reason 'service is back' {at}")(requeue)
     command(jobs, "free-key", f"pendula jobs free-key cg_1:verify:7 --reason 'to be done again' {at}")(free_key)
 
 
@@ -82,7 +80,14 @@ def enqueue(
     in_sec: Annotated[
         int | None, typer.Option("--in", metavar="SECONDS", min=0, help="So many seconds from now.", show_default=False)
     ] = None,
-    priority: Annotated[str | None, typer.Option(help="low, medium or high.", show_default="medium")] = None,
+    priority: Annotated[
+        str | None,
+        typer.Option(
+            help="low, medium or high: which goes first of jobs due at the same moment. "
+            'With pull_order = "weighted" in the settings it counts in a backlog, too.',
+            show_default="medium",
+        ),
+    ] = None,
     max_attempts: Annotated[int | None, typer.Option(metavar="N", help="1 to 100.", show_default="3")] = None,
     idempotency_key: Annotated[
         str | None, typer.Option("--key", metavar="KEY", help="The same work, never twice.", show_default="derived")
@@ -91,6 +96,15 @@ def enqueue(
         str | None, typer.Option(metavar="ID", help="What it belongs to.", show_default=False)
     ] = None,
     queue: Annotated[str | None, typer.Option(metavar="NAME", help="The queue.", show_default="default")] = None,
+    payload: Annotated[
+        str | None, typer.Option(metavar="JSON", help="Arguments for its handler.", show_default=False)
+    ] = None,
+    unique: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WORD", help="waiting: only if no job for the same work waits or runs.", show_default=False
+        ),
+    ] = None,
     batch: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Many jobs: a list of their members, YAML or JSON.", show_default=False),
@@ -108,6 +122,8 @@ def enqueue(
         idempotency_key=idempotency_key,
         correlation_id=correlation_id,
         queue=queue,
+        payload=None if payload is None else _json("--payload", payload),
+        unique=unique,
     )
     if batch is not None:
         if one or in_sec is not None:
@@ -183,6 +199,12 @@ def pull(
         list[str] | None,
         typer.Option("--queue", metavar="NAME", help="Only these, in this order; may be repeated.", show_default=False),
     ] = None,
+    pairs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--pair", metavar="TYPE:ACTION", help="Only these kinds of work; may be repeated.", show_default=False
+        ),
+    ] = None,
     wait_ms: Annotated[
         int | None, typer.Option(metavar="N", help="Wait so many milliseconds for one.", show_default="0")
     ] = None,
@@ -196,6 +218,7 @@ def pull(
         object_types=object_types or None,
         actions=actions or None,
         queues=queues or None,
+        pairs=[pair.split(":", 1) for pair in members(pairs=pairs)["pairs"]] if pairs else None,
         wait_ms=wait_ms,
     )
     with target.scheduler() as scheduler:
@@ -220,6 +243,9 @@ def ack(
     outcome: Annotated[
         str | None, typer.Option(metavar="WORD", help="What came of it, for reports.", show_default=False)
     ] = None,
+    outcome_result: Annotated[
+        str | None, typer.Option(metavar="JSON", help="What came of it in full.", show_default=False)
+    ] = None,
     audit_event_id: Annotated[
         str | None, typer.Option(metavar="ID", help="The event that tells of it.", show_default="the one of this ack")
     ] = None,
@@ -233,6 +259,7 @@ def ack(
         next_action_at=next_action_at,
         next_action=next_action,
         outcome=outcome,
+        outcome_result=None if outcome_result is None else _json("--outcome-result", outcome_result),
         audit_event_id=audit_event_id,
     )
     if clear:
@@ -252,6 +279,7 @@ def fail(
         str | None, typer.Option(metavar="SECONDS", help="Again after so long.", show_default="longer each time")
     ] = None,
     permanent: Annotated[bool, typer.Option("--permanent", help="Never try again.")] = False,
+    cancelled: Annotated[bool, typer.Option("--cancelled", help="It stopped because it was asked to.")] = False,
 ) -> None:
     """Say that a job failed: it is tried again, or set aside as a dead letter when no attempt is left."""
     given = members(
@@ -260,6 +288,7 @@ def fail(
         worker_id=worker_id,
         retry_delay_sec=None if retry_delay_sec is None else _number("--retry-delay-sec", retry_delay_sec),
         retryable=False if permanent else None,
+        cancelled=True if cancelled else None,
     )
     with target.scheduler() as scheduler:
         reply = scheduler.fail(_id(job_id), **given)
@@ -274,12 +303,25 @@ def renew(
     lease_sec: Annotated[
         int | None, typer.Option(metavar="SECONDS", help="From now on.", show_default="as the settings say")
     ] = None,
+    progress: Annotated[
+        str | None, typer.Option(metavar="FRACTION", help="How far it is, 0 to 1.", show_default=False)
+    ] = None,
+    note: Annotated[
+        str | None, typer.Option("--progress-note", metavar="TEXT", help="In a few words.", show_default=False)
+    ] = None,
 ) -> None:
-    """Keep a job for longer."""
-    given = members(lease_token=lease_token, worker_id=worker_id, lease_sec=lease_sec)
+    """Keep a job for longer, and say how far it is; hear whether somebody wishes it cancelled."""
+    given = members(
+        lease_token=lease_token,
+        worker_id=worker_id,
+        lease_sec=lease_sec,
+        progress=None if progress is None else _number("--progress", progress),
+        progress_note=note,
+    )
     with target.scheduler() as scheduler:
         reply = scheduler.renew(_id(job_id), **given)
-    target.out.result(reply, lambda: f"The lease of {job_id} ends at {reply['lease_expires_at']}.")
+    wish = " Somebody wishes it cancelled." if reply["cancel_requested_at"] is not None else ""
+    target.out.result(reply, lambda: f"The lease of {job_id} ends at {reply['lease_expires_at']}.{wish}")
 
 
 def release(
@@ -289,25 +331,6 @@ def release(
     with target.scheduler() as scheduler:
         reply = scheduler.release(_id(job_id), **members(lease_token=lease_token, worker_id=worker_id))
     target.out.result(reply, lambda: f"{job_id} is {reply['job']['status']} again.")
-
-
-def cancel(target: Target, job_id: JobArgument, reason: ReasonOption = None) -> None:
-    """Take a waiting job back; it becomes failed and is not tried."""
-    with target.scheduler() as scheduler:
-        reply = scheduler.cancel(_id(job_id), **members(reason=reason))
-    target.out.result(reply, lambda: f"{job_id} is {reply['job']['status']}: {reply['job']['last_error']}.")
-
-
-def requeue(
-    target: Target,
-    job_id: JobArgument,
-    run_at: Annotated[str | None, typer.Option(metavar="TIME", help=TIME, show_default="now")] = None,
-    reason: ReasonOption = None,
-) -> None:
-    """Let a dead letter be tried again, with all its attempts."""
-    with target.scheduler() as scheduler:
-        reply = scheduler.requeue(_id(job_id), **members(run_at=run_at, reason=reason))
-    target.out.result(reply, lambda: f"{job_id} is {reply['job']['status']}, due at {reply['job']['run_at']}.")
 
 
 def free_key(
@@ -348,6 +371,15 @@ def _number(option: str, text: str) -> Decimal:
     if not number.is_finite():
         raise WrongUsage(f"{option}: {text!r} is not a number", value=text)
     return number
+
+
+def _json(option: str, text: str) -> Any:
+    from pendula.documents import DocumentRefused, read_bytes
+
+    try:
+        return read_bytes(members(json=text)["json"].encode()).value
+    except DocumentRefused as refused:
+        raise WrongUsage(f"{option} is not JSON: {refused.message}", value=text) from None
 
 
 def _tables() -> Any:

@@ -8,6 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pendula.cli.commands.jobs.filters import (
+    ActionOption,
+    CorrelationOption,
+    ErrorOption,
+    NewerOption,
+    ObjectOption,
+    OlderOption,
+    QueueOption,
+    TypeOption,
+    filters,
+)
 from pendula.cli.commands.jobs.target import Target, command, members, with_target
 from pendula.cli.output import Output, example
 from pendula.kernel.errors import InputRefused, WrongUsage
@@ -35,6 +46,7 @@ def register(jobs: typer.Typer) -> None:
         jobs,
         "list",
         f"pendula jobs list --status dead_letter {at}",
+        f"pendula jobs list --correlation-id import-7 {at}",
         "pendula jobs list --object-type memory --limit 20 --url http://127.0.0.1:8765 --json",
     )(list_)
     command(jobs, "history", f"pendula jobs history job_000000000001 {at}")(history)
@@ -62,24 +74,30 @@ def list_(
     status: Annotated[
         str | None, typer.Option(help="queued, running, succeeded, failed or dead_letter.", show_default="all")
     ] = None,
-    object_type: Annotated[str | None, typer.Option(metavar="TYPE", help="Only these.", show_default=False)] = None,
-    object_id: Annotated[
-        str | None, typer.Option(metavar="ID", help="Only of this object.", show_default=False)
-    ] = None,
-    action: Annotated[str | None, typer.Option(metavar="ACTION", help="Only these.", show_default=False)] = None,
-    queue: Annotated[str | None, typer.Option(metavar="NAME", help="Only of this queue.", show_default=False)] = None,
+    object_type: TypeOption = None,
+    object_id: ObjectOption = None,
+    action: ActionOption = None,
+    queue: QueueOption = None,
+    correlation_id: CorrelationOption = None,
+    error_code: ErrorOption = None,
+    older_than: OlderOption = None,
+    newer_than: NewerOption = None,
     cursor: Annotated[
         str | None, typer.Option(metavar="CURSOR", help="Where the last list ended.", show_default=False)
     ] = None,
     limit: LimitOption = None,
 ) -> None:
     """List jobs, the newest first. Dead letters are `--status dead_letter`."""
-    asked = members(
+    asked = filters(
+        older_than=older_than,
+        newer_than=newer_than,
         status=status,
         object_type=object_type,
         object_id=object_id,
         action=action,
         queue=queue,
+        correlation_id=correlation_id,
+        error_code=error_code,
         cursor=cursor,
         limit=limit,
     )
@@ -109,6 +127,8 @@ def stats(
     ] = None,
 ) -> None:
     """How the scheduler is: what is due and for how long, jobs by status, rates, dead letters."""
+    from pendula.jobs.scheduler import Scheduler
+
     asked = members(window_sec=window_sec)
     if count is not None and not watch:
         raise WrongUsage("--count is for --watch")
@@ -119,6 +139,8 @@ def stats(
             reply, before = _watched(scheduler, asked, interval, count, target.out)
         else:
             reply, before = scheduler.metrics(**asked), None
+        if isinstance(scheduler, Scheduler):
+            target.note_time(scheduler.calls.store)
     target.out.result(reply, lambda: _tables().stats(reply, before))
 
 

@@ -8,6 +8,7 @@ from rich.console import Group
 from rich.text import Text
 
 from pendula.cli.output import facts, table
+from pendula.kernel.canonical import encode
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -37,12 +38,21 @@ def job(job: Mapping[str, Any]) -> "RenderableType":
         ("outcome", "outcome"),
         ("audit event", "audit_event_id"),
         ("correlation", "correlation_id"),
+        ("cancellation asked", "cancel_requested_at"),
         ("scheduled for", "scheduled_for"),
         ("created", "created_at"),
         ("updated", "updated_at"),
     )
     pairs += [(name, job[member]) for name, member in rest if job[member] is not None]
+    if job["progress"] is not None:
+        pairs.append(("progress", _progress(job["progress"])))
+    written = (("payload", "payload"), ("result", "outcome_result"))
+    pairs += [(name, encode(job[member]).decode()) for name, member in written if job[member] is not None]
     return facts(pairs)
+
+
+def _progress(told: Mapping[str, Any]) -> str:
+    return _percent(told["fraction"]) + (f", {told['note']}" if told["note"] else "")
 
 
 def jobs(reply: Mapping[str, Any]) -> "RenderableType":
@@ -55,7 +65,7 @@ def jobs(reply: Mapping[str, Any]) -> "RenderableType":
             _second(one["run_at"]),
             f"{one['attempt']}/{one['max_attempts']}",
             f"{one['action']} {one['object_type']} {one['object_id']}",
-            _short(one["worker_id"] or one["last_error"] or ""),
+            _short(_doing(one) or one["last_error"] or ""),
         )
         for one in reply["jobs"]
     ]
@@ -63,6 +73,14 @@ def jobs(reply: Mapping[str, Any]) -> "RenderableType":
     if reply["next_cursor"] is None:
         return drawn
     return Group(drawn, Text(f"There are more: --cursor {reply['next_cursor']}"))
+
+
+def _doing(one: Mapping[str, Any]) -> str:
+    """Who has it and how far it is."""
+    if one["worker_id"] is None:
+        return ""
+    asked = " (asked to stop)" if one["cancel_requested_at"] is not None else ""
+    return str(one["worker_id"]) + (f" {_progress(one['progress'])}" if one["progress"] is not None else "") + asked
 
 
 def enqueued(reply: Mapping[str, Any]) -> "RenderableType":
@@ -159,7 +177,14 @@ def stats(reply: Mapping[str, Any], before: Mapping[str, Any] | None = None) -> 
             ("alerts waiting", str(reply["alerts_waiting"])),
         ]
     )
-    return Group(numbers, "", table(("status", "jobs", "since the last look" if before is not None else ""), rows))
+    parts = [numbers, "", table(("status", "jobs", "since the last look" if before is not None else ""), rows)]
+    if reply["unhandled"]:
+        kinds = [
+            (f"{one['action']} {one['object_type']}", str(one["count"]), _second(one["since"]), one["job_id"])
+            for one in reply["unhandled"]
+        ]
+        parts.append(table(("nobody takes", "jobs", "due since", "first"), kinds))
+    return Group(*parts)
 
 
 def line(reply: Mapping[str, Any]) -> str:

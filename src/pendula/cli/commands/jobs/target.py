@@ -1,6 +1,7 @@
 """What every command of `pendula jobs` has: `--db` or `--url`, settings, a way to the reader; and the way to a store.
 
-Only `init` makes a store. Everybody else is told in one line what is wrong with the file that was named.
+Only `init` makes a store, and whoever is told `--init`. Everybody else is told in one line what is wrong with the file
+that was named.
 """
 
 import os
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from pendula.jobs.store.sqlite import SqliteStore
 
 P = ParamSpec("P")
+
+AHEAD_SEC = 60  # a store's time that is further ahead than this is told
 
 DbOption = Annotated[
     str | None,
@@ -59,8 +62,8 @@ class Target(Struct, frozen=True):
     out: Output
 
     @contextmanager
-    def scheduler(self) -> "Iterator[Scheduler | RemoteScheduler]":
-        """The scheduler of the store or of the server; both have the same calls."""
+    def scheduler(self, *, make: bool = False) -> "Iterator[Scheduler | RemoteScheduler]":
+        """The scheduler of the store or of the server; both have the same calls. With `make` the store may be new."""
         from pendula.jobs.client import RemoteScheduler, token_from
         from pendula.jobs.model import JobRefused
         from pendula.jobs.scheduler import Scheduler
@@ -68,23 +71,23 @@ class Target(Struct, frozen=True):
         self._check(remote=True)
         try:
             if self.url is None:
-                with self.calls() as calls:
+                with self.calls(make=make) as calls:
                     yield Scheduler(calls, caller())
             else:
                 with RemoteScheduler(self.url, token_from(self.token_file)) as remote:
                     yield remote
         except JobRefused as refused:
             if not self.out.as_json:
-                refused.message = in_full(refused.message, refused.details)
+                refused.message = str(refused)
             raise
 
     @contextmanager
-    def calls(self) -> "Iterator[Calls]":
+    def calls(self, *, make: bool = False) -> "Iterator[Calls]":
         """The scheduler of the store itself."""
         from pendula.jobs.calls import Calls
 
         configured = self.configured()
-        with self.store(configured) as store:
+        with self.store(configured, make=make) as store:
             yield Calls(store, configured.policy, clock())
 
     @contextmanager
@@ -96,6 +99,15 @@ class Target(Struct, frozen=True):
         policy = (configured or self.configured()).policy
         with opened(self.path(), policy.durability, make=make) as store:
             yield store
+
+    def note_time(self, store: object) -> None:
+        """Say beside the result when the store's time is ahead of this machine's clock by more than a minute."""
+        from pendula.jobs.model import SECOND
+        from pendula.jobs.store.sqlite import SqliteStore
+
+        ahead = store.ahead_of(clock()) // SECOND if isinstance(store, SqliteStore) else 0
+        if ahead > AHEAD_SEC:
+            self.out.note(f"The time of the store is {ahead} s ahead of this machine's clock; it never goes back.")
 
     def configured(self) -> "Configured":
         from pendula.jobs.settings_file import Configured, load
@@ -174,20 +186,6 @@ def members(**given: Any) -> dict[str, Any]:
             if isinstance(text, str) and any("\ud800" <= char <= "\udfff" for char in text):
                 raise WrongUsage(f"{name.replace('_', '-')} is not UTF-8 text", name=name)
     return found
-
-
-def in_full(message: str, details: Mapping[str, Any]) -> str:
-    """What people read of a refusal: every field with what is allowed; programs find it in the details."""
-    fields = details.get("fields") or []
-    told = []
-    for fault in fields:
-        allowed = fault.get("allowed")
-        words = ", ".join(allowed) if isinstance(allowed, list) else allowed
-        said = f"{fault['field']}: {fault['code'].replace('_', ' ')}"
-        told.append(f"{said}, allowed: {words}" if words else said)
-    if len(told) == 1:
-        return told[0] if told[0].startswith(message) else message
-    return f"{message}: {'; '.join(told)}" if told else message
 
 
 def caller() -> Any:

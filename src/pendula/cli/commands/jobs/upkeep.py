@@ -66,10 +66,18 @@ def check(target: Target) -> None:
 
     The exit code is 1 if anything is.
     """
+    from pendula.jobs.store.sqlite_files import schema_damage
     from pendula.jobs.upkeep.verification import check as checked
+    from pendula.jobs.upkeep.verification import damaged
 
-    with target.store() as store:
-        found = checked(store)
+    target.require_store()
+    path = target.path()
+    if path.is_file() and (trouble := schema_damage(path)) is not None:
+        found = [damaged(trouble)]
+    else:
+        with target.store() as store:
+            found = checked(store)
+            target.note_time(store)
     findings = [{"code": one.code, "where": one.where, "sentence": one.sentence} for one in found]
     document = {"file": str(target.path()), "findings": findings, "sound": not findings}
     rows = [(one["code"], one["where"], one["sentence"]) for one in findings]
@@ -122,7 +130,8 @@ def retain(
     ] = None,
     dead_letters: Annotated[bool, typer.Option("--dead-letters", help="Dead letters, too.")] = False,
 ) -> None:
-    """Remove jobs that have been over for long. Their keys stay used, and the trail keeps all events."""
+    """Remove jobs that have been over for long. Their keys stay used, and the trail keeps all events, packed."""
+    from pendula.jobs.upkeep.retention import pack_removed
     from pendula.jobs.upkeep.retention import retain as retained
 
     with target.calls() as calls, target.out.status("retain") as say:
@@ -133,6 +142,8 @@ def retain(
             caller=caller(),
             progress=lambda gone: say(f"{gone} removed") if gone else None,
         )
+        # Of jobs that an earlier version removed; the background does not look for them.
+        pack_removed(calls, caller=caller())
     document = done.as_json()
     rows = [(status, str(number)) for status, number in done.removed.items()]
     target.out.result(document, lambda: table(("status", "removed"), rows, f"Over before {document['before']}"))

@@ -14,7 +14,7 @@ from msgspec.structs import asdict
 from pendula.cli.commands.jobs.target import Target, command, members
 from pendula.cli.failing import require
 from pendula.cli.output import facts
-from pendula.kernel.errors import WorldBroken
+from pendula.kernel.errors import WorldBroken, WrongUsage
 
 if TYPE_CHECKING:
     from pendula.jobs.calls import Calls
@@ -58,6 +58,9 @@ QueuesOption = Annotated[
 ]
 
 
+InitOption = Annotated[bool, typer.Option("--init", help="Make the store if there is none.")]
+
+
 def register(jobs: typer.Typer) -> None:
     at = "--db sqlite:///jobs.db"
     command(jobs, "serve", f"pendula jobs serve {at}", f"pendula jobs serve --port 0 {at} --json")(serve)
@@ -90,6 +93,7 @@ def serve(
     behind_proxy: Annotated[
         bool, typer.Option("--behind-proxy", help="A proxy before us does TLS; trust what it says of the caller.")
     ] = False,
+    init: InitOption = False,
 ) -> None:
     """Serve the scheduler alone, at /scheduler, on this machine only unless told otherwise.
 
@@ -103,7 +107,7 @@ def serve(
     from pendula.server.serving import serve as run
     from pendula.server.settings import load
 
-    with target.store():
+    with _init_told(target, init), target.store(make=init):
         # Whatever is wrong with the store is told before anybody hears of a server.
         path = target.path()
     flags: dict[str, object] = {
@@ -143,6 +147,7 @@ def worker(
     object_type: TypesOption = None,
     action: ActionsOption = None,
     queue: QueuesOption = None,
+    init: InitOption = False,
 ) -> None:
     """Work: take due jobs, run their handlers, tell how they ended; until Ctrl+C, or as long as you say.
 
@@ -156,7 +161,15 @@ def worker(
     configured = target.configured()
     seconds = float(configured.worker_interval_sec) if interval is None else interval
     given = members(worker_id=worker_id, lease_sec=lease_sec, max_jobs=max_jobs, interval_sec=seconds)
-    with target.scheduler() as scheduler, _from_here(), _log(), _around(scheduler, configured):
+    if init and target.url is not None:
+        raise WrongUsage("--init makes a store for --db; a server has its own")
+    with (
+        _init_told(target, init),
+        target.scheduler(make=init) as scheduler,
+        _from_here(),
+        _log(),
+        _around(scheduler, configured),
+    ):
         made = Worker(
             scheduler,
             load(handlers),
@@ -176,17 +189,31 @@ def worker(
 
 
 @contextmanager
+def _init_told(target: Target, init: bool) -> Iterator[None]:
+    """Where there is no store, say that `--init` makes one."""
+    from pendula.jobs.store.sqlite_files import NoStore
+
+    try:
+        yield
+    except NoStore as missing:
+        if not init and not target.path().exists():
+            missing.message += ", or add --init"
+        raise
+
+
+@contextmanager
 def _around(scheduler: "Scheduler | RemoteScheduler", configured: "Configured") -> Iterator[None]:
     """Who works on a store also sends its alerts and enqueues what recurs; a server does that for its own."""
     from pendula.jobs.scheduler import Scheduler
     from pendula.jobs.upkeep.recurring import Recurrences
+    from pendula.jobs.upkeep.unhandled import UnhandledJobs
 
     if not isinstance(scheduler, Scheduler):
         yield
         return
     recurring = Recurrences(scheduler.calls, configured.recurring)
     recurring.enqueue_next()
-    parts = (_alerts(scheduler.calls, configured), recurring)
+    parts = (_alerts(scheduler.calls, configured), recurring, UnhandledJobs(scheduler.calls))
     for part in parts:
         part.start()
     try:

@@ -25,6 +25,7 @@ FIVE = {
 }
 LABELS = ("status", "object_type", "action", "priority", "queue")
 KINDS = ("object_type", "action", "priority")
+WORK = ("object_type", "action")
 WORKERS_MOST = 1000
 OTHER_WORKERS = "other"
 DELIVERIES_MOST = 100_000  # remembered between pull and ack
@@ -137,7 +138,7 @@ def text(calls: Calls, counters: JobMetrics, window_sec: int) -> tuple[bytes, st
 def stored(calls: Calls, window_sec: int) -> Iterator[Metric]:
     """What the store itself tells. A rate of nothing is NaN."""
     now = calls.clock()
-    found = queries.metrics(calls.store, now, window_sec)
+    found = queries.metrics(calls.store, calls.policy, now, window_sec)
     for name, sentence in FIVE.items():
         value: Any = found[name]
         yield GaugeMetricFamily(name, sentence, value=float("nan") if value is None else float(value))
@@ -145,6 +146,10 @@ def stored(calls: Calls, window_sec: int) -> Iterator[Metric]:
     yield GaugeMetricFamily("jobs_running_leases", "Jobs in the hands of workers", value=by_status[Status.RUNNING])
     waiting: Any = found["alerts_waiting"]
     yield GaugeMetricFamily("jobs_alerts_waiting", "Alerts that wait for delivery", value=waiting)
+    unhandled = GaugeMetricFamily("jobs_unhandled", "Jobs that are due and that nobody takes", labels=WORK)
+    for kind in queries.unhandled(calls.store, calls.policy, now):
+        unhandled.add_metric([kind.object_type, kind.action], kind.count)
+    yield unhandled
     jobs = GaugeMetricFamily("jobs", "Jobs in the store", labels=LABELS)
     for labels, n in queries.labelled(queries.figures(calls.store, now, window_sec)):
         jobs.add_metric([labels[name] for name in LABELS], n)

@@ -17,11 +17,13 @@ from starlette.routing import Match
 from pendula.jobs import settings_file
 from pendula.jobs.calls import Answer, Body, Caller, Calls, Reply, queries
 from pendula.jobs.model import Actor, Code, Policy, Refused
+from pendula.jobs.reaper import Reaper
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.settings_file import Configured
 from pendula.jobs.upkeep.alerts import Alerts, Webhook
 from pendula.jobs.upkeep.recurring import Recurrences
 from pendula.jobs.upkeep.retention import Retaining, free_key
+from pendula.jobs.upkeep.unhandled import UnhandledJobs
 from pendula.server.errors import error_body, json_response
 from pendula.server.hosting.room_spec import Host, RoomSpec
 from pendula.server.rooms.jobs import metrics as prometheus
@@ -38,7 +40,7 @@ NAME = "jobs"
 JOBS = "/jobs"
 JOB = "/jobs/{job_id}"
 # What stands where an id of a job could stand.
-CALLS = frozenset({"pull", "batch", "ack-batch"})
+CALLS = frozenset({"pull", "batch", "ack-batch", "cancel-batch", "requeue-batch"})
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 JOB_ID = shapes.in_path("job_id", "The id of a job")
 
@@ -149,18 +151,38 @@ _on_a_job("renew", "Extend a lease.", Calls.renew, "Renewed", shapes.HELD)
 _on_a_job("release", "Hand a job back that was not begun.", Calls.release, "OneJob", shapes.HELD)
 _on_a_job(
     "cancel",
-    "Cancel a queued job.",
+    "Cancel a queued job; for a running one, note the wish, which its worker hears of with its next renewal.",
     Calls.cancel,
     "OneJob",
     [Code.JOB_NOT_FOUND, Code.JOB_NOT_QUEUED, *shapes.FAULTS],
 )
 _on_a_job(
     "requeue",
-    "Revive a dead letter.",
+    "Revive a dead letter, or a job that failed or was cancelled.",
     Calls.requeue,
     "OneJob",
     [Code.JOB_NOT_FOUND, Code.JOB_NOT_DEAD_LETTER, *shapes.FAULTS, Code.RUN_AT_IN_PAST],
 )
+
+
+@router.post(
+    f"{JOBS}/cancel-batch",
+    responses=shapes.gives("Operated", *shapes.FAULTS, Code.INVALID_LIMIT, body=True),
+    **_documented("cancel_batch", "CancelBatch"),
+)
+async def cancel_batch(request: Request, who: Operator) -> Response:
+    """Cancel the newest jobs that fit a filter, at most 1000; `next_cursor` leads to the next step."""
+    return _response(await _changed(request, who, Calls.cancel_batch))
+
+
+@router.post(
+    f"{JOBS}/requeue-batch",
+    responses=shapes.gives("Operated", *shapes.FAULTS, Code.INVALID_LIMIT, Code.RUN_AT_IN_PAST, body=True),
+    **_documented("requeue_batch", "RequeueBatch"),
+)
+async def requeue_batch(request: Request, who: Operator) -> Response:
+    """Requeue the newest dead letters or failed jobs that fit a filter, at most 1000; `next_cursor` leads on."""
+    return _response(await _changed(request, who, Calls.requeue_batch))
 
 
 @router.post(
@@ -182,11 +204,7 @@ async def free(request: Request, who: Admin) -> Response:
     **_documented(
         "list",
         parameters=[
-            shapes.in_query("status", shapes.ref("Status")),
-            shapes.in_query("object_type", shapes.ref("ObjectType")),
-            shapes.in_query("object_id", shapes.text(200)),
-            shapes.in_query("action", shapes.ref("Action")),
-            shapes.in_query("queue", shapes.QUEUE_NAME),
+            *shapes.FILTERS,
             shapes.in_query("cursor", shapes.TEXT, "The next_cursor of the page before"),
             shapes.LIMIT,
         ],
@@ -195,6 +213,16 @@ async def free(request: Request, who: Admin) -> Response:
 async def list_jobs(request: Request, _: Viewer) -> Response:
     """Jobs, newest first."""
     return await _listed(request, lambda calls, query: queries.listed(calls.store, calls.policy, query))
+
+
+@router.get(
+    f"{JOBS}/count",
+    responses=shapes.gives("Count", *shapes.FAULTS),
+    **_documented("count", parameters=[*shapes.FILTERS]),
+)
+async def count_jobs(request: Request, _: Viewer) -> Response:
+    """How many jobs there are of those that a list with the same filters would show."""
+    return await _listed(request, lambda calls, query: queries.counted(calls.store, calls.policy, query))
 
 
 @router.get(JOB, responses=shapes.gives("OneJob", Code.JOB_NOT_FOUND), **_documented("show", parameters=[JOB_ID]))
@@ -274,7 +302,7 @@ async def metrics(request: Request, _: Viewer) -> Response:
     if prometheus.prefers_text(request.headers.get("accept")):
         text, media_type = await service.ask(lambda calls: prometheus.text(calls, service.counters, window))
         return Response(text, headers={"content-type": media_type})
-    found = await service.ask(lambda calls: queries.metrics(calls.store, calls.clock(), window))
+    found = await service.ask(lambda calls: queries.metrics(calls.store, calls.policy, calls.clock(), window))
     return json_response(encode_view(found))
 
 
@@ -353,9 +381,15 @@ def room_for(settings: Settings) -> RoomSpec:
 
 
 def _upkeep(told: Configured, calls: Calls) -> list[Upkeep]:
-    """Alerts go out, recurring jobs come in, and what has long been over is removed."""
+    """Alerts go out, recurring jobs come in, what has long been over is removed, and what nobody takes is told."""
     sinks = () if told.alert_webhook is None else (Webhook(told.alert_webhook),)
-    return [Alerts(calls.store, calls.clock, sinks), Recurrences(calls, told.recurring), Retaining(calls)]
+    return [
+        Alerts(calls.store, calls.clock, sinks),
+        Recurrences(calls, told.recurring),
+        Retaining(calls),
+        UnhandledJobs(calls),
+        Reaper(calls),
+    ]
 
 
 def room(

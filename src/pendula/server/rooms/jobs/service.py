@@ -8,15 +8,17 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 import structlog
+from msgspec.structs import replace
 
 from pendula.jobs.calls import POLL_SECONDS, Answer, Body, Caller, Calls, Reply
 from pendula.jobs.model import Durability, Policy, StorageBusy
 from pendula.jobs.request_reading import Faults
-from pendula.jobs.requests import read_pull
+from pendula.jobs.requests import Pull, read_pull
 from pendula.jobs.store.protocol import Store
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.kernel.errors import PendulaError, WorldBroken
@@ -29,6 +31,7 @@ from pendula.server.views import State
 FILE = "jobs.db"
 # As many calls can share one flush; a thread costs little while it waits for one.
 CLERKS = 32
+REOPEN_SECONDS = 5.0  # between two tries to open a store that could not be opened
 # Longer than any flush; who has to wait longer for an answer about settings has a store that does not work.
 READY_SECONDS = 1
 
@@ -59,10 +62,10 @@ def open_sqlite(path: Path, policy: Policy) -> DurableStore:
 
 
 class Waiting:
-    """One pull that waits; `now` is the time it asked for, if it asked for one."""
+    """One pull that waits for what it `asked`."""
 
-    def __init__(self, now: int | None) -> None:
-        self.now = now
+    def __init__(self, asked: Pull) -> None:
+        self.asked = asked
         self.woken = asyncio.Event()
 
 
@@ -95,12 +98,24 @@ class JobService:
         # Waiting must not take all places from those who bring work.
         self._most_waiting = max(1, host.settings.allowed(REQUESTS) // 2)
         self._watching: asyncio.Task[None] | None = None
+        self._opening: asyncio.Task[None] | None = None
         host.metrics.registry.register(Collector(self.counters, lambda: self._calls))
 
     # Opening and closing
 
     async def open(self, folder: Path) -> None:
-        """Open the store in a thread: a migration may take its time."""
+        """Open the store in a thread: a migration may take its time. What cannot be opened now is tried again."""
+        if not await self._try_to_open(folder):
+            self._opening = asyncio.get_running_loop().create_task(self._open_later(folder))
+
+    async def _open_later(self, folder: Path) -> None:
+        while not self._stopping:
+            await asyncio.sleep(REOPEN_SECONDS)
+            if await self._try_to_open(folder):
+                log.info("store_opened", room="jobs")
+                return
+
+    async def _try_to_open(self, folder: Path) -> bool:
         try:
             self._store = await asyncio.to_thread(self._opened, folder)
             calls = Calls(self._store, self.policy, self._clock)
@@ -113,6 +128,8 @@ class JobService:
             for part in self._upkeep:
                 part.start()
             self._calls = calls
+            self._failure = None
+        return self._calls is not None
 
     def _opened(self, folder: Path) -> DurableStore:
         if self._database is not None:
@@ -121,7 +138,10 @@ class JobService:
         return self._open_store(folder / FILE, self.policy)
 
     def _fail(self, error: PendulaError) -> None:
+        told = self._failure is not None and self._failure.message == error.message
         self._failure = error
+        if told:
+            return
         log.error("store_failed", room="jobs", code=error.code, problem=error.message)
 
     @property
@@ -155,8 +175,9 @@ class JobService:
     async def close(self) -> None:
         """Finish the calls under way, then close the store."""
         self.stop()
-        if self._watching is not None:
-            self._watching.cancel()
+        for task in (self._watching, self._opening):
+            if task is not None:
+                task.cancel()
         for part in self._upkeep:
             await asyncio.to_thread(part.close)
         await asyncio.to_thread(self._clerks.shutdown)
@@ -204,7 +225,7 @@ class JobService:
             return await self.call(lambda calls: calls.pull(body, caller))
         at_once = {**body, "wait_ms": 0}
         end = asyncio.get_running_loop().time() + asked.wait_ms / 1000
-        with self._place(asked.now) as place:
+        with self._place(asked) as place:
             gone = asyncio.ensure_future(left())
             gone.add_done_callback(lambda _: place.woken.set())
             try:
@@ -222,13 +243,13 @@ class JobService:
         return len(self._waiting)
 
     @contextmanager
-    def _place(self, now: int | None) -> Iterator[Waiting]:
+    def _place(self, asked: Pull) -> Iterator[Waiting]:
         if len(self._waiting) >= self._most_waiting:
             raise RateLimited(
                 f"{len(self._waiting)} pulls wait already, which is all that may; pull without wait_ms, or later",
                 allowed=self._most_waiting,
             )
-        place = Waiting(now)
+        place = Waiting(asked)
         self._waiting[place] = None
         if self._watching is None or self._watching.done():
             self._watching = asyncio.get_running_loop().create_task(self._watch())
@@ -251,21 +272,29 @@ class JobService:
             place.woken.set()
 
     async def _watch(self) -> None:
-        """While anybody waits: one look for all of them, at what time or another process brought."""
+        """While anybody waits: one look for all who want the same, at what time or another process brought."""
         while self._waiting:
             await asyncio.sleep(POLL_SECONDS)
+            wanted: dict[Pull, list[Waiting]] = {}
+            for place in self._waiting:
+                wanted.setdefault(_wish(place.asked), []).append(place)
             try:
-                found = await self.ask(self._anything)
+                found = await self.ask(partial(_those_met, tuple(wanted)))
             except Exception:
                 # Whoever waits asks for themselves, and hears what is wrong.
-                found = True
-            if found:
-                self._wake()
+                found = list(wanted)
+            for wish in found:
+                for place in wanted[wish]:
+                    place.woken.set()
 
-    def _anything(self, calls: Calls) -> bool:
-        now = calls.clock()
-        due_by = max((place.now for place in tuple(self._waiting) if place.now is not None), default=now)
-        return calls.store.read(lambda look: look.anything_to_pull(max(due_by, now), now))
+
+def _those_met(wishes: Sequence[Pull], calls: Calls) -> list[Pull]:
+    return [wish for wish in wishes if calls.anything_to_pull(wish)]
+
+
+def _wish(asked: Pull) -> Pull:
+    """What is asked, whoever asks for it: those who want the same need one look."""
+    return replace(asked, worker_id="", limit=1, wait_ms=0, lease_us=None)
 
 
 def _empty(answer: Answer) -> bool:

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from pendula.jobs.calls.queries import EVENT_TYPES, LIST_MOST, WINDOW_LEAST, WINDOW_MOST
+from pendula.jobs.calls.filters import CANCELLABLE, ERROR_CODE_MOST, LIST_MOST, REVIVABLE
+from pendula.jobs.calls.queries import EVENT_TYPES, WINDOW_LEAST, WINDOW_MOST
 from pendula.jobs.model import (
     BATCH_MOST,
     LEASE_MOST_SEC,
@@ -18,11 +19,14 @@ from pendula.jobs.model import (
 from pendula.jobs.requests import (
     ATTEMPTS_MOST,
     KEY_MOST,
+    NOTE_MOST,
     OBJECT_ID_MOST,
     OUTCOME_MOST,
+    PAIRS_MOST,
     QUEUE,
     REASON_MOST,
     WAIT_MOST_MS,
+    WAITING,
     WORKER_ID,
 )
 from pendula.server.routes.openapi import REF, Responses
@@ -37,9 +41,12 @@ ANY_TEXT: Shape = {"type": ["string", "null"]}
 COUNT: Shape = {"type": "integer", "minimum": 0}
 FLAG: Shape = {"type": "boolean"}
 OBJECT: Shape = {"type": "object"}
+ANYTHING: Shape = {"description": "Any JSON value of at most 65536 bytes in canonical form; null when absent"}
+FRACTION: Shape = {"type": "number", "minimum": 0, "maximum": 1}
 WORKER: Shape = {"type": "string", "pattern": f"^{WORKER_ID.pattern}$"}
 QUEUE_NAME: Shape = {"type": "string", "pattern": f"^{QUEUE.pattern}$"}
 REQUEST_ID: Shape = {"X-Request-Id": {"description": "The id under which the log tells more", "schema": TEXT}}
+PRIORITY = "Decides among jobs due at the same moment; with the setting pull_order = weighted in a backlog, too"
 RETRY_AFTER: Shape = {"Retry-After": {"description": "Seconds to wait", "schema": {"type": "integer"}}}
 LOCATION: Shape = {"Location": {"description": "Where the job can be read", "schema": TEXT}}
 
@@ -154,11 +161,13 @@ def _enqueuing() -> dict[str, Shape]:
                 "object_id": text(OBJECT_ID_MOST),
                 "action": ref("Action"),
                 "run_at": ANY_TIME,
-                "priority": or_null(ref("Priority")),
+                "priority": or_null(ref("Priority")) | {"description": PRIORITY},
                 "max_attempts": or_null(integer(1, ATTEMPTS_MOST)),
                 "idempotency_key": or_null(text(KEY_MOST)),
                 "correlation_id": or_null(text(OBJECT_ID_MOST)),
                 "queue": or_null(QUEUE_NAME),
+                "payload": ANYTHING,
+                "unique": or_null({"enum": [WAITING]}),
             },
             "object_type",
             "object_id",
@@ -171,6 +180,7 @@ def _enqueuing() -> dict[str, Shape]:
 def _working(policy: Policy) -> dict[str, Shape]:
     """Out of the queue, by whoever holds a lease."""
     lease_sec = integer(1, LEASE_MOST_SEC)
+    pair = {"type": "array", "items": TEXT, "minItems": 2, "maxItems": 2}
     proof: Shape = {"worker_id": or_null(text(128)), "lease_token": or_null(text(200))}
     ack: Shape = {
         "result": {"enum": ["succeeded"]},
@@ -178,6 +188,7 @@ def _working(policy: Policy) -> dict[str, Shape]:
         "next_action_at": ANY_TIME,
         "next_action": or_null(ref("Action")),
         "outcome": or_null(text(OUTCOME_MOST)),
+        "outcome_result": ANYTHING,
         **proof,
     }
     return {
@@ -191,6 +202,7 @@ def _working(policy: Policy) -> dict[str, Shape]:
                 "actions": or_null(listed(ref("Action"), 1)),
                 "wait_ms": or_null(integer(0, WAIT_MOST_MS)),
                 "queues": or_null(listed(QUEUE_NAME, 1) | {"uniqueItems": True}),
+                "pairs": or_null(listed(pair, 1, PAIRS_MOST)),
             },
             "worker_id",
         ),
@@ -203,12 +215,19 @@ def _working(policy: Policy) -> dict[str, Shape]:
                 "error": {"type": "string", "pattern": r"\S"},
                 "retry_delay_sec": {"type": "number", "minimum": 0, "maximum": RETRY_DELAY_MOST_SEC},
                 "retryable": FLAG,
+                "cancelled": FLAG,
                 **proof,
             },
             "error",
         ),
         "Renew": request(
-            {"worker_id": text(128), "lease_token": text(200), "lease_sec": or_null(lease_sec)},
+            {
+                "worker_id": text(128),
+                "lease_token": text(200),
+                "lease_sec": or_null(lease_sec),
+                "progress": or_null(FRACTION),
+                "progress_note": or_null(text(NOTE_MOST)),
+            },
             "worker_id",
             "lease_token",
         ),
@@ -221,9 +240,22 @@ def _governing() -> dict[str, Shape]:
     return {
         "Cancel": request({"reason": or_null(text(REASON_MOST))}),
         "Requeue": request({"run_at": ANY_TIME, "reason": or_null(text(REASON_MOST))}),
+        "CancelBatch": request(_operation([status.value for status in CANCELLABLE]), "filter"),
+        "RequeueBatch": request({**_operation([status.value for status in REVIVABLE]), "run_at": ANY_TIME}, "filter"),
         "FreeKey": request(
             {"idempotency_key": text(KEY_MOST), "reason": text(REASON_MOST)}, "idempotency_key", "reason"
         ),
+    }
+
+
+def _operation(statuses: list[str]) -> Shape:
+    """A call on many jobs; without a status it is for the first of these."""
+    filters = {one["name"]: one["schema"] for one in FILTERS} | {"status": {"enum": statuses}}
+    return {
+        "filter": request(filters) | {"minProperties": 1},
+        "reason": or_null(text(REASON_MOST)),
+        "limit": or_null(integer(1, BATCH_MOST)),
+        "cursor": ANY_TEXT,
     }
 
 
@@ -252,6 +284,10 @@ def _job() -> Shape:
             "audit_event_id": ANY_TEXT,
             "outcome": ANY_TEXT,
             "queue": TEXT,
+            "payload": ANYTHING,
+            "cancel_requested_at": ANY_TIME,
+            "progress": or_null(record({"fraction": FRACTION, "note": ANY_TEXT})),
+            "outcome_result": ANYTHING,
         }
     )
 
@@ -275,7 +311,9 @@ def _replies() -> dict[str, Shape]:
         "Acked": record(acked),
         "AckResults": record({"results": listed({"anyOf": [record({"status": {"const": 200}, **acked}), refused]})}),
         "Failed": record({"already_failed": FLAG, "retry": FLAG, "job": job}),
-        "Renewed": record({"lease_expires_at": TIME}),
+        "Renewed": record({"lease_expires_at": TIME, "cancel_requested_at": ANY_TIME}),
+        "Operated": record({"matched": COUNT, "changed": COUNT, "next_cursor": ANY_TEXT}),
+        "Count": record({"count": COUNT}),
         "OneJob": record({"job": job}),
         "JobList": record({"jobs": listed(job), **page}),
         "Event": _event(),
@@ -293,6 +331,9 @@ def _replies() -> dict[str, Shape]:
                 "dead_letter_count": COUNT,
                 "jobs": record({status.value: COUNT for status in Status}),
                 "alerts_waiting": COUNT,
+                "unhandled": listed(
+                    record({"object_type": TEXT, "action": TEXT, "count": COUNT, "since": TIME, "job_id": TEXT})
+                ),
             }
         ),
         "Freed": record({"freed": FLAG, "idempotency_key": TEXT}),
@@ -370,4 +411,15 @@ def in_query(name: str, shape: Shape, sentence: str = "") -> Shape:
     return {"name": name, "in": "query", "required": False, "description": sentence, "schema": shape}
 
 
+FILTERS = (
+    in_query("status", ref("Status")),
+    in_query("object_type", ref("ObjectType")),
+    in_query("object_id", text(OBJECT_ID_MOST)),
+    in_query("action", ref("Action")),
+    in_query("queue", QUEUE_NAME),
+    in_query("correlation_id", text(OBJECT_ID_MOST)),
+    in_query("error_code", text(ERROR_CODE_MOST), "What stands before the first colon of last_error"),
+    in_query("created_after", TIME, "Stored then or later"),
+    in_query("created_before", TIME, "Stored before then"),
+)
 LIMIT = in_query("limit", integer(1, LIST_MOST), "How many at most")

@@ -1,0 +1,50 @@
+"""Which jobs a command is about: the filters that list, cancel and requeue have in common, and what was asked."""
+
+from typing import Annotated, Any
+
+import typer
+
+from pendula.cli.commands.jobs.target import members, wall_now
+
+TypeOption = Annotated[
+    str | None, typer.Option("--object-type", metavar="TYPE", help="Only these.", show_default=False)
+]
+ObjectOption = Annotated[
+    str | None, typer.Option("--object-id", metavar="ID", help="Only of this object.", show_default=False)
+]
+ActionOption = Annotated[str | None, typer.Option("--action", metavar="ACTION", help="Only these.", show_default=False)]
+QueueOption = Annotated[
+    str | None, typer.Option("--queue", metavar="NAME", help="Only of this queue.", show_default=False)
+]
+CorrelationOption = Annotated[
+    str | None, typer.Option("--correlation-id", metavar="ID", help="Only what belongs to this.", show_default=False)
+]
+ErrorOption = Annotated[
+    str | None,
+    typer.Option(
+        "--error-code",
+        metavar="CODE",
+        help="Only with this before the first colon of the last error: timeout, ValueError.",
+        show_default=False,
+    ),
+]
+OlderOption = Annotated[
+    int | None,
+    typer.Option("--older-than", metavar="SECONDS", min=0, help="Stored longer ago than this.", show_default=False),
+]
+NewerOption = Annotated[
+    int | None,
+    typer.Option("--newer-than", metavar="SECONDS", min=0, help="Stored within this time.", show_default=False),
+]
+
+
+def filters(*, older_than: int | None, newer_than: int | None, **words: Any) -> dict[str, Any]:
+    """What was given, as the calls take it."""
+    return members(created_before=_ago(older_than), created_after=_ago(newer_than), **words)
+
+
+def _ago(seconds: int | None) -> str | None:
+    from pendula.jobs.model import SECOND
+    from pendula.kernel.time import format_utc
+
+    return None if seconds is None else format_utc(max(0, wall_now() - seconds * SECOND))

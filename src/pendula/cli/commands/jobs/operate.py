@@ -1,0 +1,173 @@
+"""The commands of an operator: cancel and requeue, one job or all that fit a filter."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from msgspec.structs import asdict
+
+from pendula.cli.commands.jobs.filters import (
+    ActionOption,
+    CorrelationOption,
+    ErrorOption,
+    NewerOption,
+    ObjectOption,
+    OlderOption,
+    QueueOption,
+    TypeOption,
+    filters,
+)
+from pendula.cli.commands.jobs.target import Target, command, members
+from pendula.kernel.errors import WrongUsage
+
+if TYPE_CHECKING:
+    from pendula.jobs.bulk import Changed
+    from pendula.jobs.client import RemoteScheduler
+    from pendula.jobs.scheduler import Scheduler
+
+JobArgument = Annotated[
+    str | None, typer.Argument(metavar="[JOB]", help="The id of the job; without it, filters.", show_default=False)
+]
+ReasonOption = Annotated[str | None, typer.Option(metavar="TEXT", help="Why, for the trail.", show_default=False)]
+YesOption = Annotated[bool, typer.Option("--yes", help="Do it; without this, only how many jobs fit is told.")]
+
+
+def register(jobs: typer.Typer) -> None:
+    at = "--db sqlite:///jobs.db"
+    command(
+        jobs,
+        "cancel",
+        f"pendula jobs cancel job_000000000001 --reason 'object deleted' {at}",
+        f"pendula jobs cancel --correlation-id import-7 --reason 'wrong file' --yes {at}",
+    )(cancel)
+    command(
+        jobs,
+        "requeue",
+        f"pendula jobs requeue job_000000000001 --reason 'service is back' {at}",
+        f"pendula jobs requeue --status dead_letter --error-code timeout --yes {at}",
+    )(requeue)
+
+
+def cancel(
+    target: Target,
+    job_id: JobArgument = None,
+    status: Annotated[str | None, typer.Option(help="queued or running.", show_default="queued")] = None,
+    object_type: TypeOption = None,
+    object_id: ObjectOption = None,
+    action: ActionOption = None,
+    queue: QueueOption = None,
+    correlation_id: CorrelationOption = None,
+    error_code: ErrorOption = None,
+    older_than: OlderOption = None,
+    newer_than: NewerOption = None,
+    reason: ReasonOption = None,
+    yes: YesOption = False,
+) -> None:
+    """Cancel a job, or all that fit. One that waits becomes failed; one at work is asked to stop.
+
+    A running job is only asked: its handler hears of it with the next renewal of its lease, and may succeed first.
+    """
+    from pendula.jobs.bulk import cancel_all
+
+    asked = filters(
+        older_than=older_than,
+        newer_than=newer_than,
+        status=status,
+        object_type=object_type,
+        object_id=object_id,
+        action=action,
+        queue=queue,
+        correlation_id=correlation_id,
+        error_code=error_code,
+    )
+    if _is_one(job_id, asked, yes):
+        with target.scheduler() as scheduler:
+            reply = scheduler.cancel(_id(job_id), **members(reason=reason))
+        target.out.result(reply, lambda: _cancelled(reply["job"]))
+        return
+    asked.setdefault("status", "queued")
+    why = members(reason=reason)
+    _many(target, asked, yes, "cancel", lambda scheduler, say: cancel_all(scheduler, asked, progress=say, **why))
+
+
+def requeue(
+    target: Target,
+    job_id: JobArgument = None,
+    status: Annotated[str | None, typer.Option(help="dead_letter or failed.", show_default="dead_letter")] = None,
+    object_type: TypeOption = None,
+    object_id: ObjectOption = None,
+    action: ActionOption = None,
+    queue: QueueOption = None,
+    correlation_id: CorrelationOption = None,
+    error_code: ErrorOption = None,
+    older_than: OlderOption = None,
+    newer_than: NewerOption = None,
+    run_at: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="A time with offset: 2026-02-21T00:00:00Z.", show_default="now"),
+    ] = None,
+    reason: ReasonOption = None,
+    yes: YesOption = False,
+) -> None:
+    """Let a dead letter, or a job that failed or was cancelled, be tried again from its first attempt on; or many."""
+    from pendula.jobs.bulk import requeue_all
+
+    asked = filters(
+        older_than=older_than,
+        newer_than=newer_than,
+        status=status,
+        object_type=object_type,
+        object_id=object_id,
+        action=action,
+        queue=queue,
+        correlation_id=correlation_id,
+        error_code=error_code,
+    )
+    why = members(run_at=run_at, reason=reason)
+    if _is_one(job_id, asked, yes):
+        with target.scheduler() as scheduler:
+            reply = scheduler.requeue(_id(job_id), **why)
+        target.out.result(reply, lambda: f"{job_id} is {reply['job']['status']}, due at {reply['job']['run_at']}.")
+        return
+    asked.setdefault("status", "dead_letter")
+    _many(target, asked, yes, "requeue", lambda scheduler, say: requeue_all(scheduler, asked, progress=say, **why))
+
+
+def _is_one(job_id: str | None, asked: dict[str, Any], yes: bool) -> bool:
+    if job_id is not None and (asked or yes):
+        raise WrongUsage("JOB names one job; filters and --yes are for many")
+    if job_id is None and not asked:
+        raise WrongUsage("Say which: JOB, or filters such as --status, --queue, --correlation-id, --error-code")
+    return job_id is not None
+
+
+def _many(
+    target: Target,
+    asked: dict[str, Any],
+    yes: bool,
+    verb: str,
+    run: "Callable[[Scheduler | RemoteScheduler, Callable[[int], None]], Changed]",
+) -> None:
+    """Count first; do it only when told to."""
+    with target.scheduler() as scheduler:
+        count = scheduler.count(**asked)["count"]
+        if not yes:
+            said = f"{count} jobs fit, and nothing was done. Add --yes to {verb} them."
+            target.out.result({"count": count, "done": False}, lambda: said)
+            return
+        with target.out.progress(verb, count) as advance:
+            done = run(scheduler, advance)
+    document = {"count": count, "done": True, **asdict(done)}
+    told = f"{done.changed} of {done.matched} jobs changed, in {done.steps} steps."
+    target.out.result(document, lambda: told)
+
+
+def _cancelled(job: dict[str, Any]) -> str:
+    if job["status"] == "running":
+        return f"{job['job_id']} is at work and is asked to stop; its worker hears of it with the next renewal."
+    return f"{job['job_id']} is {job['status']}: {job['last_error']}."
+
+
+def _id(job_id: str | None) -> str:
+    text: str = members(job=job_id)["job"]
+    return text

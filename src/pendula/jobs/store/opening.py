@@ -1,0 +1,207 @@
+"""Opening a store's file: made private, brought up to date, or only looked at where it cannot be written.
+
+Whoever opens a store that is up to date takes no lock. Only a migration does; it waits for the writer that is in its
+way, tells so, and gives up after a while.
+"""
+
+import logging
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from urllib.parse import quote
+
+from pendula.jobs.model import Durability, StorageBusy
+from pendula.jobs.store.protocol import StoreReadOnly, StoreUnusable
+from pendula.jobs.store.turnstile import Turnstile
+from pendula.kernel.errors import WorldBroken
+
+log = logging.getLogger("pendula.jobs.store")
+
+BUSY_SECONDS = 5.0
+PATIENCE_SECONDS = 30.0  # of a migration, for the writer that is in its way
+TOLD_SECONDS = 1.0  # how often it is told what is waited for
+CACHE_KIB = 16384
+MIGRATIONS = "migrations"
+OWNER_ONLY = 0o600
+
+
+class NewerStore(WorldBroken):
+    """The file was written by a later Pendula. Facts: `found`, `known`."""
+
+    code = "newer_store"
+
+
+def connect(path: Path, durability: Durability, busy_seconds: float) -> sqlite3.Connection:
+    """A connection that reads and writes; the file is made if need be, for its owner only."""
+    if not path.exists():
+        with suppress(OSError):  # what is wrong with the place is told by whoever opens the file
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, OWNER_ONLY))
+    connection = _opened(str(path), busy_seconds)
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(f"PRAGMA synchronous = {'FULL' if durability is Durability.FULL else 'NORMAL'}")
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+    except UnicodeDecodeError as trouble:
+        # What SQLite has to say names a part of the schema that is not text any more.
+        connection.close()
+        raise sqlite3.DatabaseError(f"malformed database schema: {trouble}") from trouble
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def connect_to_look(path: Path, busy_seconds: float) -> sqlite3.Connection:
+    """A connection that only reads, for a file that cannot be written.
+
+    Raises `StoreReadOnly` where the write-ahead log holds something and nobody can follow it here.
+    """
+    address = f"file:{quote(str(path.absolute()))}"
+    log_file = path.with_name(path.name + "-wal")
+    for mode in ("mode=ro", "mode=ro&immutable=1"):
+        connection = _opened(f"{address}?{mode}", busy_seconds, uri=True)
+        try:
+            connection.execute("SELECT 1 FROM sqlite_schema").fetchone()
+        except sqlite3.OperationalError as trouble:
+            connection.close()
+            if log_file.exists() and log_file.stat().st_size:
+                message = f"{path} cannot be written, and its write-ahead log cannot be followed without: {trouble}"
+                raise StoreReadOnly(message, path=str(path)) from trouble
+        else:
+            return connection
+    raise StoreUnusable(f"{path} can neither be written nor read", path=str(path))
+
+
+def _opened(address: str, busy_seconds: float, *, uri: bool = False) -> sqlite3.Connection:
+    return sqlite3.connect(
+        address, timeout=busy_seconds, isolation_level=None, check_same_thread=False, cached_statements=256, uri=uri
+    )
+
+
+def is_read_only(path: Path) -> bool:
+    """Whether the file is there and it, or the folder its write-ahead log lies in, cannot be written."""
+    return path.is_file() and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
+
+
+def is_up_to_date(connection: sqlite3.Connection, path: Path) -> bool:
+    """Whether no step is missing; takes no lock. Raises `NewerStore`."""
+    return _version(connection, path) == len(migrations())
+
+
+def bring_up_to_date(
+    connection: sqlite3.Connection,
+    path: Path,
+    turnstile: Turnstile,
+    *,
+    patience: float = PATIENCE_SECONDS,
+    on_wait: Callable[[str], None] = log.warning,
+) -> None:
+    """Take the missing steps, each in a transaction of its own.
+
+    Waits for another writer for so many seconds, and tells `on_wait` each second; raises `StorageBusy` then.
+    """
+    waiting = Waiting(path, patience, on_wait)
+    steps = migrations()
+    through = turnstile.acquire(min(patience, TOLD_SECONDS))  # only to be fair: the lock of the file decides
+    try:
+        while _one_step(connection, path, steps, waiting):
+            pass
+    finally:
+        if through:
+            turnstile.release()
+
+
+class Waiting:
+    """Tries again while another holds the file, and tells so."""
+
+    def __init__(self, path: Path, patience: float, on_wait: Callable[[str], None]) -> None:
+        self._path = path
+        self._patience = patience
+        self._on_wait = on_wait
+        self._since = time.monotonic()
+
+    def begin(self, connection: sqlite3.Connection) -> None:
+        """Begin to write, as soon as it is possible."""
+        before = connection.execute("PRAGMA busy_timeout").fetchone()[0]
+        connection.execute(f"PRAGMA busy_timeout = {round(min(self._patience, TOLD_SECONDS) * 1000)}")
+        try:
+            while True:
+                try:
+                    connection.execute("BEGIN IMMEDIATE")
+                    return
+                except sqlite3.OperationalError as trouble:
+                    if not is_busy(trouble):
+                        raise
+                    self._told(trouble)
+        finally:
+            connection.execute(f"PRAGMA busy_timeout = {before}")
+
+    def _told(self, trouble: sqlite3.Error) -> None:
+        waited = time.monotonic() - self._since
+        if waited >= self._patience:
+            raise StorageBusy(f"Another writer holds {self._path.name} for more than {waited:.0f} s") from trouble
+        self._on_wait(f"waiting for the writer of {self._path}, {waited:.0f} s")
+
+
+def _one_step(connection: sqlite3.Connection, path: Path, steps: list[str], waiting: Waiting) -> bool:
+    """Whether one more step was needed, and taken."""
+    waiting.begin(connection)
+    try:
+        version = _version(connection, path)
+        if version < len(steps):
+            for statement in statements(steps[version]):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {version + 1}")
+        connection.execute("COMMIT")
+    except BaseException:
+        with suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")
+        raise
+    return version < len(steps)
+
+
+def _version(connection: sqlite3.Connection, path: Path) -> int:
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    known = len(migrations())
+    if version > known:
+        raise NewerStore(
+            f"{path.name} has version {version}; this Pendula knows {known}. Use a newer one",
+            found=version,
+            known=known,
+        )
+    return version
+
+
+def is_busy(trouble: sqlite3.Error) -> bool:
+    # Python's own refusals, such as a call from the wrong thread, have no number.
+    return getattr(trouble, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF == sqlite3.SQLITE_BUSY
+
+
+def is_read_only_trouble(trouble: sqlite3.Error) -> bool:
+    return getattr(trouble, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF == sqlite3.SQLITE_READONLY
+
+
+@cache
+def migrations() -> list[str]:
+    """The numbered steps, in order."""
+    folder = files("pendula.jobs.store") / MIGRATIONS
+    names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
+    return [(folder / name).read_text(encoding="utf-8") for name in names]
+
+
+def statements(script: str) -> Iterator[str]:
+    """The statements of a script, one by one: `executescript` would end the transaction."""
+    statement = ""
+    for line in script.splitlines():
+        if not statement and (not line.strip() or line.lstrip().startswith("--")):
+            continue
+        statement += line + "\n"
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""

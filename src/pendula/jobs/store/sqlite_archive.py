@@ -1,0 +1,157 @@
+"""Events of removed jobs, packed: many in one row, a tenth of their size, still part of the chain and still found.
+
+A segment holds events of any numbers, in order, with the first bytes of their hashes: enough to name the event that was
+changed. The whole hashes follow from the chain, which goes on through rows and segments alike.
+"""
+
+import sqlite3
+import zlib
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from heapq import heappop, heappush
+from typing import Any
+
+import msgspec
+
+from pendula.jobs.audit import HASH_KEPT, JOB_EVENT, Row
+from pendula.jobs.ids import seq_of
+from pendula.jobs.store.protocol import AuditListing
+
+SEGMENT_MOST = 1000  # events in one segment: what a reader unpacks to find one of them
+JOBS_AT_ONCE = 500
+LEVEL = 6
+
+_Packed = tuple[int, bytes, str]  # number, first bytes of the hash, body
+_pack = msgspec.msgpack.Encoder().encode
+_unpack = msgspec.msgpack.Decoder(list[_Packed]).decode
+
+_OF_JOBS = "SELECT n, event_type, object_type, object_id, job_seq, body, hash FROM audit WHERE job_seq IN"
+_ALL_SEGMENTS = "SELECT first_n, body FROM audit_archive WHERE last_n > ? ORDER BY first_n"
+_SEGMENTS_ABOUT = """SELECT first_n, segment FROM audit_archive_about JOIN audit_archive USING (segment)
+    WHERE about = ? AND last_n > ?"""
+
+
+class _Filed(msgspec.Struct):
+    """What an event says of where it belongs."""
+
+    event_type: str
+    object_type: str
+    object_id: str
+    job_id: str | None
+
+
+_filed = msgspec.json.Decoder(_Filed).decode
+
+
+def about_object(object_type: str, object_id: str) -> int:
+    """A negative number for an object; two may share one, so what is found by it is looked at."""
+    digest = sha256(f"{object_type}\0{object_id}".encode(errors="surrogatepass")).digest()
+    return -1 - (int.from_bytes(digest[:8], "big") >> 1)
+
+
+def archive_events(connection: sqlite3.Connection, jobs: Sequence[int]) -> None:
+    """Pack all events of the jobs with these numbers, and take their rows away; the last event of all stays a row."""
+    rows: list[Row] = []
+    for first in range(0, len(jobs), JOBS_AT_ONCE):
+        some = jobs[first : first + JOBS_AT_ONCE]
+        query = f"{_OF_JOBS} ({', '.join('?' * len(some))}) AND n < (SELECT max(n) FROM audit)"
+        rows += [Row(*row) for row in connection.execute(query, some)]
+    rows.sort(key=lambda row: row.n)
+    for first in range(0, len(rows), SEGMENT_MOST):
+        _store(connection, rows[first : first + SEGMENT_MOST])
+    connection.executemany("DELETE FROM audit WHERE n = ?", [(row.n,) for row in rows])
+
+
+def _store(connection: sqlite3.Connection, rows: Sequence[Row]) -> None:
+    packed = zlib.compress(_pack([(row.n, row.hash[:HASH_KEPT], row.body) for row in rows]), LEVEL)
+    added = connection.execute(
+        "INSERT INTO audit_archive (first_n, last_n, events, body) VALUES (?, ?, ?, ?)",
+        (rows[0].n, rows[-1].n, len(rows), packed),
+    )
+    about = {row.job_seq for row in rows if row.job_seq is not None}
+    about |= {about_object(row.object_type, row.object_id) for row in rows if row.object_type != JOB_EVENT}
+    connection.executemany(
+        "INSERT INTO audit_archive_about (about, segment) VALUES (?, ?)",
+        [(number, added.lastrowid) for number in sorted(about)],
+    )
+
+
+def archived(connection: sqlite3.Connection, listing: AuditListing) -> Iterator[Row]:
+    """The packed events that are asked for, by number; a segment is unpacked when its first event comes up."""
+    return (row for row in _in_order(_segments(connection, listing)) if _is_asked_for(row, listing))
+
+
+def is_archived_about(connection: sqlite3.Connection, n: int, job_seq: int, about: tuple[str, str]) -> bool:
+    """Whether a packed event of this number is about the job or the object."""
+    query = "SELECT body FROM audit_archive WHERE first_n <= ? AND last_n >= ?"
+    rows = (row for (body,) in connection.execute(query, (n, n)) for row in _rows(body) if row.n == n)
+    return any(row.job_seq == job_seq or (row.object_type, row.object_id) == about for row in rows)
+
+
+def _segments(connection: sqlite3.Connection, listing: AuditListing) -> Iterator[tuple[int, bytes]]:
+    """The first number and the body of each segment that may hold what is asked for, by first number."""
+    about = listing.job_seq
+    if about is None and listing.object_type is not None and listing.object_id is not None:
+        is_job = listing.object_type == JOB_EVENT
+        about = seq_of(listing.object_id) if is_job else about_object(listing.object_type, listing.object_id)
+    if about is None:
+        yield from connection.execute(_ALL_SEGMENTS, (listing.after,))
+        return
+    for first, segment in sorted(connection.execute(_SEGMENTS_ABOUT, (about, listing.after))):
+        [(body,)] = connection.execute("SELECT body FROM audit_archive WHERE segment = ?", (segment,))
+        yield first, body
+
+
+def _in_order(segments: Iterator[tuple[int, bytes]]) -> Iterator[Row]:
+    """All events by number, of segments that may reach into each other; those it is not the turn of stay packed."""
+    unpacked: list[tuple[int, Row, Iterator[Row]]] = []  # a heap; no two events have one number
+    coming = next(segments, None)
+    while coming is not None or unpacked:
+        while coming is not None and (not unpacked or coming[0] <= unpacked[0][0]):
+            _take_up(unpacked, _rows(coming[1]))
+            coming = next(segments, None)
+        if unpacked:
+            _, row, rest = heappop(unpacked)
+            yield row
+            _take_up(unpacked, rest)
+
+
+def _take_up(unpacked: list[tuple[int, Row, Iterator[Row]]], rows: Iterator[Row]) -> None:
+    if (row := next(rows, None)) is not None:
+        heappush(unpacked, (row.n, row, rows))
+
+
+def _rows(body: bytes) -> Iterator[Row]:
+    """The events of a segment; none where it is damaged: then they are missing in the chain, which tells so."""
+    try:
+        packed = _unpack(zlib.decompress(body))
+    except (zlib.error, msgspec.MsgspecError):
+        return
+    for n, hash, text in packed:
+        yield _row(n, hash, text)
+
+
+def _row(n: int, hash: bytes, body: str) -> Row:
+    """The row as it was. Where it was filed follows from its body."""
+    filed = _filed(body)
+    seq = None if filed.job_id is None else seq_of(filed.job_id)
+    return Row(
+        n=n,
+        event_type=filed.event_type,
+        object_type=filed.object_type,
+        object_id=filed.object_id,
+        job_seq=seq,
+        body=body,
+        hash=hash,
+        packed=True,
+    )
+
+
+def _is_asked_for(row: Row, listing: AuditListing) -> bool:
+    asked: tuple[tuple[Any, Any], ...] = (
+        (listing.object_type, row.object_type),
+        (listing.object_id, row.object_id),
+        (listing.job_seq, row.job_seq),
+        (listing.event_type, row.event_type),
+    )
+    return row.n > listing.after and all(wish is None or wish == found for wish, found in asked)

@@ -1,0 +1,220 @@
+"""Children that go on working while everything around them goes wrong, and what must hold at the end.
+
+Each child enqueues, pulls, applies effects and acks until it is told to stop by a file, and tells nothing but a last
+line. What it was refused on the way is its own affair; what counts is what the store holds in the end.
+"""
+
+import os
+import signal
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from pendula.jobs.calls import Calls
+from pendula.jobs.model import Policy
+from pendula.jobs.scheduler import Scheduler
+from pendula.jobs.store.protocol import StatementRefused, TransactionGone, WriteInsideEffect
+from pendula.jobs.store.sqlite import SqliteStore
+from pendula.jobs.worker.effects import Transaction, once
+from pendula.kernel.canonical import Json
+from pendula.kernel.errors import PendulaError
+from tests.jobs.crashing import TRIES, counting, fast, forked, store_of
+
+Effect = Callable[[Transaction], Json]
+EFFECT_SECONDS = 0.3
+POLICY = Policy(min_retry_gap_sec=0)
+
+
+class Misbehaving:
+    """Effects that do what effects must not, and go on as if nothing had happened. Each of them counts first."""
+
+    def __init__(self, client: Scheduler, luck: Random) -> None:
+        self._client = client
+        self._luck = luck
+        self._kept: Transaction | None = None
+        self._own = sqlite3.connect(":memory:")  # of this thread: another one may not touch it
+
+    def one(self) -> Effect:
+        kinds = (self.rolls_back, self.enters_again, self.exits, self.sleeps, self.uses_its_thread, self.raises,
+                 self.shadows, self.keeps)  # fmt: skip
+        return self._luck.choice(kinds)
+
+    def rolls_back(self, transaction: Transaction) -> Json:
+        counting("bad")(transaction)
+        with suppress(TransactionGone, StatementRefused):
+            transaction.execute("INSERT OR ROLLBACK INTO once_only VALUES (1)")
+            transaction.execute("INSERT OR ROLLBACK INTO once_only VALUES (1)")
+        with suppress(TransactionGone):
+            counting("outside")(transaction)
+        return "bad"
+
+    def enters_again(self, transaction: Transaction) -> Json:
+        counting("bad")(transaction)
+        with suppress(WriteInsideEffect):
+            self._client.defer("memory", "inside", "decay", idempotency_key=f"inside {self._luck.random()}")
+            raise AssertionError("a write inside an effect went through")
+        return "entered"
+
+    def exits(self, transaction: Transaction) -> Json:
+        counting("bad")(transaction)
+        raise SystemExit(3)
+
+    def sleeps(self, transaction: Transaction) -> Json:
+        counting("bad")(transaction)
+        time.sleep(EFFECT_SECONDS * 1.2 if self._luck.random() < 0.1 else 0.001)
+        return "slept"
+
+    def uses_its_thread(self, transaction: Transaction) -> Json:
+        counting("bad")(transaction)
+        return str(self._own.execute("SELECT 1").fetchone())
+
+    def raises(self, transaction: Transaction) -> Json:
+        counting("bad")(transaction)
+        raise sqlite3.OperationalError("somebody's own trouble")
+
+    def shadows(self, transaction: Transaction) -> Json:
+        counting("bad")(transaction)
+        with suppress(StatementRefused):
+            transaction.execute("CREATE TEMP TABLE jobs (seq INTEGER)")
+            raise AssertionError("a table of ours was shadowed")
+        return "shadowed"
+
+    def keeps(self, transaction: Transaction) -> Json:
+        counting("bad")(transaction)
+        self._kept = transaction
+        return "kept"
+
+    def use_kept(self) -> None:
+        """The effect is over; what it kept of its transaction is used all the same."""
+        if self._kept is not None:
+            with suppress(TransactionGone):
+                counting("late")(self._kept)
+                raise AssertionError("a transaction was used after its effect was over")
+
+
+class Going:
+    """One thread of work; whatever is refused, it goes on until `stop`."""
+
+    def __init__(self, client: Scheduler, seed: str, *, bad: float = 0.0) -> None:
+        self.client = client
+        self.luck = Random(seed)
+        self.seed = seed
+        self.made = 0
+        self.answered: list[str] = []
+        self.held: list[dict[str, Any]] = []
+        self._bad = bad
+        self._misbehaving = Misbehaving(client, self.luck)
+
+    def run(self, stop: Callable[[], bool]) -> None:
+        while not stop():
+            with suppress(PendulaError, SystemExit, sqlite3.Error):
+                self.step()
+
+    def step(self) -> None:
+        match self.luck.randrange(4):
+            case 0:
+                self.enqueue()
+            case 1:
+                self.held += self.client.pull(worker_id=self.seed, limit=2, lease_sec=self.luck.randint(1, 60))["jobs"]
+                self.held = self.held[-4:]
+            case 2 if self.held:
+                job = self.luck.choice(self.held)
+                self.effect(job, self._misbehaving.one() if self.luck.random() < self._bad else counting(self.seed))
+            case 3 if self.held:
+                job = self.held.pop()
+                self.client.ack(job["job_id"], result="succeeded", worker_id=self.seed, lease_token=job["lease_token"])
+
+    def effect(self, job: dict[str, Any], effect: Effect) -> None:
+        try:
+            once(self.client.calls, job, effect)
+        finally:
+            self._misbehaving.use_kept()
+
+    def enqueue(self) -> None:
+        self.made += 1
+        key = f"{self.seed}:{self.made}"
+        self.client.defer("memory", f"m{self.luck.randrange(9)}", "decay", idempotency_key=key, max_attempts=TRIES)
+        self.answered.append(key)
+
+
+def worker(folder: Path, seed: str, *, threads: int = 2, bad: float = 0.0, clock: Callable[[], int] = fast) -> None:
+    """A child: works until the file `stop` is there, then leaves what it was answered."""
+    stop = folder / "stop"
+    store = SqliteStore(store_of(folder), effect_seconds=EFFECT_SECONDS)
+    client = Scheduler(Calls(store, POLICY, clock))
+    going: list[Going] = []
+
+    def work(number: int) -> None:
+        one = Going(client, f"{seed}.{number}", bad=bad)
+        going.append(one)
+        one.run(stop.exists)
+
+    running = [threading.Thread(target=work, args=(number,)) for number in range(threads)]
+    for thread in running:
+        thread.start()
+    for thread in running:
+        thread.join()
+    client.close()
+    (folder / f"{seed}.answered").write_text("\n".join(key for one in going for key in one.answered))
+
+
+@contextmanager
+def workers(folder: Path, count: int, **options: Any) -> Iterator[list[int]]:
+    """So many children at work; at the end each has to leave by itself, with 0."""
+    children = [
+        forked(lambda number=number: worker(folder, f"c{number}", **options))  # type: ignore[misc]
+        for number in range(count)
+    ]
+    try:
+        yield children
+        (folder / "stop").touch()
+        codes = [ended(child) for child in children]
+        assert codes == [0] * count, codes
+    finally:
+        for child in children:
+            with suppress(ProcessLookupError, ChildProcessError):
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+
+
+def ended(child: int, seconds: float = 60) -> int | None:
+    """How the child ended; None when it did not."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        gone, status = os.waitpid(child, os.WNOHANG)
+        if gone:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.01)
+    return None
+
+
+def assert_nothing_answered_is_lost(folder: Path) -> int:
+    """Every enqueue that was answered is there; how many."""
+    with closing(sqlite3.connect(store_of(folder))) as look:
+        there = {key for (key,) in look.execute("SELECT idempotency_key FROM jobs")}
+    answered = {key for told in folder.glob("*.answered") for key in told.read_text().split("\n") if key}
+    assert answered <= there
+    return len(answered)
+
+
+def effects(folder: Path) -> int:
+    with closing(sqlite3.connect(store_of(folder))) as look:
+        return int(look.execute("SELECT count(*) FROM effects").fetchone()[0])
+
+
+def commits_seen(folder: Path) -> int:
+    with closing(sqlite3.connect(store_of(folder))) as look:
+        return int(look.execute("SELECT coalesce(max(n), 0) FROM audit").fetchone()[0])
+
+
+def until_written(folder: Path, more: int, seconds: float = 30) -> None:
+    """Until so many events more are there: the store serves somebody."""
+    goal, until = commits_seen(folder) + more, time.monotonic() + seconds
+    while commits_seen(folder) < goal:
+        assert time.monotonic() < until, "nobody writes any more"
+        time.sleep(0.005)

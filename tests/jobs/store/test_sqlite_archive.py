@@ -1,0 +1,258 @@
+"""Events of removed jobs are packed: fewer bytes, the same events, the same chain, found by the same questions."""
+
+import sqlite3
+import zlib
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from pendula.jobs import JobRefused, Policy, Scheduler
+from pendula.jobs.ids import seq_of
+from pendula.jobs.model import AuditCheck
+from pendula.jobs.store.sqlite_archive import SEGMENT_MOST
+from pendula.jobs.upkeep.retention import pack_removed, retain
+from pendula.jobs.upkeep.verification import Finding, check, replay
+from tests.jobs.lived import lived
+from tests.jobs.stores import Clock, opened
+from tests.jobs.upkeep.test_retention import enqueue, finish
+
+DAY = 86_400
+
+
+def trail(scheduler: Scheduler, page: int = 7, **asked: Any) -> list[dict[str, Any]]:
+    """All events that are asked for, page by page."""
+    found: list[dict[str, Any]] = []
+    after = None
+    while True:
+        reply = scheduler.audit(limit=page, after=after, **asked)
+        found += reply["events"]
+        after = reply["next_cursor"]
+        if after is None:
+            return found
+
+
+def questions(scheduler: Scheduler) -> list[dict[str, Any]]:
+    ids = sorted({event["job_id"] for event in trail(scheduler) if event["job_id"]})
+    return [
+        {},
+        {"event_type": "state_transition"},
+        {"object_type": "memory"},
+        *({"job_id": job_id} for job_id in ids),
+        *({"object_type": "scheduler_job", "object_id": job_id} for job_id in ids),
+        *({"object_type": "memory", "object_id": name} for name in ("acked", "dead", "nobody")),
+    ]
+
+
+def rows(path: Path, query: str) -> list[Any]:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        return connection.execute(query).fetchall()
+
+
+def old(scheduler: Scheduler, clock: Clock) -> None:
+    """Everything that can be is over, and long ago; one event is young."""
+    for job in scheduler.list(status="queued")["jobs"]:
+        scheduler.cancel(job["job_id"])
+    clock.pass_by(40 * DAY)
+    scheduler.calls.reclaim()
+    scheduler.enqueue(object_type="memory", object_id="young", action="verify", run_at=clock.text(DAY))
+
+
+@pytest.mark.req("JOB-AUD-4", "JOB-AUD-7", "JOB-STO-13")
+def test_packed_events_are_the_same_and_found_by_the_same_questions(tmp_path: Path) -> None:
+    scheduler, clock = lived(tmp_path)
+    old(scheduler, clock)
+    asked = questions(scheduler)
+    before = [trail(scheduler, **question) for question in asked]
+
+    assert retain(scheduler.calls).steps
+
+    assert [trail(scheduler, **question) for question in asked] == before
+    assert rows(tmp_path / "jobs.db", "SELECT sum(events) FROM audit_archive")[0][0] > 10
+    assert check(scheduler.calls.store) == []
+    scheduler.close()
+
+
+@pytest.mark.req("JOB-AUD-4", "JOB-STO-13")
+def test_jobs_that_are_removed_later_are_packed_into_segments_that_reach_into_each_other(tmp_path: Path) -> None:
+    scheduler, clock = opened(tmp_path)
+    late = enqueue(scheduler, 5, action="decay", run_at=clock.text(60 * DAY))
+    enqueue(scheduler, 20)
+    finish(scheduler)
+    clock.pass_by(40 * DAY)
+    enqueue(scheduler, 5, action="archive", run_at=clock.text(60 * DAY))
+    retain(scheduler.calls)
+    before = trail(scheduler)
+    for job_id in late:
+        scheduler.cancel(job_id)
+    clock.pass_by(40 * DAY)
+    scheduler.enqueue(object_type="memory", object_id="young", action="verify")
+    retain(scheduler.calls)
+
+    ranges = rows(tmp_path / "jobs.db", "SELECT first_n, last_n FROM audit_archive ORDER BY segment")
+    assert ranges[1][0] < ranges[0][0] < ranges[0][1] < ranges[1][1]
+    assert trail(scheduler)[: len(before)] == before
+    assert check(scheduler.calls.store) == []
+    scheduler.close()
+
+
+@pytest.mark.req("JOB-AUD-4", "JOB-STO-13")
+def test_the_chain_goes_on_where_every_job_is_gone(tmp_path: Path) -> None:
+    scheduler, clock = opened(tmp_path)
+    enqueue(scheduler, 3)
+    finish(scheduler)
+    clock.pass_by(40 * DAY)
+    retain(scheduler.calls)
+    last = trail(scheduler)[-1]["id"]
+    scheduler.close()
+
+    again, _ = opened(tmp_path, clock=clock)
+    again.enqueue(object_type="memory", object_id="young", action="verify")
+
+    assert [event["id"] for event in trail(again)[-2:]] == [last, f"aud_{int(last[4:]) + 1:012d}"]
+    assert check(again.calls.store) == []
+    again.close()
+
+
+@pytest.mark.req("JOB-STO-13")
+def test_a_removed_job_keeps_a_fraction_of_its_bytes(tmp_path: Path) -> None:
+    scheduler, clock = opened(tmp_path)
+    enqueue(scheduler, 1500)
+    finish(scheduler)
+    clock.pass_by(40 * DAY)
+    scheduler.enqueue(object_type="memory", object_id="young", action="verify")
+    [[plain]] = rows(tmp_path / "jobs.db", "SELECT sum(length(body) + length(hash)) FROM audit")
+
+    retain(scheduler.calls)
+
+    [[packed, most]] = rows(tmp_path / "jobs.db", "SELECT sum(length(body)), max(events) FROM audit_archive")
+    assert packed * 8 < plain
+    assert most <= SEGMENT_MOST
+    assert len(rows(tmp_path / "jobs.db", "SELECT n FROM audit")) == 1
+    scheduler.close()
+
+
+@pytest.mark.req("JOB-AUD-7")
+def test_the_packed_events_of_one_job_are_found_without_a_look_at_other_segments(tmp_path: Path) -> None:
+    scheduler, clock = opened(tmp_path)
+    ids = enqueue(scheduler, 1500)
+    finish(scheduler)
+    clock.pass_by(40 * DAY)
+    retain(scheduler.calls)
+
+    [[all_segments]] = rows(tmp_path / "jobs.db", "SELECT count(*) FROM audit_archive")
+    [[of_job]] = rows(
+        tmp_path / "jobs.db", f"SELECT count(*) FROM audit_archive_about WHERE about = {seq_of(ids[700])}"
+    )
+    assert (all_segments > 3, of_job <= 3) == (True, True)
+    assert len(trail(scheduler, job_id=ids[700])) == 3
+    scheduler.close()
+
+
+# Damage and forgery
+
+
+def packed(folder: Path) -> Scheduler:
+    scheduler, clock = opened(folder)
+    enqueue(scheduler, 4)
+    finish(scheduler)
+    clock.pass_by(40 * DAY)
+    scheduler.enqueue(object_type="memory", object_id="young", action="verify")
+    retain(scheduler.calls)
+    assert replay(scheduler.calls.store).findings == ()
+    return scheduler
+
+
+def forge(path: Path, change: Any) -> None:
+    """Packed again with the same care, and one thing changed."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        [(body,)] = connection.execute("SELECT body FROM audit_archive").fetchall()
+        events = msgspec.msgpack.decode(zlib.decompress(body))
+        change(events)
+        connection.execute("UPDATE audit_archive SET body = ?", (zlib.compress(msgspec.msgpack.encode(events)),))
+
+
+def change_body(events: list[Any]) -> None:
+    events[4][2] = events[4][2].replace("delivered to w", "delivered to x")
+
+
+def change_body_and_hash(events: list[Any]) -> None:
+    change_body(events)
+    events[4][1] = bytes(8)
+
+
+def leave_out(events: list[Any]) -> None:
+    del events[4]
+
+
+@pytest.mark.req("JOB-AUD-4", "JOB-STO-12")
+@pytest.mark.parametrize("change", [change_body, change_body_and_hash, leave_out])
+def test_a_forged_packed_event_is_named(tmp_path: Path, change: Any) -> None:
+    scheduler = packed(tmp_path)
+
+    forge(tmp_path / "jobs.db", change)
+
+    [finding] = replay(scheduler.calls.store).findings
+    assert finding.code == "trail_broken"
+    assert finding.where in ("event 5", "event 6")
+    scheduler.close()
+
+
+@pytest.mark.req("JOB-AUD-4", "JOB-STO-12")
+@pytest.mark.parametrize(
+    "damage", ["DELETE FROM audit_archive", "UPDATE audit_archive SET body = substr(body, 1, length(body) / 2)"]
+)
+def test_a_segment_that_is_lost_or_damaged_is_told_with_the_first_event_that_is_missing(
+    tmp_path: Path, damage: str
+) -> None:
+    scheduler = packed(tmp_path)
+
+    rows(tmp_path / "jobs.db", damage)
+
+    assert replay(scheduler.calls.store).findings == (Finding("trail_broken", "event 13", "event 1 is missing"),)
+    scheduler.close()
+
+
+@pytest.mark.req("JOB-ACK-3")
+def test_a_packed_event_of_the_object_may_be_linked(tmp_path: Path) -> None:
+    scheduler, clock = opened(tmp_path, Policy(audit_event_check=AuditCheck.STRICT))
+    enqueue(scheduler, 1)
+    [job] = scheduler.pull(worker_id="w")["jobs"]
+    scheduler.ack(job["job_id"], result="succeeded", next_action_at=None)
+    [job] = _again(scheduler, clock, next_action_at=clock.text(45 * DAY))
+    event = next(event for event in trail(scheduler) if event["event_type"] == "state_transition")["id"]
+    retain(scheduler.calls, days=1)
+
+    with pytest.raises(JobRefused):
+        scheduler.ack(job["job_id"], result="succeeded", audit_event_id="aud_000000000099")
+    assert scheduler.ack(job["job_id"], result="succeeded", audit_event_id=event)["job"]["audit_event_id"] == event
+    scheduler.close()
+
+
+def _again(scheduler: Scheduler, clock: Clock, next_action_at: str) -> list[dict[str, Any]]:
+    """One more job of the same object ends, and its follow-up is pulled."""
+    enqueue(scheduler, 1, idempotency_key="again")
+    [job] = scheduler.pull(worker_id="w")["jobs"]
+    scheduler.ack(job["job_id"], result="succeeded", next_action_at=next_action_at)
+    clock.pass_by(46 * DAY)
+    jobs: list[dict[str, Any]] = scheduler.pull(worker_id="w")["jobs"]
+    return jobs
+
+
+@pytest.mark.req("JOB-STO-13")
+def test_events_of_jobs_that_an_earlier_version_removed_are_packed_when_somebody_asks(tmp_path: Path) -> None:
+    scheduler, _ = opened(tmp_path)
+    enqueue(scheduler, 6)
+    finish(scheduler)
+    enqueue(scheduler, 2, action="decay")
+    before = trail(scheduler)
+    rows(tmp_path / "jobs.db", "DELETE FROM jobs WHERE status = 'succeeded'")
+
+    assert (pack_removed(scheduler.calls), pack_removed(scheduler.calls)) == (6, 0)
+
+    assert trail(scheduler) == before
+    assert replay(scheduler.calls.store).findings == ()
+    assert len(rows(tmp_path / "jobs.db", "SELECT n FROM audit")) == 2
+    scheduler.close()

@@ -1,0 +1,135 @@
+"""The line of callers: who is served with whom, who leaves, and what the last ones hear."""
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from pendula.jobs.store.protocol import StoreUnusable
+from pendula.jobs.store.writer_thread import NOTHING, Call, WriterThread
+
+
+class Serving:
+    """Serves calls without a store, and remembers in which groups they came."""
+
+    def __init__(self) -> None:
+        self.groups: list[list[str]] = []
+        self.go_on = threading.Event()
+        self.inside = threading.Event()
+        self.line = WriterThread(self.serve, lambda: StoreUnusable("closed"))
+
+    def serve(self, group: list[Call[Any]]) -> None:
+        if not self.groups:
+            self.groups.append([])
+            self.inside.set()
+            assert self.go_on.wait(30)
+        self.groups[-1] += [call.metadata["name"] for call in group]  # type: ignore[misc]
+        self.groups.append([])
+        for call in group:
+            call.result = call.metadata["name"]
+
+
+@pytest.fixture
+def serving() -> Iterator[Serving]:
+    serving = Serving()
+    yield serving
+    serving.go_on.set()
+    serving.line.close()
+
+
+def call(name: str, *, own: bool = False) -> Call[Any]:
+    return Call(lambda _: None, {"name": name}, own=own)
+
+
+def queued(serving: Serving, *calls: Call[Any]) -> list[threading.Thread]:
+    """Threads with these calls: the first is being served, the others stand in line in their order."""
+    threads = []
+    for number, one in enumerate(calls):
+        thread = threading.Thread(target=serving.line.ask, args=(one,))
+        thread.start()
+        threads.append(thread)
+        assert serving.inside.wait(30)
+        while len(serving.line) < number:
+            pass
+    return threads
+
+
+def test_whoever_stands_in_line_is_served_together_and_foreign_code_alone(serving: Serving) -> None:
+    threads = queued(
+        serving, call("first"), call("a"), call("b"), call("effect", own=True), call("c"), call("d"),
+        call("last effect", own=True),
+    )  # fmt: skip
+
+    serving.go_on.set()
+    for thread in threads:
+        thread.join(30)
+
+    assert [group for group in serving.groups if group] == [
+        ["first"], ["a", "b"], ["effect"], ["c", "d"], ["last effect"]
+    ]  # fmt: skip
+
+
+def test_whoever_left_the_line_is_not_served(serving: Serving) -> None:
+    gone = call("gone")
+    assert gone.begun.acquire(blocking=False), "what an interrupted caller does"
+    threads = queued(serving, call("first"))
+    serving.line._line.put(gone)
+    threads.append(threading.Thread(target=serving.line.ask, args=(call("stays"),)))
+    threads[1].start()
+    while len(serving.line) < 2:
+        pass
+
+    serving.go_on.set()
+    for thread in threads:
+        thread.join(30)
+
+    assert [group for group in serving.groups if group] == [["first"], ["stays"]]
+
+
+def test_a_second_thread_that_nobody_knows_of_serves_nobody(serving: Serving) -> None:
+    """An interrupt while the thread is started leaves it behind, and the next caller starts another."""
+    threads = queued(serving, call("first"))
+    stray = threading.Thread(target=serving.line._run)
+    stray.start()
+    stray.join(30)
+
+    assert not stray.is_alive()
+    serving.go_on.set()
+    threads[0].join(30)
+    assert not threads[0].is_alive()
+
+
+def test_what_nobody_expected_is_told_to_all_and_the_next_is_served() -> None:
+    failing = [True]
+
+    def serve(group: list[Call[Any]]) -> None:
+        if failing.pop():
+            raise AttributeError("a mistake of ours")
+
+    line = WriterThread(serve, lambda: StoreUnusable("closed"))
+    with pytest.raises(StoreUnusable, match="broken off"):
+        line.ask(call("first"))
+    failing.append(False)
+
+    assert line.ask(call("second")) is None
+    line.close()
+
+
+def test_whoever_comes_when_it_is_over_is_told_so(serving: Serving) -> None:
+    serving.go_on.set()
+    serving.line.ask(call("first"))
+    serving.line.close()
+
+    for own in (False, True):
+        with pytest.raises(StoreUnusable, match="closed"):
+            serving.line.ask(call("late", own=own))
+
+
+def test_a_line_that_was_never_used_closes_at_once() -> None:
+    line = WriterThread(lambda _: None, lambda: StoreUnusable("closed"))
+
+    line.close()
+
+    with pytest.raises(StoreUnusable, match="closed"):
+        line.ask(Call(lambda _: None, NOTHING))

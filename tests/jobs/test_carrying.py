@@ -1,0 +1,299 @@
+"""What a job carries beside its work: arguments, a result, a wish to be cancelled, progress; over both faces alike."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from pendula.jobs import Policy
+from pendula.jobs.model import JobRefused
+from pendula.jobs.upkeep.verification import check
+from pendula.kernel.canonical import encode
+from tests.jobs.faces import FACES, Written
+from tests.jobs.stores import Clock, opened
+
+JOB = {"object_type": "memory", "object_id": "m", "action": "verify"}
+PAYLOAD = {"by": Decimal("0.25"), "who": ["ann", None], "deep": {"yes": True}}
+
+
+@pytest.fixture(params=list(FACES))
+def call(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Written]:
+    with FACES[request.param](tmp_path, Policy()) as (face, clock):
+        yield Written(face, clock)
+
+
+def taken(call: Written, **members: Any) -> dict[str, Any]:
+    """A job in the hands of w1, and the proof of it."""
+    call("enqueue", **{**JOB, **members})
+    [job] = call("pull", worker_id="w1", limit=1)["jobs"]
+    return {"job_id": job["job_id"], "worker_id": "w1", "lease_token": job["lease_token"]}
+
+
+def of(call: Written, held: dict[str, Any]) -> dict[str, Any]:
+    job: dict[str, Any] = call("show", held["job_id"])["job"]
+    return job
+
+
+# Payload
+
+
+@pytest.mark.req("JOB-USE-1")
+def test_a_payload_comes_back_with_every_reply_that_shows_the_job(call: Written) -> None:
+    stored = call("enqueue", **JOB, payload=PAYLOAD)["job"]
+    [pulled] = call("pull", worker_id="w")["jobs"]
+
+    assert (stored["payload"], pulled["payload"]) == (PAYLOAD, PAYLOAD)
+    assert call("list")["jobs"][0]["payload"] == PAYLOAD
+
+
+@pytest.mark.req("JOB-USE-1")
+def test_a_job_without_a_payload_shows_null(call: Written) -> None:
+    assert call("enqueue", **JOB)["job"]["payload"] is None
+
+
+@pytest.mark.req("JOB-USE-1")
+@pytest.mark.parametrize(("size", "fits"), [(65_534, True), (65_535, False)])
+def test_a_payload_has_64_kib_of_canonical_form(call: Written, size: int, fits: bool) -> None:
+    answer = call("enqueue", **JOB, payload="x" * size)
+
+    assert answer == (422, "invalid_field") if not fits else answer["job"]["payload"] == "x" * size
+
+
+@pytest.mark.req("JOB-USE-1")
+def test_the_same_key_with_another_payload_is_a_conflict(call: Written) -> None:
+    first = call("enqueue", **JOB, idempotency_key="k", payload={"a": 1, "b": 2})["job"]
+
+    assert call("enqueue", **JOB, idempotency_key="k", payload={"b": 2, "a": 1})["job"] == first
+    assert call("enqueue", **JOB, idempotency_key="k", payload={"a": 1}) == (409, "idempotency_key_conflict")
+    assert call("enqueue", **JOB, idempotency_key="k") == (409, "idempotency_key_conflict")
+
+
+@pytest.mark.req("JOB-USE-1")
+def test_the_trail_keeps_the_digest_of_a_payload_and_not_its_text(call: Written) -> None:
+    stored = call("enqueue", **JOB, payload={"secret": "open sesame"})["job"]
+    [event] = call("history", stored["job_id"])["events"]
+
+    assert event["after"]["payload_sha256"] == sha256(encode({"secret": "open sesame"})).hexdigest()
+    assert "sesame" not in str(event)
+
+
+@pytest.mark.req("JOB-USE-1")
+def test_a_payload_that_was_changed_in_the_file_is_found(tmp_path: Path) -> None:
+    scheduler, _ = opened(tmp_path)
+    scheduler.enqueue(**JOB, payload=[1])
+    store: Any = scheduler.calls.store
+    sound = check(store)
+    store._connection.execute("UPDATE jobs SET payload = '[2]'")
+
+    assert (sound, [one.code for one in check(store)]) == ([], ["trail_differs"])
+    scheduler.close()
+
+
+@pytest.mark.req("JOB-USE-1")
+def test_python_may_give_floats_and_is_told_what_is_not_json(tmp_path: Path) -> None:
+    scheduler, _ = opened(tmp_path)
+
+    assert scheduler.enqueue(**JOB, payload={"x": 0.1})["job"]["payload"] == {"x": Decimal("0.1")}
+    for value in (float("nan"), {1: 2}, {"x": object()}, b"x"):
+        with pytest.raises(JobRefused, match="payload: invalid field"):
+            scheduler.enqueue(**JOB, payload=value)
+    scheduler.close()
+
+
+@pytest.mark.req("JOB-USE-1")
+def test_a_follow_up_of_the_same_action_has_the_same_payload(call: Written) -> None:
+    same = taken(call, payload=[1])
+    follow = call("ack", **same, result="succeeded", next_action_at=call.clock.text(60))["followup_job_id"]
+    other = taken(call, object_id="o", payload=[1])
+    archive = call("ack", **other, result="succeeded", next_action_at=call.clock.text(60), next_action="archive")
+
+    assert call("show", follow)["job"]["payload"] == [1]
+    assert call("show", archive["followup_job_id"])["job"]["payload"] is None
+
+
+# Cancelling
+
+
+@pytest.mark.req("JOB-USE-3")
+def test_cancelling_a_running_job_is_a_wish_that_its_worker_hears_of(call: Written) -> None:
+    held = taken(call)
+    before = call("renew", **held)["cancel_requested_at"]
+    wished = call("cancel", held["job_id"], reason="wrong file")["job"]
+    again = call("cancel", held["job_id"], reason="wrong file")["job"]
+
+    assert (before, wished["status"], wished["cancel_requested_at"]) == (None, "running", call.clock.text())
+    assert again == wished
+    assert call("renew", **held)["cancel_requested_at"] == call.clock.text()
+    reasons = [event["reason"] for event in call("history", held["job_id"])["events"]]
+    assert reasons.count("cancellation requested: wrong file") == 1
+
+
+@pytest.mark.req("JOB-USE-3")
+def test_a_job_that_stopped_because_it_was_asked_to_is_failed_and_cancelled(call: Written) -> None:
+    held = taken(call)
+    call("cancel", held["job_id"])
+    ended = call("fail", **held, error="cancelled: stopped", cancelled=True)
+
+    assert (ended["retry"], ended["job"]["status"], ended["job"]["outcome"]) == (False, "failed", "cancelled")
+
+
+@pytest.mark.req("JOB-USE-3")
+def test_success_in_spite_of_a_wish_is_success(call: Written) -> None:
+    held = taken(call)
+    call("cancel", held["job_id"])
+
+    assert call("ack", **held, result="succeeded")["job"]["status"] == "succeeded"
+
+
+@pytest.mark.req("JOB-USE-3")
+@pytest.mark.parametrize("end", ["fail", "release", "expire"])
+def test_what_was_wished_cancelled_is_not_tried_again(call: Written, end: str) -> None:
+    held = taken(call)
+    call("cancel", held["job_id"])
+    match end:
+        case "fail":
+            call("fail", **held, error="x")
+        case "release":
+            call("release", **held)
+        case _:
+            call.clock.pass_by(61)
+            call("pull", worker_id="w2")
+
+    job = of(call, held)
+    assert (job["status"], job["outcome"], job["attempt"]) == ("failed", "cancelled", 0 if end == "release" else 1)
+
+
+@pytest.mark.req("JOB-OBJ-6", "JOB-USE-3")
+def test_an_operator_can_revive_what_failed_or_was_cancelled(call: Written) -> None:
+    held = taken(call)
+    call("cancel", held["job_id"])
+    call("fail", **held, error="x")
+    revived = call("requeue", held["job_id"], reason="by mistake")["job"]
+    [given] = call("pull", worker_id="w1")["jobs"]
+
+    assert (revived["status"], revived["attempt"], revived["cancel_requested_at"]) == ("queued", 0, None)
+    assert (revived["outcome"], given["job_id"]) == (None, held["job_id"])
+
+
+@pytest.mark.req("JOB-OBJ-6")
+def test_a_job_that_failed_for_good_can_be_revived_and_done(call: Written) -> None:
+    held = taken(call)
+    call("fail", **held, error="x", retryable=False)
+    call("requeue", held["job_id"])
+    [given] = call("pull", worker_id="w1")["jobs"]
+    proof = {"worker_id": "w1", "lease_token": given["lease_token"]}
+
+    assert call("ack", held["job_id"], result="succeeded", **proof)["job"]["status"] == "succeeded"
+
+
+# Progress and results
+
+
+@pytest.mark.req("JOB-USE-4")
+def test_progress_is_stored_with_a_renewal_and_gone_with_the_next_delivery(call: Written) -> None:
+    held = taken(call)
+    call("renew", **held, progress=Decimal("0.4"), progress_note="page 4 of 10")
+    told = of(call, held)
+    call("renew", **held)
+    still = of(call, held)["progress"]
+    call("release", **held)
+    [again] = call("pull", worker_id="w2")["jobs"]
+
+    assert told["progress"] == still == {"fraction": Decimal("0.4"), "note": "page 4 of 10"}
+    assert (told["status"], again["progress"]) == ("running", None)
+
+
+@pytest.mark.req("JOB-USE-4")
+@pytest.mark.parametrize(
+    "members",
+    [{"progress": Decimal("1.01")}, {"progress": -1}, {"progress": "1"}, {"progress": 1, "progress_note": "x" * 201}],
+)
+def test_progress_is_a_fraction_with_a_short_note(call: Written, members: dict[str, Any]) -> None:
+    held = taken(call)
+
+    assert call("renew", **held, **members) == (422, "invalid_field")
+
+
+@pytest.mark.req("JOB-USE-4")
+def test_a_result_of_up_to_64_kib_is_kept_and_shown(call: Written) -> None:
+    held = taken(call)
+    result = {"pages": ["x" * 60_000]}
+    refused = call("ack", **held, result="succeeded", outcome_result="x" * 65_535)
+    acked = call("ack", **held, result="succeeded", outcome="transitioned", outcome_result=result)["job"]
+
+    assert refused == (422, "invalid_field")
+    assert (acked["outcome"], of(call, held)["outcome_result"]) == ("transitioned", result)
+    digest = call("history", held["job_id"])["events"][-1]["after"]["outcome_result_sha256"]
+    assert digest == sha256(encode(result)).hexdigest()
+
+
+# Unique while waiting
+
+
+@pytest.mark.req("JOB-USE-6")
+def test_unique_gives_the_job_that_waits_or_runs_and_is_free_when_it_ended(call: Written) -> None:
+    first = call("enqueue", **JOB, unique="waiting")
+    second = call("enqueue", **JOB, unique="waiting", run_at=call.clock.text(60))
+    [held] = call("pull", worker_id="w1")["jobs"]
+    third = call("enqueue", **JOB, unique="waiting", run_at=call.clock.text(60))
+    call("ack", held["job_id"], result="succeeded")
+    fourth = call("enqueue", **JOB, unique="waiting", run_at=call.clock.text(60))
+
+    assert [one["deduplicated"] for one in (first, second, third, fourth)] == [False, True, True, False]
+    assert first["job"]["job_id"] == second["job"]["job_id"] == third["job"]["job_id"] != fourth["job"]["job_id"]
+
+
+@pytest.mark.req("JOB-USE-6")
+def test_unique_is_about_object_and_action_and_holds_within_a_batch(call: Written) -> None:
+    call("enqueue", **JOB)
+    bodies = [{**JOB, "unique": "waiting"}, {**JOB, "action": "decay", "unique": "waiting"}]
+    bodies += [{**bodies[1], "run_at": call.clock.text(9)}, {**JOB, "run_at": call.clock.text(9)}]
+
+    results = call("enqueue_batch", bodies)["results"]
+
+    assert [one["deduplicated"] for one in results] == [True, False, True, False]
+
+
+# Words and types
+
+
+def test_a_refusal_in_python_names_its_fields(tmp_path: Path) -> None:
+    scheduler, _ = opened(tmp_path)
+
+    with pytest.raises(JobRefused) as refused:
+        scheduler.enqueue(**{**JOB, "action": "nap"}, priority="urgent")
+
+    assert str(refused.value) == (
+        "2 fields are invalid: action: invalid enum, allowed: verify, revalidate, decay, archive, reinstate-check; "
+        "priority: invalid enum, allowed: high, medium, low"
+    )
+    scheduler.close()
+
+
+@pytest.mark.parametrize("face", list(FACES))
+def test_times_may_be_datetimes_with_a_zone(tmp_path: Path, face: str) -> None:
+    with FACES[face](tmp_path, Policy()) as (scheduler, _):
+        at = datetime(2026, 7, 1, 14, 30, tzinfo=ZoneInfo("Europe/Berlin"))
+        stored = scheduler.enqueue(**JOB, run_at=at)["job"]
+        listed = scheduler.list(created_before=datetime(2027, 1, 1, tzinfo=UTC))["jobs"]
+
+        assert stored["run_at"] == "2026-07-01T12:30:00Z"
+        assert len(listed) == 1
+        with pytest.raises(JobRefused, match="run_at: naive timestamp"):
+            scheduler.enqueue(**JOB, run_at=at.replace(tzinfo=None))
+
+
+def test_a_delay_may_be_a_timedelta(tmp_path: Path) -> None:
+    clock = Clock()
+    scheduler, _ = opened(tmp_path, clock=clock)
+    before = clock.now
+
+    job = scheduler.defer("memory", "m", "verify", in_sec=timedelta(hours=1, microseconds=5))
+
+    assert job["run_at"] == Clock(before + 1).text(3600).replace(".000001Z", ".000006Z")
+    scheduler.close()

@@ -1,0 +1,81 @@
+"""What nobody pulls for comes back all the same: in the server's background, and beside a worker's busy handlers."""
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from pendula.jobs.calls import Calls
+from pendula.jobs.model import Policy
+from pendula.jobs.reaper import Reaper
+from pendula.jobs.scheduler import Scheduler
+from pendula.jobs.settings_file import Configured
+from pendula.jobs.store.sqlite import SqliteStore
+from pendula.jobs.worker import Context, Handlers, Worker, handler
+from pendula.server.rooms.jobs import routes
+from tests.jobs.stores import Clock
+
+PATIENCE = 30.0
+
+
+class Told(Calls):
+    """Tells when leases were taken back."""
+
+    def __init__(self, folder: Path, clock: Clock) -> None:
+        super().__init__(SqliteStore(folder / "jobs.db"), Policy(), clock)
+        self.back = threading.Event()
+
+    def reclaim(self, *asked: object) -> int:
+        reclaimed = super().reclaim(*asked)  # type: ignore[arg-type]
+        if reclaimed:
+            self.back.set()
+        return reclaimed
+
+
+def lost(scheduler: Scheduler, clock: Clock) -> str:
+    """The id of a job whose worker is gone, and whose lease is over."""
+    scheduler.enqueue(object_type="memory", object_id="m", action="verify")
+    [job] = scheduler.pull(worker_id="gone", lease_sec=1)["jobs"]
+    clock.pass_by(2)
+    return str(job["job_id"])
+
+
+@pytest.mark.req("JOB-V2-8", "JOB-FAIL-12")
+def test_a_lease_that_ran_out_comes_back_without_a_pull(tmp_path: Path) -> None:
+    clock = Clock()
+    calls = Told(tmp_path, clock)
+    with Scheduler(calls) as scheduler:
+        job_id = lost(scheduler, clock)
+        reaper = Reaper(calls, look_sec=0.01)
+        reaper.start()
+
+        assert calls.back.wait(PATIENCE)
+
+        reaper.close()
+        assert (scheduler.show(job_id)["job"]["status"], scheduler.show(job_id)["job"]["attempt"]) == ("queued", 1)
+
+
+@pytest.mark.req("JOB-V2-8")
+def test_a_server_reaps(tmp_path: Path) -> None:
+    with Scheduler(Told(tmp_path, Clock())) as scheduler:
+        kept_up = [type(part) for part in routes._upkeep(Configured(), scheduler.calls)]
+
+    assert Reaper in kept_up
+
+
+@pytest.mark.req("JOB-V2-8", "JOB-WRK-13")
+def test_a_worker_whose_handlers_are_all_busy_takes_back_what_others_lost(tmp_path: Path) -> None:
+    clock = Clock()
+    calls = Told(tmp_path, clock)
+    came_back: list[bool] = []
+
+    @handler("memory", "decay")
+    def decay(context: Context) -> None:
+        lost(scheduler, clock)
+        came_back.append(calls.back.wait(PATIENCE))
+
+    with Scheduler(calls) as scheduler:
+        scheduler.enqueue(object_type="memory", object_id="own", action="decay")
+        Worker(scheduler, Handlers([decay]), lease_sec=1000, actions=["decay"], max_jobs=1).run()
+
+    assert came_back == [True]

@@ -1,0 +1,187 @@
+"""What a worker takes and what it leaves; what a handler hears of a cancellation and tells of its progress."""
+
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from pendula.jobs import Cancelled, Done, Handlers, Policy, Worker
+from pendula.jobs.upkeep.unhandled import UnhandledJobs
+from pendula.jobs.upkeep.verification import check
+from pendula.jobs.worker.handlers import Context
+from pendula.kernel.errors import WrongUsage
+from tests.jobs.workers import MEMORY, Virtual, close_all, decays, virtual, worked
+
+
+@pytest.fixture(autouse=True)
+def closed() -> Iterator[None]:
+    yield
+    close_all()
+
+
+def only(client: Virtual) -> dict[str, object]:
+    [job] = client.list()["jobs"]
+    return dict(job)
+
+
+# Handlers
+
+
+@pytest.mark.req("JOB-USE-2")
+def test_a_job_without_a_handler_stays_queued_and_the_others_are_done(tmp_path: Path) -> None:
+    client = virtual(tmp_path)
+    client.enqueue(**{**MEMORY, "action": "verify"})
+    client.enqueue(**MEMORY)
+
+    tally = worked(client, decays(lambda _: None), 1).tally
+
+    left = {job["action"]: (job["status"], job["delivery_count"]) for job in client.list()["jobs"]}
+    assert left == {"verify": ("queued", 0), "decay": ("succeeded", 1)}
+    assert (tally.taken, tally.failed) == (1, 0)
+
+
+@pytest.mark.req("JOB-USE-2")
+def test_a_job_that_was_not_asked_for_is_handed_back_and_not_ended(tmp_path: Path) -> None:
+    class Old(Virtual):
+        """A scheduler that knows nothing of pairs."""
+
+        def pull(self, **members: object) -> dict[str, object]:
+            members.pop("pairs")
+            return super().pull(**members)
+
+    known = virtual(tmp_path)
+    client = Old(known.calls, known.clock)
+    client.enqueue(**{**MEMORY, "action": "verify"})
+
+    tally = worked(client, decays(lambda _: None), 1).tally
+
+    assert (tally.taken, tally.released) == (1, 1)
+    assert (only(client)["status"], only(client)["attempt"]) == ("queued", 0)
+
+
+@pytest.mark.req("JOB-USE-2")
+def test_a_worker_without_handlers_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(WrongUsage, match="at least one handler"):
+        Worker(virtual(tmp_path), Handlers())
+
+
+@pytest.mark.req("JOB-USE-2")
+def test_what_nobody_takes_for_long_is_in_the_metrics_and_raises_one_alert(tmp_path: Path) -> None:
+    client = virtual(tmp_path, Policy(unhandled_alert_sec=100))
+    client.enqueue(**{**MEMORY, "action": "verify"})
+    client.enqueue(**MEMORY)
+    client.clock.pass_by(99)
+    worked(client, decays(lambda _: None), 1)
+    early = client.metrics()["unhandled"]
+    client.clock.pass_by(2)
+    client.enqueue(**{**MEMORY, "object_id": "late"})
+    found = client.metrics()["unhandled"]
+    watcher, other = UnhandledJobs(client.calls), UnhandledJobs(client.calls)
+
+    assert early == []
+    assert [(one["object_type"], one["action"], one["count"]) for one in found] == [("memory", "verify", 1)]
+    assert [watcher.tell(), watcher.tell(), other.tell()] == [1, 1, 1]
+    [(_, alert)] = client.calls.store.read(lambda look: look.alerts_waiting(0, 10))
+    assert (alert["alert"], alert["action"], alert["count"]) == ("job.unhandled", "verify", 1)
+    assert alert["since"] == client.list(action="verify")["jobs"][0]["run_at"]
+
+
+@pytest.mark.req("JOB-USE-2")
+def test_a_backlog_that_somebody_works_at_is_not_unhandled(tmp_path: Path) -> None:
+    client = virtual(tmp_path, Policy(unhandled_alert_sec=100))
+    for number in range(3):
+        client.enqueue(**{**MEMORY, "object_id": f"m{number}"})
+    client.clock.pass_by(500)
+    before = client.metrics()["unhandled"]
+    [job] = client.pull(worker_id="w", limit=1, lease_sec=10_000)["jobs"]
+    client.clock.pass_by(500)
+    running = client.metrics()["unhandled"]
+    client.ack(job["job_id"], result="succeeded")
+    idle = client.metrics()["unhandled"]
+
+    assert [one["count"] for one in before] == [3]
+    assert running == []
+    assert [one["count"] for one in idle] == [2]
+
+
+# Payload, cancellation, progress, results
+
+
+@pytest.mark.req("JOB-USE-1")
+def test_a_handler_finds_the_payload_in_its_context(tmp_path: Path) -> None:
+    client = virtual(tmp_path)
+    client.defer("memory", "m1", "decay", payload={"by": "half"})
+    client.defer("memory", "m2", "decay")
+    seen: list[object] = []
+
+    worked(client, decays(lambda context: seen.append(context.payload)), 2)
+
+    assert seen == [{"by": "half"}, None]
+
+
+@pytest.mark.req("JOB-USE-3")
+def test_a_handler_hears_of_a_cancellation_with_the_next_renewal_and_may_stop(tmp_path: Path) -> None:
+    client = virtual(tmp_path)
+    client.enqueue(**MEMORY)
+    heard: list[bool] = []
+
+    def stops(context: Context) -> None:
+        client.cancel(context.job["job_id"], reason="enough")
+        heard.append(context.cancelled())
+        context.heartbeat()
+        heard.append(context.cancelled())
+        raise Cancelled("after page 3")
+
+    worked(client, decays(stops), 1)
+
+    job = only(client)
+    assert heard == [False, True]
+    assert (job["status"], job["outcome"], job["last_error"]) == ("failed", "cancelled", "cancelled: after page 3")
+    assert check(client.calls.store) == []
+
+
+@pytest.mark.req("JOB-USE-3")
+def test_a_handler_that_succeeds_all_the_same_has_succeeded(tmp_path: Path) -> None:
+    client = virtual(tmp_path)
+    client.enqueue(**MEMORY)
+
+    def finishes(context: Context) -> None:
+        client.cancel(context.job["job_id"])
+        context.heartbeat()
+
+    worked(client, decays(finishes), 1)
+
+    assert only(client)["status"] == "succeeded"
+
+
+@pytest.mark.req("JOB-USE-4")
+def test_progress_goes_out_with_the_next_renewal(tmp_path: Path) -> None:
+    client = virtual(tmp_path)
+    client.enqueue(**MEMORY)
+    seen: list[object] = []
+
+    def tells(context: Context) -> Done:
+        context.progress(0.4, "page\n4 of 10 " + "x" * 300)
+        seen.append(only(client)["progress"])
+        context.heartbeat()
+        seen.append(only(client)["progress"])
+        return Done(outcome="read", result={"pages": 10})
+
+    worked(client, decays(tells), 1)
+
+    job = only(client)
+    note = ("page 4 of 10 " + "x" * 300)[:200]
+    assert seen == [None, {"fraction": Decimal("0.4"), "note": note}]
+    assert (job["status"], job["outcome"], job["outcome_result"]) == ("succeeded", "read", {"pages": 10})
+
+
+@pytest.mark.req("JOB-USE-4")
+@pytest.mark.parametrize("fraction", [-0.1, 1.1, float("nan")])
+def test_progress_that_is_not_a_fraction_is_the_handlers_mistake(tmp_path: Path, fraction: float) -> None:
+    client = virtual(tmp_path)
+    client.enqueue(**MEMORY)
+
+    worked(client, decays(lambda context: context.progress(fraction)), 1)
+
+    assert str(only(client)["last_error"]).startswith("ValueError: progress goes from 0 to 1")
