@@ -2,6 +2,8 @@
 
 target      the store or the server that is meant: --db or --url
 change      calls that change something
+operate     cancel and requeue, one job or all that fit
+filters     which jobs are meant, as options
 look        calls that only look
 upkeep      making a store, checking, backing up, retaining
 work        serving a store, and workers on one
