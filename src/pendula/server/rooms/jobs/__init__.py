@@ -1,5 +1,6 @@
 """The room of jobs over HTTP, under the paths and codes of its contract.
 
+answering  between HTTP and the calls: a body in, the answer of a call out
 bodies     bodies and queries of calls to the scheduler: one JSON object, of a bounded size
 errors     what is refused under `/scheduler`
 metrics    what Prometheus reads of the scheduler: what the store holds, and what this process saw pass

@@ -16,26 +16,33 @@ from starlette.routing import Match
 
 from pendula.jobs import settings_file
 from pendula.jobs.calls import Answer, Body, Caller, Calls, Reply, queries
-from pendula.jobs.model import Actor, Code, Policy, Refused
+from pendula.jobs.model import Code, Policy, Refused
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.settings_file import Configured
 from pendula.jobs.upkeep.alerts import Alerts, Webhook
 from pendula.jobs.upkeep.recurring import Recurrences
 from pendula.jobs.upkeep.retention import Retaining, free_key
-from pendula.server.errors import error_body, json_response
-from pendula.server.hosting.supervisor import House
+from pendula.server.errors import json_response
 from pendula.server.rooms import RoomSpec
 from pendula.server.rooms.jobs import metrics as prometheus
 from pendula.server.rooms.jobs import shapes
-from pendula.server.rooms.jobs.bodies import BATCH_BODY_MOST, BODY_MOST, query_of, read_object
+from pendula.server.rooms.jobs.answering import (
+    NAME,
+    caller_of,
+    changed,
+    desk_in,
+    desk_of,
+    documented,
+    listed,
+    response_of,
+)
+from pendula.server.rooms.jobs.bodies import BATCH_BODY_MOST, query_of, read_object
 from pendula.server.rooms.jobs.errors import PREFIX, RouteNotFound, Words, method_refused
 from pendula.server.rooms.jobs.service import Desk, OpenStore, Upkeep, open_sqlite
-from pendula.server.routes.dependencies import Admin, Operator, Viewer, request_id_of
+from pendula.server.routes.dependencies import Admin, Operator, Viewer
 from pendula.server.routes.engine import encode_view
-from pendula.server.security.identity import Principal, Via
 from pendula.server.settings import Settings
 
-NAME = "jobs"
 JOBS = "/jobs"
 JOB = "/jobs/{job_id}"
 # What stands where an id of a job could stand.
@@ -44,13 +51,6 @@ METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 JOB_ID = shapes.in_path("job_id", "The id of a job")
 
 router = APIRouter(prefix=PREFIX, tags=["jobs"])
-
-
-def _documented(name: str, takes: str | None = None, *parameters: shapes.Shape) -> dict[str, Any]:
-    extra: dict[str, Any] = {"parameters": list(parameters)} if parameters else {}
-    if takes is not None:
-        extra["requestBody"] = shapes.takes(takes)
-    return {"operation_id": f"jobs_{name}", "openapi_extra": extra}
 
 
 # Into the queue
@@ -69,12 +69,12 @@ def _documented(name: str, takes: str | None = None, *parameters: shapes.Shape) 
         headers=shapes.LOCATION,
     )
     | {200: shapes.answer("Enqueued")},
-    **_documented("enqueue", "Enqueue"),
+    **documented("enqueue", "Enqueue"),
 )
 async def enqueue(request: Request, who: Operator) -> Response:
     """Store a job: 201 with the job, or 200 with the one that was there before under the same key."""
-    answer = await _changed(request, who, Calls.enqueue)
-    response = _response(answer)
+    answer = await changed(request, who, Calls.enqueue)
+    response = response_of(answer)
     if response.status_code == 201 and isinstance(answer, Reply):
         job: Any = answer.body["job"]
         response.headers["location"] = f"{PREFIX}/jobs/{job['job_id']}"
@@ -84,11 +84,11 @@ async def enqueue(request: Request, who: Operator) -> Response:
 @router.post(
     f"{JOBS}/batch",
     responses=shapes.gives("BatchResults", *shapes.FAULTS, Code.BATCH_REJECTED, body=True),
-    **_documented("enqueue_batch", "Batch"),
+    **documented("enqueue_batch", "Batch"),
 )
 async def enqueue_batch(request: Request, who: Operator) -> Response:
     """Store many jobs at once, each with its own answer; with `atomic` all or none."""
-    return _response(await _changed(request, who, Calls.enqueue_batch, BATCH_BODY_MOST))
+    return response_of(await changed(request, who, Calls.enqueue_batch, BATCH_BODY_MOST))
 
 
 # Out of the queue
@@ -99,22 +99,22 @@ async def enqueue_batch(request: Request, who: Operator) -> Response:
     responses=shapes.gives(
         "Pulled", *shapes.FAULTS, Code.INVALID_LIMIT, Code.INVALID_WORKER_ID, Code.NOW_IN_FUTURE, body=True
     ),
-    **_documented("pull", "Pull"),
+    **documented("pull", "Pull"),
 )
 async def pull(request: Request, who: Operator) -> Response:
     """Take due jobs, each with a lease; with `wait_ms`, as soon as there is one."""
     body = await read_object(request)
-    return _response(await desk_of(request).pull(body, _caller(request, who), request.receive))
+    return response_of(await desk_of(request).pull(body, caller_of(request, who), request.receive))
 
 
 @router.post(
     f"{JOBS}/ack-batch",
     responses=shapes.gives("AckResults", *shapes.FAULTS, body=True),
-    **_documented("ack_batch", "AckBatch"),
+    **documented("ack_batch", "AckBatch"),
 )
 async def ack_batch(request: Request, who: Operator) -> Response:
     """Finish many jobs at once, each with its own answer."""
-    return _response(await _changed(request, who, Calls.ack_batch, BATCH_BODY_MOST))
+    return response_of(await changed(request, who, Calls.ack_batch, BATCH_BODY_MOST))
 
 
 def _on_a_job(
@@ -130,12 +130,12 @@ def _on_a_job(
         f"{JOB}/{name}",
         description=sentence,
         responses=shapes.gives(gives, *codes, body=True),
-        **_documented(name, name.title(), JOB_ID),
+        **documented(name, name.title(), JOB_ID),
     )
     async def on_a_job(request: Request, who: Operator) -> Response:
         job_id = request.path_params["job_id"]
-        answer = await _changed(request, who, lambda calls, body, caller: call(calls, job_id, body, caller))
-        return _response(answer)
+        answer = await changed(request, who, lambda calls, body, caller: call(calls, job_id, body, caller))
+        return response_of(answer)
 
 
 _on_a_job(
@@ -169,11 +169,11 @@ _on_a_job(
 @router.post(
     "/keys/free",
     responses=shapes.gives("Freed", Code.IDEMPOTENCY_KEY_CONFLICT, *shapes.FAULTS, body=True),
-    **_documented("free_key", "FreeKey"),
+    **documented("free_key", "FreeKey"),
 )
 async def free(request: Request, who: Admin) -> Response:
     """Let the key of a removed job be used again."""
-    return _response(await _changed(request, who, free_key))
+    return response_of(await changed(request, who, free_key))
 
 
 # Looking
@@ -182,7 +182,7 @@ async def free(request: Request, who: Admin) -> Response:
 @router.get(
     JOBS,
     responses=shapes.gives("JobList", *shapes.FAULTS, Code.INVALID_LIMIT),
-    **_documented(
+    **documented(
         "list",
         None,
         shapes.in_query("status", shapes.ref("Status")),
@@ -196,31 +196,31 @@ async def free(request: Request, who: Admin) -> Response:
 )
 async def list_jobs(request: Request, _: Viewer) -> Response:
     """Jobs, newest first."""
-    return await _listed(request, lambda calls, query: queries.listed(calls.store, calls.policy, query))
+    return await listed(request, lambda calls, query: queries.listed(calls.store, calls.policy, query))
 
 
-@router.get(JOB, responses=shapes.gives("OneJob", Code.JOB_NOT_FOUND), **_documented("show", None, JOB_ID))
+@router.get(JOB, responses=shapes.gives("OneJob", Code.JOB_NOT_FOUND), **documented("show", None, JOB_ID))
 async def show(request: Request, _: Viewer) -> Response:
     """One job."""
     job_id = request.path_params["job_id"]
     if job_id in CALLS:
         return _method_refused(request, ["POST"])
-    return _response(await desk_of(request).look(lambda calls: queries.show(calls.store, job_id)))
+    return response_of(await desk_of(request).look(lambda calls: queries.show(calls.store, job_id)))
 
 
 @router.get(
-    f"{JOB}/history", responses=shapes.gives("History", Code.JOB_NOT_FOUND), **_documented("history", None, JOB_ID)
+    f"{JOB}/history", responses=shapes.gives("History", Code.JOB_NOT_FOUND), **documented("history", None, JOB_ID)
 )
 async def history(request: Request, _: Viewer) -> Response:
     """Every error a job had, and its whole trail."""
     job_id = request.path_params["job_id"]
-    return _response(await desk_of(request).look(lambda calls: queries.history(calls.store, job_id)))
+    return response_of(await desk_of(request).look(lambda calls: queries.history(calls.store, job_id)))
 
 
 @router.get(
     "/audit",
     responses=shapes.gives("Trail", *shapes.FAULTS, Code.INVALID_LIMIT),
-    **_documented(
+    **documented(
         "audit",
         None,
         shapes.in_query("object_type", shapes.TEXT),
@@ -233,14 +233,14 @@ async def history(request: Request, _: Viewer) -> Response:
 )
 async def audit(request: Request, _: Viewer) -> Response:
     """The trail, in order."""
-    return await _listed(request, lambda calls, query: queries.trail(calls.store, calls.policy, query))
+    return await listed(request, lambda calls, query: queries.trail(calls.store, calls.policy, query))
 
 
 @router.get(
     "/objects/{object_type}/{object_id:path}",
     # A line break in a path is part of no route.
     responses=shapes.gives("Object", Code.OBJECT_NOT_FOUND, also={404: (RouteNotFound.code,)}),
-    **_documented(
+    **documented(
         "object",
         None,
         shapes.in_path("object_type", "What kind of object"),
@@ -250,7 +250,7 @@ async def audit(request: Request, _: Viewer) -> Response:
 async def shown_object(request: Request, _: Viewer) -> Response:
     """What is known of an object."""
     kind, name = request.path_params["object_type"], request.path_params["object_id"]
-    return _response(await desk_of(request).look(lambda calls: queries.shown_object(calls.store, kind, name)))
+    return response_of(await desk_of(request).look(lambda calls: queries.shown_object(calls.store, kind, name)))
 
 
 _METRICS = shapes.gives("Metrics", *shapes.FAULTS)
@@ -260,7 +260,7 @@ _METRICS[200]["content"]["text/plain"] = {"schema": shapes.TEXT}
 @router.get(
     "/metrics",
     responses=_METRICS,
-    **_documented("metrics", None, shapes.in_query("window_sec", shapes.integer(60, 604_800))),
+    **documented("metrics", None, shapes.in_query("window_sec", shapes.integer(60, 604_800))),
 )
 async def metrics(request: Request, _: Viewer) -> Response:
     """How the queue is, as JSON; where the Accept header wants it, in Prometheus' text form."""
@@ -268,7 +268,7 @@ async def metrics(request: Request, _: Viewer) -> Response:
     query = query_of(request)
     window = query.refusal() if isinstance(query, Faults) else queries.window_of(query)
     if isinstance(window, Refused):
-        return _response(desk.counted(window))
+        return response_of(desk.counted(window))
     if prometheus.prefers_text(request.headers.get("accept")):
         text, media_type = await desk.ask(lambda calls: prometheus.text(calls, desk.counters, window))
         return Response(text, headers={"content-type": media_type})
@@ -287,45 +287,7 @@ async def nothing_here(request: Request, _: Viewer) -> Response:
     raise RouteNotFound(f"There is nothing at {path}", path=path)
 
 
-# Between HTTP and the calls
-
-
-def desk_of(request: Request) -> Desk:
-    """The scheduler of the app that answers."""
-    return desk_in(request.app.state.house)
-
-
-def desk_in(house: House) -> Desk:
-    desk = house.service(NAME)
-    assert isinstance(desk, Desk)
-    return desk
-
-
-async def _changed(
-    request: Request, who: Principal, call: Callable[[Calls, Body, Caller], Answer], most: int = BODY_MOST
-) -> Answer:
-    body = await read_object(request, most)
-    caller = _caller(request, who)
-    return await desk_of(request).call(lambda calls: call(calls, body, caller))
-
-
-async def _listed(request: Request, look: Callable[[Calls, dict[str, Any]], Answer]) -> Response:
-    query = query_of(request)
-    desk = desk_of(request)
-    if isinstance(query, Faults):
-        return _response(desk.counted(query.refusal()))
-    return _response(await desk.look(lambda calls: look(calls, query)))
-
-
-def _caller(request: Request, who: Principal) -> Caller:
-    actor = Actor("service", who.name) if who.via is Via.LOCAL else Actor("user", who.name)
-    return Caller(actor, request_id_of(request))
-
-
-def _response(answer: Answer) -> Response:
-    if isinstance(answer, Refused):
-        return json_response(error_body(answer.code.value, answer.message, answer.details), answer.status)
-    return json_response(encode_view(answer.body), answer.status)
+# The room
 
 
 def _methods(route: object, request: Request) -> set[str]:
