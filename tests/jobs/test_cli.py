@@ -22,6 +22,7 @@ from typer.testing import CliRunner
 from pendula.cli.commands.jobs import look, target
 from pendula.cli.program import run
 from pendula.jobs import Scheduler
+from pendula.jobs.store.sqlite import migrations
 from pendula.jobs.upkeep.verification import check
 from pendula.kernel.canonical import decode, encode
 from pendula.server import logs, serving
@@ -185,6 +186,17 @@ def story(jobs: Program, at: tuple[str, str], db: tuple[str, str], clock: Still,
     tell("audit", "--object-type", "memory", "--object-id", "mem_1")
     tell("stats")
     tell("stats", "--window-sec", 5)
+    tell("why", first)
+    tell("why", "job_nope")
+    tell("workers")
+    tell("plans", "put", "nightly", "30 2 * * *", "memory", "mem_1", "decay", "--zone", "Europe/Berlin")
+    tell("plans", "put", "nightly", "30 2", "memory", "mem_1", "decay", "--zone", "Europe/Berln")
+    tell("plans", "pause", "nightly", "--reason", "moving")
+    tell("plans", "list")
+    tell("plans", "resume", "nightly")
+    tell("plans", "run-now", "nightly")
+    tell("plans", "run-now", "nobody")
+    tell("plans", "remove", "nightly")
     tell("free-key", "k-1", "--reason", "x")
     tell("audit", "verify", on=db)
     clock.pass_by(31 * DAY)
@@ -272,7 +284,7 @@ def test_init_makes_a_store_once(jobs: Program, tmp_path: Path) -> None:
         "durability": "full",
         "file": str(tmp_path / "new.db"),
         "settings": {"journal_mode": "wal", "synchronous": 2},
-        "version": 2,
+        "version": len(migrations()),
     }
     assert second.document == {**first.document, "created": False}
     assert (first.code, second.code) == (0, 0)
@@ -283,7 +295,7 @@ def test_an_address_with_three_slashes_is_from_here(
 ) -> None:
     monkeypatch.chdir(tmp_path)
 
-    assert jobs("init", "--db", "sqlite:///here.db").out == "The store here.db is made, version 2.\n"
+    assert jobs("init", "--db", "sqlite:///here.db").out == f"The store here.db is made, version {len(migrations())}.\n"
     assert (tmp_path / "here.db").exists()
 
 
@@ -294,7 +306,9 @@ def test_a_store_of_a_newer_version_is_refused(jobs: Program, db: tuple[str, str
     for name in ("init", "list", "check"):
         ended = jobs(name, *db)
         assert (ended.code, ended.out) == (3, "")
-        assert ended.err == "pendula: jobs.db has version 99; this Pendula knows 2. Use a newer one (newer_store)\n"
+        assert ended.err == (
+            f"pendula: jobs.db has version 99; this Pendula knows {len(migrations())}. Use a newer one (newer_store)\n"
+        )
 
 
 @pytest.mark.req("JOB-STO-12")

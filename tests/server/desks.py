@@ -10,7 +10,8 @@ from fastapi import FastAPI
 
 from pendula.jobs.model import Durability, Policy
 from pendula.kernel.time import format_utc, parse_utc
-from pendula.server.rooms.jobs.routes import desk_in, room
+from pendula.server.rooms.jobs.answering import desk_in
+from pendula.server.rooms.jobs.routes import room
 from pendula.server.rooms.jobs.service import Desk
 from pendula.server.settings import Settings
 from tests.server.living import client_of, house_of, running

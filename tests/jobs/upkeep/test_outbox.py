@@ -118,7 +118,8 @@ def test_a_store_of_the_first_version_gets_its_outbox(tmp_path: Path) -> None:
     acked(scheduler, clock, "m", 60)
     scheduler.close()
     with sqlite3.connect(tmp_path / "jobs.db") as connection:
-        connection.execute("DROP TABLE write_backs")
+        for later in ("write_backs", "plans", "workers"):
+            connection.execute(f"DROP TABLE {later}")
         connection.execute("PRAGMA user_version = 1")
     connection.close()
 

@@ -7,7 +7,10 @@ enqueue     jobs come in: one or many, each key once
 pull        jobs go out: due ones to a worker, expired ones back; waiting for either
 finish      deliveries end: ack with the object's next time and the follow-up, fail with the next try or the alert
 operate     the other calls on one job: renew, release, cancel, requeue
+plans       time plans: put, pause, resume, run now, remove; their next occurrence
 queries     the calls that only read: show, list, history, trail, objects, metrics
+signs       workers' signs of life: their counters, with their age
+why         why a job has not run, in one sentence
 replies     what goes in and out: `Caller`, `Reply`, `Answer`
 """
 

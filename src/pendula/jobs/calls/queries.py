@@ -5,6 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 from pendula.jobs.audit import number_of
+from pendula.jobs.calls import signs
 from pendula.jobs.calls.replies import Answer, Reply, not_found, utc_or_null
 from pendula.jobs.ids import seq_of
 from pendula.jobs.model import SECOND, Code, Policy, Priority, Refused, Status, job_json
@@ -14,6 +15,7 @@ from pendula.kernel.canonical import Json, decode
 from pendula.kernel.time import format_utc
 
 LIST_DEFAULT, LIST_MOST = 100, 1000
+WORKERS_SHOWN = 100  # the last heard of
 WINDOW_DEFAULT, WINDOW_LEAST, WINDOW_MOST = 3600, 60, 604_800
 EVENT_TYPES = ("scheduler_job", "state_transition", "decision_gate", "rollback", "investigation", "policy_override")
 
@@ -138,7 +140,7 @@ def figures(store: Store, now: int, window_sec: int) -> Figures:
 
 
 def metrics(store: Store, now: int, window_sec: int) -> dict[str, Json]:
-    """The five metrics, and jobs per status."""
+    """The five metrics, jobs per status, and what workers told of themselves."""
     found = figures(store, now, window_sec)
     ended = found.succeeded + found.failed + found.dead_letter
     by_status: dict[str, int] = {status.value: 0 for status in Status}
@@ -154,6 +156,7 @@ def metrics(store: Store, now: int, window_sec: int) -> dict[str, Json]:
         "dead_letter_count": by_status[Status.DEAD_LETTER],
         "jobs": by_status,
         "alerts_waiting": found.alerts_waiting,
+        "workers": signs.shown(store.read(lambda look: look.workers())[:WORKERS_SHOWN], now),
     }
 
 

@@ -27,7 +27,21 @@ _NOT_YOURS = frozenset(
     }
 )
 _WRITING = frozenset({sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE, sqlite3.SQLITE_DROP_TABLE})
-_OURS = frozenset({"jobs", "audit", "objects", "effects", "alerts", "used_keys", "counts", "ended", "write_backs"})
+_OURS = frozenset(
+    {
+        "jobs",
+        "audit",
+        "objects",
+        "effects",
+        "alerts",
+        "used_keys",
+        "counts",
+        "ended",
+        "write_backs",
+        "plans",
+        "workers",
+    }
+)
 
 
 def _allowed(what: int, about: str | None, *_: str | None) -> int:

@@ -8,11 +8,13 @@ from typing import Any
 import msgspec
 from msgspec.structs import astuple
 
-from pendula.jobs.audit import GENESIS, Trail
+from pendula.jobs.audit import GENESIS, PlanChange, Trail
 from pendula.jobs.ids import seq_of
 from pendula.jobs.model import SECOND, Actor, Job, Status
+from pendula.jobs.plans import Plan
 from pendula.jobs.requests import Pull
-from pendula.jobs.store.protocol import Effect, ObjectRow
+from pendula.jobs.store import sqlite_plans
+from pendula.jobs.store.protocol import Effect, ObjectRow, WorkerRow
 from pendula.jobs.store.sqlite_bulk import Bulk
 from pendula.jobs.store.sqlite_guard import execute_guarded
 from pendula.jobs.store.sqlite_reader import COLUMNS, SqliteReader, conditions_of, job_of
@@ -306,6 +308,24 @@ class SqliteWriter(SqliteReader):
         self.wrote = True
         self._trailing().key_freed(key, hash, reason, actor, at)
         return True
+
+    # Plans and workers
+
+    def put_plan(self, plan: Plan) -> None:
+        self.wrote = True
+        sqlite_plans.put_plan(self._connection, plan)
+
+    def drop_plan(self, name: str) -> None:
+        self.wrote = True
+        sqlite_plans.drop_plan(self._connection, name)
+
+    def plan_event(self, change: PlanChange, actor: Actor, at: int) -> None:
+        self.wrote = True
+        self._trailing().plan_changed(change, actor, at)
+
+    def put_worker(self, row: WorkerRow, *, forget_before: int, most: int) -> None:
+        self.wrote = True
+        sqlite_plans.put_worker(self._connection, row, forget_before=forget_before, most=most)
 
     # Inside
 

@@ -2,7 +2,7 @@
 
 import typer
 
-from pendula.cli.commands.jobs import change, look, upkeep, work
+from pendula.cli.commands.jobs import change, look, plans, upkeep, work
 from pendula.cli.output import example
 
 jobs = typer.Typer(
@@ -16,3 +16,4 @@ upkeep.register(jobs)
 work.register(jobs)
 change.register(jobs)
 look.register(jobs)
+plans.register(jobs)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import structlog
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -152,9 +153,11 @@ class Words:
 
     name = "scheduler_words"
 
-    def __init__(self, app: ASGIApp, count: Callable[[str], None]) -> None:
+    def __init__(self, app: ASGIApp, count: Callable[[str], None], methods: Callable[[Scope], set[str]]) -> None:
+        """`methods` gives what is possible at the path of a request."""
         self.app = app
         self._count = count
+        self._methods = methods
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if not is_ours(scope):
@@ -162,7 +165,16 @@ class Words:
             return
         try:
             await self.app(scope, receive, send)
+        except ClientDisconnect:
+            # Nobody is left to be answered; that is no mistake of the server.
+            raise
         except PendulaError as error:
+            allowed = self._methods(scope) if isinstance(error, WrongContentType) else set()
+            if allowed and scope["method"] not in allowed:
+                # What the path cannot do at all is told before what is wrong with the body.
+                self._count("method_not_allowed")
+                await method_refused(scope["method"], scope["path"][:256], sorted(allowed))(scope, receive, send)
+                return
             said = worded(error)
             self._count(said.code)
             raise said from error

@@ -13,9 +13,11 @@ from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match
+from starlette.types import Scope
 
 from pendula.jobs import settings_file
 from pendula.jobs.calls import Answer, Body, Caller, Calls, Reply, queries
+from pendula.jobs.calls import why as reasons
 from pendula.jobs.model import Code, Policy, Refused
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.settings_file import Configured
@@ -25,7 +27,7 @@ from pendula.jobs.upkeep.retention import Retaining, free_key
 from pendula.server.errors import json_response
 from pendula.server.rooms import RoomSpec
 from pendula.server.rooms.jobs import metrics as prometheus
-from pendula.server.rooms.jobs import shapes
+from pendula.server.rooms.jobs import plan_routes, plan_shapes, shapes
 from pendula.server.rooms.jobs.answering import (
     NAME,
     caller_of,
@@ -51,6 +53,8 @@ METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 JOB_ID = shapes.in_path("job_id", "The id of a job")
 
 router = APIRouter(prefix=PREFIX, tags=["jobs"])
+# This one is the last: it ends with a route for every path.
+ROUTERS = (plan_routes.router, router)
 
 
 # Into the queue
@@ -217,6 +221,15 @@ async def history(request: Request, _: Viewer) -> Response:
     return response_of(await desk_of(request).look(lambda calls: queries.history(calls.store, job_id)))
 
 
+@router.get(f"{JOB}/why", responses=shapes.gives("Why", Code.JOB_NOT_FOUND), **documented("why", None, JOB_ID))
+async def why(request: Request, _: Viewer) -> Response:
+    """Why a job has not run, in one sentence; where it runs; how it ended."""
+    job_id = request.path_params["job_id"]
+    return response_of(
+        await desk_of(request).look(lambda calls: reasons.why(calls.store, calls.policy, calls.clock(), job_id))
+    )
+
+
 @router.get(
     "/audit",
     responses=shapes.gives("Trail", *shapes.FAULTS, Code.INVALID_LIMIT),
@@ -280,7 +293,7 @@ async def metrics(request: Request, _: Viewer) -> Response:
 @router.api_route("/{rest:path}", methods=METHODS, include_in_schema=False)
 async def nothing_here(request: Request, _: Viewer) -> Response:
     """What is left: a path that is not there, or one that is, for other methods."""
-    allowed = {method for route in router.routes for method in _methods(route, request)}
+    allowed = methods_at(request.scope)
     if allowed:
         return _method_refused(request, sorted(allowed))
     path = request.url.path[:256]
@@ -290,11 +303,16 @@ async def nothing_here(request: Request, _: Viewer) -> Response:
 # The room
 
 
-def _methods(route: object, request: Request) -> set[str]:
+def methods_at(scope: Scope) -> set[str]:
+    """What is possible at the path of a request, by any method."""
+    return {method for one in ROUTERS for route in one.routes for method in _methods(route, scope)}
+
+
+def _methods(route: object, scope: Scope) -> set[str]:
     """What a route of ours can do at the path of a request."""
-    if not isinstance(route, APIRoute) or not route.include_in_schema or route.matches(request.scope)[0] is Match.NONE:
+    if not isinstance(route, APIRoute) or not route.include_in_schema or route.matches(scope)[0] is Match.NONE:
         return set()
-    if route.path == f"{PREFIX}{JOB}" and request.url.path.rpartition("/")[2] in CALLS:
+    if route.path == f"{PREFIX}{JOB}" and scope["path"].rpartition("/")[2] in CALLS:
         return set()
     methods = set(route.methods or ())
     return methods | ({"HEAD"} if "GET" in methods else set())
@@ -309,7 +327,7 @@ def room_for(settings: Settings) -> RoomSpec:
     """The room as the settings of the server say; raises `DocumentRefused` for a file of parameters with faults."""
     told = Configured() if settings.jobs_settings is None else settings_file.load(settings.jobs_settings)
     database = None if settings.jobs_database is None else Path(settings.jobs_database)
-    return room(told.policy, database=database, upkeep=partial(_upkeep, told))
+    return room(told.policy, database=database, upkeep=partial(_upkeep, told), tell_of_workers=True)
 
 
 def _upkeep(told: Configured, calls: Calls) -> list[Upkeep]:
@@ -325,6 +343,7 @@ def room(
     clock: Callable[[], int] | None = None,
     open_store: OpenStore = open_sqlite,
     upkeep: Callable[[Calls], Sequence[Upkeep]] = lambda _: (),
+    tell_of_workers: bool = False,
 ) -> RoomSpec:
     """The room with these parameters, its store in the server's data directory unless `database` names a file.
 
@@ -335,8 +354,16 @@ def room(
         name=NAME,
         title="Jobs",
         sentence="Work that is due: handed out when its time has come, tried again, set aside, never lost.",
-        routers=(router,),
-        schemas=shapes.schemas(chosen),
-        service=partial(Desk, policy=chosen, database=database, clock=clock, open_store=open_store, upkeep=upkeep),
-        around=lambda app, house: Words(app, desk_in(house).counters.refused),
+        routers=ROUTERS,
+        schemas={**shapes.schemas(chosen), **plan_shapes.schemas()},
+        service=partial(
+            Desk,
+            policy=chosen,
+            database=database,
+            clock=clock,
+            open_store=open_store,
+            upkeep=upkeep,
+            tell_of_workers=tell_of_workers,
+        ),
+        around=lambda app, house: Words(app, desk_in(house).counters.refused, methods_at),
     )

@@ -280,6 +280,7 @@ def _replies() -> dict[str, Shape]:
                 "dead_letter_count": COUNT,
                 "jobs": record({status.value: COUNT for status in Status}),
                 "alerts_waiting": COUNT,
+                "workers": listed(ref("Worker")),
             }
         ),
         "Freed": record({"freed": FLAG, "idempotency_key": TEXT}),
