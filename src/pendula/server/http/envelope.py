@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 
 import structlog
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pendula.kernel.errors import PendulaError, WorldBroken
@@ -139,6 +140,9 @@ class Envelope:
                 # The caller is not told where files lie; whoever has to repair them reads it here.
                 log.warning("world_broken", code=error.code, problem=error.message)
             await error_response(error)(scope, exchange.receive, exchange.send)
+        except ClientDisconnect:
+            # Whoever asked is gone in the middle of it: nobody is left to be answered.
+            log.info("client_left", method=scope["method"], path=scope["path"][:512])
         except Exception:
             log.exception("internal_error", method=scope["method"], path=scope["path"])
             if exchange.status is not None:
