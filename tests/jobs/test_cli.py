@@ -209,11 +209,14 @@ def story(jobs: Program, at: tuple[str, str], db: tuple[str, str], clock: Still,
     return told
 
 
+WHO_AND_WHERE = ("actor", "metadata", "file", "paused_by")
+
+
 def _plain(value: Any) -> Any:
     """Without what differs from run to run: tokens, and who asked how."""
     match value:
         case dict():
-            kept = {name: _plain(item) for name, item in value.items() if name not in ("actor", "metadata", "file")}
+            kept = {name: _plain(item) for name, item in value.items() if name not in WHO_AND_WHERE}
             return {**kept, "lease_token": "…"} if kept.get("lease_token") else kept
         case list():
             return [_plain(item) for item in value]

@@ -4,6 +4,7 @@ protocol        what the scheduler needs of a store: `Store`, and within a trans
 sqlite          `SqliteStore`: one file, one writer at a time, one flush for many callers
 sqlite_reader   every query, each answered by an index
 sqlite_writer   what a transaction writes, collected and written at once
+sqlite_registry the tables of time plans and of workers' signs of life
 sqlite_bulk     many rows with one statement
 sqlite_guard    what a handler's own SQL may do within our transaction
 sqlite_files    which file an address names, whether a store is there, and opening it

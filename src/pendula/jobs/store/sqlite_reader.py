@@ -9,7 +9,7 @@ from pendula.jobs.ids import seq_of
 from pendula.jobs.model import SECOND, Job, Status
 from pendula.jobs.plans import Plan
 from pendula.jobs.requests import Pull
-from pendula.jobs.store import sqlite_plans
+from pendula.jobs.store import sqlite_registry
 from pendula.jobs.store.protocol import AuditListing, Effect, Figures, Listing, ObjectRow, WorkerRow
 from pendula.kernel.canonical import decode
 
@@ -115,13 +115,13 @@ class SqliteReader:
         return min(found, default=None)
 
     def plans(self) -> list[Plan]:
-        return sqlite_plans.plans(self._connection)
+        return sqlite_registry.plans(self._connection)
 
     def plan(self, name: str) -> Plan | None:
-        return sqlite_plans.plan(self._connection, name)
+        return sqlite_registry.plan(self._connection, name)
 
     def workers(self) -> list[WorkerRow]:
-        return sqlite_plans.workers(self._connection)
+        return sqlite_registry.workers(self._connection)
 
     def before(self, job: Job, now: int, head_start_sec: Sequence[int], most: int) -> int:
         high, medium, low = (seconds * SECOND for seconds in head_start_sec)

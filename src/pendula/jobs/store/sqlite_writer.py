@@ -13,7 +13,7 @@ from pendula.jobs.ids import seq_of
 from pendula.jobs.model import SECOND, Actor, Job, Status
 from pendula.jobs.plans import Plan
 from pendula.jobs.requests import Pull
-from pendula.jobs.store import sqlite_plans
+from pendula.jobs.store import sqlite_registry
 from pendula.jobs.store.protocol import Effect, ObjectRow, WorkerRow
 from pendula.jobs.store.sqlite_bulk import Bulk
 from pendula.jobs.store.sqlite_guard import execute_guarded
@@ -313,11 +313,11 @@ class SqliteWriter(SqliteReader):
 
     def put_plan(self, plan: Plan) -> None:
         self.wrote = True
-        sqlite_plans.put_plan(self._connection, plan)
+        sqlite_registry.put_plan(self._connection, plan)
 
     def drop_plan(self, name: str) -> None:
         self.wrote = True
-        sqlite_plans.drop_plan(self._connection, name)
+        sqlite_registry.drop_plan(self._connection, name)
 
     def plan_event(self, change: PlanChange, actor: Actor, at: int) -> None:
         self.wrote = True
@@ -325,7 +325,7 @@ class SqliteWriter(SqliteReader):
 
     def put_worker(self, row: WorkerRow, *, forget_before: int, most: int) -> None:
         self.wrote = True
-        sqlite_plans.put_worker(self._connection, row, forget_before=forget_before, most=most)
+        sqlite_registry.put_worker(self._connection, row, forget_before=forget_before, most=most)
 
     # Inside
 

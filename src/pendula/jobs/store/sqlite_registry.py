@@ -46,7 +46,7 @@ def drop_plan(connection: sqlite3.Connection, name: str) -> None:
 
 def workers(connection: sqlite3.Connection) -> list[WorkerRow]:
     """All that are known, the last heard of first."""
-    query = f"SELECT {_WORKER} FROM workers ORDER BY seen_at DESC, worker_id"
+    query = f"SELECT {_WORKER} FROM workers ORDER BY seen_at DESC, worker_id DESC"
     return [_worker(row) for row in connection.execute(query)]
 
 
@@ -62,5 +62,5 @@ def put_worker(connection: sqlite3.Connection, row: WorkerRow, *, forget_before:
     *numbers, works, queues = astuple(row)
     connection.execute(_PUT_WORKER, (*numbers, json.encode(works).decode(), json.encode(queues).decode()))
     connection.execute("DELETE FROM workers WHERE seen_at < ?", (forget_before,))
-    too_many = "SELECT worker_id FROM workers ORDER BY seen_at DESC, worker_id LIMIT -1 OFFSET ?"
+    too_many = "SELECT worker_id FROM workers ORDER BY seen_at DESC, worker_id DESC LIMIT -1 OFFSET ?"
     connection.execute(f"DELETE FROM workers WHERE worker_id IN ({too_many})", (most,))
