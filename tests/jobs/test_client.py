@@ -163,7 +163,7 @@ CALLS: list[tuple[Callable[[RemoteScheduler], Any], str, str, Any]] = [
     (lambda it: it.workers(), "GET", "/scheduler/workers", None),
     (lambda it: it.plans(), "GET", "/scheduler/plans", None),
     (lambda it: it.put_plan("p", cron="@daily"), "PUT", "/scheduler/plans/p", {"cron": "@daily"}),
-    (lambda it: it.pause_plan("a/b", reason="r"), "POST", "/scheduler/plans/a%2Fb/pause", {"reason": "r"}),
+    (lambda it: it.pause_plan("p", reason="r"), "POST", "/scheduler/plans/p/pause", {"reason": "r"}),
     (lambda it: it.resume_plan("p"), "POST", "/scheduler/plans/p/resume", {}),
     (lambda it: it.run_plan("p"), "POST", "/scheduler/plans/p/run-now", {}),
     (lambda it: it.remove_plan("p"), "POST", "/scheduler/plans/p/remove", {}),

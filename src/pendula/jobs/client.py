@@ -21,8 +21,9 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 
-from pendula.jobs.calls import not_found
+from pendula.jobs.calls import no_plan, not_found
 from pendula.jobs.model import SECOND, Code, JobRefused, Refused, StorageBusy
+from pendula.jobs.plans import NAME
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import InputRefused, WorldBroken, WrongUsage
 from pendula.kernel.time import format_utc
@@ -189,16 +190,16 @@ class RemoteScheduler:
         return self._post(f"/plans/{_segment(name)}", members, method="PUT")
 
     def pause_plan(self, name: str, **members: Any) -> dict[str, Any]:
-        return self._post(f"/plans/{_segment(name)}/pause", members)
+        return self._post(f"/plans/{_planned(name)}/pause", members)
 
     def resume_plan(self, name: str, **members: Any) -> dict[str, Any]:
-        return self._post(f"/plans/{_segment(name)}/resume", members)
+        return self._post(f"/plans/{_planned(name)}/resume", members)
 
     def run_plan(self, name: str, **members: Any) -> dict[str, Any]:
-        return self._post(f"/plans/{_segment(name)}/run-now", members)
+        return self._post(f"/plans/{_planned(name)}/run-now", members)
 
     def remove_plan(self, name: str, **members: Any) -> dict[str, Any]:
-        return self._post(f"/plans/{_segment(name)}/remove", members)
+        return self._post(f"/plans/{_planned(name)}/remove", members)
 
     def list(self, **query: Any) -> dict[str, Any]:
         return self._get("/jobs", query)
@@ -344,6 +345,13 @@ def _known(job_id: str) -> str:
     if _JOB_ID.fullmatch(job_id) is None:
         raise JobRefused(not_found(job_id))
     return job_id
+
+
+def _planned(name: str) -> str:
+    """A name that a plan can have; what is none has no plan, and could lead to another path."""
+    if NAME.fullmatch(name) is None:
+        raise JobRefused(no_plan(name))
+    return name
 
 
 def _segment(text: str) -> str:

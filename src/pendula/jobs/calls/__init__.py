@@ -17,6 +17,6 @@ replies     what goes in and out: `Caller`, `Reply`, `Answer`
 from pendula.jobs.calls.calls import Calls
 from pendula.jobs.calls.finish import write_back
 from pendula.jobs.calls.pull import POLL_SECONDS
-from pendula.jobs.calls.replies import LOCAL, Answer, Body, Caller, Reply, not_found
+from pendula.jobs.calls.replies import LOCAL, Answer, Body, Caller, Reply, no_plan, not_found
 
-__all__ = ["LOCAL", "POLL_SECONDS", "Answer", "Body", "Caller", "Calls", "Reply", "not_found", "write_back"]
+__all__ = ["LOCAL", "POLL_SECONDS", "Answer", "Body", "Caller", "Calls", "Reply", "no_plan", "not_found", "write_back"]

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from pendula.jobs import decide
 from pendula.jobs.audit import PlanChange
 from pendula.jobs.calls.enqueue import Stored, store_all, stored_reply
-from pendula.jobs.calls.replies import Answer, Body, Reply
+from pendula.jobs.calls.replies import Answer, Body, Reply, no_plan
 from pendula.jobs.model import SYSTEM, Actor, Code, Policy, Refused, Status
 from pendula.jobs.plans import (
     DECLARED_US,
@@ -175,7 +175,7 @@ def _asked(tx: Writer, name: str, body: Body) -> tuple[Plan, str | None] | Refus
     """The plan and the reason given; that there is no such plan is told before the faults of the body."""
     plan = tx.plan(name)
     if plan is None:
-        return Refused(Code.PLAN_NOT_FOUND, f"no plan {name[:64]}", {"name": name[:64]})
+        return no_plan(name)
     reason = read_reason(body)
     return reason.refusal() if isinstance(reason, Faults) else (plan, reason)
 
