@@ -234,6 +234,9 @@ class Code(StrEnum):
     INVALID_RESULT = "invalid_result"
     AUDIT_EVENT_UNKNOWN = "audit_event_unknown"
     BATCH_REJECTED = "batch_rejected"
+    PLAN_NOT_FOUND = "plan_not_found"
+    PLAN_IN_SETTINGS = "plan_in_settings"
+    TOO_MANY_PLANS = "too_many_plans"
 
 
 STATUS_OF = {
@@ -246,6 +249,9 @@ STATUS_OF = {
     Code.LEASE_LOST: 409,
     Code.LEASE_EXPIRED: 409,
     Code.LEASE_TOKEN_REQUIRED: 409,
+    Code.PLAN_NOT_FOUND: 404,
+    Code.PLAN_IN_SETTINGS: 409,
+    Code.TOO_MANY_PLANS: 409,
 }
 UNPROCESSABLE = 422
 

@@ -182,6 +182,8 @@ def error_response(error: PendulaError) -> Response:
             headers["retry-after"] = str(seconds)
         case Busy() | EngineUnavailable():
             headers["retry-after"] = str(RETRY_AFTER_SECONDS)
+        case MethodNotAllowed(details={"allowed": list(allowed)}):
+            headers["allow"] = ", ".join(map(str, allowed))
     message, details = _without_places(error)
     return json_response(error_body(error.code, message, details), status, headers)
 

@@ -7,11 +7,23 @@ unhandled       jobs that are due and that nobody takes are told
 retention       what has been over for long is removed, in small steps; a key may be freed
 verification    whether a store is what it should be: its file, its invariants, its trail replayed
 
-`alerts` (HTTP) and `recurring` (settings files) are imported where they are needed: they load more than the rest.
+`alerts` (HTTP) and `recurring` (settings files) are loaded when they are asked for: they load more than the rest.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from pendula.jobs.upkeep.outbox import WriteBacks
 from pendula.jobs.upkeep.retention import free_key, retain
 from pendula.jobs.upkeep.verification import check, replay
 
-__all__ = ["WriteBacks", "check", "free_key", "replay", "retain"]
+if TYPE_CHECKING:
+    from pendula.jobs.upkeep.recurring import Recurrences
+
+__all__ = ["Recurrences", "WriteBacks", "check", "free_key", "replay", "retain"]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "Recurrences":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module("pendula.jobs.upkeep.recurring"), name)

@@ -5,6 +5,7 @@ change      calls that change something
 operate     cancel and requeue, one job or all that fit
 filters     which jobs are meant, as options
 look        calls that only look
+plans       time plans: list, put, pause, resume, run now, remove
 upkeep      making a store, checking, backing up, retaining
 work        serving a store, and workers on one
 tables      results as tables
@@ -12,7 +13,7 @@ tables      results as tables
 
 import typer
 
-from pendula.cli.commands.jobs import change, look, operate, upkeep, work
+from pendula.cli.commands.jobs import change, look, operate, plans, upkeep, work
 from pendula.cli.output import example
 
 jobs = typer.Typer(
@@ -27,3 +28,4 @@ work.register(jobs)
 change.register(jobs)
 operate.register(jobs)
 look.register(jobs)
+plans.register(jobs)

@@ -6,7 +6,7 @@ Everything that goes wrong under these paths passes here once, and is counted by
 from collections.abc import Callable, Mapping
 
 import structlog
-from starlette.responses import Response
+from starlette.types import Scope
 
 from pendula.documents import DocumentRefused
 from pendula.jobs.model import StorageBusy
@@ -16,13 +16,12 @@ from pendula.server.errors import (
     RETRY_AFTER_SECONDS,
     ForeignOrigin,
     HttpRefused,
+    MethodNotAllowed,
     NotFound,
     NotIdentified,
     RoleTooLow,
     TooManyRequests,
     WrongContentType,
-    error_body,
-    json_response,
 )
 
 PREFIX = "/scheduler"
@@ -138,21 +137,25 @@ def store_broken(why: PendulaError) -> StoreBroken:
     return StoreBroken("The store of jobs cannot be used; the log of the server says why", reason=why.code)
 
 
-def method_refused(method: str, path: str, allowed: list[str]) -> Response:
+def not_allowed(method: str, path: str, allowed: list[str]) -> MethodNotAllowed:
     """405 with all that is possible at the path."""
     message = f"{method} is not possible at {path}; allowed: {', '.join(allowed)}"
-    body = error_body("method_not_allowed", message, {"path": path, "method": method, "allowed": allowed})
-    return json_response(body, 405, {"allow": ", ".join(allowed)})
+    return MethodNotAllowed(message, path=path, method=method, allowed=allowed)
 
 
 class SchedulerErrors:
     """The translator of what goes wrong under `/scheduler`, which counts each code."""
 
-    def __init__(self, count: Callable[[str], None]) -> None:
+    def __init__(self, count: Callable[[str], None], methods: Callable[[Scope], set[str]]) -> None:
+        """`methods` gives what is possible at the path of a request."""
         self._count = count
+        self._methods = methods
 
-    def translated(self, error: PendulaError) -> PendulaError:
-        said = worded(error)
+    def translated(self, error: PendulaError, scope: Scope) -> PendulaError:
+        allowed = self._methods(scope) if isinstance(error, WrongContentType) else set()
+        # What the path cannot do at all is told before what is wrong with the body.
+        wrong = bool(allowed) and scope["method"] not in allowed
+        said = not_allowed(scope["method"], scope["path"][:256], sorted(allowed)) if wrong else worded(error)
         self._count(said.code)
         return said
 
