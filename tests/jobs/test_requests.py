@@ -37,18 +37,18 @@ READERS: dict[str, tuple[Callable[[dict[str, Any]], object], dict[str, Any]]] = 
 MEMBERS: dict[str, dict[str, Any]] = {
     "enqueue": {
         **JOB, "run_at": "2026-02-21T00:00:00Z", "priority": "low", "max_attempts": 1, "idempotency_key": "k",
-        "correlation_id": "c", "queue": "q",
+        "correlation_id": "c", "queue": "q", "payload": {"a": 1}, "unique": "waiting",
     },
     "pull": {
         **WORKER, "now": "2026-02-21T00:00:00Z", "limit": 1, "lease_sec": 1, "object_types": ["memory"],
-        "actions": ["decay"], "wait_ms": 0, "queues": ["q"],
+        "actions": ["decay"], "wait_ms": 0, "queues": ["q"], "pairs": [["memory", "decay"]],
     },
     "ack": {
         **DONE, **PROOF, "audit_event_id": "a", "next_action_at": "2026-02-21T00:00:00Z", "next_action": "decay",
-        "outcome": "noop",
+        "outcome": "noop", "outcome_result": 1,
     },
-    "fail": {**PROOF, "error": "x", "retry_delay_sec": 1, "retryable": True},
-    "renew": {**PROOF, "lease_sec": 1},
+    "fail": {**PROOF, "error": "x", "retry_delay_sec": 1, "retryable": True, "cancelled": False},
+    "renew": {**PROOF, "lease_sec": 1, "progress": 0.5, "progress_note": "n"},
     "release": PROOF,
     "cancel": {"reason": "r"},
     "requeue": {"run_at": "2026-02-21T00:00:00Z", "reason": "r"},
@@ -245,7 +245,8 @@ def test_an_empty_and_a_wholly_wrong_body_name_every_fault() -> None:
     wrong = read_enqueue({name: {} for name in MEMBERS["enqueue"]}, Policy())
 
     assert faults(nothing) == [(name, "missing_field") for name in ("object_type", "object_id", "action")]
-    assert sorted(name for name, _ in faults(wrong)) == sorted(MEMBERS["enqueue"])
+    # Whatever is JSON is a payload.
+    assert sorted(name for name, _ in faults(wrong)) == sorted(MEMBERS["enqueue"].keys() - {"payload"})
 
 
 def test_added_words_of_the_vocabulary_are_legal_and_told() -> None:
