@@ -1,4 +1,4 @@
-"""The journeys in ARCHITECTURE.md: each hop is a module that is there, and the next hop is reached from it."""
+"""The journeys in ARCHITECTURE.md: each hop is a module that is there."""
 
 import re
 from pathlib import Path

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.source import ROOMS, ROOT, SOURCE, exceptions, members, named, packages, tree
+from tests.architecture.source import ROOMS, ROOT, SOURCE, exceptions, members, modules, named, packages, tree
 
 ENGINE_ROOMS = ("actions", "credit", "playback")
 ROOT_FILES = {"model", "events", "engine", "saving", "explain"}
@@ -37,6 +37,12 @@ def test_the_map_at_the_top_of_a_package_names_all_that_is_in_it(package: Path) 
     words = set(told.replace(",", " ").replace("`", " ").replace("|", " ").replace("/", " ").split())
 
     assert [name for name in members(package) if name not in words] == []
+
+
+def test_every_folder_with_a_module_is_a_package() -> None:
+    folders = {path.parent for path in modules()}
+
+    assert [named(folder) for folder in sorted(folders) if not (folder / "__init__.py").is_file()] == []
 
 
 def test_no_command_is_written_in_an_init() -> None:
