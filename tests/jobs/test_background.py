@@ -78,3 +78,24 @@ def test_after_close_there_is_no_further_round() -> None:
     loop.close()
 
     assert done == []
+
+
+@pytest.mark.parametrize("rest", [float("nan"), -1.0, 1e300])
+def test_a_rest_that_is_none_does_not_end_the_thread(rest: float) -> None:
+    rounds: list[int] = []
+    twice = threading.Event()
+
+    def work() -> float:
+        rounds.append(1)
+        if len(rounds) >= 2:
+            twice.set()
+        return rest
+
+    loop = looped(work)
+    loop.start()
+    while not twice.is_set():
+        loop.wake()
+        twice.wait(0.01)
+    loop.close()
+
+    assert len(rounds) >= 2

@@ -77,6 +77,7 @@ class Scripted:
 
             do_GET = _answer
             do_POST = _answer
+            do_PUT = _answer
 
             def log_message(self, *_: object) -> None:
                 """Nobody reads it."""
@@ -158,6 +159,14 @@ CALLS: list[tuple[Callable[[RemoteScheduler], Any], str, str, Any]] = [
     (lambda it: it.audit(object_id="a b"), "GET", "/scheduler/audit?object_id=a+b", None),
     (lambda it: it.object("memory", "m/1"), "GET", "/scheduler/objects/memory/m%2F1", None),
     (lambda it: it.object("memory", ".."), "GET", "/scheduler/objects/memory/%2E%2E", None),
+    (lambda it: it.why(JOB_ID), "GET", f"/scheduler/jobs/{JOB_ID}/why", None),
+    (lambda it: it.workers(), "GET", "/scheduler/workers", None),
+    (lambda it: it.plans(), "GET", "/scheduler/plans", None),
+    (lambda it: it.put_plan("p", cron="@daily"), "PUT", "/scheduler/plans/p", {"cron": "@daily"}),
+    (lambda it: it.pause_plan("p", reason="r"), "POST", "/scheduler/plans/p/pause", {"reason": "r"}),
+    (lambda it: it.resume_plan("p"), "POST", "/scheduler/plans/p/resume", {}),
+    (lambda it: it.run_plan("p"), "POST", "/scheduler/plans/p/run-now", {}),
+    (lambda it: it.remove_plan("p"), "POST", "/scheduler/plans/p/remove", {}),
     (lambda it: it.metrics(window_sec=60), "GET", "/scheduler/metrics?window_sec=60", None),
 ]  # fmt: skip
 

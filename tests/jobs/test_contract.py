@@ -29,7 +29,8 @@ from pendula.jobs.client import RemoteScheduler
 from pendula.jobs.model import Durability, Policy, Vocabulary
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.jobs.upkeep.verification import check
-from pendula.server.rooms.jobs.routes import room, service_in
+from pendula.server.rooms.jobs.answering import service_in
+from pendula.server.rooms.jobs.routes import room
 from pendula.server.settings import Settings
 from tests.jobs.faces import FACES, Case, Written, at_once
 from tests.jobs.stores import Clock
@@ -170,6 +171,35 @@ def what_is_not_there(on: Written) -> None:
     assert on("metrics")["job_success_rate"] is None
 
 
+def plans_that_rest_and_go_on(on: Written) -> None:
+    plan = {**JOB, "cron": "30 2 * * *", "zone": "Europe/Berlin"}
+    assert on("put_plan", "nightly", **plan)["plan"]["next_at"] == "2026-02-21T01:30:00Z"
+    assert on("put_plan", "nightly", **{**plan, "cron": "0 4 * * *"})["plan"]["next_at"] == "2026-02-21T03:00:00Z"
+    assert on("put_plan", "Not A Name", **plan) == (422, "invalid_field")
+    assert on("put_plan", "nightly", cron="x", colour="red") == (422, "validation_failed")
+    assert on("pause_plan", "nightly", reason="moving")["plan"]["next_at"] is None
+    assert on("pause_plan", "nightly", why="moving") == (422, "unknown_field")
+    assert on("plans")["plans"][0]["paused_at"] is not None
+    assert on("run_plan", "nightly")["deduplicated"] is False
+    assert on("run_plan", "nightly")["deduplicated"] is True
+    on("resume_plan", "nightly")
+    assert on("remove_plan", "nightly") == {"removed": True, "name": "nightly"}
+    for call in ("pause_plan", "resume_plan", "run_plan", "remove_plan"):
+        assert on(call, "nightly") == (404, "plan_not_found")
+        assert on(call, "no/such plan") == (404, "plan_not_found")
+    on("audit")
+
+
+def why_it_waits(on: Written) -> None:
+    first, later = (on("enqueue", **JOB, run_at=on.clock.text(n))["job"]["job_id"] for n in (0, 60))
+    assert on("why", later)["reason"] == "waits_for_time"
+    assert on("why", first)["reason"] == "waits_for_worker"
+    on("pull", worker_id="w", limit=1)
+    assert on("why", first)["reason"] == "runs"
+    assert on("why", "job_nope") == (404, "job_not_found")
+    assert on("workers") == {"workers": []}
+
+
 def words_in_other_scripts(on: Written) -> None:
     name = "кот/猫 \U0001f408 ✓"
     job_id = on("enqueue", **{**JOB, "object_id": name}, correlation_id="ß", queue="night")["job"]["job_id"]
@@ -190,6 +220,8 @@ CASES: tuple[Case, ...] = (
     bodies_with_faults,
     what_is_not_there,
     words_in_other_scripts,
+    plans_that_rest_and_go_on,
+    why_it_waits,
 )
 
 
@@ -285,6 +317,7 @@ def test_every_generated_request_is_answered_as_documented(server: LiveServer) -
     with RemoteScheduler(server.url) as client:
         ids = [client.enqueue(**{**JOB, "object_id": f"o{number}"})["job"]["job_id"] for number in range(20)]
         client.pull(worker_id="w", limit=10)
+        client.put_plan("nightly", cron="0 3 * * *", object_type="memory", object_id="m", action="decay")
     schema = schemathesis.openapi.from_url(f"{server.url}/openapi.json").include(path_regex="^/scheduler/")
     operations = [found.ok() for found in schema.get_all_operations() if isinstance(found, Ok)]
     statuses: Counter[int] = Counter()
@@ -296,13 +329,15 @@ def test_every_generated_request_is_answered_as_documented(server: LiveServer) -
         def answered_as_documented(case: "schemathesis.Case[Any]", job_id: str, known: bool) -> None:
             if known and "job_id" in (case.path_parameters or {}):
                 case.path_parameters["job_id"] = job_id
+            if known and "name" in (case.path_parameters or {}):
+                case.path_parameters["name"] = "nightly"
             if isinstance(case.body, dict) and case.body.get("wait_ms"):
                 case.body["wait_ms"] = 5
             response = case.call_and_validate(checks=CHECKS)
             statuses[response.status_code] += 1
 
         answered_as_documented()
-    assert len(operations) == 20
+    assert len(operations) == 28
     assert {200, 201, 404, 409, 422} <= set(statuses)
     assert check(service_in(server.app.state.supervisor).calls.store) == []
 

@@ -14,7 +14,8 @@ from pendula.documents import DocumentRefused, from_value
 from pendula.documents.toml_text import read_toml
 from pendula.jobs import JobRefused, Policy
 from pendula.jobs.model import AuditCheck, Durability, Priority, PullClock, PullOrder, RetryBase
-from pendula.jobs.settings_file import BESIDES, POLICY, Configured, Governance, Recurring, duration_us, load, read
+from pendula.jobs.plans import Recurring
+from pendula.jobs.settings_file import BESIDES, POLICY, Configured, Governance, duration_us, load, read
 from pendula.kernel.errors import InputRefused
 from tests.jobs.stores import opened
 
@@ -232,6 +233,7 @@ cron = "61 * * * *"
 object_type = "memory"
 object_id = " x"
 action = "verfy"
+zone = "Europe/Berln"
 [[recurring]]
 name = "a"
 cron = "@daily"
@@ -249,8 +251,9 @@ WRONG = [
     (17, "$.recurring[0].cron", "invalid_cron"),
     (19, "$.recurring[0].object_id", "invalid_field"),
     (20, "$.recurring[0].action", "invalid_enum"),
-    (21, "$.recurring[1].object_type", "missing_field"),
-    (22, "$.recurring[1].name", "not_unique"),
+    (21, "$.recurring[0].zone", "invalid_zone"),
+    (22, "$.recurring[1].object_type", "missing_field"),
+    (23, "$.recurring[1].name", "not_unique"),
 ]
 
 

@@ -10,7 +10,8 @@ from fastapi import FastAPI
 
 from pendula.jobs.model import Durability, Policy
 from pendula.kernel.time import format_utc, parse_utc
-from pendula.server.rooms.jobs.routes import room, service_in
+from pendula.server.rooms.jobs.answering import service_in
+from pendula.server.rooms.jobs.routes import room
 from pendula.server.rooms.jobs.service import JobService
 from pendula.server.settings import Settings
 from tests.server.living import client_of, running, supervisor_of

@@ -5,11 +5,12 @@
                             bodies in, with all their faults
     decide, ordering        what becomes of a job; which goes first. Pure
     audit                   the trail: before and after, chained
-    cron                    times that come again. Pure
+    zones, cron, plans      times that come again, in any time zone; time plans. Pure
     store/                  one transaction at a time: SQLite
     calls/                  every call: enqueue, pull, ack, fail, renew, ... and the queries
     scheduler, client       the Python API: on a store, and over HTTP
     bulk                    cancel or requeue all that fit a filter
+    async_scheduler         the same to be awaited, on an event loop
     joining                 a job within somebody's own transaction
     settings_file           a settings file in, or all its faults
     worker/                 who does the work: workers, handlers, leases, effects
@@ -20,12 +21,15 @@
 Public names:
 """
 
+from pendula.jobs.async_scheduler import AsyncScheduler
 from pendula.jobs.bulk import cancel_all, requeue_all
 from pendula.jobs.client import RemoteScheduler
 from pendula.jobs.joining import enqueue_within
 from pendula.jobs.model import JobRefused, Policy, Status, Vocabulary
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.worker import (
+    AsyncContext,
+    AsyncWorker,
     Cancelled,
     Context,
     Done,
@@ -40,6 +44,9 @@ from pendula.jobs.worker import (
 )
 
 __all__ = [
+    "AsyncContext",  # what an async handler is given
+    "AsyncScheduler",  # the calls of a scheduler, to be awaited
+    "AsyncWorker",  # a worker whose async handlers run on your event loop
     "Cancelled",  # raised by a handler: somebody wished the job cancelled, and it stopped
     "Context",  # what a handler is given
     "Done",  # what a handler may return: the next time, the outcome

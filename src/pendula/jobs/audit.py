@@ -68,6 +68,15 @@ class Event(Struct, frozen=True, gc=False):
     timestamp: str
 
 
+class PlanChange(Struct, frozen=True):
+    """What became of a time plan: the members that changed, old and new; no old ones where it is new."""
+
+    name: str
+    before: Mapping[str, Json] | None
+    after: Mapping[str, Json]
+    reason: str
+
+
 class Row(Struct, frozen=True, gc=False, array_like=True):
     """An event as it lies in the store. Of one that was `packed` only the first bytes of its hash are kept."""
 
@@ -185,21 +194,39 @@ class Trail:
 
     def key_freed(self, key: str, hash: bytes, reason: str, actor: Actor, at: int) -> str:
         """A key that belonged to a removed job may be used again; the event is about the key, not about a job."""
-        name = event_id(self._n + 1)
         before: dict[str, Json] = {"idempotency_key": key, "used": True}
         after: dict[str, Json] = {"idempotency_key": key, "used": False}
         about = hash.hex()
+        return self._override((about, f"used_key:{about}"), before, after, reason, actor, at=at)
+
+    def plan_changed(self, change: PlanChange, actor: Actor, at: int) -> str:
+        """A time plan came, went, was paused or goes on; the event is about the plan, not about a job."""
+        about = f"plan:{change.name}"
+        return self._override((about, about), change.before, change.after, change.reason, actor, at=at)
+
+    def _override(
+        self,
+        about: tuple[str, str],
+        before: Mapping[str, Json] | None,
+        after: Mapping[str, Json],
+        reason: str,
+        actor: Actor,
+        *,
+        at: int,
+    ) -> str:
+        """An event about no job; `about` is the id it is filed under, and what it refers to."""
+        name = event_id(self._n + 1)
         event = Event(
             actor=actor,
             after=after,
             before=before,
             correlation_id=None,
             event_type=OVERRIDE_EVENT,
-            evidence_refs=(f"used_key:{about}",),
+            evidence_refs=(about[1],),
             id=name,
             job_id=None,
             metadata=self.metadata,
-            object_id=about,
+            object_id=about[0],
             object_type=JOB_EVENT,
             reason=reason,
             timestamp=format_utc(at),

@@ -12,6 +12,7 @@ from queue import Empty, SimpleQueue
 from pendula.kernel.errors import WorldBroken
 
 CLOSE_SEC = 5.0
+REST_MOST_SEC = 86_400.0
 
 
 class Bell:
@@ -73,7 +74,9 @@ class BackgroundLoop:
 
     def _round(self) -> float | None:
         try:
-            return self._work()
+            rest = self._work()
+            # What is not a number of seconds must not end the thread where it rests.
+            return rest if rest is None else min(rest, REST_MOST_SEC) if rest >= 0 else self._pause
         except WorldBroken as trouble:
             self._log.warning("%s now: %s", self._trouble, trouble)
         except BaseException:  # an exit of the program, too, would end only this thread, and without a word

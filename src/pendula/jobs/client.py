@@ -22,8 +22,9 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 
-from pendula.jobs.calls import not_found
+from pendula.jobs.calls import no_plan, not_found
 from pendula.jobs.model import Code, JobRefused, Refused, StorageBusy
+from pendula.jobs.plans import NAME
 from pendula.jobs.scheduler import micros
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import InputRefused, WorldBroken, WrongUsage
@@ -99,13 +100,24 @@ def token_from(file: str | Path | None, environ: Mapping[str, str] = os.environ)
 
 
 class RemoteScheduler:
-    """Jobs of a server. What is refused is raised as `JobRefused`, as by `Scheduler`; safe for threads."""
+    """Jobs of a server. What is refused is raised as `JobRefused`, as by `Scheduler`; safe for threads.
 
-    def __init__(self, url: str, token: str | None = None, timeout: float = TIMEOUT_SECONDS) -> None:
+    Over https the server has to prove who it is: by the authorities of this system, or by those in the file `ca`.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        token: str | None = None,
+        timeout: float = TIMEOUT_SECONDS,
+        *,
+        ca: str | Path | None = None,
+    ) -> None:
         self.url = url.rstrip("/")
         self._tls, self._host, self._port, self._prefix = _place(url)
         self._token = token
         self._timeout = timeout
+        self._trust = _trust(ca) if self._tls else None
         self._idle: deque[HTTPConnection] = deque()
         self._closed = False
 
@@ -179,6 +191,30 @@ class RemoteScheduler:
     def show(self, job_id: str) -> dict[str, Any]:
         return self._get(f"/jobs/{_known(job_id)}")
 
+    def why(self, job_id: str) -> dict[str, Any]:
+        return self._get(f"/jobs/{_known(job_id)}/why")
+
+    def workers(self) -> dict[str, Any]:
+        return self._get("/workers")
+
+    def plans(self) -> dict[str, Any]:
+        return self._get("/plans")
+
+    def put_plan(self, name: str, **members: Any) -> dict[str, Any]:
+        return self._post(f"/plans/{_segment(name)}", members, method="PUT")
+
+    def pause_plan(self, name: str, **members: Any) -> dict[str, Any]:
+        return self._post(f"/plans/{_planned(name)}/pause", members)
+
+    def resume_plan(self, name: str, **members: Any) -> dict[str, Any]:
+        return self._post(f"/plans/{_planned(name)}/resume", members)
+
+    def run_plan(self, name: str, **members: Any) -> dict[str, Any]:
+        return self._post(f"/plans/{_planned(name)}/run-now", members)
+
+    def remove_plan(self, name: str, **members: Any) -> dict[str, Any]:
+        return self._post(f"/plans/{_planned(name)}/remove", members)
+
     def list(self, **query: Any) -> dict[str, Any]:
         return self._get("/jobs", query)
 
@@ -206,12 +242,14 @@ class RemoteScheduler:
     def _on(self, job_id: str, call: str, members: Mapping[str, Any]) -> dict[str, Any]:
         return self._post(f"/jobs/{_known(job_id)}/{call}", members)
 
-    def _post(self, path: str, members: Mapping[str, Any], wait_seconds: float = 0) -> dict[str, Any]:
+    def _post(
+        self, path: str, members: Mapping[str, Any], wait_seconds: float = 0, *, method: str = "POST"
+    ) -> dict[str, Any]:
         try:
             body = _encode(members)
         except (UnicodeEncodeError, msgspec.MsgspecError, TypeError) as error:
             raise InputRefused(f"This cannot be sent as JSON: {error}") from None
-        return self._asked("POST", path, body, wait_seconds)
+        return self._asked(method, path, body, wait_seconds)
 
     def _get(self, path: str, query: Mapping[str, Any] | None = None) -> dict[str, Any]:
         given = [(name, _word(value)) for name, value in (query or {}).items() if value is not None]
@@ -277,8 +315,8 @@ class RemoteScheduler:
             connection.close()
 
     def _made(self, seconds: float) -> HTTPConnection:
-        if self._tls:
-            return HTTPSConnection(self._host, self._port, timeout=seconds, context=ssl.create_default_context())
+        if self._trust is not None:
+            return HTTPSConnection(self._host, self._port, timeout=seconds, context=self._trust)
         return HTTPConnection(self._host, self._port, timeout=seconds)
 
     def _unreachable(self, trouble: Exception, seconds: float) -> ServerUnreachable:
@@ -331,10 +369,24 @@ def _known(job_id: str) -> str:
     return job_id
 
 
+def _planned(name: str) -> str:
+    """A name that a plan can have; what is none has no plan, and could lead to another path."""
+    if NAME.fullmatch(name) is None:
+        raise JobRefused(no_plan(name))
+    return name
+
+
 def _segment(text: str) -> str:
     """A part of a path, whatever is in it; one that is only dots would be taken for a step up."""
     quoted = quote(text, safe="", errors="replace")
     return quoted.replace(".", "%2E") if not quoted.strip(".") else quoted
+
+
+def _trust(ca: str | Path | None) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=ca)
+    except OSError as trouble:  # an `SSLError` is one
+        raise WrongUsage(f"{ca} does not hold certificates to trust: {trouble.strerror or trouble}") from None
 
 
 def _place(url: str) -> tuple[bool, str, int | None, str]:

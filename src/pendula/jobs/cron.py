@@ -1,10 +1,13 @@
-"""When a cron expression next comes round: five fields, UTC, integers only, a pure function.
+"""When a cron expression next comes round: five fields, in UTC or a time zone, integers only, a pure function.
 
     minute 0-59   hour 0-23   day of month 1-31   month 1-12 or jan-dec   day of week 0-7 or sun-sat (0, 7: Sunday)
 
 A field is `*`, a number, a range `a-b`, each with a step `/n`, or a list of these. Where both day fields are given, a
 day counts when either says so; a field that begins with `*` is not given. `@hourly`, `@daily`, `@weekly`, `@monthly`
 and `@yearly` are words for the usual ones.
+
+In a time zone with summer time, a local time that does not exist comes round at the first instant after the gap, and
+one that exists twice comes round once, at its first occurrence.
 """
 
 from datetime import date, timedelta
@@ -13,9 +16,9 @@ from typing import Self
 
 from msgspec import Struct
 
+from pendula.jobs.zones import PLAIN_ZONE, Zone
 from pendula.kernel.errors import InputRefused
 
-MINUTE_US = 60_000_000
 DAY_MINUTES = 1440
 EPOCH = date(1970, 1, 1)
 LAST_DAY = (date(9999, 12, 31) - EPOCH).days
@@ -104,15 +107,24 @@ class Cron(Struct, frozen=True):
             )
         return cron
 
-    def after(self, instant: int) -> int | None:
+    def after(self, instant: int, zone: Zone = PLAIN_ZONE) -> int | None:
         """The first moment later than `instant`, in microseconds since 1970; None if none comes by year 9999."""
-        minute = instant // MINUTE_US + 1
-        day, of_day = divmod(minute, DAY_MINUTES)
+        minute = zone.wall(instant)
+        while (found := self._minute_after(minute)) is not None:
+            # What the wall shows for the second time was there already: then the next one is asked for.
+            if (at := zone.instant(found)) > instant:
+                return at
+            minute = found
+        return None
+
+    def _minute_after(self, minute: int) -> int | None:
+        """The first later minute on the wall that counts."""
+        day, of_day = divmod(minute + 1, DAY_MINUTES)
         for number in range(day, min(day + CYCLE_DAYS, LAST_DAY) + 1):
             if self._on(EPOCH + timedelta(days=number)):
                 found = self._within(of_day if number == day else 0)
                 if found is not None:
-                    return (number * DAY_MINUTES + found) * MINUTE_US
+                    return number * DAY_MINUTES + found
         return None
 
     def _on(self, day: date) -> bool:
@@ -133,9 +145,9 @@ class Cron(Struct, frozen=True):
         return None
 
 
-def next_after(expression: str, instant: int) -> int | None:
-    """When the expression next comes round after `instant`, in microseconds since 1970, UTC."""
-    return Cron.parse(expression).after(instant)
+def next_after(expression: str, instant: int, zone: Zone = PLAIN_ZONE) -> int | None:
+    """When the expression next comes round after `instant`, in microseconds since 1970."""
+    return Cron.parse(expression).after(instant, zone)
 
 
 def _numbers(text: str, field: Field, expression: str) -> frozenset[int]:

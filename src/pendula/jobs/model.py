@@ -187,12 +187,12 @@ def job_json(job: Job, lease_token: str | None = None) -> dict[str, Json]:
         "queue": job.queue,
         "payload": None if job.payload is None else decode(job.payload.encode()),
         "cancel_requested_at": None if job.cancel_requested_at is None else format_utc(job.cancel_requested_at),
-        "progress": None if job.progress is None else _progress(job.progress, job.progress_note),
+        "progress": None if job.progress is None else progress_json(job.progress, job.progress_note),
         "outcome_result": None if job.outcome_result is None else decode(job.outcome_result.encode()),
     }
 
 
-def _progress(millionths: int, note: str | None) -> dict[str, Json]:
+def progress_json(millionths: int, note: str | None) -> dict[str, Json]:
     return {"fraction": (Decimal(millionths) / MILLION).normalize(), "note": note}
 
 
@@ -234,6 +234,9 @@ class Code(StrEnum):
     INVALID_RESULT = "invalid_result"
     AUDIT_EVENT_UNKNOWN = "audit_event_unknown"
     BATCH_REJECTED = "batch_rejected"
+    PLAN_NOT_FOUND = "plan_not_found"
+    PLAN_IN_SETTINGS = "plan_in_settings"
+    TOO_MANY_PLANS = "too_many_plans"
 
 
 STATUS_OF = {
@@ -246,6 +249,9 @@ STATUS_OF = {
     Code.LEASE_LOST: 409,
     Code.LEASE_EXPIRED: 409,
     Code.LEASE_TOKEN_REQUIRED: 409,
+    Code.PLAN_NOT_FOUND: 404,
+    Code.PLAN_IN_SETTINGS: 409,
+    Code.TOO_MANY_PLANS: 409,
 }
 UNPROCESSABLE = 422
 

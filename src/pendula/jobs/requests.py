@@ -392,6 +392,13 @@ def read_cancel(given: Mapping[str, Any]) -> str | Faults:
     return body.faults if body.faults.found or reason is None else reason
 
 
+def read_reason(given: Mapping[str, Any]) -> str | Faults | None:
+    """Of a call that takes a reason and nothing else."""
+    body = BodyReader(given, CANCEL)
+    reason = body.text("reason", REASON_MOST) if body.has("reason") else None
+    return body.faults if body.faults.found else reason
+
+
 def read_requeue(given: Mapping[str, Any], now: int) -> Requeue | Faults:
     body = BodyReader(given, REQUEUE)
     run_at = body.time("run_at")

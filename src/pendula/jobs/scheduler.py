@@ -6,7 +6,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from pendula.jobs.calls import LOCAL, Answer, Caller, Calls, Reply, queries
+from pendula.jobs.calls import LOCAL, Answer, Caller, Calls, Reply, plans, queries, signs, why
 from pendula.jobs.model import SECOND, Durability, JobRefused, Policy, Refused
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.kernel.canonical import Json
@@ -110,6 +110,36 @@ class Scheduler:
 
     def show(self, job_id: str) -> dict[str, Any]:
         return _granted(queries.show(self.calls.store, job_id))
+
+    def why(self, job_id: str) -> dict[str, Any]:
+        """Why the job has not run, or what became of it: `sentence`, `reason`, `facts`."""
+        return _granted(why.why(self.calls.store, self.calls.policy, self.calls.clock(), job_id))
+
+    def workers(self) -> dict[str, Any]:
+        """The workers that told of themselves, the last heard of first."""
+        return signs.listed(self.calls.store, self.calls.clock()).body
+
+    def plans(self) -> dict[str, Any]:
+        """All time plans, by name."""
+        return plans.listed(self.calls.store, self.calls.clock()).body
+
+    def put_plan(self, name: str, **members: Members) -> dict[str, Any]:
+        """Make a recurring job, or make it another: `cron`, `zone`, `object_type`, `object_id`, `action` and so on."""
+        return _granted(self.calls.put_plan(name, members, self.caller))
+
+    def pause_plan(self, name: str, **members: Members) -> dict[str, Any]:
+        """No occurrence until it is resumed; the one that waits is taken back."""
+        return _granted(self.calls.pause_plan(name, members, self.caller))
+
+    def resume_plan(self, name: str, **members: Members) -> dict[str, Any]:
+        return _granted(self.calls.resume_plan(name, members, self.caller))
+
+    def run_plan(self, name: str, **members: Members) -> dict[str, Any]:
+        """One job of the plan at once, beside its times."""
+        return _granted(self.calls.run_plan(name, members, self.caller))
+
+    def remove_plan(self, name: str, **members: Members) -> dict[str, Any]:
+        return _granted(self.calls.remove_plan(name, members, self.caller))
 
     def list(self, **query: Members) -> dict[str, Any]:
         return _granted(queries.listed(self.calls.store, self.calls.policy, query))

@@ -10,6 +10,7 @@ from re import Match
 from re import compile as regex
 from typing import TypeVar
 from urllib.parse import urlsplit
+from zoneinfo import available_timezones
 
 from msgspec import Struct
 
@@ -30,37 +31,24 @@ from pendula.jobs.model import (
     RetryBase,
     Vocabulary,
 )
+from pendula.jobs.plans import NAME, NAME_FORM, PLANS_MOST, Recurring
 from pendula.jobs.requests import ATTEMPTS_MOST, OBJECT_ID_MOST, QUEUE
+from pendula.jobs.zones import PLAIN, ZoneRefused, zone_of
 from pendula.kernel.errors import InputRefused
 
 P = TypeVar("P", Priority, None)
 
 WORDS_MOST = 200
-RECURRING_MOST = 1000
 DAY_SEC = 86_400
 HEAD_START_MOST_SEC = 30 * DAY_SEC
 WORD = regex(r"[a-z][a-z0-9_-]{0,63}")
 WORD_FORM = "a letter, then at most 63 of a-z, 0-9, _ and -"
-NAME = regex(r"[a-z0-9-]{1,64}")
 OBJECT_ID = r"(?!\s)[^\x00-\x1f\x7f-\x9f]+(?<!\s)"  # not blank at its ends
 # What events of the trail can be about beside governed objects.
 RESERVED = ("decision", "scheduler_job", "persona")
 
 _DURATION = regex(r"P(?:(\d{1,6})W|(?=.)(?:(\d{1,6})D)?(?:T(?=.)(?:(\d{1,6})H)?(?:(\d{1,6})M)?(?:(\d{1,6})S)?)?)")
 _UNIT_SEC = (7 * DAY_SEC, DAY_SEC, 3600, 60, 1)
-
-
-class Recurring(Struct, frozen=True):
-    """A job that is enqueued again and again, at the times of a cron expression (UTC)."""
-
-    name: str
-    cron: str
-    object_type: str
-    object_id: str
-    action: str
-    priority: Priority | None = None
-    max_attempts: int | None = None
-    queue: str = "default"
 
 
 class Governance(Struct, frozen=True):
@@ -122,7 +110,7 @@ def _configured(root: Cursor) -> Configured:
             min=Decimal("0.05"), max=3600, default=plain.worker_interval_sec
         ),
         governance=_governance(it, plain.governance),
-        recurring=it["recurring"].list_of(_recurring(vocabulary), max=RECURRING_MOST, default=()),
+        recurring=it["recurring"].list_of(_recurring(vocabulary), max=PLANS_MOST, default=()),
         alert_webhook=_webhook(it["alerts"]),
     )
 
@@ -222,9 +210,9 @@ def _recurring(vocabulary: Vocabulary) -> Callable[[Cursor], Recurring]:
     def read(at: Cursor) -> Recurring:
         it = at.object(
             required=("name", "cron", "object_type", "object_id", "action"),
-            optional=("priority", "max_attempts", "queue"),
+            optional=("zone", "priority", "max_attempts", "queue"),
         )
-        name = it["name"].text(pattern=NAME, form="1 to 64 of a-z, 0-9 and -")
+        name = it["name"].text(pattern=NAME, form=NAME_FORM)
         if name and name in seen:
             it["name"].refuse(f"{name!r} is there twice", code="not_unique")
         seen.add(name)
@@ -237,6 +225,7 @@ def _recurring(vocabulary: Vocabulary) -> Callable[[Cursor], Recurring]:
             priority=_priority(it["priority"], None),
             max_attempts=it["max_attempts"].integer(min=1, max=ATTEMPTS_MOST, default=None),
             queue=it["queue"].text(pattern=QUEUE, form="1 to 64 of a-z, 0-9, _ and -", default="default"),
+            zone=it["zone"].parsed(_zone, stand_in=PLAIN, default=PLAIN),
         )
 
     return read
@@ -277,3 +266,11 @@ def _address(text: str) -> str:
 
 def _cron(text: str) -> str:
     return Cron.parse(text).expression
+
+
+def _zone(text: str) -> str:
+    try:
+        return zone_of(text).name
+    except ZoneRefused as refused:
+        hint = suggestion(text, sorted(available_timezones()))
+        raise ZoneRefused(f"{refused.message}{hint}", zone=text[:64]) from None

@@ -178,6 +178,8 @@ def error_response(error: PendulaError) -> Response:
     if status == 401:
         headers["www-authenticate"] = 'Bearer realm="pendula"'
     match error:
+        case MethodNotAllowed(details={"allowed": [*methods]}):
+            headers["allow"] = ", ".join(methods)
         case HttpRefused(retry_after=int(seconds)):
             headers["retry-after"] = str(seconds)
         case Busy() | EngineUnavailable():

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from pendula.jobs.model import Priority
-from pendula.jobs.settings_file import Recurring
+from pendula.jobs.model import JobRefused, Priority
+from pendula.jobs.plans import Recurring
 from pendula.jobs.upkeep.recurring import Recurrences
 from pendula.kernel.time import format_utc
 from tests.jobs.workers import Virtual, close_all, virtual
@@ -53,15 +54,6 @@ def test_an_occurrence_is_the_job_its_entry_describes(client: Virtual) -> None:
     assert job["idempotency_key"] == "recurring:hourly:memory:mem_1:decay:2026-02-20T13:00:00Z"
 
 
-def test_several_occurrences_may_be_kept_ahead(client: Virtual) -> None:
-    recurrences = Recurrences(client.calls, [HOURLY], ahead=3)
-    recurrences.enqueue_next()
-    client.clock.pass_by(3600)
-    recurrences.enqueue_next()
-
-    assert [run_at[11:13] for run_at in waiting(client)] == ["13", "14", "15", "16"]
-
-
 def test_without_entries_there_is_nothing_to_do(client: Virtual) -> None:
     assert Recurrences(client.calls, []).enqueue_next() is None
 
@@ -73,3 +65,86 @@ def test_the_thread_enqueues_and_ends(client: Virtual) -> None:
     recurrences.close()
 
     assert reply.body["count"] == 1  # type: ignore[union-attr]
+
+
+@pytest.mark.req("JOB-USE-7")
+def test_an_entry_may_name_a_time_zone(client: Virtual) -> None:
+    local = Recurring("local", "30 0 * * *", "memory", "mem_1", "decay", zone="America/New_York")
+
+    Recurrences(client.calls, [local]).enqueue_next()
+
+    assert waiting(client) == ["2026-02-21T05:30:00Z"]
+
+
+@pytest.mark.req("JOB-USE-7")
+def test_plans_that_somebody_made_are_kept_by_everybody(client: Virtual) -> None:
+    client.put_plan("hourly", cron="0 * * * *", object_type="memory", object_id="m", action="decay")
+    client.clock.pass_by(3600)
+
+    Recurrences(client.calls, []).enqueue_next()
+
+    assert waiting(client) == ["2026-02-20T13:00:00Z", "2026-02-20T14:00:00Z"]
+
+
+def test_plans_of_a_settings_file_are_kept_by_those_who_have_them(client: Virtual) -> None:
+    Recurrences(client.calls, [HOURLY]).enqueue_next()
+    client.clock.pass_by(3600)
+
+    assert Recurrences(client.calls, []).enqueue_next() is None
+    assert waiting(client) == ["2026-02-20T13:00:00Z"]
+
+
+@pytest.mark.req("JOB-USE-7")
+def test_a_pause_outlasts_the_process_that_has_the_entry(client: Virtual) -> None:
+    Recurrences(client.calls, [HOURLY]).enqueue_next()
+    client.pause_plan("hourly")
+
+    for _ in range(3):
+        Recurrences(client.calls, [HOURLY]).enqueue_next()
+        client.clock.pass_by(3600)
+
+    assert client.list(status="queued")["jobs"] == []
+    assert client.plans()["plans"][0]["paused_by"] == "local"
+
+
+def test_a_plan_of_a_settings_file_is_changed_there(client: Virtual) -> None:
+    Recurrences(client.calls, [HOURLY]).enqueue_next()
+    body = {"cron": "@daily", "object_type": "memory", "object_id": "m", "action": "decay"}
+
+    codes = []
+    for call, members in ((client.put_plan, body), (client.remove_plan, {})):
+        with pytest.raises(JobRefused) as refused:
+            call("hourly", **members)
+        codes.append(refused.value.code)
+
+    assert codes == ["plan_in_settings", "plan_in_settings"]
+
+
+def test_a_plan_that_no_settings_file_has_any_more_is_seen_to_rest_and_can_be_removed(client: Virtual) -> None:
+    running = Recurrences(client.calls, [HOURLY])
+    for _ in range(3):
+        running.enqueue_next()
+        client.clock.pass_by(601)
+    kept = client.plans()["plans"][0]["next_at"]
+    client.clock.pass_by(2000)
+
+    [plan] = client.plans()["plans"]
+    assert (kept is not None, plan["next_at"]) == (True, None)
+    assert client.remove_plan("hourly")["removed"]
+
+
+def test_an_entry_that_changed_takes_back_what_waits(client: Virtual) -> None:
+    Recurrences(client.calls, [HOURLY]).enqueue_next()
+    Recurrences(client.calls, [replace(HOURLY, cron="15 * * * *")]).enqueue_next()
+
+    assert [job["run_at"] for job in client.list(status="queued")["jobs"]] == ["2026-02-20T12:15:00Z"]
+
+
+def test_two_files_with_another_entry_of_one_name_do_not_take_turns(client: Virtual) -> None:
+    old, new = Recurrences(client.calls, [HOURLY]), Recurrences(client.calls, [replace(HOURLY, cron="15 * * * *")])
+    for _ in range(4):
+        old.enqueue_next()
+        new.enqueue_next()
+
+    assert len(client.list()["jobs"]) == 2
+    assert [job["run_at"] for job in client.list(status="queued")["jobs"]] == ["2026-02-20T12:15:00Z"]

@@ -111,8 +111,6 @@ def test_run_again_enqueues_the_same_work_by_the_clock_of_the_store(tmp_path: Pa
 
     # Twenty seconds of work, then five minutes.
     assert [round((b - a) / SECOND) for a, b in pairwise(begun)] == [320, 320]
-    with pytest.raises(ValueError, match="at least 1"):
-        RunAgain(0)
 
 
 def test_run_again_says_so_when_follow_ups_are_off(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -347,3 +345,15 @@ def test_modules_that_cannot_serve_are_refused_with_the_reason(
 def test_a_module_that_is_not_there_is_named() -> None:
     with pytest.raises(HandlersUnusable, match="no module pendula_test_missing"):
         load(["pendula_test_missing"])
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), 0, -1, True, 1.5, 10**12])
+def test_run_again_takes_whole_seconds_only(wrong: Any) -> None:
+    with pytest.raises(ValueError, match="in_sec has to be a whole number"):
+        RunAgain(wrong)
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), -5, float("inf"), 31 * 86_400])
+def test_retry_after_takes_a_time_that_can_be_waited(wrong: float) -> None:
+    with pytest.raises(ValueError, match="seconds has to be 0 to"):
+        RetryAfter(wrong)

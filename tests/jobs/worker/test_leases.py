@@ -9,6 +9,7 @@ import pytest
 
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.upkeep.verification import check
+from pendula.jobs.worker.delivery import Acked, Telling
 from pendula.jobs.worker.handlers import (
     Context,
     Done,
@@ -183,3 +184,44 @@ def test_a_handler_that_blocks_its_loop_does_not_block_renewals(tmp_path: Path) 
 
     assert (tally.succeeded, only(client)["outcome"]) == (1, "renewed")
     client.close()
+
+
+def test_a_renewal_that_comes_second_to_the_ack_is_no_lost_lease(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = virtual(tmp_path)
+    held = held_job(client)
+    leases = Leases(client.clock)
+    leases.hold(held)
+    client.clock.pass_by(30)
+
+    class Between(Virtual):
+        def ack(self, job_id: str, **members: Any) -> dict[str, Any]:
+            reply = super().ack(job_id, **members)
+            leases.sweep()  # before the worker hears that it was acked
+            return reply
+
+    between = Between(client.calls, client.clock)
+    ending = Telling(between, lambda _: False).tell(held, Acked(Done().members()))
+    leases.sweep()
+
+    assert isinstance(ending, Acked)
+    assert (held.lost, caplog.messages) == (None, [])
+
+
+def test_a_reply_lost_with_an_ack_is_asked_for_again_whatever_a_renewal_heard(tmp_path: Path) -> None:
+    client = shaky(tmp_path)
+    held = held_job(client)
+    leases = Leases(client.clock)
+    leases.hold(held)
+    client.clock.pass_by(30)
+    client.late = lambda call: call == "ack" and client.asked.count("ack") == 1
+
+    def rest(_: int) -> bool:
+        leases.sweep()
+        return True
+
+    ending = Telling(client, rest).tell(held, Acked(Done().members()))
+
+    assert isinstance(ending, Acked)
+    assert (client.asked.count("ack"), only(client)["status"]) == (2, "succeeded")

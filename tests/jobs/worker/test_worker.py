@@ -1,5 +1,6 @@
 """The worker: when it looks, what it holds, how it stops, and what it does while the store is lost."""
 
+import logging
 import os
 import signal
 import threading
@@ -370,3 +371,28 @@ def test_a_distant_worker_runs_handlers_and_refuses_effects(tmp_path: Path) -> N
     tally = Worker(Distant(client), decays(decay), max_jobs=1, ticks=client.clock).run()
 
     assert (tally.succeeded, refusals) == (1, ["effect_misused"])
+
+
+@pytest.mark.req("JOB-WRK-6")
+def test_a_stop_tells_what_it_waits_for(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    client = virtual(tmp_path)
+    job_id = client.enqueue(**MEMORY)["job"]["job_id"]
+    told = threading.Event()
+
+    class Told(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if record.getMessage().startswith("stopping"):
+                told.set()
+
+    def decay(context: Context) -> None:
+        worker.stop()
+        assert told.wait(30)
+
+    worker = Worker(client, decays(decay), ticks=client.clock)
+    log, heard = logging.getLogger("pendula.jobs.worker"), Told()
+    log.addHandler(heard)
+    worker.run()
+    log.removeHandler(heard)
+
+    [line] = [message for message in caplog.messages if message.startswith("stopping")]
+    assert line == f"stopping: waits at most 30 s for 1 handler: decay memory mem_1 ({job_id})"

@@ -10,6 +10,7 @@ import pytest
 from fastapi import APIRouter
 from starlette.exceptions import HTTPException
 from starlette.responses import StreamingResponse
+from starlette.types import Scope
 
 from pendula.kernel.errors import InputRefused, PendulaError, WorldBroken
 from pendula.server.errors import error_body, status_of
@@ -135,7 +136,7 @@ class OwnWords:
     def __init__(self) -> None:
         self.said: list[str] = []
 
-    def translated(self, error: PendulaError) -> PendulaError:
+    def translated(self, error: PendulaError, _: Scope) -> PendulaError:
         self.said.append(error.code)
         return InputRefused("in our words")
 

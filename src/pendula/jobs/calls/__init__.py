@@ -8,13 +8,16 @@ pull        jobs go out: due ones to a worker, expired ones back; waiting for ei
 finish      deliveries end: ack with the object's next time and the follow-up, fail with the next try or the alert
 operate     the other calls on jobs: renew, release; cancel and requeue, one or all that fit
 filters     which jobs a list, a count or a call on many is about
+plans       time plans: put, pause, resume, run now, remove; their next occurrence
 queries     the calls that only read: show, list, count, history, trail, objects, metrics
+signs       workers' signs of life: their counters, with their age
+why         why a job has not run, in one sentence
 replies     what goes in and out: `Caller`, `Reply`, `Answer`
 """
 
 from pendula.jobs.calls.calls import Calls
 from pendula.jobs.calls.finish import write_back
 from pendula.jobs.calls.pull import POLL_SECONDS
-from pendula.jobs.calls.replies import LOCAL, Answer, Body, Caller, Reply, not_found
+from pendula.jobs.calls.replies import LOCAL, Answer, Body, Caller, Reply, no_plan, not_found
 
-__all__ = ["LOCAL", "POLL_SECONDS", "Answer", "Body", "Caller", "Calls", "Reply", "not_found", "write_back"]
+__all__ = ["LOCAL", "POLL_SECONDS", "Answer", "Body", "Caller", "Calls", "Reply", "no_plan", "not_found", "write_back"]

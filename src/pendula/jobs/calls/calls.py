@@ -3,13 +3,13 @@
 What a call does within its transaction is in the module named after it; here are the clock, the store and the waiting.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from secrets import token_hex
 from typing import TypeVar
 
 from msgspec.structs import replace
 
-from pendula.jobs.calls import enqueue, finish, operate, pull
+from pendula.jobs.calls import enqueue, finish, operate, plans, pull, signs
 from pendula.jobs.calls.enqueue import Rejected, Stored
 from pendula.jobs.calls.filters import CANCELLABLE, REVIVABLE, read_step
 from pendula.jobs.calls.pull import Pulled, Writes
@@ -17,7 +17,7 @@ from pendula.jobs.calls.replies import LOCAL, Answer, Body, Caller, Reply
 from pendula.jobs.model import SYSTEM, Actor, Policy, Refused
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.requests import Enqueue, Pull, read_cancel, read_enqueue, read_pull, read_requeue
-from pendula.jobs.store.protocol import Reader, Store, Writer
+from pendula.jobs.store.protocol import Reader, Store, WorkerRow, Writer
 
 T = TypeVar("T")
 
@@ -174,6 +174,33 @@ class Calls:
         if isinstance(step, Refused):
             return step
         return self._write(lambda tx: operate.requeue_all(tx, step, caller.actor, self.clock()), caller)
+
+    # Time plans
+
+    def put_plan(self, name: str, body: Body, caller: Caller = LOCAL) -> Answer:
+        return self._write(lambda tx: plans.put(tx, name, body, self.policy, caller.actor, self.clock()), caller)
+
+    def pause_plan(self, name: str, body: Body, caller: Caller = LOCAL) -> Answer:
+        return self._write(lambda tx: plans.pause(tx, name, body, caller.actor, self.clock()), caller)
+
+    def resume_plan(self, name: str, body: Body, caller: Caller = LOCAL) -> Answer:
+        return self._write(lambda tx: plans.resume(tx, name, body, self.policy, caller.actor, self.clock()), caller)
+
+    def run_plan(self, name: str, body: Body, caller: Caller = LOCAL) -> Answer:
+        return self._write(lambda tx: plans.run_now(tx, name, body, self.policy, caller.actor, self.clock()), caller)
+
+    def remove_plan(self, name: str, body: Body, caller: Caller = LOCAL) -> Answer:
+        return self._write(lambda tx: plans.remove(tx, name, body, caller.actor, self.clock()), caller)
+
+    def change_plans(self, work: Callable[[Writer, int], T]) -> T:
+        """What the upkeep of plans does, in one transaction at its time."""
+        return self._write(lambda tx: work(tx, self.clock()), Caller(SYSTEM))
+
+    # Workers
+
+    def signs_of_life(self, rows: Sequence[WorkerRow]) -> None:
+        """Workers tell of themselves; nobody who waits for a job is woken by it."""
+        self.store.write(lambda tx: signs.told(tx, rows))
 
     # Inside
 

@@ -5,6 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 from pendula.jobs.audit import number_of
+from pendula.jobs.calls import signs
 from pendula.jobs.calls.filters import LIST_DEFAULT, LIST_MOST, read_count, read_listing
 from pendula.jobs.calls.replies import Answer, Reply, not_found, utc_or_null
 from pendula.jobs.ids import seq_of
@@ -14,6 +15,7 @@ from pendula.jobs.store.protocol import AuditListing, Figures, Store, Unhandled
 from pendula.kernel.canonical import Json, decode
 from pendula.kernel.time import format_utc
 
+WORKERS_SHOWN = 100  # the last heard of
 WINDOW_DEFAULT, WINDOW_LEAST, WINDOW_MOST = 3600, 60, 604_800
 EVENT_TYPES = ("scheduler_job", "state_transition", "decision_gate", "rollback", "investigation", "policy_override")
 
@@ -144,7 +146,7 @@ def unhandled_json(kind: Unhandled) -> dict[str, Json]:
 
 
 def metrics(store: Store, policy: Policy, now: int, window_sec: int) -> dict[str, Json]:
-    """The five metrics, jobs per status, and what nobody takes."""
+    """The five metrics, jobs per status, what nobody takes, and what workers told of themselves."""
     found = figures(store, now, window_sec)
     ended = found.succeeded + found.failed + found.dead_letter
     by_status: dict[str, int] = {status.value: 0 for status in Status}
@@ -161,6 +163,7 @@ def metrics(store: Store, policy: Policy, now: int, window_sec: int) -> dict[str
         "jobs": by_status,
         "alerts_waiting": found.alerts_waiting,
         "unhandled": [unhandled_json(kind) for kind in unhandled(store, policy, now)],
+        "workers": signs.shown(store.read(lambda look: look.workers())[:WORKERS_SHOWN], now),
     }
 
 

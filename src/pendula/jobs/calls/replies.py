@@ -40,6 +40,10 @@ def not_found(job_id: str) -> Refused:
     return Refused(Code.JOB_NOT_FOUND, f"no job {job_id}", {"job_id": job_id})
 
 
+def no_plan(name: str) -> Refused:
+    return Refused(Code.PLAN_NOT_FOUND, f"no plan {name[:64]}", {"name": name[:64]})
+
+
 def utc_or_null(at: int | None) -> str | None:
     """A time as replies write it."""
     return None if at is None else format_utc(at)

@@ -13,6 +13,7 @@ sqlite_due      which due jobs a pull may take, in order, without a look at othe
 sqlite_archive  events of removed jobs, packed, still part of the chain
 sqlite_counts   the numbers metrics are made of, kept with every change
 sqlite_writer   what a transaction writes, collected and written at once
+sqlite_registry the tables of time plans and of workers' signs of life
 sqlite_bulk     many rows with one statement
 sqlite_guard    what a handler's own SQL may do within our transaction
 sqlite_files    which file an address names, whether a store is there, and opening it

@@ -5,8 +5,9 @@ from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
 
-from pendula.jobs.audit import Row
+from pendula.jobs.audit import PlanChange, Row
 from pendula.jobs.model import Actor, Job, Status
+from pendula.jobs.plans import Plan
 from pendula.jobs.requests import Pull
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import InputRefused, WorldBroken, WrongUsage
@@ -122,6 +123,27 @@ class Figures(Struct, frozen=True):
     alerts_waiting: int
 
 
+class WorkerRow(Struct, frozen=True):
+    """What a worker told of itself: counters since it began, what it has handlers for, the queues it keeps to.
+
+    Of a worker that talks to a server, the server tells what it sees: the rest is None.
+    """
+
+    worker_id: str
+    started_at: int
+    seen_at: int
+    ended_at: int | None
+    taken: int
+    concurrency: int | None = None
+    running: int | None = None
+    succeeded: int | None = None
+    failed: int | None = None
+    dropped: int | None = None
+    released: int | None = None
+    works: tuple[tuple[str, str], ...] = ()
+    queues: tuple[str, ...] = ()
+
+
 class Reader(Protocol):
     """Looking without touching."""
 
@@ -175,6 +197,24 @@ class Reader(Protocol):
 
     def next_time(self) -> int | None:
         """The earliest moment at which something may be to do: a job due, or a lease over."""
+        ...
+
+    def plans(self) -> list[Plan]:
+        """All time plans, by name."""
+        ...
+
+    def plan(self, name: str) -> Plan | None: ...
+
+    def workers(self) -> list[WorkerRow]:
+        """The workers that told of themselves, the last heard of first."""
+        ...
+
+    def before(self, job: Job, now: int, head_start_sec: Sequence[int], most: int) -> int:
+        """How many jobs go before a due one, counted up to `most`."""
+        ...
+
+    def running_on(self, object_type: str, object_id: str) -> Job | None:
+        """A job of the object that is running."""
         ...
 
 
@@ -271,6 +311,18 @@ class Writer(Reader, Protocol):
 
     def free(self, key: str, reason: str, actor: Actor, at: int) -> bool:
         """Let a used key be used again, with its event; False when it was not used."""
+        ...
+
+    def put_plan(self, plan: Plan) -> None: ...
+
+    def drop_plan(self, name: str) -> None: ...
+
+    def plan_event(self, change: PlanChange, actor: Actor, at: int) -> None:
+        """Tell in the trail what became of a plan."""
+        ...
+
+    def put_worker(self, row: WorkerRow, *, forget_before: int, most: int) -> None:
+        """Write what a worker tells of itself; who was not heard of since then, or is one too many, is forgotten."""
         ...
 
 

@@ -1,6 +1,7 @@
 """The queries behind a store: every one written out, each answered by an index. Nothing here writes."""
 
 import sqlite3
+from collections.abc import Sequence
 from heapq import merge
 from itertools import islice
 from typing import Any
@@ -8,9 +9,10 @@ from typing import Any
 from pendula.jobs.audit import GENESIS, JOB_EVENT, Row
 from pendula.jobs.ids import seq_of
 from pendula.jobs.model import SECOND, Job, Status
+from pendula.jobs.plans import Plan
 from pendula.jobs.requests import Pull
-from pendula.jobs.store import sqlite_lists
-from pendula.jobs.store.protocol import AuditListing, Effect, Figures, Listing, ObjectRow, Unhandled
+from pendula.jobs.store import sqlite_lists, sqlite_registry
+from pendula.jobs.store.protocol import AuditListing, Effect, Figures, Listing, ObjectRow, Unhandled, WorkerRow
 from pendula.jobs.store.sqlite_archive import archived
 from pendula.jobs.store.sqlite_due import ASIDE, count_due, is_any_due
 from pendula.jobs.store.sqlite_lists import COLUMNS
@@ -147,6 +149,35 @@ class SqliteReader:
         lease = "SELECT lease_expires_at FROM jobs WHERE status = 'running' ORDER BY lease_expires_at LIMIT 1"
         found = [row[0] for query in (due, lease) for row in self._connection.execute(query)]
         return min(found, default=None)
+
+    def plans(self) -> list[Plan]:
+        return sqlite_registry.plans(self._connection)
+
+    def plan(self, name: str) -> Plan | None:
+        return sqlite_registry.plan(self._connection, name)
+
+    def workers(self) -> list[WorkerRow]:
+        return sqlite_registry.workers(self._connection)
+
+    def before(self, job: Job, now: int, head_start_sec: Sequence[int], most: int) -> int:
+        high, medium, low = (seconds * SECOND for seconds in head_start_sec)
+        ahead = (job.run_at - (high, medium, low)[job.priority], job.run_at, job.priority, job.seq)
+        # Nothing due later than this can go before it, so no more of the index is looked at.
+        latest = min(now, ahead[0] + max(high, medium, low))
+        query = (
+            "SELECT count(*) FROM (SELECT 1 FROM jobs WHERE status = 'queued' AND aside = 0 AND run_at <= ? AND "
+            "(run_at - CASE priority WHEN 0 THEN ? WHEN 1 THEN ? ELSE ? END, run_at, priority, seq) < (?, ?, ?, ?) "
+            "LIMIT ?)"
+        )
+        found: int = self._connection.execute(query, (latest, high, medium, low, *ahead, most)).fetchone()[0]
+        return found
+
+    def running_on(self, object_type: str, object_id: str) -> Job | None:
+        query = (
+            f"SELECT {COLUMNS} FROM jobs WHERE status = 'running' AND object_type = ? AND object_id = ? ORDER BY seq"
+        )
+        row = self._connection.execute(query, (object_type, object_id)).fetchone()
+        return None if row is None else job_of(row)
 
     def figures(self, now: int, since: int) -> Figures:
         ask = self._connection.execute

@@ -10,11 +10,13 @@ from typing import Any
 import msgspec
 from msgspec.structs import astuple
 
-from pendula.jobs.audit import Trail
+from pendula.jobs.audit import PlanChange, Trail
 from pendula.jobs.ids import seq_of
 from pendula.jobs.model import Actor, Job, Status
+from pendula.jobs.plans import Plan
 from pendula.jobs.requests import Pull
-from pendula.jobs.store.protocol import Effect, Listing, ObjectRow
+from pendula.jobs.store import sqlite_registry
+from pendula.jobs.store.protocol import Effect, Listing, ObjectRow, WorkerRow
 from pendula.jobs.store.sqlite_archive import archive_events, is_archived_about
 from pendula.jobs.store.sqlite_bulk import Bulk
 from pendula.jobs.store.sqlite_counts import Counts
@@ -401,6 +403,24 @@ class SqliteWriter(SqliteReader):
         self._used = None
         self._trailing().key_freed(key, hash, reason, actor, at)
         return True
+
+    # Plans and workers
+
+    def put_plan(self, plan: Plan) -> None:
+        self.wrote = True
+        sqlite_registry.put_plan(self._connection, plan)
+
+    def drop_plan(self, name: str) -> None:
+        self.wrote = True
+        sqlite_registry.drop_plan(self._connection, name)
+
+    def plan_event(self, change: PlanChange, actor: Actor, at: int) -> None:
+        self.wrote = True
+        self._trailing().plan_changed(change, actor, at)
+
+    def put_worker(self, row: WorkerRow, *, forget_before: int, most: int) -> None:
+        self.wrote = True
+        sqlite_registry.put_worker(self._connection, row, forget_before=forget_before, most=most)
 
     # Inside
 

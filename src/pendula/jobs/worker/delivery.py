@@ -9,7 +9,7 @@ import logging
 import threading
 import traceback
 from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from inspect import isawaitable
 from typing import Any, Protocol, TypeVar, assert_never
 
@@ -18,6 +18,7 @@ from msgspec import Struct
 from pendula.jobs.model import SECOND, Code
 from pendula.jobs.worker.handlers import (
     Answer,
+    AsyncContext,
     Cancelled,
     Context,
     Done,
@@ -36,6 +37,7 @@ log = logging.getLogger("pendula.jobs.worker")
 
 T = TypeVar("T")
 
+BESIDE_THREADS = 8
 FRAMES = 5  # of a traceback, the last ones
 MESSAGE_MOST = 1500
 FRAMES_MOST = 2000
@@ -178,19 +180,22 @@ def _readable(text: str) -> str:
 class Calling:
     """Runs handlers: in the calling thread; in one of its own where time is limited; on the loop where it is async.
 
-    All async handlers share one event loop. A thread cannot be stopped from outside: a handler that is over its time is
-    told so by `cancelled()`, left alone, and what it returns is thrown away.
+    All async handlers share one event loop: the one given, else one in a thread of its own. What they ask of the store
+    (`AsyncContext`) is done in a few threads beside it. A thread cannot be stopped from outside: a handler that is over
+    its time is told so by `cancelled()`, left alone, and what it returns is thrown away.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
         self._lock = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._loop = loop
         self._thread: threading.Thread | None = None
+        self._beside: ThreadPoolExecutor | None = None
 
     def call(self, handler: Handler, context: Context) -> Answer:
         """What the handler returns; raises what it raises, and `HandlerTimeout`."""
         if handler.is_async:
-            return self._awaited(lambda: handler.function(context), handler.timeout_sec)
+            beside = AsyncContext.over(context, self._threads())
+            return self._awaited(lambda: handler.function(beside), handler.timeout_sec)
         if handler.timeout_sec is None:
             answer = handler.function(context)
         else:
@@ -200,6 +205,8 @@ class Calling:
     def close(self, seconds: float = 5.0) -> None:
         """Stop the loop; one that a handler blocks is left behind."""
         loop, thread = self._loop, self._thread
+        if self._beside is not None:
+            self._beside.shutdown(wait=False)
         if loop is None or thread is None:
             return
         loop.call_soon_threadsafe(loop.stop)
@@ -209,6 +216,12 @@ class Calling:
 
     def _awaited(self, begin: Callable[[], Any], seconds: float | None) -> Answer:
         return _within(asyncio.run_coroutine_threadsafe(_contained(begin), self._running_loop()), seconds)
+
+    def _threads(self) -> ThreadPoolExecutor:
+        with self._lock:
+            if self._beside is None:
+                self._beside = ThreadPoolExecutor(BESIDE_THREADS, "pendula-jobs-beside")
+            return self._beside
 
     def _running_loop(self) -> asyncio.AbstractEventLoop:
         with self._lock:
@@ -274,6 +287,7 @@ class Telling:
     def tell(self, held: Held, ending: Ending) -> Ending:
         """How it ended in truth: dropped where the store did not accept it."""
         tries = 0
+        held.telling = True
         while True:
             if isinstance(ending, Dropped):
                 log.warning("the result of %s is thrown away: %s", held.job_id, ending.reason)

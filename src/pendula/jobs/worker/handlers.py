@@ -10,15 +10,20 @@ A job is delivered at least once: after a crash, a lost lease or a lost reply it
 may happen again, and has to bear it; `context.idempotency_key` and `context.fence` are there to be handed on.
 """
 
+import asyncio
 import importlib
 import inspect
 from collections.abc import Awaitable, Callable, Iterable
+from concurrent.futures import Executor
+from contextvars import copy_context
 from datetime import datetime
+from functools import partial
 from types import ModuleType
 from typing import Any, TypeVar
 
 from msgspec import UNSET, Struct, UnsetType
 
+from pendula.jobs.model import RETRY_DELAY_MOST_SEC
 from pendula.jobs.worker.effects import Transaction
 from pendula.jobs.worker.leases import Held, LeaseGone
 from pendula.kernel.canonical import Json
@@ -26,6 +31,7 @@ from pendula.kernel.errors import WrongUsage
 from pendula.kernel.time import format_utc
 
 MARK = "__pendula_handlers__"
+AGAIN_MOST_SEC = 36_525 * 86_400
 
 
 class HandlersUnusable(WrongUsage):
@@ -53,9 +59,11 @@ class Cancelled(Exception):
 
 
 class RetryAfter(Exception):
-    """Raised by a handler: try again, in so many seconds."""
+    """Raised by a handler: try again, in so many seconds (0 to 30 days)."""
 
     def __init__(self, seconds: float, message: str = "") -> None:
+        if not 0 <= seconds <= RETRY_DELAY_MOST_SEC:  # not a number is neither
+            raise ValueError(f"seconds has to be 0 to {RETRY_DELAY_MOST_SEC}, not {seconds}")
         super().__init__(message or f"to be tried again in {seconds} s")
         self.seconds = seconds
 
@@ -87,19 +95,20 @@ class Done(Struct, frozen=True):
 
 
 class RunAgain(Struct, frozen=True):
-    """The work is done, and the same is to be done again in `in_sec` seconds, at least one."""
+    """The work is done, and the same is to be done again in `in_sec` seconds: a whole number from 1 to a century."""
 
     in_sec: int
 
     def __post_init__(self) -> None:
-        if self.in_sec < 1:
-            raise ValueError(f"in_sec has to be at least 1, not {self.in_sec}")
+        if type(self.in_sec) is not int or not 1 <= self.in_sec <= AGAIN_MOST_SEC:
+            raise ValueError(f"in_sec has to be a whole number from 1 to {AGAIN_MOST_SEC}, not {self.in_sec}")
 
 
 Answer = Done | RunAgain | None
 Effect = Callable[[Transaction], Json]
 Function = Callable[["Context"], Answer | Awaitable[Answer]]
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 
 class Handler(Struct, frozen=True):
@@ -179,6 +188,32 @@ class Context:
             raise
         self._applied = True
         return result
+
+
+class AsyncContext(Context):
+    """What an async handler is handed: the same, and what asks the store is awaited, so that the loop goes on."""
+
+    _beside: Executor
+
+    @classmethod
+    def over(cls, context: Context, beside: Executor) -> "AsyncContext":
+        """The same delivery, its calls made by the threads of `beside`."""
+        made = cls.__new__(cls)
+        made.__dict__ = context.__dict__  # one delivery, one state
+        made._beside = beside
+        return made
+
+    async def heartbeat(self) -> None:  # type: ignore[override]
+        """Renew the lease now. Raises `LeaseGone` when another delivery holds the job."""
+        await self._made(super().heartbeat)
+
+    async def once(self, effect: Effect) -> Json:  # type: ignore[override]
+        """As `Context.once`; `effect` is an ordinary function, and runs in a thread with this context's variables."""
+        return await self._made(partial(super().once, effect))
+
+    async def _made(self, call: Callable[[], T]) -> T:
+        work = partial(copy_context().run, call)
+        return await asyncio.get_running_loop().run_in_executor(self._beside, work)
 
 
 def handler(object_type: str, action: str, *, timeout_sec: float | None = None) -> Callable[[F], F]:

@@ -56,6 +56,8 @@ class Held:
         self.lost: str | None = None
         self.stopped = False
         self.cancel_requested = job.get("cancel_requested_at") is not None
+        self.telling = False  # its end is being told: whoever is refused a renewal now may just have come second
+        self.settled = False  # and was: the answer to that word decides
         self._client = client
         self._ticks = ticks
         self._granted = granted
@@ -101,7 +103,10 @@ class Held:
         except InputRefused as refused:
             if is_rate_limit(refused):
                 raise WorldBroken(refused.message) from refused
-            self.lose(refused.code)
+            if self.telling:
+                self.settled = True
+            else:
+                self.lose(refused.code)
             message = f"The lease of {self.job_id} is lost: {refused.message}"
             raise LeaseGone(message, job_id=self.job_id, reason=refused.code) from refused
         self.confirmed_at = max(self.confirmed_at, asked_at)
@@ -159,7 +164,7 @@ class Leases:
     def sweep(self) -> float | None:
         """Renew what is due. How many seconds until the next look, None when nothing is held."""
         with self._lock:
-            mine = [held for held in self._held.values() if held.lost is None]
+            mine = [held for held in self._held.values() if held.lost is None and not held.settled]
         reached = True
         for held in sorted(mine, key=lambda one: (one.renew_at, one.job_id)):
             now = self._ticks()
@@ -174,7 +179,7 @@ class Leases:
         try:
             held.renew()
         except LeaseGone as gone:
-            log.warning("%s", gone)
+            log.log(logging.DEBUG if held.settled else logging.WARNING, "%s", gone)
         except WorldBroken as trouble:
             log.warning("the lease of %s cannot be renewed now: %s", held.job_id, trouble)
             return False
@@ -185,7 +190,7 @@ class Leases:
         held.lose(UNCONFIRMED)
 
     def _pause(self, mine: list[Held], reached: bool) -> float | None:
-        left = [held for held in mine if held.lost is None]
+        left = [held for held in mine if held.lost is None and not held.settled]
         if not left:
             return None
         now = self._ticks()

@@ -22,8 +22,10 @@ from types import FrameType
 from typing import Any, Protocol, assert_never
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from pendula.jobs.background import Bell
+from pendula.jobs.calls.signs import fitting
 from pendula.jobs.reaper import Reaper
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.worker import effects
@@ -42,6 +44,7 @@ from pendula.jobs.worker.delivery import (
 )
 from pendula.jobs.worker.handlers import Context, Effect, Handlers
 from pendula.jobs.worker.leases import Held, Leases, is_rate_limit
+from pendula.jobs.worker.signs import About, Counted, Signs
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import InputRefused, WorldBroken, WrongUsage
 from pendula.kernel.time import parse_utc
@@ -56,6 +59,8 @@ GRACE_SEC = 30.0
 # the main thread wakes up.
 SLICE_SEC = 0.5
 FIRST_PAUSE_SEC, LONGEST_PAUSE_SEC = 1.0, 60.0
+TELL_SEC = 5.0  # between two words about what a stop waits for
+NAMED_MOST = 5
 
 
 class Client(Protocol):
@@ -116,6 +121,7 @@ class Worker:
         gates: Sequence[Step] = (),
         budget: Sequence[Step] = (),
         ticks: Callable[[], int] = steady_us,
+        calling: Calling | None = None,
         pauses: tuple[float, float] = (FIRST_PAUSE_SEC, LONGEST_PAUSE_SEC),
     ) -> None:
         _check(concurrency, batch, interval_sec, max_jobs)
@@ -143,7 +149,7 @@ class Worker:
         self._ticks = ticks
         self._pauses = pauses
         self._leases = Leases(ticks)
-        self._calling = Calling()
+        self._calling = calling or Calling()
         self._telling = Telling(client, self._rest_in_thread)
         self._bell = Bell()
         self._lock = threading.Lock()
@@ -154,6 +160,9 @@ class Worker:
         self._stopping = False
         self._at_once = False
         self._given_up = threading.Event()
+        works = [work for work in handlers.works if _among(work, object_types, actions)]
+        about = About(self.worker_id, concurrency, fitting(works), tuple(queues))
+        self._signs = Signs(client.calls, about, self._counted) if isinstance(client, Scheduler) else None
 
     def stop(self) -> None:
         """No new jobs; `run` returns when the handlers are done, or after the grace. A signal handler may call it."""
@@ -168,6 +177,8 @@ class Worker:
         with self._listening(signals):
             self._leases.start()
             reaper = self._reaper()
+            if self._signs is not None:
+                self._signs.start()
             try:
                 lost = 0
                 while not self._enough():
@@ -301,6 +312,10 @@ class Worker:
                     assert_never(ending)
         self._bell.ring()
 
+    def _counted(self) -> Counted:
+        with self._lock:
+            return Counted(running=len(self._running), **asdict(self.tally))
+
     # The end
 
     def _wind_up(self) -> None:
@@ -308,7 +323,7 @@ class Worker:
             return
         self._stopping = True
         self._release_waiting()
-        self._wait_for_handlers(self._grace)
+        self._wait_for_handlers(self._grace, tell=True)
         self._given_up.set()
         with self._lock:
             left = list(self._running.values())
@@ -317,6 +332,8 @@ class Worker:
             held.lose("worker_stopped")
         self._leases.close()
         self._calling.close()
+        if self._signs is not None:
+            self._signs.close()
 
     def _release_waiting(self) -> None:
         """Hand back what was not begun; where that is impossible the leases run out."""
@@ -331,18 +348,26 @@ class Worker:
             except (WorldBroken, InputRefused) as trouble:
                 log.warning("%s cannot be handed back: %s", held.job_id, trouble)
 
-    def _wait_for_handlers(self, seconds: float | None) -> None:
-        """Until all is done; with a number of seconds no longer than these, without one until told to stop."""
+    def _wait_for_handlers(self, seconds: float | None, *, tell: bool = False) -> None:
+        """Until all is done; with a number of seconds no longer than these, without one until told to stop.
+
+        With `tell` the log says every few seconds what is waited for.
+        """
         until = None if seconds is None else monotonic() + seconds
+        told_at: float | None = None
         while True:
             with self._lock:
-                if not self._running and not self._waiting and not self._threads:
+                running = list(self._running.values())
+                if not running and not self._waiting and not self._threads:
                     return
             if until is None and self._stopping:
                 return
             left = SLICE_SEC if until is None else until - monotonic()
             if left <= 0:
                 return
+            if tell and running and (told_at is None or monotonic() - told_at >= TELL_SEC):
+                told_at = monotonic()
+                log.warning("stopping: waits at most %.0f s for %s", left, _named(running))
             self._bell.wait(min(left, SLICE_SEC))
 
     @contextmanager
@@ -365,10 +390,22 @@ class Worker:
                 signal.signal(number, handler)
 
 
+def _named(held: Sequence[Held]) -> str:
+    """Which handlers are at work, the first few by name."""
+    shown = [f"{one.job['action']} {one.job['object_type']} {one.job['object_id']} ({one.job_id})" for one in held]
+    more = f" and {len(held) - NAMED_MOST} more" if len(held) > NAMED_MOST else ""
+    return f"{len(held)} handler{'s' if len(held) > 1 else ''}: {', '.join(shown[:NAMED_MOST])}{more}"
+
+
 def own_name() -> str:
     """A worker's name that no other has: host, process and a few random digits."""
     host = sub(r"[^A-Za-z0-9._-]", "-", socket.gethostname())[:80] or "host"
     return f"{host}:{os.getpid()}:{token_hex(3)}"
+
+
+def _among(work: tuple[str, str], object_types: Sequence[str], actions: Sequence[str]) -> bool:
+    """Whether a worker that keeps to these types and actions takes such work."""
+    return (not object_types or work[0] in object_types) and (not actions or work[1] in actions)
 
 
 def _check(concurrency: int, batch: int, interval_sec: float, max_jobs: int | None) -> None:

@@ -13,6 +13,7 @@ from typing import Protocol
 
 import structlog
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pendula.kernel.errors import PendulaError, WorldBroken
@@ -40,7 +41,7 @@ log = structlog.get_logger("pendula.server")
 class ErrorTranslator(Protocol):
     """Puts errors below the prefix of a room into the words of its contract; called once for each."""
 
-    def translated(self, error: PendulaError) -> PendulaError: ...
+    def translated(self, error: PendulaError, scope: Scope) -> PendulaError: ...
 
     def defect(self) -> PendulaError:
         """What a caller hears of a mistake of ours; the log has it already."""
@@ -155,7 +156,7 @@ class Envelope:
             await self._gated(scope, exchange.receive, exchange.send)
         except PendulaError as error:
             translator = self._translator(scope)
-            said = error if translator is None else translator.translated(error)
+            said = error if translator is None else translator.translated(error, scope)
             if exchange.status is not None:
                 # Half an answer is out; closing the connection is the only honest end.
                 raise
@@ -163,6 +164,9 @@ class Envelope:
                 # The caller is not told where files lie; whoever has to repair them reads it here.
                 log.warning("world_broken", code=said.code, problem=said.message)
             await error_response(said)(scope, exchange.receive, exchange.send)
+        except ClientDisconnect:
+            # Whoever asked is gone in the middle of it: nobody is left to be answered.
+            log.info("client_left", method=scope["method"], path=scope["path"][:512])
         except Exception:
             log.exception("internal_error", method=scope["method"], path=scope["path"])
             translator = self._translator(scope)

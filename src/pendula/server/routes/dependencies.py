@@ -11,7 +11,7 @@ from starlette.requests import Request
 from pendula.server.errors import NotIdentified, RoleTooLow
 from pendula.server.hosting.supervisor import Supervisor
 from pendula.server.security.gates import Slot, principal_of
-from pendula.server.security.identity import Principal, Role
+from pendula.server.security.identity import Principal, Role, Via
 
 
 class Needs:
@@ -26,8 +26,10 @@ class Needs:
         if principal is None:
             raise NotIdentified("Nobody is known by this request; allowed are a bearer token or a session")
         if not principal.role.covers(self.role):
+            how = "; without a token this machine is operator at most: make one with pendula token new"
             raise RoleTooLow(
-                f"This needs the role {self.role}; {principal.name} is {principal.role}",
+                f"This needs the role {self.role}; {principal.name} is {principal.role}"
+                + (how if principal.via is Via.LOCAL else ""),
                 needed=self.role,
                 role=principal.role,
             )

@@ -12,7 +12,9 @@ import httpx
 import pytest
 from msgspec.structs import replace
 
+from pendula.jobs.calls import plans
 from pendula.jobs.model import AuditCheck, Code, Policy, PullClock
+from pendula.jobs.plans import PLANS_MOST, Recurring
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.kernel.limits import MIB
 from pendula.server.security.identity import Role
@@ -99,6 +101,15 @@ async def invalid_result(jobs: Jobs) -> httpx.Response:
     return await jobs.post(f"jobs/{(await running(jobs))['job_id']}/ack", {"result": True})
 
 
+async def planned(jobs: Jobs, many: int, name: str) -> httpx.Response:
+    """A plan of that name is put where so many stand in a settings file."""
+    entry = Recurring("plan", "@daily", "memory", "m", "decay")
+    entries = [replace(entry, name=f"plan-{number}") for number in range(many)]
+    jobs.service.calls.change_plans(lambda tx, now: [plans.declare(tx, now, one) for one in entries])
+    body = {"cron": "@daily", "object_type": "memory", "object_id": "m", "action": "decay"}
+    return await jobs.client.put(f"/scheduler/plans/{name}", json=body)
+
+
 ROWS: list[tuple[int, str, Callable[[Jobs], Awaitable[httpx.Response]]]] = [
     (400, "malformed_json", lambda jobs: raw(jobs, b"{")),
     (400, "body_not_object", lambda jobs: raw(jobs, b"[]")),
@@ -131,6 +142,9 @@ ROWS: list[tuple[int, str, Callable[[Jobs], Awaitable[httpx.Response]]]] = [
     (422, "invalid_worker_id", lambda jobs: jobs.post("jobs/pull", {"worker_id": "ä"})),
     (422, "invalid_result", invalid_result),
     (422, "audit_event_unknown", unknown_event),
+    (404, "plan_not_found", lambda jobs: jobs.post("plans/nobody/pause")),
+    (409, "plan_in_settings", lambda jobs: planned(jobs, 1, "plan-0")),
+    (409, "too_many_plans", lambda jobs: planned(jobs, PLANS_MOST, "one-more")),
     (422, "batch_rejected", lambda jobs: jobs.post("jobs/batch", {"jobs": [{}], "atomic": True})),
 ]
 

@@ -1,8 +1,11 @@
 """`pendula jobs`: a store of due-driven jobs, or the server that has one: every call, workers, upkeep.
 
 target      the store or the server that is meant: --db or --url
-change      calls that change something
+change      calls on one job that change something
+operate     calls on many jobs at once, by a filter
+plans       time plans: list, put, pause, resume, run now, remove
 look        calls that only look
+filters     the options that choose jobs
 upkeep      making a store, checking, backing up, retaining
 work        serving a store, and workers on one
 tables      results as tables
@@ -10,7 +13,7 @@ tables      results as tables
 
 import typer
 
-from pendula.cli.commands.jobs import change, look, operate, upkeep, work
+from pendula.cli.commands.jobs import change, look, operate, plans, upkeep, work
 from pendula.cli.output import example
 
 jobs = typer.Typer(
@@ -25,3 +28,4 @@ work.register(jobs)
 change.register(jobs)
 operate.register(jobs)
 look.register(jobs)
+plans.register(jobs)

@@ -1,4 +1,4 @@
-"""The commands that look: show, list, history, stats, audit and audit verify."""
+"""The commands that look: show, list, why, workers, history, stats, audit and audit verify."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -49,6 +49,8 @@ def register(jobs: typer.Typer) -> None:
         f"pendula jobs list --correlation-id import-7 {at}",
         "pendula jobs list --object-type memory --limit 20 --url http://127.0.0.1:8765 --json",
     )(list_)
+    command(jobs, "why", f"pendula jobs why job_000000000001 {at}")(why)
+    command(jobs, "workers", f"pendula jobs workers {at}")(workers)
     command(jobs, "history", f"pendula jobs history job_000000000001 {at}")(history)
     command(jobs, "stats", f"pendula jobs stats --watch {at}", f"pendula jobs stats --window-sec 86400 {at} --json")(
         stats
@@ -67,6 +69,20 @@ def show(target: Target, job_id: JobArgument) -> None:
     with target.scheduler() as scheduler:
         reply = scheduler.show(members(job=job_id)["job"])
     target.out.result(reply, lambda: _tables().job(reply["job"]))
+
+
+def why(target: Target, job_id: JobArgument) -> None:
+    """Say in one sentence why a job has not run; where it runs; or how it ended."""
+    with target.scheduler() as scheduler:
+        reply = scheduler.why(members(job=job_id)["job"])
+    target.out.result(reply, lambda: reply["sentence"])
+
+
+def workers(target: Target) -> None:
+    """List the workers that gave a sign of life: when, and what they did."""
+    with target.scheduler() as scheduler:
+        reply = scheduler.workers()
+    target.out.result(reply, lambda: _tables().workers(reply["workers"]))
 
 
 def list_(

@@ -184,7 +184,40 @@ def stats(reply: Mapping[str, Any], before: Mapping[str, Any] | None = None) -> 
             for one in reply["unhandled"]
         ]
         parts.append(table(("nobody takes", "jobs", "due since", "first"), kinds))
-    return Group(*parts)
+    return Group(*parts, *(["", workers(reply["workers"])] if reply["workers"] else []))
+
+
+def workers(rows: Sequence[Mapping[str, Any]]) -> "RenderableType":
+    """Workers with the age of what they told; what is not known of one is a dash."""
+    if not rows:
+        return "No worker gave a sign of life."
+    names = ("running", "taken", "succeeded", "failed", "dropped", "released")
+    drawn = [
+        (
+            one["worker_id"],
+            "ended" if one["ended_at"] is not None else f"{one['age_sec']} s ago",
+            *("-" if one[name] is None else str(one[name]) for name in names),
+        )
+        for one in rows
+    ]
+    return _whole(("worker", "heard of", *names), drawn, whole=2)
+
+
+def plans(reply: Mapping[str, Any]) -> "RenderableType":
+    if not reply["plans"]:
+        return "There are no time plans."
+    rows = [
+        (
+            one["name"],
+            one["cron"],
+            one["zone"],
+            f"paused by {one['paused_by']}" if one["paused_at"] is not None else one["next_at"] or "nobody keeps it",
+            f"{one['action']} {one['object_type']} {one['object_id']}",
+            one["source"],
+        )
+        for one in reply["plans"]
+    ]
+    return _whole(("plan", "cron", "zone", "next", "what", "from"), rows, whole=2)
 
 
 def line(reply: Mapping[str, Any]) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 import structlog
 from starlette.responses import Response
+from starlette.types import Scope
 
 from pendula.documents import DocumentRefused
 from pendula.jobs.model import StorageBusy
@@ -16,13 +17,13 @@ from pendula.server.errors import (
     RETRY_AFTER_SECONDS,
     ForeignOrigin,
     HttpRefused,
+    MethodNotAllowed,
     NotFound,
     NotIdentified,
     RoleTooLow,
     TooManyRequests,
     WrongContentType,
-    error_body,
-    json_response,
+    error_response,
 )
 
 PREFIX = "/scheduler"
@@ -140,21 +141,33 @@ def store_broken(why: PendulaError) -> StoreBroken:
 
 def method_refused(method: str, path: str, allowed: list[str]) -> Response:
     """405 with all that is possible at the path."""
+    return error_response(method_impossible(method, path, allowed))
+
+
+def method_impossible(method: str, path: str, allowed: list[str]) -> MethodNotAllowed:
     message = f"{method} is not possible at {path}; allowed: {', '.join(allowed)}"
-    body = error_body("method_not_allowed", message, {"path": path, "method": method, "allowed": allowed})
-    return json_response(body, 405, {"allow": ", ".join(allowed)})
+    return MethodNotAllowed(message, path=path, method=method, allowed=allowed)
 
 
 class SchedulerErrors:
     """The translator of what goes wrong under `/scheduler`, which counts each code."""
 
-    def __init__(self, count: Callable[[str], None]) -> None:
+    def __init__(self, count: Callable[[str], None], methods: Callable[[Scope], set[str]]) -> None:
+        """`methods` gives what is possible at the path of a request."""
         self._count = count
+        self._methods = methods
 
-    def translated(self, error: PendulaError) -> PendulaError:
-        said = worded(error)
+    def translated(self, error: PendulaError, scope: Scope) -> PendulaError:
+        said = self._impossible(error, scope) or worded(error)
         self._count(said.code)
         return said
+
+    def _impossible(self, error: PendulaError, scope: Scope) -> PendulaError | None:
+        """What the path cannot do at all is told before what is wrong with the body."""
+        allowed: set[str] = self._methods(scope) if isinstance(error, WrongContentType) else set()
+        if not allowed or scope["method"] in allowed:
+            return None
+        return method_impossible(scope["method"], scope["path"][:256], sorted(allowed))
 
     def defect(self) -> Internal:
         self._count(Internal.code)

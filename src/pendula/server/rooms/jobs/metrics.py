@@ -4,16 +4,17 @@ Labels are few: words of the vocabulary, queues, codes, workers up to a number. 
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from threading import Lock
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from pendula.jobs.calls import Answer, Calls, queries
 from pendula.jobs.model import SECOND, Refused, Status
+from pendula.jobs.store.protocol import WorkerRow
 from pendula.kernel.time import parse_utc
 
 FIVE = {
@@ -24,6 +25,7 @@ FIVE = {
     "dead_letter_count": "Jobs in dead_letter now",
 }
 LABELS = ("status", "object_type", "action", "priority", "queue")
+ENDINGS = ("succeeded", "failed", "dropped", "released")
 KINDS = ("object_type", "action", "priority")
 WORK = ("object_type", "action")
 WORKERS_MOST = 1000
@@ -150,10 +152,28 @@ def stored(calls: Calls, window_sec: int) -> Iterator[Metric]:
     for kind in queries.unhandled(calls.store, calls.policy, now):
         unhandled.add_metric([kind.object_type, kind.action], kind.count)
     yield unhandled
+    yield from of_workers(calls.store.read(lambda look: look.workers()), now)
     jobs = GaugeMetricFamily("jobs", "Jobs in the store", labels=LABELS)
     for labels, n in queries.labelled(queries.figures(calls.store, now, window_sec)):
         jobs.add_metric([labels[name] for name in LABELS], n)
     yield jobs
+
+
+def of_workers(workers: Sequence[WorkerRow], now: int) -> Iterator[Metric]:
+    """What workers told of themselves, and how old that is; there are at most so many as the store keeps."""
+    age = GaugeMetricFamily("jobs_worker_age_seconds", "Since the last sign of life", labels=("worker_id",))
+    running = GaugeMetricFamily("jobs_worker_running", "Handlers at work", labels=("worker_id",))
+    taken = CounterMetricFamily("jobs_worker_taken", "Jobs taken", labels=("worker_id",))
+    ended = CounterMetricFamily("jobs_worker_ended", "Deliveries by how they ended", labels=("worker_id", "how"))
+    for one in workers:
+        age.add_metric([one.worker_id], max(0, now - one.seen_at) / SECOND)
+        taken.add_metric([one.worker_id], one.taken)
+        if one.running is not None:
+            running.add_metric([one.worker_id], one.running)
+        for how in ENDINGS:
+            if (n := getattr(one, how)) is not None:
+                ended.add_metric([one.worker_id, how], n)
+    yield from (age, running, taken, ended)
 
 
 def _kind(job: Mapping[str, Any]) -> tuple[str, str, str]:

@@ -13,10 +13,12 @@ from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match
+from starlette.types import Scope
 
 from pendula.jobs import settings_file
 from pendula.jobs.calls import Answer, Body, Caller, Calls, Reply, queries
-from pendula.jobs.model import Actor, Code, Policy, Refused
+from pendula.jobs.calls import why as reasons
+from pendula.jobs.model import Code, Policy, Refused
 from pendula.jobs.reaper import Reaper
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.settings_file import Configured
@@ -24,19 +26,27 @@ from pendula.jobs.upkeep.alerts import Alerts, Webhook
 from pendula.jobs.upkeep.recurring import Recurrences
 from pendula.jobs.upkeep.retention import Retaining, free_key
 from pendula.jobs.upkeep.unhandled import UnhandledJobs
-from pendula.server.errors import error_body, json_response
-from pendula.server.hosting.room_spec import Host, RoomSpec
+from pendula.server.errors import json_response
+from pendula.server.hosting.room_spec import RoomSpec
 from pendula.server.rooms.jobs import metrics as prometheus
-from pendula.server.rooms.jobs import shapes
-from pendula.server.rooms.jobs.bodies import BATCH_BODY_MOST, BODY_MOST, query_of, read_object
+from pendula.server.rooms.jobs import plan_routes, plan_shapes, shapes
+from pendula.server.rooms.jobs.answering import (
+    NAME,
+    caller_of,
+    changed,
+    documented,
+    listed,
+    response_of,
+    service_in,
+    service_of,
+)
+from pendula.server.rooms.jobs.bodies import BATCH_BODY_MOST, query_of, read_object
 from pendula.server.rooms.jobs.errors import PREFIX, RouteNotFound, SchedulerErrors, method_refused
 from pendula.server.rooms.jobs.service import JobService, OpenStore, Upkeep, open_sqlite
-from pendula.server.routes.dependencies import Admin, Operator, Viewer, request_id_of
-from pendula.server.security.identity import Principal, Via
+from pendula.server.routes.dependencies import Admin, Operator, Viewer
 from pendula.server.settings import Settings
 from pendula.server.views import encode_view
 
-NAME = "jobs"
 JOBS = "/jobs"
 JOB = "/jobs/{job_id}"
 # What stands where an id of a job could stand.
@@ -45,13 +55,8 @@ METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 JOB_ID = shapes.in_path("job_id", "The id of a job")
 
 router = APIRouter(prefix=PREFIX, tags=["jobs"])
-
-
-def _documented(name: str, takes: str | None = None, parameters: Sequence[shapes.Shape] = ()) -> dict[str, Any]:
-    extra: dict[str, Any] = {"parameters": list(parameters)} if parameters else {}
-    if takes is not None:
-        extra["requestBody"] = shapes.takes(takes)
-    return {"operation_id": f"jobs_{name}", "openapi_extra": extra}
+# This one is the last: it ends with a route for every path.
+ROUTERS = (plan_routes.router, router)
 
 
 # Into the queue
@@ -70,12 +75,12 @@ def _documented(name: str, takes: str | None = None, parameters: Sequence[shapes
         headers=shapes.LOCATION,
     )
     | {200: shapes.answer("Enqueued")},
-    **_documented("enqueue", "Enqueue"),
+    **documented("enqueue", "Enqueue"),
 )
 async def enqueue(request: Request, who: Operator) -> Response:
     """Store a job: 201 with the job, or 200 with the one that was there before under the same key."""
-    answer = await _changed(request, who, Calls.enqueue)
-    response = _response(answer)
+    answer = await changed(request, who, Calls.enqueue)
+    response = response_of(answer)
     if response.status_code == 201 and isinstance(answer, Reply):
         job: Any = answer.body["job"]
         response.headers["location"] = f"{PREFIX}/jobs/{job['job_id']}"
@@ -85,11 +90,11 @@ async def enqueue(request: Request, who: Operator) -> Response:
 @router.post(
     f"{JOBS}/batch",
     responses=shapes.gives("BatchResults", *shapes.FAULTS, Code.BATCH_REJECTED, body=True),
-    **_documented("enqueue_batch", "Batch"),
+    **documented("enqueue_batch", "Batch"),
 )
 async def enqueue_batch(request: Request, who: Operator) -> Response:
     """Store many jobs at once, each with its own answer; with `atomic` all or none."""
-    return _response(await _changed(request, who, Calls.enqueue_batch, BATCH_BODY_MOST))
+    return response_of(await changed(request, who, Calls.enqueue_batch, BATCH_BODY_MOST))
 
 
 # Out of the queue
@@ -100,22 +105,22 @@ async def enqueue_batch(request: Request, who: Operator) -> Response:
     responses=shapes.gives(
         "Pulled", *shapes.FAULTS, Code.INVALID_LIMIT, Code.INVALID_WORKER_ID, Code.NOW_IN_FUTURE, body=True
     ),
-    **_documented("pull", "Pull"),
+    **documented("pull", "Pull"),
 )
 async def pull(request: Request, who: Operator) -> Response:
     """Take due jobs, each with a lease; with `wait_ms`, as soon as there is one."""
     body = await read_object(request)
-    return _response(await service_of(request).pull(body, _caller(request, who), request.receive))
+    return response_of(await service_of(request).pull(body, caller_of(request, who), request.receive))
 
 
 @router.post(
     f"{JOBS}/ack-batch",
     responses=shapes.gives("AckResults", *shapes.FAULTS, body=True),
-    **_documented("ack_batch", "AckBatch"),
+    **documented("ack_batch", "AckBatch"),
 )
 async def ack_batch(request: Request, who: Operator) -> Response:
     """Finish many jobs at once, each with its own answer."""
-    return _response(await _changed(request, who, Calls.ack_batch, BATCH_BODY_MOST))
+    return response_of(await changed(request, who, Calls.ack_batch, BATCH_BODY_MOST))
 
 
 def _on_a_job(
@@ -131,12 +136,12 @@ def _on_a_job(
         f"{JOB}/{name}",
         description=sentence,
         responses=shapes.gives(gives, *codes, body=True),
-        **_documented(name, name.title(), [JOB_ID]),
+        **documented(name, name.title(), [JOB_ID]),
     )
     async def on_a_job(request: Request, who: Operator) -> Response:
         job_id = request.path_params["job_id"]
-        answer = await _changed(request, who, lambda calls, body, caller: call(calls, job_id, body, caller))
-        return _response(answer)
+        answer = await changed(request, who, lambda calls, body, caller: call(calls, job_id, body, caller))
+        return response_of(answer)
 
 
 _on_a_job(
@@ -168,31 +173,31 @@ _on_a_job(
 @router.post(
     f"{JOBS}/cancel-batch",
     responses=shapes.gives("Operated", *shapes.FAULTS, Code.INVALID_LIMIT, body=True),
-    **_documented("cancel_batch", "CancelBatch"),
+    **documented("cancel_batch", "CancelBatch"),
 )
 async def cancel_batch(request: Request, who: Operator) -> Response:
     """Cancel the newest jobs that fit a filter, at most 1000; `next_cursor` leads to the next step."""
-    return _response(await _changed(request, who, Calls.cancel_batch))
+    return response_of(await changed(request, who, Calls.cancel_batch))
 
 
 @router.post(
     f"{JOBS}/requeue-batch",
     responses=shapes.gives("Operated", *shapes.FAULTS, Code.INVALID_LIMIT, Code.RUN_AT_IN_PAST, body=True),
-    **_documented("requeue_batch", "RequeueBatch"),
+    **documented("requeue_batch", "RequeueBatch"),
 )
 async def requeue_batch(request: Request, who: Operator) -> Response:
     """Requeue the newest dead letters or failed jobs that fit a filter, at most 1000; `next_cursor` leads on."""
-    return _response(await _changed(request, who, Calls.requeue_batch))
+    return response_of(await changed(request, who, Calls.requeue_batch))
 
 
 @router.post(
     "/keys/free",
     responses=shapes.gives("Freed", Code.IDEMPOTENCY_KEY_CONFLICT, *shapes.FAULTS, body=True),
-    **_documented("free_key", "FreeKey"),
+    **documented("free_key", "FreeKey"),
 )
 async def free(request: Request, who: Admin) -> Response:
     """Let the key of a removed job be used again."""
-    return _response(await _changed(request, who, free_key))
+    return response_of(await changed(request, who, free_key))
 
 
 # Looking
@@ -201,7 +206,7 @@ async def free(request: Request, who: Admin) -> Response:
 @router.get(
     JOBS,
     responses=shapes.gives("JobList", *shapes.FAULTS, Code.INVALID_LIMIT),
-    **_documented(
+    **documented(
         "list",
         parameters=[
             *shapes.FILTERS,
@@ -212,43 +217,52 @@ async def free(request: Request, who: Admin) -> Response:
 )
 async def list_jobs(request: Request, _: Viewer) -> Response:
     """Jobs, newest first."""
-    return await _listed(request, lambda calls, query: queries.listed(calls.store, calls.policy, query))
+    return await listed(request, lambda calls, query: queries.listed(calls.store, calls.policy, query))
 
 
 @router.get(
     f"{JOBS}/count",
     responses=shapes.gives("Count", *shapes.FAULTS),
-    **_documented("count", parameters=[*shapes.FILTERS]),
+    **documented("count", parameters=[*shapes.FILTERS]),
 )
 async def count_jobs(request: Request, _: Viewer) -> Response:
     """How many jobs there are of those that a list with the same filters would show."""
-    return await _listed(request, lambda calls, query: queries.counted(calls.store, calls.policy, query))
+    return await listed(request, lambda calls, query: queries.counted(calls.store, calls.policy, query))
 
 
-@router.get(JOB, responses=shapes.gives("OneJob", Code.JOB_NOT_FOUND), **_documented("show", parameters=[JOB_ID]))
+@router.get(JOB, responses=shapes.gives("OneJob", Code.JOB_NOT_FOUND), **documented("show", parameters=[JOB_ID]))
 async def show(request: Request, _: Viewer) -> Response:
     """One job."""
     job_id = request.path_params["job_id"]
     if job_id in CALLS:
         return _method_refused(request, ["POST"])
-    return _response(await service_of(request).look(lambda calls: queries.show(calls.store, job_id)))
+    return response_of(await service_of(request).look(lambda calls: queries.show(calls.store, job_id)))
 
 
 @router.get(
     f"{JOB}/history",
     responses=shapes.gives("History", Code.JOB_NOT_FOUND),
-    **_documented("history", parameters=[JOB_ID]),
+    **documented("history", parameters=[JOB_ID]),
 )
 async def history(request: Request, _: Viewer) -> Response:
     """Every error a job had, and its whole trail."""
     job_id = request.path_params["job_id"]
-    return _response(await service_of(request).look(lambda calls: queries.history(calls.store, job_id)))
+    return response_of(await service_of(request).look(lambda calls: queries.history(calls.store, job_id)))
+
+
+@router.get(f"{JOB}/why", responses=shapes.gives("Why", Code.JOB_NOT_FOUND), **documented("why", parameters=[JOB_ID]))
+async def why(request: Request, _: Viewer) -> Response:
+    """Why a job has not run, in one sentence; where it runs; how it ended."""
+    job_id = request.path_params["job_id"]
+    return response_of(
+        await service_of(request).look(lambda calls: reasons.why(calls.store, calls.policy, calls.clock(), job_id))
+    )
 
 
 @router.get(
     "/audit",
     responses=shapes.gives("Trail", *shapes.FAULTS, Code.INVALID_LIMIT),
-    **_documented(
+    **documented(
         "audit",
         parameters=[
             shapes.in_query("object_type", shapes.TEXT),
@@ -262,14 +276,14 @@ async def history(request: Request, _: Viewer) -> Response:
 )
 async def audit(request: Request, _: Viewer) -> Response:
     """The trail, in order."""
-    return await _listed(request, lambda calls, query: queries.trail(calls.store, calls.policy, query))
+    return await listed(request, lambda calls, query: queries.trail(calls.store, calls.policy, query))
 
 
 @router.get(
     "/objects/{object_type}/{object_id:path}",
     # A line break in a path is part of no route.
     responses=shapes.gives("Object", Code.OBJECT_NOT_FOUND, also={404: (RouteNotFound.code,)}),
-    **_documented(
+    **documented(
         "object",
         parameters=[
             shapes.in_path("object_type", "What kind of object"),
@@ -280,7 +294,7 @@ async def audit(request: Request, _: Viewer) -> Response:
 async def shown_object(request: Request, _: Viewer) -> Response:
     """What is known of an object."""
     kind, name = request.path_params["object_type"], request.path_params["object_id"]
-    return _response(await service_of(request).look(lambda calls: queries.shown_object(calls.store, kind, name)))
+    return response_of(await service_of(request).look(lambda calls: queries.shown_object(calls.store, kind, name)))
 
 
 _METRICS = shapes.gives("Metrics", *shapes.FAULTS)
@@ -290,7 +304,7 @@ _METRICS[200]["content"]["text/plain"] = {"schema": shapes.TEXT}
 @router.get(
     "/metrics",
     responses=_METRICS,
-    **_documented("metrics", parameters=[shapes.in_query("window_sec", shapes.integer(60, 604_800))]),
+    **documented("metrics", parameters=[shapes.in_query("window_sec", shapes.integer(60, 604_800))]),
 )
 async def metrics(request: Request, _: Viewer) -> Response:
     """How the queue is, as JSON; where the Accept header wants it, in Prometheus' text form."""
@@ -298,7 +312,7 @@ async def metrics(request: Request, _: Viewer) -> Response:
     query = query_of(request)
     window = query.refusal() if isinstance(query, Faults) else queries.window_of(query)
     if isinstance(window, Refused):
-        return _response(service.counted(window))
+        return response_of(service.counted(window))
     if prometheus.prefers_text(request.headers.get("accept")):
         text, media_type = await service.ask(lambda calls: prometheus.text(calls, service.counters, window))
         return Response(text, headers={"content-type": media_type})
@@ -310,59 +324,26 @@ async def metrics(request: Request, _: Viewer) -> Response:
 @router.api_route("/{rest:path}", methods=METHODS, include_in_schema=False)
 async def nothing_here(request: Request, _: Viewer) -> Response:
     """What is left: a path that is not there, or one that is, for other methods."""
-    allowed = {method for route in router.routes for method in _methods(route, request)}
+    allowed = methods_at(request.scope)
     if allowed:
         return _method_refused(request, sorted(allowed))
     path = request.url.path[:256]
     raise RouteNotFound(f"There is nothing at {path}", path=path)
 
 
-# Between HTTP and the calls
+# The room
 
 
-def service_of(request: Request) -> JobService:
-    """The scheduler of the app that answers."""
-    return service_in(request.app.state.supervisor)
+def methods_at(scope: Scope) -> set[str]:
+    """What is possible at the path of a request, by any method."""
+    return {method for one in ROUTERS for route in one.routes for method in _methods(route, scope)}
 
 
-def service_in(host: Host) -> JobService:
-    service = host.service(NAME)
-    assert isinstance(service, JobService)
-    return service
-
-
-async def _changed(
-    request: Request, who: Principal, call: Callable[[Calls, Body, Caller], Answer], most: int = BODY_MOST
-) -> Answer:
-    body = await read_object(request, most)
-    caller = _caller(request, who)
-    return await service_of(request).call(lambda calls: call(calls, body, caller))
-
-
-async def _listed(request: Request, look: Callable[[Calls, dict[str, Any]], Answer]) -> Response:
-    query = query_of(request)
-    service = service_of(request)
-    if isinstance(query, Faults):
-        return _response(service.counted(query.refusal()))
-    return _response(await service.look(lambda calls: look(calls, query)))
-
-
-def _caller(request: Request, who: Principal) -> Caller:
-    actor = Actor("service", who.name) if who.via is Via.LOCAL else Actor("user", who.name)
-    return Caller(actor, request_id_of(request))
-
-
-def _response(answer: Answer) -> Response:
-    if isinstance(answer, Refused):
-        return json_response(error_body(answer.code.value, answer.message, answer.details), answer.status)
-    return json_response(encode_view(answer.body), answer.status)
-
-
-def _methods(route: object, request: Request) -> set[str]:
+def _methods(route: object, scope: Scope) -> set[str]:
     """What a route of ours can do at the path of a request."""
-    if not isinstance(route, APIRoute) or not route.include_in_schema or route.matches(request.scope)[0] is Match.NONE:
+    if not isinstance(route, APIRoute) or not route.include_in_schema or route.matches(scope)[0] is Match.NONE:
         return set()
-    if route.path == f"{PREFIX}{JOB}" and request.url.path.rpartition("/")[2] in CALLS:
+    if route.path == f"{PREFIX}{JOB}" and scope["path"].rpartition("/")[2] in CALLS:
         return set()
     methods = set(route.methods or ())
     return methods | ({"HEAD"} if "GET" in methods else set())
@@ -377,7 +358,7 @@ def room_for(settings: Settings) -> RoomSpec:
     """The room as the settings of the server say; raises `DocumentRefused` for a file of parameters with faults."""
     told = Configured() if settings.jobs_settings is None else settings_file.load(settings.jobs_settings)
     database = None if settings.jobs_database is None else Path(settings.jobs_database)
-    return room(told.policy, database=database, upkeep=partial(_upkeep, told))
+    return room(told.policy, database=database, upkeep=partial(_upkeep, told), tell_of_workers=True)
 
 
 def _upkeep(told: Configured, calls: Calls) -> list[Upkeep]:
@@ -399,6 +380,7 @@ def room(
     clock: Callable[[], int] | None = None,
     open_store: OpenStore = open_sqlite,
     upkeep: Callable[[Calls], Sequence[Upkeep]] = lambda _: (),
+    tell_of_workers: bool = False,
 ) -> RoomSpec:
     """The room with these parameters, its store in the server's data directory unless `database` names a file.
 
@@ -410,10 +392,16 @@ def room(
         title="Jobs",
         sentence="Work that is due: handed out when its time has come, tried again, set aside, never lost.",
         prefix=PREFIX,
-        routers=(router,),
-        schemas=shapes.schemas(chosen),
+        routers=ROUTERS,
+        schemas={**shapes.schemas(chosen), **plan_shapes.schemas()},
         service=partial(
-            JobService, policy=chosen, database=database, clock=clock, open_store=open_store, upkeep=upkeep
+            JobService,
+            policy=chosen,
+            database=database,
+            clock=clock,
+            open_store=open_store,
+            upkeep=upkeep,
+            tell_of_workers=tell_of_workers,
         ),
-        errors=lambda host: SchedulerErrors(service_in(host).counters.refused),
+        errors=lambda host: SchedulerErrors(service_in(host).counters.refused, methods_at),
     )

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import structlog
 from msgspec.structs import replace
@@ -26,6 +26,7 @@ from pendula.kernel.limits import REQUESTS
 from pendula.server.hosting.room_spec import Host
 from pendula.server.rooms.jobs.errors import RateLimited, ShuttingDown, StoreBusy, store_broken
 from pendula.server.rooms.jobs.metrics import Collector, JobMetrics
+from pendula.server.rooms.jobs.presence import Presence, PresenceWriter
 from pendula.server.views import State
 
 FILE = "jobs.db"
@@ -70,7 +71,10 @@ class Waiting:
 
 
 class JobService:
-    """The service of the room `jobs`. `database` is a file elsewhere than in the server's own folder."""
+    """The service of the room `jobs`. `database` is a file elsewhere than in the server's own folder.
+
+    With `tell_of_workers` the workers that pull here are written into the store, as others write themselves.
+    """
 
     def __init__(
         self,
@@ -81,13 +85,16 @@ class JobService:
         clock: Callable[[], int] | None = None,
         open_store: OpenStore = open_sqlite,
         upkeep: Callable[[Calls], Sequence[Upkeep]] = lambda _: (),
+        tell_of_workers: bool = False,
     ) -> None:
         self.policy = policy
         self.counters = JobMetrics()
+        self.presence = Presence()
         self._database = database
         self._clock = clock or host.clock.now
         self._open_store = open_store
         self._make_upkeep = upkeep
+        self._tell_of_workers = tell_of_workers
         self._upkeep: Sequence[Upkeep] = ()
         self._store: DurableStore | None = None
         self._calls: Calls | None = None
@@ -119,7 +126,7 @@ class JobService:
         try:
             self._store = await asyncio.to_thread(self._opened, folder)
             calls = Calls(self._store, self.policy, self._clock)
-            self._upkeep = self._make_upkeep(calls)
+            self._upkeep = [*self._make_upkeep(calls), *self._watchers(calls)]
         except PendulaError as error:
             self._fail(error)
         except Exception as error:
@@ -136,6 +143,9 @@ class JobService:
             return self._open_store(self._database, self.policy)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return self._open_store(folder / FILE, self.policy)
+
+    def _watchers(self, calls: Calls) -> list[Upkeep]:
+        return [PresenceWriter(self.presence, calls)] if self._tell_of_workers else []
 
     def _fail(self, error: PendulaError) -> None:
         told = self._failure is not None and self._failure.message == error.message
@@ -221,7 +231,21 @@ class JobService:
     async def pull(self, body: Body, caller: Caller, left: Callable[[], Awaitable[object]]) -> Answer:
         """Due jobs; with `wait_ms`, as soon as there are some. Whoever `left` meanwhile is given none."""
         asked = read_pull(body, self.policy, self._clock())
-        if isinstance(asked, Faults) or not asked.wait_ms:
+        if isinstance(asked, Faults):
+            return await self.call(lambda calls: calls.pull(body, caller))
+        self._saw(asked, None)
+        answer = await self._pull(asked, body, caller, left)
+        self._saw(asked, answer)
+        return answer
+
+    def _saw(self, asked: Pull, answer: Answer | None) -> None:
+        """A worker asked, or was answered: it lives."""
+        given: Any = answer.body["count"] if isinstance(answer, Reply) else 0
+        words = self.policy.vocabulary
+        self.presence.seen(asked, self._clock(), given, (words.object_types, words.actions))
+
+    async def _pull(self, asked: Pull, body: Body, caller: Caller, left: Callable[[], Awaitable[object]]) -> Answer:
+        if not asked.wait_ms:
             return await self.call(lambda calls: calls.pull(body, caller))
         at_once = {**body, "wait_ms": 0}
         end = asyncio.get_running_loop().time() + asked.wait_ms / 1000

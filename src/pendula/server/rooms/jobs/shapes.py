@@ -334,6 +334,7 @@ def _replies() -> dict[str, Shape]:
                 "unhandled": listed(
                     record({"object_type": TEXT, "action": TEXT, "count": COUNT, "since": TIME, "job_id": TEXT})
                 ),
+                "workers": listed(ref("Worker")),
             }
         ),
         "Freed": record({"freed": FLAG, "idempotency_key": TEXT}),

@@ -1,0 +1,120 @@
+"""The commands of time plans: list, put, pause, resume, run-now, remove."""
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from pendula.cli.commands.jobs.target import Target, command, members
+from pendula.cli.output import example
+
+NameArgument = Annotated[str, typer.Argument(metavar="PLAN", help="The name of the plan.", show_default=False)]
+ReasonOption = Annotated[str | None, typer.Option(metavar="TEXT", help="Why, for the trail.", show_default=False)]
+
+
+def register(jobs: typer.Typer) -> None:
+    at = "--db sqlite:///jobs.db"
+    group = typer.Typer(
+        no_args_is_help=True,
+        epilog=example(f"pendula jobs plans list {at}", f"pendula jobs plans pause weekly-report {at}"),
+    )
+    command(group, "list", f"pendula jobs plans list {at} --json")(list_)
+    command(group, "put", f"pendula jobs plans put nightly '0 3 * * *' memory mem_1 decay --zone Europe/Berlin {at}")(
+        put
+    )
+    command(group, "pause", f"pendula jobs plans pause nightly --reason 'moving house' {at}")(pause)
+    command(group, "resume", f"pendula jobs plans resume nightly {at}")(resume)
+    command(group, "run-now", f"pendula jobs plans run-now nightly {at}")(run_now)
+    command(group, "remove", f"pendula jobs plans remove nightly {at}")(remove)
+    jobs.add_typer(group, name="plans", help="Recurring jobs: list them, make, pause, resume, run now, remove.")
+
+
+def list_(target: Target) -> None:
+    """List all time plans: when each occurs next, and whether it is paused."""
+    with target.scheduler() as scheduler:
+        reply = scheduler.plans()
+    target.out.result(reply, lambda: _tables().plans(reply))
+
+
+def put(
+    target: Target,
+    name: Annotated[str, typer.Argument(metavar="PLAN", help="1 to 64 of a-z, 0-9 and -.", show_default=False)],
+    cron: Annotated[str, typer.Argument(metavar="CRON", help="Five fields, or @daily and such.", show_default=False)],
+    object_type: Annotated[
+        str, typer.Argument(metavar="TYPE", help="memory, experience, cognition.", show_default=False)
+    ],
+    object_id: Annotated[str, typer.Argument(metavar="ID", help="Which object.", show_default=False)],
+    action: Annotated[
+        str,
+        typer.Argument(
+            metavar="ACTION", help="verify, revalidate, decay, archive, reinstate-check.", show_default=False
+        ),
+    ],
+    zone: Annotated[str | None, typer.Option(metavar="ZONE", help="Europe/Berlin.", show_default="UTC")] = None,
+    priority: Annotated[str | None, typer.Option(help="low, medium or high.", show_default="medium")] = None,
+    max_attempts: Annotated[int | None, typer.Option(metavar="N", help="1 to 100.", show_default="3")] = None,
+    queue: Annotated[str | None, typer.Option(metavar="NAME", help="The queue.", show_default="default")] = None,
+) -> None:
+    """Make a time plan, or make it another. A server, or a worker with --db, has to run for it to go on."""
+    given = members(
+        cron=cron,
+        zone=zone,
+        object_type=object_type,
+        object_id=object_id,
+        action=action,
+        priority=priority,
+        max_attempts=max_attempts,
+        queue=queue,
+    )
+    with target.scheduler() as scheduler:
+        reply = scheduler.put_plan(_name(name), **given)
+    target.out.result(reply, lambda: _said(reply))
+
+
+def pause(target: Target, name: NameArgument, reason: ReasonOption = None) -> None:
+    """Let a plan rest: its next occurrence is taken back, and none follows until it is resumed."""
+    _on(target, lambda scheduler: scheduler.pause_plan, name, reason)
+
+
+def resume(target: Target, name: NameArgument, reason: ReasonOption = None) -> None:
+    """Let a plan go on; what passed meanwhile is not made up for."""
+    _on(target, lambda scheduler: scheduler.resume_plan, name, reason)
+
+
+def run_now(target: Target, name: NameArgument, reason: ReasonOption = None) -> None:
+    """Enqueue one job of a plan at once, paused or not; its times stay as they are."""
+    with target.scheduler() as scheduler:
+        reply = scheduler.run_plan(_name(name), **members(reason=reason))
+    target.out.result(reply, lambda: _tables().enqueued(reply))
+
+
+def remove(target: Target, name: NameArgument, reason: ReasonOption = None) -> None:
+    """Forget a plan and take its next occurrence back. One of a settings file is removed there."""
+    with target.scheduler() as scheduler:
+        reply = scheduler.remove_plan(_name(name), **members(reason=reason))
+    target.out.result(reply, lambda: f"{name} is removed.")
+
+
+def _on(target: Target, call: Callable[[Any], Callable[..., dict[str, Any]]], name: str, reason: str | None) -> None:
+    with target.scheduler() as scheduler:
+        reply = call(scheduler)(_name(name), **members(reason=reason))
+    target.out.result(reply, lambda: _said(reply))
+
+
+def _said(reply: dict[str, Any]) -> str:
+    plan = reply["plan"]
+    if plan["paused_at"] is not None:
+        return f"{plan['name']} is paused since {plan['paused_at']} by {plan['paused_by']}."
+    return f"{plan['name']} occurs next at {plan['next_at']} ({plan['cron']}, {plan['zone']})."
+
+
+def _name(name: str) -> str:
+    text: str = members(plan=name)["plan"]
+    return text
+
+
+def _tables() -> Any:
+    """Only where something is drawn: it loads rich."""
+    from pendula.cli.commands.jobs import tables
+
+    return tables

@@ -1,0 +1,215 @@
+"""Calls on time plans: put, pause, resume, run now, remove, list; and the next occurrence, which is always stored.
+
+Whether a plan is paused is looked at in the transaction that stores its occurrence, so that nothing slips through
+between a pause and a process that looked before.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from pendula.jobs import decide
+from pendula.jobs.audit import PlanChange
+from pendula.jobs.calls.enqueue import Stored, store_all, stored_reply
+from pendula.jobs.calls.replies import Answer, Body, Reply, no_plan
+from pendula.jobs.model import SYSTEM, Actor, Code, Policy, Refused, Status
+from pendula.jobs.plans import (
+    DECLARED_US,
+    PLANS_MOST,
+    Plan,
+    Recurring,
+    Source,
+    asked_for,
+    entry_json,
+    occurrence,
+    plan_json,
+    read_plan,
+)
+from pendula.jobs.request_reading import Faults
+from pendula.jobs.requests import read_enqueue, read_reason
+from pendula.jobs.store.protocol import Store, Writer
+from pendula.kernel.canonical import Json
+from pendula.kernel.time import format_utc
+
+DECLARED = "declared in the settings file"
+
+
+def listed(store: Store, now: int) -> Reply:
+    """All plans, by name."""
+    return Reply(200, {"plans": [plan_json(plan, now) for plan in store.read(lambda look: look.plans())]})
+
+
+def put(tx: Writer, name: str, body: Body, policy: Policy, actor: Actor, now: int) -> Answer:
+    """Make a plan, or make it another; a plan that is the same already is left alone."""
+    entry = read_plan(name, body, policy)
+    if isinstance(entry, Faults):
+        return entry.refusal()
+    there = tx.plan(name)
+    if there is not None and (refused := _in_settings(there, now)):
+        return refused
+    if there is None and len(tx.plans()) >= PLANS_MOST:
+        return Refused(Code.TOO_MANY_PLANS, f"there are {PLANS_MOST} plans, which is all there may be", {"name": name})
+    plan = keep_next(tx, _placed(tx, there, entry, Source.CALL, "put", actor, now=now), policy, now)
+    return Reply(201 if there is None else 200, {"plan": plan_json(plan, now)})
+
+
+def declare(tx: Writer, now: int, entry: Recurring) -> Plan:
+    """The plan of a settings file, as that file has it; a pause stays."""
+    there = tx.plan(entry.name)
+    return _placed(tx, there, entry, Source.SETTINGS, DECLARED, SYSTEM, now=now)
+
+
+def still_declared(tx: Writer, now: int, name: str) -> None:
+    """Somebody's settings file has the plan still."""
+    there = tx.plan(name)
+    if there is not None and there.declared_at + DECLARED_US <= now:
+        tx.put_plan(replace(there, declared_at=now))
+
+
+def pause(tx: Writer, name: str, body: Body, actor: Actor, now: int) -> Answer:
+    """No further occurrence; the one that waits in the store is taken back. Paused already: nothing changes."""
+    found = _asked(tx, name, body)
+    if isinstance(found, Refused):
+        return found
+    plan, reason = found
+    if plan.paused_at is None:
+        _take_back(tx, plan, f"plan {name} is paused", actor, now)
+        plan = replace(plan, paused_at=now, paused_by=actor.id, occurs_at=None, changed_at=now)
+        tx.put_plan(plan)
+        _tell(tx, name, _pause_shown(None), _pause_shown(plan), reason or "paused", actor, at=now)
+    return Reply(200, {"plan": plan_json(plan, now)})
+
+
+def resume(tx: Writer, name: str, body: Body, policy: Policy, actor: Actor, now: int) -> Answer:
+    """Go on from now; what passed meanwhile is not made up for. Not paused: nothing changes."""
+    found = _asked(tx, name, body)
+    if isinstance(found, Refused):
+        return found
+    plan, reason = found
+    if plan.paused_at is not None:
+        before = _pause_shown(plan)
+        plan = replace(plan, paused_at=None, paused_by=None, changed_at=now)
+        tx.put_plan(plan)
+        _tell(tx, name, before, _pause_shown(None), reason or "resumed", actor, at=now)
+        if plan.is_kept(now):
+            plan = keep_next(tx, plan, policy, now)
+    return Reply(200, {"plan": plan_json(plan, now)})
+
+
+def run_now(tx: Writer, name: str, body: Body, policy: Policy, actor: Actor, now: int) -> Answer:
+    """One job of the plan at once, paused or not. While one that was asked for waits, it is given again."""
+    found = _asked(tx, name, body)
+    if isinstance(found, Refused):
+        return found
+    plan, _ = found
+    waiting = None if plan.asked_job_id is None else tx.job(plan.asked_job_id)
+    if waiting is not None and waiting.status == Status.QUEUED:
+        return stored_reply(waiting, True)
+    request = read_enqueue(asked_for(plan, now), policy, now)
+    if isinstance(request, Faults):
+        return request.refusal()
+    [stored] = store_all(tx, [request], actor, now)
+    if isinstance(stored, Refused):
+        return stored
+    tx.put_plan(replace(plan, asked_job_id=stored[0].job_id))
+    return stored_reply(*stored)
+
+
+def remove(tx: Writer, name: str, body: Body, actor: Actor, now: int) -> Answer:
+    """Forget a plan, its pause and the occurrence that waits; not one that stands in a settings file."""
+    found = _asked(tx, name, body)
+    if isinstance(found, Refused):
+        return found
+    plan, reason = found
+    if refused := _in_settings(plan, now):
+        return refused
+    _take_back(tx, plan, f"plan {name} is removed", actor, now)
+    tx.drop_plan(name)
+    _tell(tx, name, {**entry_json(plan.entry), "removed": False}, {"removed": True}, reason or "removed", actor, at=now)
+    return Reply(200, {"removed": True, "name": name})
+
+
+def keep_next(tx: Writer, plan: Plan, policy: Policy, now: int) -> Plan:
+    """Store the next occurrence of a plan unless it is there or the plan is paused.
+
+    One whose job was taken back before it began (by a pause, say) is stored again, under the key of the next turn.
+    """
+    at = None if plan.paused_at is not None else plan.next_after(now)
+    if at is None or at == plan.occurs_at:
+        return plan
+    stored = _stored(tx, plan, at, policy, now)
+    while not isinstance(stored, Refused) and stored[0].status == Status.FAILED and not stored[0].delivery_count:
+        plan = replace(plan, turn=plan.turn + 1)
+        stored = _stored(tx, plan, at, policy, now)
+    after = replace(plan, occurs_at=at, job_id=None if isinstance(stored, Refused) else stored[0].job_id)
+    tx.put_plan(after)
+    return after
+
+
+# Inside
+
+
+def _stored(tx: Writer, plan: Plan, at: int, policy: Policy, now: int) -> Stored:
+    request = read_enqueue(occurrence(plan, at), policy, now)
+    return request.refusal() if isinstance(request, Faults) else store_all(tx, [request], SYSTEM, now)[0]
+
+
+def _placed(
+    tx: Writer, there: Plan | None, entry: Recurring, source: Source, reason: str, actor: Actor, *, now: int
+) -> Plan:
+    if there is None:
+        plan = Plan(entry, source.value, now, now)
+        _tell(tx, entry.name, None, entry_json(entry), reason, actor, at=now)
+    elif there.entry == entry:
+        plan = replace(there, source=source.value, declared_at=now)
+    else:
+        _take_back(tx, there, f"plan {entry.name} is another now", actor, now)
+        plan = replace(there, entry=entry, source=source.value, changed_at=now, declared_at=now, occurs_at=None)
+        _tell(tx, entry.name, entry_json(there.entry), entry_json(entry), reason, actor, at=now)
+    tx.put_plan(plan)
+    return plan
+
+
+def _asked(tx: Writer, name: str, body: Body) -> tuple[Plan, str | None] | Refused:
+    """The plan and the reason given; that there is no such plan is told before the faults of the body."""
+    plan = tx.plan(name)
+    if plan is None:
+        return no_plan(name)
+    reason = read_reason(body)
+    return reason.refusal() if isinstance(reason, Faults) else (plan, reason)
+
+
+def _in_settings(plan: Plan, now: int) -> Refused | None:
+    if plan.source == Source.CALL or not plan.is_kept(now):
+        return None
+    message = f"the plan {plan.name} stands in a settings file; change it there"
+    return Refused(Code.PLAN_IN_SETTINGS, message, {"name": plan.name})
+
+
+def _take_back(tx: Writer, plan: Plan, why: str, actor: Actor, now: int) -> None:
+    """Cancel the occurrence that waits, unless it was begun: then it is tried again as any job."""
+    job = None if plan.job_id is None else tx.job(plan.job_id)
+    if job is not None and job.status == Status.QUEUED and not job.delivery_count:
+        done = decide.cancelled(job, why, now)
+        assert not isinstance(done, Refused)
+        tx.change(job, done.job, done.touched, done.reason, actor)
+
+
+def _tell(
+    tx: Writer,
+    name: str,
+    before: Mapping[str, Json] | None,
+    after: Mapping[str, Json],
+    reason: str,
+    actor: Actor,
+    *,
+    at: int,
+) -> None:
+    tx.plan_event(PlanChange(name, before, after, reason), actor, at)
+
+
+def _pause_shown(plan: Plan | None) -> dict[str, Any]:
+    if plan is None or plan.paused_at is None:
+        return {"paused_at": None, "paused_by": None}
+    return {"paused_at": format_utc(plan.paused_at), "paused_by": plan.paused_by}

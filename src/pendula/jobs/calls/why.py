@@ -1,0 +1,212 @@
+"""Why a job has not run, runs, or how it ended: one sentence for people, one word and the facts for programs.
+
+Each question of `QUESTIONS` looks at one possible reason; the first that has an answer is the reason. To tell of
+another one, write its question and put it where it belongs in the order.
+"""
+
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from pendula.jobs.calls.replies import Answer, Reply, not_found
+from pendula.jobs.model import MILLION, SECOND, Job, Policy, PullOrder, Status, progress_json
+from pendula.jobs.store.protocol import Reader, Store, Unhandled, WorkerRow
+from pendula.kernel.canonical import Json
+from pendula.kernel.time import format_utc
+
+BEFORE_MOST = 10_000  # jobs that go before one are counted so far
+ALIVE_US = 90 * SECOND  # who has not been heard of for longer is not counted on
+ERROR_SHOWN = 200
+REASONS = (
+    "ended",
+    "runs",
+    "lease_over",
+    "waits_for_time",
+    "waits_for_retry",
+    "waits_for_object",
+    "waits_for_worker",
+    "waits_for_turn",
+)
+
+
+class Because(Struct, frozen=True):
+    """A reason: its word, its sentence without the name of the job, and its facts."""
+
+    reason: str
+    sentence: str
+    facts: dict[str, Json] = {}
+
+
+class Case(Struct, frozen=True):
+    """What questions are asked about."""
+
+    look: Reader
+    job: Job
+    policy: Policy
+    now: int
+
+
+Question = Callable[[Case], Because | None]
+
+
+def why(store: Store, policy: Policy, now: int, job_id: str) -> Answer:
+    """The reason of a job's present state."""
+
+    def look(reader: Reader) -> Because | None:
+        job = reader.job(job_id)
+        return None if job is None else because(Case(reader, job, policy, now))
+
+    found = store.read(look)
+    if found is None:
+        return not_found(job_id)
+    sentence = f"{job_id} {found.sentence}."
+    return Reply(200, {"job_id": job_id, "reason": found.reason, "sentence": sentence, "facts": found.facts})
+
+
+def because(case: Case) -> Because:
+    for question in QUESTIONS:
+        if (found := question(case)) is not None:
+            return found
+    raise AssertionError("the last question always has an answer")
+
+
+def ended(case: Case) -> Because | None:
+    job = case.job
+    at = format_utc(job.updated_at)
+    match job.status:
+        case Status.SUCCEEDED:
+            outcome = f" with outcome {job.outcome}" if job.outcome is not None else ""
+            sentence = f"succeeded at {at}{_after_tries(job)}{outcome}"
+        case Status.FAILED:
+            sentence = f"failed at {at} and is not tried again: {_first_line(job.last_error)}"
+        case Status.DEAD_LETTER:
+            sentence = (
+                f"is a dead letter since {at}, after {job.attempt} of {job.max_attempts} attempts: "
+                f"{_first_line(job.last_error)}"
+            )
+        case _:
+            return None
+    return Because("ended", sentence, {"status": job.status, "ended_at": at})
+
+
+def running(case: Case) -> Because | None:
+    job = case.job
+    if job.status != Status.RUNNING:
+        return None
+    since, until = format_utc(job.updated_at), format_utc(job.lease_expires_at or 0)
+    facts: dict[str, Json] = {"worker_id": job.worker_id, "since": since, "lease_expires_at": until}
+    told, more = _on_the_way(job)
+    facts |= more
+    if (job.lease_expires_at or 0) <= case.now:
+        sentence = (
+            f"was given to {job.worker_id} at {since}; its lease ran out at {until}, the next pull takes it back{told}"
+        )
+        return Because("lease_over", sentence, facts)
+    sentence = f"runs at {job.worker_id} since {since}; its lease holds until {until}{told}"
+    return Because("runs", sentence, facts)
+
+
+def _on_the_way(job: Job) -> tuple[str, dict[str, Json]]:
+    """How far a running job is, and whether somebody wished it cancelled: for the sentence, and as facts."""
+    told, facts = "", dict[str, Json]()
+    if job.progress is not None:
+        note = f" ({job.progress_note})" if job.progress_note else ""
+        told += f"; {job.progress * 100 // MILLION} % are done{note}"
+        facts["progress"] = progress_json(job.progress, job.progress_note)
+    if job.cancel_requested_at is not None:
+        at = format_utc(job.cancel_requested_at)
+        told += f"; it was asked to stop at {at}"
+        facts["cancel_requested_at"] = at
+    return told, facts
+
+
+def later(case: Case) -> Because | None:
+    """Its time has not come: the first, or that of another try."""
+    job = case.job
+    if job.run_at <= case.now:
+        return None
+    at, wait = format_utc(job.run_at), _shown_seconds(job.run_at - case.now)
+    facts: dict[str, Json] = {"run_at": at}
+    if job.attempt:
+        sentence = (
+            f"waits for its next try at {at} (in {wait}), after {job.attempt} of {job.max_attempts} attempts: "
+            f"{_first_line(job.last_error)}"
+        )
+        return Because("waits_for_retry", sentence, facts)
+    return Because("waits_for_time", f"waits for its time, {at} (in {wait})", facts)
+
+
+def object_is_busy(case: Case) -> Because | None:
+    if not case.policy.one_running_per_object:
+        return None
+    other = case.look.running_on(case.job.object_type, case.job.object_id)
+    if other is None:
+        return None
+    sentence = (
+        f"waits for its object: {other.job_id} runs on {case.job.object_type} {case.job.object_id} at {other.worker_id}"
+    )
+    return Because("waits_for_object", sentence, {"running_job_id": other.job_id, "worker_id": other.worker_id})
+
+
+def nobody_handles(case: Case) -> Because | None:
+    """Workers that told of themselves are all that is known of; one over HTTP, or in no hurry, may still come."""
+    alive = [one for one in case.look.workers() if one.ended_at is None and case.now - one.seen_at < ALIVE_US]
+    if any(handles(one, case.job) for one in alive):
+        return None
+    job = case.job
+    work = f"{job.action} of {job.object_type}" + (f" in the queue {job.queue}" if job.queue != "default" else "")
+    known = f"none of the {len(alive)} workers that are known handles {work}" if alive else "no worker is known to live"
+    due = format_utc(job.run_at)
+    facts: dict[str, Json] = {"workers_alive": len(alive), "run_at": due}
+    if (kind := _unhandled(case)) is None:
+        return Because("waits_for_worker", f"is due since {due} and waits for a worker: {known}", facts)
+    facts |= {"unhandled": kind.count, "unhandled_since": format_utc(kind.since)}
+    sentence = (
+        f"is due since {due} and waits for a worker that handles it: {known}, "
+        f"and nobody took {work} since {format_utc(kind.since)}"
+    )
+    return Because("waits_for_worker", sentence, facts)
+
+
+def _unhandled(case: Case) -> Unhandled | None:
+    """What `stats` and the alert tell of jobs of this kind, where nobody takes them."""
+    kinds = case.look.unhandled(case.now - case.policy.unhandled_alert_sec * SECOND)
+    wanted = (case.job.object_type, case.job.action)
+    return next((kind for kind in kinds if (kind.object_type, kind.action) == wanted), None)
+
+
+def handles(worker: WorkerRow, job: Job) -> bool:
+    """Whether a worker takes such a job; one that did not tell what it handles takes all."""
+    fits = not worker.works or (job.object_type, job.action) in worker.works
+    return fits and (not worker.queues or job.queue in worker.queues)
+
+
+def turn(case: Case) -> Because:
+    weighted = case.policy.pull_order is PullOrder.WEIGHTED
+    starts = case.policy.head_start_sec if weighted else (0, 0, 0)
+    before = case.look.before(case.job, case.now, starts, BEFORE_MOST)
+    at = format_utc(case.job.run_at)
+    many = f"more than {BEFORE_MOST - 1}" if before == BEFORE_MOST else str(before)
+    place = "it is the next" if not before else f"{many} {'goes' if before == 1 else 'go'} before it"
+    return Because("waits_for_turn", f"is due since {at} and waits for its turn: {place}", {"before": before})
+
+
+QUESTIONS: tuple[Question, ...] = (ended, running, later, object_is_busy, nobody_handles, turn)
+
+
+def _after_tries(job: Job) -> str:
+    return f" after {job.attempt} failed attempt{'s' if job.attempt > 1 else ''}" if job.attempt else ""
+
+
+def _first_line(error: str | None) -> str:
+    line = (error or "no error was told").split("\n", 1)[0]
+    return line if len(line) <= ERROR_SHOWN else line[: ERROR_SHOWN - 1] + "…"
+
+
+def _shown_seconds(microseconds: int) -> str:
+    seconds = -(-microseconds // SECOND)
+    for size, word in ((86_400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            whole, rest = divmod(seconds, size)
+            return f"{whole} {word}" if not rest else f"over {whole} {word}"
+    return f"{seconds} s"

@@ -1,0 +1,195 @@
+"""Time plans: jobs that come again by a cron expression, each with its pauses; what one is, and when it occurs. Pure.
+
+A plan stands in the store under its name. Its next occurrence is a job whose key follows from plan and time, so that
+any number of processes may look after the same plans.
+"""
+
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from re import compile as regex
+from typing import Any
+
+from msgspec import Struct
+
+from pendula.jobs.cron import Cron
+from pendula.jobs.model import PRIORITIES, SECOND, Policy, Priority
+from pendula.jobs.request_reading import BodyReader, Faults
+from pendula.jobs.requests import ATTEMPTS_MOST, OBJECT_ID_MOST, QUEUE
+from pendula.jobs.zones import PLAIN, zone_of
+from pendula.kernel.canonical import Json
+from pendula.kernel.errors import InputRefused
+from pendula.kernel.time import format_utc
+
+NAME = regex(r"[a-z0-9-]{1,64}")
+NAME_FORM = "1 to 64 of a-z, 0-9 and -"
+PLANS_MOST = 1000
+ZONE_MOST = 64
+CRON_MOST = 200
+# Whoever has a plan in a settings file says so again after the first; after the second it counts as gone from there.
+DECLARED_US = 600 * SECOND
+FORGOTTEN_US = 3 * DECLARED_US
+
+ALLOWED = {
+    "cron": "a cron expression that comes round, such as 0 3 * * *",
+    "zone": "UTC, or an IANA time zone such as Europe/Berlin",
+}
+MEMBERS = frozenset(["cron", "zone", "object_type", "object_id", "action", "priority", "max_attempts", "queue"])
+
+
+class Source(StrEnum):
+    """Where a plan comes from: somebody's call, or the settings file of a process."""
+
+    CALL = "call"
+    SETTINGS = "settings"
+
+
+class Recurring(Struct, frozen=True):
+    """A job that is enqueued again and again, at the times of a cron expression in a time zone."""
+
+    name: str
+    cron: str
+    object_type: str
+    object_id: str
+    action: str
+    priority: Priority | None = None
+    max_attempts: int | None = None
+    queue: str = "default"
+    zone: str = PLAIN
+
+
+class Plan(Struct, frozen=True):
+    """A recurring job and how it stands.
+
+    `turn` is part of the keys of its occurrences, so that one that was taken back can be stored again. `job_id` and
+    `occurs_at` are those of the newest occurrence, `asked_job_id` is the newest job that somebody asked for at once.
+    """
+
+    entry: Recurring
+    source: str
+    changed_at: int
+    declared_at: int
+    turn: int = 0
+    paused_at: int | None = None
+    paused_by: str | None = None
+    job_id: str | None = None
+    occurs_at: int | None = None
+    asked_job_id: str | None = None
+
+    @property
+    def name(self) -> str:
+        return self.entry.name
+
+    def is_kept(self, now: int) -> bool:
+        """Whether somebody looks after it: a plan of a settings file is gone when no process has it any more."""
+        return self.source == Source.CALL or now - self.declared_at < FORGOTTEN_US
+
+    def next_after(self, instant: int) -> int | None:
+        """When it occurs next, paused or not."""
+        return Cron.parse(self.entry.cron).after(instant, zone_of(self.entry.zone))
+
+
+def plan_json(plan: Plan, now: int) -> dict[str, Json]:
+    """The public form; `next_at` is null while it is paused and where nobody looks after it."""
+    running = plan.paused_at is None and plan.is_kept(now)
+    coming = plan.next_after(now) if running else None
+    return {
+        **entry_json(plan.entry),
+        "source": plan.source,
+        "paused_at": None if plan.paused_at is None else format_utc(plan.paused_at),
+        "paused_by": plan.paused_by,
+        "next_at": None if coming is None else format_utc(coming),
+        "job_id": plan.job_id,
+    }
+
+
+def entry_json(entry: Recurring) -> dict[str, Json]:
+    return {
+        "name": entry.name,
+        "cron": entry.cron,
+        "zone": entry.zone,
+        "object_type": entry.object_type,
+        "object_id": entry.object_id,
+        "action": entry.action,
+        "priority": None if entry.priority is None else entry.priority.word,
+        "max_attempts": entry.max_attempts,
+        "queue": entry.queue,
+    }
+
+
+def body_of(entry: Recurring, key: str, run_at: str | None) -> dict[str, Any]:
+    """The members of the enqueue for one job of the plan; without a time it is due at once."""
+    body: dict[str, Any] = {
+        "object_type": entry.object_type,
+        "object_id": entry.object_id,
+        "action": entry.action,
+        "queue": entry.queue,
+        "idempotency_key": key,
+    }
+    if run_at is not None:
+        body["run_at"] = run_at
+    if entry.priority is not None:
+        body["priority"] = entry.priority.word
+    if entry.max_attempts is not None:
+        body["max_attempts"] = entry.max_attempts
+    return body
+
+
+def occurrence(plan: Plan, at: int) -> dict[str, Any]:
+    """The members of the enqueue for the occurrence at that time."""
+    entry, run_at = plan.entry, format_utc(at)
+    key = f"recurring:{entry.name}:{entry.object_type}:{entry.object_id}:{entry.action}:{run_at}"
+    return body_of(entry, f"{key}:{plan.turn}" if plan.turn else key, run_at)
+
+
+def asked_for(plan: Plan, now: int) -> dict[str, Any]:
+    """The members of the enqueue for a job beside the plan's times, due at once."""
+    return body_of(plan.entry, f"recurring:{plan.name}:now:{format_utc(now)}", None)
+
+
+def read_plan(name: str, given: Mapping[str, Any], policy: Policy) -> Recurring | Faults:
+    """The plan in a body, or every fault of it."""
+    body = BodyReader(given, MEMBERS)
+    if NAME.fullmatch(name) is None:
+        body.bad("name", allowed=NAME_FORM)
+    words = policy.vocabulary
+    cron = _read(body, "cron", CRON_MOST, Cron.parse) if body.required("cron") else None
+    zone = _read(body, "zone", ZONE_MOST, zone_of) if body.has("zone") else PLAIN
+    object_type = body.word("object_type", words.object_types) if body.required("object_type") else None
+    object_id = body.text("object_id", OBJECT_ID_MOST, trimmed=True) if body.required("object_id") else None
+    action = body.word("action", words.actions) if body.required("action") else None
+    priority = body.word("priority", PRIORITIES) if body.has("priority") else None
+    attempts = body.integer("max_attempts", 1, ATTEMPTS_MOST)
+    queue = body.text("queue", ZONE_MOST) if body.has("queue") else "default"
+    if queue is not None and QUEUE.fullmatch(queue) is None:
+        body.bad("queue", allowed="1 to 64 of a-z, 0-9, _ and -")
+    if body.faults.found:
+        return body.faults
+    assert cron is not None
+    assert zone is not None
+    assert object_type is not None
+    assert object_id is not None
+    assert action is not None
+    assert queue is not None
+    return Recurring(
+        name=name,
+        cron=cron,
+        object_type=object_type,
+        object_id=object_id,
+        action=action,
+        priority=None if priority is None else PRIORITIES[priority],
+        max_attempts=attempts,
+        queue=queue,
+        zone=zone,
+    )
+
+
+def _read(body: BodyReader, name: str, most: int, parse: Callable[[str], object]) -> str | None:
+    """A text that can be read, as it was given."""
+    text = body.text(name, most)
+    if text is not None:
+        try:
+            parse(text)
+        except InputRefused as wrong:
+            body.bad(name, allowed=ALLOWED[name], problem=wrong.message)
+            return None
+    return text

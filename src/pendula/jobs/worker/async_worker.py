@@ -1,0 +1,64 @@
+"""The worker for programs with an event loop: async handlers run on the caller's loop, everything else beside it.
+
+    async with await AsyncScheduler.open("jobs.db") as scheduler:
+        await AsyncWorker(scheduler, load(["my.handlers"]), concurrency=20).run()
+
+It is `Worker` in a thread of its own: pulls, renewals, acks and effects never hold up the loop.
+"""
+
+import asyncio
+import threading
+from typing import Any
+
+from pendula.jobs.async_scheduler import AsyncScheduler
+from pendula.jobs.client import RemoteScheduler
+from pendula.jobs.scheduler import Scheduler
+from pendula.jobs.worker.delivery import Calling
+from pendula.jobs.worker.handlers import Handlers
+from pendula.jobs.worker.worker import Tally, Worker
+
+
+class AsyncWorker:
+    """Works until told to stop, cancelled, or done; the options are those of `Worker`."""
+
+    def __init__(
+        self, scheduler: AsyncScheduler | Scheduler | RemoteScheduler, handlers: Handlers, **options: Any
+    ) -> None:
+        self._client = scheduler.blocking if isinstance(scheduler, AsyncScheduler) else scheduler
+        self._handlers = handlers
+        self._options = options
+        self._worker: Worker | None = None
+        self._stopped = False
+
+    def stop(self) -> None:
+        """No new jobs; `run` returns when the handlers are done, or after the grace."""
+        self._stopped = True
+        if self._worker is not None:
+            self._worker.stop()
+
+    async def run(self) -> Tally:
+        """Work, and give what was done. Cancelled, it stops as `stop` does, waits for that, and is cancelled then."""
+        loop = asyncio.get_running_loop()
+        worker = self._worker = Worker(self._client, self._handlers, calling=Calling(loop), **self._options)
+        if self._stopped:
+            worker.stop()
+        ended: asyncio.Future[Tally] = loop.create_future()
+
+        def tell(tally: Tally | None, error: BaseException | None) -> None:
+            if not ended.done():
+                ended.set_exception(error) if error is not None else ended.set_result(tally or worker.tally)
+
+        def work() -> None:
+            try:
+                found: tuple[Tally | None, BaseException | None] = (worker.run(), None)
+            except BaseException as error:
+                found = (None, error)
+            loop.call_soon_threadsafe(tell, *found)
+
+        threading.Thread(target=work, name="pendula-jobs-worker", daemon=True).start()
+        try:
+            return await asyncio.shield(ended)
+        except asyncio.CancelledError:
+            worker.stop()
+            await asyncio.wait([ended])
+            raise

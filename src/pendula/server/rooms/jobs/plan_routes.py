@@ -1,0 +1,76 @@
+"""Time plans over HTTP, at `/scheduler/plans`, and who works, at `/scheduler/workers`."""
+
+from collections.abc import Callable
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from pendula.jobs.calls import Answer, Body, Caller, Calls, plans, signs
+from pendula.jobs.model import Code
+from pendula.server.rooms.jobs import shapes
+from pendula.server.rooms.jobs.answering import changed, documented, response_of, service_of
+from pendula.server.rooms.jobs.errors import PREFIX
+from pendula.server.routes.dependencies import Operator, Viewer
+
+PLAN = "/plans/{name}"
+NAME = shapes.in_path("name", "The name of a plan")
+
+router = APIRouter(prefix=PREFIX, tags=["jobs"])
+
+
+@router.get("/plans", responses=shapes.gives("Plans"), **documented("plans"))
+async def list_plans(request: Request, _: Viewer) -> Response:
+    """All time plans, by name."""
+    return response_of(await service_of(request).look(lambda calls: plans.listed(calls.store, calls.clock())))
+
+
+@router.put(
+    PLAN,
+    responses=shapes.gives("OnePlan", Code.PLAN_IN_SETTINGS, Code.TOO_MANY_PLANS, *shapes.FAULTS, body=True)
+    | {201: shapes.answer("OnePlan")},
+    **documented("put_plan", "Plan", [NAME]),
+)
+async def put_plan(request: Request, who: Operator) -> Response:
+    """Make a time plan, or make it another; its next occurrence is stored with it."""
+    return response_of(await _on(request, who, Calls.put_plan))
+
+
+def _on_a_plan(
+    name: str, sentence: str, call: Callable[[Calls, str, Body, Caller], Answer], gives: str, *codes: Code
+) -> None:
+    """A route for a call on one plan that takes a reason and nothing else."""
+
+    @router.post(
+        f"{PLAN}/{name}",
+        description=sentence,
+        responses=shapes.gives(gives, Code.PLAN_NOT_FOUND, *codes, *shapes.FAULTS, body=True)
+        | ({201: shapes.answer("Enqueued")} if gives == "Enqueued" else {}),
+        **documented(f"{name.replace('-', '_')}_plan", "Reason", [NAME]),
+    )
+    async def on_a_plan(request: Request, who: Operator) -> Response:
+        return response_of(await _on(request, who, call))
+
+
+async def _on(request: Request, who: Operator, call: Callable[[Calls, str, Body, Caller], Answer]) -> Answer:
+    name = request.path_params["name"]
+    return await changed(request, who, lambda calls, body, caller: call(calls, name, body, caller))
+
+
+_on_a_plan("pause", "No occurrence until it is resumed; the one that waits is taken back.", Calls.pause_plan, "OnePlan")
+_on_a_plan("resume", "Go on; what passed meanwhile is not made up for.", Calls.resume_plan, "OnePlan")
+_on_a_plan(
+    "run-now",
+    "One job of the plan at once: 201 with the job, or 200 with one that was asked for and waits still.",
+    Calls.run_plan,
+    "Enqueued",
+)
+_on_a_plan(
+    "remove", "Forget a plan that is in no settings file.", Calls.remove_plan, "PlanRemoved", Code.PLAN_IN_SETTINGS
+)
+
+
+@router.get("/workers", responses=shapes.gives("Workers"), **documented("workers"))
+async def list_workers(request: Request, _: Viewer) -> Response:
+    """The workers that told of themselves, the last heard of first."""
+    return response_of(await service_of(request).look(lambda calls: signs.listed(calls.store, calls.clock())))

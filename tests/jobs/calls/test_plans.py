@@ -1,0 +1,205 @@
+"""Time plans: made, paused, resumed, run now and removed by a named person; what waits is taken back with a pause."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from pendula.jobs.calls import Caller, Calls, plans
+from pendula.jobs.model import Actor, JobRefused, Policy
+from pendula.jobs.plans import PLANS_MOST, Recurring
+from pendula.jobs.scheduler import Scheduler
+from pendula.jobs.store.sqlite import SqliteStore
+from pendula.jobs.upkeep.verification import check
+from tests.jobs.faces import Standing
+
+NIGHTLY: dict[str, Any] = {
+    "cron": "30 2 * * *",
+    "zone": "Europe/Berlin",
+    "object_type": "memory",
+    "object_id": "mem_1",
+    "action": "decay",
+}
+ANN = Caller(Actor("user", "ann"))
+
+
+@pytest.fixture
+def clock() -> Standing:
+    return Standing()
+
+
+@pytest.fixture
+def scheduler(tmp_path: Path, clock: Standing) -> Iterator[Scheduler]:
+    with Scheduler(Calls(SqliteStore(tmp_path / "jobs.db"), Policy(), clock), ANN) as opened:
+        yield opened
+
+
+def waiting(scheduler: Scheduler) -> list[str]:
+    return sorted(job["run_at"] for job in scheduler.list(status="queued")["jobs"])
+
+
+def refused(call: Any, *given: Any, **members: Any) -> tuple[int, str]:
+    with pytest.raises(JobRefused) as caught:
+        call(*given, **members)
+    return caught.value.status, caught.value.code
+
+
+@pytest.mark.req("JOB-USE-7")
+def test_a_plan_stores_its_next_occurrence_with_itself(scheduler: Scheduler) -> None:
+    plan = scheduler.put_plan("nightly", **NIGHTLY)["plan"]
+
+    [job] = scheduler.list()["jobs"]
+    assert job["run_at"] == plan["next_at"] == "2026-02-21T01:30:00Z"
+    assert (job["job_id"], plan["source"]) == (plan["job_id"], "call")
+
+
+@pytest.mark.req("JOB-USE-7")
+def test_plans_are_listed_by_name(scheduler: Scheduler) -> None:
+    scheduler.put_plan("weekly", **{**NIGHTLY, "cron": "@weekly", "zone": None})
+    scheduler.put_plan("nightly", **NIGHTLY)
+
+    found = scheduler.plans()["plans"]
+    assert [(plan["name"], plan["zone"]) for plan in found] == [("nightly", "Europe/Berlin"), ("weekly", "UTC")]
+
+
+@pytest.mark.req("JOB-USE-7")
+def test_a_pause_takes_back_what_waits_and_resuming_stores_it_again(scheduler: Scheduler) -> None:
+    scheduler.put_plan("nightly", **NIGHTLY)
+
+    paused = scheduler.pause_plan("nightly", reason="moving")["plan"]
+    while_paused = waiting(scheduler)
+    scheduler.resume_plan("nightly")
+
+    assert (paused["paused_by"], paused["next_at"], while_paused) == ("ann", None, [])
+    assert waiting(scheduler) == ["2026-02-21T01:30:00Z"]
+    assert check(scheduler.calls.store) == []
+
+
+def test_pausing_again_and_again_always_ends_in_one_occurrence(scheduler: Scheduler) -> None:
+    scheduler.put_plan("nightly", **NIGHTLY)
+    for _ in range(3):
+        scheduler.pause_plan("nightly")
+        scheduler.pause_plan("nightly")
+        scheduler.resume_plan("nightly")
+        scheduler.resume_plan("nightly")
+
+    assert waiting(scheduler) == ["2026-02-21T01:30:00Z"]
+    assert len(scheduler.list()["jobs"]) == 4
+
+
+def test_an_occurrence_that_was_begun_is_not_taken_back(scheduler: Scheduler, clock: Standing) -> None:
+    scheduler.put_plan("nightly", **NIGHTLY)
+    clock.pass_by(86_400)
+    [job] = scheduler.pull(worker_id="w")["jobs"]
+    scheduler.fail(job["job_id"], error="no luck")
+
+    scheduler.pause_plan("nightly")
+
+    assert scheduler.show(job["job_id"])["job"]["status"] == "queued"
+
+
+def test_a_process_that_looked_before_the_pause_stores_nothing(scheduler: Scheduler, clock: Standing) -> None:
+    scheduler.put_plan("nightly", **NIGHTLY)
+    clock.pass_by(86_400)
+    scheduler.pause_plan("nightly")
+
+    def keep(tx: Any, now: int) -> Any:
+        return plans.keep_next(tx, tx.plan("nightly"), scheduler.calls.policy, now)
+
+    scheduler.calls.change_plans(keep)
+
+    assert waiting(scheduler) == []
+
+
+@pytest.mark.req("JOB-USE-7")
+def test_run_now_enqueues_one_job_beside_the_times_even_while_paused(scheduler: Scheduler) -> None:
+    scheduler.put_plan("nightly", **NIGHTLY)
+    scheduler.pause_plan("nightly")
+
+    first = scheduler.run_plan("nightly")
+    again = scheduler.run_plan("nightly")
+
+    assert (first["deduplicated"], again["deduplicated"]) == (False, True)
+    [job] = scheduler.pull(worker_id="w")["jobs"]
+    assert job["job_id"] == first["job"]["job_id"] == again["job"]["job_id"]
+
+
+def test_run_now_gives_another_job_when_the_last_one_was_taken(scheduler: Scheduler, clock: Standing) -> None:
+    scheduler.put_plan("nightly", **NIGHTLY)
+    first = scheduler.run_plan("nightly")["job"]["job_id"]
+    scheduler.pull(worker_id="w")
+    clock.pass_by(1)
+
+    assert scheduler.run_plan("nightly")["job"]["job_id"] != first
+
+
+def test_another_plan_under_the_name_takes_back_the_old_occurrence(scheduler: Scheduler) -> None:
+    scheduler.put_plan("nightly", **NIGHTLY)
+    scheduler.put_plan("nightly", **{**NIGHTLY, "cron": "0 4 * * *"})
+
+    assert waiting(scheduler) == ["2026-02-21T03:00:00Z"]
+
+
+def test_the_same_plan_again_changes_nothing(scheduler: Scheduler) -> None:
+    scheduler.put_plan("nightly", **NIGHTLY)
+    before = scheduler.audit()["events"]
+    scheduler.put_plan("nightly", **NIGHTLY)
+
+    assert scheduler.audit()["events"] == before
+
+
+def test_a_removed_plan_leaves_nothing_and_can_be_made_again(scheduler: Scheduler) -> None:
+    scheduler.put_plan("nightly", **NIGHTLY)
+    scheduler.remove_plan("nightly")
+    gone = (scheduler.plans()["plans"], waiting(scheduler))
+    scheduler.put_plan("nightly", **NIGHTLY)
+
+    assert gone == ([], [])
+    assert waiting(scheduler) == ["2026-02-21T01:30:00Z"]
+
+
+@pytest.mark.req("JOB-USE-7")
+def test_the_trail_names_who_did_it_and_why(scheduler: Scheduler) -> None:
+    scheduler.put_plan("nightly", **NIGHTLY)
+    scheduler.pause_plan("nightly", reason="moving house")
+    scheduler.resume_plan("nightly")
+    scheduler.remove_plan("nightly")
+
+    told = [
+        (event["actor"]["id"], event["reason"], event["object_id"])
+        for event in scheduler.audit(event_type="policy_override")["events"]
+    ]
+    reasons = ["put", "moving house", "resumed", "removed"]
+    assert told == [("ann", reason, "plan:nightly") for reason in reasons]
+    assert check(scheduler.calls.store) == []
+
+
+@pytest.mark.parametrize("call", ["pause_plan", "resume_plan", "run_plan", "remove_plan"])
+def test_a_plan_that_is_not_there_is_not_found(scheduler: Scheduler, call: str) -> None:
+    assert refused(getattr(scheduler, call), "nobody") == (404, "plan_not_found")
+
+
+def test_every_fault_of_a_plan_is_told(scheduler: Scheduler) -> None:
+    with pytest.raises(JobRefused) as caught:
+        scheduler.put_plan("No Name", cron="a b", zone="Europe/Berln", object_type="cat", action="decay", queue="!")
+
+    fields = {fault["field"]: fault["code"] for fault in caught.value.details["fields"]}
+    assert fields == {
+        "name": "invalid_field",
+        "cron": "invalid_field",
+        "zone": "invalid_field",
+        "object_type": "invalid_enum",
+        "object_id": "missing_field",
+        "queue": "invalid_field",
+    }
+    assert scheduler.plans()["plans"] == []
+
+
+def test_there_is_a_most_of_plans(scheduler: Scheduler) -> None:
+    entry = Recurring("p", "@daily", "memory", "m", "decay")
+    many = [replace(entry, name=f"p{number}") for number in range(PLANS_MOST)]
+    scheduler.calls.change_plans(lambda tx, now: [plans.declare(tx, now, one) for one in many])
+
+    assert refused(scheduler.put_plan, "one-more", **NIGHTLY) == (409, "too_many_plans")

@@ -1,0 +1,159 @@
+"""The scheduler on an event loop: the same answers, and the loop goes on while calls are made."""
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from pendula.jobs import AsyncScheduler, JobRefused, Policy, Scheduler
+from pendula.jobs.model import Durability
+from tests.jobs.faces import http
+
+T = TypeVar("T")
+QUICK = Policy(durability=Durability.NORMAL)
+MEMORY: dict[str, Any] = {"object_type": "memory", "object_id": "mem_1", "action": "decay"}
+
+
+async def ticking(work: Awaitable[T], ticks: int) -> tuple[T, int]:
+    """What the work gave, and how often the loop came round meanwhile; it goes on until there were so many ticks."""
+    counted = 0
+
+    async def tick() -> None:
+        nonlocal counted
+        while counted < ticks:
+            counted += 1
+            await asyncio.sleep(0.001)
+
+    task = asyncio.create_task(tick())
+    found = await work
+    seen = counted
+    await task
+    return found, seen
+
+
+def on_a_loop(folder: Path, case: Callable[[AsyncScheduler], Awaitable[T]]) -> T:
+    async def run() -> T:
+        async with await AsyncScheduler.open(folder / "jobs.db", QUICK) as scheduler:
+            return await case(scheduler)
+
+    return asyncio.run(run())
+
+
+def test_a_round_is_the_same_as_with_the_blocking_scheduler(tmp_path: Path) -> None:
+    async def case(scheduler: AsyncScheduler) -> list[Any]:
+        job = await scheduler.defer("memory", "mem_1", "decay")
+        [given] = (await scheduler.pull(worker_id="w"))["jobs"]
+        acked = await scheduler.ack(job["job_id"], result="succeeded", lease_token=given["lease_token"])
+        why = await scheduler.why(job["job_id"])
+        return [
+            given["job_id"],
+            acked["job"]["status"],
+            why["reason"],
+            (await scheduler.metrics())["jobs"]["succeeded"],
+        ]
+
+    assert on_a_loop(tmp_path, case) == ["job_000000000001", "succeeded", "ended", 1]
+
+
+def test_what_is_refused_is_raised(tmp_path: Path) -> None:
+    async def case(scheduler: AsyncScheduler) -> str:
+        with pytest.raises(JobRefused) as refused:
+            await scheduler.enqueue(object_type="cat")
+        return refused.value.code
+
+    assert on_a_loop(tmp_path, case) == "validation_failed"
+
+
+def test_the_loop_goes_on_while_a_pull_waits(tmp_path: Path) -> None:
+    async def case(scheduler: AsyncScheduler) -> tuple[int, int]:
+        reply, seen = await ticking(scheduler.pull(worker_id="w", wait_ms=200), 10)
+        return reply["count"], seen
+
+    assert on_a_loop(tmp_path, case) == (0, 10)
+
+
+def test_the_loop_goes_on_while_another_writer_holds_the_store(tmp_path: Path) -> None:
+    async def case(scheduler: AsyncScheduler) -> int:
+        blocking = scheduler.blocking
+        assert isinstance(blocking, Scheduler)
+        held, free = threading.Event(), threading.Event()
+
+        def hold(_: Any) -> None:
+            held.set()
+            free.wait(30)
+
+        holder = threading.Thread(target=lambda: blocking.calls.store.write(hold))
+        holder.start()
+        await asyncio.to_thread(held.wait, 30)
+        call = asyncio.create_task(scheduler.enqueue(**MEMORY))
+        for _ in range(20):
+            await asyncio.sleep(0.001)
+        waited = not call.done()
+        free.set()
+        await call
+        holder.join()
+        return waited
+
+    assert on_a_loop(tmp_path, case)
+
+
+def test_a_waiting_pull_gets_what_is_enqueued_meanwhile(tmp_path: Path) -> None:
+    async def case(scheduler: AsyncScheduler) -> int:
+        pulling = asyncio.create_task(scheduler.pull(worker_id="w", wait_ms=30_000))
+        await asyncio.sleep(0.01)
+        await scheduler.enqueue(**MEMORY)
+        return int((await pulling)["count"])
+
+    assert on_a_loop(tmp_path, case) == 1
+
+
+def test_jobs_of_a_cancelled_pull_go_back(tmp_path: Path) -> None:
+    class Slow(Scheduler):
+        """Its pull takes jobs and answers when it may."""
+
+        entered, go_on, back = threading.Event(), threading.Event(), threading.Event()
+
+        def pull(self, **members: Any) -> dict[str, Any]:
+            reply = super().pull(**members)
+            self.entered.set()
+            self.go_on.wait(30)
+            return reply
+
+        def release(self, job_id: str, **members: Any) -> dict[str, Any]:
+            reply = super().release(job_id, **members)
+            self.back.set()
+            return reply
+
+    async def run() -> str:
+        slow = Slow.open(tmp_path / "jobs.db", QUICK)
+        async with AsyncScheduler(slow) as scheduler:
+            job = await scheduler.defer("memory", "mem_1", "decay")
+            pulling = asyncio.create_task(scheduler.pull(worker_id="w"))
+            await asyncio.to_thread(Slow.entered.wait, 30)
+            pulling.cancel()
+            await asyncio.wait([pulling])
+            Slow.go_on.set()
+            await asyncio.to_thread(Slow.back.wait, 30)
+            return str((await scheduler.show(job["job_id"]))["job"]["status"])
+
+    assert asyncio.run(run()) == "queued"
+
+
+def test_a_server_is_called_the_same_way(tmp_path: Path) -> None:
+    async def run(url: str) -> tuple[int, int]:
+        async with AsyncScheduler.connect(url) as scheduler:
+            empty, seen = await ticking(scheduler.pull(worker_id="w", wait_ms=200), 10)
+            await scheduler.defer("memory", "mem_1", "decay")
+            return empty["count"] + (await scheduler.pull(worker_id="w", wait_ms=1000))["count"], seen
+
+    with http(tmp_path, QUICK) as (client, _):
+        assert asyncio.run(run(client.url)) == (1, 10)  # type: ignore[attr-defined]
+
+
+def test_every_call_of_the_scheduler_is_there() -> None:
+    names = {name for name in vars(Scheduler) if not name.startswith("_")}
+
+    assert names <= {name for name in dir(AsyncScheduler) if not name.startswith("_")}

@@ -1,0 +1,131 @@
+"""Time zones: what the wall shows and when, over gaps and repeated hours, against a walk through every minute."""
+
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as some
+
+from pendula.jobs.cron import next_after
+from pendula.jobs.zones import MINUTE_US, Zone, ZoneRefused, zone_of
+from pendula.kernel.time import format_utc, parse_utc
+
+# Whole hours and not, both hemispheres, half an hour of summer time, a day that never was, offsets that changed.
+ZONES = (
+    "UTC",
+    "Europe/Berlin",
+    "America/New_York",
+    "Australia/Lord_Howe",
+    "Asia/Kathmandu",
+    "Pacific/Apia",
+    "America/Sao_Paulo",
+    "Africa/Casablanca",
+)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+FIRST, LAST = parse_utc("2009-01-01T00:00:00Z"), parse_utc("2031-01-01T00:00:00Z")
+
+
+def after(expression: str, instant: str, zone: str) -> str:
+    found = next_after(expression, parse_utc(instant), zone_of(zone))
+    assert found is not None
+    return format_utc(found)
+
+
+@pytest.mark.req("JOB-USE-7")
+def test_a_local_time_follows_summer_time() -> None:
+    winter = after("30 6 * * *", "2026-02-01T00:00:00Z", "Europe/Berlin")
+    summer = after("30 6 * * *", "2026-07-01T00:00:00Z", "Europe/Berlin")
+
+    assert (winter, summer) == ("2026-02-01T05:30:00Z", "2026-07-01T04:30:00Z")
+
+
+@pytest.mark.req("JOB-USE-7")
+def test_a_local_time_that_does_not_exist_is_the_first_instant_after_the_gap() -> None:
+    # 02:00 to 03:00 does not exist in Berlin on that day.
+    assert after("30 2 * * *", "2026-03-29T00:00:00Z", "Europe/Berlin") == "2026-03-29T01:00:00Z"
+    assert after("30 2 * * *", "2026-03-29T01:00:00Z", "Europe/Berlin") == "2026-03-30T00:30:00Z"
+
+
+@pytest.mark.req("JOB-USE-7")
+def test_many_local_times_of_one_gap_are_one_instant() -> None:
+    assert after("* * * * *", "2026-03-29T00:59:00Z", "Europe/Berlin") == "2026-03-29T01:00:00Z"
+    assert after("* * * * *", "2026-03-29T01:00:00Z", "Europe/Berlin") == "2026-03-29T01:01:00Z"
+
+
+@pytest.mark.req("JOB-USE-7")
+def test_a_local_time_that_exists_twice_runs_once_at_its_first_occurrence() -> None:
+    # 02:00 to 03:00 comes twice in Berlin on that day.
+    assert after("30 2 * * *", "2026-10-25T00:00:00Z", "Europe/Berlin") == "2026-10-25T00:30:00Z"
+    assert after("30 2 * * *", "2026-10-25T00:30:00Z", "Europe/Berlin") == "2026-10-26T01:30:00Z"
+    assert after("*/30 * * * *", "2026-10-25T00:30:00Z", "Europe/Berlin") == "2026-10-25T02:00:00Z"
+
+
+@pytest.mark.req("JOB-USE-7")
+def test_a_day_that_never_was_is_its_end() -> None:
+    # Samoa went from the 29th to the 31st of December 2011.
+    assert after("0 12 30 12 *", "2011-12-29T00:00:00Z", "Pacific/Apia") == "2011-12-30T10:00:00Z"
+
+
+@given(some.sampled_from(ZONES), some.integers(FIRST // MINUTE_US, LAST // MINUTE_US))
+def test_the_wall_and_the_instant_agree_with_the_database(zone: str, minute: int) -> None:
+    instant = minute * MINUTE_US
+    there = (EPOCH + timedelta(microseconds=instant)).astimezone(ZoneInfo(zone))
+
+    shown = Zone(zone).wall(instant)
+
+    assert EPOCH.replace(tzinfo=None) + timedelta(minutes=shown) == there.replace(tzinfo=None)
+    again = Zone(zone).instant(shown)
+    assert again == instant if there.fold == 0 else again < instant
+
+
+# The oracle walks through every minute of UTC and looks at the wall: what was skipped belongs to the first after it.
+
+
+def walked(hour: int, minute: int, start: int, zone: ZoneInfo) -> int | None:
+    at = EPOCH + timedelta(minutes=start)
+    seen = (at.astimezone(zone)).replace(tzinfo=None)
+    for number in range(1, 3 * 1440):
+        there = (at + timedelta(minutes=number)).astimezone(zone)
+        shown = there.replace(tzinfo=None)
+        wanted = shown.replace(hour=hour, minute=minute)
+        skipped = seen < wanted < shown or seen < wanted - timedelta(days=1) < shown
+        if (shown == wanted and there.fold == 0) or (skipped and shown - seen > timedelta(minutes=1)):
+            return (start + number) * MINUTE_US
+        seen = shown
+    return None
+
+
+@pytest.mark.req("JOB-USE-7")
+@given(
+    some.sampled_from(["Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Africa/Casablanca"]),
+    some.integers(0, 23),
+    some.integers(0, 59),
+    some.sampled_from(
+        ["2026-03-28T20:00:00Z", "2026-10-24T20:00:00Z", "2026-03-08T00:00:00Z", "2026-11-01T00:00:00Z",
+         "2026-04-04T10:00:00Z", "2026-10-03T10:00:00Z", "2026-02-14T20:00:00Z", "2026-03-21T20:00:00Z"]
+    ),
+    some.integers(0, 720),
+)  # fmt: skip
+@example("Europe/Berlin", 2, 30, "2026-03-28T20:00:00Z", 0)
+def test_daily_times_are_those_of_a_walk_through_every_minute(
+    zone: str, hour: int, minute: int, near: str, offset: int
+) -> None:
+    start = parse_utc(near) // MINUTE_US + offset
+    # A walk that begins in the second of two equal hours has not seen the first.
+    if (EPOCH + timedelta(minutes=start)).astimezone(ZoneInfo(zone)).fold:
+        start += 120
+
+    found = next_after(f"{minute} {hour} * * *", start * MINUTE_US, zone_of(zone))
+
+    assert found == walked(hour, minute, start, ZoneInfo(zone))
+
+
+@pytest.mark.parametrize("name", ["Europe/Berln", "", "../etc/passwd", "/etc/localtime", "Europe/", "a" * 100, "É"])
+def test_what_is_not_a_zone_is_refused(name: str) -> None:
+    with pytest.raises(ZoneRefused):
+        zone_of(name)
+
+
+def test_the_end_of_the_calendar_is_no_trouble() -> None:
+    assert next_after("0 0 * * *", parse_utc("9999-12-31T12:00:00Z"), zone_of("Asia/Kathmandu")) is None

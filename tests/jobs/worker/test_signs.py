@@ -1,0 +1,83 @@
+"""Workers' signs of life: counters in the store, with their age, bounded and not too often."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pendula.jobs.calls.signs import WORKERS_MOST, fitting
+from pendula.jobs.store.protocol import WorkerRow
+from pendula.jobs.worker.signs import About, Counted, Signs
+from tests.jobs.workers import MEMORY, Virtual, close_all, decays, virtual, worked
+
+ABOUT = About("w1", 2, (("memory", "decay"),), ())
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[Virtual]:
+    yield virtual(tmp_path)
+    close_all()
+
+
+def counted(taken: int) -> Counted:
+    return Counted(running=0, taken=taken, succeeded=taken, failed=0, dropped=0, released=0)
+
+
+@pytest.mark.req("JOB-USE-9")
+def test_a_worker_on_the_store_leaves_its_counters_there(client: Virtual) -> None:
+    for number in range(3):
+        client.enqueue(**{**MEMORY, "object_id": f"mem_{number}"})
+
+    worked(client, decays(lambda context: None), 3, concurrency=2, queues=["default"])
+
+    [worker] = client.workers()["workers"]
+    names = ("worker_id", "taken", "succeeded", "failed", "running", "concurrency", "handles", "queues")
+    assert [worker[name] for name in names] == ["w1", 3, 3, 0, 0, 2, ["memory decay"], ["default"]]
+    assert worker["ended_at"] is not None
+
+
+@pytest.mark.req("JOB-USE-9")
+def test_stats_show_the_counters_with_their_age(client: Virtual) -> None:
+    Signs(client.calls, ABOUT, lambda: counted(7)).tell()
+    client.clock.pass_by(12)
+
+    [worker] = client.metrics()["workers"]
+    assert (worker["worker_id"], worker["taken"], worker["age_sec"]) == ("w1", 7, 12)
+
+
+@pytest.mark.req("JOB-USE-9")
+def test_a_sign_that_tells_nothing_new_waits_until_the_last_is_old(client: Virtual) -> None:
+    numbers = iter([1, 1, 1, 2, 2])
+    signs = Signs(client.calls, ABOUT, lambda: counted(next(numbers)))
+
+    told = []
+    for seconds in (5, 24, 5, 5, 0):
+        told.append(signs.tell())
+        client.clock.pass_by(seconds)
+
+    assert told == [True, False, False, True, False]
+
+
+@pytest.mark.req("JOB-USE-9")
+def test_the_store_keeps_the_last_thousand_and_nobody_for_ever(client: Virtual) -> None:
+    now = client.clock()
+    rows = [WorkerRow(f"w{number}", now, now + number, None, 0) for number in range(WORKERS_MOST + 5)]
+    client.calls.signs_of_life(rows)
+    many = client.workers()["workers"]
+    later = now + 8 * 86_400 * 1_000_000
+    client.calls.signs_of_life([WorkerRow("new", later, later, None, 0)])
+
+    assert (len(many), many[0]["worker_id"]) == (WORKERS_MOST, f"w{WORKERS_MOST + 4}")
+    assert [worker["worker_id"] for worker in client.workers()["workers"]] == ["new"]
+
+
+def test_what_is_too_much_to_list_means_everything() -> None:
+    works = [("memory", f"a{number}") for number in range(201)]
+
+    assert (len(fitting(works[:200])), fitting(works)) == (200, ())
+
+
+def test_signs_leave_the_trail_alone(client: Virtual) -> None:
+    Signs(client.calls, ABOUT, lambda: counted(1)).tell()
+
+    assert client.audit()["events"] == []
