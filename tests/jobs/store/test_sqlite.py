@@ -17,8 +17,8 @@ import pytest
 from pendula.jobs.calls import Calls
 from pendula.jobs.model import Durability, Policy, StorageBusy
 from pendula.jobs.scheduler import Scheduler
-from pendula.jobs.store import opening as store_module
-from pendula.jobs.store.mounts import NetworkFileSystem, refuse_network
+from pendula.jobs.store.file import opening as store_module
+from pendula.jobs.store.file.mounts import NetworkFileSystem, refuse_network
 from pendula.jobs.store.protocol import Listing
 from pendula.jobs.store.sqlite import NewerStore, NotDurable, SqliteStore, StoreUnusable, migrations, statements
 from pendula.jobs.upkeep.verification import check

@@ -15,16 +15,16 @@ from pendula.jobs.ids import seq_of
 from pendula.jobs.model import Actor, Job, Status
 from pendula.jobs.plans import Plan
 from pendula.jobs.requests import Pull
-from pendula.jobs.store import sqlite_registry
+from pendula.jobs.store.file.store_time import StoreTime
 from pendula.jobs.store.protocol import Effect, Listing, ObjectRow, WorkerRow
-from pendula.jobs.store.sqlite_archive import archive_events, is_archived_about
-from pendula.jobs.store.sqlite_bulk import Bulk
-from pendula.jobs.store.sqlite_counts import Counts
-from pendula.jobs.store.sqlite_due import AFTER_ALL, ASIDE, due_rows
-from pendula.jobs.store.sqlite_guard import execute_guarded
-from pendula.jobs.store.sqlite_lists import COLUMNS
-from pendula.jobs.store.sqlite_reader import SqliteReader, job_of
-from pendula.jobs.store.store_time import StoreTime
+from pendula.jobs.store.tables import registry
+from pendula.jobs.store.tables.archive import archive_events, is_archived_about
+from pendula.jobs.store.tables.bulk import Bulk
+from pendula.jobs.store.tables.counts import Counts
+from pendula.jobs.store.tables.due import AFTER_ALL, ASIDE, due_rows
+from pendula.jobs.store.tables.guard import execute_guarded
+from pendula.jobs.store.tables.lists import COLUMNS
+from pendula.jobs.store.tables.reader import SqliteReader, job_of
 from pendula.kernel.canonical import Json, encode
 
 # What most jobs never have stands last, and is written only where it is there.
@@ -408,11 +408,11 @@ class SqliteWriter(SqliteReader):
 
     def put_plan(self, plan: Plan) -> None:
         self.wrote = True
-        sqlite_registry.put_plan(self._connection, plan)
+        registry.put_plan(self._connection, plan)
 
     def drop_plan(self, name: str) -> None:
         self.wrote = True
-        sqlite_registry.drop_plan(self._connection, name)
+        registry.drop_plan(self._connection, name)
 
     def plan_event(self, change: PlanChange, actor: Actor, at: int) -> None:
         self.wrote = True
@@ -420,7 +420,7 @@ class SqliteWriter(SqliteReader):
 
     def put_worker(self, row: WorkerRow, *, forget_before: int, most: int) -> None:
         self.wrote = True
-        sqlite_registry.put_worker(self._connection, row, forget_before=forget_before, most=most)
+        registry.put_worker(self._connection, row, forget_before=forget_before, most=most)
 
     # Inside
 
