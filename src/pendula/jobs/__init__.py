@@ -9,8 +9,8 @@
     store/                  one transaction at a time: SQLite
     calls/                  every call: enqueue, pull, ack, fail, renew, ... and the queries
     scheduler, client       the Python API: on a store, and over HTTP
-    bulk                    cancel or requeue all that fit a filter
     async_scheduler         the same to be awaited, on an event loop
+    bulk                    cancel or requeue all that fit a filter
     joining                 a job within somebody's own transaction
     settings_file           a settings file in, or all its faults
     worker/                 who does the work: workers, handlers, leases, effects
@@ -24,6 +24,7 @@ Public names:
 from pendula.jobs.async_scheduler import AsyncScheduler
 from pendula.jobs.bulk import cancel_all, requeue_all
 from pendula.jobs.client import RemoteScheduler
+from pendula.jobs.cron import next_after
 from pendula.jobs.joining import enqueue_within
 from pendula.jobs.model import JobRefused, Policy, Status, Vocabulary
 from pendula.jobs.scheduler import Scheduler
@@ -42,6 +43,7 @@ from pendula.jobs.worker import (
     handler,
     load,
 )
+from pendula.jobs.zones import zone_of
 
 __all__ = [
     "AsyncContext",  # what an async handler is given
@@ -66,5 +68,7 @@ __all__ = [
     "enqueue_within",  # a job within your own transaction on the same file
     "handler",  # registers a function for an object type and an action
     "load",  # the handlers of modules
+    "next_after",  # when a cron expression comes round next
     "requeue_all",  # revives all jobs that fit a filter, step by step
+    "zone_of",  # a time zone by its IANA name
 ]
