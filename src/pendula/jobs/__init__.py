@@ -1,7 +1,7 @@
 """Due-driven jobs on governed objects: handed out when their time has come, tried again, set aside, never lost.
 
     model, ids              jobs, states, settings, refusals; numbers in disguise
-    request_reading, requests
+    request_reading, requests, requests_finishing
                             bodies in, with all their faults
     decide, ordering        what becomes of a job; which goes first. Pure
     audit                   the trail: before and after, chained
@@ -9,6 +9,7 @@
     store/                  one transaction at a time: SQLite
     calls/                  every call: enqueue, pull, ack, fail, renew, ... and the queries
     scheduler, client       the Python API: on a store, and over HTTP
+    addresses               where a server is, and with which token
     async_scheduler         the same to be awaited, on an event loop
     bulk                    cancel or requeue all that fit a filter
     joining                 a job within somebody's own transaction

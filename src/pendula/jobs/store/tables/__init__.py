@@ -1,6 +1,7 @@
 """What a transaction reads and writes: the SQL of jobs, events and all that belongs to them.
 
 writer      what a transaction writes, collected and written at once
+job_rows    rows of jobs, many with one statement: added, changed, set aside and brought back
 reader      every query, each answered by an index
 lists       jobs by any filter: pages and counts
 due         which due jobs a pull may take, in order, without a look at others

@@ -17,7 +17,6 @@ from starlette.types import Scope
 
 from pendula.jobs import settings_file
 from pendula.jobs.calls import Answer, Body, Caller, Calls, Reply, queries
-from pendula.jobs.calls import why as reasons
 from pendula.jobs.model import Code, Policy, Refused
 from pendula.jobs.reaper import Reaper
 from pendula.jobs.request_reading import Faults
@@ -29,7 +28,7 @@ from pendula.jobs.upkeep.unhandled import UnhandledJobs
 from pendula.server.errors import json_response
 from pendula.server.hosting.room_spec import RoomSpec
 from pendula.server.rooms.jobs import metrics as prometheus
-from pendula.server.rooms.jobs import plan_routes, plan_shapes, shapes
+from pendula.server.rooms.jobs import plan_routes, plan_shapes, reply_shapes, shapes
 from pendula.server.rooms.jobs.answering import (
     NAME,
     caller_of,
@@ -250,15 +249,6 @@ async def history(request: Request, _: Viewer) -> Response:
     return response_of(await service_of(request).look(lambda calls: queries.history(calls.store, job_id)))
 
 
-@router.get(f"{JOB}/why", responses=shapes.gives("Why", Code.JOB_NOT_FOUND), **documented("why", parameters=[JOB_ID]))
-async def why(request: Request, _: Viewer) -> Response:
-    """Why a job has not run, in one sentence; where it runs; how it ended."""
-    job_id = request.path_params["job_id"]
-    return response_of(
-        await service_of(request).look(lambda calls: reasons.why(calls.store, calls.policy, calls.clock(), job_id))
-    )
-
-
 @router.get(
     "/audit",
     responses=shapes.gives("Trail", *shapes.FAULTS, Code.INVALID_LIMIT),
@@ -393,7 +383,7 @@ def room(
         sentence="Work that is due: handed out when its time has come, tried again, set aside, never lost.",
         prefix=PREFIX,
         routers=ROUTERS,
-        schemas={**shapes.schemas(chosen), **plan_shapes.schemas()},
+        schemas={**shapes.schemas(chosen), **reply_shapes.schemas(), **plan_shapes.schemas()},
         service=partial(
             JobService,
             policy=chosen,
