@@ -20,8 +20,8 @@ from pendula.jobs import JobRefused
 from pendula.jobs.calls import Calls
 from pendula.jobs.model import Policy
 from pendula.jobs.scheduler import Scheduler
+from pendula.jobs.store.file.turnstile import Turnstile
 from pendula.jobs.store.sqlite import SqliteStore
-from pendula.jobs.store.turnstile import Turnstile
 from pendula.jobs.upkeep.verification import check
 from pendula.jobs.worker.effects import Transaction, once
 from pendula.jobs.worker.leases import LeaseGone

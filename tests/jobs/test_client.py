@@ -14,14 +14,13 @@ import pytest
 from msgspec import Struct
 
 from pendula.jobs import JobRefused, Scheduler
+from pendula.jobs.addresses import TokenUnusable, token_from
 from pendula.jobs.client import (
     CallRefused,
     NotAScheduler,
     RemoteScheduler,
     ServerTrouble,
     ServerUnreachable,
-    TokenUnusable,
-    token_from,
 )
 from pendula.jobs.model import StorageBusy
 from pendula.jobs.worker.leases import is_rate_limit

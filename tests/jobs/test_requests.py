@@ -13,15 +13,12 @@ from pendula.jobs.request_reading import Faults
 from pendula.jobs.requests import (
     Enqueue,
     Pull,
-    read_ack,
     read_cancel,
     read_enqueue,
-    read_fail,
     read_pull,
-    read_release,
-    read_renew,
     read_requeue,
 )
+from pendula.jobs.requests_finishing import read_ack, read_fail, read_release, read_renew
 from tests.jobs.bodies import DONE, JOB, NOW, PROOF, WORKER, Fields, faults
 
 READERS: dict[str, tuple[Callable[[dict[str, Any]], object], dict[str, Any]]] = {

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from pendula.jobs.model import SECOND, Policy
-from pendula.jobs.requests import Ack, Fail, Renew, read_ack, read_fail, read_release, read_renew, read_requeue
+from pendula.jobs.requests import Ack, Fail, Renew, read_requeue
+from pendula.jobs.requests_finishing import read_ack, read_fail, read_release, read_renew
 from tests.jobs.bodies import DONE, NOW, PROOF, faults
 
 

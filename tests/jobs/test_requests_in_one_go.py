@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pendula.jobs import requests
+from pendula.jobs import requests, requests_finishing
 from pendula.jobs.model import Policy
 from pendula.jobs.request_reading import Faults
 from pendula.kernel.time import parse_utc
@@ -92,4 +92,6 @@ ACKS = st.dictionaries(st.sampled_from([*ACK_FIELDS, "shade"]), st.none(), max_s
 def test_acks_read_in_one_go_and_field_by_field_are_the_same(sound: dict[str, Any], changes: dict[str, Any]) -> None:
     body = {**sound, **changes}
 
-    assert _plain(requests.read_ack(body, Policy(), NOW)) == _plain(requests._read_ack(body, Policy(), NOW))
+    assert _plain(requests_finishing.read_ack(body, Policy(), NOW)) == _plain(
+        requests_finishing._read_ack(body, Policy(), NOW)
+    )

@@ -1,7 +1,7 @@
 """Due-driven jobs on governed objects: handed out when their time has come, tried again, set aside, never lost.
 
     model, ids              jobs, states, settings, refusals; numbers in disguise
-    request_reading, requests
+    request_reading, requests, requests_finishing
                             bodies in, with all their faults
     decide, ordering        what becomes of a job; which goes first. Pure
     audit                   the trail: before and after, chained
@@ -9,8 +9,9 @@
     store/                  one transaction at a time: SQLite
     calls/                  every call: enqueue, pull, ack, fail, renew, ... and the queries
     scheduler, client       the Python API: on a store, and over HTTP
-    bulk                    cancel or requeue all that fit a filter
+    addresses               where a server is, and with which token
     async_scheduler         the same to be awaited, on an event loop
+    bulk                    cancel or requeue all that fit a filter
     joining                 a job within somebody's own transaction
     settings_file           a settings file in, or all its faults
     worker/                 who does the work: workers, handlers, leases, effects
@@ -68,7 +69,7 @@ __all__ = [
     "enqueue_within",  # a job within your own transaction on the same file
     "handler",  # registers a function for an object type and an action
     "load",  # the handlers of modules
-    "next_after",  # a cron line, read
+    "next_after",  # when a cron expression comes round next
     "requeue_all",  # revives all jobs that fit a filter, step by step
-    "zone_of",  # an IANA time zone by its name
+    "zone_of",  # a time zone by its IANA name
 ]

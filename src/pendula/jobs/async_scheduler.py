@@ -150,9 +150,6 @@ class AsyncScheduler:
     async def requeue_batch(self, **members: Any) -> Reply:
         return await self._made(self.blocking.requeue_batch, **members)
 
-    async def count(self, **query: Any) -> Reply:
-        return await self._made(self.blocking.count, **query)
-
     async def show(self, job_id: str) -> Reply:
         return await self._made(self.blocking.show, job_id)
 
@@ -161,6 +158,9 @@ class AsyncScheduler:
 
     async def list(self, **query: Any) -> Reply:
         return await self._made(self.blocking.list, **query)
+
+    async def count(self, **query: Any) -> Reply:
+        return await self._made(self.blocking.count, **query)
 
     async def history(self, job_id: str) -> Reply:
         return await self._made(self.blocking.history, job_id)

@@ -5,10 +5,7 @@ back: only reading calls are repeated when a kept connection turns out to be dea
 """
 
 import json
-import os
 import select
-import ssl
-import stat
 from collections import deque
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -18,10 +15,11 @@ from pathlib import Path
 from re import compile as regex
 from types import TracebackType
 from typing import Any, ClassVar, Self
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
 import msgspec
 
+from pendula.jobs.addresses import place_of, trust
 from pendula.jobs.calls import no_plan, not_found
 from pendula.jobs.model import Code, JobRefused, Refused, StorageBusy
 from pendula.jobs.plans import NAME
@@ -33,9 +31,7 @@ from pendula.kernel.wallclock import WallClock
 
 TIMEOUT_SECONDS = 30
 REPLY_BYTES_MOST = 256 * 1024 * 1024
-TOKEN_VARIABLE = "PENDULA_TOKEN"
 _JOB_ID = regex(r"job_[0-9A-Za-z]{8,40}")
-_TOKEN = regex(r"[\x21-\x7e]{1,512}")
 
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
@@ -74,31 +70,6 @@ class CallRefused(InputRefused):
         self.__dict__["code"] = code
 
 
-class TokenUnusable(InputRefused):
-    """Facts: `file`, where the token comes from one."""
-
-    code = "token_unusable"
-
-
-def token_from(file: str | Path | None, environ: Mapping[str, str] = os.environ) -> str | None:
-    """The access token: out of a file that only its owner can read, else out of `PENDULA_TOKEN`, else none."""
-    if file is None:
-        token = environ.get(TOKEN_VARIABLE) or None
-        if token is not None and _TOKEN.fullmatch(token) is None:
-            raise TokenUnusable(f"{TOKEN_VARIABLE} does not hold a token: it has to be one word")
-        return token
-    path = Path(file)
-    try:
-        if path.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH):
-            raise TokenUnusable(f"{path} can be read by others; allow it to its owner only (chmod 600)", file=str(path))
-        token = path.read_text(encoding="utf-8", errors="replace").strip()
-    except OSError as trouble:
-        raise TokenUnusable(f"The token in {path} cannot be read: {trouble.strerror}", file=str(path)) from None
-    if _TOKEN.fullmatch(token) is None:
-        raise TokenUnusable(f"{path} does not hold a token: it has to be one word", file=str(path))
-    return token
-
-
 class RemoteScheduler:
     """Jobs of a server. What is refused is raised as `JobRefused`, as by `Scheduler`; safe for threads.
 
@@ -114,10 +85,10 @@ class RemoteScheduler:
         ca: str | Path | None = None,
     ) -> None:
         self.url = url.rstrip("/")
-        self._tls, self._host, self._port, self._prefix = _place(url)
+        self._tls, self._host, self._port, self._prefix = place_of(url)
         self._token = token
         self._timeout = timeout
-        self._trust = _trust(ca) if self._tls else None
+        self._trust = trust(ca) if self._tls else None
         self._idle: deque[HTTPConnection] = deque()
         self._closed = False
 
@@ -380,23 +351,3 @@ def _segment(text: str) -> str:
     """A part of a path, whatever is in it; one that is only dots would be taken for a step up."""
     quoted = quote(text, safe="", errors="replace")
     return quoted.replace(".", "%2E") if not quoted.strip(".") else quoted
-
-
-def _trust(ca: str | Path | None) -> ssl.SSLContext:
-    try:
-        return ssl.create_default_context(cafile=ca)
-    except OSError as trouble:  # an `SSLError` is one
-        raise WrongUsage(f"{ca} does not hold certificates to trust: {trouble.strerror or trouble}") from None
-
-
-def _place(url: str) -> tuple[bool, str, int | None, str]:
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError:
-        raise WrongUsage(f"{url!r} is not the address of a server; write http://127.0.0.1:8765") from None
-    if parts.username is not None or parts.password is not None:
-        raise WrongUsage(f"An address must not hold secrets; a token comes from {TOKEN_VARIABLE} or a file")
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-        raise WrongUsage(f"{url!r} is not the address of a server; write http://127.0.0.1:8765", url=url)
-    return parts.scheme == "https", parts.hostname, port, parts.path.rstrip("/")

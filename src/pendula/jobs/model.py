@@ -187,12 +187,12 @@ def job_json(job: Job, lease_token: str | None = None) -> dict[str, Json]:
         "queue": job.queue,
         "payload": None if job.payload is None else decode(job.payload.encode()),
         "cancel_requested_at": None if job.cancel_requested_at is None else format_utc(job.cancel_requested_at),
-        "progress": None if job.progress is None else _progress(job.progress, job.progress_note),
+        "progress": None if job.progress is None else progress_json(job.progress, job.progress_note),
         "outcome_result": None if job.outcome_result is None else decode(job.outcome_result.encode()),
     }
 
 
-def _progress(millionths: int, note: str | None) -> dict[str, Json]:
+def progress_json(millionths: int, note: str | None) -> dict[str, Json]:
     return {"fraction": (Decimal(millionths) / MILLION).normalize(), "note": note}
 
 

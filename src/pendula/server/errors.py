@@ -178,12 +178,12 @@ def error_response(error: PendulaError) -> Response:
     if status == 401:
         headers["www-authenticate"] = 'Bearer realm="pendula"'
     match error:
+        case MethodNotAllowed(details={"allowed": [*methods]}):
+            headers["allow"] = ", ".join(methods)
         case HttpRefused(retry_after=int(seconds)):
             headers["retry-after"] = str(seconds)
         case Busy() | EngineUnavailable():
             headers["retry-after"] = str(RETRY_AFTER_SECONDS)
-        case MethodNotAllowed(details={"allowed": list(allowed)}):
-            headers["allow"] = ", ".join(map(str, allowed))
     message, details = _without_places(error)
     return json_response(error_body(error.code, message, details), status, headers)
 

@@ -178,3 +178,36 @@ def test_there_is_no_reason_for_a_job_that_is_not_there(scheduler: Scheduler) ->
         scheduler.why("job_000000000001")
 
     assert refused.value.code == "job_not_found"
+
+
+@pytest.mark.req("JOB-USE-2", "JOB-USE-8")
+def test_a_job_that_nobody_took_for_long_waits_for_a_worker_that_handles_it(opened: Open, clock: Standing) -> None:
+    scheduler = opened(Policy(unhandled_alert_sec=60))
+    job_id = enqueued(scheduler)
+    clock.pass_by(61)
+    lives(scheduler, clock, ("memory", "verify"))
+
+    assert told(scheduler, job_id) == (
+        "waits_for_worker",
+        (
+            "is due since 2026-02-20T12:00:00Z and waits for a worker that handles it: none of the 1 workers that are "
+            "known handles decay of memory, and nobody took decay of memory since 2026-02-20T12:00:00Z."
+        ),
+    )
+    assert scheduler.why(job_id)["facts"]["unhandled"] == 1
+
+
+@pytest.mark.req("JOB-USE-3", "JOB-USE-4", "JOB-USE-8")
+def test_a_running_job_is_told_with_its_progress_and_with_the_wish_to_cancel_it(scheduler: Scheduler) -> None:
+    job_id = enqueued(scheduler)
+    [job] = scheduler.pull(worker_id="w")["jobs"]
+    scheduler.renew(job_id, worker_id="w", lease_token=job["lease_token"], progress=0.4, progress_note="page 4")
+    scheduler.cancel(job_id, reason="wrong file")
+
+    reason, sentence = told(scheduler, job_id)
+    assert (reason, sentence.split("; ")[2:]) == (
+        "runs",
+        ["40 % are done (page 4)", "it was asked to stop at 2026-02-20T12:00:00Z."],
+    )
+    facts = scheduler.why(job_id)["facts"]
+    assert (facts["progress"]["note"], facts["cancel_requested_at"]) == ("page 4", "2026-02-20T12:00:00Z")

@@ -17,8 +17,8 @@ import pytest
 from pendula.jobs.calls import Calls
 from pendula.jobs.model import Durability, Policy, StorageBusy
 from pendula.jobs.scheduler import Scheduler
-from pendula.jobs.store import opening as store_module
-from pendula.jobs.store.mounts import NetworkFileSystem, refuse_network
+from pendula.jobs.store.file import opening as store_module
+from pendula.jobs.store.file.mounts import NetworkFileSystem, refuse_network
 from pendula.jobs.store.protocol import Listing
 from pendula.jobs.store.sqlite import NewerStore, NotDurable, SqliteStore, StoreUnusable, migrations, statements
 from pendula.jobs.upkeep.verification import check
@@ -164,7 +164,7 @@ def test_a_store_of_an_earlier_version_is_brought_forward_with_all_it_holds(
 def test_a_migration_that_fails_at_any_statement_leaves_the_old_version(tmp_path: Path) -> None:
     count = sum(1 for script in migrations() for _ in statements(script))
     failures = 0
-    for at in range(1, count + 120):
+    for at in range(1, count + 100):
         path = tmp_path / f"{at}.db"
         try:
             with watching(failing_at(at)):

@@ -289,7 +289,7 @@ def test_what_an_effect_raises_is_raised_to_its_caller_and_to_nobody_else(
 def test_an_interrupt_in_the_middle_of_a_change_spoils_an_effect_that_swallows_it(
     client: Scheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pendula.jobs.store.sqlite_writer import SqliteWriter
+    from pendula.jobs.store.tables.writer import SqliteWriter
 
     job = delivered(client)
 

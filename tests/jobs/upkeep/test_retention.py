@@ -14,7 +14,7 @@ from pendula.jobs import JobRefused, Policy, Scheduler
 from pendula.jobs.calls import Caller, Reply
 from pendula.jobs.model import Actor, Code, Refused, Status
 from pendula.jobs.store.protocol import Effect, Store, Writer
-from pendula.jobs.store.sqlite_reader import SqliteReader
+from pendula.jobs.store.tables.reader import SqliteReader
 from pendula.jobs.upkeep.retention import STEP_NS, Retaining, free_key, retain
 from pendula.jobs.upkeep.verification import check, replay
 from pendula.kernel.errors import WrongUsage

@@ -19,7 +19,8 @@ from pendula.jobs.worker.handlers import (
     Done,
     EffectMisused,
 )
-from pendula.jobs.worker.worker import Worker, own_name
+from pendula.jobs.worker.signs import own_name
+from pendula.jobs.worker.worker import Worker
 from pendula.kernel.errors import WrongUsage
 from pendula.kernel.time import parse_utc
 from tests.jobs.workers import MEMORY, Rested, Silent, close_all, decays, shaky, virtual, worked

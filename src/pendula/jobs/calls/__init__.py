@@ -8,8 +8,8 @@ pull        jobs go out: due ones to a worker, expired ones back; waiting for ei
 finish      deliveries end: ack with the object's next time and the follow-up, fail with the next try or the alert
 operate     the other calls on jobs: renew, release; cancel and requeue, one or all that fit
 filters     which jobs a list, a count or a call on many is about
-queries     the calls that only read: show, list, count, history, trail, objects, metrics
 plans       time plans: put, pause, resume, run now, remove; their next occurrence
+queries     the calls that only read: show, list, count, history, trail, objects, metrics
 signs       workers' signs of life: their counters, with their age
 why         why a job has not run, in one sentence
 replies     what goes in and out: `Caller`, `Reply`, `Answer`

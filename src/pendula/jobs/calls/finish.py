@@ -28,7 +28,8 @@ from pendula.jobs.model import (
     job_json,
 )
 from pendula.jobs.request_reading import Faults
-from pendula.jobs.requests import Ack, Enqueue, read_ack, read_fail, read_proof
+from pendula.jobs.requests import Ack, Enqueue
+from pendula.jobs.requests_finishing import read_ack, read_fail, read_proof
 from pendula.jobs.store.protocol import ObjectRow, Writer
 from pendula.kernel.canonical import Json
 from pendula.kernel.time import format_utc

@@ -9,7 +9,8 @@ from pendula.jobs.calls.replies import Answer, Body, Reply, not_found, utc_or_nu
 from pendula.jobs.decide import Done
 from pendula.jobs.model import SECOND, Actor, Ended, Job, Policy, Refused, job_json
 from pendula.jobs.request_reading import Faults
-from pendula.jobs.requests import NO_REASON, Requeue, read_proof, read_release, read_renew
+from pendula.jobs.requests import NO_REASON, Requeue
+from pendula.jobs.requests_finishing import read_proof, read_release, read_renew
 from pendula.jobs.store.protocol import Writer
 from pendula.kernel.canonical import Json
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from pendula.jobs.calls.replies import Answer, Reply, not_found
-from pendula.jobs.model import SECOND, Job, Policy, PullOrder, Status
-from pendula.jobs.store.protocol import Reader, Store, WorkerRow
+from pendula.jobs.model import MILLION, SECOND, Job, Policy, PullOrder, Status, progress_json
+from pendula.jobs.store.protocol import Reader, Store, Unhandled, WorkerRow
 from pendula.kernel.canonical import Json
 from pendula.kernel.time import format_utc
 
@@ -95,11 +95,29 @@ def running(case: Case) -> Because | None:
         return None
     since, until = format_utc(job.updated_at), format_utc(job.lease_expires_at or 0)
     facts: dict[str, Json] = {"worker_id": job.worker_id, "since": since, "lease_expires_at": until}
+    told, more = _on_the_way(job)
+    facts |= more
     if (job.lease_expires_at or 0) <= case.now:
-        sentence = f"was given to {job.worker_id} at {since}; its lease ran out at {until}, the next pull takes it back"
+        sentence = (
+            f"was given to {job.worker_id} at {since}; its lease ran out at {until}, the next pull takes it back{told}"
+        )
         return Because("lease_over", sentence, facts)
-    sentence = f"runs at {job.worker_id} since {since}; its lease holds until {until}"
+    sentence = f"runs at {job.worker_id} since {since}; its lease holds until {until}{told}"
     return Because("runs", sentence, facts)
+
+
+def _on_the_way(job: Job) -> tuple[str, dict[str, Json]]:
+    """How far a running job is, and whether somebody wished it cancelled: for the sentence, and as facts."""
+    told, facts = "", dict[str, Json]()
+    if job.progress is not None:
+        note = f" ({job.progress_note})" if job.progress_note else ""
+        told += f"; {job.progress * 100 // MILLION} % are done{note}"
+        facts["progress"] = progress_json(job.progress, job.progress_note)
+    if job.cancel_requested_at is not None:
+        at = format_utc(job.cancel_requested_at)
+        told += f"; it was asked to stop at {at}"
+        facts["cancel_requested_at"] = at
+    return told, facts
 
 
 def later(case: Case) -> Because | None:
@@ -138,8 +156,23 @@ def nobody_handles(case: Case) -> Because | None:
     job = case.job
     work = f"{job.action} of {job.object_type}" + (f" in the queue {job.queue}" if job.queue != "default" else "")
     known = f"none of the {len(alive)} workers that are known handles {work}" if alive else "no worker is known to live"
-    facts: dict[str, Json] = {"workers_alive": len(alive), "run_at": format_utc(job.run_at)}
-    return Because("waits_for_worker", f"is due since {format_utc(job.run_at)} and waits for a worker: {known}", facts)
+    due = format_utc(job.run_at)
+    facts: dict[str, Json] = {"workers_alive": len(alive), "run_at": due}
+    if (kind := _unhandled(case)) is None:
+        return Because("waits_for_worker", f"is due since {due} and waits for a worker: {known}", facts)
+    facts |= {"unhandled": kind.count, "unhandled_since": format_utc(kind.since)}
+    sentence = (
+        f"is due since {due} and waits for a worker that handles it: {known}, "
+        f"and nobody took {work} since {format_utc(kind.since)}"
+    )
+    return Because("waits_for_worker", sentence, facts)
+
+
+def _unhandled(case: Case) -> Unhandled | None:
+    """What `stats` and the alert tell of jobs of this kind, where nobody takes them."""
+    kinds = case.look.unhandled(case.now - case.policy.unhandled_alert_sec * SECOND)
+    wanted = (case.job.object_type, case.job.action)
+    return next((kind for kind in kinds if (kind.object_type, kind.action) == wanted), None)
 
 
 def handles(worker: WorkerRow, job: Job) -> bool:

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pendula.jobs.model import Durability, StorageBusy
-from pendula.jobs.store.damage import any_text, damages
-from pendula.jobs.store.mounts import refuse_network
-from pendula.jobs.store.opening import (
+from pendula.jobs.store.file.damage import any_text, damages
+from pendula.jobs.store.file.mounts import refuse_network
+from pendula.jobs.store.file.opening import (
     BUSY_SECONDS,
     PATIENCE_SECONDS,
     NewerStore,
@@ -32,12 +32,12 @@ from pendula.jobs.store.opening import (
     migrations,
     statements,
 )
+from pendula.jobs.store.file.store_time import StoreTime
+from pendula.jobs.store.file.turnstile import Turnstile
 from pendula.jobs.store.protocol import Reader, StoreReadOnly, StoreUnusable, Writer
-from pendula.jobs.store.sqlite_reader import SqliteReader
-from pendula.jobs.store.sqlite_writer import Kept, SqliteWriter
-from pendula.jobs.store.store_time import StoreTime
+from pendula.jobs.store.tables.reader import SqliteReader
+from pendula.jobs.store.tables.writer import Kept, SqliteWriter
 from pendula.jobs.store.turn import Turn, refuse_inside
-from pendula.jobs.store.turnstile import Turnstile
 from pendula.jobs.store.writer_thread import NOTHING, Call, WriterThread
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import WorldBroken

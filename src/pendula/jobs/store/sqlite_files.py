@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from pendula.jobs.model import Durability
-from pendula.jobs.store.opening import BUSY_SECONDS, connect_to_look
+from pendula.jobs.store.file.opening import BUSY_SECONDS, connect_to_look
 from pendula.jobs.store.protocol import StoreUnusable
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.kernel.errors import InputRefused, WorldBroken, WrongUsage

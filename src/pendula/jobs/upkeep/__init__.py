@@ -2,28 +2,17 @@
 
 alerts          dead letters are told: every alert to every sink, at least once, with growing pauses
 outbox          objects in another database are told of their next time: at least once, in order, with a fence
-recurring       jobs that come again: the next occurrence of every cron entry is always in the store
+recurring       jobs that come again: the next occurrence of every time plan is always in the store
 unhandled       jobs that are due and that nobody takes are told
 retention       what has been over for long is removed, in small steps; a key may be freed
 verification    whether a store is what it should be: its file, its invariants, its trail replayed
 
-`alerts` (HTTP) and `recurring` (settings files) are loaded when they are asked for: they load more than the rest.
+`alerts` (HTTP) is imported where it is needed: it loads more than the rest.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
 from pendula.jobs.upkeep.outbox import WriteBacks
+from pendula.jobs.upkeep.recurring import Recurrences
 from pendula.jobs.upkeep.retention import free_key, retain
 from pendula.jobs.upkeep.verification import check, replay
 
-if TYPE_CHECKING:
-    from pendula.jobs.upkeep.recurring import Recurrences
-
 __all__ = ["Recurrences", "WriteBacks", "check", "free_key", "replay", "retain"]
-
-
-def __getattr__(name: str) -> Any:
-    if name != "Recurrences":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module("pendula.jobs.upkeep.recurring"), name)

@@ -15,7 +15,8 @@ from pendula.jobs.client import RemoteScheduler
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.worker.delivery import Calling
 from pendula.jobs.worker.handlers import Handlers
-from pendula.jobs.worker.worker import Tally, Worker
+from pendula.jobs.worker.signs import Tally
+from pendula.jobs.worker.worker import Worker
 
 
 class AsyncWorker:

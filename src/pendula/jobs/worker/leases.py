@@ -7,7 +7,7 @@ never later, whatever its wall clock says.
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Protocol
 
@@ -23,6 +23,7 @@ log = logging.getLogger("pendula.jobs.worker")
 TOO_MANY_REQUESTS = 429
 PAUSE_SEC = 1.0
 UNCONFIRMED = "lease_unconfirmed"
+NAMED_MOST = 5
 
 
 class LeaseGone(PendulaError):
@@ -208,3 +209,10 @@ def is_rate_limit(refused: InputRefused) -> bool:
 
 def proof_of(job: Mapping[str, Any]) -> tuple[str, str]:
     return str(job["worker_id"]), str(job["lease_token"])
+
+
+def named(held: Sequence[Held]) -> str:
+    """Which handlers are at work, the first few by name."""
+    shown = [f"{one.job['action']} {one.job['object_type']} {one.job['object_id']} ({one.job_id})" for one in held]
+    more = f" and {len(held) - NAMED_MOST} more" if len(held) > NAMED_MOST else ""
+    return f"{len(held)} handler{'s' if len(held) > 1 else ''}: {', '.join(shown[:NAMED_MOST])}{more}"

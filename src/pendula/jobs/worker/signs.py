@@ -5,12 +5,17 @@ written is only told in the log: no job waits for it.
 """
 
 import logging
-from collections.abc import Callable
+import os
+import socket
+from collections.abc import Callable, Iterable, Sequence
+from re import sub
+from secrets import token_hex
 
 from msgspec import Struct
 
 from pendula.jobs.background import CLOSE_SEC, BackgroundLoop
 from pendula.jobs.calls import Calls
+from pendula.jobs.calls.signs import fitting
 from pendula.jobs.model import SECOND
 from pendula.jobs.store.protocol import WorkerRow
 from pendula.kernel.errors import WorldBroken
@@ -19,6 +24,16 @@ log = logging.getLogger("pendula.jobs.worker")
 
 EVERY_SEC = 5.0
 IDLE_US = 30 * SECOND
+
+
+class Tally(Struct):
+    """What a worker did: jobs taken, and how their deliveries ended. Dropped ones are somebody else's by now."""
+
+    taken: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    dropped: int = 0
+    released: int = 0
 
 
 class Counted(Struct, frozen=True):
@@ -95,3 +110,21 @@ class Signs:
     def _round(self) -> float:
         self.tell()
         return EVERY_SEC
+
+
+def own_name() -> str:
+    """A worker's name that no other has: host, process and a few random digits."""
+    host = sub(r"[^A-Za-z0-9._-]", "-", socket.gethostname())[:80] or "host"
+    return f"{host}:{os.getpid()}:{token_hex(3)}"
+
+
+def works_among(
+    works: Iterable[tuple[str, str]], object_types: Sequence[str], actions: Sequence[str]
+) -> tuple[tuple[str, str], ...]:
+    """What a worker that keeps to these types and actions takes, as it is written down."""
+    kept = [
+        (kind, action)
+        for kind, action in works
+        if (not object_types or kind in object_types) and (not actions or action in actions)
+    ]
+    return fitting(kept)

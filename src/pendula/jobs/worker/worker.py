@@ -8,24 +8,18 @@ a server that is lost is waited for with growing pauses; a job whose lease canno
 """
 
 import logging
-import os
 import signal
-import socket
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from re import sub
-from secrets import token_hex
 from time import monotonic
 from types import FrameType
 from typing import Any, Protocol, assert_never
 
-from msgspec import Struct
 from msgspec.structs import asdict
 
 from pendula.jobs.background import Bell
-from pendula.jobs.calls.signs import fitting
 from pendula.jobs.reaper import Reaper
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.worker import effects
@@ -43,8 +37,8 @@ from pendula.jobs.worker.delivery import (
     in_order,
 )
 from pendula.jobs.worker.handlers import Context, Effect, Handlers
-from pendula.jobs.worker.leases import Held, Leases, is_rate_limit
-from pendula.jobs.worker.signs import About, Counted, Signs
+from pendula.jobs.worker.leases import Held, Leases, is_rate_limit, named
+from pendula.jobs.worker.signs import About, Counted, Signs, Tally, own_name, works_among
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import InputRefused, WorldBroken, WrongUsage
 from pendula.kernel.time import parse_utc
@@ -60,7 +54,6 @@ GRACE_SEC = 30.0
 SLICE_SEC = 0.5
 FIRST_PAUSE_SEC, LONGEST_PAUSE_SEC = 1.0, 60.0
 TELL_SEC = 5.0  # between two words about what a stop waits for
-NAMED_MOST = 5
 
 
 class Client(Protocol):
@@ -79,16 +72,6 @@ class Client(Protocol):
     def renew(self, job_id: str, **members: Any) -> dict[str, Any]: ...
 
     def release(self, job_id: str, **members: Any) -> dict[str, Any]: ...
-
-
-class Tally(Struct):
-    """What a worker did: jobs taken, and how their deliveries ended. Dropped ones are somebody else's by now."""
-
-    taken: int = 0
-    succeeded: int = 0
-    failed: int = 0
-    dropped: int = 0
-    released: int = 0
 
 
 class Worker:
@@ -138,13 +121,8 @@ class Worker:
         self._grace = grace_sec
         self._once = once
         self._max_jobs = max_jobs
-        self._asked: dict[str, Any] = {"worker_id": self.worker_id}
-        filters = {"queues": list(queues), "object_types": list(object_types), "actions": list(actions)}
-        self._asked.update({name: words for name, words in filters.items() if words})
-        # What others handle is left to them: a job without a handler here waits for a worker that has one.
-        self._asked["pairs"] = [list(work) for work in handlers.works]
-        if lease_sec is not None:
-            self._asked["lease_sec"] = lease_sec
+        wanted = {"queues": list(queues), "object_types": list(object_types), "actions": list(actions)}
+        self._asked = _asked(self.worker_id, wanted, handlers.works, lease_sec)
         self._steps = in_order(gates, budget)
         self._ticks = ticks
         self._pauses = pauses
@@ -160,8 +138,8 @@ class Worker:
         self._stopping = False
         self._at_once = False
         self._given_up = threading.Event()
-        works = [work for work in handlers.works if _among(work, object_types, actions)]
-        about = About(self.worker_id, concurrency, fitting(works), tuple(queues))
+        works = works_among(handlers.works, object_types, actions)
+        about = About(self.worker_id, concurrency, works, tuple(queues))
         self._signs = Signs(client.calls, about, self._counted) if isinstance(client, Scheduler) else None
 
     def stop(self) -> None:
@@ -367,7 +345,7 @@ class Worker:
                 return
             if tell and running and (told_at is None or monotonic() - told_at >= TELL_SEC):
                 told_at = monotonic()
-                log.warning("stopping: waits at most %.0f s for %s", left, _named(running))
+                log.warning("stopping: waits at most %.0f s for %s", left, named(running))
             self._bell.wait(min(left, SLICE_SEC))
 
     @contextmanager
@@ -390,22 +368,16 @@ class Worker:
                 signal.signal(number, handler)
 
 
-def _named(held: Sequence[Held]) -> str:
-    """Which handlers are at work, the first few by name."""
-    shown = [f"{one.job['action']} {one.job['object_type']} {one.job['object_id']} ({one.job_id})" for one in held]
-    more = f" and {len(held) - NAMED_MOST} more" if len(held) > NAMED_MOST else ""
-    return f"{len(held)} handler{'s' if len(held) > 1 else ''}: {', '.join(shown[:NAMED_MOST])}{more}"
-
-
-def own_name() -> str:
-    """A worker's name that no other has: host, process and a few random digits."""
-    host = sub(r"[^A-Za-z0-9._-]", "-", socket.gethostname())[:80] or "host"
-    return f"{host}:{os.getpid()}:{token_hex(3)}"
-
-
-def _among(work: tuple[str, str], object_types: Sequence[str], actions: Sequence[str]) -> bool:
-    """Whether a worker that keeps to these types and actions takes such work."""
-    return (not object_types or work[0] in object_types) and (not actions or work[1] in actions)
+def _asked(
+    worker_id: str, wanted: Mapping[str, list[str]], works: Iterable[tuple[str, str]], lease_sec: int | None
+) -> dict[str, Any]:
+    """What every pull of a worker asks for."""
+    # What others handle is left to them: a job without a handler here waits for a worker that has one.
+    asked: dict[str, Any] = {"worker_id": worker_id, "pairs": [list(work) for work in works]}
+    asked.update({name: words for name, words in wanted.items() if words})
+    if lease_sec is not None:
+        asked["lease_sec"] = lease_sec
+    return asked
 
 
 def _check(concurrency: int, batch: int, interval_sec: float, max_jobs: int | None) -> None:

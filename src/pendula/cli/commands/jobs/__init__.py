@@ -1,11 +1,11 @@
 """`pendula jobs`: a store of due-driven jobs, or the server that has one: every call, workers, upkeep.
 
 target      the store or the server that is meant: --db or --url
-change      calls that change something
-operate     cancel and requeue, one job or all that fit
-filters     which jobs are meant, as options
-look        calls that only look
+change      calls on one job that change something
+operate     calls on many jobs at once, by a filter
 plans       time plans: list, put, pause, resume, run now, remove
+look        calls that only look
+filters     the options that choose jobs
 upkeep      making a store, checking, backing up, retaining
 work        serving a store, and workers on one
 tables      results as tables

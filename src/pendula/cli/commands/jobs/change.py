@@ -23,6 +23,39 @@ WorkerOption = Annotated[
 TokenOption = Annotated[
     str | None, typer.Option("--lease-token", metavar="TOKEN", help="The proof of its lease.", show_default=False)
 ]
+TypeArgument = Annotated[
+    str | None, typer.Argument(metavar="TYPE", help="memory, experience, cognition.", show_default=False)
+]
+ActionArgument = Annotated[
+    str | None,
+    typer.Argument(metavar="ACTION", help="verify, revalidate, decay, archive, reinstate-check.", show_default=False),
+]
+InOption = Annotated[
+    int | None, typer.Option("--in", metavar="SECONDS", min=0, help="So many seconds from now.", show_default=False)
+]
+PriorityOption = Annotated[
+    str | None,
+    typer.Option(
+        help="low, medium or high: which goes first of jobs due at the same moment. "
+        'With pull_order = "weighted" in the settings it counts in a backlog, too.',
+        show_default="medium",
+    ),
+]
+KeyOption = Annotated[
+    str | None, typer.Option("--key", metavar="KEY", help="The same work, never twice.", show_default="derived")
+]
+CorrelationOption = Annotated[str | None, typer.Option(metavar="ID", help="What it belongs to.", show_default=False)]
+PayloadOption = Annotated[
+    str | None, typer.Option(metavar="JSON", help="Arguments for its handler.", show_default=False)
+]
+UniqueOption = Annotated[
+    str | None,
+    typer.Option(metavar="WORD", help="waiting: only if no job for the same work waits or runs.", show_default=False),
+]
+BatchOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Many jobs: a list of their members, YAML or JSON.", show_default=False),
+]
 TIME = "A time with offset: 2026-02-21T00:00:00Z."
 
 
@@ -66,49 +99,19 @@ def register(jobs: typer.Typer) -> None:
 
 def enqueue(
     target: Target,
-    object_type: Annotated[
-        str | None, typer.Argument(metavar="TYPE", help="memory, experience, cognition.", show_default=False)
-    ] = None,
+    object_type: TypeArgument = None,
     object_id: Annotated[str | None, typer.Argument(metavar="ID", help="Which object.", show_default=False)] = None,
-    action: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="ACTION", help="verify, revalidate, decay, archive, reinstate-check.", show_default=False
-        ),
-    ] = None,
+    action: ActionArgument = None,
     run_at: Annotated[str | None, typer.Option(metavar="TIME", help=TIME, show_default="now")] = None,
-    in_sec: Annotated[
-        int | None, typer.Option("--in", metavar="SECONDS", min=0, help="So many seconds from now.", show_default=False)
-    ] = None,
-    priority: Annotated[
-        str | None,
-        typer.Option(
-            help="low, medium or high: which goes first of jobs due at the same moment. "
-            'With pull_order = "weighted" in the settings it counts in a backlog, too.',
-            show_default="medium",
-        ),
-    ] = None,
+    in_sec: InOption = None,
+    priority: PriorityOption = None,
     max_attempts: Annotated[int | None, typer.Option(metavar="N", help="1 to 100.", show_default="3")] = None,
-    idempotency_key: Annotated[
-        str | None, typer.Option("--key", metavar="KEY", help="The same work, never twice.", show_default="derived")
-    ] = None,
-    correlation_id: Annotated[
-        str | None, typer.Option(metavar="ID", help="What it belongs to.", show_default=False)
-    ] = None,
+    idempotency_key: KeyOption = None,
+    correlation_id: CorrelationOption = None,
     queue: Annotated[str | None, typer.Option(metavar="NAME", help="The queue.", show_default="default")] = None,
-    payload: Annotated[
-        str | None, typer.Option(metavar="JSON", help="Arguments for its handler.", show_default=False)
-    ] = None,
-    unique: Annotated[
-        str | None,
-        typer.Option(
-            metavar="WORD", help="waiting: only if no job for the same work waits or runs.", show_default=False
-        ),
-    ] = None,
-    batch: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Many jobs: a list of their members, YAML or JSON.", show_default=False),
-    ] = None,
+    payload: PayloadOption = None,
+    unique: UniqueOption = None,
+    batch: BatchOption = None,
     atomic: Annotated[bool, typer.Option("--atomic", help="All jobs of the batch, or none.")] = False,
 ) -> None:
     """Store a job, or a batch of them. The same key again gives the job that is there already."""

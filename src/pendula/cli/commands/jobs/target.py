@@ -64,7 +64,8 @@ class Target(Struct, frozen=True):
     @contextmanager
     def scheduler(self, *, make: bool = False) -> "Iterator[Scheduler | RemoteScheduler]":
         """The scheduler of the store or of the server; both have the same calls. With `make` the store may be new."""
-        from pendula.jobs.client import RemoteScheduler, token_from
+        from pendula.jobs.addresses import token_from
+        from pendula.jobs.client import RemoteScheduler
         from pendula.jobs.model import JobRefused
         from pendula.jobs.scheduler import Scheduler
 

@@ -102,7 +102,7 @@ def serve(
     TLS, or a proxy. Ctrl+C stops it cleanly.
     """
     require("server")
-    from pendula.jobs.client import TOKEN_VARIABLE
+    from pendula.jobs.addresses import TOKEN_VARIABLE
     from pendula.server.rooms.jobs.routes import room_for
     from pendula.server.serving import serve as run
     from pendula.server.settings import load

@@ -6,6 +6,7 @@ Everything that goes wrong under these paths passes here once, and is counted by
 from collections.abc import Callable, Mapping
 
 import structlog
+from starlette.responses import Response
 from starlette.types import Scope
 
 from pendula.documents import DocumentRefused
@@ -22,6 +23,7 @@ from pendula.server.errors import (
     RoleTooLow,
     TooManyRequests,
     WrongContentType,
+    error_response,
 )
 
 PREFIX = "/scheduler"
@@ -137,8 +139,12 @@ def store_broken(why: PendulaError) -> StoreBroken:
     return StoreBroken("The store of jobs cannot be used; the log of the server says why", reason=why.code)
 
 
-def not_allowed(method: str, path: str, allowed: list[str]) -> MethodNotAllowed:
+def method_refused(method: str, path: str, allowed: list[str]) -> Response:
     """405 with all that is possible at the path."""
+    return error_response(method_impossible(method, path, allowed))
+
+
+def method_impossible(method: str, path: str, allowed: list[str]) -> MethodNotAllowed:
     message = f"{method} is not possible at {path}; allowed: {', '.join(allowed)}"
     return MethodNotAllowed(message, path=path, method=method, allowed=allowed)
 
@@ -152,12 +158,16 @@ class SchedulerErrors:
         self._methods = methods
 
     def translated(self, error: PendulaError, scope: Scope) -> PendulaError:
-        allowed = self._methods(scope) if isinstance(error, WrongContentType) else set()
-        # What the path cannot do at all is told before what is wrong with the body.
-        wrong = bool(allowed) and scope["method"] not in allowed
-        said = not_allowed(scope["method"], scope["path"][:256], sorted(allowed)) if wrong else worded(error)
+        said = self._impossible(error, scope) or worded(error)
         self._count(said.code)
         return said
+
+    def _impossible(self, error: PendulaError, scope: Scope) -> PendulaError | None:
+        """What the path cannot do at all is told before what is wrong with the body."""
+        allowed: set[str] = self._methods(scope) if isinstance(error, WrongContentType) else set()
+        if not allowed or scope["method"] in allowed:
+            return None
+        return method_impossible(scope["method"], scope["path"][:256], sorted(allowed))
 
     def defect(self) -> Internal:
         self._count(Internal.code)

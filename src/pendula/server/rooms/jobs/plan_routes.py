@@ -1,4 +1,4 @@
-"""Time plans over HTTP, at `/scheduler/plans`, and who works, at `/scheduler/workers`."""
+"""Time plans over HTTP, at `/scheduler/plans`; who works, at `/scheduler/workers`; why a job waits."""
 
 from collections.abc import Callable
 
@@ -7,6 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from pendula.jobs.calls import Answer, Body, Caller, Calls, plans, signs
+from pendula.jobs.calls import why as reasons
 from pendula.jobs.model import Code
 from pendula.server.rooms.jobs import shapes
 from pendula.server.rooms.jobs.answering import changed, documented, response_of, service_of
@@ -74,3 +75,16 @@ _on_a_plan(
 async def list_workers(request: Request, _: Viewer) -> Response:
     """The workers that told of themselves, the last heard of first."""
     return response_of(await service_of(request).look(lambda calls: signs.listed(calls.store, calls.clock())))
+
+
+@router.get(
+    "/jobs/{job_id}/why",
+    responses=shapes.gives("Why", Code.JOB_NOT_FOUND),
+    **documented("why", parameters=[shapes.in_path("job_id", "The id of a job")]),
+)
+async def why(request: Request, _: Viewer) -> Response:
+    """Why a job has not run, in one sentence; where it runs; how it ended."""
+    job_id = request.path_params["job_id"]
+    return response_of(
+        await service_of(request).look(lambda calls: reasons.why(calls.store, calls.policy, calls.clock(), job_id))
+    )

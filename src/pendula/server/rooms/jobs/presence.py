@@ -28,9 +28,7 @@ class Presence:
 
     def seen(self, pull: Pull, now: int, given: int, words: tuple[tuple[str, ...], tuple[str, ...]]) -> None:
         """A worker asked, and was given so many; `words` are all types and actions there are."""
-        types, actions = pull.object_types or words[0], pull.actions or words[1]
-        asked = pull.object_types or pull.actions
-        works = fitting([(kind, action) for kind in types for action in actions]) if asked else ()
+        works = fitting(_works(pull, words)) if pull.object_types or pull.actions or pull.pairs else ()
         name = pull.worker_id
         with self._lock:
             if name not in self._first and len(self._first) >= WORKERS_MOST:
@@ -45,6 +43,12 @@ class Presence:
             rows = [self._waiting[name] for name in sorted(self._waiting)]
             self._waiting.clear()
         return rows
+
+
+def _works(pull: Pull, words: tuple[tuple[str, ...], tuple[str, ...]]) -> list[tuple[str, str]]:
+    types, actions = pull.object_types or words[0], pull.actions or words[1]
+    pairs = pull.pairs or [(kind, action) for kind in types for action in actions]
+    return [(kind, action) for kind, action in pairs if kind in types and action in actions]
 
 
 class PresenceWriter:

@@ -17,7 +17,6 @@ from starlette.types import Scope
 
 from pendula.jobs import settings_file
 from pendula.jobs.calls import Answer, Body, Caller, Calls, Reply, queries
-from pendula.jobs.calls import why as reasons
 from pendula.jobs.model import Code, Policy, Refused
 from pendula.jobs.reaper import Reaper
 from pendula.jobs.request_reading import Faults
@@ -29,7 +28,7 @@ from pendula.jobs.upkeep.unhandled import UnhandledJobs
 from pendula.server.errors import json_response
 from pendula.server.hosting.room_spec import RoomSpec
 from pendula.server.rooms.jobs import metrics as prometheus
-from pendula.server.rooms.jobs import plan_routes, plan_shapes, shapes
+from pendula.server.rooms.jobs import plan_routes, plan_shapes, reply_shapes, shapes
 from pendula.server.rooms.jobs.answering import (
     NAME,
     caller_of,
@@ -41,7 +40,7 @@ from pendula.server.rooms.jobs.answering import (
     service_of,
 )
 from pendula.server.rooms.jobs.bodies import BATCH_BODY_MOST, query_of, read_object
-from pendula.server.rooms.jobs.errors import PREFIX, RouteNotFound, SchedulerErrors, not_allowed
+from pendula.server.rooms.jobs.errors import PREFIX, RouteNotFound, SchedulerErrors, method_refused
 from pendula.server.rooms.jobs.service import JobService, OpenStore, Upkeep, open_sqlite
 from pendula.server.routes.dependencies import Admin, Operator, Viewer
 from pendula.server.settings import Settings
@@ -235,7 +234,7 @@ async def show(request: Request, _: Viewer) -> Response:
     """One job."""
     job_id = request.path_params["job_id"]
     if job_id in CALLS:
-        raise not_allowed(request.method, request.url.path[:256], ["POST"])
+        return _method_refused(request, ["POST"])
     return response_of(await service_of(request).look(lambda calls: queries.show(calls.store, job_id)))
 
 
@@ -248,15 +247,6 @@ async def history(request: Request, _: Viewer) -> Response:
     """Every error a job had, and its whole trail."""
     job_id = request.path_params["job_id"]
     return response_of(await service_of(request).look(lambda calls: queries.history(calls.store, job_id)))
-
-
-@router.get(f"{JOB}/why", responses=shapes.gives("Why", Code.JOB_NOT_FOUND), **documented("why", parameters=[JOB_ID]))
-async def why(request: Request, _: Viewer) -> Response:
-    """Why a job has not run, in one sentence; where it runs; how it ended."""
-    job_id = request.path_params["job_id"]
-    return response_of(
-        await service_of(request).look(lambda calls: reasons.why(calls.store, calls.policy, calls.clock(), job_id))
-    )
 
 
 @router.get(
@@ -326,7 +316,7 @@ async def nothing_here(request: Request, _: Viewer) -> Response:
     """What is left: a path that is not there, or one that is, for other methods."""
     allowed = methods_at(request.scope)
     if allowed:
-        raise not_allowed(request.method, request.url.path[:256], sorted(allowed))
+        return _method_refused(request, sorted(allowed))
     path = request.url.path[:256]
     raise RouteNotFound(f"There is nothing at {path}", path=path)
 
@@ -347,6 +337,11 @@ def _methods(route: object, scope: Scope) -> set[str]:
         return set()
     methods = set(route.methods or ())
     return methods | ({"HEAD"} if "GET" in methods else set())
+
+
+def _method_refused(request: Request, allowed: list[str]) -> Response:
+    service_of(request).counters.refused("method_not_allowed")
+    return method_refused(request.method, request.url.path[:256], allowed)
 
 
 def room_for(settings: Settings) -> RoomSpec:
@@ -388,7 +383,7 @@ def room(
         sentence="Work that is due: handed out when its time has come, tried again, set aside, never lost.",
         prefix=PREFIX,
         routers=ROUTERS,
-        schemas={**shapes.schemas(chosen), **plan_shapes.schemas()},
+        schemas={**shapes.schemas(chosen), **reply_shapes.schemas(), **plan_shapes.schemas()},
         service=partial(
             JobService,
             policy=chosen,

@@ -4,7 +4,6 @@ import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
 from itertools import islice
-from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -15,35 +14,18 @@ from pendula.jobs.ids import seq_of
 from pendula.jobs.model import Actor, Job, Status
 from pendula.jobs.plans import Plan
 from pendula.jobs.requests import Pull
-from pendula.jobs.store import sqlite_registry
+from pendula.jobs.store.file.store_time import StoreTime
 from pendula.jobs.store.protocol import Effect, Listing, ObjectRow, WorkerRow
-from pendula.jobs.store.sqlite_archive import archive_events, is_archived_about
-from pendula.jobs.store.sqlite_bulk import Bulk
-from pendula.jobs.store.sqlite_counts import Counts
-from pendula.jobs.store.sqlite_due import AFTER_ALL, ASIDE, due_rows
-from pendula.jobs.store.sqlite_guard import execute_guarded
-from pendula.jobs.store.sqlite_lists import COLUMNS
-from pendula.jobs.store.sqlite_reader import SqliteReader, job_of
-from pendula.jobs.store.store_time import StoreTime
+from pendula.jobs.store.tables import job_rows, registry
+from pendula.jobs.store.tables.archive import archive_events, is_archived_about
+from pendula.jobs.store.tables.bulk import Bulk
+from pendula.jobs.store.tables.counts import Counts
+from pendula.jobs.store.tables.due import due_rows
+from pendula.jobs.store.tables.guard import execute_guarded
+from pendula.jobs.store.tables.lists import COLUMNS
+from pendula.jobs.store.tables.reader import SqliteReader, job_of
 from pendula.kernel.canonical import Json, encode
 
-# What most jobs never have stands last, and is written only where it is there.
-_PLAIN = Job.__struct_fields__[: Job.__struct_fields__.index("payload")]
-_INSERT = Bulk(f"INSERT INTO jobs ({', '.join(_PLAIN)}) VALUES", len(_PLAIN), "ON CONFLICT DO NOTHING")
-_INSERT_WHOLE = Bulk(f"INSERT INTO jobs ({COLUMNS}) VALUES", len(Job.__struct_fields__), "ON CONFLICT DO NOTHING")
-_CHANGING = (
-    "run_at", "attempt", "status", "last_error", "updated_at", "worker_id", "lease", "lease_expires_at",
-    "delivery_count", "audit_event_id", "outcome", "last_lease", "ended", "expired",
-)  # fmt: skip
-# Whatever changes is looked at again: it does not stand aside any longer.
-_NEW = ", ".join([f"{name} = new.column{number}" for number, name in enumerate(_CHANGING, 2)] + ["aside = 0"])
-_changed_values = attrgetter("seq", *_CHANGING)
-_UPDATE = Bulk(f"UPDATE jobs SET {_NEW} FROM (VALUES", 1 + len(_CHANGING), ") AS new WHERE seq = new.column1")
-_MORE = "UPDATE jobs SET cancel_requested_at = ?, progress = ?, progress_note = ?, outcome_result = ? WHERE seq = ?"
-_more_values = attrgetter("cancel_requested_at", "progress", "progress_note", "outcome_result", "seq")
-_FIRST_ASIDE = f"""SELECT queue, action, priority, seq FROM jobs WHERE {ASIDE} AND object_type = ? AND object_id = ?
-    AND (queue, action, priority, run_at) > (?, ?, ?, {AFTER_ALL})
-    ORDER BY queue, action, priority, run_at, seq LIMIT 1"""
 _EVENT = Bulk("INSERT INTO audit (n, event_type, object_type, object_id, job_seq, body, hash) VALUES", 7)
 _WITH_OBJECTS = f"""SELECT {", ".join(f"jobs.{name}" for name in Job.__struct_fields__)}, next_action_at, version, state
     FROM jobs LEFT JOIN objects USING (object_type, object_id) WHERE seq IN"""
@@ -53,7 +35,6 @@ _OBJECT = Bulk(
     "ON CONFLICT (object_type, object_id) DO UPDATE SET next_action_at = excluded.next_action_at, "
     "version = excluded.version, state = excluded.state",
 )
-KEYS_AT_ONCE = 500
 
 
 class Mark(msgspec.Struct, frozen=True):
@@ -149,14 +130,7 @@ class SqliteWriter(SqliteReader):
 
     def by_keys(self, keys: Sequence[str]) -> dict[str, Job]:
         self._write_changes()
-        found: dict[str, Job] = {}
-        for first in range(0, len(keys), KEYS_AT_ONCE):
-            some = keys[first : first + KEYS_AT_ONCE]
-            query = f"SELECT {COLUMNS} FROM jobs WHERE idempotency_key IN ({', '.join('?' * len(some))})"
-            for row in self._connection.execute(query, some):
-                job = job_of(row)
-                found[job.idempotency_key] = job
-        return found
+        return job_rows.by_keys(self._connection, keys)
 
     def jobs(self, listing: Listing) -> list[Job]:
         # Which kinds of jobs there are is known from the counts.
@@ -166,12 +140,7 @@ class SqliteWriter(SqliteReader):
 
     def waiting(self, object_type: str, object_id: str, action: str) -> Job | None:
         self._write_changes()
-        query = (
-            f"SELECT {COLUMNS} FROM jobs WHERE object_type = ? AND object_id = ? AND action = ? "
-            "AND status IN ('queued', 'running') ORDER BY seq LIMIT 1"
-        )
-        row = self._connection.execute(query, (object_type, object_id, action)).fetchone()
-        return None if row is None else job_of(row)
+        return job_rows.waiting(self._connection, object_type, object_id, action)
 
     def used(self, key_hash: bytes) -> bool:
         query = "SELECT 1 FROM used_keys WHERE hash = ?"
@@ -192,8 +161,8 @@ class SqliteWriter(SqliteReader):
 
     def expect(self, job_ids: Sequence[str]) -> None:
         self._write_changes()
-        for first in range(0, len(job_ids), KEYS_AT_ONCE):
-            numbers = [seq_of(job_id) for job_id in job_ids[first : first + KEYS_AT_ONCE]]
+        for first in range(0, len(job_ids), job_rows.KEYS_AT_ONCE):
+            numbers = [seq_of(job_id) for job_id in job_ids[first : first + job_rows.KEYS_AT_ONCE]]
             query = f"{_WITH_OBJECTS} ({', '.join('?' * len(numbers))})"
             for row in self._connection.execute(query, numbers):
                 job, object_part = job_of(row[:-3]), row[-3:]
@@ -216,7 +185,7 @@ class SqliteWriter(SqliteReader):
         return self._seq
 
     def insert(self, jobs: Sequence[Job], actor: Actor) -> bool:
-        if not self._fits(jobs):
+        if not job_rows.added(self._connection, jobs):
             self._seq = None
             return False
         self._seq = jobs[-1].seq if jobs else self._seq
@@ -226,23 +195,6 @@ class SqliteWriter(SqliteReader):
             trail.enqueued(job, actor)
             self._counts.add(job, 1)
         return True
-
-    def _fits(self, jobs: Sequence[Job]) -> bool:
-        """Whether all keys were free; if not, nothing was added. One row needs no savepoint: it is added, or is not."""
-        before = self._connection.total_changes
-        many = len(jobs) > 1
-        if many:
-            self._connection.execute("SAVEPOINT added")
-        if any(job.payload is not None for job in jobs):
-            _INSERT_WHOLE.run(self._connection, map(astuple, jobs))
-        else:
-            _INSERT.run(self._connection, [astuple(job)[: len(_PLAIN)] for job in jobs])
-        fits = self._connection.total_changes - before == len(jobs)
-        if many:
-            if not fits:
-                self._connection.execute("ROLLBACK TO added")
-            self._connection.execute("RELEASE added")
-        return fits
 
     def change(self, before: Job, after: Job, touched: tuple[str, ...], reason: str, actor: Actor) -> Job:
         self.wrote = True
@@ -299,12 +251,11 @@ class SqliteWriter(SqliteReader):
 
     def set_aside(self, jobs: Sequence[Job]) -> None:
         self.wrote = True
-        self._connection.executemany("UPDATE jobs SET aside = 1 WHERE seq = ?", [(job.seq,) for job in jobs])
+        job_rows.set_aside(self._connection, jobs)
 
     def bring_back(self, limit: int) -> None:
         self._write_changes()
-        query = f"UPDATE jobs SET aside = 0 WHERE seq IN (SELECT seq FROM jobs WHERE {ASIDE} LIMIT ?)"
-        self.wrote |= self._connection.execute(query, (limit,)).rowcount > 0
+        self.wrote |= job_rows.bring_back(self._connection, limit)
 
     def running_objects(self) -> set[tuple[str, str]]:
         self._write_changes()
@@ -381,12 +332,7 @@ class SqliteWriter(SqliteReader):
         self._forget()
         self.wrote = True
         self._used = None
-        used = "INSERT INTO used_keys (hash) VALUES (?) ON CONFLICT DO NOTHING"
-        self._connection.executemany(used, [(sha256(job.idempotency_key.encode()).digest(),) for job in jobs])
-        self._connection.executemany(
-            "DELETE FROM effects WHERE idempotency_key = ?", [(job.idempotency_key,) for job in jobs]
-        )
-        self._connection.executemany("DELETE FROM jobs WHERE seq = ?", [(job.seq,) for job in jobs])
+        job_rows.remove(self._connection, jobs)
         archive_events(self._connection, [job.seq for job in jobs])
         for job in jobs:
             self._counts.add(job, -1)
@@ -408,11 +354,11 @@ class SqliteWriter(SqliteReader):
 
     def put_plan(self, plan: Plan) -> None:
         self.wrote = True
-        sqlite_registry.put_plan(self._connection, plan)
+        registry.put_plan(self._connection, plan)
 
     def drop_plan(self, name: str) -> None:
         self.wrote = True
-        sqlite_registry.drop_plan(self._connection, name)
+        registry.drop_plan(self._connection, name)
 
     def plan_event(self, change: PlanChange, actor: Actor, at: int) -> None:
         self.wrote = True
@@ -420,7 +366,7 @@ class SqliteWriter(SqliteReader):
 
     def put_worker(self, row: WorkerRow, *, forget_before: int, most: int) -> None:
         self.wrote = True
-        sqlite_registry.put_worker(self._connection, row, forget_before=forget_before, most=most)
+        registry.put_worker(self._connection, row, forget_before=forget_before, most=most)
 
     # Inside
 
@@ -431,10 +377,10 @@ class SqliteWriter(SqliteReader):
 
     def _write_changes(self) -> None:
         if self._changed_jobs:
-            _UPDATE.run(self._connection, map(_changed_values, self._changed_jobs.values()))
+            job_rows.update(self._connection, self._changed_jobs.values())
             self._changed_jobs.clear()
         if self._changed_more:
-            self._connection.executemany(_MORE, map(_more_values, self._changed_more.values()))
+            job_rows.update_more(self._connection, self._changed_more.values())
             self._changed_more.clear()
         if self._changed_objects:
             _OBJECT.run(self._connection, map(astuple, self._changed_objects.values()))
@@ -442,16 +388,8 @@ class SqliteWriter(SqliteReader):
         if self._freed:
             if self.anything_aside():
                 for freed in self._freed:
-                    self._bring_first_back(freed)
+                    job_rows.bring_first_back(self._connection, freed)
             self._freed.clear()
-
-    def _bring_first_back(self, freed: tuple[str, str]) -> None:
-        """The first of every kind of job that stands aside for this object: one of them may go next."""
-        kind, numbers = ("", "", -1), []
-        while (row := self._connection.execute(_FIRST_ASIDE, (*freed, *kind)).fetchone()) is not None:
-            kind = row[:3]
-            numbers.append((row[3],))
-        self._connection.executemany("UPDATE jobs SET aside = 0 WHERE seq = ?", numbers)
 
     def _forget(self) -> None:
         self._jobs.clear()

@@ -13,7 +13,7 @@ from pendula.jobs.ids import seq_of
 from pendula.jobs.model import Job, JobRefused
 from pendula.jobs.store.protocol import ObjectRow
 from pendula.jobs.store.sqlite import StoreUnusable
-from pendula.jobs.store.sqlite_writer import SqliteWriter
+from pendula.jobs.store.tables.writer import SqliteWriter
 from pendula.jobs.upkeep import check, retain
 from tests.jobs.stores import opened
 from tests.jobs.watching import watched, watching

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pendula.jobs.store.protocol import StatementRefused
-from pendula.jobs.store.sqlite_guard import execute_guarded
+from pendula.jobs.store.tables.guard import execute_guarded
 from tests.jobs.stores import opened
 
 OWN = """

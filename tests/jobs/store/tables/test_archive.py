@@ -12,7 +12,7 @@ import pytest
 from pendula.jobs import JobRefused, Policy, Scheduler
 from pendula.jobs.ids import seq_of
 from pendula.jobs.model import AuditCheck
-from pendula.jobs.store.sqlite_archive import SEGMENT_MOST
+from pendula.jobs.store.tables.archive import SEGMENT_MOST
 from pendula.jobs.upkeep.retention import pack_removed, retain
 from pendula.jobs.upkeep.verification import Finding, check, replay
 from tests.jobs.lived import lived

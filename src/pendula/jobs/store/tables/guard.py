@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from pendula.jobs.store.opening import migrations
+from pendula.jobs.store.file.opening import migrations
 from pendula.jobs.store.protocol import StatementRefused
 
 _OWN_FAULTS = (

@@ -16,8 +16,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 from pendula.jobs.model import Durability, StorageBusy
+from pendula.jobs.store.file.turnstile import Turnstile
 from pendula.jobs.store.protocol import StoreReadOnly, StoreUnusable
-from pendula.jobs.store.turnstile import Turnstile
 from pendula.kernel.errors import WorldBroken
 
 log = logging.getLogger("pendula.jobs.store")

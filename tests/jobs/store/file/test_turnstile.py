@@ -13,8 +13,8 @@ import pytest
 
 from pendula.jobs.model import StorageBusy
 from pendula.jobs.store import sqlite
+from pendula.jobs.store.file.turnstile import Turnstile
 from pendula.jobs.store.sqlite import SqliteStore
-from pendula.jobs.store.turnstile import Turnstile
 from pendula.jobs.upkeep.verification import check
 from tests.jobs.stores import opened
 

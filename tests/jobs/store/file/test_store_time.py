@@ -7,8 +7,8 @@ import pytest
 from pendula.jobs.calls import Calls
 from pendula.jobs.model import SECOND, Policy
 from pendula.jobs.scheduler import Scheduler
+from pendula.jobs.store.file.store_time import StoreTime, time_of_event
 from pendula.jobs.store.sqlite import SqliteStore
-from pendula.jobs.store.store_time import StoreTime, time_of_event
 from pendula.jobs.upkeep.verification import check
 from pendula.kernel.time import parse_utc
 from tests.jobs.stores import NOON, Clock

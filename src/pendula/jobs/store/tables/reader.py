@@ -11,12 +11,12 @@ from pendula.jobs.ids import seq_of
 from pendula.jobs.model import SECOND, Job, Status
 from pendula.jobs.plans import Plan
 from pendula.jobs.requests import Pull
-from pendula.jobs.store import sqlite_lists, sqlite_registry
+from pendula.jobs.store.file.store_time import StoreTime, time_of_event
 from pendula.jobs.store.protocol import AuditListing, Effect, Figures, Listing, ObjectRow, Unhandled, WorkerRow
-from pendula.jobs.store.sqlite_archive import archived
-from pendula.jobs.store.sqlite_due import ASIDE, count_due, is_any_due
-from pendula.jobs.store.sqlite_lists import COLUMNS
-from pendula.jobs.store.store_time import StoreTime, time_of_event
+from pendula.jobs.store.tables import lists, registry
+from pendula.jobs.store.tables.archive import archived
+from pendula.jobs.store.tables.due import ASIDE, count_due, is_any_due
+from pendula.jobs.store.tables.lists import COLUMNS
 from pendula.kernel.canonical import decode
 
 
@@ -60,10 +60,10 @@ class SqliteReader:
         return None if row is None or row[1] != job_id else job_of(row)
 
     def jobs(self, listing: Listing) -> list[Job]:
-        return sqlite_lists.jobs(self._connection, listing)
+        return lists.jobs(self._connection, listing)
 
     def count(self, listing: Listing) -> int:
-        return sqlite_lists.count(self._connection, listing)
+        return lists.count(self._connection, listing)
 
     def unhandled(self, since: int) -> list[Unhandled]:
         # The kinds first: where each of them was handed out lately, no job is looked at.
@@ -151,13 +151,13 @@ class SqliteReader:
         return min(found, default=None)
 
     def plans(self) -> list[Plan]:
-        return sqlite_registry.plans(self._connection)
+        return registry.plans(self._connection)
 
     def plan(self, name: str) -> Plan | None:
-        return sqlite_registry.plan(self._connection, name)
+        return registry.plan(self._connection, name)
 
     def workers(self) -> list[WorkerRow]:
-        return sqlite_registry.workers(self._connection)
+        return registry.workers(self._connection)
 
     def before(self, job: Job, now: int, head_start_sec: Sequence[int], most: int) -> int:
         high, medium, low = (seconds * SECOND for seconds in head_start_sec)
@@ -165,7 +165,7 @@ class SqliteReader:
         # Nothing due later than this can go before it, so no more of the index is looked at.
         latest = min(now, ahead[0] + max(high, medium, low))
         query = (
-            "SELECT count(*) FROM (SELECT 1 FROM jobs WHERE status = 'queued' AND run_at <= ? AND "
+            "SELECT count(*) FROM (SELECT 1 FROM jobs WHERE status = 'queued' AND aside = 0 AND run_at <= ? AND "
             "(run_at - CASE priority WHEN 0 THEN ? WHEN 1 THEN ? ELSE ? END, run_at, priority, seq) < (?, ?, ?, ?) "
             "LIMIT ?)"
         )

@@ -10,7 +10,7 @@ from typing import Any
 
 from pendula.jobs.model import Job
 from pendula.jobs.requests import Pull
-from pendula.jobs.store.sqlite_lists import COLUMNS
+from pendula.jobs.store.tables.lists import COLUMNS
 
 Kind = tuple[str, str, str]  # queue, object type, action
 

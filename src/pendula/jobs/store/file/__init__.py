@@ -1,0 +1,8 @@
+"""The file itself: how it is opened, who may write next, which time it has reached, what is damaged.
+
+opening     connections, the read-only ones too, and migrations
+turnstile   the queue of writers over all processes: a lock on a file beside the store
+mounts      which file systems a store may lie on
+store_time  the store's time, which never goes back
+damage      which rows of a damaged file cannot be read
+"""
