@@ -18,16 +18,10 @@ def named(*every: str) -> list[object]:
     return [pytest.param(name, marks=pytest.mark.long) if name in SLOW else name for name in every]
 
 
-@pytest.mark.req(
-    "FLT-TEST-5",
-    "FLT-TEST-10",
-    "FLT-TEST-11",
-    "FLT-TEST-12",
-    "FLT-TEST-16",
-    "FLT-TEST-17",
-    "FLT-TEST-18",
-    "FLT-TEST-19",
-)
+# Not marked, because the files expect less than the requirement: TEST-11 (one node lock policy), TEST-12 (the start is
+# refused, not the third route), TEST-16 (the follower changes between go and hold too often), TEST-17 (never abreast
+# instead of never both inside), TEST-19 (only that the work is done).
+@pytest.mark.req("FLT-TEST-5", "FLT-TEST-10", "FLT-TEST-18")
 @pytest.mark.req("FLT-TEST-20", "FLT-TEST-26", "FLT-TEST-28", "FLT-TEST-41", "FLT-GEO-17")
 @pytest.mark.parametrize("name", named(*shipped_names()))
 def test_a_shipped_scenario_comes_out_as_it_expects(name: str) -> None:
@@ -41,7 +35,7 @@ def test_a_shipped_scenario_comes_out_as_it_expects_with_any_seed(name: str, see
     assert Run(replace(shipped(name), seed=seed)).run().unmet == ()
 
 
-@pytest.mark.req("FLT-TEST-12", "FLT-LIVE-4")
+@pytest.mark.req("FLT-LIVE-4")
 def test_three_trucks_that_would_jam_are_not_started_under_the_rule() -> None:
     jam = shipped("triangle-8")
     assert not jam.traffic.refuge

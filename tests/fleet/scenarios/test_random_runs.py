@@ -44,7 +44,8 @@ def sound(seed: int, trucks: int, duration_ms: int) -> tuple[str, ...]:
     return (*unmet, *(code for code in run.measures.alerts if code == "DEADLOCK_SUSPECTED"))
 
 
-@pytest.mark.req("FLT-TEST-40", "FLT-TEST-41", "FLT-TEST-42", "FLT-TEST-46", "FLT-TEST-47")
+# I-7 and I-8 are looked at from outside without the latency and for trucks that turn alone: not marked.
+@pytest.mark.req("FLT-TEST-40", "FLT-TEST-41", "FLT-TEST-42")
 @pytest.mark.parametrize("seed", range(6))
 def test_nothing_collides_on_random_maps(seed: int) -> None:
     assert sound(seed, 2 + seed % 3, 60_000) == ()
