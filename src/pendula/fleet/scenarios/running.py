@@ -176,10 +176,10 @@ class Run:
         measures, done = self.measures, len(self.tasks.tasks.done)
         waits = {one: measures.waits[one].longest_ms for one in measures.waits}
         longest = sorted(max(one.values(), default=0) for one in waits.values())
-        total: dict[str, Json] = {}
+        total: dict[str, int] = {}
         for one in measures.waits.values():
             for code, time in one.total_ms.items():
-                total[code] = total.get(code, 0) + time  # type: ignore[operator]
+                total[code] = total.get(code, 0) + time
         least = self.judge.least_m
         return {
             "tasksPerHour": done * HOUR_MS // max(self.world.now_ms, 1),

@@ -5,7 +5,8 @@ the writers: a step takes away at most a thousand jobs, and fewer where that tak
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
@@ -94,9 +95,13 @@ def pack_removed(calls: Calls, *, caller: Caller = LOCAL) -> int:
     """Pack the events of jobs that a version before packing removed; of how many jobs. Looks at every event once."""
     packed = after = 0
     while numbers := _removed(calls, after):
-        calls.store.write(lambda tx, numbers=numbers: tx.pack_events(numbers), metadata=caller.metadata)  # type: ignore[misc]
+        calls.store.write(partial(_packed, numbers), metadata=caller.metadata)
         packed, after = packed + len(numbers), numbers[-1]
     return packed
+
+
+def _packed(numbers: Sequence[int], tx: Writer) -> None:
+    tx.pack_events(numbers)
 
 
 def _removed(calls: Calls, after: int) -> list[int]:
