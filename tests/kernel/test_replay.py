@@ -93,7 +93,7 @@ def test_an_engine_that_knows_the_rules_of_before_replays_and_goes_on_with_what_
 
         @classmethod
         def deciding_by(cls, decisions: int) -> type[Tally]:
-            return {1: Tally, 2: cls}.get(decisions, cls)
+            return Tally if decisions == 1 else cls
 
         def _take(self, amount: int) -> Outcome[Changed]:
             return super()._take(amount + 1)
