@@ -153,23 +153,40 @@ def _after_error(held: Held, error: BaseException) -> Ending:
             held.stop()
             return Failed({"error": f"timeout: {error}"})
         case ObjectNotFound():
-            return Failed({"error": f"object_not_found: {_readable(str(error))}", "retryable": False})
+            return Failed({"error": f"object_not_found: {_said(error)}", "retryable": False})
         case Cancelled():
-            message = _readable(str(error)) or "the handler stopped when it was asked to"
+            message = _said(error) or "the handler stopped when it was asked to"
             return Failed({"error": f"cancelled: {message}", "cancelled": True})
         case PermanentError():
             return Failed({"error": described(error), "retryable": False})
         case RetryAfter():
-            return Failed({"error": described(error), "retry_delay_sec": error.seconds})
+            # One that was made without its seconds is a failure as any other.
+            seconds = getattr(error, "seconds", None)
+            return Failed({"error": described(error), **({} if seconds is None else {"retry_delay_sec": seconds})})
         case _:
             return Failed({"error": described(error)})
 
 
 def described(error: BaseException) -> str:
-    """Type, message and the last lines of the traceback."""
-    head = "".join(traceback.format_exception_only(error)).strip()[:MESSAGE_MOST]
-    frames = "".join(traceback.format_tb(error.__traceback__)[-FRAMES:])[-FRAMES_MOST:]
-    return _readable(f"{head}\n{frames}".strip())
+    """Type, message and the last lines of the traceback; the type alone where an error cannot be shown."""
+    try:
+        head = "".join(traceback.format_exception_only(error)).strip()[:MESSAGE_MOST]
+        frames = "".join(traceback.format_tb(error.__traceback__)[-FRAMES:])[-FRAMES_MOST:]
+        return _readable(f"{head}\n{frames}".strip())
+    except BaseException:  # what an error shows of itself is foreign code
+        return _unshown(error)
+
+
+def _said(error: BaseException) -> str:
+    """The message of an error."""
+    try:
+        return _readable(str(error))[:MESSAGE_MOST]
+    except BaseException:
+        return _unshown(error)
+
+
+def _unshown(error: BaseException) -> str:
+    return _readable(f"{type(error).__name__}: the error cannot be shown")
 
 
 def _readable(text: str) -> str:
