@@ -889,7 +889,7 @@ def test_a_worker_that_begins_while_another_holds_the_store_works_when_it_is_fre
         'object_id = "all"\naction = "verify"\n'
     )
     jobs("enqueue", "memory", "mem_1", "verify", *db)
-    monkeypatch.setitem(SqliteStore.__init__.__kwdefaults__, "busy_seconds", 0.05)
+    monkeypatch.setitem(SqliteStore.__init__.__kwdefaults__ or {}, "busy_seconds", 0.05)
     told = request.getfixturevalue("freed_when_told")
 
     ended = jobs("worker", "--handlers", handlers, "--max-jobs", 1, "--config", tmp_path / "s.toml", *db)
@@ -911,7 +911,7 @@ def test_a_worker_waits_with_a_migration_for_as_long_as_another_holds_the_store(
     known = migrations()
     monkeypatch.setattr(opening, "migrations", lambda: [*known, "CREATE TABLE later (n INTEGER) STRICT;\n"])
     monkeypatch.setattr(opening, "TOLD_SECONDS", 0.02)
-    monkeypatch.setitem(SqliteStore.__init__.__kwdefaults__, "patience_seconds", 0.0)
+    monkeypatch.setitem(SqliteStore.__init__.__kwdefaults__ or {}, "patience_seconds", 0.0)
     told = request.getfixturevalue("freed_when_told")
 
     ended = jobs("worker", "--handlers", handlers, "--max-jobs", 1, *db)

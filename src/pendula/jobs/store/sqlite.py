@@ -84,7 +84,7 @@ class SqliteStore:
         self._patience = patience_seconds
         self._on_wait = on_wait
         self._closed = False
-        # The file itself, whatever links lead to it: all who write it pass one turnstile, and know each other's effects.
+        # The file itself, whatever links lead to it: all pass one turnstile, and know each other's effects.
         self._place = Path(os.path.realpath(self.path))
         self._time = StoreTime()
         self._kept = Kept()
