@@ -272,9 +272,9 @@ def _imported(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as missing:
-        raise HandlersUnusable(f"There is no module {missing.name} (to load handlers from {name})", module=name) from (
-            missing
-        )
+        hint = f"; write {name.removesuffix('.py').replace('/', '.')}" if name.endswith(".py") else ""
+        message = f"There is no module {missing.name} (to load handlers from {name}){hint}"
+        raise HandlersUnusable(message, module=name) from missing
     except Exception as trouble:
         message = f"{name} cannot be loaded: {type(trouble).__name__}: {trouble}"
         raise HandlersUnusable(message, module=name) from trouble
