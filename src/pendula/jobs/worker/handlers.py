@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 
 from msgspec import UNSET, Struct, UnsetType
 
-from pendula.jobs.model import RETRY_DELAY_MOST_SEC
+from pendula.jobs.model import RETRY_DELAY_MOST_SEC, Vocabulary
 from pendula.jobs.worker.effects import Transaction
 from pendula.jobs.worker.leases import Held, LeaseGone
 from pendula.kernel.canonical import Json
@@ -248,6 +248,14 @@ class Handlers:
 
     def find(self, object_type: str, action: str) -> Handler | None:
         return self._by_work.get((object_type, action))
+
+    def check_words(self, words: Vocabulary) -> None:
+        """Raise `HandlersUnusable` where something is handled that no job of these settings can be about."""
+        strange = [work for work in self.works if work[0] not in words.object_types or work[1] not in words.actions]
+        if strange:
+            named = ", ".join(" ".join(work) for work in strange)
+            hint = "words of your own come from the settings file (--config, or the policy of the scheduler)"
+            raise HandlersUnusable(f"There are handlers for what no job can be about: {named}; {hint}", works=named)
 
     @property
     def works(self) -> list[tuple[str, str]]:
