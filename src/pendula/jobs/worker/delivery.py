@@ -10,7 +10,8 @@ import threading
 import traceback
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from inspect import isawaitable
+from inspect import getfile, isawaitable
+from itertools import dropwhile
 from typing import Any, Protocol, TypeVar, assert_never
 
 from msgspec import Struct
@@ -39,6 +40,7 @@ T = TypeVar("T")
 
 BESIDE_THREADS = 8
 FRAMES = 5  # of a traceback, the last ones
+BEFORE = frozenset({__file__, getfile(Future)})  # who calls a handler, or waits for it
 MESSAGE_MOST = 1500
 FRAMES_MOST = 2000
 LEASE_CODES = frozenset(
@@ -166,10 +168,17 @@ def _after_error(held: Held, error: BaseException) -> Ending:
 
 
 def described(error: BaseException) -> str:
-    """Type, message and the last lines of the traceback."""
-    head = "".join(traceback.format_exception_only(error)).strip()[:MESSAGE_MOST]
-    frames = "".join(traceback.format_tb(error.__traceback__)[-FRAMES:])[-FRAMES_MOST:]
-    return _readable(f"{head}\n{frames}".strip())
+    """Type, message and the last lines of the traceback, from the handler on."""
+    head = "".join(traceback.format_exception_only(error)).strip()
+    if type(error).__module__.startswith("pendula."):
+        head = head.removeprefix(f"{type(error).__module__}.")  # ours are known by their name alone
+    theirs = dropwhile(_is_before_the_handler, traceback.extract_tb(error.__traceback__))
+    frames = "".join(traceback.format_list(list(theirs)[-FRAMES:]))[-FRAMES_MOST:]
+    return _readable(f"{head[:MESSAGE_MOST]}\n{frames}".strip())
+
+
+def _is_before_the_handler(frame: traceback.FrameSummary) -> bool:
+    return frame.filename in BEFORE
 
 
 def _readable(text: str) -> str:
