@@ -170,7 +170,7 @@ def _after_error(held: Held, error: BaseException) -> Ending:
 
 
 def described(error: BaseException) -> str:
-    """Type, message and the last lines of the traceback, from the handler on; the type alone of what cannot be shown."""
+    """Type, message and the last lines of the traceback from the handler on; the type alone of what cannot be shown."""
     try:
         return _readable(_described(error))
     except BaseException:  # what an error shows of itself is foreign code
