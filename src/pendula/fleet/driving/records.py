@@ -86,7 +86,9 @@ class Record:
     ripe: frozenset[int] | None = None
     # The last command and what it says, for a truck that hears the same again.
     told: tuple[tuple[object, ...], RollingTargetCommand] | None = None
+    # What follows from what is held and from the next unit, kept as long as both stay.
     _edges: frozenset[int] | None = None
+    entering: dict[int, bool] | None = None
 
     def copied(self) -> "Record":
         twin = object.__new__(Record)
@@ -96,8 +98,8 @@ class Record:
         return twin
 
     def changed(self) -> None:
-        """What is held is not what it was."""
-        self._edges = None
+        """What is held, or the end of the grant, is not what it was."""
+        self._edges = self.entering = None
 
     @property
     def edges(self) -> frozenset[int]:

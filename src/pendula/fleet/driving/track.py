@@ -60,6 +60,8 @@ class Track:
     goal_um: int
     # What the truck held when the track was made, with the positions at which it is passed.
     carried: tuple[tuple[int, int], ...] = ()
+    # Positions at which the truck does something.
+    acting: frozenset[int] = frozenset()
 
     @property
     def end_um(self) -> int:
@@ -144,6 +146,7 @@ def track_of(ground: Ground, plan: RoutePlan, short_um: int, granted_um: int, ca
         demand=demand,
         goal_um=plan.length_um,
         carried=tuple(sorted(carried.items())),
+        acting=frozenset(act.s_um for act in acts),
     )
 
 

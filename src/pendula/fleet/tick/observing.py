@@ -40,8 +40,9 @@ class TruckReport(Struct, frozen=True):
 
 def take_in(record: Record, report: TruckReport, params: TrafficParams) -> None:
     """A report that is newer than the last one."""
-    moved = record.pose != Pose(report.x_um, report.y_um, report.yaw_urad)
-    record.pose = Pose(report.x_um, report.y_um, report.yaw_urad)
+    pose = Pose(report.x_um, report.y_um, report.yaw_urad)
+    moved = record.pose != pose
+    record.pose = pose
     record.v_um_s = abs(report.v_um_s)
     record.report_ms = report.at_ms
     record.status = report.status
