@@ -7,7 +7,8 @@ before a tick and the copies take its place when the tick has succeeded, so a fa
 from dataclasses import dataclass, field
 
 from pendula.fleet.contracts.traffic import Health, Phase, PriorityClass, RobotStatus, RollingTargetCommand
-from pendula.fleet.driving.track import Act, Track
+from pendula.fleet.driving.track import Track
+from pendula.fleet.driving.uses import Act
 from pendula.fleet.routing.progress import Progress
 from pendula.fleet.routing.route_plan import Pose, RoutePlan
 from pendula.fleet.site.compiled_map import CompiledMap

@@ -11,7 +11,7 @@ from msgspec import Struct
 from pendula.fleet.contracts.traffic import Health, Phase, RobotStatus
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
-from pendula.fleet.driving.track import Act
+from pendula.fleet.driving.uses import Act
 from pendula.fleet.geometry.angles import turn_urad
 from pendula.fleet.network.transitions import truck_yaw
 from pendula.fleet.routing.progress import PoseJump, ProgressParams, advanced, started, uncertainty_um
