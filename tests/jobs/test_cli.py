@@ -602,7 +602,6 @@ NO_ADDRESS = "is not the address of a store; write sqlite:///jobs.db, or sqlite:
         (["--db", "postgresql://u:secret@h/d"], 1, LATER),
         (["--db", "postgres://h/d"], 1, LATER),
         (["--db", "mysql://u:secret@h/d"], 2, f"mysql:… {NO_ADDRESS}"),
-        (["--db", "jobs.db"], 2, f"'jobs.db' {NO_ADDRESS}"),
         (["--db", "sqlite:///"], 2, f"sqlite:… {NO_ADDRESS}"),
         (["--db", "sqlite:///:memory:"], 2, f"sqlite:… {NO_ADDRESS}"),
         ([], 2, "Say which jobs: --db sqlite:///jobs.db or --url http://127.0.0.1:8765 (wrong_usage)"),
@@ -610,6 +609,8 @@ NO_ADDRESS = "is not the address of a store; write sqlite:///jobs.db, or sqlite:
         (["--url", "x"], 2, "'x' is not the address of a server; write http://127.0.0.1:8765 (wrong_usage)"),
         (["--url", "x", "--config", "x"], 2, "--config is for --db; a server has its own settings (wrong_usage)"),
         (["--db", "x", "--token-file", "x"], 2, "--token-file is for --url; a store needs no token (wrong_usage)"),
+        (["--db", "x", "--ca", "x"], 2, "--ca is for a --url with https (wrong_usage)"),
+        (["--url", "http://h", "--ca", "x"], 2, "--ca is for a --url with https (wrong_usage)"),
     ],
 )
 def test_addresses_that_lead_nowhere(arguments: list[str], code: int, said: str, jobs: Program) -> None:
@@ -939,7 +940,7 @@ def test_many_jobs_are_counted_first_and_changed_when_told_to(
     assert counted.out == "3 jobs fit, and nothing was done. Add --yes to cancel them.\n"
     assert len(untouched) == 4
     assert done.document == {"count": 3, "done": True, "matched": 3, "changed": 3, "steps": 1}
-    assert back.out == "3 of 3 jobs changed, in 1 steps.\n"
+    assert back.out == "3 of 3 requeued.\n"
 
 
 SLIPS = [("cancel",), ("requeue", "job_000000000001", "--queue", "x"), ("cancel", "--yes")]
@@ -974,3 +975,80 @@ def test_a_worker_makes_its_store_when_told_to(jobs: Program, handlers: str, tmp
 
     assert (refused.code, refused.err.endswith(", or add --init (no_store)\n")) == (3, True)
     assert (made.code, (tmp_path / "fresh.db").exists()) == (0, True)
+
+
+# Less to type
+
+
+def test_a_store_may_be_named_by_its_path(jobs: Program, file: Path) -> None:
+    assert jobs("list", "--db", file).out == "There are no such jobs.\n"
+
+
+def test_variables_name_the_store_and_its_settings_as_they_do_for_a_server(
+    jobs: Program, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "shop.toml").write_text('object_types = ["cart"]\nactions = ["expire"]\n')
+    monkeypatch.setenv("PENDULA_JOBS_DATABASE", str(file))
+    monkeypatch.setenv("PENDULA_JOBS_SETTINGS", str(tmp_path / "shop.toml"))
+
+    stored = jobs("enqueue", "cart", "c1", "expire")
+    elsewhere = jobs("list", "--db", tmp_path / "other.db")
+
+    assert (stored.code, stored.err) == (0, "")
+    assert (elsewhere.code, "other.db" in elsewhere.err) == (3, True)
+
+
+def test_a_server_is_asked_without_the_settings_that_variables_name(
+    jobs: Program, served: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PENDULA_JOBS_DATABASE", "elsewhere.db")
+    monkeypatch.setenv("PENDULA_JOBS_SETTINGS", "elsewhere.toml")
+
+    assert jobs("list", *served).out == "There are no such jobs.\n"
+
+
+@pytest.mark.parametrize(("span", "seconds"), [("90", 90), ("90s", 90), ("15m", 900), ("2h", 7200), ("7d", 604_800)])
+def test_spans_of_time_have_units(span: str, seconds: int, jobs: Program, db: tuple[str, str], clock: Still) -> None:
+    stored = jobs("enqueue", "memory", "m", "verify", "--in", span, *db, "--json").document["job"]
+
+    assert stored["run_at"] == clock.text(seconds)
+
+
+def test_what_is_no_span_of_time_is_told_with_one_that_is(jobs: Program, db: tuple[str, str]) -> None:
+    wrong = jobs("requeue", "--older-than", "a while", *db)
+
+    assert wrong.code == 2
+    assert "'a while' is not a span of time; write 90, 15m, 2h or 7d" in wrong.err
+
+
+def test_one_job_that_fits_is_not_several(jobs: Program, db: tuple[str, str]) -> None:
+    jobs("enqueue", "memory", "m", "verify", "--queue", "slow", *db)
+
+    counted = jobs("cancel", "--queue", "slow", *db)
+    done = jobs("cancel", "--queue", "slow", "--yes", *db)
+
+    assert counted.out == "1 job fits, and nothing was done. Add --yes to cancel it.\n"
+    assert done.out == "1 of 1 cancelled or asked to stop.\n"
+
+
+def test_a_caller_without_a_token_is_told_how_to_give_one(
+    jobs: Program, served: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PENDULA_TOKEN")
+
+    said = "The server asks who calls: give a token, with --token-file or PENDULA_TOKEN (unauthenticated)"
+    assert jobs("list", *served) == Finished(1, "", f"pendula: {said}\n")
+
+
+@pytest.mark.parametrize("command", ["init", "check", "backup", "retain", "serve"])
+def test_what_works_on_the_store_itself_shows_no_options_of_a_server(command: str, jobs: Program) -> None:
+    shown = jobs(command, "--help").out
+
+    assert "--db" in shown
+    assert "--url" not in shown.replace("for --url", "")
+
+
+def test_a_file_given_for_a_module_is_told_the_module(jobs: Program, db: tuple[str, str]) -> None:
+    ended = jobs("worker", "--handlers", "shop/upkeep_of_carts.py", "--once", *db)
+
+    assert ended.err.endswith("; write shop.upkeep_of_carts (handlers_unusable)\n")

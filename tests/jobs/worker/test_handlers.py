@@ -24,6 +24,7 @@ from pendula.jobs.worker.handlers import (
     handler,
     load,
 )
+from pendula.jobs.worker.worker import Worker
 from pendula.kernel.time import format_utc, parse_utc
 from tests.jobs.workers import MEMORY, close_all, decays, virtual, worked
 
@@ -136,6 +137,7 @@ def test_an_exception_becomes_a_fail_with_type_message_and_the_place(tmp_path: P
     assert (job["status"], job["attempt"], tally.failed) == ("queued", 1, 1)
     assert job["last_error"].startswith("ValueError: the evidence is torn \\udcff")
     assert "in where_it_breaks" in job["last_error"]
+    assert "delivery.py" not in job["last_error"], "how the handler was called is of no use to its author"
 
 
 class Unprintable(Exception):
@@ -185,7 +187,7 @@ def test_a_permanent_error_is_not_tried_again(tmp_path: Path) -> None:
 
     job = only(client)
     assert (job["status"], job["attempt"]) == ("failed", 1)
-    assert "PermanentError: there is no such thing" in job["last_error"]
+    assert job["last_error"].startswith("PermanentError: there is no such thing\n")
 
 
 @pytest.mark.req("JOB-WRK-9")
@@ -357,3 +359,16 @@ def test_run_again_takes_whole_seconds_only(wrong: Any) -> None:
 def test_retry_after_takes_a_time_that_can_be_waited(wrong: float) -> None:
     with pytest.raises(ValueError, match="seconds has to be 0 to"):
         RetryAfter(wrong)
+
+
+@pytest.mark.parametrize("work", [("memory", "forgett"), ("cart", "verify")])
+def test_a_handler_for_what_no_job_can_be_about_is_told_before_any_job_is_taken(
+    tmp_path: Path, work: tuple[str, str]
+) -> None:
+    @handler(*work)
+    def typed_wrong(context: Context) -> None: ...
+
+    with Scheduler.open(tmp_path / "jobs.db") as scheduler, pytest.raises(HandlersUnusable) as told:
+        Worker(scheduler, Handlers([typed_wrong]))
+
+    assert f"for what no job can be about: {' '.join(work)}; words of your own come from" in told.value.message

@@ -53,7 +53,7 @@ def opened(path: Path, durability: Durability, *, make: bool = False) -> Iterato
 
 
 def sqlite_path(address: str) -> Path:
-    """The file of `sqlite:///file` (from here) or `sqlite:////file` (from the root)."""
+    """The file of `sqlite:///file` (from here), `sqlite:////file` (from the root), or a plain path without a colon."""
     scheme, colon, _ = address.partition(":")
     if colon and scheme.lower().partition("+")[0] in SCHEMES_TO_COME:
         raise StoreToCome(
@@ -61,7 +61,7 @@ def sqlite_path(address: str) -> Path:
             scheme=scheme,
         )
     rest = address.removeprefix(SQLITE)
-    if rest == address or not rest.strip("/") or rest == ":memory:" or "\0" in rest:
+    if (colon and rest == address) or not rest.strip("/") or rest == ":memory:" or "\0" in rest:
         said = f"{scheme}:…" if colon and scheme.isalnum() else repr(address)
         raise WrongUsage(f"{said} is not the address of a store; write sqlite:///jobs.db, or sqlite:////srv/jobs.db")
     return Path(rest)

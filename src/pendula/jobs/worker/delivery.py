@@ -10,7 +10,8 @@ import threading
 import traceback
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from inspect import isawaitable
+from inspect import getfile, isawaitable
+from itertools import dropwhile
 from typing import Any, Protocol, TypeVar, assert_never
 
 from msgspec import Struct
@@ -39,6 +40,7 @@ T = TypeVar("T")
 
 BESIDE_THREADS = 8
 FRAMES = 5  # of a traceback, the last ones
+BEFORE = frozenset({__file__, getfile(Future)})  # who calls a handler, or waits for it
 MESSAGE_MOST = 1500
 FRAMES_MOST = 2000
 LEASE_CODES = frozenset(
@@ -166,10 +168,17 @@ def _after_error(held: Held, error: BaseException) -> Ending:
 
 
 def described(error: BaseException) -> str:
-    """Type, message and the last lines of the traceback."""
-    head = "".join(traceback.format_exception_only(error)).strip()[:MESSAGE_MOST]
-    frames = "".join(traceback.format_tb(error.__traceback__)[-FRAMES:])[-FRAMES_MOST:]
-    return _readable(f"{head}\n{frames}".strip())
+    """Type, message and the last lines of the traceback, from the handler on."""
+    head = "".join(traceback.format_exception_only(error)).strip()
+    if type(error).__module__.startswith("pendula."):
+        head = head.removeprefix(f"{type(error).__module__}.")  # ours are known by their name alone
+    theirs = dropwhile(_is_before_the_handler, traceback.extract_tb(error.__traceback__))
+    frames = "".join(traceback.format_list(list(theirs)[-FRAMES:]))[-FRAMES_MOST:]
+    return _readable(f"{head[:MESSAGE_MOST]}\n{frames}".strip())
+
+
+def _is_before_the_handler(frame: traceback.FrameSummary) -> bool:
+    return frame.filename in BEFORE
 
 
 def _readable(text: str) -> str:
@@ -276,24 +285,24 @@ def _within(future: Future[T], seconds: float | None) -> T:
     raise HandlerTimeout(f"the handler took longer than {seconds} s")
 
 
-class Telling:
-    """Tells the store how deliveries ended, and asks again until it has heard, or the lease is over."""
+class EndReporter:
+    """Reports to the store how deliveries ended, again and again until it has heard or the lease is over."""
 
     def __init__(self, client: Ends, rest: Callable[[int], bool]) -> None:
         """`rest(n)` waits before the n-th repetition; False when it is no use to go on."""
         self._client = client
         self._rest = rest
 
-    def tell(self, held: Held, ending: Ending) -> Ending:
+    def report(self, held: Held, ending: Ending) -> Ending:
         """How it ended in truth: dropped where the store did not accept it."""
         tries = 0
-        held.telling = True
+        held.reporting = True
         while True:
             if isinstance(ending, Dropped):
                 log.warning("the result of %s is thrown away: %s", held.job_id, ending.reason)
                 return ending
             try:
-                self._say(held, ending)
+                self._send(held, ending)
                 return ending
             except WorldBroken as trouble:
                 log.warning("the end of %s cannot be told now: %s", held.job_id, trouble)
@@ -305,7 +314,7 @@ class Telling:
             if held.lost is not None or not self._rest(tries):
                 ending = Dropped(held.lost or "store_lost")
 
-    def _say(self, held: Held, ending: Acked | Failed | Unhandled) -> None:
+    def _send(self, held: Held, ending: Acked | Failed | Unhandled) -> None:
         match ending:
             case Acked():
                 reply = self._client.ack(held.job_id, **held.proof, **ending.members)

@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 
 from msgspec import UNSET, Struct, UnsetType
 
-from pendula.jobs.model import RETRY_DELAY_MOST_SEC
+from pendula.jobs.model import RETRY_DELAY_MOST_SEC, Vocabulary
 from pendula.jobs.worker.effects import Transaction
 from pendula.jobs.worker.leases import Held, LeaseGone
 from pendula.kernel.canonical import Json
@@ -249,6 +249,14 @@ class Handlers:
     def find(self, object_type: str, action: str) -> Handler | None:
         return self._by_work.get((object_type, action))
 
+    def check_words(self, words: Vocabulary) -> None:
+        """Raise `HandlersUnusable` where something is handled that no job of these settings can be about."""
+        strange = [work for work in self.works if work[0] not in words.object_types or work[1] not in words.actions]
+        if strange:
+            named = ", ".join(" ".join(work) for work in strange)
+            hint = "words of your own come from the settings file (--config, or the policy of the scheduler)"
+            raise HandlersUnusable(f"There are handlers for what no job can be about: {named}; {hint}", works=named)
+
     @property
     def works(self) -> list[tuple[str, str]]:
         """What there are handlers for."""
@@ -272,9 +280,9 @@ def _imported(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as missing:
-        raise HandlersUnusable(f"There is no module {missing.name} (to load handlers from {name})", module=name) from (
-            missing
-        )
+        hint = f"; write {name.removesuffix('.py').replace('/', '.')}" if name.endswith(".py") else ""
+        message = f"There is no module {missing.name} (to load handlers from {name}){hint}"
+        raise HandlersUnusable(message, module=name) from missing
     except Exception as trouble:
         message = f"{name} cannot be loaded: {type(trouble).__name__}: {trouble}"
         raise HandlersUnusable(message, module=name) from trouble

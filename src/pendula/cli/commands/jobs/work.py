@@ -63,7 +63,7 @@ InitOption = Annotated[bool, typer.Option("--init", help="Make the store if ther
 
 def register(jobs: typer.Typer) -> None:
     at = "--db sqlite:///jobs.db"
-    command(jobs, "serve", f"pendula jobs serve {at}", f"pendula jobs serve --port 0 {at} --json")(serve)
+    command(jobs, "serve", f"pendula jobs serve {at}", f"pendula jobs serve --port 0 {at} --json", local=True)(serve)
     command(
         jobs,
         "worker",
