@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeVar
 from pendula.credit.ledger.book import Book, People
 from pendula.credit.model import Flow, Multiplier, Profile
 from pendula.credit.money import ATOMS, CENT
+from pendula.credit.planning.draws import Draws
 from pendula.credit.planning.profiles import Behaviour, Model, behaviour
 from pendula.kernel.rng import Mersenne, action_seed, reseedable, tick_generator, tick_seed
 
@@ -159,6 +160,7 @@ class Planner:
         presets: bool,
         cap: int | None,
     ) -> None:
+        self.draws: Draws | None = None
         self.people = people
         self.markets = markets
         self.cap = cap
@@ -183,14 +185,21 @@ class Planner:
         candidates = self._accepting(multipliers)
         if not budget or not candidates:
             return []
-        order = shuffled(tick_generator(seed, tick), candidates)
+        order, most = self._order(seed, tick, candidates), POSITIONS_PER_ACTION * budget
         first = action_seed(tick_seed(seed, tick), 0)
+        known = () if self.draws is None else self.draws.first(seed, tick, most)
         draw, reseed = reseedable()
         random = draw.random
         planned: list[Planned] = []
-        for position, chance, sender, market in self._hopeful(order, POSITIONS_PER_ACTION * budget):
+        for position, chance, sender, market in self._hopeful(order, most):
+            # Not a number is above no chance: what is not known yet is drawn.
+            if known and known[position] > chance:
+                continue
             reseed((first + position) & _MASK)
-            if random() > chance:
+            drawn = random()
+            if known:
+                known[position] = drawn
+            if drawn > chance:
                 continue
             wanted = self._want(draw, market, sender)
             if wanted is not None:
@@ -198,6 +207,18 @@ class Planner:
                 if len(planned) == budget:
                     break
         return planned
+
+    def _order(self, seed: int, tick: int, candidates: list[Candidate]) -> list[Candidate]:
+        """The candidates as the tick shuffles them."""
+        draws = self.draws
+        if draws is None:
+            return shuffled(tick_generator(seed, tick), candidates)
+        places = draws.order(seed, tick, len(candidates))
+        if places is None:
+            fresh = shuffled(tick_generator(seed, tick), range(len(candidates)))
+            draws.keep_order(seed, tick, fresh)
+            return [candidates[place] for place in fresh]
+        return [candidates[place] for place in places]
 
     def _hopeful(self, order: list[Candidate], most: int) -> Iterator[tuple[int, float, int, Market]]:
         """Positions below `most` whose candidate may want something, with the candidate.

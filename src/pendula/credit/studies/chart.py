@@ -49,21 +49,39 @@ class _Scale(Struct, frozen=True):
         return self.y + TALL * (self.high - value) / (self.high - self.low)
 
 
+class Named(Struct, frozen=True):
+    """A panel with the names of its two curves; a curve without points is left out."""
+
+    panel: Panel
+    names: tuple[str, str]
+
+
+class Page(Struct, frozen=True):
+    """What a picture is about: over how many ticks, and how many of the first are not counted."""
+
+    heading: str
+    summary: str
+    ticks: int
+    skip: int = 0
+
+
 def comparison_svg(comparison: Comparison, title: str | None = None) -> str:
     """The picture, 960 pixels wide, a panel for the committed rate and one for the debts of each equivalent."""
-    heading = title or comparison.scenario_id
-    panels = comparison.panels[:PANELS_MOST]
-    parts = [svg.words(20, 34, _short(heading, 90), "h1"), svg.words(20, 56, _summary(comparison), "soft")]
+    page = Page(title or comparison.scenario_id, _summary(comparison), comparison.ticks, comparison.skip)
+    return panels_svg(page, [Named(panel, comparison.names) for panel in comparison.panels])
+
+
+def panels_svg(page: Page, panels: Sequence[Named]) -> str:
+    """Panels below each other, the first few of them, 960 pixels wide."""
+    parts = [svg.words(20, 34, _short(page.heading, 90), "h1"), svg.words(20, 56, page.summary, "soft")]
     y = TOP + 8.0
-    for panel in panels:
-        parts += _panel(panel, comparison, y)
+    for one in panels[:PANELS_MOST]:
+        parts += _panel(one, page, y)
         y += TALL + GAP
-    if len(comparison.panels) > len(panels):
-        parts.append(
-            svg.words(20, y - 8, f"{len(comparison.panels) - len(panels)} more equivalents are not drawn.", "soft")
-        )
+    if len(panels) > PANELS_MOST:
+        parts.append(svg.words(20, y - 8, f"{len(panels) - PANELS_MOST} more equivalents are not drawn.", "soft"))
         y += 16
-    head = svg.opening(WIDTH, y - 8, f"{heading}: {_summary(comparison)}")
+    head = svg.opening(WIDTH, y - 8, f"{page.heading}: {page.summary}")
     paper = f'<rect width="{WIDTH}" height="{svg.number(y - 8)}" class="paper"/>'
     return "\n".join([head, f"<style>{_STYLE}</style>", paper, *parts, "</svg>\n"])
 
@@ -75,16 +93,20 @@ def _summary(comparison: Comparison) -> str:
     return f"Median and middle half of {seeds} seeds · {names[1]} is {word} {names[0]}"
 
 
-def _panel(panel: Panel, comparison: Comparison, y: float) -> Iterator[str]:
-    scale = _scale(panel, comparison.ticks, y)
+def _panel(named: Named, page: Page, y: float) -> Iterator[str]:
+    panel = named.panel
+    scale = _scale(panel, page.ticks, y)
     unit = f", {panel.unit}" if panel.unit else ""
     yield svg.words(20, y - 16, panel.title + unit, "h2")
-    yield from _axes(scale, comparison.skip, bool(panel.unit))
-    for side, curve in (("a", panel.a), ("b", panel.b)):
-        yield _band(curve, scale, side)
-    for side, curve, name in (("a", panel.a, comparison.names[0]), ("b", panel.b, comparison.names[1])):
-        yield svg.tooltip(f"{name}: median", _path(_places(curve.middle, scale), f"line {side}"))
-    yield from _labels(panel, comparison.names, scale)
+    yield from _axes(scale, page.skip, bool(panel.unit))
+    sides = [side for side in (("a", panel.a, named.names[0]), ("b", panel.b, named.names[1])) if side[1].middle]
+    for side, curve, _ in sides:
+        if curve.low != curve.high:
+            yield _band(curve, scale, side)
+    for side, curve, name in sides:
+        many = ": median" if curve.low != curve.high else ""
+        yield svg.tooltip(f"{name}{many}", _path(_places(curve.middle, scale), f"line {side}"))
+    yield from _labels(panel, named.names, scale)
 
 
 def _scale(panel: Panel, ticks: int, y: float) -> _Scale:
