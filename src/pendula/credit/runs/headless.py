@@ -84,14 +84,13 @@ class ClearingRow(Struct, frozen=True):
 
 
 class Diagnostic(Struct, frozen=True):
-    """What is worth a look. What comes up again about the same thing is told once: `count` times, `last_tick` the last
-    of them."""
+    """What is worth a look. What comes up again about the same thing is told once, with how often and when last."""
 
     code: str
     message: str
     facts: dict[str, Json] = {}
-    count: int = 1
-    last_tick: int | None = None
+    count: int | UnsetType = UNSET
+    last_tick: int | UnsetType = UNSET
 
 
 class Refusals(Struct):
@@ -228,21 +227,21 @@ class Headless:
                 case Note(tick, _, facts) if facts.get("kind") in SENTENCES:
                     kind = str(facts["kind"])
                     sentence = SENTENCES[kind].format(tick=tick, what=_injected(facts), **facts)
-                    self._warn(Diagnostic(kind, sentence, facts, 1, tick))
+                    self._warn(Diagnostic(kind, sentence, facts), tick)
                 case RunStatus(last_error=error) if error is not None:
                     self.diagnostics.append(Diagnostic(error.code, error.message, error.details))
                 case _:
                     pass
 
-    def _warn(self, fresh: Diagnostic) -> None:
+    def _warn(self, fresh: Diagnostic, tick: int) -> None:
         about = fresh.code, *(str(fresh.facts.get(name)) for name in SUBJECTS)
         place = self._warned.setdefault(about, len(self.diagnostics))
         if place == len(self.diagnostics):
             self.diagnostics.append(fresh)
         else:
             known = self.diagnostics[place]
-            again = msgspec.structs.replace(known, count=known.count + 1, last_tick=fresh.last_tick)
-            self.diagnostics[place] = again
+            count = 1 if known.count is UNSET else known.count
+            self.diagnostics[place] = msgspec.structs.replace(known, count=count + 1, last_tick=tick)
 
     def _made(self, event: TxUpdated) -> None:
         total = self.totals[event.equivalent]

@@ -1,6 +1,7 @@
 """Many runs: counted, spread over processes, put in tables, compared, drawn.
 
 sweeps        every combination of some settings with every seed: one run each, one row each
+variations    other scenarios out of one: limits, rates, anything at a path
 comparison    two settings over many seeds, paired by seed: medians, intervals, a verdict, curves
 figures       what one run comes to: counted tick by tick, exact, the same on every machine
 workers       one after the other, on processes of this machine, or on a Dask cluster

@@ -11,13 +11,16 @@ from math import floor, log10
 from msgspec import Struct
 
 from pendula import svg
+from pendula.credit.studies.columns import Columns
 from pendula.credit.studies.comparison import Comparison, Curve, Panel
+from pendula.credit.studies.statistics import in_order, quantile
 
 WIDTH = 960
 LEFT, RIGHT = 76, 770
 TALL, GAP, TOP = 220, 62, 92
 LABEL_CHARS = 24
 PANELS_MOST = 7
+LABELS_MOST = 9
 _BETWEEN_LABELS = 32
 
 _STYLE = (
@@ -63,6 +66,7 @@ class Page(Struct, frozen=True):
     summary: str
     ticks: int
     skip: int = 0
+    labels: tuple[str, ...] = ()  # of the places across, where they are not ticks
 
 
 def comparison_svg(comparison: Comparison, title: str | None = None) -> str:
@@ -98,11 +102,10 @@ def _panel(named: Named, page: Page, y: float) -> Iterator[str]:
     scale = _scale(panel, page.ticks, y)
     unit = f", {panel.unit}" if panel.unit else ""
     yield svg.words(20, y - 16, panel.title + unit, "h2")
-    yield from _axes(scale, page.skip, bool(panel.unit))
+    yield from _axes(scale, page, bool(panel.unit))
     sides = [side for side in (("a", panel.a, named.names[0]), ("b", panel.b, named.names[1])) if side[1].middle]
     for side, curve, _ in sides:
-        if curve.low != curve.high:
-            yield _band(curve, scale, side)
+        yield _band(curve, scale, side)
     for side, curve, name in sides:
         many = ": median" if curve.low != curve.high else ""
         yield svg.tooltip(f"{name}{many}", _path(_places(curve.middle, scale), f"line {side}"))
@@ -128,10 +131,10 @@ def _step(span: float) -> float:
     return next(power * factor for factor in (5, 2, 1) if span / (power * factor) >= 4)
 
 
-def _axes(scale: _Scale, skip: int, amounts: bool) -> Iterator[str]:
+def _axes(scale: _Scale, page: Page, amounts: bool) -> Iterator[str]:
     bottom = scale.y + TALL
-    if skip:
-        edge = scale.across(min(skip, scale.ticks - 1))
+    if page.skip:
+        edge = scale.across(min(page.skip, scale.ticks - 1))
         yield svg.box(LEFT, scale.y, edge - LEFT, TALL, "rest")
         yield svg.words((LEFT + edge) / 2, scale.y + 14, "not counted", "soft mid halo")
     for number in range(round((scale.high - scale.low) / scale.step) + 1):
@@ -141,6 +144,11 @@ def _axes(scale: _Scale, skip: int, amounts: bool) -> Iterator[str]:
         yield svg.words(
             LEFT - 8, place + 4, f"{value:,.0f}" if amounts and scale.step >= 1 else f"{value:.2f}", "soft end"
         )
+    if page.labels:
+        every = -(-len(page.labels) // LABELS_MOST)
+        for at in range(0, len(page.labels), every):
+            yield svg.words(scale.across(at), bottom + 18, _short(page.labels[at], LABEL_CHARS // 2), "soft mid")
+        return
     across = max(1, int(_step(scale.ticks)))
     for tick in range(0, scale.ticks, across):
         yield svg.words(scale.across(tick), bottom + 18, str(tick), "soft mid")
@@ -187,3 +195,30 @@ def _path(pieces: Sequence[Sequence[tuple[float, float]]], classes: str, closed:
 
 def _short(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def sweep_svg(columns: Columns, axes: Sequence[str], title: str) -> str:
+    """A sweep, combination by combination: rates and debts, the median over seeds and the middle half as a band."""
+    groups: dict[tuple[int | str | None, ...], list[int]] = {}
+    for at in range(len(columns)):
+        groups.setdefault(tuple(columns.values[name][at] for name in axes), []).append(at)
+    labels = tuple(" ".join(_told(value) for value in values) or "as it is" for values in groups)
+    panels = []
+    debts = [name for name in columns.values if name.startswith("total_debt_")]
+    for name in ("committed_rate", "no_capacity_rate", *debts):
+        runs = [in_order(_value(columns.values[name][at]) for at in places) for places in groups.values()]
+        quartiles = [tuple(quantile(values, Fraction(part, 4)) for values in runs) for part in (1, 2, 3)]
+        unit = name.removeprefix("total_debt_") if name in debts else ""
+        heading = "Total debt" if unit else name.replace("_", " ").capitalize()
+        panels.append(Named(Panel(heading, unit, Curve(*quartiles), Curve((), (), ())), ("median", "")))
+    summary = f"{len(columns)} runs · over {', '.join(axes) or 'seeds alone'}"
+    return panels_svg(Page(title, _short(summary, 120), len(groups), labels=labels), panels)
+
+
+def _value(cell: int | str | None) -> Fraction | None:
+    return None if cell is None else Fraction(cell)
+
+
+def _told(value: int | str | None) -> str:
+    text = "none" if value is None else str(value)
+    return text.rstrip("0").rstrip(".") if "." in text else text

@@ -25,6 +25,7 @@ from pendula.credit.engine import Run
 from pendula.credit.planning.draws import Draws
 from pendula.credit.settings import Settings
 from pendula.credit.studies.figures import Figures, Stopped, figures_of, needs_solver
+from pendula.credit.studies.variations import varied
 from pendula.documents import Document, from_value
 from pendula.kernel.canonical import decode, encode
 from pendula.kernel.errors import LimitExceeded, MissingExtra, WorldBroken, WrongUsage
@@ -66,11 +67,12 @@ class Job(Struct, frozen=True):
 
 
 class Task(Struct, frozen=True):
-    """One run; `about` names its settings in words, for whoever has to look for it."""
+    """One run; `about` names its settings in words, for whoever has to look for it. `changes` are of the scenario."""
 
     settings: Settings
     seed: int
     about: str
+    changes: tuple[tuple[str, str], ...] = ()
 
 
 class Where(Struct, frozen=True):
@@ -137,7 +139,7 @@ def _run(
 ) -> Figures:
     try:
         return figures_of(
-            document,
+            from_value(varied(decode(job.scenario), task.changes), "scenario") if task.changes else document,
             task.settings,
             task.seed,
             job.ticks,

@@ -183,7 +183,7 @@ def _cleared(rows: Sequence[ClearingRow], title: str = "Clearing") -> Iterator[R
 
 def _warnings(diagnostics: Sequence[Diagnostic]) -> Iterator[RenderableType]:
     for one in diagnostics[:MOST_SHOWN]:
-        times = "" if one.count == 1 else f" {one.count} times in all, the last at tick {one.last_tick}."
+        times = f" {one.count} times in all, the last at tick {one.last_tick}." if one.count else ""
         yield _warning(f"{one.message}{times} ({one.code})")
     if len(diagnostics) > MOST_SHOWN:
         yield Text(f"… and {len(diagnostics) - MOST_SHOWN} more warnings; --json has them all")
