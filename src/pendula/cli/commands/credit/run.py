@@ -76,15 +76,13 @@ def run(
     bundle that --out wrote is repeated as it was, and must come to the same digests.
     """
     if scenario.suffix == ".zip":
-        given = (ticks, seed, policy, cap, set_, out, journal)
-        if any(one is not None for one in given) or yardstick or resume or lenient or intensity != 100:
-            raise WrongUsage("A bundle is repeated as it was: only --chart, --csv and --json go with it")
-        _repeat(scenario, Output(json), chart, csv)
+        others = ticks, seed, policy, cap, set_, out, journal, yardstick or None, resume or None, lenient or None
+        _repeat(
+            scenario, Output(json), chart, csv, alone=intensity == 100 and not any(one is not None for one in others)
+        )
         return
-    if ticks is None:
-        raise WrongUsage("Missing option '--ticks': how many ticks the run has")
-    if resume and journal is None:
-        raise WrongUsage("--resume goes on from a journal; say with --journal where it is")
+    if ticks is None or (resume and journal is None):
+        raise WrongUsage("A run needs --ticks, and --resume the --journal that it goes on from")
     options.require_folder(chart, csv)
     output = Output(json)
     settings = options.over(options.from_environment(), options.chosen(policy, cap, set_, yardstick))
@@ -125,10 +123,12 @@ class Keeping(NamedTuple):
     drawn: bool
 
 
-def _repeat(path: Path, output: Output, chart: Path | None, csv: Path | None) -> None:
+def _repeat(path: Path, output: Output, chart: Path | None, csv: Path | None, *, alone: bool) -> None:
     from pendula.credit.runs.bundles import headless_of, read_bundle, repeated
     from pendula.credit.studies.series import Series
 
+    if not alone:
+        raise WrongUsage("A bundle is repeated as it was: only --chart, --csv and --json go with it")
     options.require_folder(chart, csv)
     bundle = read_bundle(path)
     solver = options.solver_for(bundle.config.settings)

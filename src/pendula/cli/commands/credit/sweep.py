@@ -93,10 +93,14 @@ def sweep(
     if csv is not None:
         csv.write_text(columns.csv(), encoding="utf-8", newline="\n")
     if chart is not None:
-        from pendula.credit.studies.chart import sweep_svg
-
-        chart.write_text(sweep_svg(columns, list(grid), scenario.name), encoding="utf-8", newline="\n")
+        _draw(columns, list(grid), scenario.name, chart)
     output.result(document(columns), lambda: tables_of("credit").swept(columns, list(grid)))
+
+
+def _draw(columns: "Columns", axes: list[str], title: str, chart: Path) -> None:
+    from pendula.credit.studies.chart import sweep_svg
+
+    chart.write_text(sweep_svg(columns, axes, title), encoding="utf-8", newline="\n")
 
 
 def document(columns: "Columns") -> dict[str, Any]:
