@@ -9,22 +9,22 @@ from typing import Any
 import msgspec
 from msgspec.structs import astuple
 
-from pendula.jobs.audit import PlanChange, Trail
+from pendula.jobs.audit import GovernanceEvent, PlanChange, Trail
 from pendula.jobs.ids import seq_of
 from pendula.jobs.model import Actor, Job, Status
 from pendula.jobs.plans import Plan
 from pendula.jobs.requests import Pull
 from pendula.jobs.store.file.store_time import StoreTime
 from pendula.jobs.store.protocol import Effect, Listing, ObjectRow, WorkerRow
-from pendula.jobs.store.tables import job_rows, registry
+from pendula.jobs.store.tables import job_rows, outgoing, registry
 from pendula.jobs.store.tables.archive import archive_events, is_archived_about
 from pendula.jobs.store.tables.bulk import Bulk
 from pendula.jobs.store.tables.counts import Counts
 from pendula.jobs.store.tables.due import due_rows
+from pendula.jobs.store.tables.governed import GovernedTables
 from pendula.jobs.store.tables.guard import execute_guarded
-from pendula.jobs.store.tables.lists import COLUMNS
 from pendula.jobs.store.tables.reader import SqliteReader, job_of
-from pendula.kernel.canonical import Json, encode
+from pendula.kernel.canonical import Json
 
 _EVENT = Bulk("INSERT INTO audit (n, event_type, object_type, object_id, job_seq, body, hash) VALUES", 7)
 _WITH_OBJECTS = f"""SELECT {", ".join(f"jobs.{name}" for name in Job.__struct_fields__)}, next_action_at, version, state
@@ -259,16 +259,11 @@ class SqliteWriter(SqliteReader):
 
     def running_objects(self) -> set[tuple[str, str]]:
         self._write_changes()
-        query = "SELECT object_type, object_id FROM jobs WHERE status = 'running'"
-        return {(row[0], row[1]) for row in self._connection.execute(query)}
+        return job_rows.running_objects(self._connection)
 
     def expired(self, now: int, limit: int) -> list[Job]:
         self._write_changes()
-        query = (
-            f"SELECT {COLUMNS} FROM jobs WHERE status = 'running' AND lease_expires_at <= ? "
-            "ORDER BY lease_expires_at, seq LIMIT ?"
-        )
-        return [job_of(row) for row in self._connection.execute(query, (now, limit)).fetchall()]
+        return [job_of(row) for row in job_rows.expired(self._connection, now, limit)]
 
     # Objects, effects, alerts
 
@@ -291,30 +286,38 @@ class SqliteWriter(SqliteReader):
 
     def put_effect(self, effect: Effect) -> None:
         self.wrote = True
-        self._connection.execute(
-            "INSERT INTO effects (idempotency_key, job_seq, fence, result, at) VALUES (?, ?, ?, ?, ?)",
-            (effect.idempotency_key, effect.job_seq, effect.fence, encode(effect.result).decode(), effect.at),
-        )
+        outgoing.put_effect(self._connection, effect)
 
     def alert(self, alert_id: str, body: Json) -> None:
         self.wrote = True
-        self._connection.execute(
-            "INSERT INTO alerts (alert_id, body) VALUES (?, ?) ON CONFLICT (alert_id) DO NOTHING",
-            (alert_id, encode(body).decode()),
-        )
+        outgoing.put_alert(self._connection, alert_id, body)
 
     def write_back(self, body: Json) -> None:
         self.wrote = True
-        self._connection.execute("INSERT INTO write_backs (body) VALUES (?)", (encode(body).decode(),))
+        outgoing.put_write_back(self._connection, body)
 
     def write_backs_taken(self, upto: int) -> None:
         self.wrote = True
-        self._connection.execute("DELETE FROM write_backs WHERE n <= ?", (upto,))
+        outgoing.write_backs_taken(self._connection, upto)
 
     def alerts_delivered(self, upto: int, at: int) -> None:
         self.wrote = True
-        query = "UPDATE alerts SET delivered_at = ? WHERE delivered_at IS NULL AND n <= ?"
-        self._connection.execute(query, (at, upto))
+        outgoing.alerts_delivered(self._connection, upto, at)
+
+    # Governed objects
+
+    @property
+    def governance(self) -> GovernedTables:
+        self._write_changes()
+        self.wrote = True
+        return GovernedTables(self._connection)
+
+    def closed_among(self, about: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
+        return GovernedTables(self._connection).closed_among(about)
+
+    def governance_event(self, event: GovernanceEvent, actor: Actor, at: int) -> str:
+        self.wrote = True
+        return self._trailing().governed(event, actor, at)
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         self._write_changes()
