@@ -46,7 +46,7 @@ def test_the_unknowable_is_verified_once_then_closed_and_no_verification_is_take
     closed = town.verified("inconclusive", 1)
 
     assert (closed["outcome"], closed["object"]["closed"]) == ("ontic_closed", "cannot be known")
-    assert town.scheduler.get(waiting)["last_error"] == "ontic_limit_reached"
+    assert town.scheduler.show(waiting)["job"]["last_error"] == "ontic_limit_reached"
     with pytest.raises(JobRefused) as refused:
         town.scheduler.enqueue(object_type="cognition", object_id="cg", action="revalidate")
     assert (refused.value.code, refused.value.status) == ("ontic_verification_closed", 409)

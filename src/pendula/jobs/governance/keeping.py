@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from pendula.jobs.audit import INVESTIGATION_EVENT, ROLLBACK_EVENT, STATE_EVENT, GovernanceEvent
+from pendula.jobs.audit import ROLLBACK_EVENT, STATE_EVENT, GovernanceEvent
 from pendula.jobs.calls.replies import Answer, Body, Reply
 from pendula.jobs.governance.bodies import (
     NewObject,
@@ -138,7 +138,9 @@ def rollback_finished(
     if subject.rollback_pending:
         after = dated(replace(subject, rollback_pending=False), machine, now)
         put(tx, after)
-        _tell(tx, ROLLBACK_EVENT, subject, after, reason, actor)
+        reported = replace(subject, rollback_pending=False, updated_at=now)
+        _tell(tx, ROLLBACK_EVENT, subject, reported, reason, actor)
+        _tell(tx, STATE_EVENT, subject, after, reason, actor)
         subject = after
     told: list[Json] = [rollback_json(one) for one in tx.governance.rollbacks(object_type, object_id)]
     return Reply(200, {"object": object_json(subject), "rollbacks": told})
@@ -227,7 +229,7 @@ def _kept(
     refs: tuple[str, ...] = (),
 ) -> Reply:
     put(tx, after)
-    _tell(tx, INVESTIGATION_EVENT, before, after, reason, actor, refs)
+    _tell(tx, STATE_EVENT, before, after, reason, actor, refs)
     followup = next_job(tx, after, actor, policy, after.updated_at, job=None)
     return Reply(200, {"object": object_json(after), "followup_job_id": followup})
 

@@ -1,6 +1,5 @@
 """What governance needs of a transaction: governed objects, gates, decision traces, rollbacks, and what was counted."""
 
-from collections.abc import Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -62,10 +61,6 @@ class GovernedReading(Protocol):
 
     def waiting_verifications(self, object_type: str, object_id: str) -> list[str]:
         """Ids of the object's queued verifications."""
-        ...
-
-    def closed_among(self, about: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
-        """Which of these nobody may verify any more. Where nothing is closed, that is one look."""
         ...
 
 

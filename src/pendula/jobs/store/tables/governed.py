@@ -58,10 +58,11 @@ class GovernedTables:
         query = "SELECT object_type, place, count(*) FROM governed GROUP BY object_type, place ORDER BY 1, 2"
         return [(row[0], row[1], row[2]) for row in self._connection.execute(query)]
 
+    def any_closed(self) -> bool:
+        return bool(self._connection.execute("SELECT EXISTS (SELECT 1 FROM closed_objects)").fetchone()[0])
+
     def closed_among(self, about: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
-        """Which of these nobody may verify any more. Where nothing is closed, that is one look."""
-        if not self._connection.execute("SELECT EXISTS (SELECT 1 FROM closed_objects)").fetchone()[0]:
-            return set()
+        """Which of these nobody may verify any more."""
         query = "SELECT 1 FROM closed_objects WHERE object_type = ? AND object_id = ?"
         return {one for one in about if self._connection.execute(query, one).fetchone() is not None}
 

@@ -52,13 +52,14 @@ class Kept:
     A transaction takes it away and gives it back when it is committed: after any trouble there is nothing.
     """
 
-    __slots__ = ("head", "seq", "used", "version")
+    __slots__ = ("closed", "head", "seq", "used", "version")
 
     def __init__(self) -> None:
         self.version: int | None = None  # of the file, as our connection sees it; its own writes do not change it
         self.head: tuple[int, bytes] | None = None
         self.seq: int | None = None
         self.used: bool | None = None
+        self.closed: bool | None = None  # whether there are objects that nobody may verify any more
 
 
 class SqliteWriter(SqliteReader):
@@ -68,13 +69,14 @@ class SqliteWriter(SqliteReader):
         super().__init__(connection, time)
         self._seq: int | None = None
         self._used: bool | None = None
+        self._closed: bool | None = None
         self._kept = kept
         self._version: int | None = None
         head: tuple[int, bytes] | None = None
         if kept is not None:
             self._version = connection.execute("PRAGMA data_version").fetchone()[0]
             if kept.version == self._version:
-                head, self._seq, self._used = kept.head, kept.seq, kept.used
+                head, self._seq, self._used, self._closed = kept.head, kept.seq, kept.used, kept.closed
             kept.version = None
         # Read first of all: the time of this transaction is not before that of any event.
         self._head = self.head() if head is None else head
@@ -106,18 +108,16 @@ class SqliteWriter(SqliteReader):
         elif self._trail is not None:
             self._trail.back_to(mark.trail)
         self._counts, self.wrote, self._seq = mark.counts, mark.wrote, mark.seq
-        self._used = None
-        self._changed_jobs.clear()
-        self._changed_more.clear()
-        self._changed_objects.clear()
-        self._freed.clear()
+        self._used = self._closed = None
+        for changes in (self._changed_jobs, self._changed_more, self._changed_objects, self._freed):
+            changes.clear()
         self._forget()
 
     def keep(self) -> None:
         """The transaction is committed: the next one may know what this one does."""
         if self._kept is not None:
             self._kept.head = self._head if self._trail is None else self._trail.head
-            self._kept.seq, self._kept.used = self._seq, self._used
+            self._kept.seq, self._kept.used, self._kept.closed = self._seq, self._used, self._closed
             self._kept.version = self._version
 
     def finish(self) -> None:
@@ -198,8 +198,7 @@ class SqliteWriter(SqliteReader):
 
     def change(self, before: Job, after: Job, touched: tuple[str, ...], reason: str, actor: Actor) -> Job:
         self.wrote = True
-        trail = self._trailing()
-        trail.changed(before, after, touched, reason, actor)
+        self._trailing().changed(before, after, touched, reason, actor)
         self._jobs[after.job_id] = self._changed_jobs[after.job_id] = after
         if (
             after.cancel_requested_at is not before.cancel_requested_at
@@ -265,7 +264,7 @@ class SqliteWriter(SqliteReader):
         self._write_changes()
         return [job_of(row) for row in job_rows.expired(self._connection, now, limit)]
 
-    # Objects, effects, alerts
+    # Objects, effects, alerts, governance
 
     def put_object(self, row: ObjectRow) -> None:
         self.wrote = True
@@ -304,16 +303,18 @@ class SqliteWriter(SqliteReader):
         self.wrote = True
         outgoing.alerts_delivered(self._connection, upto, at)
 
-    # Governed objects
-
     @property
     def governance(self) -> GovernedTables:
         self._write_changes()
         self.wrote = True
+        self._closed = None
         return GovernedTables(self._connection)
 
     def closed_among(self, about: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
-        return GovernedTables(self._connection).closed_among(about)
+        tables = GovernedTables(self._connection)
+        if self._closed is None:
+            self._closed = tables.any_closed()
+        return tables.closed_among(about) if self._closed else set()
 
     def governance_event(self, event: GovernanceEvent, actor: Actor, at: int) -> str:
         self.wrote = True
