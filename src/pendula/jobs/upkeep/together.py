@@ -25,7 +25,10 @@ def in_background(scheduler: Scheduler, configured: Configured | None = None) ->
     """
     told = configured or Configured()
     recurring = Recurrences(scheduler.calls, told.recurring)
-    recurring.enqueue_next()
+    try:
+        recurring.enqueue_next()
+    except WorldBroken as trouble:  # tried again in the background
+        log.warning("recurring jobs cannot be enqueued now: %s", trouble)
     parts = (_alerts(scheduler, told), recurring, UnhandledJobs(scheduler.calls))
     for part in parts:
         part.start()

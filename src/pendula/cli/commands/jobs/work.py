@@ -105,7 +105,7 @@ def serve(
     from pendula.server.serving import serve as run
     from pendula.server.settings import load
 
-    with _init_told(target, init), target.store(make=init):
+    with _init_told(target, init), target.store(make=init, patient=True):
         # Whatever is wrong with the store is told before anybody hears of a server.
         path = target.path()
     flags: dict[str, object] = {
@@ -163,7 +163,7 @@ def worker(
         raise WrongUsage("--init makes a store for --db; a server has its own")
     with (
         _init_told(target, init),
-        target.scheduler(make=init) as scheduler,
+        target.scheduler(make=init, patient=True) as scheduler,
         _from_here(),
         _log(),
         _around(scheduler, configured),
