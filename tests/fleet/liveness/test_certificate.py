@@ -253,7 +253,7 @@ def live(site: CompiledMap, asked: Fleet) -> bool:
 
 
 @pytest.mark.req("FLT-LIVE-2", "FLT-LIVE-7")
-@pytest.mark.parametrize(("length", "fine"), [(3.55, False), (3.65, False), (3.70, True)])
+@pytest.mark.parametrize(("length", "fine"), [(3.2, False), (3.35, False), (3.55, True), (3.65, True), (3.70, True)])
 def test_a_truck_at_rest_holds_what_its_release_bound_has_not_passed(length: float, fine: bool) -> None:
     assert live(lane_with_spur(length), resting("P", "O")) is fine
 
