@@ -27,7 +27,7 @@ def test_cells_fill_their_edge_and_none_is_longer_than_a_cell_and_a_sliver(lengt
 
     lengths = np.diff(bounds)
     assert (bounds[0], bounds[-1]) == (0, length_mm * 1000)
-    assert 0 < lengths.min()
+    assert lengths.min() > 0
     assert lengths.max() < 500_000 + SLIVER_UM
 
 

@@ -56,6 +56,8 @@ class Track:
     needs: tuple[int, ...]
     # Position 0 is the end of the grant the track was made for, the last one is at rest.
     stands: tuple[int, ...]
+    # For every position what a truck that stands there has passed for certain.
+    bounds: tuple[int, ...]
     demand: Demand
     goal_um: int
     # What the truck held when the track was made, with the positions at which it is passed.
@@ -93,9 +95,13 @@ class EdgeCells:
 class Ground:
     """What all tracks of a site share; edges are taken apart once."""
 
-    def __init__(self, site: CompiledMap, policy: NodeLockPolicy = NodeLockPolicy.TURNING) -> None:
+    def __init__(
+        self, site: CompiledMap, policy: NodeLockPolicy = NodeLockPolicy.TURNING, buffer_um: int = 100_000
+    ) -> None:
         self.site = site
         self.policy = policy
+        # How far before the end of its grant a truck is sent that only waits there.
+        self.buffer_um = buffer_um
         self._edges: dict[int, EdgeCells] = {}
         self._marks = np.array(site.standing.marks, dtype=np.int64)
 
@@ -110,11 +116,7 @@ class Ground:
         s0 = site.cells.s0[own.start : own.stop]
         s1 = site.cells.s1[own.start : own.stop]
         rows = tuple(zip(own, s0.tolist(), s1.tolist(), strict=True))
-        runs: dict[int, list[tuple[int, int]]] = {}
-        for cell, low, high in rows:
-            for section in site.sections_of_cell.get(cell, ()):
-                _join(runs.setdefault(section, []), low, high)
-        stretches = tuple((section, *one) for section, found in sorted(runs.items()) for one in found)
+        stretches = site.sections_of_edge.get(number, ())
         return EdgeCells(rows, s1.astype(np.int64), self._marks[own.start : own.stop], stretches)
 
 
@@ -132,7 +134,11 @@ def track_of(ground: Ground, plan: RoutePlan, short_um: int, granted_um: int, ca
     ]
     uses.sort(key=attrgetter("need_um", "resource"))
     stands, unwanted = _stands(ground, whole, acts, uses, granted_um)
-    demand = _demand([*held, *uses], stands, unwanted, short_um, sorted(carried))
+    acting = np.array([act.s_um for act in acts], dtype=np.int64)
+    at = np.array(stands, dtype=np.int64)
+    # What was passed stays passed.
+    bounds = np.maximum.accumulate(at - short_um - np.where(np.isin(at, acting), 0, ground.buffer_um))
+    demand = _demand([*held, *uses], at, bounds, unwanted, sorted(carried))
     return Track(
         plan=plan,
         segments=whole,
@@ -141,6 +147,7 @@ def track_of(ground: Ground, plan: RoutePlan, short_um: int, granted_um: int, ca
         uses=tuple(uses),
         needs=tuple(one.need_um for one in uses),
         stands=stands,
+        bounds=tuple(bounds.tolist()),
         demand=demand,
         goal_um=plan.length_um,
         carried=tuple(sorted(carried.items())),
@@ -279,15 +286,14 @@ def _stands(
     return (granted_um, *at[allowed].tolist()), [False, *(marks[allowed] != 0).tolist()]
 
 
-def _demand(uses: list[Use], stands: tuple[int, ...], unwanted: list[bool], short_um: int, held: list[int]) -> Demand:
+def _demand(uses: list[Use], at: Ints, bounds: Ints, unwanted: list[bool], held: list[int]) -> Demand:
     """Rows of all positions at once: a use is taken with the unit in which it begins, and kept at every position from
     there to the last one whose release bound has not passed it."""
-    at = np.array(stands, dtype=np.int64)
     resource = np.array([one.resource for one in uses], dtype=np.int64)
     need = np.array([one.need_um for one in uses], dtype=np.int64)
     free = np.array([min(one.free_um, NEVER_UM) for one in uses], dtype=np.int64)
     first = np.searchsorted(at, need, side="right")
-    beyond = np.searchsorted(at - short_um, free, side="left")
+    beyond = np.searchsorted(bounds, free, side="left")
     within = first < len(at)
     taken = within & (first > 0)
     rows = np.concatenate([np.zeros(len(held), dtype=np.int64), first[taken]])
