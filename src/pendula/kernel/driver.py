@@ -89,8 +89,8 @@ class Ticket(Generic[E]):
 class Driver(Generic[C, E]):
     """Owns an engine and its journal. `clock` gives the wall-clock text kept with each input; nothing decides by it.
 
-    Without `keep_events` the journal holds the digest of what came out, and a replay makes the events again: for engines
-    that say much and are read from the buffer alone. Whoever comes back later than the buffer reaches is told of a gap.
+    Without `keep_events` the journal holds the digest of what came out, and a replay makes the events again: for
+    engines that say much and are read from the buffer alone. Who comes back too late for the buffer is told of a gap.
     """
 
     def __init__(
