@@ -43,6 +43,7 @@ class Record(Struct):
     deterministic: bool
     intensity_percent: int
     created_at: str
+    equivalents: tuple[str, ...] = ()
     state: RunState = RunState.IDLE
     started_at: str | None = None
     stopped_at: str | None = None

@@ -40,6 +40,7 @@ class Entry(Struct, frozen=True):
     """An event in the ring; `frame` is how it is streamed, `data` its JSON."""
 
     id: str
+    type: str
     seq: int
     at_us: int
     equivalent: str | None
@@ -112,22 +113,23 @@ class Ring:
             start = self._oldest() if after is None else self._place_after(after)
             return [one.data for one in self._entries[start - self._base :] if _concerns(one, equivalent)]
 
-    def read(self, equivalent: str, start: int, most: int) -> tuple[list[bytes], int, bool]:
-        """Up to `most` frames from a place on, the place after them, and whether the reader has to go."""
+    def read(self, equivalent: str, start: int, most: int) -> tuple[list[Entry], int, bool]:
+        """Up to `most` events from a place on, the place after them, and whether the reader has to go."""
         with self._lock:
-            if start < self._oldest() or self._is_too_far_behind(equivalent, start):
+            # Whoever was let in may read what is still held, also when others would come too late for it by now.
+            if start < self._base or self._is_too_far_behind(equivalent, start):
                 return [], start, True
-            frames: list[bytes] = []
+            found: list[Entry] = []
             for place in range(start, self._end):
                 entry = self._entries[place - self._base]
                 if _concerns(entry, equivalent):
-                    frames.append(entry.frame)
+                    found.append(entry)
                 # An end that something follows was not one: the run was started again.
                 if entry.terminal and place + 1 == self._end:
-                    return frames, place + 1, True
-                if len(frames) == most:
-                    return frames, place + 1, False
-            return frames, self._end, False
+                    return found, place + 1, True
+                if len(found) == most:
+                    return found, place + 1, False
+            return found, self._end, False
 
     def _is_too_far_behind(self, equivalent: str, start: int) -> bool:
         # What came with the last `put` does not count: nobody can have read it, however prompt.
@@ -151,7 +153,9 @@ class Ring:
         name = event_id(self.run_id, self.last_seq)
         data = _data(name, ts, event.body)
         frame = b"id: %b\nevent: simulator.event\ndata: %b\n\n" % (name.encode(), data)
-        entry = Entry(name, self.last_seq, now, event.equivalent, data=data, frame=frame, terminal=event.terminal)
+        entry = Entry(
+            name, event.type, self.last_seq, now, event.equivalent, data=data, frame=frame, terminal=event.terminal
+        )
         self._entries.append(entry)
         # A second length beyond what is kept, so that most events cost no move of the others.
         if len(self._entries) > 2 * self._bounds.events:
@@ -189,9 +193,9 @@ class Cursor:
         self._place = place
         self.over = False
 
-    def take(self, most: int) -> Sequence[bytes]:
-        frames, self._place, self.over = self._ring.read(self._equivalent, self._place, most)
-        return frames
+    def take(self, most: int) -> Sequence[Entry]:
+        found, self._place, self.over = self._ring.read(self._equivalent, self._place, most)
+        return found
 
 
 def event_id(run_id: str, seq: int) -> str:

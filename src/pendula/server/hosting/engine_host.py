@@ -175,6 +175,11 @@ class EngineHost:
             counted.remove(*self._labels)
 
     @property
+    def label(self) -> str:
+        """What counters call the engine."""
+        return self._labels[1]
+
+    @property
     def failure(self) -> PendulaError | None:
         """Why the engine refuses everything; None while it is well or starting."""
         return self._failure or (self._driver.broken if self._driver else None)

@@ -7,7 +7,7 @@ look, or when the server stops.
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 from fastapi.sse import KEEPALIVE_COMMENT, EventSourceResponse, format_sse_event
@@ -56,7 +56,7 @@ class Framing(Struct, Generic[Item], frozen=True):
     write: Callable[[Iterable[Item]], bytes]
     opening: bytes = OPENING
     keep_alive: bytes = KEEPALIVE_COMMENT
-    headers: Mapping[str, str] = {"cache-control": "no-store"}
+    headers: tuple[tuple[str, str], ...] = (("cache-control", "no-store"),)
 
 
 class StreamLedger:
@@ -88,8 +88,10 @@ class StreamLedger:
 class StreamResponse(EventSourceResponse):
     """Gives its place back however it ends, also when the reader is gone in the middle of a write."""
 
-    def __init__(self, content: AsyncIterator[bytes], at_end: Callable[[], None], headers: Mapping[str, str]) -> None:
-        super().__init__(content, headers={**headers, "x-accel-buffering": "no"})
+    def __init__(
+        self, content: AsyncIterator[bytes], at_end: Callable[[], None], headers: Iterable[tuple[str, str]]
+    ) -> None:
+        super().__init__(content, headers={**dict(headers), "x-accel-buffering": "no"})
         self._at_end = at_end
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -120,7 +122,11 @@ class Reader(Generic[Item]):
     async def open(self, after: str | None) -> StreamResponse:
         """Find the place after the event `after`; from here on nothing is missed in silence."""
         leave = self._ledger.admit(self._principal.name)
-        deaf = self._source.listen(self._wake)
+        try:
+            deaf = self._source.listen(self._wake)
+        except BaseException:
+            leave()
+            raise
 
         def end() -> None:
             leave()
