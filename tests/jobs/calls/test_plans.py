@@ -46,6 +46,21 @@ def refused(call: Any, *given: Any, **members: Any) -> tuple[int, str]:
     return caught.value.status, caught.value.code
 
 
+@pytest.mark.parametrize("call", ["pause_plan", "resume_plan", "run_plan", "remove_plan"])
+def test_a_name_with_half_a_character_has_no_plan(scheduler: Scheduler, call: str) -> None:
+    with pytest.raises(JobRefused) as refused:
+        getattr(scheduler, call)("half \ud800")
+
+    assert refused.value.code == "plan_not_found"
+
+
+def test_nothing_is_known_of_an_object_with_half_a_character(scheduler: Scheduler) -> None:
+    with pytest.raises(JobRefused) as refused:
+        scheduler.object("memory", "half \ud800")
+
+    assert refused.value.code == "object_not_found"
+
+
 @pytest.mark.req("JOB-USE-7")
 def test_a_plan_stores_its_next_occurrence_with_itself(scheduler: Scheduler) -> None:
     plan = scheduler.put_plan("nightly", **NIGHTLY)["plan"]
@@ -203,3 +218,18 @@ def test_there_is_a_most_of_plans(scheduler: Scheduler) -> None:
     scheduler.calls.change_plans(lambda tx, now: [plans.declare(tx, now, one) for one in many])
 
     assert refused(scheduler.put_plan, "one-more", **NIGHTLY) == (409, "too_many_plans")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"cron": "0 4 * *"}, "cron: '0 4 * *' is not a cron expression: five fields are needed"),
+        ({"cron": "61 * * * *"}, "cron: '61' cannot be the minute of a cron expression; allowed: 0-59, with lists, "),
+        ({"zone": "Europe/Berln"}, "zone: 'Europe/Berln' is not a time zone that is known here; "),
+    ],
+)
+def test_what_is_wrong_with_a_plan_is_told_in_words(scheduler: Scheduler, wrong: dict[str, str], said: str) -> None:
+    with pytest.raises(JobRefused) as caught:
+        scheduler.put_plan("nightly", **{**NIGHTLY, **wrong})
+
+    assert str(caught.value).startswith(said)

@@ -7,7 +7,7 @@ from pendula.fleet.contracts.traffic import Alert, Phase, RollingTargetCommand
 from pendula.fleet.driving.adoption import Adoption, Unfit, adoption, goes_on
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record, Retraction, Waiting
-from pendula.fleet.driving.track import Ground
+from pendula.fleet.driving.uses import Ground
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.targets.sequence import acknowledged
 from pendula.fleet.tick import alarms, directions

@@ -103,7 +103,7 @@ async def _payments(sim: Simulator, run_id: str, count: int, after: str | None =
     query = {} if after is None else {"after": after}
     while True:
         events = await sim.events(run_id, **query)
-        begun = max((at for at, event in enumerate(events) if event.get("sim_time_ms") == 0), default=0)
+        begun = min((at for at, event in enumerate(events) if event.get("sim_time_ms") == 0), default=0)
         tried = [event for event in events[begun:] if event["type"].startswith("tx.")]
         if len(tried) >= count:
             return [(event["type"], event["from"], event["to"], event["amount"]) for event in tried[:count]]

@@ -68,7 +68,7 @@ def last_state(directory: Path) -> Run:
     disk = RealDisk(directory, make=False)
     try:
         journal = FileJournal.open(disk, read_only=True)
-        engine, start = newest_engine(journal, Run)
+        engine, start = newest_engine(journal, Run.deciding_by(journal.header.decisions))
         for _ in follow(engine, journal, start):
             pass
         assert isinstance(engine, Run)
