@@ -239,13 +239,22 @@ def grant(draft: Draft) -> None:
     """Units in rank order, for each truck in the order of its way, until one is refused or the lookahead is full."""
     for record in draft.order:
         track = record.track
-        if track is None or record.stop_code is not None or record.phase in _WORKING:
+        if track is None or record.stop_code is not None or record.phase in _WORKING or _is_undecided(draft, record):
             continue
         reach = min(record.at_um + draft.params.lookahead_um, track.goal_um)
         blocked: Waiting | None = None
         while blocked is None and record.grant_um < reach and record.retraction is None:
             blocked = _unit(draft, record)
         _note(draft, record, blocked)
+
+
+def _is_undecided(draft: Draft, record: Record) -> bool:
+    """Whether a new route waits for its first judgement, because this tick had made all its checks: the old one is not
+    granted any further, or the new one would no longer begin where the truck is."""
+    plan = record.pending
+    if plan is None or record.refused_cycle or record.retry_ms > draft.now_ms:
+        return False
+    return not _held_back(draft, record, plan)
 
 
 def _unit(draft: Draft, record: Record) -> Waiting | None:
