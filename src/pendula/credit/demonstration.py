@@ -91,7 +91,9 @@ def _cycle(run: RunState, lines: list[Trustline]) -> tuple[Edge, ...]:
     """Some lines to light up; a demonstration has no debts that could form a circle."""
     start = run.demonstration.shown % len(lines)
     picked = (lines + lines)[start : start + 3]
-    return tuple(Edge(line.debtor, line.creditor) for line in picked)
+    if not run.rules.lit_from_creditor:
+        return tuple(Edge(line.debtor, line.creditor) for line in picked)
+    return tuple(Edge(line.creditor, line.debtor) for line in picked)
 
 
 def _name(run: RunState) -> str:

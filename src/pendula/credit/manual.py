@@ -17,6 +17,7 @@ from pendula.credit.model import Code, LineStatus, Trustline
 from pendula.credit.money import InvalidAmount, atoms, text
 from pendula.credit.state.clearing_policy import Why
 from pendula.credit.state.network import EquivalentDesk
+from pendula.credit.state.rules import Rules
 from pendula.credit.state.run_state import RunState
 from pendula.credit.tick import event_parts
 from pendula.credit.tick.clearing import call
@@ -146,15 +147,15 @@ def _cleared(run: RunState, command: Clear, codes: list[str]) -> Outcome[Event]:
             cleared = result.cleared
             events += result.events
             settle(desk)
-        cycles += [_cycle(desk.book, cycle) for cycle in cleared.cycles]
+        cycles += [_cycle(desk.book, cycle, run.rules) for cycle in cleared.cycles]
         total += cleared.amount
         count += len(cleared.cycles)
     answer: Json = {"cleared_cycles": count, "total_cleared_amount": text(total), "cycles": cycles}
     return Outcome(tuple(events), answer)
 
 
-def _cycle(book: Book, cycle: Cycle) -> Json:
-    edges = [msgspec.to_builtins(edge) for edge in event_parts.edges(book, cycle.hops)]
+def _cycle(book: Book, cycle: Cycle, rules: Rules) -> Json:
+    edges = [msgspec.to_builtins(edge) for edge in event_parts.lit(book, cycle.hops, rules)]
     return {"equivalent": book.code, "cleared_amount": text(cycle.amount), "edges": edges}
 
 

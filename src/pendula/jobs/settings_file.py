@@ -10,7 +10,6 @@ from re import Match
 from re import compile as regex
 from typing import TypeVar
 from urllib.parse import urlsplit
-from zoneinfo import available_timezones
 
 from msgspec import Struct
 
@@ -33,7 +32,7 @@ from pendula.jobs.model import (
 )
 from pendula.jobs.plans import NAME, NAME_FORM, PLANS_MOST, Recurring
 from pendula.jobs.requests import ATTEMPTS_MOST, OBJECT_ID_MOST, QUEUE
-from pendula.jobs.zones import PLAIN, ZoneRefused, zone_of
+from pendula.jobs.zones import PLAIN, zone_of
 from pendula.kernel.errors import InputRefused
 
 P = TypeVar("P", Priority, None)
@@ -269,8 +268,4 @@ def _cron(text: str) -> str:
 
 
 def _zone(text: str) -> str:
-    try:
-        return zone_of(text).name
-    except ZoneRefused as refused:
-        hint = suggestion(text, sorted(available_timezones()))
-        raise ZoneRefused(f"{refused.message}{hint}", zone=text[:64]) from None
+    return zone_of(text).name

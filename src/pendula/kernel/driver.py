@@ -27,7 +27,15 @@ from pendula.kernel.errors import InputRefused, LimitExceeded, WorldBroken
 from pendula.kernel.frames import fits
 from pendula.kernel.journal import Journal, JournalBroken
 from pendula.kernel.limits import JOURNAL_BYTES, SNAPSHOT_EVERY, STREAM_BUFFER_EVENTS
-from pendula.kernel.replay import Factory, check_decisions, engine_from_snapshot, first_engine, follow, newest_engine
+from pendula.kernel.replay import (
+    Factory,
+    check_decisions,
+    engine_from_snapshot,
+    first_engine,
+    follow,
+    kind_for,
+    newest_engine,
+)
 from pendula.kernel.stream import EventLog, Gap, Published, Stream
 
 __all__ = ["DiskLow", "Driver", "EngineDefect", "Gap", "JournalFull", "Published", "ReplayDiffers", "Stream", "Ticket"]
@@ -119,7 +127,7 @@ class Driver(Generic[C, E]):
     @classmethod
     def recover(cls, journal: Journal, factory: Factory[C, E], **options: Any) -> Self:
         """The engine as the journal left it: newest snapshot, then every input after it, outcomes compared."""
-        kind = factory(journal.header)
+        kind = kind_for(journal.header, factory)
         check_decisions(journal.header, kind)
         engine, since_snapshot, lost = _caught_up(journal, kind)
         driver = cls(engine, journal, **options)

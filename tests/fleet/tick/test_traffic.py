@@ -62,7 +62,7 @@ def test_a_start_where_two_trucks_stand_in_one_node_is_refused() -> None:
     with pytest.raises(TrafficRefused) as refused:
         Traffic.create(site, seesaw().fleet, [FL_STD], starts={"R1": at, "R2": at})
 
-    assert "W4" in str(refused.value)
+    assert "W4: truck 'R2' cannot start where it stands, because of 'R1'" in str(refused.value)
 
 
 @pytest.mark.req("FLT-LIVE-7")

@@ -203,3 +203,18 @@ def test_there_is_a_most_of_plans(scheduler: Scheduler) -> None:
     scheduler.calls.change_plans(lambda tx, now: [plans.declare(tx, now, one) for one in many])
 
     assert refused(scheduler.put_plan, "one-more", **NIGHTLY) == (409, "too_many_plans")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"cron": "0 4 * *"}, "cron: '0 4 * *' is not a cron expression: five fields are needed"),
+        ({"cron": "61 * * * *"}, "cron: '61' cannot be the minute of a cron expression; allowed: 0-59, with lists, "),
+        ({"zone": "Europe/Berln"}, "zone: 'Europe/Berln' is not a time zone that is known here; "),
+    ],
+)
+def test_what_is_wrong_with_a_plan_is_told_in_words(scheduler: Scheduler, wrong: dict[str, str], said: str) -> None:
+    with pytest.raises(JobRefused) as caught:
+        scheduler.put_plan("nightly", **{**NIGHTLY, **wrong})
+
+    assert str(caught.value).startswith(said)

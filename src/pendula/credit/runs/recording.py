@@ -137,7 +137,7 @@ def reading(directory: Path) -> Iterator[FileJournal]:
     try:
         journal = FileJournal.open(disk, read_only=True)
         _require_credit(journal.header)
-        check_decisions(journal.header, Run)
+        check_decisions(journal.header, Run.deciding_by(journal.header.decisions))
         yield journal
     finally:
         disk.close()
@@ -155,7 +155,8 @@ def run_at(journal: Journal, tick: int) -> Run:
     """The run as it stood before this tick, the last time it stood there; raises `UnknownTick`."""
     moment = _moment(journal, tick)
     earlier = [n for n, _ in journal.snapshots() if n <= moment.upto]
-    engine, start = engine_from_snapshot(journal, Run, earlier[-1] if earlier else None)
+    kind = Run.deciding_by(journal.header.decisions)
+    engine, start = engine_from_snapshot(journal, kind, earlier[-1] if earlier else None)
     for _, step in islice(follow(engine, journal, start), max(0, moment.upto + 1 - start)):
         if step is not None and step.outcome is None:
             raise ReplayDiffers(f"Record {step.n} cannot be applied again: {step.defect}", n=step.n)

@@ -14,6 +14,7 @@ from pendula.credit.state.clearing_policy import AdaptivePolicy
 from pendula.credit.state.counters import Counters
 from pendula.credit.state.digests import running_digest
 from pendula.credit.state.network import Network
+from pendula.credit.state.rules import NOW, Rules
 from pendula.kernel.bodies import Nobody
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Outcome, Outside
@@ -33,9 +34,10 @@ class Demonstration(Struct, forbid_unknown_fields=True):
 class RunState:
     """The state of one run; `begin` puts it before tick 0. Raises `InvalidSetting` for settings out of range."""
 
-    def __init__(self, config: Config, scenario: Scenario) -> None:
+    def __init__(self, config: Config, scenario: Scenario, rules: Rules = NOW) -> None:
         self.outside: Outside = Nobody()
         self.config = config
+        self.rules = rules
         self.seed = config.seed
         self.scenario = scenario
         self.settings: Settings = checked(config.settings)

@@ -4,7 +4,7 @@
 before a tick and the copies take its place when the tick has succeeded, so a failed tick changes nothing.
 """
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 
 from pendula.fleet.contracts.traffic import Health, Phase, PriorityClass, RobotStatus, RollingTargetCommand
 from pendula.fleet.driving.track import Act, Track
@@ -35,7 +35,7 @@ class Retraction:
     resources: tuple[int, ...]
 
 
-@dataclass(slots=True)
+@dataclass
 class Record:
     site: CompiledMap
     number: int
@@ -90,9 +90,8 @@ class Record:
 
     def copied(self) -> "Record":
         twin = object.__new__(Record)
-        # By hand: `copy` takes five times as long, and every truck is copied in every tick.
-        for name in _MEMBERS:
-            setattr(twin, name, getattr(self, name))
+        # All members at once, for which they are no slots: every truck is copied in every tick.
+        twin.__dict__.update(self.__dict__)
         twin.held = dict(self.held)
         return twin
 
@@ -138,6 +137,3 @@ class Record:
         """Since when the truck waits for a unit or for the admission of a route."""
         known = [one for one in (self.waiting_since_ms, self.pending_since_ms) if one is not None]
         return min(known, default=None)
-
-
-_MEMBERS = tuple(one.name for one in fields(Record))

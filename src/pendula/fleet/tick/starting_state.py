@@ -33,11 +33,18 @@ def place_all(
             else _elsewhere(record, locks, start, closed[record.robot_id], ground, rule)
         )
         if fault is not None:
-            faults.append(fault)
+            faults.append(fault if isinstance(fault, str) else _in_the_way(record, records, fault))
     return faults
 
 
-def _at_rest(record: Record, locks: LockState, rule: Rule) -> str | None:
+def _in_the_way(record: Record, records: list[Record], cycle: tuple[int, ...]) -> str:
+    """The sentence for a truck that would close a cycle where it stands."""
+    others = ", ".join(repr(records[number].robot_id) for number in cycle if number != record.number)
+    because = f", because of {others}" if others else ""
+    return f"W4: truck {record.robot_id!r} cannot start where it stands{because}"
+
+
+def _at_rest(record: Record, locks: LockState, rule: Rule) -> tuple[int, ...] | None:
     record.held = _standing(record, record.rest)
     row = sorted(record.held)
     return _placed(record, locks, Demand.of_rows([row], [row]), rule)
@@ -55,7 +62,7 @@ def _standing(record: Record, node: int) -> dict[int, int]:
 
 def _elsewhere(
     record: Record, locks: LockState, start: Anchor, closed: Closed, ground: Ground, rule: Rule
-) -> str | None:
+) -> str | tuple[int, ...] | None:
     planner = Planner(ground.site, record.profile)
     plan = plan_route(
         planner,
@@ -85,10 +92,8 @@ def _elsewhere(
     return fault
 
 
-def _placed(record: Record, locks: LockState, demand: Demand, rule: Rule) -> str | None:
+def _placed(record: Record, locks: LockState, demand: Demand, rule: Rule) -> tuple[int, ...] | None:
+    """None, or the cycle that the truck would close."""
     effort = Effort(per_search=_NODES)
     answer = accept_route(locks, record.number, demand, 0, rule=rule, effort=effort)
-    if isinstance(answer, Accepted):
-        return None
-    others = ", ".join(str(number) for number in answer.cycle if number != record.number)
-    return f"W4: truck {record.robot_id!r} cannot start where it stands, because of truck numbers {others}"
+    return None if isinstance(answer, Accepted) else answer.cycle

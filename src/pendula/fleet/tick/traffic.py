@@ -5,7 +5,7 @@ every truck is told to stop.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 from typing import Self
@@ -170,7 +170,7 @@ class Traffic:
 
     def tick(self, inputs: TickInputs) -> TickOutputs:
         """One atomic step: on any internal error the old state stays and everybody stops."""
-        saved = [None if one is None else replace(one, held=set(one.held)) for one in self._locks.trucks]
+        saved = [None if one is None else one.copied() for one in self._locks.trucks]
         witness = list(self._locks.witness)
         draft = self._draft(inputs)
         self.tick_number += 1

@@ -276,24 +276,24 @@ def _within(future: Future[T], seconds: float | None) -> T:
     raise HandlerTimeout(f"the handler took longer than {seconds} s")
 
 
-class Telling:
-    """Tells the store how deliveries ended, and asks again until it has heard, or the lease is over."""
+class EndReporter:
+    """Reports to the store how deliveries ended, again and again until it has heard or the lease is over."""
 
     def __init__(self, client: Ends, rest: Callable[[int], bool]) -> None:
         """`rest(n)` waits before the n-th repetition; False when it is no use to go on."""
         self._client = client
         self._rest = rest
 
-    def tell(self, held: Held, ending: Ending) -> Ending:
+    def report(self, held: Held, ending: Ending) -> Ending:
         """How it ended in truth: dropped where the store did not accept it."""
         tries = 0
-        held.telling = True
+        held.reporting = True
         while True:
             if isinstance(ending, Dropped):
                 log.warning("the result of %s is thrown away: %s", held.job_id, ending.reason)
                 return ending
             try:
-                self._say(held, ending)
+                self._send(held, ending)
                 return ending
             except WorldBroken as trouble:
                 log.warning("the end of %s cannot be told now: %s", held.job_id, trouble)
@@ -305,7 +305,7 @@ class Telling:
             if held.lost is not None or not self._rest(tries):
                 ending = Dropped(held.lost or "store_lost")
 
-    def _say(self, held: Held, ending: Acked | Failed | Unhandled) -> None:
+    def _send(self, held: Held, ending: Acked | Failed | Unhandled) -> None:
         match ending:
             case Acked():
                 reply = self._client.ack(held.job_id, **held.proof, **ending.members)
