@@ -3,6 +3,7 @@
 from pendula.fleet.contracts.traffic import Phase
 from pendula.fleet.driving.adoption import Adoption, Unfit, adoption, goes_on
 from pendula.fleet.driving.records import Record, Retraction, Waiting
+from pendula.fleet.driving.track import NEVER_UM
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.targets.sequence import acknowledged
 from pendula.fleet.tick import alarms, directions
@@ -157,7 +158,9 @@ def _forget(record: Record, now_ms: int) -> None:
 
 def _adopt(draft: Draft, record: Record, fit: Adoption, base: int) -> None:
     """The new route is in force: everything measured along the old one is measured along it."""
-    old_act, shift = record.act, fit.shift_um
+    shift = fit.shift_um
+    # Where the truck acted last: a new way may ask for stops that the old one did not.
+    done_um = -NEVER_UM if record.track is None or not record.acted else record.track.acts[record.acted - 1].s_um - shift
     record.track, record.base, record.granted = fit.track, base, 0
     record.held = dict(fit.carried)
     record.changed()
@@ -169,7 +172,7 @@ def _adopt(draft: Draft, record: Record, fit: Adoption, base: int) -> None:
     record.hold_um = fit.track.stands[0]
     record.farthest_um = max(record.farthest_um - shift, record.hold_um)
     record.target_um = min(record.target_um - shift, record.hold_um)
-    record.acted = 0 if old_act is None else sum(act.s_um < old_act.s_um - shift for act in fit.track.acts)
+    record.acted = sum(act.s_um < done_um or (act.s_um == done_um and not act.stop) for act in fit.track.acts)
     if record.progress is not None:
         record.progress = record.progress.shifted(shift)
     record.pending = record.pending_since_ms = None
