@@ -4,7 +4,8 @@ import pytest
 
 from pendula.fleet import AtNode, CompiledMap, OnEdge
 from pendula.fleet.driving.params import NodeLockPolicy
-from pendula.fleet.driving.track import NEVER_UM, Ground, Track, track_of
+from pendula.fleet.driving.track import Track, track_of
+from pendula.fleet.driving.uses import NEVER_UM, Ground
 from tests.fleet.routes import on, route
 from tests.fleet.sites import aisle, scene
 

@@ -46,6 +46,21 @@ def refused(call: Any, *given: Any, **members: Any) -> tuple[int, str]:
     return caught.value.status, caught.value.code
 
 
+@pytest.mark.parametrize("call", ["pause_plan", "resume_plan", "run_plan", "remove_plan"])
+def test_a_name_with_half_a_character_has_no_plan(scheduler: Scheduler, call: str) -> None:
+    with pytest.raises(JobRefused) as refused:
+        getattr(scheduler, call)("half \ud800")
+
+    assert refused.value.code == "plan_not_found"
+
+
+def test_nothing_is_known_of_an_object_with_half_a_character(scheduler: Scheduler) -> None:
+    with pytest.raises(JobRefused) as refused:
+        scheduler.object("memory", "half \ud800")
+
+    assert refused.value.code == "object_not_found"
+
+
 @pytest.mark.req("JOB-USE-7")
 def test_a_plan_stores_its_next_occurrence_with_itself(scheduler: Scheduler) -> None:
     plan = scheduler.put_plan("nightly", **NIGHTLY)["plan"]

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
-from pendula.fleet.driving.track import NEVER_UM, Ground, Track, left_um, track_of
+from pendula.fleet.driving.track import Track, track_of
+from pendula.fleet.driving.uses import NEVER_UM, Ground, left_um
 from pendula.fleet.exclusion.critical_sections import EXIT_CLEARANCE_UM
 from pendula.fleet.routing.planner import AtNode, OnEdge
 from pendula.fleet.routing.route_plan import RoutePlan, Segment

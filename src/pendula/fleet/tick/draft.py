@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pendula.fleet.contracts.traffic import Alert, RollingTargetCommand
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
-from pendula.fleet.driving.track import Ground
+from pendula.fleet.driving.uses import Ground
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.tick import alarms
 from pendula.fleet.tick.directions import Directions

@@ -3,7 +3,7 @@
 from pendula.fleet.contracts.traffic import Phase
 from pendula.fleet.driving.adoption import Adoption, Unfit, adoption, goes_on
 from pendula.fleet.driving.records import Record, Retraction, Waiting
-from pendula.fleet.driving.track import NEVER_UM
+from pendula.fleet.driving.uses import NEVER_UM
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.targets.sequence import acknowledged
 from pendula.fleet.tick import alarms, directions
@@ -160,7 +160,8 @@ def _adopt(draft: Draft, record: Record, fit: Adoption, base: int) -> None:
     """The new route is in force: everything measured along the old one is measured along it."""
     shift = fit.shift_um
     # Where the truck acted last: a new way may ask for stops that the old one did not.
-    done_um = -NEVER_UM if record.track is None or not record.acted else record.track.acts[record.acted - 1].s_um - shift
+    old = record.track
+    done_um = -NEVER_UM if old is None or not record.acted else old.acts[record.acted - 1].s_um - shift
     record.track, record.base, record.granted = fit.track, base, 0
     record.held = dict(fit.carried)
     record.changed()

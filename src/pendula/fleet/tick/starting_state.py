@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 
 from pendula.fleet.driving.records import Record
-from pendula.fleet.driving.track import NEVER_UM, Ground, held_from_the_start, track_of
+from pendula.fleet.driving.track import held_from_the_start, track_of
+from pendula.fleet.driving.uses import NEVER_UM, Ground
 from pendula.fleet.routing.planner import Anchor, AtNode, Closed, Planner
 from pendula.fleet.routing.route_plan import RoutePlan, plan_route
 from pendula.fleet.traffic.demand import Demand

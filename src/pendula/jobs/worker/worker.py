@@ -110,6 +110,8 @@ class Worker:
         _check(concurrency, batch, interval_sec, max_jobs)
         if not handlers.works:
             raise WrongUsage("A worker needs at least one handler: mark functions with @handler")
+        if isinstance(client, Scheduler):
+            handlers.check_words(client.calls.policy.vocabulary)
         self.client = client
         self.handlers = handlers
         self.worker_id = worker_id or own_name()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pendula.cli.commands.jobs.spans import FORM, seconds_of
 from pendula.cli.commands.jobs.target import Target, command, members, wall_now
 from pendula.kernel.errors import InputRefused, WrongUsage
 
@@ -31,7 +32,8 @@ ActionArgument = Annotated[
     typer.Argument(metavar="ACTION", help="verify, revalidate, decay, archive, reinstate-check.", show_default=False),
 ]
 InOption = Annotated[
-    int | None, typer.Option("--in", metavar="SECONDS", min=0, help="So many seconds from now.", show_default=False)
+    int | None,
+    typer.Option("--in", metavar="SPAN", parser=seconds_of, help=f"So long from now: {FORM}.", show_default=False),
 ]
 PriorityOption = Annotated[
     str | None,

@@ -63,7 +63,7 @@ InitOption = Annotated[bool, typer.Option("--init", help="Make the store if ther
 
 def register(jobs: typer.Typer) -> None:
     at = "--db sqlite:///jobs.db"
-    command(jobs, "serve", f"pendula jobs serve {at}", f"pendula jobs serve --port 0 {at} --json")(serve)
+    command(jobs, "serve", f"pendula jobs serve {at}", f"pendula jobs serve --port 0 {at} --json", local=True)(serve)
     command(
         jobs,
         "worker",
@@ -107,7 +107,7 @@ def serve(
     from pendula.server.serving import serve as run
     from pendula.server.settings import load
 
-    with _init_told(target, init), target.store(make=init):
+    with _init_told(target, init), target.store(make=init, patient=True):
         # Whatever is wrong with the store is told before anybody hears of a server.
         path = target.path()
     flags: dict[str, object] = {
@@ -165,7 +165,7 @@ def worker(
         raise WrongUsage("--init makes a store for --db; a server has its own")
     with (
         _init_told(target, init),
-        target.scheduler(make=init) as scheduler,
+        target.scheduler(make=init, patient=True) as scheduler,
         _from_here(),
         _log(),
         _around(scheduler, configured),
@@ -212,7 +212,10 @@ def _around(scheduler: "Scheduler | RemoteScheduler", configured: "Configured") 
         yield
         return
     recurring = Recurrences(scheduler.calls, configured.recurring)
-    recurring.enqueue_next()
+    try:
+        recurring.enqueue_next()
+    except WorldBroken as trouble:  # tried again in the background
+        logging.getLogger("pendula.jobs").warning("recurring jobs cannot be enqueued now: %s", trouble)
     parts = (_alerts(scheduler.calls, configured), recurring, UnhandledJobs(scheduler.calls))
     for part in parts:
         part.start()

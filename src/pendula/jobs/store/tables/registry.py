@@ -24,7 +24,10 @@ def plans(connection: sqlite3.Connection) -> list[Plan]:
 
 
 def plan(connection: sqlite3.Connection, name: str) -> Plan | None:
-    row = connection.execute(f"SELECT {_PLAN} FROM plans WHERE name = ?", (name,)).fetchone()
+    try:
+        row = connection.execute(f"SELECT {_PLAN} FROM plans WHERE name = ?", (name,)).fetchone()
+    except UnicodeEncodeError:  # half a character: nothing of that name was ever stored
+        return None
     return None if row is None else _plan(row)
 
 
