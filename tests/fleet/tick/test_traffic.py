@@ -9,6 +9,7 @@ from pendula.fleet import AtNode, Fleet, Stream, Truck, compile_map
 from pendula.fleet.contracts.traffic import CommandMode, Phase
 from pendula.fleet.samples import FL_STD, reference_fleet
 from pendula.fleet.tick import TickInputs, Traffic, TrafficParams, TrafficRefused, phases
+from pendula.fleet.tick.draft import Draft
 from pendula.fleet.tick.traffic import TickOutputs
 from tests.fleet.sites import scene, sketched
 from tests.fleet.tick.yard import Yard
@@ -128,7 +129,7 @@ def test_a_tick_that_fails_changes_nothing_and_stops_everybody(monkeypatch: pyte
     yard.run(120)
     before = yard.traffic.snapshot()
 
-    def fails(draft: phases.Draft) -> None:
+    def fails(draft: Draft) -> None:
         raise AssertionError("planted")
 
     with monkeypatch.context() as planted:

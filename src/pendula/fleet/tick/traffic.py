@@ -24,8 +24,9 @@ from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tick import saving
 from pendula.fleet.tick.aiming import result, stopped
 from pendula.fleet.tick.directions import Directions, two_way
+from pendula.fleet.tick.draft import Draft, RefusedRoute
 from pendula.fleet.tick.observing import TruckReport
-from pendula.fleet.tick.phases import PHASES, Draft, RefusedRoute
+from pendula.fleet.tick.phases import PHASES
 from pendula.fleet.tick.starting_state import place_all
 from pendula.fleet.traffic.grants import Effort, Rule
 from pendula.fleet.traffic.lock_state import LockState
