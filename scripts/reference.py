@@ -198,7 +198,7 @@ def commands() -> str:
     parts: list[str] = []
     for words, command in _tree():
         parts += [f"## `{words}`", "", *_described(command), "", f"    {_usage(words, command)}", ""]
-        rows = [_parameter(it) for it in command.params if it.name != "help"]
+        rows = [_parameter(it) for it in command.params if it.name != "help" and not getattr(it, "hidden", False)]
         parts += table(("parameter", "means", "default"), rows) if rows else []
         if examples := _examples(command.epilog):
             parts += ["Example:", "", *(f"    {line}" for line in examples), ""]
@@ -223,9 +223,9 @@ def _tree() -> Iterator[tuple[str, Any]]:
     while waiting:
         words, command = waiting.pop(0)
         children = getattr(command, "commands", None)
-        if children is None:
+        if children is None or (command.invoke_without_command and words != "pendula"):
             seen.setdefault(words, command)
-        else:
+        if children is not None:
             waiting += [(f"{words} {name}", child) for name, child in children.items()]
     yield from seen.items()
 

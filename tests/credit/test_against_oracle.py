@@ -109,7 +109,7 @@ def seen_in_engine(engine: Run, events: Iterable[Event]) -> Seen:
                 seen["decisions"][event.equivalent] = event.reason
             case ClearingDone():
                 amounts = exact(event.cleared_amount), exact(event.debt_reduction)
-                edges = [(edge.source, edge.target) for edge in event.cycle_edges]
+                edges = [(edge.target, edge.source) for edge in event.cycle_edges]  # the oracle lists debts
                 seen["cleared"].append((event.equivalent, event.reason, event.cleared_cycles, *amounts, edges))
             case TopologyChanged(reason="trust_drift_growth"):
                 seen["growth"] |= _limits(event.equivalent, event.payload.edge_patch)

@@ -3,7 +3,7 @@
 import pytest
 
 from pendula.credit.commands import Tick
-from pendula.credit.events import TxUpdated
+from pendula.credit.events import ClearingDone, ClearingPlan, TxUpdated
 from pendula.credit.runs.headless import Headless, made
 from pendula.credit.settings import Settings, changed
 from pendula.documents import from_value
@@ -18,3 +18,15 @@ def test_a_very_long_tick_of_the_demonstration_shows_no_more_than_the_budget() -
     counts = [sum(isinstance(one, TxUpdated) for one in run.do(Tick()).events) for _ in range(3)]
 
     assert counts[1:] == [20, 20]
+
+
+def test_the_demonstration_lights_lines_from_creditor_to_debtor() -> None:
+    run = Headless(made(from_value(network(("b", "a", 10))), seed=4, mode="fixtures"))
+
+    events = [event for _ in range(30) for event in run.do(Tick()).events]
+
+    plans = [one.steps[0].highlight_edges for one in events if isinstance(one, ClearingPlan)]
+    done = [one.cycle_edges for one in events if isinstance(one, ClearingDone)]
+    assert {(edge.source, edge.target) for edges in plans + done for edge in edges} == {("b", "a")}
+    assert plans
+    assert done

@@ -9,7 +9,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,7 +22,8 @@ from typer.testing import CliRunner
 from pendula.cli.commands.jobs import look, target
 from pendula.cli.program import run
 from pendula.jobs import Scheduler
-from pendula.jobs.store.sqlite import migrations
+from pendula.jobs.store.file import opening
+from pendula.jobs.store.sqlite import SqliteStore, migrations
 from pendula.jobs.upkeep.verification import check
 from pendula.kernel.canonical import decode, encode
 from pendula.server import logs, serving
@@ -30,6 +31,7 @@ from pendula.server.hosting.room_spec import RoomSpec
 from pendula.server.rooms.jobs.routes import room
 from pendula.server.security.tokens import TokenStore
 from pendula.server.settings import LogFormat, LogLevel, Settings
+from tests.jobs.store.test_sqlite import holding
 from tests.jobs.stores import NOON, Clock
 from tests.server.living import LiveServer, until
 
@@ -602,7 +604,6 @@ NO_ADDRESS = "is not the address of a store; write sqlite:///jobs.db, or sqlite:
         (["--db", "postgresql://u:secret@h/d"], 1, LATER),
         (["--db", "postgres://h/d"], 1, LATER),
         (["--db", "mysql://u:secret@h/d"], 2, f"mysql:… {NO_ADDRESS}"),
-        (["--db", "jobs.db"], 2, f"'jobs.db' {NO_ADDRESS}"),
         (["--db", "sqlite:///"], 2, f"sqlite:… {NO_ADDRESS}"),
         (["--db", "sqlite:///:memory:"], 2, f"sqlite:… {NO_ADDRESS}"),
         ([], 2, "Say which jobs: --db sqlite:///jobs.db or --url http://127.0.0.1:8765 (wrong_usage)"),
@@ -610,6 +611,8 @@ NO_ADDRESS = "is not the address of a store; write sqlite:///jobs.db, or sqlite:
         (["--url", "x"], 2, "'x' is not the address of a server; write http://127.0.0.1:8765 (wrong_usage)"),
         (["--url", "x", "--config", "x"], 2, "--config is for --db; a server has its own settings (wrong_usage)"),
         (["--db", "x", "--token-file", "x"], 2, "--token-file is for --url; a store needs no token (wrong_usage)"),
+        (["--db", "x", "--ca", "x"], 2, "--ca is for a --url with https (wrong_usage)"),
+        (["--url", "http://h", "--ca", "x"], 2, "--ca is for a --url with https (wrong_usage)"),
     ],
 )
 def test_addresses_that_lead_nowhere(arguments: list[str], code: int, said: str, jobs: Program) -> None:
@@ -788,7 +791,6 @@ def test_watching_ends_after_so_many_looks(jobs: Program, db: tuple[str, str], m
 
 HANDLERS = """
 from pendula.jobs.worker.handlers import Done, handler
-from pendula.jobs.store.sqlite import migrations
 
 @handler("memory", "verify")
 def verify(context):
@@ -854,6 +856,70 @@ def test_a_worker_on_a_store_sends_alerts_and_enqueues_what_recurs(
     assert ended.code == 0
     assert [job["status"] for job in listed] == ["queued"]
     assert '"alert":"job.dead_letter"' in ended.err
+
+
+@pytest.fixture
+def freed_when_told(file: Path) -> Iterator[list[str]]:
+    """Another program holds the store until the first warning is told; then it lets go."""
+    told: list[str] = []
+
+    class Hearing(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            told.append(record.getMessage())
+            letting_go.close()
+
+    hearing = Hearing(logging.WARNING)
+    logging.getLogger("pendula.jobs").addHandler(hearing)
+    with ExitStack() as letting_go:
+        letting_go.enter_context(holding(file))
+        yield told
+    logging.getLogger("pendula.jobs").removeHandler(hearing)
+
+
+@pytest.mark.req("JOB-WRK-12")
+def test_a_worker_that_begins_while_another_holds_the_store_works_when_it_is_free(
+    jobs: Program,
+    db: tuple[str, str],
+    handlers: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+) -> None:
+    (tmp_path / "s.toml").write_text(
+        '[[recurring]]\nname = "yearly"\ncron = "@yearly"\nobject_type = "memory"\n'
+        'object_id = "all"\naction = "verify"\n'
+    )
+    jobs("enqueue", "memory", "mem_1", "verify", *db)
+    monkeypatch.setitem(SqliteStore.__init__.__kwdefaults__ or {}, "busy_seconds", 0.05)
+    told = request.getfixturevalue("freed_when_told")
+
+    ended = jobs("worker", "--handlers", handlers, "--max-jobs", 1, "--config", tmp_path / "s.toml", *db)
+
+    assert ended.code == 0
+    assert told[0].startswith("recurring jobs cannot be enqueued now: Another writer holds jobs.db")
+    assert jobs("list", "--status", "succeeded", *db, "--json").document["jobs"][0]["object_id"] == "mem_1"
+
+
+@pytest.mark.req("JOB-WRK-12")
+def test_a_worker_waits_with_a_migration_for_as_long_as_another_holds_the_store(
+    jobs: Program,
+    db: tuple[str, str],
+    handlers: str,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+) -> None:
+    jobs("enqueue", "memory", "mem_1", "verify", *db)
+    known = migrations()
+    monkeypatch.setattr(opening, "migrations", lambda: [*known, "CREATE TABLE later (n INTEGER) STRICT;\n"])
+    monkeypatch.setattr(opening, "TOLD_SECONDS", 0.02)
+    monkeypatch.setitem(SqliteStore.__init__.__kwdefaults__ or {}, "patience_seconds", 0.0)
+    told = request.getfixturevalue("freed_when_told")
+
+    ended = jobs("worker", "--handlers", handlers, "--max-jobs", 1, *db)
+
+    assert ended.code == 0
+    assert told[0].startswith("waiting for the writer of")
+    assert "taken      1" in ended.out
 
 
 def test_a_worker_without_a_server_cannot_do_one_round(jobs: Program, handlers: str) -> None:
@@ -939,7 +1005,7 @@ def test_many_jobs_are_counted_first_and_changed_when_told_to(
     assert counted.out == "3 jobs fit, and nothing was done. Add --yes to cancel them.\n"
     assert len(untouched) == 4
     assert done.document == {"count": 3, "done": True, "matched": 3, "changed": 3, "steps": 1}
-    assert back.out == "3 of 3 jobs changed, in 1 steps.\n"
+    assert back.out == "3 of 3 requeued.\n"
 
 
 SLIPS = [("cancel",), ("requeue", "job_000000000001", "--queue", "x"), ("cancel", "--yes")]
@@ -974,3 +1040,94 @@ def test_a_worker_makes_its_store_when_told_to(jobs: Program, handlers: str, tmp
 
     assert (refused.code, refused.err.endswith(", or add --init (no_store)\n")) == (3, True)
     assert (made.code, (tmp_path / "fresh.db").exists()) == (0, True)
+
+
+# Less to type
+
+
+def test_a_store_may_be_named_by_its_path(jobs: Program, file: Path) -> None:
+    assert jobs("list", "--db", file).out == "There are no such jobs.\n"
+
+
+def test_variables_name_the_store_and_its_settings_as_they_do_for_a_server(
+    jobs: Program, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "shop.toml").write_text('object_types = ["cart"]\nactions = ["expire"]\n')
+    monkeypatch.setenv("PENDULA_JOBS_DATABASE", str(file))
+    monkeypatch.setenv("PENDULA_JOBS_SETTINGS", str(tmp_path / "shop.toml"))
+
+    stored = jobs("enqueue", "cart", "c1", "expire")
+    elsewhere = jobs("list", "--db", tmp_path / "other.db")
+
+    assert (stored.code, stored.err) == (0, "")
+    assert (elsewhere.code, "other.db" in elsewhere.err) == (3, True)
+
+
+def test_a_server_is_asked_without_the_settings_that_variables_name(
+    jobs: Program, served: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PENDULA_JOBS_DATABASE", "elsewhere.db")
+    monkeypatch.setenv("PENDULA_JOBS_SETTINGS", "elsewhere.toml")
+
+    assert jobs("list", *served).out == "There are no such jobs.\n"
+
+
+@pytest.mark.parametrize(("span", "seconds"), [("90", 90), ("90s", 90), ("15m", 900), ("2h", 7200), ("7d", 604_800)])
+def test_spans_of_time_have_units(span: str, seconds: int, jobs: Program, db: tuple[str, str], clock: Still) -> None:
+    stored = jobs("enqueue", "memory", "m", "verify", "--in", span, *db, "--json").document["job"]
+
+    assert stored["run_at"] == clock.text(seconds)
+
+
+def test_what_is_no_span_of_time_is_told_with_one_that_is(jobs: Program, db: tuple[str, str]) -> None:
+    wrong = jobs("requeue", "--older-than", "a while", *db)
+
+    assert wrong.code == 2
+    assert "'a while' is not a span of time; write 90, 15m, 2h or 7d" in wrong.err
+
+
+def test_one_job_that_fits_is_not_several(jobs: Program, db: tuple[str, str]) -> None:
+    jobs("enqueue", "memory", "m", "verify", "--queue", "slow", *db)
+
+    counted = jobs("cancel", "--queue", "slow", *db)
+    done = jobs("cancel", "--queue", "slow", "--yes", *db)
+
+    assert counted.out == "1 job fits, and nothing was done. Add --yes to cancel it.\n"
+    assert done.out == "1 of 1 cancelled or asked to stop.\n"
+
+
+def test_a_caller_without_a_token_is_told_how_to_give_one(
+    jobs: Program, served: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PENDULA_TOKEN")
+
+    said = "The server asks who calls: give a token, with --token-file or PENDULA_TOKEN (unauthenticated)"
+    assert jobs("list", *served) == Finished(1, "", f"pendula: {said}\n")
+
+
+@pytest.mark.parametrize("command", ["init", "check", "backup", "retain", "serve"])
+def test_what_works_on_the_store_itself_shows_no_options_of_a_server(command: str, jobs: Program) -> None:
+    shown = jobs(command, "--help").out
+
+    assert "--db" in shown
+    assert "--url" not in shown.replace("for --url", "")
+
+
+def test_a_file_given_for_a_module_is_told_the_module(jobs: Program, db: tuple[str, str]) -> None:
+    ended = jobs("worker", "--handlers", "shop/upkeep_of_carts.py", "--once", *db)
+
+    assert ended.err.endswith("; write shop.upkeep_of_carts (handlers_unusable)\n")
+
+
+@pytest.mark.parametrize("far", [False, True], ids=["store", "server"])
+def test_a_plan_is_put_with_a_payload(
+    far: bool, jobs: Program, db: tuple[str, str], request: pytest.FixtureRequest
+) -> None:
+    at = request.getfixturevalue("served") if far else db
+    put = ("plans", "put", "nightly", "0 3 * * *", "memory", "m", "decay")
+
+    made = jobs(*put, "--payload", '{"by": 2}', *at, "--json")
+    wrong = jobs(*put, "--payload", "{by", *at)
+
+    assert made.document["plan"]["payload"] == {"by": 2}
+    assert (wrong.code, wrong.err.startswith("pendula: --payload is not JSON")) == (2, True)

@@ -1,12 +1,17 @@
 """Time zones: what the wall shows and when, over gaps and repeated hours, against a walk through every minute."""
 
+import os
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as some
 
+from pendula.jobs import zones
 from pendula.jobs.cron import next_after
 from pendula.jobs.zones import MINUTE_US, Zone, ZoneRefused, zone_of
 from pendula.kernel.time import format_utc, parse_utc
@@ -129,3 +134,25 @@ def test_what_is_not_a_zone_is_refused(name: str) -> None:
 
 def test_the_end_of_the_calendar_is_no_trouble() -> None:
     assert next_after("0 0 * * *", parse_utc("9999-12-31T12:00:00Z"), zone_of("Asia/Kathmandu")) is None
+
+
+def test_a_misspelt_zone_is_told_with_the_one_that_was_meant() -> None:
+    with pytest.raises(ZoneRefused, match=r"\(did you mean Europe/Berlin\?\)"):
+        zone_of("Europe/Berln")
+
+
+def test_a_machine_without_a_time_zone_database_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zones, "ZoneInfo", lambda name: {}[name])
+    monkeypatch.setattr(zones, "available_timezones", set)
+
+    with pytest.raises(ZoneRefused, match="there is no time zone database here; install the package tzdata"):
+        zone_of("Atlantic/Madeira")
+
+
+def test_a_machine_without_zones_of_its_own_has_those_of_the_package(tmp_path: Path) -> None:
+    script = "from pendula.jobs.zones import zone_of; print(zone_of('Europe/Berlin').wall(1_800_000_000_000_000))"
+    environ = {**os.environ, "PYTHONTZPATH": str(tmp_path)}
+
+    ended = subprocess.run([sys.executable, "-c", script], env=environ, capture_output=True, text=True, check=True)
+
+    assert ended.stdout == f"{30_000_000 + 60}\n"

@@ -87,6 +87,29 @@ def test_an_answer_that_is_no_longer_asked_for_is_a_difference() -> None:
     assert "was not asked for" in str(difference.computed)
 
 
+def test_an_engine_that_knows_the_rules_of_before_replays_and_goes_on_with_what_they_wrote() -> None:
+    class Dearer(Tally):
+        decisions = 2
+
+        @classmethod
+        def deciding_by(cls, decisions: int) -> type[Tally]:
+            return Tally if decisions == 1 else cls
+
+        def _take(self, amount: int) -> Outcome[Changed]:
+            return super()._take(amount + 1)
+
+    disk = FaultyDisk()
+    driver = new_driver(disk, snapshot_every=5)
+    do(driver, *COMMANDS)
+    driver.close()
+
+    report = replay(FileJournal.open(disk, read_only=True), lambda _: Dearer)
+    recovered: Driver[Command, Changed] = Driver.recover(FileJournal.open(disk), lambda _: Dearer)
+
+    assert report == ReplayReport(len(COMMANDS), 3, None, 0)
+    assert type(recovered.engine) is Tally
+
+
 def test_other_decisions_are_refused_unless_forced() -> None:
     class Next(Tally):
         decisions = 2

@@ -10,9 +10,11 @@ from collections.abc import Iterable, Mapping
 from typing import ClassVar, Self, assert_never
 
 import msgspec
+from msgspec import UNSET
 
 from pendula.credit import explain, manual, saving, steering
 from pendula.credit.commands import (
+    Abandon,
     Clear,
     CloseLine,
     Commands,
@@ -35,9 +37,10 @@ from pendula.credit.reading.scenario import read_scenario
 from pendula.credit.settings import Settings
 from pendula.credit.state.counters import Counters
 from pendula.credit.state.network import Network
+from pendula.credit.state.rules import BY_DECISIONS
 from pendula.credit.state.run_state import RunState
 from pendula.documents import from_value
-from pendula.kernel.canonical import Json
+from pendula.kernel.canonical import Json, encode
 from pendula.kernel.engine import Outcome, Outside, Reason
 from pendula.kernel.errors import InputRefused
 
@@ -52,7 +55,7 @@ class Run:
     """Satisfies `pendula.kernel.engine.Engine`. What it shows is to be read; commands alone change it."""
 
     room: ClassVar[str] = "credit"
-    decisions: ClassVar[int] = 1
+    decisions: ClassVar[int] = 2
     time_unit: ClassVar[str] = "tick"
     commands: ClassVar[object] = Commands
     events: ClassVar[object] = Event
@@ -61,7 +64,14 @@ class Run:
         """`scenario` is that of the configuration, for those who have read it already."""
         if scenario is None:
             scenario = read_scenario(from_value(config.scenario, "scenario"), lenient=config.lenient)
-        self._run = RunState(config, scenario)
+        self._run = RunState(config, scenario, BY_DECISIONS[self.decisions])
+        if config.checkpoint is not UNSET:
+            saving.load(self._run, encode(config.checkpoint))
+
+    @classmethod
+    def deciding_by(cls, decisions: int) -> type["Run"]:
+        """The engine for a journal that was written with these decisions; this one where nobody knows them."""
+        return {Run.decisions: Run, RunOfFirstVersion.decisions: RunOfFirstVersion}.get(decisions, cls)
 
     @classmethod
     def create(cls, config: Json) -> Self:
@@ -103,7 +113,7 @@ class Run:
                 return manual.freeze(run, command)
             case Configure(values):
                 return steering.configure(run, values)
-            case Pause() | Resume() | Stop() | Restart():
+            case Pause() | Resume() | Stop() | Restart() | Abandon():
                 return steering.change_state(run, command)
             case _:
                 assert_never(command)
@@ -197,3 +207,9 @@ class Run:
     def last_clearing(self) -> Mapping[str, Json]:
         """What the last call of clearing did, by equivalent."""
         return self._run.last_clearing
+
+
+class RunOfFirstVersion(Run):
+    """Decides as the first version did: for journals that it wrote, to replay them and to go on with their runs."""
+
+    decisions: ClassVar[int] = 1

@@ -4,6 +4,7 @@
     request_reading, requests, requests_finishing
                             bodies in, with all their faults
     decide, ordering        what becomes of a job; which goes first. Pure
+    objects/                what becomes of a governed object: machines, gates, budgets. Pure
     audit                   the trail: before and after, chained
     zones, cron, plans      times that come again, in any time zone; time plans. Pure
     store/                  one transaction at a time: SQLite

@@ -44,9 +44,9 @@ class AsyncScheduler:
         return cls(await asyncio.to_thread(Scheduler.open, path, policy))
 
     @classmethod
-    def connect(cls, url: str, token: str | None = None) -> Self:
-        """The scheduler of a server; nothing is sent before the first call."""
-        return cls(RemoteScheduler(url, token))
+    def connect(cls, url: str, token: str | None = None, *, ca: str | Path | None = None) -> Self:
+        """The scheduler of a server; nothing is sent before the first call. `ca` is as in `RemoteScheduler`."""
+        return cls(RemoteScheduler(url, token, ca=ca))
 
     async def close(self) -> None:
         """Finish what is under way, then close the scheduler beneath."""

@@ -13,6 +13,7 @@ from decimal import Decimal
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from pathlib import Path
 from re import compile as regex
+from ssl import SSLCertVerificationError
 from types import TracebackType
 from typing import Any, ClassVar, Self
 from urllib.parse import quote, urlencode
@@ -291,6 +292,9 @@ class RemoteScheduler:
         return HTTPConnection(self._host, self._port, timeout=seconds)
 
     def _unreachable(self, trouble: Exception, seconds: float) -> ServerUnreachable:
+        if isinstance(trouble, SSLCertVerificationError):
+            reason = f"{trouble.verify_message}; --ca, or ca= in Python, names a file with the authority to trust"
+            return ServerUnreachable(f"The certificate of {self.url} is not trusted: {reason}", url=self.url)
         if isinstance(trouble, TimeoutError):
             reason = f"no answer within {seconds:g} s"
         elif isinstance(trouble, OSError) and trouble.strerror:

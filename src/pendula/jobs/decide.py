@@ -37,6 +37,13 @@ GIVEN_UP = ("outcome", *TRIED)
 REQUEUED = ("attempt", "run_at", "status")
 REVIVABLE = (Status.DEAD_LETTER, Status.FAILED)
 OUTCOME_CANCELLED = "cancelled"
+STANDS = {
+    Status.QUEUED.value: "is queued",
+    Status.RUNNING.value: "is running",
+    Status.SUCCEEDED.value: "has succeeded",
+    Status.FAILED.value: "has failed",
+    Status.DEAD_LETTER.value: "is a dead letter",
+}
 
 
 def hashed(token: str) -> bytes:
@@ -123,7 +130,7 @@ def deliver(job: Job, worker: str, lease: bytes, now: int, lease_us: int) -> Don
 def holding(job: Job, proof: Proof, now: int) -> Refused | None:
     """Why the caller may not finish this delivery; None when it may."""
     if job.status != Status.RUNNING:
-        return Refused(Code.JOB_NOT_RUNNING, f"the job is {job.status}", {"job_id": job.job_id, "status": job.status})
+        return _wrong_state(job, Code.JOB_NOT_RUNNING, "only a job that runs can be ended, renewed or released")
     if proof.worker_id is not None and proof.worker_id != job.worker_id:
         return _lost(job)
     if proof.lease_token is None:
@@ -210,7 +217,7 @@ def _again(job: Job, attempt: int, error: str, delay: int, ended: Ended, *, now:
 def _given_up(job: Job, attempt: int, error: str, ended: Ended, now: int) -> Done:
     """Somebody wished it cancelled, and it did not succeed before it heard of that: it is not tried again."""
     told = {"attempt": attempt, "last_error": error, "outcome": OUTCOME_CANCELLED}
-    return Done(_ended(job, ended, now, status="failed", **told), GIVEN_UP, f"cancelled while running: {error}")
+    return Done(_ended(job, ended, now, status="failed", **told), GIVEN_UP, f"while running, {error}")
 
 
 def released(job: Job, now: int) -> Done:
@@ -235,14 +242,13 @@ def cancelled(job: Job, reason: str, now: int) -> Done | Refused:
         asked = job if job.cancel_requested_at is not None else replace(job, cancel_requested_at=now, updated_at=now)
         return Done(asked, WISHED, f"cancellation requested: {reason}")
     if job.status != Status.QUEUED:
-        return Refused(Code.JOB_NOT_QUEUED, f"the job is {job.status}", {"job_id": job.job_id, "status": job.status})
+        return _wrong_state(job, Code.JOB_NOT_QUEUED, "only a job that waits or runs can be cancelled")
     return Done(replace(job, status="failed", last_error=error, updated_at=now), CANCELLED, error)
 
 
 def requeued(job: Job, run_at: int | None, reason: str | None, actor: Actor, now: int) -> Done | Refused:
     if job.status not in REVIVABLE:
-        details: dict[str, Json] = {"job_id": job.job_id, "status": job.status}
-        return Refused(Code.JOB_NOT_DEAD_LETTER, f"the job is {job.status}", details)
+        return _wrong_state(job, Code.JOB_NOT_DEAD_LETTER, "only dead letters and failed jobs can be requeued")
     after = replace(job, status="queued", attempt=0, run_at=now if run_at is None else run_at, updated_at=now)
     touched: tuple[str, ...] = REQUEUED
     if job.cancel_requested_at is not None or job.outcome is not None:
@@ -259,6 +265,10 @@ def backoff_us(job_id: str, attempt: int, policy: Policy) -> int:
     h = int.from_bytes(sha256(f"{job_id}|{attempt}".encode()).digest()[:8], "big")
     # 0.9 + 0.2 · h / 2^64 in integers, rounded down to whole microseconds.
     return seconds * SECOND * (9 * (1 << 64) + 2 * h) // (10 << 64)
+
+
+def _wrong_state(job: Job, code: Code, rule: str) -> Refused:
+    return Refused(code, f"{job.job_id} {STANDS[job.status]}; {rule}", {"job_id": job.job_id, "status": job.status})
 
 
 def cut(text: str) -> str:

@@ -271,6 +271,12 @@ class Refused(Struct, frozen=True):
         return {"code": self.code.value, "message": self.message, "details": self.details}
 
 
+TIME_FORM = "a time with an offset, such as 2026-02-21T00:00:00Z"
+ALLOWED_TIMES = {Code.INVALID_TIMESTAMP.value: TIME_FORM, Code.NAIVE_TIMESTAMP.value: TIME_FORM}
+VOCABULARY = frozenset({"object_type", "object_types", "action", "actions", "next_action"})
+OWN_WORDS = "a settings file adds words of your own"
+
+
 class JobRefused(InputRefused):
     """A call that is not granted, raised by the Python API; `code`, `status` and `details` are those of HTTP."""
 
@@ -289,15 +295,29 @@ class JobRefused(InputRefused):
 
 def in_full(message: str, details: Mapping[str, Any]) -> str:
     """What people read of a refusal: every field with what is allowed; programs find it in the details."""
-    told = []
-    for fault in details.get("fields") or []:
-        allowed = fault.get("allowed")
-        words = ", ".join(allowed) if isinstance(allowed, list) else allowed
-        said = f"{fault['field']}: {fault['code'].replace('_', ' ')}"
-        told.append(f"{said}, allowed: {words}" if words else said)
+    faults = details.get("fields") or []
+    hint = f"; {OWN_WORDS}" if any(_is_of_the_vocabulary(fault) for fault in faults) else ""
+    told = [_said(fault) for fault in faults]
     if len(told) == 1:
-        return told[0] if told[0].startswith(message) else message
-    return f"{message}: {'; '.join(told)}" if told else message
+        return f"{told[0]}{hint}" if message in (_plain(faults[0]), told[0]) else message
+    return f"{message}: {'; '.join(told)}{hint}" if told else message
+
+
+def _said(fault: Mapping[str, Any]) -> str:
+    """What is wrong with one field: in words where there are some, else its code and what is allowed."""
+    if problem := fault.get("problem"):
+        return f"{fault['field']}: {problem}"
+    allowed = fault.get("allowed") or ALLOWED_TIMES.get(fault["code"])
+    words = ", ".join(allowed) if isinstance(allowed, list) else allowed
+    return f"{_plain(fault)}, allowed: {words}" if words else _plain(fault)
+
+
+def _plain(fault: Mapping[str, Any]) -> str:
+    return f"{fault['field']}: {fault['code'].replace('_', ' ')}"
+
+
+def _is_of_the_vocabulary(fault: Mapping[str, Any]) -> bool:
+    return fault["code"] == Code.INVALID_ENUM and fault["field"].rpartition(".")[2] in VOCABULARY
 
 
 class StorageBusy(WorldBroken):

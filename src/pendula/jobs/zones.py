@@ -8,10 +8,11 @@ Which offsets a place had and will have is in the time zone database of the syst
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from re import compile as regex
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, available_timezones
 
 from msgspec import Struct
 
+from pendula.documents.faults import suggestion
 from pendula.kernel.errors import InputRefused
 
 MINUTE_US = 60_000_000
@@ -71,8 +72,15 @@ def _database(name: str) -> ZoneInfo:
             raise ValueError(name)
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):
-        message = f"{name[:64]!r} is not a time zone that is known here; write UTC, Europe/Berlin, America/New_York"
-        raise ZoneRefused(message, zone=name[:64]) from None
+        raise ZoneRefused(_unknown(name[:64]), zone=name[:64]) from None
+
+
+def _unknown(name: str) -> str:
+    known = sorted(available_timezones())
+    if not known:
+        return f"{name!r} cannot be looked up: there is no time zone database here; install the package tzdata"
+    near = suggestion(name, known)
+    return f"{name!r} is not a time zone that is known here; write UTC, Europe/Berlin, America/New_York{near}"
 
 
 def _after_gap(before: datetime, after: datetime, zone: tzinfo) -> datetime:

@@ -27,7 +27,15 @@ from pendula.kernel.errors import InputRefused, LimitExceeded, WorldBroken
 from pendula.kernel.frames import fits
 from pendula.kernel.journal import Journal, JournalBroken
 from pendula.kernel.limits import JOURNAL_BYTES, SNAPSHOT_EVERY, STREAM_BUFFER_EVENTS
-from pendula.kernel.replay import Factory, check_decisions, engine_from_snapshot, first_engine, follow, newest_engine
+from pendula.kernel.replay import (
+    Factory,
+    check_decisions,
+    engine_from_snapshot,
+    first_engine,
+    follow,
+    kind_for,
+    newest_engine,
+)
 from pendula.kernel.stream import EventLog, Gap, Published, Stream
 
 __all__ = ["DiskLow", "Driver", "EngineDefect", "Gap", "JournalFull", "Published", "ReplayDiffers", "Stream", "Ticket"]
@@ -87,7 +95,11 @@ class Ticket(Generic[E]):
 
 
 class Driver(Generic[C, E]):
-    """Owns an engine and its journal. `clock` gives the wall-clock text kept with each input; nothing decides by it."""
+    """Owns an engine and its journal. `clock` gives the wall-clock text kept with each input; nothing decides by it.
+
+    Without `keep_events` the journal holds the digest of what came out, and a replay makes the events again: for
+    engines that say much and are read from the buffer alone. Who comes back too late for the buffer is told of a gap.
+    """
 
     def __init__(
         self,
@@ -99,6 +111,7 @@ class Driver(Generic[C, E]):
         snapshot_every: int = SNAPSHOT_EVERY.default,
         journal_bytes: int = JOURNAL_BYTES.default,
         buffer_events: int = STREAM_BUFFER_EVENTS.default,
+        keep_events: bool = True,
     ) -> None:
         self.engine = engine
         self.journal = journal
@@ -108,6 +121,7 @@ class Driver(Generic[C, E]):
         self._clock = clock
         self._snapshot_every = snapshot_every
         self._journal_bytes = journal_bytes
+        self._keep_events = keep_events
         self._since_snapshot = 0
         self._bytes_at_snapshot = journal.total_bytes
         self._room_made_at = -1
@@ -119,14 +133,14 @@ class Driver(Generic[C, E]):
     @classmethod
     def recover(cls, journal: Journal, factory: Factory[C, E], **options: Any) -> Self:
         """The engine as the journal left it: newest snapshot, then every input after it, outcomes compared."""
-        kind = factory(journal.header)
+        kind = kind_for(journal.header, factory)
         check_decisions(journal.header, kind)
         engine, since_snapshot, lost = _caught_up(journal, kind)
         driver = cls(engine, journal, **options)
         driver._since_snapshot = since_snapshot
         for n, outcome in lost:
             # The crash took the outcome of an input that is there: it is computed again, and written now.
-            journal.append("outcome", engine.now(), outcome.body(n))
+            journal.append("outcome", engine.now(), outcome.body(n, keep_events=driver._keep_events))
         if lost:
             journal.flush()
         return driver
@@ -146,7 +160,10 @@ class Driver(Generic[C, E]):
                 outcome = self.engine.apply(command)
                 encoded = outcome_bytes(outcome)
                 now, n = self.engine.now(), self.journal.next_n
-                bodies = (input_body(encoded_command, recorder.answers, meta), encoded.body(n))
+                bodies = (
+                    input_body(encoded_command, recorder.answers, meta),
+                    encoded.body(n, keep_events=self._keep_events),
+                )
                 for body in bodies:
                     fits(body)
             except LimitExceeded:

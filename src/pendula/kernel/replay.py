@@ -79,7 +79,7 @@ def replay(
     progress: Callable[[int], None] | None = None,
 ) -> ReplayReport:
     """Compare every outcome and snapshot up to record `upto`; a journal of other decisions only when forced."""
-    kind = factory(journal.header)
+    kind = kind_for(journal.header, factory)
     check_decisions(journal.header, kind, force=force)
     engine, start = first_engine(journal, kind)
     commands = snapshots = 0
@@ -105,6 +105,14 @@ def replay(
             case "note":
                 pass
     return ReplayReport(commands, snapshots, difference, getattr(journal, "cut_tail_bytes", 0))
+
+
+def kind_for(header: Header, factory: Factory[C, E]) -> type[Engine[C, E]]:
+    """The engine class of a journal. One that still knows the rules of earlier versions has `deciding_by`, which gives
+    the class that decides as the journal was written."""
+    kind = factory(header)
+    earlier: Callable[[int], type[Engine[C, E]]] | None = getattr(kind, "deciding_by", None)
+    return kind if earlier is None else earlier(header.decisions)
 
 
 def check_decisions(header: Header, kind: type[Engine[Any, Any]], *, force: bool = False) -> None:
@@ -198,6 +206,7 @@ __all__ = [
     "engine_from_snapshot",
     "first_engine",
     "follow",
+    "kind_for",
     "newest_engine",
     "replay",
 ]

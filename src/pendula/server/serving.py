@@ -189,7 +189,7 @@ def check_binding(settings: Settings, tokens: TokenStore) -> None:
         missing.append("TLS (--tls-cert, --tls-key) or a proxy that gives it (--behind-proxy)")
     if missing:
         raise UnsafeBinding(
-            f"Serving on {settings.host} needs {' and '.join(missing)}; 127.0.0.1 needs neither",
+            f"Serving on {settings.host} needs {' and '.join(missing)}; 127.0.0.1 does not",
             host=settings.host,
             missing=missing,
         )

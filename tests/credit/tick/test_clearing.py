@@ -210,8 +210,26 @@ def test_a_clearing_is_announced_done_and_named_alike() -> None:
     assert isinstance(plan, ClearingPlan)
     assert isinstance(done, ClearingDone)
     assert plan.plan_id == done.plan_id
-    assert {(edge.source, edge.target) for edge in done.cycle_edges} == {("A", "B"), ("B", "C"), ("C", "A")}
     assert (done.cleared_cycles, done.cleared_amount, done.debt_reduction) == (1, "1.00", "3.00")
+
+
+@pytest.mark.req("SIM-CLR-9")
+@pytest.mark.req("SIM-EVT-5")
+def test_what_a_clearing_lights_up_runs_from_creditor_to_debtor_as_the_links_of_a_snapshot_do() -> None:
+    # A owes B, B owes C and C owes A.
+    events = told(circle(clearing_every_n_ticks="1"), 2)
+    run = circle()
+    run.step(1)
+
+    (plan,) = [one for one in events if isinstance(one, ClearingPlan)]
+    (done,) = [one for one in events if isinstance(one, ClearingDone)]
+    answer: Any = run.do(Clear()).answer
+    creditors_first = {("B", "A"), ("C", "B"), ("A", "C")}
+    assert isinstance(done.edge_patch, tuple)
+    assert {(edge.source, edge.target) for edge in done.cycle_edges} == creditors_first
+    assert {(edge.source, edge.target) for edge in plan.steps[0].highlight_edges} == creditors_first
+    assert {(edge["from"], edge["to"]) for edge in answer["cycles"][0]["edges"]} == creditors_first
+    assert creditors_first <= {(line.source, line.target) for line in done.edge_patch}
 
 
 @pytest.mark.req("SIM-CLR-9")

@@ -3,7 +3,10 @@
 from typing import Any
 
 import pytest
+from msgspec import UNSET
 
+from pendula.credit.commands import Tick
+from pendula.credit.events import TopologyChanged
 from pendula.credit.runs.headless import Headless
 from pendula.credit.state.network import Network
 from pendula.kernel.canonical import Json
@@ -41,3 +44,19 @@ def test_many_injections_build_the_network_once(monkeypatch: pytest.MonkeyPatch)
 
     assert at_once.run.digests() == one_by_one.run.digests()
     assert len(at_once.run.network.people) == 52
+
+
+@pytest.mark.req("SIM-SCN-14")
+def test_injected_debts_are_told_apart_from_injected_lines() -> None:
+    owing: Json = {"op": "inject_debt", "from": "a", "to": "b", "equivalent": "UAH", "amount": "4"}
+    opening: Json = {"op": "create_trustline", "from": "b", "to": "a", "equivalent": "UAH", "limit": 5}
+    event: Json = {"time": 0, "type": "inject", "effects": [owing, opening]}
+    run = headless(network(("a", "b", 10), events=[event]), enable_inject="on")
+
+    events = [one for one in run.do(Tick()).events if isinstance(one, TopologyChanged)]
+
+    assert [one.reason for one in events] == ["inject", "inject_debt"]
+    shape, debts = (one.payload for one in events)
+    assert (len(shape.added_edges), shape.edge_patch) == (1, UNSET)
+    assert isinstance(debts.edge_patch, tuple)
+    assert [(line.source, line.target, line.used) for line in debts.edge_patch] == [("a", "b", "4.00")]

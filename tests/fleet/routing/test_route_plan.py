@@ -3,6 +3,7 @@
 import json
 from decimal import Decimal
 
+import jsonschema_rs
 import numpy as np
 import pytest
 
@@ -16,6 +17,7 @@ from pendula.fleet import (
     plan_route,
     splice,
 )
+from pendula.fleet.contracts.schema import parse, schema_of, serialise
 from pendula.fleet.model import MoveStyle
 from pendula.fleet.routing.route_plan import committed, continued, segments_of
 from pendula.fleet.samples import scenes
@@ -33,7 +35,9 @@ def test_the_route_of_the_contract_comes_out() -> None:
     wanted = json.loads((GOLDEN / "RoutePlan.json").read_text(), parse_float=Decimal)
 
     made = route(site, on(site, "LM1->LM2", 3.0), "AP1", "LM3", rest="PK2").form()
+    stops = made.pop("onwardStops")
 
+    assert stops == [1, 2]
     assert encode({**made, "compiledMapHash": ""}) == encode({**wanted, "compiledMapHash": ""})
     assert made["compiledMapHash"] == site.compiled_hash
 
@@ -260,6 +264,15 @@ def test_the_way_on_keeps_its_stops_also_where_the_truck_could_drive_through() -
     assert made.onward_stops == (1, 2)
     assert [segment.must_stop for segment in made.whole] == [True, False, True, True]
     assert made.whole[-1].route_s0_um + made.whole[-1].length_um == 40_000_000
+
+
+@pytest.mark.req("FLT-PLAN-6", "FLT-API-2")
+def test_the_form_of_a_route_with_its_stops_fits_the_contract() -> None:
+    site = scene("hall-demo")
+    made = encode(route(site, on(site, "LM1->LM2", 3.0), "AP1", "LM3", rest="PK2").form())
+
+    assert serialise(parse("RoutePlan", made)) == made
+    assert jsonschema_rs.is_valid(schema_of("RoutePlan"), json.loads(made))
 
 
 def test_a_spliced_route_keeps_its_stops() -> None:

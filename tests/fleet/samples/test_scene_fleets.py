@@ -2,15 +2,25 @@
 
 import pytest
 
-from pendula.fleet import certify
-from pendula.fleet.samples import FL_STD
-from pendula.fleet.samples.scene_fleets import SCENE_FLEETS
+from pendula.fleet import certify, compile_map
+from pendula.fleet.samples import FL_STD, halls
+from pendula.fleet.samples.scene_fleets import SCENE_FLEETS, SCENE_STARTS
 from tests.fleet.sites import scene
+
+HALLS = {"hall": halls.reference_hall, "warehouse": halls.warehouse, "large": halls.large}
 
 
 @pytest.mark.parametrize("name", SCENE_FLEETS)
 def test_the_fleet_of_a_scene_can_run_for_ever(name: str) -> None:
-    certificate, findings = certify(scene(name), SCENE_FLEETS[name], [FL_STD])
+    site = compile_map(HALLS[name](), [FL_STD]) if name in HALLS else scene(name)
+
+    certificate, findings = certify(site, SCENE_FLEETS[name], [FL_STD])
 
     assert certificate is not None
     assert certificate.live, findings
+
+
+def test_trucks_that_start_elsewhere_belong_to_the_fleet_of_their_scene() -> None:
+    for name, starts in SCENE_STARTS.items():
+        assert set(starts) <= {truck.robot_id for truck in SCENE_FLEETS[name].trucks}
+        assert set(starts.values()) <= set(scene(name).node_number)

@@ -10,6 +10,7 @@ from pendula.documents import DocumentRefused, from_value, read_file
 from pendula.fleet.driving.params import NodeLockPolicy
 from pendula.fleet.scenarios import Run, ScenarioRefused, read_scenario, shipped, shipped_names
 from pendula.fleet.scenarios.model import TasksDone
+from pendula.fleet.tick import TrafficRefused
 
 PLAIN: dict[str, Any] = {
     "contractVersion": "1.0.0",
@@ -101,3 +102,45 @@ def test_a_truck_that_begins_nowhere_is_refused() -> None:
 
 def test_all_tasks_is_a_word() -> None:
     assert read_scenario(from_value({**PLAIN, "expect": [{"tasksDone": "all"}]}), Path()).expect == (TasksDone(None),)
+
+
+TWO_TRUCKS = [{"robotId": "R1", "parkNodeId": "E"}, {"robotId": "R2", "parkNodeId": "W"}]
+STREAM = {"streamId": "S", "pickNodeIds": ["N"], "dropNodeIds": ["S"]}
+
+
+def served_by(stream: dict[str, Any]) -> set[str]:
+    """The trucks that had a task of the stream within half a minute."""
+    run = Run(read_scenario(from_value({**PLAIN, "robots": TWO_TRUCKS, "streams": [stream]}), Path()))
+    for _ in range(300):
+        run.step()
+    return {one.robot_id for one in run.tasks.drivers if one.task is not None}
+
+
+@pytest.mark.req("FLT-API-2")
+def test_a_stream_is_served_by_the_trucks_it_names_and_else_by_all() -> None:
+    assert served_by(STREAM) == {"R1", "R2"}
+    assert served_by({**STREAM, "robotIds": ["R2"]}) == {"R2"}
+
+
+@pytest.mark.req("FLT-LIVE-7")
+def test_only_the_truck_of_a_task_has_to_find_its_way() -> None:
+    """R2 rests where nobody comes away from; it has nothing to do."""
+    lanes = [
+        {"id": "e1", "start": "A", "end": "B", "props": {"direction": "both"}},
+        {"id": "e2", "start": "B", "end": "C"},
+    ]
+    nodes = [{"id": name, "x": 20 * place, "y": 0} for place, name in enumerate("ABC")]
+    graph = {"contractVersion": "1.0.0", "mapId": "m", "nodes": nodes, "edges": lanes}
+    task = {"taskId": "T", "pickNodeId": "B", "dropNodeId": "B", "robotId": "R1"}
+    robots = [{"robotId": "R1", "parkNodeId": "A"}, {"robotId": "R2", "parkNodeId": "C"}]
+    form = {**PLAIN, "map": graph, "robots": robots, "tasks": [task]}
+    del form["sample"]
+
+    assert Run(read_scenario(from_value(form), Path())).traffic.certificate.live
+
+
+def test_a_task_of_a_truck_that_is_not_there_is_refused() -> None:
+    task = {"taskId": "T", "pickNodeId": "N", "dropNodeId": "S", "robotId": "R9"}
+
+    with pytest.raises(TrafficRefused, match="names the truck 'R9', which is not in the fleet"):
+        Run(read_scenario(from_value({**PLAIN, "tasks": [task]}), Path()))

@@ -4,8 +4,9 @@ from random import Random
 
 import numpy as np
 
+from pendula.fleet.traffic.columns import trucks_of
 from pendula.fleet.traffic.grants import accept_route, extend, freeze
-from pendula.fleet.traffic.lock_state import LockState, mask_of, trucks_of
+from pendula.fleet.traffic.lock_state import LockState
 from tests.fleet.traffic.tiny_maps import TinyMap, tiny_map
 
 
@@ -33,7 +34,7 @@ def columns_by_hand(state: LockState) -> dict[str, list[int]]:
 
 def columns(state: LockState) -> dict[str, list[int]]:
     kept = {"blockers": state.blockers, "wanted": state.wanted, "needers": state.needers}
-    return {name: [mask_of(row) for row in column] for name, column in kept.items()}
+    return {name: [column.at(r) for r in range(len(state.exclusion))] for name, column in kept.items()}
 
 
 def test_columns_follow_from_positions_when_trucks_are_placed_forth_and_back() -> None:
@@ -64,7 +65,7 @@ def test_more_trucks_than_a_word_has_bits_have_their_place() -> None:
     accept_route(state, 129, tiny.ways[0][0].demand())
     own = int(state.truck(129).demand.stands(0)[0])
 
-    assert trucks_of(mask_of(state.blockers[own])) == [129]
+    assert trucks_of(state.blockers.at(own)) == [129]
 
 
 def test_a_copy_goes_its_own_way() -> None:

@@ -37,3 +37,14 @@ def test_texts_with_half_a_character_are_refused_not_stored(tmp_path: Path) -> N
             scheduler.enqueue(**{**JOB, field: "a\ud800"})
         assert refused.value.code == "invalid_field"
     scheduler.close()
+
+
+def test_a_batch_of_all_or_nothing_says_which_entry_spoiled_it(tmp_path: Path) -> None:
+    scheduler, _ = opened(tmp_path)
+
+    with pytest.raises(JobRefused) as refused:
+        scheduler.enqueue_batch([JOB, {**JOB, "priority": "urgent"}], atomic=True)
+
+    said = "nothing was stored; entry 1: priority: invalid enum, allowed: high, medium, low"
+    assert str(refused.value) == said
+    scheduler.close()

@@ -41,9 +41,9 @@ def scheduler(opened: Open) -> Scheduler:
     return opened(Policy())
 
 
-def lives(scheduler: Scheduler, clock: Standing, *works: tuple[str, str], **more: Any) -> None:
+def lives(scheduler: Scheduler, clock: Standing, *works: tuple[str, str], name: str = "w9", **more: Any) -> None:
     """A worker that gave a sign of life now."""
-    scheduler.calls.signs_of_life([WorkerRow("w9", clock.now, clock.now, None, 0, works=works, **more)])
+    scheduler.calls.signs_of_life([WorkerRow(name, clock.now, clock.now, None, 0, works=works, **more)])
 
 
 def enqueued(scheduler: Scheduler, **members: Any) -> str:
@@ -114,8 +114,10 @@ def test_a_job_waits_for_a_worker_that_handles_it(scheduler: Scheduler, clock: S
     lives(scheduler, clock, ("memory", "decay"), queues=("fast", "slow"))
 
     due = "is due since 2026-02-20T12:00:00Z and waits for a worker"
-    assert nobody == ("waits_for_worker", f"{due}: no worker is known to live.")
-    assert others[1] == f"{due}: none of the 1 workers that are known handles decay of memory in the queue slow."
+    assert nobody == ("waits_for_worker", f"{due}: no worker was heard of lately.")
+    assert others[1] == (
+        f"{due}: the only worker that was heard of lately does not handle decay of memory in the queue slow."
+    )
     assert elsewhere[0] == "waits_for_worker"
     assert told(scheduler, job_id)[0] == "waits_for_turn"
 
@@ -169,7 +171,7 @@ def test_an_ended_job_says_how(scheduler: Scheduler) -> None:
         ("ended", f"succeeded at {at} with outcome kept."),
         ("ended", f"failed at {at} and is not tried again: never."),
         ("ended", f"is a dead letter since {at}, after 1 of 1 attempts: again no luck."),
-        ("ended", f"failed at {at} and is not tried again: cancelled: not needed."),
+        ("ended", f"was cancelled at {at}: not needed."),
     ]
 
 
@@ -190,8 +192,9 @@ def test_a_job_that_nobody_took_for_long_waits_for_a_worker_that_handles_it(open
     assert told(scheduler, job_id) == (
         "waits_for_worker",
         (
-            "is due since 2026-02-20T12:00:00Z and waits for a worker that handles it: none of the 1 workers that are "
-            "known handles decay of memory, and nobody took decay of memory since 2026-02-20T12:00:00Z."
+            "is due since 2026-02-20T12:00:00Z and waits for a worker that handles it: the only worker that was "
+            "heard of lately does not handle decay of memory, and nobody took decay of memory since "
+            "2026-02-20T12:00:00Z."
         ),
     )
     assert scheduler.why(job_id)["facts"]["unhandled"] == 1
@@ -207,7 +210,31 @@ def test_a_running_job_is_told_with_its_progress_and_with_the_wish_to_cancel_it(
     reason, sentence = told(scheduler, job_id)
     assert (reason, sentence.split("; ")[2:]) == (
         "runs",
-        ["40 % are done (page 4)", "it was asked to stop at 2026-02-20T12:00:00Z."],
+        ["40 % of it is done (page 4)", "it was asked to stop at 2026-02-20T12:00:00Z."],
     )
     facts = scheduler.why(job_id)["facts"]
     assert (facts["progress"]["note"], facts["cancel_requested_at"]) == ("page 4", "2026-02-20T12:00:00Z")
+
+
+@pytest.mark.req("JOB-USE-3", "JOB-USE-8")
+def test_a_job_cancelled_at_work_says_who_wished_so_and_why(scheduler: Scheduler) -> None:
+    job_id = enqueued(scheduler)
+    [job] = scheduler.pull(worker_id="w")["jobs"]
+    scheduler.cancel(job_id, reason="wrong file")
+    scheduler.fail(job_id, error="cancelled: after page 4", cancelled=True, lease_token=job["lease_token"])
+
+    at = "2026-02-20T12:00:00Z"
+    assert told(scheduler, job_id) == (
+        "ended",
+        f"was cancelled at {at}: after page 4; local wished so at {at}: wrong file.",
+    )
+
+
+def test_several_workers_that_do_not_handle_a_job_are_counted(scheduler: Scheduler, clock: Standing) -> None:
+    job_id = enqueued(scheduler)
+    for name in ("day-1", "day-2"):
+        lives(scheduler, clock, ("memory", "verify"), name=name)
+
+    assert told(scheduler, job_id)[1].endswith(
+        "none of the 2 workers that were heard of lately handles decay of memory."
+    )

@@ -13,6 +13,7 @@ from msgspec import UNSET
 from pendula.jobs.model import Policy
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.worker.handlers import (
+    Cancelled,
     Context,
     Done,
     Handlers,
@@ -24,6 +25,7 @@ from pendula.jobs.worker.handlers import (
     handler,
     load,
 )
+from pendula.jobs.worker.worker import Worker
 from pendula.kernel.time import format_utc, parse_utc
 from tests.jobs.workers import MEMORY, close_all, decays, virtual, worked
 
@@ -42,6 +44,60 @@ def only(client: Scheduler) -> dict[str, Any]:
 
 
 # How a job ends
+
+
+class Unspeakable(Exception):
+    """Nobody can say what it says."""
+
+    def __str__(self) -> str:
+        raise SystemExit(4)
+
+
+class LostUnspeakably(ObjectNotFound, Unspeakable):
+    pass
+
+
+class CancelledUnspeakably(Cancelled, Unspeakable):
+    pass
+
+
+class RetryWithoutSeconds(RetryAfter):
+    def __init__(self) -> None:
+        Exception.__init__(self, "soon")
+
+
+class Untraceable(Exception):
+    @property
+    def __traceback__(self) -> Any:  # type: ignore[override]
+        raise RuntimeError("no trace")
+
+
+@pytest.mark.req("JOB-WRK-7")
+@pytest.mark.parametrize(
+    ("error", "status", "says"),
+    [
+        (Unspeakable(), "queued", "Unspeakable: <exception str() failed>"),
+        (LostUnspeakably(), "failed", "object_not_found: LostUnspeakably: the error cannot be shown"),
+        (CancelledUnspeakably(), "failed", "cancelled: CancelledUnspeakably: the error cannot be shown"),
+        (RetryWithoutSeconds(), "queued", "tests.jobs.worker.test_handlers.RetryWithoutSeconds: soon"),
+        (Untraceable(), "queued", "Untraceable: the error cannot be shown"),
+    ],
+)
+def test_an_error_that_cannot_be_shown_ends_its_job_as_any_other(
+    tmp_path: Path, error: Exception, status: str, says: str
+) -> None:
+    client = virtual(tmp_path)
+    client.enqueue(**MEMORY)
+
+    @handler("memory", MEMORY["action"])
+    def fails(_: Context) -> None:
+        raise error
+
+    worked(client, Handlers([fails]), 1)
+
+    job = only(client)
+    assert job["status"] == status
+    assert says.rpartition(".")[2] in job["last_error"]
 
 
 @pytest.mark.req("JOB-WRK-11")
@@ -136,6 +192,7 @@ def test_an_exception_becomes_a_fail_with_type_message_and_the_place(tmp_path: P
     assert (job["status"], job["attempt"], tally.failed) == ("queued", 1, 1)
     assert job["last_error"].startswith("ValueError: the evidence is torn \\udcff")
     assert "in where_it_breaks" in job["last_error"]
+    assert "delivery.py" not in job["last_error"], "how the handler was called is of no use to its author"
 
 
 class Unprintable(Exception):
@@ -185,7 +242,7 @@ def test_a_permanent_error_is_not_tried_again(tmp_path: Path) -> None:
 
     job = only(client)
     assert (job["status"], job["attempt"]) == ("failed", 1)
-    assert "PermanentError: there is no such thing" in job["last_error"]
+    assert job["last_error"].startswith("PermanentError: there is no such thing\n")
 
 
 @pytest.mark.req("JOB-WRK-9")
@@ -357,3 +414,16 @@ def test_run_again_takes_whole_seconds_only(wrong: Any) -> None:
 def test_retry_after_takes_a_time_that_can_be_waited(wrong: float) -> None:
     with pytest.raises(ValueError, match="seconds has to be 0 to"):
         RetryAfter(wrong)
+
+
+@pytest.mark.parametrize("work", [("memory", "forgett"), ("cart", "verify")])
+def test_a_handler_for_what_no_job_can_be_about_is_told_before_any_job_is_taken(
+    tmp_path: Path, work: tuple[str, str]
+) -> None:
+    @handler(*work)
+    def typed_wrong(context: Context) -> None: ...
+
+    with Scheduler.open(tmp_path / "jobs.db") as scheduler, pytest.raises(HandlersUnusable) as told:
+        Worker(scheduler, Handlers([typed_wrong]))
+
+    assert f"for what no job can be about: {' '.join(work)}; words of your own come from" in told.value.message

@@ -9,7 +9,7 @@ import pytest
 
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.upkeep.verification import check
-from pendula.jobs.worker.delivery import Acked, Telling
+from pendula.jobs.worker.delivery import Acked, EndReporter
 from pendula.jobs.worker.handlers import (
     Context,
     Done,
@@ -202,7 +202,7 @@ def test_a_renewal_that_comes_second_to_the_ack_is_no_lost_lease(
             return reply
 
     between = Between(client.calls, client.clock)
-    ending = Telling(between, lambda _: False).tell(held, Acked(Done().members()))
+    ending = EndReporter(between, lambda _: False).report(held, Acked(Done().members()))
     leases.sweep()
 
     assert isinstance(ending, Acked)
@@ -221,7 +221,7 @@ def test_a_reply_lost_with_an_ack_is_asked_for_again_whatever_a_renewal_heard(tm
         leases.sweep()
         return True
 
-    ending = Telling(client, rest).tell(held, Acked(Done().members()))
+    ending = EndReporter(client, rest).report(held, Acked(Done().members()))
 
     assert isinstance(ending, Acked)
     assert (client.asked.count("ack"), only(client)["status"]) == (2, "succeeded")

@@ -334,7 +334,7 @@ def test_the_end_of_a_job_is_told_until_it_is_heard_and_counts_once(tmp_path: Pa
     assert check(client.calls.store) == []
 
 
-def test_telling_ends_when_the_lease_is_over(tmp_path: Path) -> None:
+def test_reporting_ends_when_the_lease_is_over(tmp_path: Path) -> None:
     client = shaky(tmp_path)
     client.enqueue(**MEMORY)
     client.lost = lambda call: call in ("ack", "renew") and client.clock.now < parse_utc("2026-02-20T12:05:00Z")

@@ -81,7 +81,7 @@ def _replay_store(db: str, out: Output) -> None:
     from pendula.cli.commands.jobs.look import drawn, replayed, wrong
     from pendula.cli.commands.jobs.target import Target
 
-    told = {"room": "jobs", **replayed(Target(db, None, None, None, out))}
+    told = {"room": "jobs", **replayed(Target(db=db, url=None, token_file=None, ca=None, config=None, out=out))}
     out.result(told, lambda: drawn(told))
     if not told["verified"]:
         raise ReplayDiffers(wrong(told), findings=len(told["findings"]))

@@ -92,7 +92,7 @@ def fork(run: Run, settings: Settings) -> Run:
             allowed=str(run.settings.tick_ms_base),
         )
     # Through bytes: nothing that one of them does later can reach the other.
-    other = Run.from_state(decode(encode(run.config)), run.state())
+    other = type(run).from_state(decode(encode(run.config)), run.state())
     other.use(checked(settings))
     other.outside = Nobody()
     return other

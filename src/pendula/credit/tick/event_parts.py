@@ -6,6 +6,7 @@ from pendula.credit.events import Edge, EdgePatch, LineView, NodePatch, RouteVie
 from pendula.credit.ledger.book import Book
 from pendula.credit.ledger.routing import Route
 from pendula.credit.money import text
+from pendula.credit.state.rules import Rules
 from pendula.kernel.canonical import Json
 
 
@@ -28,6 +29,13 @@ def edges(book: Book, hops: Iterable[int]) -> tuple[Edge, ...]:
     """Steps of value, from the debtor of each line to its creditor."""
     names, debtor, creditor = book.people.names, book.debtor, book.creditor
     return tuple(Edge(names[debtor[h]], names[creditor[h]]) for h in hops)
+
+
+def lit(book: Book, hops: Iterable[int], rules: Rules) -> tuple[Edge, ...]:
+    """Lines that a clearing lights up, from creditor to debtor: that is how snapshots show them."""
+    if not rules.lit_from_creditor:
+        return edges(book, hops)
+    return tuple(Edge(edge.target, edge.source) for edge in edges(book, hops))
 
 
 def node_patches(book: Book, nodes: Iterable[int]) -> tuple[NodePatch, ...]:

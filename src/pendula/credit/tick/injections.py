@@ -5,7 +5,7 @@ from typing import assert_never
 
 from msgspec import UNSET, Struct
 
-from pendula.credit.events import Event, LineView, Note, Person, TopologyChanged, TopologyPayload
+from pendula.credit.events import EdgePatch, Event, LineView, Note, Person, TopologyChanged, TopologyPayload
 from pendula.credit.model import (
     AddParticipant,
     CreateTrustline,
@@ -35,8 +35,13 @@ class Changed(Struct):
     frozen: list[tuple[str, str]]
     owed: list[tuple[str, str]]
 
+    @property
+    def shape(self) -> bool:
+        """Whether participants or lines have changed, and not debts alone."""
+        return any((self.nodes, self.frozen_nodes, self.added, self.frozen))
+
     def __bool__(self) -> bool:
-        return any((self.nodes, self.frozen_nodes, self.added, self.frozen, self.owed))
+        return self.shape or bool(self.owed)
 
 
 class Injection:
@@ -134,19 +139,26 @@ class Injection:
 
     def events(self) -> Iterator[Event]:
         for code, changed in self.changed.items():
-            if changed:
-                book = self.run.network.desks[code].book
-                patch = tuple(
-                    event_parts.edge_patch(book, _line(book.line(*ends))) for ends in dict.fromkeys(changed.owed)
-                )
-                payload = TopologyPayload(
-                    added_nodes=tuple(changed.nodes),
-                    frozen_nodes=tuple(changed.frozen_nodes),
-                    added_edges=self._views(code, changed.added),
-                    frozen_edges=self._views(code, changed.frozen),
-                    edge_patch=patch or UNSET,
-                )
-                yield TopologyChanged(self.run.tick, code, payload, "inject")
+            book = self.run.network.desks[code].book
+            owed = tuple(event_parts.edge_patch(book, _line(book.line(*ends))) for ends in dict.fromkeys(changed.owed))
+            if not self.run.rules.injected_debts_apart:
+                if changed:
+                    yield self._topology(code, changed, owed)
+                continue
+            if changed.shape:
+                yield self._topology(code, changed, ())
+            if owed:
+                yield TopologyChanged(self.run.tick, code, TopologyPayload(edge_patch=owed), "inject_debt")
+
+    def _topology(self, code: str, changed: Changed, owed: tuple[EdgePatch, ...]) -> TopologyChanged:
+        payload = TopologyPayload(
+            added_nodes=tuple(changed.nodes),
+            frozen_nodes=tuple(changed.frozen_nodes),
+            added_edges=self._views(code, changed.added),
+            frozen_edges=self._views(code, changed.frozen),
+            edge_patch=owed or UNSET,
+        )
+        return TopologyChanged(self.run.tick, code, payload, "inject")
 
     def _views(self, code: str, lines: list[tuple[str, str]]) -> tuple[LineView, ...]:
         book = self.run.network.desks[code].book

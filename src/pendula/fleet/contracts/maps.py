@@ -264,6 +264,7 @@ class RoutePlanContract(Struct, frozen=True):
     costMs: int
     segments: tuple[RouteSegment, ...]
     reason: str
+    onwardStops: tuple[int, ...] | UnsetType = UNSET
 
 
 class Rect(Struct, frozen=True):

@@ -192,6 +192,7 @@ class RoutePlan:
             "goalNodeId": network.nodes[self.goal].id,
             "restNodeId": None if self.rest is None else network.nodes[self.rest].id,
             "onwardEdgeKeys": [network.edges[edge].key for edge in self.onward],
+            "onwardStops": list(self.onward_stops),
             "lengthM": plain(self.length_um),
             "costMs": half_up(self.cost_us, 1000),
             "segments": [self._segment_form(number) for number in range(len(self.segments))],

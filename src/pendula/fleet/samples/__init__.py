@@ -1,7 +1,7 @@
 """Maps of our own, for documents, tests and measurements.
 
 scenes         small scenes, the reference truck, and `Sketch` to draw others
-scene_fleets   fleets that can run for ever on the small scenes
+scene_fleets   fleets that can run for ever on the small scenes and the halls
 halls          the reference hall with its fleet, warehouses, grids
 random_maps    a map for every seed
 live_maps      maps that are LIVE by construction, with their fleets: for every seed, and grids with spurs

@@ -1,11 +1,22 @@
-"""Fleets that can run for ever on the small scenes: who rests where, and one stream of goods.
+"""Fleets that can run for ever on scenes and halls: who rests where, and one stream of goods.
 
-A bend that is driven one way only has none: nobody would come back.
+On a bend that is driven one way only nothing is carried, since nobody would come back: its trucks start where
+`SCENE_STARTS` says and drive to their rests.
 """
 
 from collections.abc import Mapping
 
 from pendula.fleet.model import Fleet, Stream, Truck
+from pendula.fleet.samples.halls import reference_fleet
+
+_CARRIERS = 5
+
+
+def _warehouse(aisles: int) -> Fleet:
+    """Trucks in the first parking spurs, goods from the first station to the last."""
+    parks = [f"P{aisle:03}" for aisle in range(_CARRIERS)]
+    trucks = tuple(Truck(f"R{number}", "FL-STD", park) for number, park in enumerate(parks, 1))
+    return Fleet(trucks, (Stream("S1", ("T000", "T001"), (f"T{aisles - 1:03}",)),))
 
 
 def _fleet(rests: tuple[str, ...], pick: str, drop: str) -> Fleet:
@@ -22,4 +33,11 @@ SCENE_FLEETS: Mapping[str, Fleet] = {
     "near-lanes": _fleet(("A1",), "A2", "A1"),
     "spur": _fleet(("W", "E"), "P", "P"),
     "straight-lane": _fleet(("A",), "B", "A"),
+    "tail-swing-bend": Fleet((Truck("R1", "FL-STD", "D"), Truck("R2", "FL-STD", "L2"))),
+    "hall": reference_fleet(),
+    "warehouse": _warehouse(13),
+    "large": _warehouse(25),
 }
+
+# Where trucks start that do not start at rest.
+SCENE_STARTS: Mapping[str, Mapping[str, str]] = {"tail-swing-bend": {"R1": "A", "R2": "L1"}}

@@ -34,16 +34,18 @@ class ScenarioStream(Struct, frozen=True):
     max_concurrent: int | None = None
     # No task is made later than this.
     last_ms: int | None = None
+    # Who serves it; nobody named: everybody who can.
+    robot_ids: tuple[str, ...] = ()
 
 
 class ScenarioTask(Struct, frozen=True):
-    """One task; with a truck it is that truck's, else the nearest free one takes it."""
+    """One task; the nearest free truck takes it, of those that are named or, where none is, of all."""
 
     task_id: str
     pick_node_id: str
     drop_node_id: str
     at_ms: int = 0
-    robot_id: str | None = None
+    robot_ids: tuple[str, ...] = ()
     pick_ms: int = 12_000
     drop_ms: int = 8_000
     priority: int = 10
@@ -172,6 +174,6 @@ class Scenario(Struct, frozen=True):
     def fleet(self) -> Fleet:
         """Trucks and streams as the certificate sees them: a task is a stream of its own."""
         trucks = tuple(Truck(one.robot_id, one.profile_id, one.park_node_id) for one in self.robots)
-        streams = [Stream(one.stream_id, one.pick_node_ids, one.drop_node_ids) for one in self.streams]
-        streams += [Stream(one.task_id, (one.pick_node_id,), (one.drop_node_id,)) for one in self.tasks]
+        streams = [Stream(one.stream_id, one.pick_node_ids, one.drop_node_ids, one.robot_ids) for one in self.streams]
+        streams += [Stream(one.task_id, (one.pick_node_id,), (one.drop_node_id,), one.robot_ids) for one in self.tasks]
         return Fleet(trucks, tuple(streams))

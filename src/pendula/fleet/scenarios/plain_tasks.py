@@ -157,7 +157,8 @@ class PlainTasks:
             costs = [
                 (cost, one.robot_id, i)
                 for i, one in free
-                if task.robot_id in (None, one.robot_id) and (cost := self._cost_us(i, one, task, world)) is not None
+                if (not task.robot_ids or one.robot_id in task.robot_ids)
+                and (cost := self._cost_us(i, one, task, world)) is not None
             ]
             if costs:
                 number = min(costs)[2]

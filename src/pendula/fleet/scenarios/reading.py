@@ -101,7 +101,10 @@ def _robots_of(sample: Sample) -> tuple[Robot, ...]:
 
 
 def _streams_of(sample: Sample) -> tuple[ScenarioStream, ...]:
-    return tuple(ScenarioStream(one.stream_id, one.pick_node_ids, one.drop_node_ids) for one in sample.fleet.streams)
+    return tuple(
+        ScenarioStream(one.stream_id, one.pick_node_ids, one.drop_node_ids, robot_ids=one.robot_ids)
+        for one in sample.fleet.streams
+    )
 
 
 def _profiles(at: Cursor) -> tuple[RobotProfile, ...]:
@@ -124,7 +127,7 @@ def _robot(at: Cursor) -> Robot:
 def _stream(at: Cursor) -> ScenarioStream:
     it = at.object(
         required=("streamId", "pickNodeIds", "dropNodeIds"),
-        optional=("pickDurationMs", "dropDurationMs", "priority", "maxConcurrent", "lastMs"),
+        optional=("pickDurationMs", "dropDurationMs", "priority", "maxConcurrent", "lastMs", "robotIds"),
     )
     return ScenarioStream(
         stream_id=name(it["streamId"]),
@@ -135,6 +138,7 @@ def _stream(at: Cursor) -> ScenarioStream:
         priority=it["priority"].integer(default=10),
         max_concurrent=it["maxConcurrent"].integer(min=1, default=None),
         last_ms=it["lastMs"].integer(min=0, default=None),
+        robot_ids=it["robotIds"].list_of(name, min=1) if "robotIds" in it else (),
     )
 
 
@@ -148,7 +152,7 @@ def _task(at: Cursor) -> ScenarioTask:
         pick_node_id=name(it["pickNodeId"]),
         drop_node_id=name(it["dropNodeId"]),
         at_ms=it["atMs"].integer(min=0, default=0),
-        robot_id=it["robotId"].text(min=1, default=None),
+        robot_ids=(name(it["robotId"]),) if "robotId" in it else (),
         pick_ms=it["pickDurationMs"].integer(min=0, default=12_000),
         drop_ms=it["dropDurationMs"].integer(min=0, default=8_000),
         priority=it["priority"].integer(default=10),

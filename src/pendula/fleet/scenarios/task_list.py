@@ -26,6 +26,7 @@ class _Stream:
             pick_node_id=pick,
             drop_node_id=drop,
             at_ms=now_ms,
+            robot_ids=told.robot_ids,
             pick_ms=told.pick_ms,
             drop_ms=told.drop_ms,
             priority=told.priority,

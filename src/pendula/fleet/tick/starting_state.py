@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 
 from pendula.fleet.driving.records import Record
-from pendula.fleet.driving.track import NEVER_UM, Ground, held_from_the_start, track_of
+from pendula.fleet.driving.track import held_from_the_start, track_of
+from pendula.fleet.driving.uses import NEVER_UM, Ground
+from pendula.fleet.liveness.closures import Rest, kept_sections
 from pendula.fleet.routing.planner import Anchor, AtNode, Closed, Planner
 from pendula.fleet.routing.route_plan import RoutePlan, plan_route
 from pendula.fleet.traffic.demand import Demand
@@ -33,11 +35,18 @@ def place_all(
             else _elsewhere(record, locks, start, closed[record.robot_id], ground, rule)
         )
         if fault is not None:
-            faults.append(fault)
+            faults.append(fault if isinstance(fault, str) else _in_the_way(record, records, fault))
     return faults
 
 
-def _at_rest(record: Record, locks: LockState, rule: Rule) -> str | None:
+def _in_the_way(record: Record, records: list[Record], cycle: tuple[int, ...]) -> str:
+    """The sentence for a truck that would close a cycle where it stands."""
+    others = ", ".join(repr(records[number].robot_id) for number in cycle if number != record.number)
+    because = f", because of {others}" if others else ""
+    return f"W4: truck {record.robot_id!r} cannot start where it stands{because}"
+
+
+def _at_rest(record: Record, locks: LockState, rule: Rule) -> tuple[int, ...] | None:
     record.held = _standing(record, record.rest)
     row = sorted(record.held)
     return _placed(record, locks, Demand.of_rows([row], [row]), rule)
@@ -48,14 +57,13 @@ def _standing(record: Record, node: int) -> dict[int, int]:
     begins there."""
     site = record.site
     held = set(site.standing_set(node, record.short_um))
-    sections = {number for cell in held for number in site.sections_of_cell.get(cell, ())}
-    held |= {site.token(number) for number in sections}
+    held |= {site.token(number) for number in kept_sections(site, Rest(node, record.short_um))}
     return {resource: 0 if resource < len(site.cells) else NEVER_UM for resource in sorted(held)}
 
 
 def _elsewhere(
     record: Record, locks: LockState, start: Anchor, closed: Closed, ground: Ground, rule: Rule
-) -> str | None:
+) -> str | tuple[int, ...] | None:
     planner = Planner(ground.site, record.profile)
     plan = plan_route(
         planner,
@@ -85,10 +93,8 @@ def _elsewhere(
     return fault
 
 
-def _placed(record: Record, locks: LockState, demand: Demand, rule: Rule) -> str | None:
+def _placed(record: Record, locks: LockState, demand: Demand, rule: Rule) -> tuple[int, ...] | None:
+    """None, or the cycle that the truck would close."""
     effort = Effort(per_search=_NODES)
     answer = accept_route(locks, record.number, demand, 0, rule=rule, effort=effort)
-    if isinstance(answer, Accepted):
-        return None
-    others = ", ".join(str(number) for number in answer.cycle if number != record.number)
-    return f"W4: truck {record.robot_id!r} cannot start where it stands, because of truck numbers {others}"
+    return None if isinstance(answer, Accepted) else answer.cycle

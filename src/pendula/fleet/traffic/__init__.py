@@ -2,6 +2,7 @@
 
 resources     the one relation of mutual exclusion as a value
 demand        a complete way to rest as the locks see it
+columns       for every resource a set of trucks, a bit each
 lock_state    who holds what, how far each grant reaches, and columns over trucks
 refuge        where a truck is in nobody's way, and how far it can get now
 blocked_by    the graph of who stands in whose way, and its cycles

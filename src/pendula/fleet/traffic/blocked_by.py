@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 
-from pendula.fleet.traffic.lock_state import LockState, trucks_of
+from pendula.fleet.traffic.columns import trucks_of
+from pendula.fleet.traffic.lock_state import LockState
 from pendula.fleet.traffic.refuge import blocked_by, refuge
 
 Graph = dict[int, int]

@@ -5,10 +5,12 @@ position before it at which it is in nobody's way. Who has none stands where it 
 then brings everybody to its goal; without failures every goal is the rest node.
 """
 
+from bisect import bisect_right
+
 import numpy as np
 
 from pendula.fleet.traffic.lock_state import LockState
-from pendula.fleet.traffic.refuge import Bools, blocked_entries, needed_by_others
+from pendula.fleet.traffic.refuge import Bools, blocked_entries, refuges
 from pendula.fleet.traffic.search import find_witness
 
 
@@ -48,12 +50,14 @@ def _limited(state: LockState, obstacles: list[int]) -> list[int]:
 def _shortened(state: LockState, i: int, obstacles: list[int]) -> bool:
     """Ends a way before the first obstacle on it."""
     one = state.truck(i)
-    mask = np.bitwise_or.reduce(~state.others[[j for j in obstacles if j != i]], axis=0)
-    blocked = np.asarray((blocked_entries(state, i, one.goal) & mask).any(axis=1))
-    if not blocked.any():
+    mask = sum(1 << j for j in obstacles if j != i)
+    need = one.demand.needs(one.position, one.goal)
+    blocked = blocked_entries(state, i, need).nonzero()[0].tolist()
+    met = next((k for k in blocked if state.blockers.at(int(need[k])) & mask), None)
+    if met is None:
         return False
-    entry = int(one.demand.need_at[one.position + 1]) + int(blocked.argmax())
-    state.set_goal(i, int(np.searchsorted(one.demand.need_at, entry, side="right")) - 2)
+    entry = one.demand.need_from[one.position + 1] + met
+    state.set_goal(i, bisect_right(one.demand.need_from, entry) - 2)
     return True
 
 
@@ -61,7 +65,7 @@ def _waits_clear(state: LockState, i: int) -> bool:
     """Takes the last position of what is left at which the truck is in nobody's way as its goal; if there is one, of
     those that leave open all ways as they were before the failure, so that all can go on when the truck is back."""
     one = state.truck(i)
-    free = np.logical_not(needed_by_others(state, i, one.position, one.goal).any(axis=1))
+    free = refuges(state, i, one.position, one.goal)
     better = free & np.logical_not(_meets_whole_ways(state, i))
     found = np.flatnonzero(better if better.any() else free)
     state.set_goal(i, one.position + int(found[-1]) if len(found) else one.position)

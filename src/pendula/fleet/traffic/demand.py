@@ -8,7 +8,8 @@ until the position at which it is released.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from functools import cached_property
+from typing import Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class Demand:
     """Rows in compressed form, each ascending. Row k of `need`: what must be held to get from position k - 1 to k;
     row 0 is what is held at the start. Row k of `stand`: what is still held when the truck stands at k."""
@@ -46,17 +47,28 @@ class Demand:
         marks = np.zeros(len(need), dtype=np.bool_) if unwanted is None else np.array(unwanted, dtype=np.bool_)
         return cls(*_compressed(need), *_compressed(stand), marks)
 
-    @property
+    @cached_property
     def last(self) -> int:
         """The position at rest."""
         return len(self.need_at) - 2
 
+    # Single entries of an array cost more than those of a list, and every question asks for two.
+    @cached_property
+    def need_from(self) -> list[int]:
+        """Where row k of `need` begins."""
+        return cast(list[int], self.need_at.tolist())
+
+    @cached_property
+    def stand_from(self) -> list[int]:
+        """Where row k of `stand` begins."""
+        return cast(list[int], self.stand_at.tolist())
+
     def needs(self, after: int, upto: int) -> Ints:
         """What must be taken to get from position `after` to position `upto`, with repetitions."""
-        return self.need[self.need_at[after + 1] : self.need_at[upto + 1]]
+        return self.need[self.need_from[after + 1] : self.need_from[upto + 1]]
 
     def stands(self, position: int) -> Ints:
-        return self.stand[self.stand_at[position] : self.stand_at[position + 1]]
+        return self.stand[self.stand_from[position] : self.stand_from[position + 1]]
 
     def need_positions(self) -> Ints:
         """For every entry of `need` the position it is needed for."""

@@ -10,10 +10,11 @@ from enum import StrEnum
 import numpy as np
 
 from pendula.fleet.traffic.blocked_by import blocked_by_graph, cycle_of
+from pendula.fleet.traffic.columns import trucks_of
 from pendula.fleet.traffic.cut_off import cut_off, goals, reassess
 from pendula.fleet.traffic.demand import Demand
-from pendula.fleet.traffic.lock_state import Ints, LockState, Refusal, mask_of, trucks_of
-from pendula.fleet.traffic.refuge import needed_by_others, refuge
+from pendula.fleet.traffic.lock_state import Ints, LockState, Refusal
+from pendula.fleet.traffic.refuge import needed_by, refuge
 from pendula.fleet.traffic.search import find_witness
 from pendula.fleet.traffic.witness import replays_after, trimmed
 
@@ -133,10 +134,8 @@ def _admit(state: LockState, i: int, rule: Rule, effort: Effort) -> tuple[int, .
 def _rests_in_the_way(state: LockState, i: int) -> list[int]:
     """Trucks at whose rest nodes truck i would have to pass, or whose ways lead past its own (W1 of FLT-LIVE-7)."""
     one = state.truck(i)
-    passed = state.rests[one.demand.needs(one.position, one.goal)] & state.others[i]
-    found = mask_of(np.bitwise_or.reduce(passed, axis=0)) if len(passed) else 0
-    found |= mask_of(needed_by_others(state, i, one.goal, one.goal)[0])
-    return trucks_of(found)
+    passed = state.rests.over(one.demand.needs(one.position, one.goal)) & ~(1 << i)
+    return trucks_of(passed | needed_by(state, i, one.goal, one.goal))
 
 
 def _search(state: LockState, i: int, effort: Effort) -> tuple[int, ...] | None:

@@ -1,27 +1,25 @@
 """Everything the lock core knows: who holds what, how far each truck's grant reaches, and its way to rest.
 
-Columns over trucks, a bit each, say for every resource who stands in its way (`blockers`), who will in the end
-(`rests`), who still needs it (`wanted`) and who still needs something that excludes it (`needers`). They follow from
-demands and positions alone: `place` moves a truck forth and back and keeps them true, so a test may try a schedule and
-take it back.
+Columns over trucks say for every resource who stands in its way (`blockers`), who will in the end (`rests`), who still
+needs it (`wanted`) and who still needs something that excludes it (`needers`). They follow from demands and positions
+alone: `place` moves a truck forth and back and keeps them true, so a test may try a schedule and take it back.
 """
 
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pendula.fleet.traffic.columns import Column
 from pendula.fleet.traffic.demand import Demand
 from pendula.fleet.traffic.resources import Exclusion
 
 Ints = NDArray[np.int64]
-Words = NDArray[np.uint64]
 
 # A move of a witness: a truck, and the standing position it goes to.
 Move = tuple[int, int]
-_WORD = 64
 NOBODY = -1
 
 
@@ -29,7 +27,7 @@ NOBODY = -1
 class Expiry:
     """Resources in the order of the last position that a way needs them for: `resource[at[k]:at[k + 1]]` for k."""
 
-    at: Ints
+    at: list[int]
     resource: Ints
 
     def between(self, after: int, upto: int) -> Ints:
@@ -51,7 +49,7 @@ class Refusal:
         return self.versions == tuple(state.truck(j).version for j in (i, *self.cycle))
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False)
 class Truck:
     """What is known of one truck; `position` is the end of its grant, `goal` how far it can get at all."""
 
@@ -66,24 +64,30 @@ class Truck:
     # Changes with every grant, route and failure: a refusal stays true while the numbers of its members stay.
     version: int = 0
     refusal: Refusal | None = None
+    # What standing at a position excludes, and what of that the position before did not; made when first asked for.
+    shadows: dict[int, Ints] = field(default_factory=dict)
+    fresh: dict[int, Ints] = field(default_factory=dict)
+
+    def copied(self) -> "Truck":
+        """A truck that goes on by itself; what follows from its way alone is shared."""
+        twin = object.__new__(Truck)
+        twin.__dict__.update(self.__dict__)
+        twin.held = set(self.held)
+        return twin
 
 
 class LockState:
     def __init__(self, exclusion: Exclusion, count: int) -> None:
         self.exclusion = exclusion
         self.trucks: list[Truck | None] = [None] * count
-        words = max(1, -(-count // _WORD))
         size = len(exclusion)
-        self.blockers: Words = np.zeros((size, words), dtype=np.uint64)
-        self.wanted: Words = np.zeros((size, words), dtype=np.uint64)
-        self.needers: Words = np.zeros((size, words), dtype=np.uint64)
-        self.rests: Words = np.zeros((size, words), dtype=np.uint64)
+        self.blockers, self.rests = Column(size, count), Column(size, count)
+        self.wanted, self.needers = Column(size, count), Column(size, count)
         self.owner: Ints = np.full(size, NOBODY, dtype=np.int64)
         self.sharers: dict[int, list[int]] = {resource: [] for resource in sorted(exclusion.shared)}
         # Holders beside the owner: only a failed truck may be where another one has a right to be.
         self.crowd: dict[int, list[int]] = {}
         self.witness: list[Move] = []
-        self.others: Words = ~np.array([_bits(i, words) for i in range(count)], dtype=np.uint64).reshape(count, words)
         self.marks: NDArray[np.bool_] = np.zeros(size, dtype=np.bool_)
         self._last: Ints = np.full(size, -1, dtype=np.int64)
 
@@ -95,7 +99,7 @@ class LockState:
         twin = copy(self)
         for name in ("blockers", "rests", "wanted", "needers", "owner", "marks", "_last"):
             setattr(twin, name, getattr(self, name).copy())
-        twin.trucks = [None if one is None else replace(one, held=set(one.held)) for one in self.trucks]
+        twin.trucks = [None if one is None else one.copied() for one in self.trucks]
         twin.sharers = {resource: list(holders) for resource, holders in self.sharers.items()}
         twin.crowd = {resource: list(holders) for resource, holders in self.crowd.items()}
         twin.witness = list(self.witness)
@@ -118,6 +122,23 @@ class LockState:
         one = self.truck(i)
         return np.array(sorted(one.held), dtype=np.int64) if one.frozen else one.demand.stands(one.position)
 
+    def shadow(self, i: int, position: int) -> Ints:
+        """What a truck that stands at a position excludes, each once, ascending."""
+        one = self.truck(i)
+        found = one.shadows.get(position)
+        if found is None:
+            found = one.shadows[position] = self.exclusion.shadow(one.demand.stands(position))
+        return found
+
+    def fresh(self, i: int, position: int) -> Ints:
+        """What a truck that stands at a position excludes and did not at the position before."""
+        one = self.truck(i)
+        found = one.fresh.get(position)
+        if found is None:
+            before, after = self.shadow(i, position - 1), self.shadow(i, position)
+            found = one.fresh[position] = np.setdiff1d(after, before, assume_unique=True)
+        return found
+
     # -- columns -----------------------------------------------------------------------------------------------------
 
     def prepared(self, i: int, demand: Demand, position: int) -> Truck:
@@ -136,9 +157,8 @@ class LockState:
 
     def _leave(self, i: int) -> None:
         if self.trucks[i] is not None:
-            word, bit = _place_of(i)
             for column in (self.blockers, self.rests, self.wanted, self.needers):
-                column[:, word] &= ~bit
+                column.clear(i)
 
     def set_frozen(self, i: int, extra: list[int]) -> None:
         """A failed truck stands on all it holds and needs nothing."""
@@ -159,42 +179,39 @@ class LockState:
         one = self.trucks[i]
         if one is None:
             return
-        word, bit = _place_of(i)
-        self.blockers[self.exclusion.around(self.standing(i)), word] |= bit
+        self.blockers.add(i, self.exclusion.around(self.standing(i)))
         # A truck that is cut off may come to its rest node yet: nobody's way may lead through either.
         ends = [self.standing(i)] if one.frozen else [one.demand.stands(k) for k in (one.goal, one.demand.last)]
-        self.rests[self.exclusion.around(np.concatenate(ends)), word] |= bit
+        self.rests.add(i, self.exclusion.around(np.concatenate(ends)))
         if not one.frozen:
             self._set_needs(i, one.position, one.goal)
 
     def _set_needs(self, i: int, position: int, goal: int) -> None:
         one = self.truck(i)
-        word, bit = _place_of(i)
         if goal < one.demand.last:
             rows = one.demand.needs(position, goal)
-            self.wanted[rows, word] |= bit
-            self.needers[self.exclusion.around(rows), word] |= bit
+            self.wanted.add(i, rows)
+            self.needers.add(i, self.exclusion.around(rows))
         else:
-            self.wanted[one.wants.between(position, goal), word] |= bit
-            self.needers[one.shuns.between(position, goal), word] |= bit
+            self.wanted.add(i, one.wants.between(position, goal))
+            self.needers.add(i, one.shuns.between(position, goal))
 
     def place(self, i: int, position: int) -> None:
         """The end of a grant, forth or back."""
         one = self.truck(i)
-        word, bit = _place_of(i)
-        self.blockers[self.exclusion.around(one.demand.stands(one.position)), word] &= ~bit
-        self.blockers[self.exclusion.around(one.demand.stands(position)), word] |= bit
+        self.blockers.remove(i, self.shadow(i, one.position))
+        self.blockers.add(i, self.shadow(i, position))
         if one.goal < one.demand.last:
             # Cut off: last needs of the whole way say nothing about the part of it that is left.
-            self.wanted[:, word] &= ~bit
-            self.needers[:, word] &= ~bit
+            self.wanted.clear(i)
+            self.needers.clear(i)
             self._set_needs(i, position, one.goal)
         elif position > one.position:
-            self.wanted[one.wants.between(one.position, position), word] &= ~bit
-            self.needers[one.shuns.between(one.position, position), word] &= ~bit
+            self.wanted.remove(i, one.wants.between(one.position, position))
+            self.needers.remove(i, one.shuns.between(one.position, position))
         else:
-            self.wanted[one.wants.between(position, one.position), word] |= bit
-            self.needers[one.shuns.between(position, one.position), word] |= bit
+            self.wanted.add(i, one.wants.between(position, one.position))
+            self.needers.add(i, one.shuns.between(position, one.position))
         one.position = position
 
     def _expiries(self, demand: Demand) -> tuple[Expiry, Expiry]:
@@ -210,9 +227,9 @@ class LockState:
         found = np.flatnonzero(self._last >= 0)
         order = np.argsort(self._last[found], kind="stable")
         found = found[order]
-        at = np.searchsorted(self._last[found], np.arange(last + 2)).astype(np.int64)
+        at = np.searchsorted(self._last[found], np.arange(last + 2))
         self._last[found] = -1
-        return Expiry(at, found)
+        return Expiry(at.tolist(), found)
 
     # -- what is held ------------------------------------------------------------------------------------------------
 
@@ -247,7 +264,16 @@ class LockState:
 
     def in_the_way(self, i: int, resources: Ints) -> list[tuple[int, int]]:
         """Others that actually hold something that excludes a resource: (resource, truck), in order of both."""
+        if not self._is_held_against(i, resources):
+            return []
         return [(resource, j) for resource in resources.tolist() for j in self._holders_against(i, resource)]
+
+    def _is_held_against(self, i: int, resources: Ints) -> bool:
+        """Whether somebody else may hold what excludes one of several resources; sure where it says no."""
+        owners = self.owner[self.exclusion.shadow(resources)]
+        if self.crowd or ((owners != NOBODY) & (owners != i)).any():
+            return True
+        return bool(self.sharers) and not self.sharers.keys().isdisjoint(resources.tolist())
 
     def _holders_against(self, i: int, resource: int) -> list[int]:
         if resource in self.sharers:
@@ -259,26 +285,3 @@ class LockState:
         if self.crowd:
             found |= {j for one in row.tolist() for j in self.crowd.get(one, ()) if j != i}
         return sorted(found)
-
-
-def _bits(i: int, words: int) -> list[int]:
-    return [1 << (i % _WORD) if i // _WORD == word else 0 for word in range(words)]
-
-
-def _place_of(i: int) -> tuple[int, np.uint64]:
-    return i // _WORD, np.uint64(1 << (i % _WORD))
-
-
-def mask_of(words: Words) -> int:
-    """The trucks of one row of words as the bits of an integer."""
-    return int.from_bytes(words.astype("<u8").tobytes(), "little")
-
-
-def trucks_of(mask: int) -> list[int]:
-    """The trucks of a mask, ascending."""
-    found = []
-    while mask:
-        low = mask & -mask
-        found.append(low.bit_length() - 1)
-        mask ^= low
-    return found

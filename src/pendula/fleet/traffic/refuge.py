@@ -4,10 +4,13 @@ Standing sets are judged against what the other trucks still need, ways against 
 their grants; capacities count for ways alone, so that a refuge stays one whoever comes.
 """
 
+from bisect import bisect_right
+
 import numpy as np
 from numpy.typing import NDArray
 
-from pendula.fleet.traffic.lock_state import LockState, Words, mask_of
+from pendula.fleet.traffic.columns import Words
+from pendula.fleet.traffic.lock_state import Ints, LockState
 
 Bools = NDArray[np.bool_]
 
@@ -16,12 +19,29 @@ _CHUNK = 16
 _GROWTH = 8
 
 
-def needed_by_others(state: LockState, i: int, first: int, last: int) -> Words:
-    """For each position from `first` to `last` the others that still need what a truck standing there excludes."""
+def _standing_sets(state: LockState, i: int, first: int, last: int) -> tuple[Ints, Ints]:
+    """The standing sets of the positions from `first` to `last`, and where each begins."""
     demand = state.truck(i).demand
-    low, high = demand.stand_at[first], demand.stand_at[last + 1]
-    rows = state.needers[demand.stand[low:high]] & state.others[i]
-    return np.bitwise_or.reduceat(rows, demand.stand_at[first : last + 1] - low, axis=0)
+    low = demand.stand_from[first]
+    return demand.stand[low : demand.stand_from[last + 1]], demand.stand_at[first : last + 1] - low
+
+
+def refuges(state: LockState, i: int, first: int, last: int) -> Bools:
+    """For each position from `first` to `last` whether a truck standing there is in nobody's way."""
+    sets, begins = _standing_sets(state, i, first, last)
+    found: Bools = np.bitwise_or.reduceat(state.needers.besides(i, sets), begins) == 0
+    return found
+
+
+def needed_by(state: LockState, i: int, first: int, last: int) -> int:
+    """The others that still need what a truck standing at one of these positions excludes, as bits."""
+    return state.needers.over(_standing_sets(state, i, first, last)[0]) & ~(1 << i)
+
+
+def needed_by_words(state: LockState, i: int, first: int, last: int) -> list[Words]:
+    """For each position the others that still need what a truck standing there excludes, word by word."""
+    sets, begins = _standing_sets(state, i, first, last)
+    return [np.bitwise_or.reduceat(word, begins) for word in state.needers.words_besides(i, sets)]
 
 
 def refuge(state: LockState, i: int, first: int | None = None, last: int | None = None) -> int | None:
@@ -33,22 +53,23 @@ def refuge(state: LockState, i: int, first: int | None = None, last: int | None 
     chunk = _CHUNK
     while low <= end:
         high = min(low + chunk - 1, end)
-        free = np.flatnonzero(np.bitwise_or.reduce(needed_by_others(state, i, low, high), axis=1) == 0)
+        free = refuges(state, i, low, high).nonzero()[0]
         if len(free):
             return low + int(free[0])
         low, chunk = high + 1, chunk * _GROWTH
     return None
 
 
-def blocked_entries(state: LockState, i: int, upto: int, after: int | None = None) -> Words:
-    """For each entry of the way from `after` (the end of the grant) to `upto` the trucks that stand in its way."""
-    one = state.truck(i)
-    need = one.demand.needs(one.position if after is None else after, upto)
-    found: Words = state.blockers[need] & state.others[i]
+def blocked_entries(state: LockState, i: int, need: Ints) -> Words:
+    """For each resource something other than zero where another truck stands in its way."""
+    found = state.blockers.besides(i, need)
     if state.sharers:
         # A section with room for several is blocked by all inside once it is full, and by nobody before.
         room = state.exclusion.capacity[need]
-        found[(room > 1) & (np.bitwise_count(found).sum(axis=1) < room)] = 0
+        for entry in (room > 1).nonzero()[0].tolist():
+            others = state.blockers.at(int(need[entry])) & ~(1 << i)
+            if others.bit_count() < room[entry]:
+                found[entry] = 0
     return found
 
 
@@ -61,20 +82,27 @@ def reach_and_blockers(state: LockState, i: int, upto: int | None = None) -> tup
     """The furthest position, up to `upto` or as far as the truck can get at all, whose way is free, and the trucks that
     stand in the way there, as bits."""
     one = state.truck(i)
+    demand = one.demand
     low, end, chunk = one.position, one.goal if upto is None else upto, _CHUNK
     while low < end:
         high = min(low + chunk, end)
-        entries = blocked_entries(state, i, high, low)
-        blocked = np.flatnonzero(np.bitwise_or.reduce(entries, axis=1))
+        blocked = blocked_entries(state, i, demand.needs(low, high)).nonzero()[0]
         if len(blocked):
-            entry = int(one.demand.need_at[low + 1]) + int(blocked[0])
-            before = int(np.searchsorted(one.demand.need_at, entry, side="right")) - 2
-            return before, mask_of(entries[int(blocked[0])])
+            entry = demand.need_from[low + 1] + int(blocked[0])
+            before = bisect_right(demand.need_from, entry) - 2
+            return before, state.blockers.at(int(demand.need[entry])) & ~(1 << i)
         low, chunk = high, chunk * _GROWTH
     return end, 0
 
 
 def blocked_by(state: LockState, i: int, upto: int) -> int:
     """The trucks that stand in the way from the end of the grant to a position, as bits (FLT-LIVE-3)."""
-    found = blocked_entries(state, i, upto)
-    return mask_of(np.bitwise_or.reduce(found, axis=0)) if len(found) else 0
+    return obstacles(state, i, upto)[1]
+
+
+def obstacles(state: LockState, i: int, upto: int) -> tuple[Ints, int]:
+    """What a truck cannot take on its way from the end of the grant to a position, and who stands in the way."""
+    one = state.truck(i)
+    need = one.demand.needs(one.position, upto)
+    blocked = need[blocked_entries(state, i, need).nonzero()[0]]
+    return blocked, state.blockers.over(blocked) & ~(1 << i)

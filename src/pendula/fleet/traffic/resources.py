@@ -7,7 +7,7 @@ a section with room for several, relates to itself alone and is blocked once tha
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Self
 
@@ -19,6 +19,9 @@ from pendula.fleet.site.compiled_map import CompiledMap
 
 Ints = NDArray[np.int64]
 
+# How many answers a relation keeps at most: some tens of megabytes.
+_KEPT = 40_000
+
 
 @dataclass(frozen=True, eq=False)
 class Exclusion:
@@ -27,6 +30,7 @@ class Exclusion:
     at: Ints
     to: Ints
     capacity: Ints
+    _shadows: dict[bytes, Ints] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return len(self.capacity)
@@ -67,6 +71,17 @@ class Exclusion:
 
     def row(self, resource: int) -> Ints:
         return self.to[self.at[resource] : self.at[resource + 1]]
+
+    def shadow(self, resources: Ints) -> Ints:
+        """Everything that excludes one of the resources, each once, ascending. Ways share where trucks stand: what was
+        asked for before is kept."""
+        key = resources.tobytes()
+        found = self._shadows.get(key)
+        if found is None:
+            if len(self._shadows) >= _KEPT:
+                self._shadows.clear()
+            found = self._shadows[key] = np.unique(self.around(resources))
+        return found
 
     def around(self, resources: Ints) -> Ints:
         """Everything that excludes one of the resources: their rows one after the other, with repetitions."""

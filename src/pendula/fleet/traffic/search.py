@@ -12,8 +12,17 @@ from functools import partial
 import numpy as np
 
 from pendula.fleet.traffic.blocked_by import cycle_of
-from pendula.fleet.traffic.lock_state import Ints, LockState, Move, mask_of, trucks_of
-from pendula.fleet.traffic.refuge import blocked_entries, needed_by_others, reach, reach_and_blockers, refuge
+from pendula.fleet.traffic.columns import trucks_of
+from pendula.fleet.traffic.lock_state import Ints, LockState, Move
+from pendula.fleet.traffic.refuge import (
+    needed_by,
+    needed_by_words,
+    obstacles,
+    reach,
+    reach_and_blockers,
+    refuge,
+    refuges,
+)
 
 # How many positions ahead a truck looks for one where it is less in the way: each costs as much as a whole refuge.
 _NEAR = 32
@@ -94,7 +103,7 @@ class Search:
             self.settled(i, far)
             return True
         self.waiting[i] = blockers
-        free = np.flatnonzero(np.logical_not(needed_by_others(self.state, i, one.position, far).any(axis=1)))
+        free = np.flatnonzero(refuges(self.state, i, one.position, far))
         if len(free):
             self.settled(i, one.position + int(free[-1]))
             return True
@@ -175,8 +184,7 @@ class Search:
         needing = 0
         for i in cycle_of(self.waiting):
             here = self.state.truck(i).position
-            rows = needed_by_others(self.state, i, here, reach(self.state, i))
-            needing |= mask_of(np.bitwise_or.reduce(rows, axis=0))
+            needing |= needed_by(self.state, i, here, reach(self.state, i))
         for k in trucks_of(needing):
             if k in self.waiting or k in self.asked or not self.can_move(k):
                 continue
@@ -234,34 +242,45 @@ def dominating(state: LockState, i: int) -> int | None:
     if far == one.position:
         return None
     # Trucks first: a position that is in the way of a truck that one passed is not cannot qualify.
-    rows = needed_by_others(state, i, one.position, far)
-    common = np.bitwise_and.accumulate(rows, axis=0)
-    candidates = np.flatnonzero(~(rows[1:] & ~common[:-1]).any(axis=1)) + one.position + 1
-    return _dominating(state, i, candidates.tolist())
+    fits = np.ones(far - one.position, dtype=np.bool_)
+    for word in needed_by_words(state, i, one.position, far):
+        fits &= (word[1:] & ~np.bitwise_and.accumulate(word)[:-1]) == 0
+    return _dominating(state, i, (fits.nonzero()[0] + one.position + 1).tolist())
 
 
 def _dominating(state: LockState, i: int, candidates: list[int]) -> int | None:
+    """The last of the candidates that blocks only what every position before it blocks; what is blocked by all so far
+    is marked."""
     here = state.truck(i).position
     found = None
     common = blocked_needs(state, i, here)
+    state.marks[common] = True
     passed = here
     for position in candidates:
         for k in range(passed + 1, position):
-            common &= blocked_needs(state, i, k)
+            common = _marked_too(state, common, blocked_needs(state, i, k))
         passed = position
-        if not common:
+        if not len(common):
             break
         now = blocked_needs(state, i, position)
-        found = position if now <= common else found
-        common &= now
+        found = position if state.marks[now].all() else found
+        common = _marked_too(state, common, now)
+    state.marks[common] = False
     return found
 
 
-def blocked_needs(state: LockState, i: int, position: int) -> set[int]:
+def _marked_too(state: LockState, common: Ints, now: Ints) -> Ints:
+    """Those of `now` that are marked, and from now on nothing else is."""
+    left = now[state.marks[now]]
+    state.marks[common] = False
+    state.marks[left] = True
+    return left
+
+
+def blocked_needs(state: LockState, i: int, position: int) -> Ints:
     """What others still need and a truck standing at a position excludes."""
-    around = state.exclusion.around(state.truck(i).demand.stands(position))
-    needed = (state.wanted[around] & state.others[i]).any(axis=1)
-    return set(around[needed].tolist())
+    around = state.shadow(i, position)
+    return around[state.wanted.besides(i, around).nonzero()[0]]
 
 
 def first_obstacle(state: LockState, j: int) -> tuple[Ints, list[int]]:
@@ -270,9 +289,8 @@ def first_obstacle(state: LockState, j: int) -> tuple[Ints, list[int]]:
     far = reach(state, j)
     if far == one.goal:
         return np.zeros(0, dtype=np.int64), []
-    entries = blocked_entries(state, j, far + 1)
-    needs = one.demand.needs(one.position, far + 1)[entries.any(axis=1)]
-    return needs, trucks_of(mask_of(np.bitwise_or.reduce(entries, axis=0)))
+    blocked, blockers = obstacles(state, j, far + 1)
+    return blocked, trucks_of(blockers)
 
 
 def clearing(state: LockState, k: int) -> list[Move]:

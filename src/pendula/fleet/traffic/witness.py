@@ -4,32 +4,28 @@ A witness is an ordered list of moves (truck, standing position). Each is free o
 and the last leaves everybody at rest.
 """
 
-import numpy as np
-
-from pendula.fleet.traffic.lock_state import LockState, Move, mask_of
+from pendula.fleet.traffic.lock_state import LockState, Move
 
 
 def replays_after(state: LockState, i: int, to: int) -> bool:
-    """Whether the stored witness brings everybody to rest once the grant of truck i ends at `to`.
+    """Whether the stored witness brings everybody to rest once the grant of truck i ends at `to`, its next position.
 
     Only moves before the truck's own next one can suffer, and only from what its new standing set excludes and the old
     one did not: afterwards everything is as it was."""
-    one = state.truck(i)
-    before = state.exclusion.around(one.demand.stands(one.position))
-    after = state.exclusion.around(one.demand.stands(to))
-    state.marks[after] = True
-    state.marks[before] = False
-    fresh = after[state.marks[after]]
-    hit = bool(len(fresh)) and _hits_a_move(state, i, mask_of(np.bitwise_or.reduce(state.wanted[fresh], axis=0)))
-    state.marks[after] = False
+    fresh = state.fresh(i, to)
+    needing = state.wanted.over(fresh) & ~(1 << i)
+    if not needing:
+        return True
+    state.marks[fresh] = True
+    hit = _hits_a_move(state, i, needing)
+    state.marks[fresh] = False
     return not hit
 
 
 def _hits_a_move(state: LockState, i: int, needing: int) -> bool:
     """Whether one of the trucks that need something marked needs it in a move before truck i's next."""
-    needing &= ~(1 << i)
     furthest: dict[int, int] = {}
-    for j, position in state.witness if needing else ():
+    for j, position in state.witness:
         if j == i:
             break
         if needing >> j & 1:

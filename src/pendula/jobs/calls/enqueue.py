@@ -8,12 +8,13 @@ from msgspec import Struct
 
 from pendula.jobs import decide
 from pendula.jobs.calls.replies import Body, Reply
-from pendula.jobs.model import BATCH_MOST, Actor, Code, Job, Policy, Refused, job_json
+from pendula.jobs.model import BATCH_MOST, Actor, Code, Job, Policy, Refused, in_full, job_json
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.requests import Enqueue, read_enqueue
 from pendula.jobs.store.protocol import Writer
 from pendula.kernel.canonical import Json
 
+FAULTS_SHOWN = 3  # entries of a batch that its refusal tells of; all are in its details
 Stored = tuple[Job, bool] | Refused  # a job and whether it was there before, or why there is none
 
 
@@ -115,11 +116,16 @@ class Batch(Struct, frozen=True):
     def refusal(self, stored: Sequence[Stored] = ()) -> Refused:
         """Nothing was stored; each entry's own answer says whether it was its fault."""
         left = iter(stored)
-        results: list[Json] = []
-        for one in self.read:
-            found = one if isinstance(one, Refused) else next(left, None)
-            results.append(result_of(found) if isinstance(found, Refused) else {"status": 422, "stored": False})
-        return Refused(Code.BATCH_REJECTED, "nothing was stored: some entries are faulty", {"results": results})
+        found = [one if isinstance(one, Refused) else next(left, None) for one in self.read]
+        results: list[Json] = [
+            result_of(one) if isinstance(one, Refused) else {"status": 422, "stored": False} for one in found
+        ]
+        faults = [
+            f"entry {n}: {in_full(one.message, one.details)}" for n, one in enumerate(found) if isinstance(one, Refused)
+        ]
+        more = f" (and {len(faults) - FAULTS_SHOWN} more)" if len(faults) > FAULTS_SHOWN else ""
+        message = f"nothing was stored; {'; '.join(faults[:FAULTS_SHOWN])}{more}"
+        return Refused(Code.BATCH_REJECTED, message, {"results": results})
 
 
 def read_batch(body: Body, policy: Policy, now: int) -> Batch | Refused:

@@ -5,18 +5,23 @@ another one, write its question and put it where it belongs in the order.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 from msgspec import Struct
 
 from pendula.jobs.calls.replies import Answer, Reply, not_found
+from pendula.jobs.decide import OUTCOME_CANCELLED
 from pendula.jobs.model import MILLION, SECOND, Job, Policy, PullOrder, Status, progress_json
-from pendula.jobs.store.protocol import Reader, Store, Unhandled, WorkerRow
-from pendula.kernel.canonical import Json
+from pendula.jobs.store.protocol import AuditListing, Reader, Store, Unhandled, WorkerRow
+from pendula.kernel.canonical import Json, decode
 from pendula.kernel.time import format_utc
 
 BEFORE_MOST = 10_000  # jobs that go before one are counted so far
 ALIVE_US = 90 * SECOND  # who has not been heard of for longer is not counted on
 ERROR_SHOWN = 200
+CANCELLED = "cancelled: "  # what the last error of a cancelled job begins with
+WISHED = "cancellation requested: "  # and the event that tells of the wish
+EVENTS_MOST = 100_000
 REASONS = (
     "ended",
     "runs",
@@ -77,6 +82,9 @@ def ended(case: Case) -> Because | None:
         case Status.SUCCEEDED:
             outcome = f" with outcome {job.outcome}" if job.outcome is not None else ""
             sentence = f"succeeded at {at}{_after_tries(job)}{outcome}"
+        case Status.FAILED if _is_cancelled(job):
+            sentence = f"was cancelled at {at}: {_first_line(job.last_error).removeprefix(CANCELLED)}"
+            sentence += _wish(case)
         case Status.FAILED:
             sentence = f"failed at {at} and is not tried again: {_first_line(job.last_error)}"
         case Status.DEAD_LETTER:
@@ -87,6 +95,22 @@ def ended(case: Case) -> Because | None:
         case _:
             return None
     return Because("ended", sentence, {"status": job.status, "ended_at": at})
+
+
+def _is_cancelled(job: Job) -> bool:
+    return job.outcome == OUTCOME_CANCELLED or (job.last_error or "").startswith(CANCELLED)
+
+
+def _wish(case: Case) -> str:
+    """Who wished a job at work cancelled, and why; that is in the trail alone."""
+    if case.job.cancel_requested_at is None:
+        return ""
+    at = format_utc(case.job.cancel_requested_at)
+    for row in reversed(case.look.events(AuditListing(EVENTS_MOST, job_seq=case.job.seq))):
+        event: Any = decode(row.body.encode())
+        if event["after"].get("cancel_requested_at") == at:
+            return f"; {event['actor']['id']} wished so at {at}: {event['reason'].removeprefix(WISHED)}"
+    return ""
 
 
 def running(case: Case) -> Because | None:
@@ -111,7 +135,7 @@ def _on_the_way(job: Job) -> tuple[str, dict[str, Json]]:
     told, facts = "", dict[str, Json]()
     if job.progress is not None:
         note = f" ({job.progress_note})" if job.progress_note else ""
-        told += f"; {job.progress * 100 // MILLION} % are done{note}"
+        told += f"; {job.progress * 100 // MILLION} % of it is done{note}"
         facts["progress"] = progress_json(job.progress, job.progress_note)
     if job.cancel_requested_at is not None:
         at = format_utc(job.cancel_requested_at)
@@ -155,7 +179,7 @@ def nobody_handles(case: Case) -> Because | None:
         return None
     job = case.job
     work = f"{job.action} of {job.object_type}" + (f" in the queue {job.queue}" if job.queue != "default" else "")
-    known = f"none of the {len(alive)} workers that are known handles {work}" if alive else "no worker is known to live"
+    known = _unfit(len(alive), work)
     due = format_utc(job.run_at)
     facts: dict[str, Json] = {"workers_alive": len(alive), "run_at": due}
     if (kind := _unhandled(case)) is None:
@@ -166,6 +190,17 @@ def nobody_handles(case: Case) -> Because | None:
         f"and nobody took {work} since {format_utc(kind.since)}"
     )
     return Because("waits_for_worker", sentence, facts)
+
+
+def _unfit(alive: int, work: str) -> str:
+    """Why nobody who is known takes the job."""
+    match alive:
+        case 0:
+            return "no worker was heard of lately"
+        case 1:
+            return f"the only worker that was heard of lately does not handle {work}"
+        case _:
+            return f"none of the {alive} workers that were heard of lately handles {work}"
 
 
 def _unhandled(case: Case) -> Unhandled | None:

@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from pendula.jobs.model import Durability
-from pendula.jobs.store.file.opening import BUSY_SECONDS, connect_to_look
+from pendula.jobs.store.file.opening import BUSY_SECONDS, PATIENCE_SECONDS, connect_to_look
 from pendula.jobs.store.protocol import StoreUnusable
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.kernel.errors import InputRefused, WorldBroken, WrongUsage
@@ -33,7 +33,9 @@ class StoreToCome(InputRefused):
 
 
 @contextmanager
-def opened(path: Path, durability: Durability, *, make: bool = False) -> Iterator[SqliteStore]:
+def opened(
+    path: Path, durability: Durability, *, make: bool = False, patience_seconds: float = PATIENCE_SECONDS
+) -> Iterator[SqliteStore]:
     """The store in this file, closed at the end; made only where `make` says so.
 
     Raises `NoStore` where there is none, `StoreUnusable` where the file makes trouble.
@@ -43,7 +45,7 @@ def opened(path: Path, durability: Durability, *, make: bool = False) -> Iterato
     else:
         check_store(path)
     try:
-        store = SqliteStore(path, durability=durability)
+        store = SqliteStore(path, durability=durability, patience_seconds=patience_seconds)
         try:
             yield store
         finally:
@@ -53,7 +55,7 @@ def opened(path: Path, durability: Durability, *, make: bool = False) -> Iterato
 
 
 def sqlite_path(address: str) -> Path:
-    """The file of `sqlite:///file` (from here) or `sqlite:////file` (from the root)."""
+    """The file of `sqlite:///file` (from here), `sqlite:////file` (from the root), or a plain path without a colon."""
     scheme, colon, _ = address.partition(":")
     if colon and scheme.lower().partition("+")[0] in SCHEMES_TO_COME:
         raise StoreToCome(
@@ -61,7 +63,7 @@ def sqlite_path(address: str) -> Path:
             scheme=scheme,
         )
     rest = address.removeprefix(SQLITE)
-    if rest == address or not rest.strip("/") or rest == ":memory:" or "\0" in rest:
+    if (colon and rest == address) or not rest.strip("/") or rest == ":memory:" or "\0" in rest:
         said = f"{scheme}:…" if colon and scheme.isalnum() else repr(address)
         raise WrongUsage(f"{said} is not the address of a store; write sqlite:///jobs.db, or sqlite:////srv/jobs.db")
     return Path(rest)

@@ -10,7 +10,8 @@ import threading
 import traceback
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from inspect import isawaitable
+from inspect import getfile, isawaitable
+from itertools import dropwhile
 from typing import Any, Protocol, TypeVar, assert_never
 
 from msgspec import Struct
@@ -39,6 +40,7 @@ T = TypeVar("T")
 
 BESIDE_THREADS = 8
 FRAMES = 5  # of a traceback, the last ones
+BEFORE = frozenset({__file__, getfile(Future)})  # who calls a handler, or waits for it
 MESSAGE_MOST = 1500
 FRAMES_MOST = 2000
 LEASE_CODES = frozenset(
@@ -153,23 +155,51 @@ def _after_error(held: Held, error: BaseException) -> Ending:
             held.stop()
             return Failed({"error": f"timeout: {error}"})
         case ObjectNotFound():
-            return Failed({"error": f"object_not_found: {_readable(str(error))}", "retryable": False})
+            return Failed({"error": f"object_not_found: {_said(error)}", "retryable": False})
         case Cancelled():
-            message = _readable(str(error)) or "the handler stopped when it was asked to"
+            message = _said(error) or "the handler stopped when it was asked to"
             return Failed({"error": f"cancelled: {message}", "cancelled": True})
         case PermanentError():
             return Failed({"error": described(error), "retryable": False})
         case RetryAfter():
-            return Failed({"error": described(error), "retry_delay_sec": error.seconds})
+            # One that was made without its seconds is a failure as any other.
+            seconds = getattr(error, "seconds", None)
+            return Failed({"error": described(error), **({} if seconds is None else {"retry_delay_sec": seconds})})
         case _:
             return Failed({"error": described(error)})
 
 
 def described(error: BaseException) -> str:
-    """Type, message and the last lines of the traceback."""
-    head = "".join(traceback.format_exception_only(error)).strip()[:MESSAGE_MOST]
-    frames = "".join(traceback.format_tb(error.__traceback__)[-FRAMES:])[-FRAMES_MOST:]
-    return _readable(f"{head}\n{frames}".strip())
+    """Type, message and the last lines of the traceback from the handler on; the type alone of what cannot be shown."""
+    try:
+        return _readable(_described(error))
+    except BaseException:  # what an error shows of itself is foreign code
+        return _unshown(error)
+
+
+def _described(error: BaseException) -> str:
+    head = "".join(traceback.format_exception_only(error)).strip()
+    if type(error).__module__.startswith("pendula."):
+        head = head.removeprefix(f"{type(error).__module__}.")  # ours are known by their name alone
+    theirs = dropwhile(_is_before_the_handler, traceback.extract_tb(error.__traceback__))
+    frames = "".join(traceback.format_list(list(theirs)[-FRAMES:]))[-FRAMES_MOST:]
+    return f"{head[:MESSAGE_MOST]}\n{frames}".strip()
+
+
+def _is_before_the_handler(frame: traceback.FrameSummary) -> bool:
+    return frame.filename in BEFORE
+
+
+def _said(error: BaseException) -> str:
+    """The message of an error."""
+    try:
+        return _readable(str(error))[:MESSAGE_MOST]
+    except BaseException:
+        return _unshown(error)
+
+
+def _unshown(error: BaseException) -> str:
+    return _readable(f"{type(error).__name__}: the error cannot be shown")
 
 
 def _readable(text: str) -> str:
@@ -276,24 +306,24 @@ def _within(future: Future[T], seconds: float | None) -> T:
     raise HandlerTimeout(f"the handler took longer than {seconds} s")
 
 
-class Telling:
-    """Tells the store how deliveries ended, and asks again until it has heard, or the lease is over."""
+class EndReporter:
+    """Reports to the store how deliveries ended, again and again until it has heard or the lease is over."""
 
     def __init__(self, client: Ends, rest: Callable[[int], bool]) -> None:
         """`rest(n)` waits before the n-th repetition; False when it is no use to go on."""
         self._client = client
         self._rest = rest
 
-    def tell(self, held: Held, ending: Ending) -> Ending:
+    def report(self, held: Held, ending: Ending) -> Ending:
         """How it ended in truth: dropped where the store did not accept it."""
         tries = 0
-        held.telling = True
+        held.reporting = True
         while True:
             if isinstance(ending, Dropped):
                 log.warning("the result of %s is thrown away: %s", held.job_id, ending.reason)
                 return ending
             try:
-                self._say(held, ending)
+                self._send(held, ending)
                 return ending
             except WorldBroken as trouble:
                 log.warning("the end of %s cannot be told now: %s", held.job_id, trouble)
@@ -305,7 +335,7 @@ class Telling:
             if held.lost is not None or not self._rest(tries):
                 ending = Dropped(held.lost or "store_lost")
 
-    def _say(self, held: Held, ending: Acked | Failed | Unhandled) -> None:
+    def _send(self, held: Held, ending: Acked | Failed | Unhandled) -> None:
         match ending:
             case Acked():
                 reply = self._client.ack(held.job_id, **held.proof, **ending.members)

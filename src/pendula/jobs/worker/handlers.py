@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 
 from msgspec import UNSET, Struct, UnsetType
 
-from pendula.jobs.model import RETRY_DELAY_MOST_SEC
+from pendula.jobs.model import RETRY_DELAY_MOST_SEC, Vocabulary
 from pendula.jobs.worker.effects import Transaction
 from pendula.jobs.worker.leases import Held, LeaseGone
 from pendula.kernel.canonical import Json
@@ -212,8 +212,16 @@ class AsyncContext(Context):
         return await self._made(partial(super().once, effect))
 
     async def _made(self, call: Callable[[], T]) -> T:
-        work = partial(copy_context().run, call)
+        work = partial(copy_context().run, _held_by_a_future, call)
         return await asyncio.get_running_loop().run_in_executor(self._beside, work)
+
+
+def _held_by_a_future(call: Callable[[], T]) -> T:
+    """Futures of the loop refuse a `StopIteration`, and whoever awaits one would wait for ever."""
+    try:
+        return call()
+    except StopIteration as stop:
+        raise RuntimeError(f"the effect raised {stop!r}") from stop
 
 
 def handler(object_type: str, action: str, *, timeout_sec: float | None = None) -> Callable[[F], F]:
@@ -249,6 +257,14 @@ class Handlers:
     def find(self, object_type: str, action: str) -> Handler | None:
         return self._by_work.get((object_type, action))
 
+    def check_words(self, words: Vocabulary) -> None:
+        """Raise `HandlersUnusable` where something is handled that no job of these settings can be about."""
+        strange = [work for work in self.works if work[0] not in words.object_types or work[1] not in words.actions]
+        if strange:
+            named = ", ".join(" ".join(work) for work in strange)
+            hint = "words of your own come from the settings file (--config, or the policy of the scheduler)"
+            raise HandlersUnusable(f"There are handlers for what no job can be about: {named}; {hint}", works=named)
+
     @property
     def works(self) -> list[tuple[str, str]]:
         """What there are handlers for."""
@@ -272,9 +288,9 @@ def _imported(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as missing:
-        raise HandlersUnusable(f"There is no module {missing.name} (to load handlers from {name})", module=name) from (
-            missing
-        )
+        hint = f"; write {name.removesuffix('.py').replace('/', '.')}" if name.endswith(".py") else ""
+        message = f"There is no module {missing.name} (to load handlers from {name}){hint}"
+        raise HandlersUnusable(message, module=name) from missing
     except Exception as trouble:
         message = f"{name} cannot be loaded: {type(trouble).__name__}: {trouble}"
         raise HandlersUnusable(message, module=name) from trouble

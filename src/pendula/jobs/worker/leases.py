@@ -57,7 +57,7 @@ class Held:
         self.lost: str | None = None
         self.stopped = False
         self.cancel_requested = job.get("cancel_requested_at") is not None
-        self.telling = False  # its end is being told: whoever is refused a renewal now may just have come second
+        self.reporting = False  # its end is on the way: whoever is refused a renewal now may just have come second
         self.settled = False  # and was: the answer to that word decides
         self._client = client
         self._ticks = ticks
@@ -104,7 +104,7 @@ class Held:
         except InputRefused as refused:
             if is_rate_limit(refused):
                 raise WorldBroken(refused.message) from refused
-            if self.telling:
+            if self.reporting:
                 self.settled = True
             else:
                 self.lose(refused.code)

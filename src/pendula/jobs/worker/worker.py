@@ -29,9 +29,9 @@ from pendula.jobs.worker.delivery import (
     Delivery,
     Dropped,
     Ending,
+    EndReporter,
     Failed,
     Step,
-    Telling,
     Unhandled,
     carried_out,
     in_order,
@@ -110,6 +110,8 @@ class Worker:
         _check(concurrency, batch, interval_sec, max_jobs)
         if not handlers.works:
             raise WrongUsage("A worker needs at least one handler: mark functions with @handler")
+        if isinstance(client, Scheduler):
+            handlers.check_words(client.calls.policy.vocabulary)
         self.client = client
         self.handlers = handlers
         self.worker_id = worker_id or own_name()
@@ -128,7 +130,7 @@ class Worker:
         self._pauses = pauses
         self._leases = Leases(ticks)
         self._calling = calling or Calling()
-        self._telling = Telling(client, self._rest_in_thread)
+        self._reporter = EndReporter(client, self._rest_in_thread)
         self._bell = Bell()
         self._lock = threading.Lock()
         self._waiting: deque[Held] = deque()
@@ -249,7 +251,7 @@ class Worker:
         """One job after the other, as long as some wait."""
         while (held := self._next()) is not None:
             try:
-                self._finish(held, self._telling.tell(held, self._executed(held)))
+                self._finish(held, self._reporter.report(held, self._executed(held)))
             except BaseException:
                 log.exception("the worker could not finish %s; its lease runs out", held.job_id)
                 self._finish(held, Dropped("worker_trouble"))

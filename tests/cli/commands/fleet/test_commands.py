@@ -10,9 +10,11 @@ from xml.etree import ElementTree
 import pytest
 
 from pendula.cli.commands.fleet.new import Scene
+from pendula.documents import read_file
 from pendula.fleet import compile_map, from_bytes
 from pendula.fleet.samples.halls import reference_fleet, reference_hall
 from pendula.fleet.samples.scenes import FL_STD
+from pendula.fleet.scenarios import Run, read_scenario
 from pendula.kernel.canonical import decode, encode
 from tests.cli.conftest import Finished, Pendula
 
@@ -475,16 +477,38 @@ def test_parameters_belong_to_a_graph(site: Site, pendula: Pendula) -> None:
 
 # new
 
+GREAT = (Scene.WAREHOUSE, Scene.LARGE, Scene.BUILT_WAREHOUSE)
 
-@pytest.mark.parametrize("scene", [scene for scene in Scene if scene is not Scene.LARGE])
-def test_every_scene_is_a_map_that_compiles(scene: Scene, site: Site, pendula: Pendula) -> None:
-    graph = site.path("scene.json")
 
-    made = pendula("fleet", "new", "--scene", scene.value, "-o", graph, "--json")
-    checked = pendula("fleet", "check", graph, "--profiles", site.trucks, "--json")
+@pytest.mark.parametrize(
+    "scene",
+    [pytest.param(scene, marks=pytest.mark.long) if scene in GREAT else scene for scene in Scene],
+)
+def test_every_scene_is_a_map_with_a_fleet_that_runs_on_it(scene: Scene, site: Site, pendula: Pendula) -> None:
+    graph, fleet, day = site.path("scene.json"), site.path("trucks-of-it.json"), site.path("day.json")
+
+    made = pendula("fleet", "new", "--scene", scene.value, "-o", graph, "--fleet", fleet, "--scenario", day, "--json")
+    checked = pendula("fleet", "check", graph, "--profiles", site.trucks, "--fleet", fleet, "--json")
 
     assert made.code == 0
     assert json.loads(checked.out)["severities"]["ERROR"] == 0
+    assert json.loads(checked.out)["certificate"]["live"]
+    begun = Run(read_scenario(read_file(day), day.parent))
+    assert begun.step().refused_routes == ()
+    assert [one.robot_id for one in begun.robots] == [one["robotId"] for one in json.loads(fleet.read_text())["robots"]]
+
+
+@pytest.mark.parametrize("scene", ["tail-swing-bend", pytest.param("spur", marks=pytest.mark.long)])
+def test_the_day_of_a_scene_comes_to_its_end(scene: str, tmp_path: Path, pendula: Pendula) -> None:
+    maps, days = tmp_path / "maps", tmp_path / "days"
+    maps.mkdir()
+    days.mkdir()
+    made = pendula("fleet", "new", "--scene", scene, "-o", maps / "g.json", "--scenario", days / "day.json")
+
+    ended = pendula("fleet", "run", days / "day.json")
+
+    assert (made.code, ended.code) == (0, 0), ended.err
+    assert json.loads((days / "day.json").read_text())["mapFile"] == "../maps/g.json"
 
 
 def test_what_new_writes_is_what_the_library_has(site: Site) -> None:
@@ -508,10 +532,12 @@ def test_a_random_map_has_the_nodes_asked_for_and_comes_again(site: Site, pendul
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--scene", "hall", "--nodes", "9"], "--nodes and --seed belong to random maps"),
+        (["--scene", "hall", "--nodes", "9"], "--nodes belongs to random maps"),
+        (["--scene", "hall", "--seed", "9"], "--seed belongs to random maps and to live-map"),
         (["--scene", "random", "--nodes", "0"], "a random map has 1 to 2000 nodes"),
         (["--scene", "random", "--seed", "-1"], "allowed is 0 to"),
-        (["--scene", "random", "--fleet", "f.json"], "The scene random has no fleet; there is one for hall"),
+        (["--scene", "random", "--nodes", "1", "--fleet", "f.json"], "No fleet was found that can run on random-0"),
+        (["--scene", "hall", "--scenario", "x.json"], "go into files of their own"),
         (["--scene", "hall", "--profiles", "x.json"], "go into files of their own"),
         (["--scene", "hall", "--profiles", "x.yaml"], "name a file that ends in .json"),
         (["--scene", "halle"], "'halle' is not one of 'hall'"),

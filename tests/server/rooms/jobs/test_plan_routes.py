@@ -8,7 +8,8 @@ import msgspec
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from pendula.jobs import RemoteScheduler
+from pendula.cli.program import run
+from pendula.jobs import AsyncScheduler, RemoteScheduler
 from pendula.jobs.client import ServerUnreachable
 from pendula.jobs.store.protocol import WorkerRow
 from pendula.kernel.errors import WrongUsage
@@ -181,7 +182,9 @@ def test_the_client_refuses_a_server_that_cannot_prove_who_it_is(tmp_path: Path)
     with (
         encrypted(tmp_path) as server,
         RemoteScheduler(server.url) as client,
-        pytest.raises(ServerUnreachable, match="certificate"),
+        pytest.raises(
+            ServerUnreachable, match=r"The certificate of https://.* is not trusted: self-signed.*; --ca, or ca="
+        ),
     ):
         client.plans()
 
@@ -191,3 +194,22 @@ def test_a_file_without_certificates_is_told_at_once(tmp_path: Path) -> None:
     for name in ("empty.pem", "absent.pem"):
         with pytest.raises(WrongUsage, match=name):
             RemoteScheduler("https://127.0.0.1:1", ca=tmp_path / name)
+
+
+async def test_the_awaited_client_is_given_an_authority_too(tmp_path: Path) -> None:
+    with encrypted(tmp_path) as server:
+        async with AsyncScheduler.connect(server.url, ca=tmp_path / "cert.pem") as client:
+            assert (await client.plans())["plans"] == []
+
+
+@pytest.mark.parametrize(("trusted", "code"), [(True, 0), (False, 3)])
+def test_a_command_is_given_an_authority_with_ca(
+    trusted: bool, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with encrypted(tmp_path) as server:
+        given = ["--ca", str(tmp_path / "cert.pem")] if trusted else []
+        ended = run(["jobs", "plans", "list", "--url", server.url, *given])
+
+    told = capsys.readouterr()
+    assert ended == code
+    assert ("--ca" in told.err) is not trusted

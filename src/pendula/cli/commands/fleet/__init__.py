@@ -3,7 +3,8 @@
 compile, check      a source map made ready, or everything that is wrong with it
 draw, new           the picture of a map; maps of our own
 run                 a scenario in virtual time, and why a truck stands
-files, report       reading and writing the files; the validation report
+files, forms        reading and writing the files; the forms of what `new` writes
+report              the validation report
 tables              results as tables
 """
 

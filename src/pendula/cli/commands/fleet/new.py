@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pendula.cli.commands.fleet import files
+from pendula.cli.commands.fleet.forms import fleet_form, profile_form, scenario_form
 from pendula.cli.failing import require
 from pendula.cli.output import JsonFlag, Output, example
 from pendula.kernel.errors import WrongUsage
 
 if TYPE_CHECKING:
-    from pendula.fleet import Fleet, RobotProfile, SourceMap
+    from pendula.fleet import Fleet, SourceMap
 
 NODES = 12
 MOST_NODES = 2000
@@ -24,6 +25,9 @@ class Scene(StrEnum):
     WAREHOUSE = "warehouse"
     LARGE = "large"
     RANDOM = "random"
+    BUILT_WAREHOUSE = "built-warehouse"
+    SPUR_GRID = "spur-grid"
+    LIVE_MAP = "live-map"
     HALL_DEMO = "hall-demo"
     HEAD_ON_LANE = "head-on-lane"
     PLUS_CROSSING = "plus-crossing"
@@ -41,6 +45,7 @@ def register(group: typer.Typer) -> None:
         epilog=example(
             "pendula fleet new --scene hall -o hall.json --profiles trucks.json --fleet fleet.json",
             "pendula fleet new --scene random --nodes 20 --seed 7 -o random.json",
+            "pendula fleet new --scene built-warehouse -o house.json --scenario day.json",
         ),
     )(new)
 
@@ -55,32 +60,39 @@ def new(
         typer.Option(metavar="N", help="How many nodes a random map has.", show_default=str(NODES)),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(metavar="S", help="Which random map; the same seed, the same map.", show_default="0")
+        int | None,
+        typer.Option(metavar="S", help="Which random map or live-map; the same seed, the same map.", show_default="0"),
     ] = None,
     profiles: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the reference truck there.")] = None,
     fleet: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the fleet of the scene there, if it has one.")
+        Path | None, typer.Option(metavar="FILE", help="Write a fleet there that can run on the map for ever.")
+    ] = None,
+    scenario: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a scenario there, for `fleet run`: that fleet at work on the map."),
     ] = None,
     json: JsonFlag = False,
 ) -> None:
-    """Write a map to start from: the reference hall, a warehouse, a random one, or a scene of the tests."""
+    """Write a map to start from: the reference hall, a warehouse, a random one, or a scene of the tests.
+
+    `--fleet` adds trucks with their rest nodes and streams of goods, for which the map is LIVE; `--scenario` the same
+    as something that runs: goods come for two minutes, and everybody has to be back at rest within an hour.
+    """
     require("fleet")
     from pendula.fleet.compiler.source_form import source_form
     from pendula.fleet.samples.scenes import FL_STD
 
-    trucks = None if fleet is None else _fleet(scene)
-    targets = [target for target in (out, profiles, fleet) if target is not None]
-    for target in targets:
-        if target.suffix.lower() != ".json":
-            raise WrongUsage(f"{target}: what is written here is JSON; name a file that ends in .json")
-    if len({target.absolute() for target in targets}) < len(targets):
-        raise WrongUsage("The graph, the truck and the fleet go into files of their own")
-    source = _source(scene, nodes, seed)
+    targets = _targets(out, profiles, fleet, scenario)
+    source, trucks = _sample(scene, nodes, seed)
+    if trucks is None and (fleet is not None or scenario is not None):
+        trucks = _searched(source)
     _write(out, source_form(source))
     if profiles is not None:
         _write(profiles, profile_form(FL_STD))
     if fleet is not None and trucks is not None:
         _write(fleet, fleet_form(trucks))
+    if scenario is not None and trucks is not None:
+        _write(scenario, scenario_form(scene.value, trucks, _beside(out, scenario)))
     form = {
         "file": str(out),
         "mapId": source.map_id,
@@ -88,23 +100,58 @@ def new(
         "edges": len(source.edges),
         "profiles": None if profiles is None else str(profiles),
         "fleet": None if fleet is None else str(fleet),
+        "scenario": None if scenario is None else str(scenario),
     }
     sizes = f"nodes {len(source.nodes)}, edges {len(source.edges)}"
     told = f"{out} holds {source.map_id}: {sizes}."
+    told += "".join(f" {one} is beside it." for one in targets[1:])
     Output(json).result(form, lambda: told)
 
 
-def _fleet(scene: Scene) -> "Fleet":
-    """The fleet of a scene; raises `WrongUsage` for a scene that has none."""
-    from pendula.fleet.samples.halls import reference_fleet
+def _targets(*wanted: Path | None) -> list[Path]:
+    """The files to write; raises `WrongUsage` where two are one, or one is not JSON."""
+    targets = [target for target in wanted if target is not None]
+    for target in targets:
+        if target.suffix.lower() != ".json":
+            raise WrongUsage(f"{target}: what is written here is JSON; name a file that ends in .json")
+    if len({target.absolute() for target in targets}) < len(targets):
+        raise WrongUsage("The graph, the truck, the fleet and the scenario go into files of their own")
+    return targets
+
+
+def _sample(scene: Scene, nodes: int | None, seed: int | None) -> "tuple[SourceMap, Fleet | None]":
+    """The map, and its fleet where it has one of its own."""
+    from pendula.fleet.samples import built_warehouse, live_map, spur_grid
     from pendula.fleet.samples.scene_fleets import SCENE_FLEETS
 
-    if scene is Scene.HALL:
-        return reference_fleet()
-    if scene.value not in SCENE_FLEETS:
-        names = ", ".join(("hall", *SCENE_FLEETS))
-        raise WrongUsage(f"The scene {scene.value} has no fleet; there is one for {names}", scene=scene.value)
-    return SCENE_FLEETS[scene.value]
+    if seed is not None and not 0 <= seed < 2**64:
+        raise WrongUsage(f"--seed {seed}: allowed is 0 to {2**64 - 1}", seed=seed)
+    if nodes is not None and scene is not Scene.RANDOM:
+        raise WrongUsage(f"--nodes belongs to random maps; {scene.value} is as large as it is")
+    if seed is not None and scene not in (Scene.RANDOM, Scene.LIVE_MAP):
+        raise WrongUsage(f"--seed belongs to random maps and to live-map; {scene.value} is always the same")
+    match scene:
+        case Scene.BUILT_WAREHOUSE:
+            made = built_warehouse(percent=25)
+        case Scene.SPUR_GRID:
+            made = spur_grid(4, 4, 50)
+        case Scene.LIVE_MAP:
+            made = live_map(seed or 0)
+        case _:
+            return _source(scene, nodes, seed), SCENE_FLEETS.get(scene.value)
+    return made.source, made.fleet
+
+
+def _searched(source: "SourceMap") -> "Fleet":
+    """A fleet that can run on a map for ever; raises `WrongUsage` where none is found."""
+    from pendula.fleet import compile_map
+    from pendula.fleet.samples.scenes import FL_STD
+    from pendula.fleet.scenarios.fleet_search import fitting_fleet
+
+    found = fitting_fleet(compile_map(source, [FL_STD]), FL_STD)
+    if found is None:
+        raise WrongUsage(f"No fleet was found that can run on {source.map_id} for ever; try another --seed")
+    return found
 
 
 def _source(scene: Scene, nodes: int | None, seed: int | None) -> "SourceMap":
@@ -115,11 +162,7 @@ def _source(scene: Scene, nodes: int | None, seed: int | None) -> "SourceMap":
         count = NODES if nodes is None else nodes
         if not 1 <= count <= MOST_NODES:
             raise WrongUsage(f"--nodes {count}: a random map has 1 to {MOST_NODES} nodes", nodes=count)
-        if seed is not None and not 0 <= seed < 2**64:
-            raise WrongUsage(f"--seed {seed}: allowed is 0 to {2**64 - 1}", seed=seed)
         return random_map(seed or 0, count, count)
-    if nodes is not None or seed is not None:
-        raise WrongUsage(f"--nodes and --seed belong to random maps; {scene.value} is always the same")
     made: dict[Scene, Callable[[], SourceMap]] = {
         Scene.HALL: halls.reference_hall,
         Scene.WAREHOUSE: halls.warehouse,
@@ -137,6 +180,13 @@ def _source(scene: Scene, nodes: int | None, seed: int | None) -> "SourceMap":
     return made[scene]()
 
 
+def _beside(graph: Path, scenario: Path) -> str:
+    """The graph as a scenario names it: seen from where the scenario lies."""
+    from os.path import relpath
+
+    return Path(relpath(graph.absolute(), scenario.absolute().parent)).as_posix()
+
+
 def _write(target: Path, form: Any) -> None:
     """Canonical members, one a line: these files are there to be edited."""
     import msgspec
@@ -144,67 +194,3 @@ def _write(target: Path, form: Any) -> None:
     from pendula.kernel.canonical import encode
 
     files.write(target, msgspec.json.format(encode(form), indent=2) + b"\n")
-
-
-def profile_form(profile: "RobotProfile") -> dict[str, Any]:
-    """A truck profile in the form of its contract."""
-    from pendula.fleet.model import CONTRACT_VERSION
-    from pendula.fleet.units import plain
-
-    def error(one: Any) -> dict[str, Any]:
-        return {"value": plain(one.value_um), "source": one.source.value, "basis": one.basis}
-
-    return {
-        "contractVersion": CONTRACT_VERSION,
-        "profileId": profile.profile_id,
-        "geometry": {
-            "head": plain(profile.head_um),
-            "tail": plain(profile.tail_um),
-            "width": plain(profile.width_um),
-        },
-        "safety": {
-            "safetyFrontM": plain(profile.safety_front_um),
-            "safetyRearM": plain(profile.safety_rear_um),
-            "safetySideM": plain(profile.safety_side_um),
-            "localizationErrorM": error(profile.localization_error),
-            "trackingErrorM": error(profile.tracking_error),
-            "extraMarginM": plain(profile.extra_margin_um),
-            "minFollowingGapM": plain(profile.min_following_gap_um),
-            "headingErrorRad": plain(profile.heading_error_urad),
-        },
-        "dynamics": {
-            "vMax": plain(profile.v_max_um_s),
-            "accel": plain(profile.accel_um_s2),
-            "a_brake": plain(profile.brake_um_s2),
-            "controlLatencyS": plain(profile.latency_us),
-            "turnRateRadS": plain(profile.turn_rate_urad_s),
-            "minTurnRadiusM": plain(profile.min_turn_radius_um),
-        },
-        "capabilities": list(profile.capabilities),
-    }
-
-
-def fleet_form(fleet: "Fleet") -> dict[str, Any]:
-    """Trucks, streams and limits in the form that `--fleet` reads."""
-    from pendula.fleet.units import plain
-
-    return {
-        "robots": [
-            {"robotId": truck.robot_id, "profileId": truck.profile_id, "parkNodeId": truck.park_node_id}
-            for truck in fleet.trucks
-        ],
-        "streams": [
-            {
-                "streamId": stream.stream_id,
-                "pickNodeIds": list(stream.pick_node_ids),
-                "dropNodeIds": list(stream.drop_node_ids),
-                **({"robotIds": list(stream.robot_ids)} if stream.robot_ids else {}),
-            }
-            for stream in fleet.streams
-        ],
-        "params": {
-            "lookaheadM": plain(fleet.lookahead_um),
-            "rtpLookaheadM": plain(fleet.rtp_lookahead_um),
-            "tickPeriodMs": fleet.tick_ms,
-        },
-    }

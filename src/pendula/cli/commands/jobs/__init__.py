@@ -6,6 +6,7 @@ operate     calls on many jobs at once, by a filter
 plans       time plans: list, put, pause, resume, run now, remove
 look        calls that only look
 filters     the options that choose jobs
+spans       spans of time: 90, 15m, 2h, 7d
 upkeep      making a store, checking, backing up, retaining
 work        serving a store, and workers on one
 tables      results as tables

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pendula.cli.commands.jobs.spans import FORM, seconds_of
 from pendula.cli.commands.jobs.target import Target, command, members, wall_now
 from pendula.kernel.errors import InputRefused, WrongUsage
 
@@ -31,7 +32,8 @@ ActionArgument = Annotated[
     typer.Argument(metavar="ACTION", help="verify, revalidate, decay, archive, reinstate-check.", show_default=False),
 ]
 InOption = Annotated[
-    int | None, typer.Option("--in", metavar="SECONDS", min=0, help="So many seconds from now.", show_default=False)
+    int | None,
+    typer.Option("--in", metavar="SPAN", parser=seconds_of, help=f"So long from now: {FORM}.", show_default=False),
 ]
 PriorityOption = Annotated[
     str | None,
@@ -125,7 +127,7 @@ def enqueue(
         idempotency_key=idempotency_key,
         correlation_id=correlation_id,
         queue=queue,
-        payload=None if payload is None else _json("--payload", payload),
+        payload=None if payload is None else json_given("--payload", payload),
         unique=unique,
     )
     if batch is not None:
@@ -262,7 +264,7 @@ def ack(
         next_action_at=next_action_at,
         next_action=next_action,
         outcome=outcome,
-        outcome_result=None if outcome_result is None else _json("--outcome-result", outcome_result),
+        outcome_result=None if outcome_result is None else json_given("--outcome-result", outcome_result),
         audit_event_id=audit_event_id,
     )
     if clear:
@@ -376,7 +378,7 @@ def _number(option: str, text: str) -> Decimal:
     return number
 
 
-def _json(option: str, text: str) -> Any:
+def json_given(option: str, text: str) -> Any:
     from pendula.documents import DocumentRefused, read_bytes
 
     try:

@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
+from pendula.cli.commands.jobs.spans import FORM, seconds_of
 from pendula.cli.commands.jobs.target import members, wall_now
 
 TypeOption = Annotated[
@@ -30,11 +31,19 @@ ErrorOption = Annotated[
 ]
 OlderOption = Annotated[
     int | None,
-    typer.Option("--older-than", metavar="SECONDS", min=0, help="Stored longer ago than this.", show_default=False),
+    typer.Option(
+        "--older-than",
+        metavar="SPAN",
+        parser=seconds_of,
+        help=f"Stored longer ago than this: {FORM}.",
+        show_default=False,
+    ),
 ]
 NewerOption = Annotated[
     int | None,
-    typer.Option("--newer-than", metavar="SECONDS", min=0, help="Stored within this time.", show_default=False),
+    typer.Option(
+        "--newer-than", metavar="SPAN", parser=seconds_of, help=f"Stored within this time: {FORM}.", show_default=False
+    ),
 ]
 
 

@@ -60,7 +60,7 @@ def register(jobs: typer.Typer) -> None:
         epilog=example(f"pendula jobs audit --object-id mem_1 {at}", f"pendula jobs audit verify {at}"),
     )
     group.callback()(_unless_verifying(with_target(audit)))
-    command(group, "verify", f"pendula jobs audit verify {at} --json")(verify)
+    command(group, "verify", f"pendula jobs audit verify {at} --json", local=True)(verify)
     jobs.add_typer(group, name="audit", help="Read the trail of all changes, or verify it.")
 
 

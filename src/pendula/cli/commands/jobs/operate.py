@@ -133,6 +133,9 @@ def requeue(
     _many(target, asked, yes, "requeue", lambda scheduler, say: requeue_all(scheduler, asked, progress=say, **why))
 
 
+DONE = {"cancel": "cancelled or asked to stop", "requeue": "requeued"}
+
+
 def _is_one(job_id: str | None, asked: dict[str, Any], yes: bool) -> bool:
     if job_id is not None and (asked or yes):
         raise WrongUsage("JOB names one job; filters and --yes are for many")
@@ -152,13 +155,14 @@ def _many(
     with target.scheduler() as scheduler:
         count = scheduler.count(**asked)["count"]
         if not yes:
-            said = f"{count} jobs fit, and nothing was done. Add --yes to {verb} them."
+            fit, them = ("1 job fits", "it") if count == 1 else (f"{count} jobs fit", "them")
+            said = f"{fit}, and nothing was done. Add --yes to {verb} {them}."
             target.out.result({"count": count, "done": False}, lambda: said)
             return
         with target.out.progress(verb, count) as advance:
             done = run(scheduler, advance)
     document = {"count": count, "done": True, **asdict(done)}
-    told = f"{done.changed} of {done.matched} jobs changed, in {done.steps} steps."
+    told = f"{done.changed} of {done.matched} {DONE[verb]}."
     target.out.result(document, lambda: told)
 
 

@@ -7,9 +7,11 @@ that was named.
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from copy import copy
 from inspect import Parameter, Signature, signature
+from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec
+from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, get_args
 
 import typer
 from msgspec import Struct
@@ -27,11 +29,17 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 
+DATABASE_VARIABLE = "PENDULA_JOBS_DATABASE"
+SETTINGS_VARIABLE = "PENDULA_JOBS_SETTINGS"
 AHEAD_SEC = 60  # a store's time that is further ahead than this is told
 
 DbOption = Annotated[
     str | None,
-    typer.Option(metavar="ADDRESS", help="The store: sqlite:///jobs.db, sqlite:////srv/jobs.db.", show_default=False),
+    typer.Option(
+        metavar="ADDRESS",
+        help="The store: sqlite:///jobs.db, sqlite:////srv/jobs.db, or a path.",
+        show_default=f"the variable {DATABASE_VARIABLE}",
+    ),
 ]
 UrlOption = Annotated[
     str | None, typer.Option(metavar="URL", help="A running server: http://127.0.0.1:8765.", show_default=False)
@@ -40,16 +48,31 @@ TokenFileOption = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="The access token for --url.", show_default="the variable PENDULA_TOKEN"),
 ]
+CaOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="Whom to trust at --url: certificates in PEM.", show_default="those of the system"
+    ),
+]
 ConfigOption = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Settings for --db: TOML, YAML or JSON.", show_default=False)
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Settings for --db: TOML, YAML or JSON.",
+        show_default=f"the variable {SETTINGS_VARIABLE}",
+    ),
 ]
 COMMON: Mapping[str, tuple[Any, Any]] = {
     "db": (DbOption, None),
     "url": (UrlOption, None),
     "token_file": (TokenFileOption, None),
+    "ca": (CaOption, None),
     "config": (ConfigOption, None),
     "json": (JsonFlag, False),
 }
+
+
+REMOTE = frozenset({"url", "token_file", "ca"})
 
 
 class Target(Struct, frozen=True):
@@ -58,47 +81,59 @@ class Target(Struct, frozen=True):
     db: str | None
     url: str | None
     token_file: Path | None
+    ca: Path | None
     config: Path | None
     out: Output
 
     @contextmanager
-    def scheduler(self, *, make: bool = False) -> "Iterator[Scheduler | RemoteScheduler]":
+    def scheduler(self, *, make: bool = False, patient: bool = False) -> "Iterator[Scheduler | RemoteScheduler]":
         """The scheduler of the store or of the server; both have the same calls. With `make` the store may be new."""
         from pendula.jobs.addresses import token_from
-        from pendula.jobs.client import RemoteScheduler
+        from pendula.jobs.client import CallRefused, RemoteScheduler
         from pendula.jobs.model import JobRefused
         from pendula.jobs.scheduler import Scheduler
 
         self._check(remote=True)
         try:
             if self.url is None:
-                with self.calls(make=make) as calls:
+                with self.calls(make=make, patient=patient) as calls:
                     yield Scheduler(calls, caller())
             else:
-                with RemoteScheduler(self.url, token_from(self.token_file)) as remote:
+                with RemoteScheduler(self.url, token_from(self.token_file), ca=self.ca) as remote:
                     yield remote
+        except CallRefused as refused:
+            if refused.code == "unauthenticated" and token_from(self.token_file) is None:
+                refused.message = "The server asks who calls: give a token, with --token-file or PENDULA_TOKEN"
+            raise
         except JobRefused as refused:
             if not self.out.as_json:
                 refused.message = str(refused)
             raise
 
     @contextmanager
-    def calls(self, *, make: bool = False) -> "Iterator[Calls]":
+    def calls(self, *, make: bool = False, patient: bool = False) -> "Iterator[Calls]":
         """The scheduler of the store itself."""
         from pendula.jobs.calls import Calls
 
         configured = self.configured()
-        with self.store(configured, make=make) as store:
+        with self.store(configured, make=make, patient=patient) as store:
             yield Calls(store, configured.policy, clock())
 
     @contextmanager
-    def store(self, configured: "Configured | None" = None, *, make: bool = False) -> "Iterator[SqliteStore]":
-        """The store that `--db` names; made only where `make` says so."""
+    def store(
+        self, configured: "Configured | None" = None, *, make: bool = False, patient: bool = False
+    ) -> "Iterator[SqliteStore]":
+        """The store that `--db` names; made only where `make` says so.
+
+        Whoever is `patient` waits with a migration for as long as another process writes, and tells so now and then.
+        """
+        from pendula.jobs.store.file.opening import PATIENCE_SECONDS
         from pendula.jobs.store.sqlite_files import opened
 
         self._check(remote=False)
         policy = (configured or self.configured()).policy
-        with opened(self.path(), policy.durability, make=make) as store:
+        seconds = inf if patient else PATIENCE_SECONDS
+        with opened(self.path(), policy.durability, make=make, patience_seconds=seconds) as store:
             yield store
 
     def note_time(self, store: object) -> None:
@@ -139,6 +174,8 @@ class Target(Struct, frozen=True):
             raise WrongUsage("--config is for --db; a server has its own settings")
         if self.token_file is not None and self.db is not None:
             raise WrongUsage("--token-file is for --url; a store needs no token")
+        if self.ca is not None and (self.url is None or not self.url.lower().startswith("https:")):
+            raise WrongUsage("--ca is for a --url with https")
 
 
 def clock() -> Callable[[], int]:
@@ -150,26 +187,33 @@ def wall_now() -> int:
     return clock()()
 
 
-def command(group: typer.Typer, name: str, *examples: str) -> Callable[[Callable[Concatenate[Target, P], None]], None]:
-    """Registers a command: its own options, then those that all have."""
+def command(
+    group: typer.Typer, name: str, *examples: str, local: bool = False
+) -> Callable[[Callable[Concatenate[Target, P], None]], None]:
+    """Registers a command: its own options, then those that all have; a `local` one works on a store alone."""
 
     def register(work: Callable[Concatenate[Target, P], None]) -> None:
-        group.command(name, epilog=example(*examples))(with_target(work))
+        group.command(name, epilog=example(*examples))(with_target(work, local=local))
 
     return register
 
 
-def with_target(work: Callable[..., None]) -> Callable[..., None]:
+def with_target(work: Callable[..., None], *, local: bool = False) -> Callable[..., None]:
     """The function that typer sees: the options of `work`, and in place of its target those that make one."""
     own = list(signature(work, eval_str=True).parameters.values())[1:]
 
     def run(**given: Any) -> None:
         shared = {option: given.pop(option) for option in COMMON}
         out = Output(shared.pop("json"))
-        work(Target(**shared, out=out), **given)
+        work(Target(**_with_variables(shared), out=out), **given)
 
     common = [
-        Parameter(option, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        Parameter(
+            option,
+            Parameter.KEYWORD_ONLY,
+            default=default,
+            annotation=_hidden(annotation) if local and option in REMOTE else annotation,
+        )
         for option, (annotation, default) in COMMON.items()
     ]
     parameters = [*(one.replace(kind=Parameter.KEYWORD_ONLY) for one in own), *common]
@@ -177,6 +221,24 @@ def with_target(work: Callable[..., None]) -> Callable[..., None]:
     run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {one.name: one.annotation for one in parameters}
     return run
+
+
+def _hidden(annotation: Any) -> Any:
+    """The same option, not shown: whoever gives it is told that the command works on a store alone."""
+    kind, option = get_args(annotation)
+    unseen = copy(option)
+    unseen.hidden = True
+    return Annotated[kind, unseen]
+
+
+def _with_variables(given: dict[str, Any], environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
+    """Where neither a store nor a server is named, those that the variables name, which a server reads, too."""
+    db, config = environ.get(DATABASE_VARIABLE) or None, environ.get(SETTINGS_VARIABLE) or None
+    if given["db"] is None and given["url"] is None:
+        given["db"] = db
+    if given["db"] is not None and given["url"] is None and given["config"] is None and config is not None:
+        given["config"] = Path(config)
+    return given
 
 
 def members(**given: Any) -> dict[str, Any]:

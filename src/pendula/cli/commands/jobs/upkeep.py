@@ -24,19 +24,21 @@ class BackupExists(InputRefused):
 
 
 def register(jobs: typer.Typer) -> None:
-    command(jobs, "init", "pendula jobs init --db sqlite:///jobs.db")(init)
+    command(jobs, "init", "pendula jobs init --db sqlite:///jobs.db", local=True)(init)
     command(
         jobs,
         "check",
         "pendula jobs check --db sqlite:///jobs.db",
         "pendula jobs check --db sqlite:////srv/jobs.db --json",
+        local=True,
     )(check)
-    command(jobs, "backup", "pendula jobs backup jobs-monday.db --db sqlite:///jobs.db")(backup)
+    command(jobs, "backup", "pendula jobs backup jobs-monday.db --db sqlite:///jobs.db", local=True)(backup)
     command(
         jobs,
         "retain",
         "pendula jobs retain --db sqlite:///jobs.db",
         "pendula jobs retain --days 90 --dead-letters --db sqlite:///jobs.db",
+        local=True,
     )(retain)
 
 

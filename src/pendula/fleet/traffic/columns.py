@@ -1,0 +1,79 @@
+"""Columns over trucks: for every resource a bit for each truck, in words of 64.
+
+A word of all resources lies in one piece, so that a question about one truck, or about many resources, reads no more
+than it has to.
+"""
+
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Words = NDArray[np.uint64]
+
+_WORD = 64
+_BITS = [np.uint64(1 << bit) for bit in range(_WORD)]
+_ALL_BUT = [~bit for bit in _BITS]
+
+
+class Column:
+    """For every resource a set of trucks."""
+
+    def __init__(self, size: int, trucks: int) -> None:
+        count = max(1, -(-trucks // _WORD))
+        self._words = [np.zeros(size, dtype=np.uint64) for _ in range(count)]
+
+    def copy(self) -> Self:
+        twin = object.__new__(type(self))
+        twin._words = [word.copy() for word in self._words]
+        return twin
+
+    def add(self, i: int, resources: Ints) -> None:
+        self._words[i // _WORD][resources] |= _BITS[i % _WORD]
+
+    def remove(self, i: int, resources: Ints) -> None:
+        self._words[i // _WORD][resources] &= _ALL_BUT[i % _WORD]
+
+    def clear(self, i: int) -> None:
+        """Takes a truck out everywhere."""
+        self._words[i // _WORD] &= _ALL_BUT[i % _WORD]
+
+    def at(self, resource: int) -> int:
+        """The trucks of one resource, as bits."""
+        found = 0
+        for place, word in enumerate(self._words):
+            found |= int(word[resource]) << (place * _WORD)
+        return found
+
+    def over(self, resources: Ints) -> int:
+        """The trucks of any of the resources, as bits."""
+        found = 0
+        for place, word in enumerate(self._words):
+            found |= int(np.bitwise_or.reduce(word[resources])) << (place * _WORD)
+        return found
+
+    def besides(self, i: int, resources: Ints) -> Words:
+        """For each of the resources something other than zero where it has a truck other than this one."""
+        own = i // _WORD
+        found: Words = self._words[own][resources] & _ALL_BUT[i % _WORD]
+        for place, word in enumerate(self._words):
+            if place != own:
+                found |= word[resources]
+        return found
+
+    def words_besides(self, i: int, resources: Ints) -> list[Words]:
+        """For each of the resources its trucks without this one, word by word."""
+        found = [word[resources] for word in self._words]
+        found[i // _WORD] &= _ALL_BUT[i % _WORD]
+        return found
+
+
+def trucks_of(mask: int) -> list[int]:
+    """The trucks of a mask, ascending."""
+    found = []
+    while mask:
+        low = mask & -mask
+        found.append(low.bit_length() - 1)
+        mask ^= low
+    return found

@@ -1,0 +1,298 @@
+"""What an action may do to an object: before the verifier is entered, and when it has spoken.
+
+Pure functions of the object, its machine, the gates and the time. The order is that of WRK-4: the object, the gates,
+the budget, the verifier, the change; no later step is taken when an earlier one refuses.
+"""
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from pendula.jobs.objects import budgets, gates
+from pendula.jobs.objects.applying import applied, confirmed, dated
+from pendula.jobs.objects.budgets import Entry
+from pendula.jobs.objects.decay import has_faded
+from pendula.jobs.objects.endings import (
+    DEFER_US,
+    DEFERRALS_MOST,
+    Asked,
+    Ending,
+    Executed,
+    How,
+    Outcome,
+    Verdict,
+)
+from pendula.jobs.objects.gates import Passage, Reading
+from pendula.jobs.objects.governed import Epistemic, Governed, Unknown
+from pendula.jobs.objects.machine import Arrow, Finding, Machine, Never
+from pendula.kernel.time import format_utc
+
+NOTHING_FOUND = Verdict(Finding.INCONCLUSIVE, "nothing was looked for")
+
+
+def enter(subject: Governed, machine: Machine, asked: Asked) -> Governed | Ending:
+    """The object with what the verifier costs it, to be stored before the verifier is entered; or why it is not."""
+    if missing := budgets.missing_members(subject):
+        return _incomplete(subject, missing)
+    if rule := machine.forbidden(subject.place, machine.sought(asked.action, None)):
+        return _illegal(subject, asked, rule.because)
+    reading = _gates_of_risk(asked)
+    if (stopped := _stopped(subject, asked, reading)) is not None:
+        return stopped
+    if not machine.has_row(subject.place, asked.action):
+        return _noop(subject, machine, asked, NOTHING_FOUND, reading, f"nothing leads on from {subject.place}")
+    match budgets.entry(subject, asked.action, machine, asked.limits.ontic_verify_limit):
+        case Entry.FREE:
+            return subject
+        case Entry.PAID:
+            return budgets.spent(subject, asked.now)
+        case Entry.NO_BUDGET:
+            return _exhausted(subject, machine, asked, reading)
+        case Entry.UNKNOWABLE:
+            return _closed(subject, machine, asked, reading, NOTHING_FOUND)
+
+
+def conclude(subject: Governed, machine: Machine, asked: Asked, said: Verdict) -> Ending:
+    """What follows from a verdict, with the gates as they are now."""
+    reading = _gates_of_risk(asked)
+    if (stopped := _stopped(subject, asked, reading)) is not None:
+        return stopped
+    verdict = _found(subject, machine, asked, said)
+    if rule := _forbidden(subject, machine, asked, verdict):
+        return _illegal(subject, asked, rule.because)
+    arrow = machine.arrow(subject.place, asked.action, verdict.finding)
+    if arrow is None:
+        if _is_at_its_limit(subject, machine, asked):
+            return _closed(subject, machine, asked, reading, verdict)
+        return _noop(subject, machine, asked, verdict, reading, verdict.reason)
+    return _followed(subject, arrow, machine, asked, verdict, reading)
+
+
+def by_itself(subject: Governed, machine: Machine, asked: Asked) -> Verdict:
+    """What decay and archive find without anybody: it is all in the object."""
+    if asked.action == "decay":
+        return _aged(subject, machine, asked)
+    if subject.place in machine.awaits_rollback:
+        if subject.rollback_pending:
+            return Verdict(Finding.INCONCLUSIVE, "the rollback is not finished")
+        return Verdict(Finding.ROLLED_BACK, "the rollback is finished")
+    if subject.expires_at is not None and subject.expires_at <= asked.now:
+        return Verdict(Finding.EXPIRED, f"it expired at {format_utc(subject.expires_at)}")
+    return Verdict(Finding.INCONCLUSIVE, "it has not expired")
+
+
+def _aged(subject: Governed, machine: Machine, asked: Asked) -> Verdict:
+    if _is_overdue(subject, asked.now) and machine.arrow(subject.place, "decay", Finding.OVERDUE) is not None:
+        return Verdict(Finding.OVERDUE, "its review is overdue")
+    if has_faded(subject, asked.risk, asked.now):
+        return Verdict(Finding.FADED, "it has lost its weight through time without use")
+    return Verdict(Finding.INCONCLUSIVE, "it still has its weight")
+
+
+def _is_overdue(subject: Governed, now: int) -> bool:
+    return subject.review_due_at is not None and subject.review_due_at <= now
+
+
+def _gates_of_risk(asked: Asked) -> Reading | None:
+    """What the gates say, where they have to be asked: before any effect on something of high risk."""
+    return gates.read(asked.gates, gates.REQUIRED) if gates.is_high_risk(asked.risk, asked.impact) else None
+
+
+def _stopped(subject: Governed, asked: Asked, reading: Reading | None) -> Ending | None:
+    """Why the gates let nothing through at all."""
+    if reading is None:
+        return None
+    match reading.passage:
+        case Passage.UNAVAILABLE:
+            return _unavailable(subject, reading)
+        case Passage.DEFERRED if asked.deferrals < DEFERRALS_MOST:
+            return _deferred(subject, asked, reading)
+        case Passage.DEFERRED | Passage.BLOCKED:
+            return _blocked(subject, reading)
+        case _:
+            return None
+
+
+def _found(subject: Governed, machine: Machine, asked: Asked, said: Verdict) -> Verdict:
+    """What was said, measured by what it rests on."""
+    enough = len(set(subject.evidence) | set(said.evidence)) >= asked.limits.min_evidence_count
+    if said.finding == Finding.PASSED and not enough:
+        wanted = asked.limits.min_evidence_count
+        return replace(said, finding=Finding.INSUFFICIENT, reason=f"{said.reason}; fewer than {wanted} references")
+    ways = {arrow.finding for arrow in machine.arrows if (arrow.source, arrow.action) == (subject.place, asked.action)}
+    undecided = said.finding == Finding.INCONCLUSIVE and Finding.INCONCLUSIVE not in ways
+    if undecided and Finding.OVERDUE in ways and _is_overdue(subject, asked.now):
+        return replace(said, finding=Finding.OVERDUE)
+    return said
+
+
+def _forbidden(subject: Governed, machine: Machine, asked: Asked, verdict: Verdict) -> Never | None:
+    return machine.forbidden(subject.place, machine.sought(asked.action, verdict.finding))
+
+
+def _followed(
+    subject: Governed, arrow: Arrow, machine: Machine, asked: Asked, verdict: Verdict, reading: Reading | None
+) -> Ending:
+    """The arrow, unless something stands before it."""
+    if subject.closed and verdict.unknown_type in (None, Unknown.ONTIC_UNKNOWABLE) and machine.promotes(arrow):
+        return _noop(subject, machine, asked, verdict, reading, "it is closed until evidence makes it knowable")
+    if machine.promotes(arrow):
+        own = gates.read([gate for gate in asked.gates if gate.name in arrow.gates], arrow.gates)
+        if (stopped := _stopped(subject, asked, own)) is not None:
+            return stopped
+        if Passage.LOWERING_ONLY in (own.passage, Passage.OPEN if reading is None else reading.passage):
+            return _limited(subject, machine, asked, verdict, reading)
+        if reading is not None and asked.automatic and subject.epistemic == Epistemic.UNCERTAIN:
+            return _escalated(subject, machine, asked, verdict, reading)
+    if lacking := _lacking(subject, machine.needs.get(arrow.target, ())):
+        return _illegal(subject, asked, f"{arrow.target} needs {', '.join(lacking)}")
+    after = applied(subject, arrow, machine, verdict, asked)
+    return Ending(
+        how=How.ACK,
+        outcome=Outcome.TRANSITIONED,
+        subject=after,
+        reason=verdict.reason,
+        evidence=verdict.evidence,
+        executed=None if reading is None else Executed.EXECUTED,
+        reading=reading,
+        rollback=arrow.target in machine.rolls_back,
+    )
+
+
+def _lacking(subject: Governed, needed: Iterable[str]) -> list[str]:
+    return [
+        need.replace("|", " or ") for need in needed if all(getattr(subject, name) is None for name in need.split("|"))
+    ]
+
+
+def _noop(
+    subject: Governed, machine: Machine, asked: Asked, verdict: Verdict, reading: Reading | None, reason: str
+) -> Ending:
+    return Ending(
+        how=How.ACK,
+        outcome=Outcome.NOOP,
+        subject=confirmed(subject, machine, verdict, asked),
+        reason=reason,
+        evidence=verdict.evidence,
+        executed=None if reading is None else Executed.ABSTAINED,
+        reading=reading,
+    )
+
+
+def _limited(subject: Governed, machine: Machine, asked: Asked, verdict: Verdict, reading: Reading | None) -> Ending:
+    ending = _noop(subject, machine, asked, verdict, reading, "the gates allow only what lowers trust")
+    return ending if reading is None else replace(ending, executed=Executed.LIMITED)
+
+
+def _escalated(subject: Governed, machine: Machine, asked: Asked, verdict: Verdict, reading: Reading) -> Ending:
+    reason = "no job promotes an uncertain object of high risk by itself"
+    ending = _noop(subject, machine, asked, verdict, reading, reason)
+    return replace(ending, executed=Executed.ESCALATED, escalation=reason)
+
+
+def _exhausted(subject: Governed, machine: Machine, asked: Asked, reading: Reading | None) -> Ending:
+    """The budget is used up: when the time is over, too, the object is set aside, and perhaps a person is asked."""
+    reason = "no budget is left for verification"
+    arrow = machine.arrow(subject.place, asked.action, Finding.EXHAUSTED)
+    if arrow is None or not budgets.is_over(subject, asked.now):
+        after, escalation = dated(subject, machine, asked.now), None
+    else:
+        after = applied(subject, arrow, machine, Verdict(Finding.EXHAUSTED, reason), asked)
+        after = replace(after, last_verified_at=subject.last_verified_at)  # nobody looked
+        reason = "no budget is left for verification, and its time of uncertainty is over"
+        escalation = reason if budgets.needs_a_person(subject, asked.risk, asked.impact) else None
+    executed = Executed.ESCALATED if escalation else Executed.ABSTAINED
+    return Ending(
+        how=How.ACK,
+        outcome=Outcome.BUDGET_EXHAUSTED,
+        subject=after,
+        reason=reason,
+        executed=None if reading is None else executed,
+        reading=reading,
+        escalation=escalation,
+    )
+
+
+def _is_at_its_limit(subject: Governed, machine: Machine, asked: Asked) -> bool:
+    unknowable = subject.unknown_type is Unknown.ONTIC_UNKNOWABLE
+    spent = subject.verifications >= asked.limits.ontic_verify_limit
+    return unknowable and spent and not subject.closed and subject.place in machine.uncertain
+
+
+def _closed(subject: Governed, machine: Machine, asked: Asked, reading: Reading | None, verdict: Verdict) -> Ending:
+    """The unknowable is not asked again: set aside with its boundary stated."""
+    shut = budgets.closed(subject)
+    arrow = machine.arrow(subject.place, asked.action, Finding.EXHAUSTED)
+    if arrow is None:
+        after = dated(shut, machine, asked.now)
+    else:
+        after = applied(shut, arrow, machine, verdict, asked)
+        after = dated(replace(budgets.closed(after), version=subject.version), machine, asked.now)
+    return Ending(
+        how=How.ACK,
+        outcome=Outcome.CLOSED,
+        subject=after,
+        reason=f"verified as often as the unknowable may be ({asked.limits.ontic_verify_limit}); it {shut.closed}",
+        evidence=verdict.evidence,
+        executed=None if reading is None else Executed.ABSTAINED,
+        reading=reading,
+        closes=True,
+    )
+
+
+def _incomplete(subject: Governed, missing: list[str]) -> Ending:
+    reason = f"an uncertain {subject.object_type} has to carry {', '.join(missing)}"
+    return Ending(
+        how=How.FAIL,
+        outcome=Outcome.INCOMPLETE,
+        subject=subject,
+        reason=reason,
+        error=f"{Outcome.INCOMPLETE}: {', '.join(missing)}",
+    )
+
+
+def _illegal(subject: Governed, asked: Asked, because: str) -> Ending:
+    return Ending(
+        how=How.FAIL,
+        outcome=Outcome.ILLEGAL,
+        subject=subject,
+        reason=because,
+        error=f"{Outcome.ILLEGAL}: {asked.action} on {subject.place}: {because}",
+    )
+
+
+def _unavailable(subject: Governed, reading: Reading) -> Ending:
+    return Ending(
+        how=How.RETRY,
+        outcome=Outcome.UNAVAILABLE,
+        subject=subject,
+        reason=f"{reading.decided_by} was never set",
+        executed=Executed.ABSTAINED,
+        reading=reading,
+        error=f"{Outcome.UNAVAILABLE}: {reading.decided_by}",
+    )
+
+
+def _deferred(subject: Governed, asked: Asked, reading: Reading) -> Ending:
+    return Ending(
+        how=How.DEFER,
+        outcome=Outcome.DEFERRED,
+        subject=subject,
+        reason=f"{reading.decided_by} puts it off ({asked.deferrals + 1} of {DEFERRALS_MOST})",
+        executed=Executed.ABSTAINED,
+        reading=reading,
+        retry_at=asked.now + DEFER_US,
+    )
+
+
+def _blocked(subject: Governed, reading: Reading) -> Ending:
+    return Ending(
+        how=How.FAIL,
+        outcome=Outcome.BLOCKED,
+        subject=subject,
+        reason=f"{reading.decided_by} blocks it",
+        executed=Executed.BLOCKED,
+        reading=reading,
+        escalation=f"{reading.decided_by} blocked a job",
+        error=f"{Outcome.BLOCKED}: {reading.decided_by}",
+    )

@@ -1,0 +1,113 @@
+"""A governed object: its state, what it rests on, how far it is trusted, and the dates that say when to look again.
+
+Times are microseconds since 1970, UTC; lengths of time are microseconds. Nothing here acts.
+"""
+
+from decimal import Decimal
+from enum import StrEnum
+
+from msgspec import Struct
+
+DAY_US = 86_400_000_000
+
+
+class Risk(StrEnum):
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+
+
+class Impact(StrEnum):
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+    CRITICAL = "critical"
+
+
+class Unknown(StrEnum):
+    """Why something is uncertain."""
+
+    MULTIPATH = "multipath"
+    OUT_OF_SCOPE = "out_of_scope"
+    ONTIC_UNKNOWABLE = "ontic_unknowable"
+
+
+class Mode(StrEnum):
+    """How decisions are made while an object is uncertain."""
+
+    EXPLORE = "explore"
+    COLLECT = "collect"
+    CONSERVATIVE = "conservative"
+    ESCALATE = "escalate"
+    ABSTAIN = "abstain"
+
+
+class Epistemic(StrEnum):
+    SUPPORTED = "supported"
+    UNCERTAIN = "uncertain"
+    REFUTED = "refuted"
+
+
+VERIFICATIONS = frozenset({"verify", "revalidate"})
+CANNOT_BE_KNOWN = "cannot be known"
+
+
+class Governed(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One object under governance. `version` rises with every change.
+
+    `status` and `epistemic` are the two axes of a cognition; other types have the first alone. `verify_budget_left` is
+    what may still be spent on automatic verification while it is uncertain, `verifications` counts every entry into the
+    verifier in its whole life. `closed` says where knowledge ends, once nobody verifies it any more.
+    """
+
+    object_type: str
+    object_id: str
+    status: str
+    version: int
+    created_at: int
+    updated_at: int
+    epistemic: str | None = None
+    risk_tier: Risk = Risk.LOW
+    impact_tier: Impact = Impact.LOW
+    evidence: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    next_action: str | None = None
+    next_action_at: int | None = None
+    last_verified_at: int | None = None
+    last_accessed_at: int | None = None
+    last_reinforced_at: int | None = None
+    stale_since: int | None = None
+    review_interval: int | None = None
+    review_due_at: int | None = None
+    expires_at: int | None = None
+    half_life: int = 30 * DAY_US
+    reinforcement_count: int = 0
+    impact_weight: Decimal = Decimal(0)
+    falsify_if: str | None = None
+    unknown_type: Unknown | None = None
+    uncertain_since: int | None = None
+    uncertainty_ttl: int | None = None
+    auto_verify_budget: int | None = None
+    verify_budget_left: int = 0
+    verifications: int = 0
+    decision_mode: Mode | None = None
+    closed: str | None = None
+    hard_persona_limit: bool = False
+    deception_signals: int = 0
+    rollback_pending: bool = False
+
+    @property
+    def place(self) -> str:
+        """Where it is in its state machine: both axes in one word."""
+        return self.status if self.epistemic is None else f"{self.status}/{self.epistemic}"
+
+    @property
+    def ref(self) -> str:
+        return f"{self.object_type}:{self.object_id}"
+
+    @property
+    def uncertainty_ends(self) -> int | None:
+        """When its uncertainty has lasted long enough."""
+        if self.uncertain_since is None or self.uncertainty_ttl is None:
+            return None
+        return self.uncertain_since + self.uncertainty_ttl

@@ -1,0 +1,84 @@
+"""What is wrong with a state machine, all of it at once. A custom one is checked when it is loaded, not when used."""
+
+from collections.abc import Iterable, Iterator
+
+from pendula.jobs.objects.governed import Governed
+from pendula.jobs.objects.machine import Machine
+
+
+def faults(machine: Machine, actions: Iterable[str]) -> list[str]:
+    """Sentences; none means that the machine can be used. `actions` are those of jobs and of the chain."""
+    return [*_unknown_names(machine, frozenset(actions)), *_doubles(machine), *_broken_rules(machine), *_ways(machine)]
+
+
+def _unknown_names(machine: Machine, actions: frozenset[str]) -> Iterator[str]:
+    states = set(machine.trust)
+    named: list[tuple[str, str]] = [("the first state", machine.first)]
+    for arrow in machine.arrows:
+        row = f"the row {arrow.source}, {arrow.action}, {arrow.finding}"
+        named += [(row, arrow.source), (row, arrow.target)]
+        if arrow.action not in actions:
+            yield f"{row}: there is no action {arrow.action}; allowed are {', '.join(sorted(actions))}"
+    named += [("a rule of never", name) for rule in machine.never for name in (rule.source, rule.target)]
+    for member in ("follow", "needs", "rolls_back", "awaits_rollback", "stale", "uncertain"):
+        named += [(member, name) for name in sorted(getattr(machine, member))]
+    named += [("seeks", name) for name in machine.seeks.values()]
+    named += [("exhausted", machine.exhausted)] if machine.exhausted is not None else []
+    for where, name in named:
+        if name not in states:
+            yield f"{where}: there is no state {name}; the states are {', '.join(sorted(states))}"
+    yield from _unknown_members(machine, actions)
+
+
+def _unknown_members(machine: Machine, actions: frozenset[str]) -> Iterator[str]:
+    members = set(Governed.__struct_fields__)
+    for place, needed in machine.needs.items():
+        for name in (name for need in needed for name in need.split("|")):
+            if name not in members:
+                yield f"needs of {place}: an object has no member {name}"
+    for place, follow in machine.follow.items():
+        if follow.action not in actions:
+            yield f"follow of {place}: there is no action {follow.action}; allowed are {', '.join(sorted(actions))}"
+        if follow.at is not None and follow.at not in members:
+            yield f"follow of {place}: an object has no member {follow.at}"
+        if follow.after <= 0:
+            yield f"follow of {place}: the next action must come later than now"
+
+
+def _doubles(machine: Machine) -> Iterator[str]:
+    seen: dict[tuple[str, str, str], str] = {}
+    for arrow in machine.arrows:
+        key = (arrow.source, arrow.action, arrow.finding)
+        if key in seen and seen[key] != arrow.target:
+            yield f"{', '.join(key)} leads to both {seen[key]} and {arrow.target}"
+        seen[key] = arrow.target
+
+
+def _broken_rules(machine: Machine) -> Iterator[str]:
+    if not machine.never:
+        yield "there is no invariant: name at least one way that must never be gone"
+    for rule in machine.never:
+        if any((arrow.source, arrow.target) == (rule.source, rule.target) for arrow in machine.arrows):
+            yield f"a row leads from {rule.source} to {rule.target}, which must never happen: {rule.because}"
+
+
+def _ways(machine: Machine) -> Iterator[str]:
+    """Every state can be reached, and left unless it is the end; what can be left has a date at which to look again."""
+    reached, known = [machine.first], {machine.first}
+    for place in reached:
+        for arrow in machine.arrows:
+            if arrow.source == place and arrow.target not in known:
+                known.add(arrow.target)
+                reached.append(arrow.target)
+    sources = {arrow.source for arrow in machine.arrows}
+    for state in sorted(machine.trust):
+        if state not in known:
+            yield f"no way leads to {state} from {machine.first}"
+        if state in sources and state not in machine.follow:
+            yield f"{state} has no follow: nothing would ever look at it again"
+        if state not in sources and state in machine.follow:
+            yield f"{state} has a follow, but no row leads out of it"
+    if all(state in sources for state in machine.trust):
+        yield "there is no last state: every state has a way out"
+    if machine.uncertain and machine.exhausted is None and any(p not in machine.stale for p in machine.uncertain):
+        yield "exhausted is missing: an uncertain object would have nowhere to go when its budget is used up"

@@ -1,0 +1,278 @@
+"""What an action may do to an object: the gates, the budget, the verifier, the change, in this order."""
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from pendula.jobs.objects.deciding import by_itself, conclude, enter
+from pendula.jobs.objects.endings import Asked, Ending, Executed, How, Outcome, Verdict
+from pendula.jobs.objects.governed import DAY_US, Governed, Impact, Mode, Risk, Unknown
+from pendula.jobs.objects.reference_machines import COGNITION, EXPERIENCE, MEMORY
+from tests.jobs.objects.making import NOW, asked, gates, governed
+
+INCONCLUSIVE = Verdict("inconclusive", "nothing new", ("ev_2",))
+PASSED = Verdict("passed", "the evidence holds", ("ev_2",))
+
+
+def _doubted(**members: Any) -> Governed:
+    return governed("cognition", "needs_revalidate/uncertain", **members)
+
+
+def _risky(action: str, now: int = NOW, **verdicts: str) -> Asked:
+    return asked(action, risk=Risk.HIGH, gates=gates(**verdicts), now=now)
+
+
+def _entered(subject: Governed, question: Asked) -> Governed:
+    entered = enter(subject, COGNITION, question)
+    assert isinstance(entered, Governed), entered
+    return entered
+
+
+def _refused(subject: Governed, question: Asked) -> Ending:
+    ending = enter(subject, COGNITION, question)
+    assert isinstance(ending, Ending), ending
+    return ending
+
+
+@pytest.mark.req("JOB-GATE-6", "JOB-GATE-7", "JOB-GATE-9")
+def test_two_inconclusive_verifications_then_set_aside_at_the_end_of_its_time() -> None:
+    subject = _doubted()
+    for left in (1, 0):
+        subject = _entered(subject, asked("revalidate"))
+        assert subject.verify_budget_left == left
+        subject = conclude(subject, COGNITION, asked("revalidate"), INCONCLUSIVE).subject
+    assert (subject.next_action, subject.next_action_at) == ("revalidate", NOW + 7 * DAY_US)
+
+    early = _refused(subject, asked("revalidate", now=NOW + 6 * DAY_US))
+    assert (early.outcome, early.subject.next_action_at) == (Outcome.BUDGET_EXHAUSTED, NOW + 7 * DAY_US)
+
+    end = _refused(subject, asked("revalidate", now=NOW + 7 * DAY_US))
+    assert (end.how, end.outcome, end.subject.place) == (How.ACK, Outcome.BUDGET_EXHAUSTED, "stale/uncertain")
+    assert end.subject.decision_mode is Mode.CONSERVATIVE
+    assert end.subject.verifications == 2
+    assert end.escalation is None
+
+
+@pytest.mark.req("JOB-GATE-10")
+@pytest.mark.parametrize(
+    ("members", "question", "is_asked"),
+    [
+        ({}, {}, False),
+        ({"deception_signals": 1}, {}, False),
+        ({"deception_signals": 2}, {}, True),
+        ({"hard_persona_limit": True}, {}, True),
+        ({}, {"impact": Impact.HIGH}, True),
+        ({}, {"risk": Risk.MEDIUM}, False),
+    ],
+)
+def test_a_person_is_asked_only_where_it_matters(members: Any, question: Any, is_asked: bool) -> None:
+    spent = _doubted(verify_budget_left=0, **members)
+    ending = _refused(spent, asked("revalidate", now=NOW + 8 * DAY_US, **question))
+
+    assert (ending.escalation is not None) == is_asked
+
+
+@pytest.mark.req("JOB-GATE-12", "JOB-GATE-13")
+def test_the_unknowable_is_verified_once_and_closed() -> None:
+    subject = _entered(_doubted(unknown_type=Unknown.ONTIC_UNKNOWABLE), asked("verify"))
+    ending = conclude(subject, COGNITION, asked("verify"), INCONCLUSIVE)
+
+    assert (ending.outcome, ending.closes) == (Outcome.CLOSED, True)
+    assert (ending.subject.place, ending.subject.closed) == ("stale/uncertain", "cannot be known")
+    assert ending.subject.decision_mode is Mode.ABSTAIN
+
+
+@pytest.mark.req("JOB-GATE-12", "JOB-GATE-13")
+def test_a_verifier_that_raised_is_not_entered_again_by_the_retry() -> None:
+    subject = _entered(_doubted(unknown_type=Unknown.ONTIC_UNKNOWABLE, verify_budget_left=50), asked("verify"))
+    ending = _refused(subject, asked("verify"))
+
+    assert (ending.how, ending.outcome, ending.subject.verifications) == (How.ACK, Outcome.CLOSED, 1)
+
+
+@pytest.mark.req("JOB-GATE-12")
+def test_the_lower_of_the_two_limits_counts() -> None:
+    broke = _doubted(unknown_type=Unknown.ONTIC_UNKNOWABLE, verify_budget_left=0)
+
+    assert _refused(broke, asked("verify")).outcome is Outcome.BUDGET_EXHAUSTED
+
+
+@pytest.mark.req("JOB-GATE-13")
+def test_what_is_closed_reopens_only_with_evidence_that_makes_it_knowable() -> None:
+    closed = governed(
+        "cognition", "stale/uncertain", unknown_type=Unknown.ONTIC_UNKNOWABLE, closed="cannot be known", verifications=1
+    )
+    same = Verdict("new_evidence", "more of the same", ("ev_3",))
+    other = replace(same, unknown_type=Unknown.OUT_OF_SCOPE)
+
+    assert conclude(closed, COGNITION, asked("reinstate-check"), same).outcome is Outcome.NOOP
+    reopened = conclude(closed, COGNITION, asked("reinstate-check"), other)
+    assert (reopened.outcome, reopened.subject.closed) == (Outcome.TRANSITIONED, None)
+
+
+@pytest.mark.req("JOB-SM-6", "JOB-GATE-8")
+def test_reinstatement_redraws_the_dates_and_refills_the_budget() -> None:
+    stale = governed("cognition", "stale/uncertain", stale_since=NOW - DAY_US, verify_budget_left=0)
+    after = conclude(stale, COGNITION, asked("reinstate-check"), Verdict("new_evidence", "found", ("ev_3",))).subject
+
+    assert (after.place, after.verify_budget_left, after.reinforcement_count) == ("active/supported", 2, 1)
+    assert (after.last_reinforced_at, after.review_due_at, after.stale_since) == (NOW, NOW + 7 * DAY_US, None)
+    assert (after.next_action, after.next_action_at) == ("revalidate", NOW + 7 * DAY_US)
+    assert after.evidence == ("ev_1", "ev_3")
+
+
+@pytest.mark.req("JOB-SM-6")
+def test_going_stale_is_dated_and_verification_leaves_its_time() -> None:
+    faded = conclude(governed("memory", "active"), MEMORY, asked("decay"), Verdict("faded", "unused")).subject
+    verified = conclude(governed("memory", "candidate"), MEMORY, asked("verify"), PASSED).subject
+
+    assert (faded.stale_since, faded.last_verified_at) == (NOW, None)
+    assert (verified.stale_since, verified.last_verified_at) == (None, NOW)
+
+
+@pytest.mark.req("JOB-GATE-8")
+def test_becoming_uncertain_again_does_not_refill_the_budget() -> None:
+    sure = governed("cognition", "active/supported", verify_budget_left=0, auto_verify_budget=2)
+    after = conclude(sure, COGNITION, asked("revalidate"), Verdict("conflict", "they differ", ("ev_3",))).subject
+
+    assert (after.place, after.verify_budget_left, after.uncertain_since) == ("needs_revalidate/uncertain", 0, NOW)
+
+
+@pytest.mark.req("JOB-SM-12")
+@pytest.mark.parametrize("missing", ["unknown_type", "uncertainty_ttl", "auto_verify_budget", "decision_mode"])
+def test_an_uncertain_cognition_carries_what_uncertainty_needs(missing: str) -> None:
+    ending = _refused(_doubted(**{missing: None}), asked("revalidate"))
+
+    assert (ending.how, ending.error) == (How.FAIL, f"object_incomplete: {missing}")
+
+
+@pytest.mark.req("JOB-GATE-4")
+@pytest.mark.parametrize("step", ["before", "after"])
+def test_a_gate_that_blocks_stops_the_job_before_the_verifier_and_after(step: str) -> None:
+    subject = governed("memory", "candidate")
+    question = _risky("verify", persona_conflict_gate="block")
+    ending = enter(subject, MEMORY, question) if step == "before" else conclude(subject, MEMORY, question, PASSED)
+
+    assert isinstance(ending, Ending)
+    assert (ending.how, ending.error) == (How.FAIL, "gate_blocked: persona_conflict_gate")
+    assert (ending.executed, ending.subject) == (Executed.BLOCKED, subject)
+    assert ending.escalation is not None
+
+
+@pytest.mark.req("JOB-GATE-4")
+def test_a_deferral_comes_back_in_an_hour_and_after_ten_it_is_a_block() -> None:
+    question = _risky("verify", social_gate="defer")
+    first = enter(governed("memory", "candidate"), MEMORY, replace(question, deferrals=9))
+    last = enter(governed("memory", "candidate"), MEMORY, replace(question, deferrals=10))
+
+    assert isinstance(first, Ending)
+    assert isinstance(last, Ending)
+    assert (first.how, first.retry_at) == (How.DEFER, NOW + 3_600_000_000)
+    assert (last.how, last.error) == (How.FAIL, "gate_blocked: social_gate")
+
+
+@pytest.mark.req("JOB-GATE-4", "JOB-GATE-5")
+def test_a_limit_lets_trust_sink_and_not_rise() -> None:
+    question = _risky("verify", risk_gate="limit")
+    risen = conclude(governed("memory", "candidate"), MEMORY, question, PASSED)
+    sunk = conclude(governed("memory", "candidate"), MEMORY, question, Verdict("suspicious", "odd source"))
+
+    assert (risen.outcome, risen.executed) == (Outcome.NOOP, Executed.LIMITED)
+    assert (sunk.outcome, sunk.subject.place, sunk.executed) == (
+        Outcome.TRANSITIONED,
+        "quarantine",
+        Executed.EXECUTED,
+    )
+
+
+@pytest.mark.req("JOB-GATE-3")
+def test_a_gate_that_cannot_be_read_is_tried_again() -> None:
+    ending = enter(governed("memory", "candidate"), MEMORY, asked("verify", risk=Risk.HIGH))
+
+    assert isinstance(ending, Ending)
+    assert (ending.how, ending.error) == (How.RETRY, "gate_unavailable: cognition_gate")
+
+
+@pytest.mark.req("JOB-GATE-5")
+def test_no_job_promotes_an_uncertain_object_of_high_risk_but_a_person_may() -> None:
+    by_job = conclude(_doubted(), COGNITION, _risky("verify"), PASSED)
+    by_person = conclude(_doubted(), COGNITION, replace(_risky("verify"), automatic=False), PASSED)
+
+    assert (by_job.outcome, by_job.executed, by_job.subject.status) == (
+        Outcome.NOOP,
+        Executed.ESCALATED,
+        "needs_revalidate",
+    )
+    assert by_person.subject.place == "active/supported"
+
+
+@pytest.mark.req("JOB-GATE-1")
+def test_at_low_risk_no_gate_is_asked() -> None:
+    ending = conclude(governed("memory", "candidate"), MEMORY, asked("verify"), PASSED)
+
+    assert (ending.outcome, ending.reading, ending.executed) == (Outcome.TRANSITIONED, None, None)
+
+
+@pytest.mark.req("JOB-SM-9")
+@pytest.mark.parametrize(("verdict", "place"), [("pass", "active"), ("block", "candidate")])
+def test_an_experience_becomes_active_only_through_the_persona_gate(verdict: str, place: str) -> None:
+    question = asked("verify", gates=gates(persona_conflict_gate=verdict))
+
+    assert conclude(governed("experience", "candidate"), EXPERIENCE, question, PASSED).subject.place == place
+
+
+@pytest.mark.req("JOB-SM-5")
+def test_too_few_references_are_not_enough_to_pass() -> None:
+    bare = governed("experience", "candidate", evidence=())
+    ending = conclude(bare, EXPERIENCE, asked("verify", gates=gates()), Verdict("passed", "it looks right"))
+
+    assert ending.subject.place == "needs_review"
+
+
+@pytest.mark.req("JOB-SM-15")
+@pytest.mark.parametrize(
+    ("place", "verdict", "asks"),
+    [("quarantine", "forged", True), ("quarantine", "passed", False)],
+)
+def test_a_forged_memory_asks_for_a_rollback_and_waits_for_it(place: str, verdict: str, asks: bool) -> None:
+    ending = conclude(governed("memory", place), MEMORY, asked("verify"), Verdict(verdict, "inquiry", ("ev_2",)))
+
+    assert (ending.rollback, ending.subject.rollback_pending) == (asks, asks)
+    if asks:
+        waiting = by_itself(ending.subject, MEMORY, asked("archive"))
+        finished = by_itself(replace(ending.subject, rollback_pending=False), MEMORY, asked("archive"))
+        assert (waiting.finding, finished.finding) == ("inconclusive", "rolled_back")
+
+
+@pytest.mark.req("JOB-SM-14")
+@pytest.mark.parametrize(
+    ("kind", "place", "members", "action", "days"),
+    [
+        ("memory", "verified", {}, "decay", 14),
+        ("memory", "active", {}, "decay", 7),
+        ("memory", "stale", {}, "revalidate", 3),
+        ("memory", "stale_uncertain", {}, "reinstate-check", 7),
+        ("memory", "stale_uncertain", {"expires_at": NOW + 2 * DAY_US}, "archive", 2),
+        ("experience", "active", {"review_interval": None}, "decay", 14),
+        ("experience", "needs_review", {}, "revalidate", 7),
+        ("cognition", "needs_revalidate/uncertain", {}, "revalidate", 1),
+        ("cognition", "needs_revalidate/uncertain", {"verify_budget_left": 0}, "revalidate", 7),
+        ("cognition", "needs_revalidate/uncertain", {"uncertainty_ttl": DAY_US // 2}, "revalidate", 0.5),
+        ("cognition", "stale/uncertain", {}, "reinstate-check", 7),
+        ("cognition", "stale/uncertain", {"expires_at": NOW + DAY_US}, "archive", 1),
+    ],
+)
+def test_what_comes_next_and_when(kind: str, place: str, members: Any, action: str, days: float) -> None:
+    machine = {"memory": MEMORY, "experience": EXPERIENCE, "cognition": COGNITION}[kind]
+    after = conclude(governed(kind, place, **members), machine, asked("none of these"), INCONCLUSIVE).subject
+
+    assert (after.next_action, after.next_action_at) == (action, NOW + int(days * DAY_US))
+
+
+@pytest.mark.req("JOB-SM-14")
+def test_an_archived_object_has_no_date() -> None:
+    stale = governed("memory", "stale", expires_at=NOW)
+    ending = conclude(stale, MEMORY, asked("archive"), by_itself(stale, MEMORY, asked("archive")))
+
+    assert (ending.subject.place, ending.subject.next_action, ending.subject.next_action_at) == ("archived", None, None)

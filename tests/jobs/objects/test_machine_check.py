@@ -1,0 +1,58 @@
+"""A custom machine is checked when it is loaded, and every fault is told at once."""
+
+import pytest
+from msgspec.structs import replace
+
+from pendula.jobs.objects.governed import DAY_US
+from pendula.jobs.objects.machine import Arrow, Follow, Machine, Never
+from pendula.jobs.objects.machine_check import faults
+
+ACTIONS = ("verify", "archive")
+DOCUMENT = Machine(
+    object_type="document",
+    first="draft",
+    trust={"draft": 1, "published": 2, "withdrawn": 0},
+    arrows=(
+        Arrow("draft", "verify", "passed", "published"),
+        Arrow("published", "archive", "expired", "withdrawn"),
+    ),
+    follow={"draft": Follow("verify", DAY_US), "published": Follow("archive", DAY_US, at="expires_at")},
+    never=(Never("withdrawn", "published", "what was withdrawn is written anew"),),
+)
+
+
+def test_a_machine_without_fault_has_none() -> None:
+    assert faults(DOCUMENT, ACTIONS) == []
+
+
+@pytest.mark.parametrize(
+    ("machine", "told"),
+    [
+        (replace(DOCUMENT, first="drafft"), "the first state: there is no state drafft"),
+        (replace(DOCUMENT, trust={**DOCUMENT.trust, "lost": 0}), "no way leads to lost from draft"),
+        (replace(DOCUMENT, never=()), "there is no invariant"),
+        (replace(DOCUMENT, follow={"draft": Follow("verify", DAY_US)}), "published has no follow"),
+        (
+            replace(DOCUMENT, arrows=(*DOCUMENT.arrows, Arrow("draft", "verify", "passed", "withdrawn"))),
+            "draft, verify, passed leads to both published and withdrawn",
+        ),
+        (
+            replace(DOCUMENT, arrows=(*DOCUMENT.arrows, Arrow("withdrawn", "verify", "passed", "published"))),
+            "a row leads from withdrawn to published, which must never happen",
+        ),
+        (
+            replace(DOCUMENT, arrows=(*DOCUMENT.arrows, Arrow("draft", "publish", "passed", "published"))),
+            "there is no action publish; allowed are archive, verify",
+        ),
+        (replace(DOCUMENT, needs={"published": ("falsify",)}), "an object has no member falsify"),
+        (replace(DOCUMENT, uncertain=frozenset({"draft"})), "exhausted is missing"),
+    ],
+)
+def test_each_fault_is_told(machine: Machine, told: str) -> None:
+    assert any(told in fault for fault in faults(machine, ACTIONS))
+
+
+def test_all_faults_are_told_at_once() -> None:
+    broken = replace(DOCUMENT, first="drafft", never=(), needs={"published": ("falsify",)})
+
+    assert len(faults(broken, ACTIONS)) >= 4
