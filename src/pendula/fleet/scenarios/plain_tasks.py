@@ -1,8 +1,8 @@
 """The plain dispatcher of scenarios: the nearest free truck takes the next task, and the next one already in the drop.
 
 A route leads over pick and drop to rest, keeps off lanes that others are about to drive the other way, and is driven
-leg by leg. Where the route to a next task is not admitted while a truck stands in its drop, the truck goes to rest after
-a while, as it was planned, and somebody else may take the task.
+leg by leg. Where the route to a next task is not admitted while a truck stands in its drop, the truck goes to rest
+after a while, as it was planned, and somebody else may take the task.
 """
 
 from collections.abc import Mapping, Sequence
