@@ -335,15 +335,29 @@ def verify(rows: Iterable[Row]) -> Iterator[Broken]:
     """Everything that is wrong with the chain.
 
     Each event is held against the hash that is written down for the one before it, so that a damaged event is named
-    and those after it are judged for themselves.
+    and those after it are judged for themselves. Packed events keep no whole hash: those that follow a damaged one are
+    told as not judged, up to the next that does.
     """
     last = 0
     hash: bytes | None = GENESIS
+    unjudged: list[int] = []  # the first and the last of them
     for row in rows:
         if (problem := _misplaced(row, last) or _problem(row, hash)) is not None:
             yield Broken(row.n, problem)
             hash = None  # nobody can tell what the next one builds on, where this one does not say
+        elif hash is None:
+            unjudged = [*unjudged[:1], row.n]
         last, hash = row.n, _hash_after(row, hash)
+        if hash is not None and unjudged:
+            yield _not_judged(unjudged)
+            unjudged = []
+    if unjudged:
+        yield _not_judged(unjudged)
+
+
+def _not_judged(unjudged: Sequence[int]) -> Broken:
+    upto = f" to {unjudged[-1]}" if len(unjudged) > 1 else ""
+    return Broken(unjudged[0], f"event {unjudged[0]}{upto} cannot be judged: the chain before is broken")
 
 
 def _misplaced(row: Row, last: int) -> str | None:
@@ -368,7 +382,7 @@ def _problem(row: Row, before: bytes | None) -> str | None:
         if before is not None and row.hash != _chained(before, row)[: HASH_KEPT if row.packed else None]:
             return "the event is not the one that was written"
         return None if _filed_right(row) else "the event is filed under another name"
-    except (TypeError, AttributeError, ValueError):
+    except (TypeError, AttributeError, ValueError, LookupError):
         return "the event cannot be read"
 
 

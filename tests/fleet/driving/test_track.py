@@ -4,7 +4,8 @@ import pytest
 
 from pendula.fleet import AtNode, CompiledMap, OnEdge
 from pendula.fleet.driving.params import NodeLockPolicy
-from pendula.fleet.driving.track import NEVER_UM, Ground, Track, track_of
+from pendula.fleet.driving.track import Track, track_of
+from pendula.fleet.driving.uses import NEVER_UM, Ground
 from tests.fleet.routes import on, route
 from tests.fleet.sites import aisle, scene
 
@@ -69,6 +70,16 @@ def test_a_node_passed_straight_is_locked_only_where_the_policy_says_so(policy: 
 def test_nobody_stands_in_a_node_that_it_passes_without_its_lock() -> None:
     assert 10_000_000 not in along_the_aisle(NodeLockPolicy.TURNING).stands
     assert 10_000_000 in along_the_aisle(NodeLockPolicy.EVERY).stands
+
+
+@pytest.mark.req("FLT-LIVE-2", "FLT-LIVE-13")
+def test_a_truck_that_waits_may_stand_short_by_the_buffer_too_and_one_that_arrived_does_not() -> None:
+    """Position error and tolerance of arriving are 0.2 m; the buffer before a stop line is 0.1 m."""
+    one = into_the_spur()
+    short = {at / 1e6: (at - bound) / 1e6 for at, bound in zip(one.stands, one.bounds, strict=True)}
+
+    assert (short[3.5], short[10.0], short[16.0]) == (0.3, 0.2, 0.2)
+    assert short[one.end_um / 1e6] == 0.2
 
 
 @pytest.mark.req("FLT-LIVE-1")

@@ -4,7 +4,8 @@ import pytest
 
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record, Waiting
-from pendula.fleet.driving.track import Ground, track_of
+from pendula.fleet.driving.track import track_of
+from pendula.fleet.driving.uses import Ground
 from pendula.fleet.routing.planner import AtNode
 from pendula.fleet.samples import FL_STD
 from pendula.fleet.tick import directions

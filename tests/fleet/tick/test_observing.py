@@ -5,7 +5,8 @@ import pytest
 from pendula.fleet.contracts.traffic import Health, RobotStatus
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
-from pendula.fleet.driving.track import Ground, track_of
+from pendula.fleet.driving.track import track_of
+from pendula.fleet.driving.uses import Ground
 from pendula.fleet.samples import FL_STD
 from pendula.fleet.tick.observing import TruckReport, judge, release_bound_um, take_in
 from tests.fleet.routes import on, route

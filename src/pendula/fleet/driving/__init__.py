@@ -1,6 +1,7 @@
 """Trucks on their ways: what is known of each, and its route as the locks see it.
 
 params        the parameters of traffic and what must hold between them
+uses          what a route uses from where to where
 track         a route as uses of resources and standing positions
 records       what is known of a truck between two ticks
 adoption      how a new route takes the place of the old one

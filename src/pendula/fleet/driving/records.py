@@ -7,7 +7,8 @@ before a tick and the copies take its place when the tick has succeeded, so a fa
 from dataclasses import dataclass, field
 
 from pendula.fleet.contracts.traffic import Health, Phase, PriorityClass, RobotStatus, RollingTargetCommand
-from pendula.fleet.driving.track import Act, Track
+from pendula.fleet.driving.track import Track
+from pendula.fleet.driving.uses import Act
 from pendula.fleet.routing.progress import Progress
 from pendula.fleet.routing.route_plan import Pose, RoutePlan
 from pendula.fleet.site.compiled_map import CompiledMap
@@ -86,7 +87,9 @@ class Record:
     ripe: frozenset[int] | None = None
     # The last command and what it says, for a truck that hears the same again.
     told: tuple[tuple[object, ...], RollingTargetCommand] | None = None
+    # What follows from what is held and from the next unit, kept as long as both stay.
     _edges: frozenset[int] | None = None
+    entering: dict[int, bool] | None = None
 
     def copied(self) -> "Record":
         twin = object.__new__(Record)
@@ -96,8 +99,8 @@ class Record:
         return twin
 
     def changed(self) -> None:
-        """What is held is not what it was."""
-        self._edges = None
+        """What is held, or the end of the grant, is not what it was."""
+        self._edges = self.entering = None
 
     @property
     def edges(self) -> frozenset[int]:
@@ -116,6 +119,11 @@ class Record:
     def grant_um(self) -> int:
         """The end of the grant: the largest pivot position the truck may reach."""
         return 0 if self.track is None else self.track.stands[self.granted]
+
+    @property
+    def passed_um(self) -> int:
+        """What a truck at the end of its grant has passed for certain: more is never released, whatever is reported."""
+        return -self.short_um if self.track is None else self.track.bounds[self.granted]
 
     @property
     def act(self) -> Act | None:

@@ -8,13 +8,12 @@ goal is never granted on this route, but it belongs to what the truck still need
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
-from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pendula.fleet.driving.params import NodeLockPolicy
-from pendula.fleet.exclusion.critical_sections import EXIT_CLEARANCE_UM
+from pendula.fleet.driving.uses import NEVER_UM, Act, Ground, Use, Uses, uses_of
 from pendula.fleet.network.transitions import truck_yaw
 from pendula.fleet.routing.planner import AtNode
 from pendula.fleet.routing.route_plan import RoutePlan, Segment
@@ -23,26 +22,7 @@ from pendula.fleet.traffic.demand import Demand
 
 Ints = NDArray[np.int64]
 
-# A position that no route reaches: what is held there is never passed.
-NEVER_UM = 1 << 62
 _FORBIDDEN = 2
-
-
-@dataclass(frozen=True, slots=True)
-class Use:
-    resource: int
-    need_um: int
-    free_um: int
-
-
-@dataclass(frozen=True, slots=True)
-class Act:
-    """A node in which the truck does something before it goes on: it turns towards `yaw_urad`, or it has arrived."""
-
-    s_um: int
-    node: int
-    stop: bool
-    yaw_urad: int | None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -51,15 +31,22 @@ class Track:
     segments: tuple[Segment, ...]
     begins: tuple[int, ...]
     acts: tuple[Act, ...]
-    # Sorted by where they are needed, then by resource.
-    uses: tuple[Use, ...]
-    needs: tuple[int, ...]
+    used: Uses
     # Position 0 is the end of the grant the track was made for, the last one is at rest.
     stands: tuple[int, ...]
+    # For every position what a truck that stands there has passed for certain.
+    bounds: tuple[int, ...]
     demand: Demand
     goal_um: int
     # What the truck held when the track was made, with the positions at which it is passed.
     carried: tuple[tuple[int, int], ...] = ()
+    # Positions at which the truck does something.
+    acting: frozenset[int] = frozenset()
+
+    @property
+    def uses(self) -> tuple[Use, ...]:
+        """Sorted by where they are needed, then by resource."""
+        return self.used.every
 
     @property
     def end_um(self) -> int:
@@ -72,50 +59,11 @@ class Track:
 
     def taken(self, after_um: int, upto_um: int) -> tuple[Use, ...]:
         """The uses that begin in an interval: what the unit between two positions takes."""
-        return self.uses[bisect_left(self.needs, after_um) : bisect_left(self.needs, upto_um)]
+        return self.used.between(after_um, upto_um)
 
     def position_of(self, s_um: int) -> int:
         """The last standing position that does not lie beyond `s_um`; 0 where all do."""
         return max(0, bisect_right(self.stands, s_um) - 1)
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class EdgeCells:
-    """An edge as tracks need it: its cells with start and end, the same ends and the standing marks as arrays, and the
-    stretches that lie in sections."""
-
-    rows: tuple[tuple[int, int, int], ...]
-    ends: Ints
-    marks: Ints
-    stretches: tuple[tuple[int, int, int], ...]
-
-
-class Ground:
-    """What all tracks of a site share; edges are taken apart once."""
-
-    def __init__(self, site: CompiledMap, policy: NodeLockPolicy = NodeLockPolicy.TURNING) -> None:
-        self.site = site
-        self.policy = policy
-        self._edges: dict[int, EdgeCells] = {}
-        self._marks = np.array(site.standing.marks, dtype=np.int64)
-
-    def edge(self, number: int) -> EdgeCells:
-        found = self._edges.get(number)
-        if found is None:
-            found = self._edges[number] = self._taken_apart(number)
-        return found
-
-    def _taken_apart(self, number: int) -> EdgeCells:
-        site, own = self.site, self.site.cells.of_edge(number)
-        s0 = site.cells.s0[own.start : own.stop]
-        s1 = site.cells.s1[own.start : own.stop]
-        rows = tuple(zip(own, s0.tolist(), s1.tolist(), strict=True))
-        runs: dict[int, list[tuple[int, int]]] = {}
-        for cell, low, high in rows:
-            for section in site.sections_of_cell.get(cell, ()):
-                _join(runs.setdefault(section, []), low, high)
-        stretches = tuple((section, *one) for section, found in sorted(runs.items()) for one in found)
-        return EdgeCells(rows, s1.astype(np.int64), self._marks[own.start : own.stop], stretches)
 
 
 def track_of(ground: Ground, plan: RoutePlan, short_um: int, granted_um: int, carried: Mapping[int, int]) -> Track:
@@ -124,26 +72,26 @@ def track_of(ground: Ground, plan: RoutePlan, short_um: int, granted_um: int, ca
     whole = plan.whole
     stops = _stop_places(plan)
     acts = _acts(ground.site, plan, whole, stops)
-    held = [Use(resource, -NEVER_UM, free) for resource, free in sorted(carried.items())]
-    # What lies before the end of the grant is held, or has to be taken with the very next unit.
-    uses = [
-        one if one.need_um >= granted_um or one.resource in carried else Use(one.resource, granted_um, one.free_um)
-        for one in _uses(ground, plan, whole, acts)
-    ]
-    uses.sort(key=attrgetter("need_um", "resource"))
-    stands, unwanted = _stands(ground, whole, acts, uses, granted_um)
-    demand = _demand([*held, *uses], stands, unwanted, short_um, sorted(carried))
+    used = uses_of(ground, plan, whole, acts).ready(granted_um, carried)
+    stands, unwanted = _stands(ground, whole, acts, used, granted_um)
+    held = Uses.of([Use(resource, -NEVER_UM, free) for resource, free in sorted(carried.items())])
+    acting = np.array([act.s_um for act in acts], dtype=np.int64)
+    at = np.array(stands, dtype=np.int64)
+    # What was passed stays passed.
+    bounds = np.maximum.accumulate(at - short_um - np.where(np.isin(at, acting), 0, ground.buffer_um))
+    demand = _demand(Uses.joined([held, used]), at, bounds, unwanted, sorted(carried))
     return Track(
         plan=plan,
         segments=whole,
         begins=tuple(one.route_s0_um for one in whole),
         acts=acts,
-        uses=tuple(uses),
-        needs=tuple(one.need_um for one in uses),
+        used=used,
         stands=stands,
+        bounds=tuple(bounds.tolist()),
         demand=demand,
         goal_um=plan.length_um,
         carried=tuple(sorted(carried.items())),
+        acting=frozenset(act.s_um for act in acts),
     )
 
 
@@ -151,7 +99,9 @@ def held_from_the_start(ground: Ground, plan: RoutePlan) -> dict[int, int]:
     """What a truck holds that stands where a route starts, in the middle of an edge, with where it is passed."""
     whole = plan.whole
     acts = _acts(ground.site, plan, whole, _stop_places(plan))
-    return {one.resource: one.free_um for one in _uses(ground, plan, whole, acts) if one.need_um <= plan.start_um}
+    return {
+        one.resource: one.free_um for one in uses_of(ground, plan, whole, acts).every if one.need_um <= plan.start_um
+    }
 
 
 def _stop_places(plan: RoutePlan) -> frozenset[int]:
@@ -181,82 +131,8 @@ def _yaw_into(site: CompiledMap, whole: tuple[Segment, ...], place: int) -> int 
     return truck_yaw(edge.path.heading(0), edge.style)
 
 
-def _uses(ground: Ground, plan: RoutePlan, whole: tuple[Segment, ...], acts: tuple[Act, ...]) -> list[Use]:
-    site = ground.site
-    uses: list[Use] = []
-    runs: dict[int, list[tuple[int, int]]] = {}
-    for place, segment in enumerate(whole):
-        edge = ground.edge(segment.edge)
-        begin = segment.route_s0_um
-        # The end of an edge belongs to its last cell.
-        start = min(plan.start_um, segment.length_um - 1) if place == 0 else 0
-        uses += [Use(cell, begin + s0, begin + s1) for cell, s0, s1 in edge.rows if s1 > start]
-        for section, low, high in edge.stretches:
-            if high > start:
-                _join(runs.setdefault(section, []), begin + low, begin + high)
-    uses += _zone_uses(ground, whole, acts)
-    uses += [
-        Use(site.token(section), low, _clear_of(site, whole, high))
-        for section, stretches in sorted(runs.items())
-        for low, high in stretches
-    ]
-    return uses
-
-
-def _join(stretches: list[tuple[int, int]], low: int, high: int) -> None:
-    if stretches and stretches[-1][1] == low:
-        stretches[-1] = (stretches[-1][0], high)
-    else:
-        stretches.append((low, high))
-
-
-def _clear_of(site: CompiledMap, whole: tuple[Segment, ...], end_um: int) -> int:
-    """Where the whole envelope is outside a section that ends at a position; never where the way ends before."""
-    last = whole[-1].route_s0_um + whole[-1].length_um
-    place = next((k for k, one in enumerate(whole) if one.route_s0_um + one.length_um > end_um), len(whole) - 1)
-    trail = site.envelope.trail_um(site.network.edges[whole[place].edge].style)
-    clear = end_um + trail + EXIT_CLEARANCE_UM
-    return clear if clear <= last else NEVER_UM
-
-
-def _zone_uses(ground: Ground, whole: tuple[Segment, ...], acts: tuple[Act, ...]) -> list[Use]:
-    site = ground.site
-    acting = {act.s_um for act in acts}
-    uses = []
-    if acts and acts[0].s_um == 0:
-        uses.append(Use(site.zone(acts[0].node), -NEVER_UM, left_um(site, whole, 0, acts[0].node)))
-    for place, segment in enumerate(whole):
-        end = segment.route_s0_um + segment.length_um
-        if end in acting or ground.policy is NodeLockPolicy.EVERY:
-            node = site.network.edges[segment.edge].end
-            need = segment.route_s0_um + _approach_um(site, segment.edge, node)
-            uses.append(Use(site.zone(node), need, left_um(site, whole, place + 1, node)))
-    return uses
-
-
-def _approach_um(site: CompiledMap, edge: int, node: int) -> int:
-    """The start of the first cell, on an edge into a node, from which on the envelope meets the node's disc."""
-    last = int(site.cells.first[edge + 1]) - 1
-    cells = [one.cell0 for one in site.zones.by_node[node] if one.edge == edge and one.cell1 == last]
-    return int(site.cells.s0[min(cells, default=last)])
-
-
-def left_um(site: CompiledMap, whole: tuple[Segment, ...], place: int, node: int) -> int:
-    """Where the envelope has left the disc of a node at the start of a segment; never where the way ends before.
-
-    An edge may be shorter than the window: then the window goes on along the next one.
-    """
-    for segment in whole[place:]:
-        windows = [one for one in site.zones.by_node[node] if one.edge == segment.edge and one.s0 == 0]
-        if not windows:
-            return segment.route_s0_um
-        if windows[0].s1 < segment.length_um:
-            return segment.route_s0_um + windows[0].s1
-    return NEVER_UM
-
-
 def _stands(
-    ground: Ground, whole: tuple[Segment, ...], acts: tuple[Act, ...], uses: list[Use], granted_um: int
+    ground: Ground, whole: tuple[Segment, ...], acts: tuple[Act, ...], used: Uses, granted_um: int
 ) -> tuple[tuple[int, ...], list[bool]]:
     """Where the truck may be left standing beyond the end of its grant: at the end of a cell that is in no section and
     not in a node it only passes, and wherever it has arrived."""
@@ -267,9 +143,8 @@ def _stands(
     marks = np.concatenate([edge.marks for edge in edges])
     allowed = marks != _FORBIDDEN
     tokens = ground.site.token(0)
-    for one in uses:
-        if one.resource >= tokens:
-            allowed &= (at <= one.need_um) | (at >= one.free_um)
+    for k in np.flatnonzero(used.resource >= tokens).tolist():
+        allowed &= (at <= used.need_um[k]) | (at >= used.free_um[k])
     if ground.policy is NodeLockPolicy.TURNING:
         acting = {act.s_um for act in acts}
         passed = [end for one in whole if (end := one.route_s0_um + one.length_um) not in acting]
@@ -279,15 +154,12 @@ def _stands(
     return (granted_um, *at[allowed].tolist()), [False, *(marks[allowed] != 0).tolist()]
 
 
-def _demand(uses: list[Use], stands: tuple[int, ...], unwanted: list[bool], short_um: int, held: list[int]) -> Demand:
+def _demand(uses: Uses, at: Ints, bounds: Ints, unwanted: list[bool], held: list[int]) -> Demand:
     """Rows of all positions at once: a use is taken with the unit in which it begins, and kept at every position from
     there to the last one whose release bound has not passed it."""
-    at = np.array(stands, dtype=np.int64)
-    resource = np.array([one.resource for one in uses], dtype=np.int64)
-    need = np.array([one.need_um for one in uses], dtype=np.int64)
-    free = np.array([min(one.free_um, NEVER_UM) for one in uses], dtype=np.int64)
-    first = np.searchsorted(at, need, side="right")
-    beyond = np.searchsorted(at - short_um, free, side="left")
+    resource, free = uses.resource, np.minimum(uses.free_um, NEVER_UM)
+    first = np.searchsorted(at, uses.need_um, side="right")
+    beyond = np.searchsorted(bounds, free, side="left")
     within = first < len(at)
     taken = within & (first > 0)
     rows = np.concatenate([np.zeros(len(held), dtype=np.int64), first[taken]])
@@ -303,5 +175,6 @@ def _demand(uses: list[Use], stands: tuple[int, ...], unwanted: list[bool], shor
 def _compressed(rows: Ints, numbers: Ints, count: int) -> tuple[Ints, Ints]:
     """Rows in compressed form, each ascending and without repetitions."""
     span = int(numbers.max()) + 1 if len(numbers) else 1
-    keys = np.unique(rows * span + numbers)
-    return np.searchsorted(keys // span, np.arange(count + 1)).astype(np.int64), keys % span
+    keys = np.sort(rows * span + numbers, kind="stable")
+    keys = keys[np.diff(keys, prepend=-1) > 0]
+    return np.searchsorted(keys, np.arange(count + 1) * span).astype(np.int64), keys % span

@@ -6,8 +6,7 @@ of a leg of a polyline stands. Everything is computed in integers: positions are
 distances stay squares, so that no processor sees another order of two places.
 """
 
-from bisect import bisect_right
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 
 from pendula.fleet.geometry.angles import between_urad
@@ -47,7 +46,13 @@ class Path:
     def nearest(self, x: int, y: int, low: int = 0, high: int | None = None) -> tuple[int, int]:
         """The position between `low` and `high` closest to a point, the first of several, and its squared distance."""
         high = self.length_um if high is None else high
-        return min((self._on_leg(leg, x, y, low, high) for leg in self._legs(low, high)), key=lambda one: one[1])
+        first, last = self._span(low, high)
+        best = self._on_leg(first, x, y, low, high)
+        for leg in range(first + 1, last + 1):
+            one = self._on_leg(leg, x, y, low, high)
+            if one[1] < best[1]:
+                best = one
+        return best
 
     def places(self, x: int, y: int, reach: int, low: int = 0, high: int | None = None) -> list[tuple[int, int]]:
         """Of every stretch between `low` and `high` that lies within `reach` of a point the closest position and its
@@ -55,7 +60,8 @@ class Path:
         high = self.length_um if high is None else high
         found: list[tuple[int, int]] = []
         last = -2
-        for leg in self._legs(low, high):
+        first, end = self._span(low, high)
+        for leg in range(first, end + 1):
             far = reach + self.s[leg + 1] - self.s[leg]
             if abs(x - self.x[leg]) > far or abs(y - self.y[leg]) > far:
                 continue
@@ -71,18 +77,14 @@ class Path:
 
     def piece(self, low: int, high: int) -> list[tuple[int, int]]:
         """The polyline from one position to another, both ends included."""
-        inner = [(self.x[i], self.y[i]) for i in range(len(self.s)) if low < self.s[i] < high]
-        return [self.point(low), *inner, self.point(high)]
+        begin, end = bisect_right(self.s, low), bisect_left(self.s, high)
+        return [self.point(low), *zip(self.x[begin:end], self.y[begin:end], strict=True), self.point(high)]
 
-    def _legs(self, low: int, high: int) -> Iterator[int]:
-        """The legs between two positions; one at least."""
+    def _span(self, low: int, high: int) -> tuple[int, int]:
+        """The first and the last leg between two positions."""
         last = len(self.s) - 2
         first = min(max(0, bisect_right(self.s, low) - 1), last)
-        yield first
-        for leg in range(first + 1, last + 1):
-            if self.s[leg] > high:
-                return
-            yield leg
+        return first, max(first, min(bisect_right(self.s, high) - 1, last))
 
     def _on_leg(self, leg: int, x: int, y: int, low: int, high: int) -> tuple[int, int]:
         """The position of a leg closest to a point, and its squared distance."""

@@ -29,6 +29,11 @@ class Channel(Generic[M]):
             self._sent += 1
             heappush(self._waiting[truck], (now_ms + delay, self._sent, message))
 
+    def is_due(self, truck: int, now_ms: int) -> bool:
+        """Whether something has arrived by now."""
+        waiting = self._waiting[truck]
+        return bool(waiting) and waiting[0][0] <= now_ms
+
     def arrived(self, truck: int, now_ms: int) -> list[M]:
         """What has arrived by now, in the order of arrival."""
         waiting = self._waiting[truck]

@@ -66,6 +66,8 @@ class SimulatedTruck:
         # The yaw of a truck that stands in a node; None on the way, where the path gives it.
         self.yaw_urad: int | None = yaw_urad
         self.route: RoutePlan | None = None
+        # For every segment of the route the position that the truck does not pass by itself from there.
+        self._bounds: list[int] = []
         self.segment = 0
         self.order: Order | None = None
         self.heard_ms = 0
@@ -107,6 +109,7 @@ class SimulatedTruck:
         if not route.segments:
             self.route, self.segment = route, 0
             return
+        self._bounds = _bounds_of(route)
         places = range(len(route.segments))
         number = next((k for k in places if route.segments[k].edge == self.edge and self._is_here(route, k)), None)
         if number is not None:
@@ -184,13 +187,13 @@ class SimulatedTruck:
         return True
 
     def _drive(self, order: Order, step_ms: int, stop: bool) -> None:
-        profile = self.profile
-        left = min(order.target_um, self._bound()) - self.s_um
+        profile, s_um = self.profile, self.s_um
+        left = min(order.target_um, self._bound()) - s_um
         gain, loss = profile.accel_um_s2 * step_ms // 1000, profile.brake_um_s2 * step_ms // 1000
         # The curve of braking from where this step would end: no step asks for more than the brakes give.
         room = left - self.v_um_s * step_ms // 1000
         curve = isqrt(2 * profile.brake_um_s2 * room) if room > 0 else 0
-        fastest = min(order.limit_um_s, profile.v_max_um_s, max(curve, 1), self._allowed(order, step_ms))
+        fastest = min(order.limit_um_s, profile.v_max_um_s, max(curve, 1), self._allowed(order, s_um, step_ms))
         wish = 0 if stop or left <= 0 else min(self.v_um_s + gain, fastest)
         v = max(wish, self.v_um_s - loss)
         way = (self.v_um_s + v) * step_ms // 2000
@@ -201,10 +204,10 @@ class SimulatedTruck:
             self._go(way)
             self.overrun_um = max(self.overrun_um, self.s_um - order.stop_line_um)
 
-    def _allowed(self, order: Order, step_ms: int) -> int:
+    def _allowed(self, order: Order, s_um: int, step_ms: int) -> int:
         """The speed from which the truck can still stop before its stop line: it knows the line, and does not wait to
         be told. The last bit up to a node it creeps."""
-        room = order.stop_line_um - self.s_um - self.v_um_s * step_ms // 1000
+        room = order.stop_line_um - s_um - self.v_um_s * step_ms // 1000
         if room >= self._slowing_um:
             return self.profile.v_max_um_s
         return max(allowed_speed_um_s(self.profile, room), _CREEP_UM_S)
@@ -214,10 +217,7 @@ class SimulatedTruck:
         assert self.route is not None
         if self.yaw_urad is not None:
             return self.s_um
-        for segment in self.route.segments[self.segment :]:
-            if segment.must_stop:
-                return segment.route_s0_um + segment.length_um
-        return self.route.length_um
+        return self._bounds[self.segment]
 
     def _go(self, way: int) -> None:
         route = self.route
@@ -238,3 +238,14 @@ class SimulatedTruck:
                 return
             self._enter(self.segment + 1)
             self.on_um = over
+
+
+def _bounds_of(route: RoutePlan) -> list[int]:
+    """For every segment the end of the next one, itself included, at which the truck has to stop, or the goal."""
+    bounds: list[int] = []
+    bound = route.length_um
+    for segment in reversed(route.segments):
+        if segment.must_stop:
+            bound = segment.route_s0_um + segment.length_um
+        bounds.append(bound)
+    return bounds[::-1]

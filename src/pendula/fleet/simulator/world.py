@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from pendula.fleet.contracts.traffic import RollingTargetCommand
@@ -16,11 +17,11 @@ from pendula.fleet.simulator.channel import Channel
 from pendula.fleet.simulator.kinematics import Order, SimulatedTruck, order_of
 from pendula.fleet.simulator.noise import Drift, Source, generators, within, within_disc
 from pendula.fleet.simulator.settings import WorldSettings
-from pendula.fleet.simulator.tracks import Tracks
+from pendula.fleet.simulator.tracks import Tracks, wrapped
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.trucks.envelope import envelope_of
 from pendula.fleet.trucks.profiles import RobotProfile
-from pendula.fleet.units import MILLION, wrapped_urad
+from pendula.fleet.units import MILLION
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -38,8 +39,7 @@ class Start:
     yaw_urad: int
 
 
-@dataclass(frozen=True, slots=True)
-class Telemetry:
+class Telemetry(Struct, frozen=True):
     """What a truck says of itself."""
 
     at_ms: int
@@ -92,8 +92,7 @@ class World:
         self._off_yaw = Drift(seed, Source.HEADING, [_heading(one, settings.heading_permille) for one in profiles])
         self._operations = generators(seed, Source.OPERATION, count)
         self._busy_until: list[int | None] = [None] * count
-        first = self._trace([0], *self._places([]))
-        self.latest = [self._telemetry(i, 0, first) for i in range(count)]
+        self.latest = self._telemetry(0, self._trace([0], *self._places([])))
 
     def send(self, truck: int, command: RollingTargetCommand) -> None:
         """A command on its way to a truck."""
@@ -122,8 +121,9 @@ class World:
         before = self.now_ms
         for now in times:
             for i, truck in enumerate(self.trucks):
-                for order in self._commands.arrived(i, now):
-                    truck.hear(order, now)
+                if self._commands.is_due(i, now):
+                    for order in self._commands.arrived(i, now):
+                        truck.hear(order, now)
                 truck.advance(now, now - before)
             rows.append(self._row())
             before = now
@@ -151,27 +151,31 @@ class World:
 
     def _report(self, times: list[int], trace: Trace) -> None:
         period, loss = self.settings.telemetry_period_ms, self.settings.telemetry_loss_ppm
-        for i in range(len(self.trucks)):
-            for row, time in enumerate(times):
-                if time % period == 0:
-                    self._reports.send(i, time, self._telemetry(i, row, trace), loss)
+        for row, time in enumerate(times):
+            if time % period == 0:
+                for i, report in enumerate(self._telemetry(row, trace)):
+                    self._reports.send(i, time, report, loss)
+        for i, latest in enumerate(self.latest):
             for report in self._reports.arrived(i, self.now_ms):
-                if report.at_ms > self.latest[i].at_ms:
-                    self.latest[i] = report
+                if report.at_ms > latest.at_ms:
+                    self.latest[i] = latest = report
 
-    def _telemetry(self, i: int, row: int, trace: Trace) -> Telemetry:
-        """Measured: the true pose without the error of position, which the truck cannot see, and with jitter."""
-        truck, bound = self.trucks[i], self._jitter_um[i]
-        jitter = self._jitter[i]
-        x, y, yaw = (float(one[row, i]) for one in trace.seen)
-        return Telemetry(
-            at_ms=int(trace.at_ms[row]),
-            x_um=round(x * MILLION) + within(jitter, bound),
-            y_um=round(y * MILLION) + within(jitter, bound),
-            yaw_urad=wrapped_urad(round(yaw * MILLION)),
-            v_um_s=truck.v_um_s,
-            last_ack_seq=0 if truck.order is None else truck.order.seq,
-        )
+    def _telemetry(self, row: int, trace: Trace) -> list[Telemetry]:
+        """Measured: the true poses without the error of position, which trucks cannot see, and with jitter."""
+        at_ms = int(trace.at_ms[row])
+        places = [np.rint(one[row] * MILLION).astype(np.int64) for one in trace.seen]
+        x, y, yaw = places[0].tolist(), places[1].tolist(), wrapped(places[2]).tolist()
+        return [
+            Telemetry(
+                at_ms=at_ms,
+                x_um=x[i] + within(jitter, bound),
+                y_um=y[i] + within(jitter, bound),
+                yaw_urad=yaw[i],
+                v_um_s=truck.v_um_s,
+                last_ack_seq=0 if truck.order is None else truck.order.seq,
+            )
+            for i, (truck, jitter, bound) in enumerate(zip(self.trucks, self._jitter, self._jitter_um, strict=True))
+        ]
 
 
 def _heading(profile: RobotProfile, permille: int) -> int:

@@ -1,6 +1,7 @@
 """The rolling target of a truck: a point on its route, never beyond the stop line, and the command that carries it."""
 
 from decimal import Decimal
+from functools import lru_cache
 
 from msgspec import UNSET, Struct
 
@@ -110,4 +111,10 @@ def _slice(
         begin = plan.segments[place].route_s0_um
         piece = edge.path.piece(max(0, at_um - begin), min(edge.path.length_um, target_um - begin))
         points += piece if not points or points[-1] != piece[0] else piece[1:]
-    return tuple((metres(x), metres(y)) for x, y in points)
+    return tuple((_coordinate(x), _coordinate(y)) for x, y in points)
+
+
+@lru_cache(1 << 16)
+def _coordinate(micros: int) -> Decimal:
+    """Metres; most points are vertices of edges and are told over and over."""
+    return metres(micros)

@@ -24,8 +24,9 @@ def aim(record: Record, now_ms: int, params: TrafficParams) -> RollingTargetComm
     if track is None or not track.plan.segments:
         return _stay(record, now_ms, params)
     act = record.act
-    reached = record.grant_um == track.goal_um or any(one.s_um == record.grant_um for one in track.acts)
-    record.hold_um = steady_um(record.hold_um, record.grant_um, reached, params.hold_hysteresis_um)
+    grant_um = record.grant_um
+    reached = grant_um == track.goal_um or grant_um in track.acting
+    record.hold_um = steady_um(record.hold_um, grant_um, reached, params.hold_hysteresis_um)
     record.farthest_um = max(record.farthest_um, record.hold_um)
     stop = record.hold_um if act is None else min(record.hold_um, act.s_um)
     reason = reasons.hold_reason(record)

@@ -39,6 +39,12 @@ def two_way(site: CompiledMap) -> frozenset[int]:
 
 def entered_next(record: Record, among: frozenset[int]) -> dict[int, bool]:
     """The two-way groups that the next unit of a truck enters, with the direction; not those it is in already."""
+    if record.entering is None:
+        record.entering = _entered_next(record, among)
+    return record.entering
+
+
+def _entered_next(record: Record, among: frozenset[int]) -> dict[int, bool]:
     track = record.track
     if track is None or record.granted + 1 >= len(track.stands):
         return {}
@@ -58,10 +64,11 @@ def look(directions: Directions, records: list[Record], among: frozenset[int], n
     """The directions as they are held now; groups that became empty are remembered for a while."""
     active: dict[int, bool] = {}
     for record in records:
-        site = record.site
+        group_of, edges = record.site.network.group_of, record.site.network.edges
         for edge in record.edges:
-            if site.network.group_of[edge] in among:
-                active[site.network.group_of[edge]] = site.network.edges[edge].forward_on_axis
+            group = group_of[edge]
+            if group in among:
+                active[group] = edges[edge].forward_on_axis
     for group, forward in directions.active.items():
         if group not in active:
             directions.empty_since[group] = (forward, now_ms)

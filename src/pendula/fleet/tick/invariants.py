@@ -7,15 +7,16 @@ and zones that exclude each other. Code of this module shares nothing with the g
 from collections.abc import Iterable, Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pendula.fleet.contracts.traffic import RollingTargetCommand
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
 from pendula.fleet.traffic.lock_state import LockState
 from pendula.fleet.trucks.envelope import braking_um
-from pendula.fleet.units import micro
+from pendula.fleet.units import MILLION
 from pendula.kernel.errors import WorldBroken
+
+_NOTHING = np.zeros(0, dtype=np.int64)
 
 
 class InvariantBroken(WorldBroken):
@@ -68,7 +69,7 @@ def beyond_the_hold_point(records: list[Record], commands: Iterable[RollingTarge
         if record.track is None:
             continue
         limit = max(record.hold_um, record.at_um)
-        if max(micro(command.targetS), micro(command.stopLineS)) > limit or record.hold_um > record.grant_um:
+        if max(command.targetS, command.stopLineS) * MILLION > limit or record.hold_um > record.grant_um:
             yield "I-3", f"{record.robot_id} is sent beyond its hold point"
 
 
@@ -123,29 +124,22 @@ def can_stop(record: Record, params: TrafficParams) -> bool:
 
 def no_way_to_rest(locks: LockState) -> Iterator[tuple[str, str]]:
     """I-12: the stored witness replays: every move of it is free of where the others stand, and all end at rest."""
+    shadow, room = locks.exclusion.shadow, locks.exclusion.capacity
     positions = [None if one is None else one.position for one in locks.trucks]
-    around = {i: _excluded(locks, locks.standing(i)) for i in locks.known()}
-    taken = np.zeros(len(locks.exclusion), dtype=np.int64)
-    for blocked in around.values():
-        taken += blocked
+    around = {i: shadow(locks.standing(i)) for i in locks.known()}
+    # How many trucks exclude each resource where they stand; a shadow names each resource once.
+    taken = np.bincount(np.concatenate([_NOTHING, *around.values()]), minlength=len(locks.exclusion))
     for i, to in locks.witness:
         one, at = locks.truck(i), positions[i]
         assert at is not None
-        taken -= around[i]
+        taken[around[i]] -= 1
         need = one.demand.needs(at, to)
-        if np.any(taken[need] >= locks.exclusion.capacity[need]):
+        if (taken[need] >= room[need]).any():
             yield "I-12", f"the witness does not replay: truck {i} does not get to position {to}"
             return
         positions[i] = to
-        around[i] = _excluded(locks, one.demand.stands(to))
-        taken += around[i]
+        around[i] = shadow(one.demand.stands(to))
+        taken[around[i]] += 1
     for i in locks.moving():
         if positions[i] != locks.truck(i).goal:
             yield "I-12", f"the witness leaves truck {i} at position {positions[i]}"
-
-
-def _excluded(locks: LockState, held: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """For every resource whether one of those held excludes it."""
-    marks = np.zeros(len(locks.exclusion), dtype=np.bool_)
-    marks[locks.exclusion.around(held)] = True
-    return marks

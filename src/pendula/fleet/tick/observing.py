@@ -11,7 +11,7 @@ from msgspec import Struct
 from pendula.fleet.contracts.traffic import Health, Phase, RobotStatus
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
-from pendula.fleet.driving.track import Act
+from pendula.fleet.driving.uses import Act
 from pendula.fleet.geometry.angles import turn_urad
 from pendula.fleet.network.transitions import truck_yaw
 from pendula.fleet.routing.progress import PoseJump, ProgressParams, advanced, started, uncertainty_um
@@ -40,8 +40,9 @@ class TruckReport(Struct, frozen=True):
 
 def take_in(record: Record, report: TruckReport, params: TrafficParams) -> None:
     """A report that is newer than the last one."""
-    moved = record.pose != Pose(report.x_um, report.y_um, report.yaw_urad)
-    record.pose = Pose(report.x_um, report.y_um, report.yaw_urad)
+    pose = Pose(report.x_um, report.y_um, report.yaw_urad)
+    moved = record.pose != pose
+    record.pose = pose
     record.v_um_s = abs(report.v_um_s)
     record.report_ms = report.at_ms
     record.status = report.status

@@ -13,7 +13,8 @@ from msgspec import Struct
 
 from pendula.fleet.contracts.traffic import Health, Phase, PriorityClass, RobotStatus
 from pendula.fleet.driving.records import Record, Retraction, Waiting
-from pendula.fleet.driving.track import Ground, track_of
+from pendula.fleet.driving.track import track_of
+from pendula.fleet.driving.uses import Ground
 from pendula.fleet.routing.planner import AtNode, OnEdge
 from pendula.fleet.routing.progress import Progress
 from pendula.fleet.routing.route_plan import Pose, RoutePlan, segments_of

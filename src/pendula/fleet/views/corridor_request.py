@@ -3,7 +3,8 @@
 from pendula.fleet.contracts.traffic import CorridorRequest, GrantUnit
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
-from pendula.fleet.driving.track import NEVER_UM, Track
+from pendula.fleet.driving.track import Track
+from pendula.fleet.driving.uses import NEVER_UM
 from pendula.fleet.model import CONTRACT_VERSION
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.units import metres

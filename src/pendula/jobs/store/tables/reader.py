@@ -107,7 +107,10 @@ class SqliteReader:
             "SELECT object_type, object_id, next_action_at, version, state FROM objects "
             "WHERE object_type = ? AND object_id = ?"
         )
-        row = self._connection.execute(query, (object_type, object_id)).fetchone()
+        try:
+            row = self._connection.execute(query, (object_type, object_id)).fetchone()
+        except UnicodeEncodeError:  # half a character: nothing of that name was ever stored
+            return None
         return None if row is None else ObjectRow(*row)
 
     def effect(self, key: str) -> Effect | None:

@@ -320,7 +320,7 @@ class SqliteWriter(SqliteReader):
         self.wrote = True
         return self._trailing().governed(event, actor, at)
 
-    def execute(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    def execute(self, statement: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[tuple[Any, ...]]:
         self._write_changes()
         self._forget()
         self.wrote = True

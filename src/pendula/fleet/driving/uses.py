@@ -1,0 +1,203 @@
+"""What a route uses: cells along its edges, zones of the nodes in which the truck acts, tokens of the sections it goes
+through, each from one position until the release bound has passed another.
+
+The cells of an edge are the same on every route: they are taken apart once and only shifted.
+"""
+
+from bisect import bisect_left
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import cast
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from pendula.fleet.driving.params import NodeLockPolicy
+from pendula.fleet.exclusion.critical_sections import EXIT_CLEARANCE_UM
+from pendula.fleet.routing.route_plan import RoutePlan, Segment
+from pendula.fleet.site.compiled_map import CompiledMap
+
+Ints = NDArray[np.int64]
+
+# A position that no route reaches: what is held there is never passed.
+NEVER_UM = 1 << 62
+
+
+class Use(Struct, frozen=True):
+    resource: int
+    need_um: int
+    free_um: int
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """A node in which the truck does something before it goes on: it turns towards `yaw_urad`, or it has arrived."""
+
+    s_um: int
+    node: int
+    stop: bool
+    yaw_urad: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class Uses:
+    """Uses as columns."""
+
+    resource: Ints
+    need_um: Ints
+    free_um: Ints
+
+    @classmethod
+    def of(cls, uses: list[Use]) -> "Uses":
+        rows = np.array([(one.resource, one.need_um, one.free_um) for one in uses], dtype=np.int64).reshape(-1, 3)
+        return cls(rows[:, 0], rows[:, 1], rows[:, 2])
+
+    @classmethod
+    def joined(cls, parts: list["Uses"]) -> "Uses":
+        return cls(
+            np.concatenate([one.resource for one in parts]),
+            np.concatenate([one.need_um for one in parts]),
+            np.concatenate([one.free_um for one in parts]),
+        )
+
+    def ready(self, granted_um: int, carried: Mapping[int, int]) -> "Uses":
+        """Sorted by where they are needed, then by resource, for a truck that is granted up to a position: what lies
+        before it is held, or has to be taken with the very next unit."""
+        held = np.isin(self.resource, np.array(sorted(carried), dtype=np.int64))
+        need = np.where((self.need_um >= granted_um) | held, self.need_um, granted_um)
+        order = np.lexsort((self.resource, need))
+        return Uses(self.resource[order], need[order], self.free_um[order])
+
+    @cached_property
+    def every(self) -> tuple[Use, ...]:
+        return self._slice(0, len(self.resource))
+
+    def between(self, after_um: int, upto_um: int) -> tuple[Use, ...]:
+        """The uses that begin in an interval; the columns are sorted by where they are needed."""
+        return self._slice(bisect_left(self._lists[1], after_um), bisect_left(self._lists[1], upto_um))
+
+    def _slice(self, first: int, last: int) -> tuple[Use, ...]:
+        return tuple(map(Use, *(one[first:last] for one in self._lists)))
+
+    @cached_property
+    def _lists(self) -> tuple[list[int], list[int], list[int]]:
+        """The columns as lists: a few entries of those cost less than a few of an array."""
+        lists = self.resource.tolist(), self.need_um.tolist(), self.free_um.tolist()
+        return cast(tuple[list[int], list[int], list[int]], lists)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class EdgeCells:
+    """An edge as tracks need it: its cells with start and end, their standing marks, and the stretches that lie in
+    sections."""
+
+    cells: Ints
+    starts: Ints
+    ends: Ints
+    marks: Ints
+    stretches: tuple[tuple[int, int, int], ...]
+
+
+class Ground:
+    """What all tracks of a site share; edges are taken apart once."""
+
+    def __init__(
+        self, site: CompiledMap, policy: NodeLockPolicy = NodeLockPolicy.TURNING, buffer_um: int = 100_000
+    ) -> None:
+        self.site = site
+        self.policy = policy
+        # How far before the end of its grant a truck is sent that only waits there.
+        self.buffer_um = buffer_um
+        self._edges: dict[int, EdgeCells] = {}
+        self._marks = np.array(site.standing.marks, dtype=np.int64)
+
+    def edge(self, number: int) -> EdgeCells:
+        found = self._edges.get(number)
+        if found is None:
+            found = self._edges[number] = self._taken_apart(number)
+        return found
+
+    def _taken_apart(self, number: int) -> EdgeCells:
+        site, own = self.site, self.site.cells.of_edge(number)
+        s0 = site.cells.s0[own.start : own.stop]
+        s1 = site.cells.s1[own.start : own.stop]
+        stretches = site.sections_of_edge.get(number, ())
+        cells = np.arange(own.start, own.stop, dtype=np.int64)
+        marks = self._marks[own.start : own.stop]
+        return EdgeCells(cells, s0.astype(np.int64), s1.astype(np.int64), marks, stretches)
+
+
+def uses_of(ground: Ground, plan: RoutePlan, whole: tuple[Segment, ...], acts: tuple[Act, ...]) -> Uses:
+    site = ground.site
+    parts: list[Uses] = []
+    runs: dict[int, list[tuple[int, int]]] = {}
+    for place, segment in enumerate(whole):
+        edge = ground.edge(segment.edge)
+        begin = segment.route_s0_um
+        # The end of an edge belongs to its last cell.
+        start = min(plan.start_um, segment.length_um - 1) if place == 0 else 0
+        first = int(np.searchsorted(edge.ends, start, side="right")) if start else 0
+        parts.append(Uses(edge.cells[first:], edge.starts[first:] + begin, edge.ends[first:] + begin))
+        for section, low, high in edge.stretches:
+            if high > start:
+                _join(runs.setdefault(section, []), begin + low, begin + high)
+    tokens = [
+        Use(site.token(section), low, _clear_of(site, whole, high))
+        for section, stretches in sorted(runs.items())
+        for low, high in stretches
+    ]
+    return Uses.joined([*parts, Uses.of([*_zone_uses(ground, whole, acts), *tokens])])
+
+
+def _join(stretches: list[tuple[int, int]], low: int, high: int) -> None:
+    if stretches and stretches[-1][1] == low:
+        stretches[-1] = (stretches[-1][0], high)
+    else:
+        stretches.append((low, high))
+
+
+def _clear_of(site: CompiledMap, whole: tuple[Segment, ...], end_um: int) -> int:
+    """Where the whole envelope is outside a section that ends at a position; never where the way ends before."""
+    last = whole[-1].route_s0_um + whole[-1].length_um
+    place = next((k for k, one in enumerate(whole) if one.route_s0_um + one.length_um > end_um), len(whole) - 1)
+    trail = site.envelope.trail_um(site.network.edges[whole[place].edge].style)
+    clear = end_um + trail + EXIT_CLEARANCE_UM
+    return clear if clear <= last else NEVER_UM
+
+
+def _zone_uses(ground: Ground, whole: tuple[Segment, ...], acts: tuple[Act, ...]) -> list[Use]:
+    site = ground.site
+    acting = {act.s_um for act in acts}
+    uses = []
+    if acts and acts[0].s_um == 0:
+        uses.append(Use(site.zone(acts[0].node), -NEVER_UM, left_um(site, whole, 0, acts[0].node)))
+    for place, segment in enumerate(whole):
+        end = segment.route_s0_um + segment.length_um
+        if end in acting or ground.policy is NodeLockPolicy.EVERY:
+            node = site.network.edges[segment.edge].end
+            need = segment.route_s0_um + _approach_um(site, segment.edge, node)
+            uses.append(Use(site.zone(node), need, left_um(site, whole, place + 1, node)))
+    return uses
+
+
+def _approach_um(site: CompiledMap, edge: int, node: int) -> int:
+    """The start of the first cell, on an edge into a node, from which on the envelope meets the node's disc."""
+    last = int(site.cells.first[edge + 1]) - 1
+    cells = [one.cell0 for one in site.zones.by_node[node] if one.edge == edge and one.cell1 == last]
+    return int(site.cells.s0[min(cells, default=last)])
+
+
+def left_um(site: CompiledMap, whole: tuple[Segment, ...], place: int, node: int) -> int:
+    """Where the envelope has left the disc of a node at the start of a segment; never where the way ends before.
+
+    An edge may be shorter than the window: then the window goes on along the next one.
+    """
+    for segment in whole[place:]:
+        windows = [one for one in site.zones.by_node[node] if one.edge == segment.edge and one.s0 == 0]
+        if not windows:
+            return segment.route_s0_um
+        if windows[0].s1 < segment.length_um:
+            return segment.route_s0_um + windows[0].s1
+    return NEVER_UM
