@@ -78,7 +78,7 @@ def freeze_the_lost(draft: Draft) -> None:
 def release_the_passed(draft: Draft) -> None:
     """What lies behind the release bound, and what was given back and acknowledged."""
     for record in draft.records:
-        bound = min(release_bound_um(record, draft.now_ms), record.grant_um - record.short_um)
+        bound = min(release_bound_um(record, draft.now_ms), record.passed_um)
         passed = [resource for resource, free in record.held.items() if free <= bound]
         given = record.retraction
         if given is not None and acknowledged(given.seq, record.ack_seq):

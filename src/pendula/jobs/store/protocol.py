@@ -297,7 +297,7 @@ class Writer(Reader, Protocol):
         """Every alert up to this number has been delivered."""
         ...
 
-    def execute(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    def execute(self, statement: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[tuple[Any, ...]]:
         """A statement of the caller's own, on tables of its own; raises `StatementRefused` when it is faulty."""
         ...
 

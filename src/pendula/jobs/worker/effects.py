@@ -35,6 +35,8 @@ from pendula.kernel.time import format_utc
 
 T = TypeVar("T")
 
+STORED: tuple[type[Any], ...] = (int, str, bytes, float, bytearray)
+
 
 class EffectFailed(InputRefused):
     """A database of the effect's own made trouble; nothing of the effect was written."""
@@ -75,13 +77,15 @@ class Transaction:
                 self._trouble
             )
 
-    def execute(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    def execute(self, statement: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[tuple[Any, ...]]:
         """Run one SQL statement on tables of your own in the same file; gives its rows.
 
         Raises `StatementRefused` when the statement is faulty or breaks a constraint, and where it would end the
         transaction. The tables of the scheduler are not yours to write.
         """
-        return self._part(lambda: self._tx.execute(statement, values))
+        # Before everybody waits: making a value of an object runs foreign code, which may take its time.
+        bound = plain_values(values)
+        return self._part(lambda: self._tx.execute(statement, bound))
 
     @property
     def object(self) -> ObjectRow | None:
@@ -101,7 +105,8 @@ class Transaction:
         `evidence` are the references the decision rests on, or where there are none the sources of the object; the
         event names them before the job.
         """
-        return self._part(lambda: self._change_object(reason, state, next_action_at, evidence))
+        named = tuple(evidence)
+        return self._part(lambda: self._change_object(reason, state, next_action_at, named))
 
     def _change_object(
         self,
@@ -164,6 +169,27 @@ class Transaction:
             raise
         self._whole += 1
         return found
+
+
+def plain_values(values: Sequence[Any] | Mapping[str, Any]) -> list[Any] | dict[str, Any]:
+    """The values of a statement as SQLite stores them, by the adapters of `sqlite3`; raises `StatementRefused`."""
+    if isinstance(values, Mapping):
+        return {name: _plain(value) for name, value in values.items()}
+    return [_plain(value) for value in values]
+
+
+def _plain(value: Any) -> Any:
+    if value is None or type(value) in STORED:
+        return value
+    made = sqlite3.adapt(value, sqlite3.PrepareProtocol, value)
+    if made is None:
+        return None
+    for kind in STORED:
+        if isinstance(made, kind):
+            return kind(made)  # of a kind derived from it, too
+    if isinstance(made, memoryview):
+        return bytes(made)
+    raise StatementRefused(f"A value of type {type(made).__name__} cannot be stored; see sqlite3.register_adapter")
 
 
 def once(calls: Calls, job: Mapping[str, Any], effect: Callable[[Transaction], Json]) -> Json:

@@ -316,7 +316,7 @@ class SqliteWriter(SqliteReader):
         query = "UPDATE alerts SET delivered_at = ? WHERE delivered_at IS NULL AND n <= ?"
         self._connection.execute(query, (at, upto))
 
-    def execute(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    def execute(self, statement: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[tuple[Any, ...]]:
         self._write_changes()
         self._forget()
         self.wrote = True
