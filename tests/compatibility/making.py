@@ -1,9 +1,13 @@
 """Makes a generation of stored files, to be read by the versions to come, and notes what this version says of them.
 
 python -m tests.compatibility.making FOLDER
+python -m tests.compatibility.making --since
 
 What is in `before` was made by the version before the modules got their present places. It is never made again: a
 version that writes other bytes gets a generation of its own beside it, and the old one must still be read.
+
+`second` holds the journals of credit runs that decide by version 2, and `since.json` what was said of them, and what
+commands answer since then that answered otherwise by the rules of before.
 """
 
 import json
@@ -33,7 +37,24 @@ from pendula.kernel.engine import Engine
 from pendula.kernel.journal import FileJournal
 from pendula.kernel.time import format_utc, parse_utc
 from pendula.testing.tally import Add, Advance, Ask, Draw, Take, Tally
-from tests.compatibility.questions import JOURNALS, SHOWN, STORE, STORED, WHOLE, WRITING, Answer, Question, asked, shown
+from tests.compatibility.questions import (
+    AGAIN,
+    BEFORE,
+    CREDIT_JOURNALS,
+    JOURNALS,
+    SECOND,
+    SHOWN,
+    SINCE,
+    SINCE_FILE,
+    STORE,
+    STORED,
+    WHOLE,
+    WRITING,
+    Answer,
+    Question,
+    asked,
+    shown,
+)
 from tests.compatibility.serving import served, states, told_of
 
 SEGMENT_BYTES = 2000
@@ -224,8 +245,8 @@ def _jobs(path: Path) -> None:
 # ---- what is expected ------------------------------------------------------------------------------------------------
 
 
-def expected(before: Path) -> dict[str, Any]:
-    """What this version answers to every question about a generation."""
+def expected(before: Path, only: Iterable[str] | None = None) -> dict[str, Any]:
+    """What this version answers to every question about a generation, or to some of them alone."""
 
     def copied(question: Question, ask: Any) -> Answer:
         with TemporaryDirectory() as folder:
@@ -233,15 +254,38 @@ def expected(before: Path) -> dict[str, Any]:
             answer: Answer = ask(question, Path(folder))
             return answer
 
-    answers = {name: copied(question, asked) for name, question in {**STORED, **WHOLE}.items()}
-    answers |= {name: copied(question, shown) for name, question in SHOWN.items()}
+    wanted = {*STORED, *WHOLE, *SHOWN} if only is None else set(only)
+    answers = {name: copied(question, asked) for name, question in {**STORED, **WHOLE}.items() if name in wanted}
+    answers |= {name: copied(question, shown) for name, question in SHOWN.items() if name in wanted}
+    if only is not None:
+        return {"answers": msgspec.to_builtins(answers)}
     with TemporaryDirectory() as folder:
         data = Path(shutil.copytree(before / "served", Path(folder) / "served"))
         return {"answers": msgspec.to_builtins(answers), "served": told_of(data), "states": states(before)}
 
 
+def make_second() -> None:
+    """The journals of credit runs as they are now, and the answers that have changed by requirement."""
+    shutil.rmtree(SECOND, ignore_errors=True)
+    SECOND.mkdir()
+    shutil.copy(BEFORE / "ring.json", SECOND)
+    for name in AGAIN:
+        assert asked(Question(f"{WRITING[name]} {JOURNALS[name]}"), SECOND).code == 0
+    _credit_by_hand(SECOND / "ring.json", SECOND / "hand-journal")
+    for path in SECOND.rglob("*lock"):
+        path.unlink()
+    answers = expected(BEFORE, SINCE)["answers"]
+    journals = {name: asked(Question(f"replay {folder} --json"), SECOND) for name, folder in CREDIT_JOURNALS.items()}
+    noted = {"answers": answers, "journals": msgspec.to_builtins(journals), "states": states(SECOND, CREDIT_JOURNALS)}
+    told = json.dumps(noted, indent=1, sort_keys=True, ensure_ascii=False)
+    SINCE_FILE.write_text(f"{told}\n", encoding="utf-8")
+
+
 def main() -> None:
     os.environ.pop("PYTHONUNBUFFERED", None)
+    if sys.argv[1] == "--since":
+        make_second()
+        return
     folder = Path(sys.argv[1])
     if not folder.exists():
         make(folder)

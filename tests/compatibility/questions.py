@@ -22,6 +22,9 @@ from pendula.cli import main
 HERE = Path(__file__).resolve().parent
 BEFORE = HERE / "before"
 EXPECTED = HERE / "expected.json"
+# A second generation: credit runs decide by version 2 since then.
+SECOND = HERE / "second"
+SINCE_FILE = HERE / "since.json"
 EXAMPLES = HERE.parent.parent / "examples"
 # Longer documents are told by their digest alone.
 SHOWN_CHARACTERS = 1500
@@ -116,6 +119,11 @@ SHOWN: Mapping[str, Question] = {
     "three lives of a village": Question("village/lives.py village.svg", ("village.svg",)),
     "a survey of the hall": Question("hall/survey.py survey.svg", ("survey.svg",)),
 }
+
+CREDIT_JOURNALS = {name: folder for name, folder in JOURNALS.items() if name.startswith("a credit run")}
+AGAIN = tuple(name for name in CREDIT_JOURNALS if name in WRITING)
+# What the decisions of credit changed, beside the journals that are written.
+SINCE = ("run the ring, static", "run the ring, adaptive", "three lives of a village")
 
 
 def asked(question: Question, folder: Path) -> Answer:

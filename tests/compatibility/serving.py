@@ -32,9 +32,9 @@ PATHS = (
 PATIENCE_SECONDS = 30
 
 
-def states(folder: Path) -> dict[str, str]:
+def states(folder: Path, journals: Mapping[str, str] = JOURNALS) -> dict[str, str]:
     """Digests of the states of all engines of a generation, by the name of their journals."""
-    return {name: state(folder / journal) for name, journal in JOURNALS.items()}
+    return {name: state(folder / journal) for name, journal in journals.items()}
 
 
 def state(journal: Path) -> str:

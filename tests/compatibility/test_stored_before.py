@@ -15,10 +15,14 @@ import msgspec
 import pytest
 
 from tests.compatibility.questions import (
+    AGAIN,
     BEFORE,
+    CREDIT_JOURNALS,
     EXPECTED,
     JOURNALS,
+    SECOND,
     SHOWN,
+    SINCE_FILE,
     STORE,
     STORED,
     WHOLE,
@@ -31,7 +35,9 @@ from tests.compatibility.questions import (
 from tests.compatibility.serving import ENGINES, state, told_of
 
 NOTED: Mapping[str, Any] = json.loads(EXPECTED.read_text(encoding="utf-8"))
-ANSWERS = msgspec.convert(NOTED["answers"], dict[str, Answer])
+SINCE: Mapping[str, Any] = json.loads(SINCE_FILE.read_text(encoding="utf-8"))
+ANSWERS = msgspec.convert({**NOTED["answers"], **SINCE["answers"]}, dict[str, Answer])
+REPLAYED = msgspec.convert(SINCE["journals"], dict[str, Answer])
 # A question that reads the file, and a place in the file that is not filling.
 CHANGED: Mapping[str, tuple[str, bytes]] = {
     **{f"{folder}/00000000.journal": (f"replay {name}", b'"outcome"') for name, folder in JOURNALS.items()},
@@ -89,6 +95,22 @@ def test_a_journal_written_now_holds_what_it_held_then(before: Path, name: str) 
     told, then = asked(Question("replay journal --json"), before).said, ANSWERS[f"replay {name}"].said
     # The version that wrote it is the one thing that may differ.
     assert {**told, "package": then["package"]} == then
+
+
+@pytest.mark.parametrize("name", AGAIN)
+def test_a_credit_journal_written_now_holds_what_the_second_generation_holds(before: Path, name: str) -> None:
+    asked(Question(f"{WRITING[name]} journal"), before)
+
+    told, then = asked(Question("replay journal --json"), before).said, REPLAYED[name].said
+    assert {**told, "package": then["package"]} == then
+
+
+@pytest.mark.parametrize("name", CREDIT_JOURNALS)
+def test_a_credit_journal_of_the_second_generation_is_read_as_it_was_then(tmp_path: Path, name: str) -> None:
+    second = Path(shutil.copytree(SECOND, tmp_path / "second"))
+
+    assert asked(Question(f"replay {CREDIT_JOURNALS[name]} --json"), second) == REPLAYED[name]
+    assert state(second / CREDIT_JOURNALS[name]) == SINCE["states"][name]
 
 
 def test_a_server_finds_its_engines_and_jobs_as_they_were(before: Path) -> None:

@@ -210,6 +210,7 @@ def test_multipliers_of_several_stresses_multiply() -> None:
 
 ADAPTIVE = {
     "clearing_policy": "adaptive",
+    "adaptive_max_depth_min": "3",
     "adaptive_window_ticks": "3",
     "adaptive_min_interval_ticks": "2",
     "adaptive_backoff_max_interval_ticks": "8",
@@ -257,7 +258,10 @@ def test_worked_trace_of_the_adaptive_policy() -> None:
     ],
 )
 def test_depth_and_budget_grow_with_the_pressure(rate: Fraction, expected: tuple[int, int]) -> None:
-    assert AdaptivePolicy(Settings())._budgets(rate) == expected
+    shallow = changed(Settings(), {"adaptive_max_depth_min": "3"})
+
+    assert AdaptivePolicy(shallow)._budgets(rate) == expected
+    assert AdaptivePolicy(Settings())._budgets(rate) == (6, expected[1])
 
 
 @pytest.mark.req("SIM-ADP-8")

@@ -172,6 +172,7 @@ def test_cleared_line_does_not_decay_in_the_same_tick() -> None:
 def test_worked_trace_of_the_adaptive_policy() -> None:
     settings = {
         ADAPTIVE + "WINDOW_TICKS": "3",
+        ADAPTIVE + "MAX_DEPTH_MIN": "3",
         ADAPTIVE + "MIN_INTERVAL_TICKS": "2",
         ADAPTIVE + "BACKOFF_MAX_INTERVAL_TICKS": "8",
         ADAPTIVE + "WARMUP_FALLBACK_CADENCE": "0",
@@ -210,7 +211,7 @@ def test_worked_trace_of_the_adaptive_policy() -> None:
 
 @pytest.mark.req("SIM-ADP-4", "SIM-ADP-8")
 def test_budgets_grow_with_the_rate() -> None:
-    policy = Policy(Knobs({}))
+    policy = Policy(Knobs({ADAPTIVE + "MAX_DEPTH_MIN": "3"}))
     policy.observe(300, 135)
 
     assert policy.rate() == Fraction(45, 100)

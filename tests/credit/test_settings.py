@@ -70,7 +70,7 @@ ADAPTIVE: dict[str, Any] = {
     "NO_CAPACITY_LOW": Decimal("0.30"),
     "MIN_INTERVAL_TICKS": 5,
     "BACKOFF_MAX_INTERVAL_TICKS": 60,
-    "MAX_DEPTH_MIN": 3,
+    "MAX_DEPTH_MIN": None,  # as the maximum
     "MAX_DEPTH_MAX": 6,
     "TIME_BUDGET_MS_MIN": 50,
     "TIME_BUDGET_MS_MAX": 250,
@@ -210,7 +210,7 @@ def test_a_cap_that_is_no_amount_is_refused(word: str) -> None:
         ({"NO_CAPACITY_LOW": "0.5", "NO_CAPACITY_HIGH": "0.4"}, "NO_CAPACITY_HIGH"),
         ({"NO_CAPACITY_HIGH": "0.3"}, "NO_CAPACITY_HIGH"),
         ({"MAX_DEPTH_MIN": "7"}, "MAX_DEPTH_MAX"),
-        ({"MAX_DEPTH_MAX": "2"}, "MAX_DEPTH_MAX"),
+        ({"MAX_DEPTH_MIN": "3", "MAX_DEPTH_MAX": "2"}, "MAX_DEPTH_MAX"),
         ({"TIME_BUDGET_MS_MIN": "251"}, "TIME_BUDGET_MS_MAX"),
         ({"TIME_BUDGET_MS_MAX": "49"}, "TIME_BUDGET_MS_MAX"),
     ],
@@ -239,6 +239,13 @@ def test_both_ends_of_the_adaptive_ranges_may_be_equal_where_nothing_divides_by_
     given = {"adaptive_max_depth_min": "6", "adaptive_time_budget_ms_min": "250", "adaptive_no_capacity_low": "0"}
 
     assert changed(Settings(), given).adaptive_max_depth_min == 6
+
+
+@pytest.mark.req("SIM-ADP-21")
+def test_the_least_depth_follows_the_greatest_unless_it_is_given() -> None:
+    given = [{}, {"adaptive_max_depth_max": "4"}, {"adaptive_max_depth_min": "3"}]
+
+    assert [changed(Settings(), values).least_depth for values in given] == [6, 4, 3]
 
 
 def test_the_smallest_budget_is_not_above_the_largest() -> None:

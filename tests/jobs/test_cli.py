@@ -9,7 +9,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,7 +22,8 @@ from typer.testing import CliRunner
 from pendula.cli.commands.jobs import look, target
 from pendula.cli.program import run
 from pendula.jobs import Scheduler
-from pendula.jobs.store.sqlite import migrations
+from pendula.jobs.store.file import opening
+from pendula.jobs.store.sqlite import SqliteStore, migrations
 from pendula.jobs.upkeep.verification import check
 from pendula.kernel.canonical import decode, encode
 from pendula.server import logs, serving
@@ -30,6 +31,7 @@ from pendula.server.hosting.room_spec import RoomSpec
 from pendula.server.rooms.jobs.routes import room
 from pendula.server.security.tokens import TokenStore
 from pendula.server.settings import LogFormat, LogLevel, Settings
+from tests.jobs.store.test_sqlite import holding
 from tests.jobs.stores import NOON, Clock
 from tests.server.living import LiveServer, until
 
@@ -789,7 +791,6 @@ def test_watching_ends_after_so_many_looks(jobs: Program, db: tuple[str, str], m
 
 HANDLERS = """
 from pendula.jobs.worker.handlers import Done, handler
-from pendula.jobs.store.sqlite import migrations
 
 @handler("memory", "verify")
 def verify(context):
@@ -855,6 +856,70 @@ def test_a_worker_on_a_store_sends_alerts_and_enqueues_what_recurs(
     assert ended.code == 0
     assert [job["status"] for job in listed] == ["queued"]
     assert '"alert":"job.dead_letter"' in ended.err
+
+
+@pytest.fixture
+def freed_when_told(file: Path) -> Iterator[list[str]]:
+    """Another program holds the store until the first warning is told; then it lets go."""
+    told: list[str] = []
+
+    class Hearing(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            told.append(record.getMessage())
+            letting_go.close()
+
+    hearing = Hearing(logging.WARNING)
+    logging.getLogger("pendula.jobs").addHandler(hearing)
+    with ExitStack() as letting_go:
+        letting_go.enter_context(holding(file))
+        yield told
+    logging.getLogger("pendula.jobs").removeHandler(hearing)
+
+
+@pytest.mark.req("JOB-WRK-12")
+def test_a_worker_that_begins_while_another_holds_the_store_works_when_it_is_free(
+    jobs: Program,
+    db: tuple[str, str],
+    handlers: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+) -> None:
+    (tmp_path / "s.toml").write_text(
+        '[[recurring]]\nname = "yearly"\ncron = "@yearly"\nobject_type = "memory"\n'
+        'object_id = "all"\naction = "verify"\n'
+    )
+    jobs("enqueue", "memory", "mem_1", "verify", *db)
+    monkeypatch.setitem(SqliteStore.__init__.__kwdefaults__ or {}, "busy_seconds", 0.05)
+    told = request.getfixturevalue("freed_when_told")
+
+    ended = jobs("worker", "--handlers", handlers, "--max-jobs", 1, "--config", tmp_path / "s.toml", *db)
+
+    assert ended.code == 0
+    assert told[0].startswith("recurring jobs cannot be enqueued now: Another writer holds jobs.db")
+    assert jobs("list", "--status", "succeeded", *db, "--json").document["jobs"][0]["object_id"] == "mem_1"
+
+
+@pytest.mark.req("JOB-WRK-12")
+def test_a_worker_waits_with_a_migration_for_as_long_as_another_holds_the_store(
+    jobs: Program,
+    db: tuple[str, str],
+    handlers: str,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+) -> None:
+    jobs("enqueue", "memory", "mem_1", "verify", *db)
+    known = migrations()
+    monkeypatch.setattr(opening, "migrations", lambda: [*known, "CREATE TABLE later (n INTEGER) STRICT;\n"])
+    monkeypatch.setattr(opening, "TOLD_SECONDS", 0.02)
+    monkeypatch.setitem(SqliteStore.__init__.__kwdefaults__ or {}, "patience_seconds", 0.0)
+    told = request.getfixturevalue("freed_when_told")
+
+    ended = jobs("worker", "--handlers", handlers, "--max-jobs", 1, *db)
+
+    assert ended.code == 0
+    assert told[0].startswith("waiting for the writer of")
+    assert "taken      1" in ended.out
 
 
 def test_a_worker_without_a_server_cannot_do_one_round(jobs: Program, handlers: str) -> None:
@@ -1052,3 +1117,17 @@ def test_a_file_given_for_a_module_is_told_the_module(jobs: Program, db: tuple[s
     ended = jobs("worker", "--handlers", "shop/upkeep_of_carts.py", "--once", *db)
 
     assert ended.err.endswith("; write shop.upkeep_of_carts (handlers_unusable)\n")
+
+
+@pytest.mark.parametrize("far", [False, True], ids=["store", "server"])
+def test_a_plan_is_put_with_a_payload(
+    far: bool, jobs: Program, db: tuple[str, str], request: pytest.FixtureRequest
+) -> None:
+    at = request.getfixturevalue("served") if far else db
+    put = ("plans", "put", "nightly", "0 3 * * *", "memory", "m", "decay")
+
+    made = jobs(*put, "--payload", '{"by": 2}', *at, "--json")
+    wrong = jobs(*put, "--payload", "{by", *at)
+
+    assert made.document["plan"]["payload"] == {"by": 2}
+    assert (wrong.code, wrong.err.startswith("pendula: --payload is not JSON")) == (2, True)

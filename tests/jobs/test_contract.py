@@ -175,7 +175,8 @@ def plans_that_rest_and_go_on(on: Written) -> None:
     plan = {**JOB, "cron": "30 2 * * *", "zone": "Europe/Berlin"}
     assert on("put_plan", "nightly", **plan)["plan"]["next_at"] == "2026-02-21T01:30:00Z"
     assert on("put_plan", "nightly", **{**plan, "cron": "0 4 * * *"})["plan"]["next_at"] == "2026-02-21T03:00:00Z"
-    assert on("put_plan", "Not A Name", **plan) == (422, "invalid_field")
+    for name in ("Not A Name", "a/b", "../b", "a%2Fb", ""):
+        assert on("put_plan", name, **plan) == (422, "invalid_field")
     assert on("put_plan", "nightly", cron="x", colour="red") == (422, "validation_failed")
     assert on("pause_plan", "nightly", reason="moving")["plan"]["next_at"] is None
     assert on("pause_plan", "nightly", why="moving") == (422, "unknown_field")

@@ -185,3 +185,17 @@ def test_while_the_caller_holds_the_file_other_writers_are_busy(
     assert other.enqueue(**JOB, idempotency_key="k")["deduplicated"] is False
     assert check(scheduler.calls.store) == []
     other.close()
+
+
+@pytest.mark.req("JOB-ENQ-11")
+def test_in_one_line_the_job_is_given_and_a_refusal_raised(
+    scheduler: Scheduler, connection: sqlite3.Connection
+) -> None:
+    connection.execute("INSERT INTO memories VALUES ('m', 'once')")
+    with pytest.raises(JobRefused, match="action: invalid enum"):
+        scheduler.defer_within(connection, "memory", "m", "forget")
+    job = scheduler.defer_within(connection, "memory", "m", "verify", payload=[1])
+    connection.commit()
+
+    assert scheduler.show(job["job_id"])["job"]["payload"] == [1]
+    assert memories(connection) == [("m",)]

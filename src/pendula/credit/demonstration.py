@@ -6,6 +6,8 @@ after that; payments come more often the higher the intensity.
 
 from fractions import Fraction
 
+from msgspec import UNSET
+
 from pendula.credit.events import ClearingDone, ClearingPlan, Edge, Event, PlanStep, RouteView, Ticked, TxUpdated
 from pendula.credit.ids import tx_name
 from pendula.credit.model import LineStatus, Trustline
@@ -57,6 +59,7 @@ def _ticked(run: RunState) -> Ticked:
         errors=0,
         timeouts=0,
         dropped=0,
+        no_route_at_all=0 if run.rules.watches_the_curable else UNSET,
         metrics={},
         digests=run.digests(),
     )

@@ -173,7 +173,11 @@ class Note(Struct, frozen=True, tag="note"):
 
 
 class Ticked(Struct, frozen=True, tag="tick"):
-    """A tick is over: what it did, the values measured in it, the digests of all ticks so far."""
+    """A tick is over: what it did, the values measured in it, the digests of all ticks so far.
+
+    `no_route_at_all` are those of the rejected that no clearing can cure: no allowed route leads there even where
+    nobody owes anything.
+    """
 
     tick_index: int
     sim_time_ms: int
@@ -186,6 +190,7 @@ class Ticked(Struct, frozen=True, tag="tick"):
     dropped: int
     metrics: dict[str, dict[str, str | None]]
     digests: dict[str, str]
+    no_route_at_all: int | UnsetType = UNSET
 
 
 class LastError(Struct, frozen=True):

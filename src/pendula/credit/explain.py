@@ -1,5 +1,7 @@
 """Why a payment would fail, why a line is as it is, why clearing was or was not tried, why a run stands still."""
 
+from collections.abc import Sequence
+
 from pendula.credit.ledger.book import Book
 from pendula.credit.ledger.payment import Refused
 from pendula.credit.ledger.routing import Found
@@ -66,11 +68,26 @@ def _bottleneck(refused: Refused) -> tuple[Reason, ...]:
     facts = refused.details.get("bottleneck")
     match facts:
         case {"from": str(debtor), "to": str(creditor), "available": str(left), "mediates": bool(mediates)}:
-            sentence = f"On the shortest chain, {left} more can go from {debtor} to {creditor}."
-            if not mediates:
+            cures = _cures([facts, *also] if isinstance(also := refused.details.get("and_also", []), list) else [facts])
+            sentence = cures or f"On the shortest chain, {left} more can go from {debtor} to {creditor}."
+            if not mediates and not cures:
                 sentence += f" The line lets no value go on from {creditor}."
             return (Reason("bottleneck", sentence, {"hop": facts}),)
     return ()
+
+
+def _cures(changes: Sequence[Json]) -> str:
+    """What would let the payment pass, in words; nothing where the run decides by older rules."""
+    wishes = []
+    for change in changes:
+        match change:
+            case {"from": str(debtor), "to": str(creditor), "change": "raise_limit", "by": str(by)}:
+                wishes.append(f"{creditor} trusted {debtor} with {by} more")
+            case {"from": str(debtor), "to": str(creditor), "change": "allow_mediation"}:
+                wishes.append(f"the line of {creditor} to {debtor} let value go on from {creditor}")
+            case {"from": str(debtor), "to": str(creditor), "change": "unblock"}:
+                wishes.append(f"the line of {creditor} to {debtor} blocked nobody between")
+    return f"It would pass if {', and '.join(wishes)}." if wishes else ""
 
 
 def _line(run: RunState, creditor: str, debtor: str, code: str) -> Reason:

@@ -90,6 +90,8 @@ def _paid(run: RunState, command: Pay, desk: EquivalentDesk, amount: int) -> tup
         found = Refused(Code.INTERNAL_ERROR, "The payment moved other positions than it should; it was taken back", {})
     if isinstance(found, Refused):
         run.counters.count(found.code)
+        if run.rules.counts_hops:
+            desk.hops.failed(found.hops, found.code)
         failure = Failure(found.code.value, found.message, found.details)
         event = TxFailed(
             tick_index=run.tick,
@@ -102,6 +104,8 @@ def _paid(run: RunState, command: Pay, desk: EquivalentDesk, amount: int) -> tup
         )
         return (event,), {**answer, "status": "ABORTED", "routes": [], "error": msgspec.to_builtins(failure)}
     run.counters.count(None)
+    if run.rules.counts_hops:
+        desk.hops.made(event_parts.hops_of(found))
     desk.expect(*ends, amount)
     made = updated(run, desk, found, seq=None, tx_id=tx_id, ends=ends, amount=amount)
     return (made,), {**answer, "status": "COMMITTED", "routes": event_parts.routes_json(made.routes)}

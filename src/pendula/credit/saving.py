@@ -1,7 +1,7 @@
 """The complete state of a run as canonical JSON, and back; a restored run goes on with exactly the same ticks."""
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from pendula.credit.events import LastError
 from pendula.credit.model import OPEN_POLICY, LineStatus, Participant, ParticipantStatus, Trustline
@@ -10,6 +10,7 @@ from pendula.credit.settings import ClearingMode, Settings, checked
 from pendula.credit.state.clearing_policy import AdaptivePolicy, Memory
 from pendula.credit.state.counters import Counters
 from pendula.credit.state.digests import Saved, running_digest
+from pendula.credit.state.hop_counts import HopCount, SavedCount
 from pendula.credit.state.network import Network
 from pendula.credit.state.run_state import Demonstration, RunState
 from pendula.kernel.canonical import Json, Reader, encode
@@ -62,6 +63,7 @@ class State(Struct, frozen=True, forbid_unknown_fields=True):
     stop_source: str | None
     stop_reason: str | None
     demonstration: Demonstration
+    hops: dict[str, tuple[SavedCount, ...]] | UnsetType = UNSET
 
 
 _read: Reader[State] = Reader(State)
@@ -95,6 +97,7 @@ def save(run: RunState) -> bytes:
             stop_source=run.stop_source,
             stop_reason=run.stop_reason,
             demonstration=run.demonstration,
+            hops={code: _counts(run.network, code) for code in run.network.desks} if run.rules.counts_hops else UNSET,
         )
     )
 
@@ -125,6 +128,14 @@ def _lines(network: Network, code: str) -> tuple[Line, ...]:
     )
 
 
+def _counts(network: Network, code: str) -> tuple[SavedCount, ...]:
+    desk, names = network.desks[code], network.people.names
+    book, of = desk.book, desk.hops.of
+    return tuple(
+        SavedCount(names[book.creditor[h]], names[book.debtor[h]], *msgspec.structs.astuple(of[h])) for h in sorted(of)
+    )
+
+
 def load(run: RunState, state: bytes) -> None:
     """Put `run`, which has the same configuration, where the state says; raises `InputRefused` before anything moved
     if the state is none."""
@@ -141,7 +152,7 @@ def load(run: RunState, state: bytes) -> None:
     digests = running_digest(saved.plan_digest), running_digest(saved.ledger_digest)
     run.network, run.settings = network, settings
     run.plan_digest, run.ledger_digest = digests
-    run.policies = {code: AdaptivePolicy(settings, saved.policies[code]) for code in network.desks}
+    run.policies = {code: AdaptivePolicy(settings, saved.policies[code], run.rules) for code in network.desks}
     run.tick, run.state_word, run.intensity = saved.tick, saved.state, saved.intensity
     run.counters, run.last_error, run.fired = saved.counters, saved.last_error, saved.fired
     run.failed_ticks, run.all_rejected, run.by_hand = saved.failed_ticks, saved.all_rejected, saved.by_hand
@@ -152,7 +163,7 @@ def load(run: RunState, state: bytes) -> None:
 
 
 def _network(run: RunState, saved: State, settings: Settings) -> Network:
-    network = Network(run.scenario, settings)
+    network = Network(run.scenario, settings, run.rules)
     if saved.lines.keys() != network.desks.keys():
         raise InvalidState("This is not a state of a run: it has other equivalents")
     present = {one.id for one in run.scenario.participants}
@@ -180,7 +191,19 @@ def _network(run: RunState, saved: State, settings: Settings) -> Network:
     network.rebuild(people, rows)
     for code, lines in saved.lines.items():
         _fill(network, code, lines)
+    for code, counts in ({} if saved.hops is UNSET else saved.hops).items():
+        _count(network, code, counts)
     return network
+
+
+def _count(network: Network, code: str, counts: tuple[SavedCount, ...]) -> None:
+    desk = network.desks.get(code)
+    for saved in counts:
+        h = None if desk is None else desk.book.line(saved.creditor, saved.debtor)
+        numbers = saved.attempts, saved.rejected, saved.errors, saved.timeouts
+        if desk is None or h is None or h in desk.hops.of or min(numbers) < 0 or sum(numbers[1:]) > numbers[0]:
+            raise InvalidState(f"This is not a state of a run: the counts of a hop in {code} make no sense")
+        desk.hops.of[h] = HopCount(*numbers)
 
 
 def _sound(line: Line, known: set[str]) -> bool:

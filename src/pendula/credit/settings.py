@@ -78,7 +78,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     adaptive_no_capacity_low: Decimal = Decimal("0.30")
     adaptive_min_interval_ticks: int = 5
     adaptive_backoff_max_interval_ticks: int = 60
-    adaptive_max_depth_min: int = 3
+    adaptive_max_depth_min: int | None = None
     adaptive_max_depth_max: int = 6
     adaptive_time_budget_ms_min: int = 50
     adaptive_time_budget_ms_max: int = 250
@@ -97,6 +97,12 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     payment_total_timeout_sec: int = 10
     prepare_lock_ttl_sec: int = 30
     actions_enable: bool = False
+
+    @property
+    def least_depth(self) -> int:
+        """The depth of the adaptive policy at the low threshold: as deep as at the high one, unless it is given."""
+        given = self.adaptive_max_depth_min
+        return self.adaptive_max_depth_max if given is None else given
 
 
 class Kind(StrEnum):
@@ -290,7 +296,7 @@ def checked(settings: Settings) -> Settings:
         ("adaptive_time_budget_ms_min", "adaptive_time_budget_ms_max"),
         ("actions_per_tick_min", "actions_per_tick_max"),
     ):
-        if getattr(settings, low) > getattr(settings, high):
+        if (getattr(settings, low) or 0) > getattr(settings, high):
             raise _crossed(low, high, settings)
     if settings.adaptive_no_capacity_low >= settings.adaptive_no_capacity_high:
         raise _crossed("adaptive_no_capacity_low", "adaptive_no_capacity_high", settings)

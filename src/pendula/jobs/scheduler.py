@@ -1,5 +1,6 @@
 """The Python API: the calls of HTTP as methods, with the same members, replies and errors."""
 
+import sqlite3
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -7,6 +8,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from pendula.jobs.calls import LOCAL, Answer, Caller, Calls, Reply, plans, queries, signs, why
+from pendula.jobs.governance import Governance, GovernedObjects
+from pendula.jobs.joining import enqueue_within
 from pendula.jobs.model import SECOND, Durability, JobRefused, Policy, Refused
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.kernel.canonical import Json
@@ -32,6 +35,11 @@ class Scheduler:
         chosen = policy or Policy()
         store = SqliteStore(path, durability=Durability(chosen.durability))
         return cls(Calls(store, chosen, SelfCheckingClock().now))
+
+    @property
+    def objects(self) -> GovernedObjects:
+        """Governed objects: state machines, gates, budgets, evidence."""
+        return GovernedObjects(Governance(self.calls), self.caller)
 
     def close(self) -> None:
         self.calls.store.close()
@@ -61,6 +69,18 @@ class Scheduler:
             members["run_at"] = format_utc(self.calls.clock() + micros(in_sec))
         given = {"object_type": object_type, "object_id": object_id, "action": action, **members}
         job: dict[str, Any] = _granted(self.calls.enqueue(given, self.caller))["job"]
+        return job
+
+    def defer_within(
+        self, connection: sqlite3.Connection, object_type: str, object_id: str, action: str, **members: Members
+    ) -> dict[str, Any]:
+        """Enqueue inside the transaction that is open on a connection of yours to the same file. Returns the job.
+
+        It is stored when you commit, and was never there when you roll back. What is raised is said at
+        `enqueue_within`; a refusal leaves the transaction as it was.
+        """
+        given = {"object_type": object_type, "object_id": object_id, "action": action, **members}
+        job: dict[str, Any] = _granted(enqueue_within(connection, self.calls, given, self.caller))["job"]
         return job
 
     def enqueue(self, **members: Members) -> dict[str, Any]:
@@ -142,9 +162,15 @@ class Scheduler:
         return _granted(self.calls.remove_plan(name, members, self.caller))
 
     def list(self, **query: Members) -> dict[str, Any]:
+        """Jobs, the newest first: `{"jobs", "next_cursor"}`.
+
+        Filters are `status`, `object_type`, `object_id`, `action`, `queue`, `correlation_id`, `error_code`,
+        `created_after` and `created_before`; `limit` is 1 to 1000, `cursor` where the last list ended.
+        """
         return _granted(queries.listed(self.calls.store, self.calls.policy, query))
 
     def count(self, **query: Members) -> dict[str, Any]:
+        """How many jobs fit the filters of `list`: `{"count"}`."""
         return _granted(queries.counted(self.calls.store, self.calls.policy, query))
 
     def history(self, job_id: str) -> dict[str, Any]:

@@ -142,6 +142,8 @@ def test_refusals_tell_a_full_line_from_a_missing_one() -> None:
         "owed": "10.00",
         "available": "0.00",
         "mediates": True,
+        "change": "raise_limit",
+        "by": "1.00",
     }
     assert code_of(run, "A", "D", "1") == "ROUTING_NO_ROUTE"
 

@@ -56,20 +56,31 @@ class Policy:
             self.active = False
         if not self.active:
             self.has_run = False
-            return Decision(False, "RATE_LOW_EXIT" if was_active else "SKIP_NOT_ACTIVE", rate)
+            if was_active or not self.has_its_turn(tick, self.knobs.number("SIMULATOR_CLEARING_EVERY_N_TICKS")):
+                return Decision(False, "RATE_LOW_EXIT" if was_active else "SKIP_NOT_ACTIVE", rate)
         if self.is_cooling(tick):
             return Decision(False, "SKIP_MIN_INTERVAL", rate)
         if self.is_backing_off(tick):
             return Decision(False, "SKIP_BACKOFF", rate)
+        if not self.active:
+            hard = ("SIMULATOR_CLEARING_MAX_DEPTH", "SIMULATOR_REAL_CLEARING_TIME_BUDGET_MS")
+            return Decision(True, "BACKGROUND_RUN", rate, *(self.knobs.number(name) for name in hard))
         return Decision(True, "RUN_ACTIVE" if self.has_run else "RATE_HIGH_ENTER", rate, *self.budgets(rate))
 
     def decide_cold(self, tick: int) -> Decision:
         cadence = self.number("WARMUP_FALLBACK_CADENCE")
         if cadence <= 0:
             return Decision(False, "WARMUP_DISABLED")
-        if tick == 0 or tick % cadence != 0 or self.is_cooling(tick) or self.is_backing_off(tick):
+        if not self.has_its_turn(tick, cadence):
             return Decision(False, "WARMUP_FALLBACK_SKIP")
+        if self.is_cooling(tick):
+            return Decision(False, "SKIP_MIN_INTERVAL")
+        if self.is_backing_off(tick):
+            return Decision(False, "SKIP_BACKOFF")
         return Decision(True, "WARMUP_FALLBACK_RUN", None, *self.budgets(self.ratio("NO_CAPACITY_LOW")))
+
+    def has_its_turn(self, tick: int, cadence: int) -> bool:
+        return tick > 0 and cadence > 0 and tick % cadence == 0
 
     def is_cooling(self, tick: int) -> bool:
         return bool(self.calls) and tick - self.calls[-1][0] < self.number("MIN_INTERVAL_TICKS")

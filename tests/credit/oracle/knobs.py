@@ -26,7 +26,6 @@ DEFAULTS = {
     "SIMULATOR_CLEARING_ADAPTIVE_NO_CAPACITY_LOW": "0.30",
     "SIMULATOR_CLEARING_ADAPTIVE_MIN_INTERVAL_TICKS": "5",
     "SIMULATOR_CLEARING_ADAPTIVE_BACKOFF_MAX_INTERVAL_TICKS": "60",
-    "SIMULATOR_CLEARING_ADAPTIVE_MAX_DEPTH_MIN": "3",
     "SIMULATOR_CLEARING_ADAPTIVE_MAX_DEPTH_MAX": "6",
     "SIMULATOR_CLEARING_ADAPTIVE_TIME_BUDGET_MS_MIN": "50",
     "SIMULATOR_CLEARING_ADAPTIVE_TIME_BUDGET_MS_MAX": "250",
@@ -43,6 +42,9 @@ class Knobs:
         self.given.setdefault(
             "SIMULATOR_CLEARING_ADAPTIVE_WARMUP_FALLBACK_CADENCE", self.given["SIMULATOR_CLEARING_EVERY_N_TICKS"]
         )
+        # And so does the least depth follow the greatest.
+        least, most = (f"SIMULATOR_CLEARING_ADAPTIVE_MAX_DEPTH_{end}" for end in ("MIN", "MAX"))
+        self.given.setdefault(least, self.given[most])
         unknown = sorted(set(settings) - set(self.given))
         if unknown:
             raise AssertionError(f"the oracle has no settings {unknown}")

@@ -23,6 +23,7 @@ class Outcome:
 
     routes: tuple[Route, ...] = ()
     code: str | None = None
+    hopeless: bool = False
 
 
 def hops_left(hops: Mapping[Hop, Fraction], receiver: str) -> dict[str, int]:
@@ -107,6 +108,13 @@ def routes(
     return Outcome(code=NO_CAPACITY if joined else NO_ROUTE)
 
 
+def is_hopeless(world: World, sender: str, receiver: str, equivalent: str) -> bool:
+    """Whether no allowed path leads there even where every debt is zero."""
+    empty = {(debtor, creditor): line.limit for (_, creditor, debtor), line in world.open_lines(equivalent).items()}
+    hops = world.knobs.number("ROUTING_MAX_HOPS")
+    return best_path(empty, policies_of(world, equivalent), sender, receiver, hops) is None
+
+
 def policies_of(world: World, equivalent: str) -> Policies:
     """The policy that governs each hop."""
     return {(debtor, creditor): line.policy for (_, creditor, debtor), line in world.open_lines(equivalent).items()}
@@ -121,4 +129,6 @@ def pay(world: World, sender: str, receiver: str, equivalent: str, amount: Fract
             apply_hop(world.debts, equivalent, payer, payee, carried)
     if outcome.code is None and sum((carried for _, carried in outcome.routes), NOTHING) != amount:
         raise AssertionError("a committed payment carries its whole amount")
+    if outcome.code is not None and is_hopeless(world, sender, receiver, equivalent):
+        return Outcome(code=outcome.code, hopeless=True)
     return outcome

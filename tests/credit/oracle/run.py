@@ -158,7 +158,8 @@ def clear_adaptively(world: World, policies: dict[str, Policy], tick: OracleTick
 
 
 def observe(policy: Policy, equivalent: str, tick: OracleTick) -> None:
-    codes = [outcome.code for action, outcome in zip(tick.plan, tick.outcomes, strict=False) if action[3] == equivalent]
+    mine = [outcome for action, outcome in zip(tick.plan, tick.outcomes, strict=False) if action[3] == equivalent]
+    codes = [outcome.code for outcome in mine if not outcome.hopeless]
     policy.observe(len(codes), codes.count(NO_CAPACITY))
 
 

@@ -193,15 +193,17 @@ def test_cold_start_keeps_a_cadence_with_the_smallest_budgets_and_respects_the_c
         Settings(),
         {"adaptive_warmup_fallback_cadence": "2", "adaptive_min_interval_ticks": "3", "adaptive_window_ticks": "100"},
     )
-    policy, seen = AdaptivePolicy(settings), []
+    policy, seen, reasons = AdaptivePolicy(settings), [], []
     for tick in range(9):
         policy.observe(10, 10)
         decision = policy.decide(tick)
         seen.append((decision.reason.value, decision.max_depth, decision.time_budget_ms) if decision.run else None)
+        reasons.append(decision.reason.value)
         if decision.run:
             policy.called(tick, 1, 1)
 
-    run = ("WARMUP_FALLBACK_RUN", 3, 50)
+    assert (reasons[3], reasons[4]) == ("WARMUP_FALLBACK_SKIP", "SKIP_MIN_INTERVAL"), "each skip has its own cause"
+    run = ("WARMUP_FALLBACK_RUN", 6, 50)
     assert seen == [None, None, run, None, None, None, run, None, None], "tick 4 is too soon after tick 2"
 
 

@@ -151,7 +151,7 @@ def test_static_and_adaptive_are_compared_by_the_protocol(comparison: Comparison
 
     assert list(rows) == [
         *("committed_rate", "no_capacity_rate", "errors", "clearing_calls", "mean_interval", "mean_cost"),
-        *("cleared_cycles", "cleared_amount_UNIT", "debt_reduction_UNIT", "total_debt_UNIT"),
+        *("total_work", "cleared_cycles", "cleared_amount_UNIT", "debt_reduction_UNIT", "total_debt_UNIT"),
     ]
     assert comparison.settings == {"SIMULATOR_CLEARING_POLICY": ("static", "adaptive")}
     assert all(checks[name].passed for name in ("seeds", "skip", "errors", "budgets"))

@@ -46,6 +46,21 @@ def refused(call: Any, *given: Any, **members: Any) -> tuple[int, str]:
     return caught.value.status, caught.value.code
 
 
+@pytest.mark.parametrize("call", ["pause_plan", "resume_plan", "run_plan", "remove_plan"])
+def test_a_name_with_half_a_character_has_no_plan(scheduler: Scheduler, call: str) -> None:
+    with pytest.raises(JobRefused) as refused:
+        getattr(scheduler, call)("half \ud800")
+
+    assert refused.value.code == "plan_not_found"
+
+
+def test_nothing_is_known_of_an_object_with_half_a_character(scheduler: Scheduler) -> None:
+    with pytest.raises(JobRefused) as refused:
+        scheduler.object("memory", "half \ud800")
+
+    assert refused.value.code == "object_not_found"
+
+
 @pytest.mark.req("JOB-USE-7")
 def test_a_plan_stores_its_next_occurrence_with_itself(scheduler: Scheduler) -> None:
     plan = scheduler.put_plan("nightly", **NIGHTLY)["plan"]
@@ -218,3 +233,31 @@ def test_what_is_wrong_with_a_plan_is_told_in_words(scheduler: Scheduler, wrong:
         scheduler.put_plan("nightly", **{**NIGHTLY, **wrong})
 
     assert str(caught.value).startswith(said)
+
+
+@pytest.mark.req("JOB-USE-1", "JOB-USE-7")
+def test_every_job_of_a_plan_carries_its_payload_and_the_trail_a_digest(scheduler: Scheduler) -> None:
+    plan = scheduler.put_plan("nightly", **NIGHTLY, payload={"by": 2})["plan"]
+    asked = scheduler.run_plan("nightly")["job"]
+
+    [event] = scheduler.audit(event_type="policy_override")["events"]
+    assert plan["payload"] == asked["payload"] == {"by": 2}
+    assert scheduler.show(plan["job_id"])["job"]["payload"] == {"by": 2}
+    assert ("payload" in event["after"], len(event["after"]["payload_sha256"])) == (False, 64)
+
+
+@pytest.mark.req("JOB-USE-7")
+@pytest.mark.parametrize("removed", [False, True])
+def test_a_plan_with_another_payload_has_its_next_occurrence_with_that(scheduler: Scheduler, removed: bool) -> None:
+    scheduler.put_plan("nightly", **NIGHTLY, payload={"by": 2})
+    if removed:
+        scheduler.remove_plan("nightly")
+    plan = scheduler.put_plan("nightly", **NIGHTLY, payload={"by": 3})["plan"]
+
+    [job] = scheduler.list(status="queued")["jobs"]
+    assert (job["job_id"], job["payload"]) == (plan["job_id"], {"by": 3})
+    assert check(scheduler.calls.store) == []
+
+
+def test_what_cannot_be_a_payload_is_refused(scheduler: Scheduler) -> None:
+    assert refused(scheduler.put_plan, "nightly", **NIGHTLY, payload="x" * 70_000) == (422, "invalid_field")

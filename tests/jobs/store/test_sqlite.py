@@ -19,9 +19,11 @@ from pendula.jobs.model import Durability, Policy, StorageBusy
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.store.file import opening as store_module
 from pendula.jobs.store.file.mounts import NetworkFileSystem, refuse_network
-from pendula.jobs.store.protocol import Listing
+from pendula.jobs.store.protocol import Listing, StoreReadOnly, WriteInsideEffect
 from pendula.jobs.store.sqlite import NewerStore, NotDurable, SqliteStore, StoreUnusable, migrations, statements
+from pendula.jobs.store.sqlite_files import check_store
 from pendula.jobs.upkeep.verification import check
+from pendula.jobs.worker.effects import once
 from tests.jobs.stores import Clock, opened
 from tests.jobs.watching import everything, failing_at, watched, watching
 
@@ -338,6 +340,44 @@ def test_a_migration_waits_for_the_writer_in_its_way_and_tells_so(
 
     assert told[0].startswith(f"waiting for the writer of {path}, 0 s")
     assert version_and_tables(path)[0] == len(known) + 1
+
+
+def test_whoever_comes_by_a_link_passes_the_same_turnstile_and_is_refused_inside_an_effect(tmp_path: Path) -> None:
+    scheduler, _ = opened(tmp_path)
+    scheduler.enqueue(**JOB)
+    [job] = scheduler.pull(worker_id="w")["jobs"]
+    (tmp_path / "elsewhere").mkdir()
+    link = tmp_path / "elsewhere" / "link.db"
+    link.symlink_to(tmp_path / "jobs.db")
+
+    with Scheduler.open(link) as linked:
+        with pytest.raises(WriteInsideEffect):
+            once(scheduler.calls, job, lambda _: linked.defer("memory", "m", "verify")["job_id"])
+        linked.defer("memory", "m", "verify")
+
+    assert [entry.name for entry in link.parent.iterdir()] == ["link.db"]
+    assert scheduler.count() == {"count": 2}
+    scheduler.close()
+
+
+def test_a_file_whose_name_is_no_text_can_be_looked_at(tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(b"\xff\xfe.db")
+    SqliteStore(path).close()
+
+    check_store(path)
+
+
+def test_a_link_to_a_store_that_cannot_be_written_finds_the_log_beside_the_store(tmp_path: Path) -> None:
+    """Without it, what is in the log only would be left out in silence."""
+    SqliteStore(tmp_path / "jobs.db").close()
+    (tmp_path / "jobs.db-wal").write_bytes(b"something that nobody can follow")
+    (tmp_path / "jobs.db-shm").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    link = tmp_path / "elsewhere" / "link.db"
+    link.symlink_to(tmp_path / "jobs.db")
+
+    with pytest.raises(StoreReadOnly):
+        store_module.connect_to_look(link, 0.05)
 
 
 def test_the_file_is_its_owners_whatever_the_umask(tmp_path: Path) -> None:

@@ -189,6 +189,26 @@ def is_dear(sql: str, step: str) -> bool:
     return not ("jobs_leases" in step or "jobs_aside" in step or sql.endswith("LIMIT 1"))
 
 
+@pytest.mark.req("JOB-STO-2")
+@pytest.mark.usefixtures("watched")
+def test_of_the_few_that_wait_only_numbers_are_sorted_and_only_rows_of_the_newest_are_given(tmp_path: Path) -> None:
+    scheduler, _ = opened(tmp_path)
+    over = [{"object_type": "memory", "object_id": f"over{n}", "action": "verify"} for n in range(60)]
+    for entry in scheduler.enqueue_batch(over)["results"]:
+        scheduler.cancel(entry["job"]["job_id"])
+    scheduler.enqueue_batch([{**one, "object_id": f"waits{n}"} for n, one in enumerate(over[:4])])
+    asked: list[tuple[str, Any]] = []
+
+    with watching(lambda connection, sql, parameters: asked.append((sql, parameters))):
+        waiting = [job["object_id"] for job in scheduler.list(status="queued", limit=2)["jobs"]]
+
+    steps = [step for sql, values in asked if "status = 'queued'" in sql for step in plan(scheduler, sql, values)]
+    assert waiting == ["waits3", "waits2"]
+    assert "SEARCH jobs USING INDEX jobs_due (status=?)" in steps
+    assert steps[0] == "SEARCH jobs USING INTEGER PRIMARY KEY (rowid=?)"
+    scheduler.close()
+
+
 @pytest.mark.req("JOB-AUD-7")
 @pytest.mark.usefixtures("watched")
 def test_the_events_of_an_object_are_found_by_their_index(tmp_path: Path) -> None:

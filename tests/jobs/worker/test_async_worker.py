@@ -101,6 +101,15 @@ def test_an_effect_sees_the_variables_of_its_handler(tmp_path: Path) -> None:
     assert sorted(seen) == ["mem_0", "mem_1"]
 
 
+def test_an_effect_that_runs_out_of_its_iterator_fails_and_hangs_nobody(tmp_path: Path) -> None:
+    async def decay(context: AsyncContext) -> None:
+        await context.once(lambda transaction: next(iter(())))
+
+    tally, _ = worked(tmp_path, decay, grace_sec=5)
+
+    assert tally.failed == 1
+
+
 def test_a_heartbeat_is_awaited(tmp_path: Path) -> None:
     async def decay(context: AsyncContext) -> None:
         await context.heartbeat()

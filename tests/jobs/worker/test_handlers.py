@@ -13,6 +13,7 @@ from msgspec import UNSET
 from pendula.jobs.model import Policy
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.worker.handlers import (
+    Cancelled,
     Context,
     Done,
     Handlers,
@@ -43,6 +44,60 @@ def only(client: Scheduler) -> dict[str, Any]:
 
 
 # How a job ends
+
+
+class Unspeakable(Exception):
+    """Nobody can say what it says."""
+
+    def __str__(self) -> str:
+        raise SystemExit(4)
+
+
+class LostUnspeakably(ObjectNotFound, Unspeakable):
+    pass
+
+
+class CancelledUnspeakably(Cancelled, Unspeakable):
+    pass
+
+
+class RetryWithoutSeconds(RetryAfter):
+    def __init__(self) -> None:
+        Exception.__init__(self, "soon")
+
+
+class Untraceable(Exception):
+    @property
+    def __traceback__(self) -> Any:  # type: ignore[override]
+        raise RuntimeError("no trace")
+
+
+@pytest.mark.req("JOB-WRK-7")
+@pytest.mark.parametrize(
+    ("error", "status", "says"),
+    [
+        (Unspeakable(), "queued", "Unspeakable: <exception str() failed>"),
+        (LostUnspeakably(), "failed", "object_not_found: LostUnspeakably: the error cannot be shown"),
+        (CancelledUnspeakably(), "failed", "cancelled: CancelledUnspeakably: the error cannot be shown"),
+        (RetryWithoutSeconds(), "queued", "tests.jobs.worker.test_handlers.RetryWithoutSeconds: soon"),
+        (Untraceable(), "queued", "Untraceable: the error cannot be shown"),
+    ],
+)
+def test_an_error_that_cannot_be_shown_ends_its_job_as_any_other(
+    tmp_path: Path, error: Exception, status: str, says: str
+) -> None:
+    client = virtual(tmp_path)
+    client.enqueue(**MEMORY)
+
+    @handler("memory", MEMORY["action"])
+    def fails(_: Context) -> None:
+        raise error
+
+    worked(client, Handlers([fails]), 1)
+
+    job = only(client)
+    assert job["status"] == status
+    assert says.rpartition(".")[2] in job["last_error"]
 
 
 @pytest.mark.req("JOB-WRK-11")

@@ -122,6 +122,14 @@ class Book:
             self._open_out(self.debtor[h])
             self._open_in(self.creditor[h])
 
+    def set_policy(self, h: int, policy: Policy) -> None:
+        """Another policy of a line; the next search sees it."""
+        self.policy[h] = policy
+        if self.live(h):
+            self.has_blocked = self.has_blocked or bool(policy.blocked)
+            self._open_out(self.debtor[h])
+            self._open_in(self.creditor[h])
+
     @property
     def ways_out(self) -> Ways:
         return Ways(self, self.out, inward=False, through=False)

@@ -3,8 +3,19 @@
 from typing import NamedTuple, Protocol
 
 from pendula.credit.ledger.book import Book
+from pendula.credit.ledger.cures import Change, ChangeKind, Cure, Payment, cure_of, taken_by
 from pendula.credit.ledger.max_flow import exact_routes
-from pendula.credit.ledger.routing import Found, Path, Route, Work, WorkSpent, chain, greedy_routes
+from pendula.credit.ledger.routing import (
+    UNLIMITED,
+    Found,
+    Path,
+    Route,
+    Work,
+    WorkSpent,
+    chain,
+    greedy_routes,
+    shortest,
+)
 from pendula.credit.model import Code
 from pendula.credit.money import text
 from pendula.credit.settings import RoutingMode, Settings
@@ -19,6 +30,7 @@ class Refused(NamedTuple):
     code: Code
     message: str
     details: dict[str, Json]
+    hops: tuple[int, ...] = ()  # that are to blame; where nobody knows, those of the shortest chain
 
 
 class Drifted(NamedTuple):
@@ -40,10 +52,11 @@ class RouteSearch(Protocol):
 class Cashier:
     """Where payments of one equivalent are made: the book, how routes are found, and the chains known so far."""
 
-    def __init__(self, book: Book, settings: Settings) -> None:
+    def __init__(self, book: Book, settings: Settings, *, names_cures: bool = True) -> None:
+        """`names_cures` false names the narrowest hop of the shortest chain instead, as the first version did."""
         self.book = book
+        self.names_cures = names_cures
         self.use(settings)
-        self._chains: dict[tuple[int, int], Path | None] = {}
         self._topology = book.topology
 
     def use(self, settings: Settings) -> None:
@@ -52,7 +65,9 @@ class Cashier:
         self.paths = settings.routing_max_paths
         self.work = settings.routing_timeout_ms * settings.work_units_per_ms
         self.find: RouteSearch = exact_routes if settings.routing_mode is RoutingMode.EXACT else greedy_routes
-        self._chains = {}
+        self._chains: dict[tuple[int, int], Path | None] = {}
+        self._never: dict[tuple[int, int], bool] = {}
+        self._empty: Book | None = None
 
     def pay(self, sender: int, receiver: int, amount: int) -> tuple[Route, ...] | Refused | Drifted:
         """The routes that were used."""
@@ -69,7 +84,7 @@ class Cashier:
             return self.find(self.book, sender, receiver, amount, hops=self.hops, paths=self.paths, work=work)
         except WorkSpent:
             message = f"The search for routes looked at {self.work} hops and had not ended"
-            return Refused(Code.PAYMENT_TIMEOUT, message, {"work_limit": self.work})
+            return Refused(Code.PAYMENT_TIMEOUT, message, {"work_limit": self.work}, self.chain(sender, receiver) or ())
 
     def prepare(self, routes: tuple[Route, ...]) -> Refused | None:
         """Hold the capacity of all hops of all routes, or of none, for somebody who commits or aborts later."""
@@ -110,48 +125,87 @@ class Cashier:
 
     def _too_narrow(self, h: int) -> Refused:
         message = "A hop has too little capacity for all routes together"
-        return Refused(Code.ROUTING_NO_CAPACITY, message, {"bottleneck": self._facts(h, 0)})
+        return Refused(Code.ROUTING_NO_CAPACITY, message, {"bottleneck": self._facts(h, 0)}, (h,))
 
     def refusal(self, sender: int, receiver: int, amount: int, found: Found) -> Refused:
         """Why what was found is not enough."""
-        way = self._chain(sender, receiver)
+        way = self.chain(sender, receiver)
         names = self.book.people.names
         if way is None:
             message = f"No chain of at most {self.hops} active lines leads from {names[sender]} to {names[receiver]}"
-            return Refused(Code.ROUTING_NO_ROUTE, message, {"max_hops": self.hops})
-        taken: dict[int, int] = {}
-        for route in found.routes:
-            for h in route.hops:
-                taken[h] = taken.get(h, 0) + route.amount
-        narrow = min(way, key=lambda h: self.book.room[h] - taken.get(h, 0))
+            apart: dict[str, Json] = {"no_route_at_all": True} if self.names_cures else {}
+            return Refused(Code.ROUTING_NO_ROUTE, message, {"max_hops": self.hops, **apart})
+        taken = taken_by(found)
         facts: dict[str, Json] = {
             "found": text(found.amount),
             "routes": len(found.routes),
             "limited_by": "max_paths" if len(found.routes) == self.paths else "capacity",
-            "bottleneck": self._facts(narrow, taken.get(narrow, 0)),
         }
         message = f"Only {text(found.amount)} of {text(amount)} found a way"
-        return Refused(Code.ROUTING_NO_CAPACITY, message, facts)
+        if not self.names_cures:
+            narrow = min(way, key=lambda h: self.book.room[h] - taken.get(h, 0))
+            facts["bottleneck"] = self._facts(narrow, taken.get(narrow, 0))
+            return Refused(Code.ROUTING_NO_CAPACITY, message, facts)
+        first, *more = cure = self._cure(Payment(sender, receiver, amount, found, self.hops), way)
+        facts["bottleneck"] = {**self._facts(first.hop, taken.get(first.hop, 0)), **_asked(first)}
+        if more:
+            facts["and_also"] = [{**self._ends(one.hop), **_asked(one)} for one in more]
+        if self.never(sender, receiver):
+            facts["no_route_at_all"] = True
+        return Refused(Code.ROUTING_NO_CAPACITY, message, facts, tuple(dict.fromkeys(one.hop for one in cure)))
+
+    def _cure(self, payment: Payment, way: Path) -> Cure:
+        sender, receiver, amount = payment.sender, payment.receiver, payment.amount
+
+        def passes() -> bool:
+            found = self.find_routes(sender, receiver, amount)
+            return isinstance(found, Found) and found.amount == amount
+
+        return cure_of(self.book, payment, way, passes)
 
     def _facts(self, h: int, taken: int) -> dict[str, Json]:
         """A hop and why no more goes over it: full, or closed to value that goes on."""
-        book, names = self.book, self.book.people.names
+        book = self.book
         return {
-            "from": names[book.debtor[h]],
-            "to": names[book.creditor[h]],
+            **self._ends(h),
             "limit": text(book.limit[h]),
             "owed": text(book.debt(h)),
             "available": text(max(0, book.room[h] - taken)),
             "mediates": book.policy[h].mediates,
         }
 
-    def _chain(self, sender: int, receiver: int) -> Path | None:
-        if self._topology != self.book.topology or len(self._chains) >= CHAINS_MOST:
-            self._chains, self._topology = {}, self.book.topology
+    def _ends(self, h: int) -> dict[str, Json]:
+        names = self.book.people.names
+        return {"from": names[self.book.debtor[h]], "to": names[self.book.creditor[h]]}
+
+    def never(self, sender: int, receiver: int) -> bool:
+        """Whether no way leads there even where nobody owes anything, lines that let nothing through respected."""
+        self._look_at_topology()
+        key = (sender, receiver)
+        if key not in self._never:
+            if self._empty is None:
+                self._empty = Book(self.book.code, self.book.people, self.book.lines())
+            self._never[key] = shortest(self._empty, sender, receiver, self.hops, Work(UNLIMITED)) is None
+        return self._never[key]
+
+    def _look_at_topology(self) -> None:
+        if self._topology != self.book.topology or len(self._chains) + len(self._never) >= CHAINS_MOST:
+            self._chains, self._never, self._empty, self._topology = {}, {}, None, self.book.topology
+
+    def chain(self, sender: int, receiver: int) -> Path | None:
+        """The shortest chain of live lines between the two."""
+        self._look_at_topology()
         key = (sender, receiver)
         if key not in self._chains:
             self._chains[key] = chain(self.book, sender, receiver, self.hops)
         return self._chains[key]
+
+
+def _asked(change: Change) -> dict[str, Json]:
+    """What should be different about a line, as a refusal tells it."""
+    if change.kind is ChangeKind.RAISE_LIMIT:
+        return {"change": change.kind.value, "by": text(change.by)}
+    return {"change": change.kind.value}
 
 
 def _hops(routes: tuple[Route, ...]) -> list[tuple[int, int]]:

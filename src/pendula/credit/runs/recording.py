@@ -13,10 +13,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
+import msgspec
+
 from pendula.credit.commands import Commands, Tick
 from pendula.credit.engine import Run
 from pendula.credit.events import Event
 from pendula.credit.runs.headless import Headless, Made, Watch
+from pendula.credit.state.rules import with_defaults_of
 from pendula.kernel.bodies import CommandReader, Recorded, read_input, read_outcome
 from pendula.kernel.canonical import Reader, first_difference
 from pendula.kernel.disk import Disk, RealDisk
@@ -78,6 +81,7 @@ class Recording:
         """
         journal = FileJournal.open(disk)
         _require_credit(journal.header)
+        plan = _as_of(journal.header.decisions, plan)
         if (path := first_difference(journal.header.config, plan.json)) is not None:
             raise OtherRun(f"The journal holds another run; the first difference is at {path}", path=path)
         return cls(plan, Driver.recover(journal, lambda _: Run, outside=outside, **options), by)
@@ -202,8 +206,16 @@ def _history(journal: Journal) -> Iterator[tuple[Commands, Outcome[Event]]]:
         elif record.kind == "outcome":
             outcome = read_outcome(record.body)
             command = commands.pop(outcome.of)
+            if not bytes(outcome.events):
+                raise NotReplayable("The journal is of a served run: it keeps digests of what was told, not the events")
             if bytes(outcome.refusal) == b"null":
                 yield command, Outcome(_read_events(outcome.events))
+
+
+def _as_of(decisions: int, plan: Made) -> Made:
+    """The plan with the defaults of the version that wrote the journal."""
+    settings = with_defaults_of(decisions, plan.config.settings)
+    return msgspec.structs.replace(plan, config=msgspec.structs.replace(plan.config, settings=settings))
 
 
 def _require_credit(header: Header) -> None:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from pendula.credit.settings import Settings
+from pendula.credit.state.rules import NOW, Rules
 
 
 class Why(StrEnum):
@@ -24,6 +25,7 @@ class Why(StrEnum):
     RATE_HIGH_ENTER = "RATE_HIGH_ENTER"
     RUN_ACTIVE = "RUN_ACTIVE"
     RATE_LOW_EXIT = "RATE_LOW_EXIT"
+    BACKGROUND_RUN = "BACKGROUND_RUN"
     SKIP_NOT_ACTIVE = "SKIP_NOT_ACTIVE"
     SKIP_MIN_INTERVAL = "SKIP_MIN_INTERVAL"
     SKIP_BACKOFF = "SKIP_BACKOFF"
@@ -58,9 +60,9 @@ class Memory(Struct, frozen=True, forbid_unknown_fields=True):
 class AdaptivePolicy:
     """The adaptive policy for one equivalent."""
 
-    def __init__(self, settings: Settings, memory: Memory | None = None) -> None:
+    def __init__(self, settings: Settings, memory: Memory | None = None, rules: Rules = NOW) -> None:
         memory = Memory() if memory is None else memory
-        self.settings = settings
+        self.settings, self.rules = settings, rules
         self.window: deque[tuple[int, int]] = deque(memory.window, maxlen=settings.adaptive_window_ticks)
         self._attempted = sum(one for one, _ in self.window)
         self._no_capacity = sum(one for _, one in self.window)
@@ -95,19 +97,20 @@ class AdaptivePolicy:
         settings, rate = self.settings, self.rate()
         cooldown, backoff = self._waits(tick)
         if len(self.window) < settings.adaptive_window_ticks:
-            return self._cold(tick, rate, max(cooldown, backoff))
+            return self._cold(tick, rate, cooldown, backoff)
         low = Fraction(settings.adaptive_no_capacity_low)
         was_active = self.active
         if rate >= Fraction(settings.adaptive_no_capacity_high):
             self.active = True
         elif rate < low:
             self.active = self.entered = False
-        if not self.active:
+        if not self.active and (was_active or not self._in_the_background(tick)):
             return self._skip(Why.RATE_LOW_EXIT if was_active else Why.SKIP_NOT_ACTIVE, rate, max(cooldown, backoff))
-        if cooldown:
-            return self._skip(Why.SKIP_MIN_INTERVAL, rate, max(cooldown, backoff))
-        if backoff:
-            return self._skip(Why.SKIP_BACKOFF, rate, backoff)
+        if cooldown or backoff:
+            return self._wait(rate, cooldown, backoff)
+        if not self.active:
+            ceilings = settings.clearing_max_depth, settings.clearing_time_budget_ms
+            return Decision(True, Why.BACKGROUND_RUN, rate, *ceilings, 0)
         reason = Why.RUN_ACTIVE if self.entered else Why.RATE_HIGH_ENTER
         return Decision(True, reason, rate, *self._budgets(rate), 0)
 
@@ -117,13 +120,20 @@ class AdaptivePolicy:
         self.entered = self.active
         self.zero_streak = self.zero_streak + 1 if volume < 1 else 0
 
-    def _cold(self, tick: int, rate: Fraction, wait: int) -> Decision:
+    def _in_the_background(self, tick: int) -> bool:
+        """Whether the static cadence has its turn: a calm network is cleared as often as without a policy."""
+        every = self.settings.clearing_every_n_ticks
+        return self.rules.watches_the_curable and every > 0 and tick > 0 and tick % every == 0
+
+    def _cold(self, tick: int, rate: Fraction, cooldown: int, backoff: int) -> Decision:
         given = self.settings.adaptive_warmup_fallback_cadence
-        cadence = self.settings.clearing_every_n_ticks if given is None else given
+        cadence, wait = self.settings.clearing_every_n_ticks if given is None else given, max(cooldown, backoff)
         if cadence <= 0:
             return self._skip(Why.WARMUP_DISABLED, rate, wait)
-        if tick == 0 or tick % cadence or wait:
+        if tick == 0 or tick % cadence or (wait and not self.rules.watches_the_curable):
             return self._skip(Why.WARMUP_FALLBACK_SKIP, rate, wait)
+        if wait:
+            return self._wait(rate, cooldown, backoff)
         return Decision(True, Why.WARMUP_FALLBACK_RUN, rate, *self._least(), 0)
 
     def _waits(self, tick: int) -> tuple[int, int]:
@@ -138,19 +148,24 @@ class AdaptivePolicy:
         grown = settings.adaptive_min_interval_ticks << min(self.zero_streak - 1, 60)
         return cooldown, max(0, min(settings.adaptive_backoff_max_interval_ticks, grown) - passed)
 
+    def _wait(self, rate: Fraction, cooldown: int, backoff: int) -> Decision:
+        """A call that would be due, and may not be made yet."""
+        reason = Why.SKIP_MIN_INTERVAL if cooldown else Why.SKIP_BACKOFF
+        return self._skip(reason, rate, max(cooldown, backoff))
+
     def _skip(self, reason: Why, rate: Fraction, wait: int) -> Decision:
         return Decision(False, reason, rate, *self._least(), wait)
 
     def _least(self) -> tuple[int, int]:
         settings = self.settings
-        return _clamped(settings, settings.adaptive_max_depth_min, settings.adaptive_time_budget_ms_min)
+        return _clamped(settings, settings.least_depth, settings.adaptive_time_budget_ms_min)
 
     def _budgets(self, rate: Fraction) -> tuple[int, int]:
         """Depth and budget grow with the pressure between the two thresholds."""
         settings = self.settings
         low, high = Fraction(settings.adaptive_no_capacity_low), Fraction(settings.adaptive_no_capacity_high)
         pressure = min(max((rate - low) / (high - low), Fraction(0)), Fraction(1))
-        depths = settings.adaptive_max_depth_min, settings.adaptive_max_depth_max
+        depths = settings.least_depth, settings.adaptive_max_depth_max
         budgets = settings.adaptive_time_budget_ms_min, settings.adaptive_time_budget_ms_max
         depth = int(depths[0] + pressure * (depths[1] - depths[0]))
         budget = int(budgets[0] + pressure * (budgets[1] - budgets[0]))

@@ -10,17 +10,20 @@ from pendula.credit.ledger.trust import Trust
 from pendula.credit.model import Drift, LineStatus, Participant, ParticipantStatus, Policy, Scenario, Trustline
 from pendula.credit.planning.planner import Market, Planner
 from pendula.credit.settings import Settings
+from pendula.credit.state.hop_counts import HopCounts
+from pendula.credit.state.rules import NOW, Rules
 
 
 class EquivalentDesk:
     """All that belongs to one equivalent."""
 
-    def __init__(self, book: Book, drift: Drift, settings: Settings) -> None:
+    def __init__(self, book: Book, drift: Drift, settings: Settings, rules: Rules) -> None:
         self.book = book
-        self.cashier = Cashier(book, settings)
+        self.cashier = Cashier(book, settings, names_cures=rules.names_cures)
         self.market = Market(book)
         self.trust = Trust(book, drift)
         self.text = LedgerText(book)
+        self.hops = HopCounts()
         self.known = [book.position(node) for node in range(len(book.people))]
         self.expected: dict[int, int] = {}
 
@@ -60,8 +63,9 @@ class EquivalentDesk:
 class Network:
     """Participants and desks, in the order of ids and codes."""
 
-    def __init__(self, scenario: Scenario, settings: Settings) -> None:
+    def __init__(self, scenario: Scenario, settings: Settings, rules: Rules = NOW) -> None:
         self.scenario = scenario
+        self.rules = rules
         self.settings = settings
         lines: dict[str, list[Trustline]] = {code: [] for code in scenario.equivalents}
         for line in scenario.lines:
@@ -73,7 +77,7 @@ class Network:
         self.people = People(participants)
         drift = self.scenario.drift
         books = {code: Book(code, self.people, lines[code]) for code in sorted(lines)}
-        self.desks = {code: EquivalentDesk(book, drift, self.settings) for code, book in books.items()}
+        self.desks = {code: EquivalentDesk(book, drift, self.settings, self.rules) for code, book in books.items()}
         self.planner = self._planner()
 
     def _planner(self) -> Planner:
@@ -134,6 +138,8 @@ def _carry_over(old: EquivalentDesk, new: EquivalentDesk) -> None:
         if owed > 0:
             new.book.move(line, owed)
         new.trust.original[line] = old.trust.original[h]
+        if h in old.hops.of:
+            new.hops.of[line] = old.hops.of[h]
         for before, after in (
             (old.trust.clearing_count, new.trust.clearing_count),
             (old.trust.last_clearing, new.trust.last_clearing),

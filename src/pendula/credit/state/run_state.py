@@ -48,11 +48,11 @@ class RunState:
 
     def begin(self) -> None:
         """Tick 0 with the ledger of the scenario."""
-        self.network = Network(self.scenario, self.settings)
+        self.network = Network(self.scenario, self.settings, self.rules)
         self.tick = self.fired = self.failed_ticks = self.all_rejected = self.by_hand = 0
         self.counters = Counters()
         self.last_error: LastError | None = None
-        self.policies = {code: AdaptivePolicy(self.settings) for code in self.network.desks}
+        self.policies = {code: AdaptivePolicy(self.settings, rules=self.rules) for code in self.network.desks}
         self.plan_digest, self.ledger_digest = running_digest(), running_digest()
         self.measured: dict[str, dict[str, str | None]] = {}
         self.keys: dict[str, tuple[str, Json]] = {}
@@ -75,7 +75,9 @@ class RunState:
         """Other settings from the next tick on; what the adaptive policy remembers stays, as far as its window goes."""
         self.settings = settings
         self.network.use(settings)
-        self.policies = {code: AdaptivePolicy(settings, policy.memory()) for code, policy in self.policies.items()}
+        self.policies = {
+            code: AdaptivePolicy(settings, policy.memory(), self.rules) for code, policy in self.policies.items()
+        }
 
     def settle(self) -> None:
         """Bring up to date what follows from the books."""

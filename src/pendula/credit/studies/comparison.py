@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from pendula.credit.money import ATOMS
 from pendula.credit.reading.scenario import read_scenario
-from pendula.credit.settings import Settings, differing
+from pendula.credit.settings import ClearingPolicy, Settings, changed, differing
 from pendula.credit.studies.columns import Columns, columns_of
 from pendula.credit.studies.figures import Figures, Kind, Measure, measures, share, written
 from pendula.credit.studies.statistics import in_order, median, median_interval, quantile
@@ -40,6 +40,7 @@ COMPARED = (
     "clearing_calls",
     "mean_interval",
     "mean_cost",
+    "total_work",
     "cleared_cycles",
     "cleared_amount_",
     "debt_reduction_",
@@ -76,10 +77,17 @@ class Check(Struct, frozen=True):
 
 
 class Verdict(Struct, frozen=True):
-    """Whether B does as well as A: it passes if every check does."""
+    """Whether B does as well as A: it passes if every check does.
+
+    `sound` and `no_worse` are the two halves of that. `worth_its_calls` is told beside them for an adaptive side B: its
+    rate against a static cadence with the nearest number of calls.
+    """
 
     passed: bool
     checks: tuple[Check, ...]
+    sound: bool
+    no_worse: bool
+    worth_its_calls: Check | None = None
 
 
 class Curve(Struct, frozen=True):
@@ -140,8 +148,11 @@ def compare(
     all_seeds = seeds_of(seeds)
     job = job_of(document, ticks, skip, intensity, lenient, trail=True)
     tasks = [Task(side, seed, name) for side, name in zip((a, b), names, strict=True) for seed in all_seeds]
-    found = spread(job, tasks, Where(workers, dask), watch)
+    where = Where(workers, dask)
+    found = spread(job, tasks, where, watch)
     left, right = found[: len(all_seeds)], found[len(all_seeds) :]
+    cadence = matching_cadence(b, right, len(scenario.equivalents), range(skip, ticks))
+    calendar = [] if cadence is None else [Task(cadence, seed, "the nearest cadence") for seed in all_seeds]
     wanted = measures(sorted(scenario.equivalents))
     return Comparison(
         scenario_id=scenario.id,
@@ -151,25 +162,55 @@ def compare(
         ticks=ticks,
         skip=skip,
         rows=tuple(_row(one, left, right) for start in COMPARED for one in wanted if one.name.startswith(start)),
-        verdict=judged(left, right, skip),
+        verdict=judged(left, right, skip, spread(job, calendar, where) if calendar else ()),
         columns=_columns(wanted, names, left, right),
         panels=tuple(_panels(left, right, sorted(scenario.equivalents))),
     )
 
 
-def judged(left: Sequence[Figures], right: Sequence[Figures], skip: int) -> Verdict:
+def matching_cadence(
+    settings: Settings, figures: Sequence[Figures], equivalents: int, counted: range
+) -> Settings | None:
+    """Static settings whose calendar has the nearest number of calls, of equals the one most like that of the side.
+
+    None for a side that is static itself.
+    """
+    if settings.clearing_policy is not ClearingPolicy.ADAPTIVE:
+        return None
+    calls = median(Fraction(one.calls) for one in figures)
+    assert calls is not None
+
+    def off(every: int) -> tuple[Fraction, int, int]:
+        # Tick 0 has no calls.
+        times = (counted.stop - 1) // every - max(0, counted.start - 1) // every
+        return abs(times * equivalents - calls), abs(every - settings.clearing_every_n_ticks), every
+
+    every = min(range(1, counted.stop + 1), key=off)
+    calendar = {"clearing_policy": "static", "clearing_every_n_ticks": str(every)}
+    return changed(settings, calendar)
+
+
+def judged(left: Sequence[Figures], right: Sequence[Figures], skip: int, calendar: Sequence[Figures] = ()) -> Verdict:
     """Whether B is no worse than A, by the protocol: medians compared exactly, with margins of 0.02."""
     errors = sum(one.errors for one in (*left, *right))
     over = sum(one.over_budget for one in (*left, *right))
-    checks = (
+    sound = (
         Check("seeds", len(left) >= LEAST_SEEDS, f"{len(left)} seeds; at least {LEAST_SEEDS}"),
         Check("skip", skip >= LEAST_SKIP, f"the first {skip} ticks left out; at least {LEAST_SKIP}"),
         Check("errors", errors == 0, f"{errors} technical errors on both sides; none allowed"),
         Check("budgets", over == 0, f"{over} clearing calls beyond their budget; none allowed"),
-        _no_worse("committed_rate", left, right, lambda one: share(one.committed, one.attempts), 1),
+    )
+    no_worse = (
+        _no_worse("committed_rate", left, right, _committed, 1),
         _no_worse("no_capacity_rate", left, right, lambda one: share(one.no_capacity, one.attempts), -1),
     )
-    return Verdict(all(check.passed for check in checks), checks)
+    halves = [all(check.passed for check in half) for half in (sound, no_worse)]
+    worth = _no_worse("worth_its_calls", calendar, right, _committed, 1, "the nearest cadence") if calendar else None
+    return Verdict(all(halves), sound + no_worse, *halves, worth)
+
+
+def _committed(one: Figures) -> Fraction | None:
+    return share(one.committed, one.attempts)
 
 
 def _no_worse(
@@ -178,6 +219,7 @@ def _no_worse(
     right: Sequence[Figures],
     rate: Callable[[Figures], Fraction | None],
     good: int,
+    called: str = "A",
 ) -> Check:
     """`good` is 1 where more is better, -1 where less is."""
     a, b = median(map(rate, left)), median(map(rate, right))
@@ -186,7 +228,7 @@ def _no_worse(
     bound = a - good * MARGIN
     sign = "≥" if good > 0 else "≤"
     margin = "-" if good > 0 else "+"
-    sentence = f"B {_four(b)} {sign} A {_four(a)} {margin} {_four(MARGIN)}"
+    sentence = f"B {_four(b)} {sign} {called} {_four(a)} {margin} {_four(MARGIN)}"
     return Check(name, (b - bound) * good >= 0, sentence)
 
 

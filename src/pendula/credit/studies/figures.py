@@ -18,7 +18,7 @@ from pendula.credit.model import Code
 from pendula.credit.money import ATOMS
 from pendula.credit.runs.headless import Headless, made
 from pendula.credit.settings import ClearingMode, ClearingPolicy, Settings
-from pendula.credit.state.clearing_policy import hard_timeout_ms
+from pendula.credit.state.clearing_policy import Why, hard_timeout_ms
 from pendula.credit.tick.metrics import ratio
 from pendula.documents import Document
 
@@ -99,6 +99,7 @@ def measures(equivalents: Sequence[str]) -> tuple[Measure, ...]:
         Measure("clearing_calls", "how often clearing was tried", whole, lambda one: one.calls),
         Measure("mean_interval", "ticks between two calls in one equivalent", exact, _mean_interval),
         Measure("mean_cost", "work units of a call", exact, lambda one: share(one.work, one.calls)),
+        Measure("total_work", "work units of all calls", whole, lambda one: one.work),
         Measure("over_budget", "calls beyond their budget", whole, lambda one: one.over_budget),
         Measure("cleared_cycles", "circles of debt that were cleared", whole, lambda one: one.cycles),
         *(measure for code in equivalents for measure in _amounts(code)),
@@ -278,8 +279,9 @@ def within_budget(
     if settings.clearing_policy is ClearingPolicy.ADAPTIVE:
         if decision is None or not decision.should_run:
             return False
-        depth = min(depth, settings.adaptive_max_depth_max, decision.max_depth)
-        budget_ms = min(budget_ms, settings.adaptive_time_budget_ms_max, decision.time_budget_ms)
+        if decision.reason != Why.BACKGROUND_RUN:
+            depth = min(depth, settings.adaptive_max_depth_max, decision.max_depth)
+            budget_ms = min(budget_ms, settings.adaptive_time_budget_ms_max, decision.time_budget_ms)
         if (decision.max_depth, decision.time_budget_ms) != (depth, budget_ms):
             return False
         if since is not None and since < settings.adaptive_min_interval_ticks:

@@ -11,17 +11,27 @@ Values = Mapping[str, str | None]
 
 
 class Tally(Struct):
-    """What happened in one equivalent during a tick; `routes` and `hops` of committed payments, `cleared` in atoms."""
+    """What happened in one equivalent during a tick; `routes` and `hops` of committed payments, `cleared` in atoms.
+
+    `no_capacity` is what clearing might have helped; a refusal for which no route is allowed even on an empty ledger
+    counts as `no_route_at_all` instead.
+    """
 
     committed: int = 0
     rejected: int = 0
     no_capacity: int = 0
+    no_route_at_all: int = 0
     errors: int = 0
     timeouts: int = 0
     routes: int = 0
     hops: int = 0
     volume: int = 0
     cleared: int = 0
+
+    @property
+    def curable(self) -> int:
+        """Finished attempts but for those that no clearing could have helped."""
+        return self.finished - self.no_route_at_all
 
     @property
     def finished(self) -> int:

@@ -62,12 +62,16 @@ def _attempt(run: RunState, draft: Draft, one: Planned) -> Code | None:
         draft.events.append(_delta_check(draft.tick, desk, found))
         found = Refused(Code.INTERNAL_ERROR, "The payment moved other positions than it should; it was taken back", {})
     if isinstance(found, Refused):
-        _count_refusal(tally, found.code)
+        _count_refusal(tally, found)
+        if run.rules.counts_hops:
+            desk.hops.failed(_blamed(desk, found, one), found.code)
         failure = Failure(found.code.value, found.message, found.details)
         wanted = one.book.code, sender, receiver, cents_text(one.cents)
         draft.events.append(TxFailed(draft.tick, one.seq, *wanted, failure))
         return found.code
     desk.expect(one.sender, one.receiver, amount)
+    if run.rules.counts_hops:
+        desk.hops.made(event_parts.hops_of(found))
     tally.committed += 1
     tally.volume += amount
     tally.routes += len(found)
@@ -104,13 +108,22 @@ def _paid(
     return mirrored
 
 
-def _count_refusal(tally: Tally, code: Code) -> None:
+def _blamed(desk: EquivalentDesk, refused: Refused, one: Planned) -> tuple[int, ...]:
+    """The hops at which a payment failed; those of the shortest chain where only another system could know."""
+    if refused.hops or refused.code is Code.ROUTING_NO_ROUTE:
+        return refused.hops
+    return desk.cashier.chain(one.sender, one.receiver) or ()
+
+
+def _count_refusal(tally: Tally, refused: Refused) -> None:
+    code, never = refused.code, "no_route_at_all" in refused.details
     if code in (Code.PAYMENT_TIMEOUT, Code.INTERNAL_ERROR):
         tally.errors += 1
         tally.timeouts += code is Code.PAYMENT_TIMEOUT
     else:
         tally.rejected += 1
-        tally.no_capacity += code is Code.ROUTING_NO_CAPACITY
+        tally.no_route_at_all += never
+        tally.no_capacity += code is Code.ROUTING_NO_CAPACITY and not never
 
 
 def _delta_check(tick: int, desk: EquivalentDesk, drifted: Drifted) -> AuditDrift:

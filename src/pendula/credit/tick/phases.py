@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from fractions import Fraction
 
+from msgspec import UNSET
+
 from pendula.credit import saving
 from pendula.credit.events import AuditDrift, ClearingDecision, DriftRow, Event, Ticked
 from pendula.credit.model import Code
@@ -130,9 +132,9 @@ def _understood(run: RunState, seq: int, wish: Wish) -> "Planned | Failed":
 def clear(run: RunState, draft: Draft) -> None:
     settings = run.settings
     adaptive = settings.clearing_policy is ClearingPolicy.ADAPTIVE
-    if adaptive:
+    if adaptive or run.rules.watches_the_curable:
         for code, tally in draft.tallies.items():
-            run.policies[code].observe(tally.finished, tally.no_capacity)
+            run.policies[code].observe(tally.curable, tally.no_capacity)
     if not settings.clearing_enabled or run.config.engine == "external":
         return
     if adaptive:
@@ -144,6 +146,9 @@ def clear(run: RunState, draft: Draft) -> None:
             result = call(run, desk, Why.STATIC, settings.clearing_max_depth, settings.clearing_time_budget_ms)
             draft.events.extend(result.events)
             draft.tallies[desk.book.code].cleared += result.amount
+            if run.rules.watches_the_curable:
+                # For a policy that may have to decide one day: a fork, or other settings.
+                run.policies[desk.book.code].called(draft.tick, result.amount, max(1, result.cleared.work))
 
 
 def _clear_adaptively(run: RunState, draft: Draft) -> None:
@@ -246,6 +251,9 @@ def tell(run: RunState, draft: Draft) -> None:
             errors=sum(tally.errors for tally in tallies),
             timeouts=sum(tally.timeouts for tally in tallies),
             dropped=draft.dropped,
+            no_route_at_all=(
+                sum(tally.no_route_at_all for tally in tallies) if run.rules.watches_the_curable else UNSET
+            ),
             metrics={code: dict(values) for code, values in run.measured.items()},
             digests=run.digests(),
         )

@@ -121,6 +121,11 @@ class Record:
         return 0 if self.track is None else self.track.stands[self.granted]
 
     @property
+    def passed_um(self) -> int:
+        """What a truck at the end of its grant has passed for certain: more is never released, whatever is reported."""
+        return -self.short_um if self.track is None else self.track.bounds[self.granted]
+
+    @property
     def act(self) -> Act | None:
         """The next thing the truck has to do in a node on its way."""
         acts = () if self.track is None else self.track.acts

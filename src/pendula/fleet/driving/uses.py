@@ -109,9 +109,13 @@ class EdgeCells:
 class Ground:
     """What all tracks of a site share; edges are taken apart once."""
 
-    def __init__(self, site: CompiledMap, policy: NodeLockPolicy = NodeLockPolicy.TURNING) -> None:
+    def __init__(
+        self, site: CompiledMap, policy: NodeLockPolicy = NodeLockPolicy.TURNING, buffer_um: int = 100_000
+    ) -> None:
         self.site = site
         self.policy = policy
+        # How far before the end of its grant a truck is sent that only waits there.
+        self.buffer_um = buffer_um
         self._edges: dict[int, EdgeCells] = {}
         self._marks = np.array(site.standing.marks, dtype=np.int64)
 
@@ -125,12 +129,7 @@ class Ground:
         site, own = self.site, self.site.cells.of_edge(number)
         s0 = site.cells.s0[own.start : own.stop]
         s1 = site.cells.s1[own.start : own.stop]
-        rows = tuple(zip(own, s0.tolist(), s1.tolist(), strict=True))
-        runs: dict[int, list[tuple[int, int]]] = {}
-        for cell, low, high in rows:
-            for section in site.sections_of_cell.get(cell, ()):
-                _join(runs.setdefault(section, []), low, high)
-        stretches = tuple((section, *one) for section, found in sorted(runs.items()) for one in found)
+        stretches = site.sections_of_edge.get(number, ())
         cells = np.arange(own.start, own.stop, dtype=np.int64)
         marks = self._marks[own.start : own.stop]
         return EdgeCells(cells, s0.astype(np.int64), s1.astype(np.int64), marks, stretches)

@@ -4,15 +4,16 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from pendula.jobs.audit import number_of
+from pendula.jobs.audit import Row, event_id, number_of
 from pendula.jobs.calls import signs
 from pendula.jobs.calls.filters import LIST_DEFAULT, LIST_MOST, read_count, read_listing
 from pendula.jobs.calls.replies import Answer, Reply, not_found, utc_or_null
 from pendula.jobs.ids import seq_of
 from pendula.jobs.model import SECOND, Code, Policy, Priority, Refused, Status, job_json
 from pendula.jobs.request_reading import BodyReader, Faults
-from pendula.jobs.store.protocol import AuditListing, Figures, Store, Unhandled
+from pendula.jobs.store.protocol import AuditListing, Figures, Store, StoreUnusable, Unhandled
 from pendula.kernel.canonical import Json, decode
+from pendula.kernel.errors import InputRefused
 from pendula.kernel.time import format_utc
 
 WORKERS_SHOWN = 100  # the last heard of
@@ -52,7 +53,7 @@ def history(store: Store, job_id: str) -> Answer:
 
     def look(reader: Any) -> tuple[bool, list[dict[str, Any]]]:
         there = reader.job(job_id) is not None
-        return there, [_event(row.body) for row in reader.events(AuditListing(100_000, job_seq=seq))] if there else []
+        return there, [_event(row) for row in reader.events(AuditListing(100_000, job_seq=seq))] if there else []
 
     there, events = store.read(look)
     if not there:
@@ -94,7 +95,7 @@ def trail(store: Store, policy: Policy, query: Mapping[str, Any]) -> Answer:
     if job_id is not None and seq is None:
         return Reply(200, {"events": [], "next_cursor": None})
     rows = store.read(lambda look: look.events(asked))
-    events: list[Json] = [_event(row.body) for row in rows[:limit]]
+    events: list[Json] = [_event(row) for row in rows[:limit]]
     cursor = events[-1]["id"] if len(rows) > limit else None  # type: ignore[index,call-overload]
     return Reply(200, {"events": events, "next_cursor": cursor})
 
@@ -176,10 +177,19 @@ def labelled(found: Figures) -> list[tuple[dict[str, str], int]]:
     ]
 
 
-def _event(body: str) -> dict[str, Any]:
-    event = decode(body.encode())
-    assert isinstance(event, dict)
+def _event(row: Row) -> dict[str, Any]:
+    """The event in a row; raises `StoreUnusable` where it is not what was written."""
+    try:
+        event = decode(row.body.encode())
+    except (InputRefused, UnicodeError) as trouble:
+        raise _unreadable(row) from trouble
+    if not isinstance(event, dict) or event.get("id") != event_id(row.n) or not isinstance(event.get("after"), dict):
+        raise _unreadable(row)
     return event
+
+
+def _unreadable(row: Row) -> StoreUnusable:
+    return StoreUnusable(f"The event {event_id(row.n)} cannot be read; `pendula jobs check` says what is wrong")
 
 
 def _ratio(part: int, whole: int) -> Decimal:

@@ -5,6 +5,7 @@ return when it is durable. Each caller's part is a savepoint of its own: what fa
 that runs foreign code has a transaction of its own. A transaction that is gone is never taken for a committed one.
 """
 
+import os
 import sqlite3
 import threading
 import time
@@ -32,6 +33,7 @@ from pendula.jobs.store.file.opening import (
     migrations,
     statements,
 )
+from pendula.jobs.store.file.schema import schema_faults
 from pendula.jobs.store.file.store_time import StoreTime
 from pendula.jobs.store.file.turnstile import Turnstile
 from pendula.jobs.store.protocol import Reader, StoreReadOnly, StoreUnusable, Writer
@@ -82,7 +84,8 @@ class SqliteStore:
         self._patience = patience_seconds
         self._on_wait = on_wait
         self._closed = False
-        self._place = self.path.absolute()
+        # The file itself, whatever links lead to it: all pass one turnstile, and know each other's effects.
+        self._place = Path(os.path.realpath(self.path))
         self._time = StoreTime()
         self._kept = Kept()
         self._using = threading.Lock()  # held while the connection that writes is used
@@ -91,7 +94,7 @@ class SqliteStore:
         self._stuck_until = 0.0
         self._turnstile: Turnstile | None = None
         self._read_only = False
-        refuse_network(self.path.parent)
+        refuse_network(self._place.parent)
         self._connection = self._opened()
         self._line = WriterThread(self._serve, self._is_closed)
 
@@ -154,9 +157,9 @@ class SqliteStore:
                 connection.execute("COMMIT")
 
     def integrity(self) -> list[str]:
-        """What is wrong with the file, and which rows cannot be read; nothing when it is sound."""
+        """What is wrong with the file, which rows cannot be read, what of the store is missing; nothing when sound."""
         with self._reading() as connection:
-            return list(damages(connection))
+            return [*damages(connection), *schema_faults(connection)]
 
     def close(self) -> None:
         """Serve all who stand in line, and close."""
@@ -283,20 +286,20 @@ class SqliteStore:
             self._connection.execute("ROLLBACK")
         if self._connection.in_transaction:
             self._connection.close()
-            self._connection = connect(self.path, self.durability, self._busy)
+            self._connection = connect(self._place, self.durability, self._busy)
 
     # Opening
 
     def _opened(self) -> sqlite3.Connection:
         """A connection to a store that is up to date; to look only, where it cannot be written."""
-        if is_read_only(self.path):
+        if is_read_only(self._place):
             return self._opened_to_look()
         try:
-            connection = connect(self.path, self.durability, self._busy)
+            connection = connect(self._place, self.durability, self._busy)
         except sqlite3.Error as trouble:
             raise self._trouble("is not a usable store of jobs", trouble) from trouble
         try:
-            self._turnstile = Turnstile(self.path)
+            self._turnstile = Turnstile(self._place)
             if not is_up_to_date(connection, self.path):
                 bring_up_to_date(connection, self.path, self._turnstile, patience=self._patience, on_wait=self._on_wait)
         except BaseException as trouble:
@@ -334,7 +337,7 @@ class SqliteStore:
         """What was opened to be looked at is opened again when it can be written."""
         if not self._read_only:
             return
-        if is_read_only(self.path):
+        if is_read_only(self._place):
             raise StoreReadOnly(f"{self.path} cannot be written; nothing was changed", path=str(self.path))
         looking, self._connection = self._connection, self._opened()
         self._read_only = False
@@ -376,6 +379,6 @@ class SqliteStore:
             self._readers.append(connection)
 
     def _connected(self) -> sqlite3.Connection:
-        if self._read_only and is_read_only(self.path):
+        if self._read_only and is_read_only(self._place):
             return connect_to_look(self.path, self._busy)
-        return connect(self.path, self.durability, self._busy)
+        return connect(self._place, self.durability, self._busy)

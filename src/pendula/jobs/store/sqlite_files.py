@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from pendula.jobs.model import Durability
-from pendula.jobs.store.file.opening import BUSY_SECONDS, connect_to_look
+from pendula.jobs.store.file.opening import BUSY_SECONDS, PATIENCE_SECONDS, connect_to_look
 from pendula.jobs.store.protocol import StoreUnusable
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.kernel.errors import InputRefused, WorldBroken, WrongUsage
@@ -33,7 +33,9 @@ class StoreToCome(InputRefused):
 
 
 @contextmanager
-def opened(path: Path, durability: Durability, *, make: bool = False) -> Iterator[SqliteStore]:
+def opened(
+    path: Path, durability: Durability, *, make: bool = False, patience_seconds: float = PATIENCE_SECONDS
+) -> Iterator[SqliteStore]:
     """The store in this file, closed at the end; made only where `make` says so.
 
     Raises `NoStore` where there is none, `StoreUnusable` where the file makes trouble.
@@ -43,7 +45,7 @@ def opened(path: Path, durability: Durability, *, make: bool = False) -> Iterato
     else:
         check_store(path)
     try:
-        store = SqliteStore(path, durability=durability)
+        store = SqliteStore(path, durability=durability, patience_seconds=patience_seconds)
         try:
             yield store
         finally:

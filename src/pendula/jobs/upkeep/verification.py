@@ -139,6 +139,8 @@ class _Story:
 
     def _hear(self, row: Row) -> None:
         event: Any = decode(row.body.encode())
+        if not isinstance(event.get("after"), dict):
+            return  # in the chain, and nothing we write: what it should have told differs from the store
         if row.event_type == audit.JOB_EVENT:
             self.jobs.setdefault(row.object_id, dict(BEGINNING)).update(event["after"])
         elif row.event_type == audit.STATE_EVENT:

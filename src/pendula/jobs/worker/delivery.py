@@ -155,30 +155,51 @@ def _after_error(held: Held, error: BaseException) -> Ending:
             held.stop()
             return Failed({"error": f"timeout: {error}"})
         case ObjectNotFound():
-            return Failed({"error": f"object_not_found: {_readable(str(error))}", "retryable": False})
+            return Failed({"error": f"object_not_found: {_said(error)}", "retryable": False})
         case Cancelled():
-            message = _readable(str(error)) or "the handler stopped when it was asked to"
+            message = _said(error) or "the handler stopped when it was asked to"
             return Failed({"error": f"cancelled: {message}", "cancelled": True})
         case PermanentError():
             return Failed({"error": described(error), "retryable": False})
         case RetryAfter():
-            return Failed({"error": described(error), "retry_delay_sec": error.seconds})
+            # One that was made without its seconds is a failure as any other.
+            seconds = getattr(error, "seconds", None)
+            return Failed({"error": described(error), **({} if seconds is None else {"retry_delay_sec": seconds})})
         case _:
             return Failed({"error": described(error)})
 
 
 def described(error: BaseException) -> str:
-    """Type, message and the last lines of the traceback, from the handler on."""
+    """Type, message and the last lines of the traceback from the handler on; the type alone of what cannot be shown."""
+    try:
+        return _readable(_described(error))
+    except BaseException:  # what an error shows of itself is foreign code
+        return _unshown(error)
+
+
+def _described(error: BaseException) -> str:
     head = "".join(traceback.format_exception_only(error)).strip()
     if type(error).__module__.startswith("pendula."):
         head = head.removeprefix(f"{type(error).__module__}.")  # ours are known by their name alone
     theirs = dropwhile(_is_before_the_handler, traceback.extract_tb(error.__traceback__))
     frames = "".join(traceback.format_list(list(theirs)[-FRAMES:]))[-FRAMES_MOST:]
-    return _readable(f"{head[:MESSAGE_MOST]}\n{frames}".strip())
+    return f"{head[:MESSAGE_MOST]}\n{frames}".strip()
 
 
 def _is_before_the_handler(frame: traceback.FrameSummary) -> bool:
     return frame.filename in BEFORE
+
+
+def _said(error: BaseException) -> str:
+    """The message of an error."""
+    try:
+        return _readable(str(error))[:MESSAGE_MOST]
+    except BaseException:
+        return _unshown(error)
+
+
+def _unshown(error: BaseException) -> str:
+    return _readable(f"{type(error).__name__}: the error cannot be shown")
 
 
 def _readable(text: str) -> str:

@@ -212,8 +212,16 @@ class AsyncContext(Context):
         return await self._made(partial(super().once, effect))
 
     async def _made(self, call: Callable[[], T]) -> T:
-        work = partial(copy_context().run, call)
+        work = partial(copy_context().run, _held_by_a_future, call)
         return await asyncio.get_running_loop().run_in_executor(self._beside, work)
+
+
+def _held_by_a_future(call: Callable[[], T]) -> T:
+    """Futures of the loop refuse a `StopIteration`, and whoever awaits one would wait for ever."""
+    try:
+        return call()
+    except StopIteration as stop:
+        raise RuntimeError(f"the effect raised {stop!r}") from stop
 
 
 def handler(object_type: str, action: str, *, timeout_sec: float | None = None) -> Callable[[F], F]:

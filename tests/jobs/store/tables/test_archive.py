@@ -12,6 +12,7 @@ import pytest
 from pendula.jobs import JobRefused, Policy, Scheduler
 from pendula.jobs.ids import seq_of
 from pendula.jobs.model import AuditCheck
+from pendula.jobs.store.protocol import StoreUnusable
 from pendula.jobs.store.tables.archive import SEGMENT_MOST
 from pendula.jobs.upkeep.retention import pack_removed, retain
 from pendula.jobs.upkeep.verification import Finding, check, replay
@@ -194,9 +195,63 @@ def test_a_forged_packed_event_is_named(tmp_path: Path, change: Any) -> None:
 
     forge(tmp_path / "jobs.db", change)
 
-    [finding] = replay(scheduler.calls.store).findings
+    finding, *_ = replay(scheduler.calls.store).findings
     assert finding.code == "trail_broken"
     assert finding.where in ("event 5", "event 6")
+    scheduler.close()
+
+
+def not_json(events: list[Any]) -> None:
+    events[4][2] = "no JSON at all"
+
+
+def another_shape(events: list[Any]) -> None:
+    events[4][2] = "[1, 2]"
+
+
+def no_after(events: list[Any]) -> None:
+    events[4][2] = events[4][2].replace('"after":', '"beyond":')
+
+
+@pytest.mark.req("JOB-AUD-4", "JOB-STO-12")
+@pytest.mark.parametrize("change", [not_json, another_shape, no_after])
+def test_a_packed_event_that_cannot_be_read_is_named_and_nothing_raw_comes_out(tmp_path: Path, change: Any) -> None:
+    scheduler = packed(tmp_path)
+
+    forge(tmp_path / "jobs.db", change)
+
+    assert check(scheduler.calls.store)[0].where == "event 5"
+    with pytest.raises(StoreUnusable, match="aud_000000000005 cannot be read"):
+        scheduler.audit()
+    scheduler.close()
+
+
+@pytest.mark.req("JOB-AUD-4", "JOB-STO-12")
+def test_after_a_broken_packed_event_the_rest_is_told_as_not_judged_and_rows_are_judged_again(tmp_path: Path) -> None:
+    scheduler = packed(tmp_path)
+    for _ in range(3):
+        enqueue(scheduler, 1)
+
+    forge(tmp_path / "jobs.db", change_body)
+    rows(tmp_path / "jobs.db", "UPDATE audit SET body = replace(body, 'enqueued', 'forgotten') WHERE n = 15")
+
+    assert replay(scheduler.calls.store).findings == (
+        Finding("trail_broken", "event 5", "the event is not the one that was written"),
+        Finding("trail_broken", "event 6", "event 6 to 13 cannot be judged: the chain before is broken"),
+        Finding("trail_broken", "event 15", "the event is not the one that was written"),
+    )
+    scheduler.close()
+
+
+@pytest.mark.req("JOB-AUD-4", "JOB-STO-12")
+def test_a_segment_that_is_there_twice_is_told(tmp_path: Path) -> None:
+    scheduler = packed(tmp_path)
+
+    columns = "first_n, last_n, events, body"
+    rows(tmp_path / "jobs.db", f"INSERT INTO audit_archive ({columns}) SELECT {columns} FROM audit_archive")
+
+    assert check(scheduler.calls.store)[0] == Finding("trail_broken", "event 1", "the event is out of order")
+    assert len(trail(scheduler)) >= 13
     scheduler.close()
 
 

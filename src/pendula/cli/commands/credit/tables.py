@@ -94,6 +94,9 @@ def compared(comparison: "Compared") -> RenderableType:
     verdict = comparison.verdict
     word = "B is as good as A" if verdict.passed else "B is not shown to be as good as A"
     lines = [Text(f"  {'ok ' if check.passed else 'NO '} {check.name}: {check.sentence}") for check in verdict.checks]
+    if (worth := verdict.worth_its_calls) is not None:
+        word_ = "B is worth its calls" if worth.passed else "B is not worth its calls"
+        lines.append(Text(f"{word_} beside a cadence with as many: {worth.sentence}"))
     return Group(
         Text(printable(head)),
         table(("setting", f"A: {printable(a)}", f"B: {printable(b)}"), settings),

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
 from inspect import Parameter, Signature, signature
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, get_args
 
@@ -85,7 +86,7 @@ class Target(Struct, frozen=True):
     out: Output
 
     @contextmanager
-    def scheduler(self, *, make: bool = False) -> "Iterator[Scheduler | RemoteScheduler]":
+    def scheduler(self, *, make: bool = False, patient: bool = False) -> "Iterator[Scheduler | RemoteScheduler]":
         """The scheduler of the store or of the server; both have the same calls. With `make` the store may be new."""
         from pendula.jobs.addresses import token_from
         from pendula.jobs.client import CallRefused, RemoteScheduler
@@ -95,7 +96,7 @@ class Target(Struct, frozen=True):
         self._check(remote=True)
         try:
             if self.url is None:
-                with self.calls(make=make) as calls:
+                with self.calls(make=make, patient=patient) as calls:
                     yield Scheduler(calls, caller())
             else:
                 with RemoteScheduler(self.url, token_from(self.token_file), ca=self.ca) as remote:
@@ -110,22 +111,29 @@ class Target(Struct, frozen=True):
             raise
 
     @contextmanager
-    def calls(self, *, make: bool = False) -> "Iterator[Calls]":
+    def calls(self, *, make: bool = False, patient: bool = False) -> "Iterator[Calls]":
         """The scheduler of the store itself."""
         from pendula.jobs.calls import Calls
 
         configured = self.configured()
-        with self.store(configured, make=make) as store:
+        with self.store(configured, make=make, patient=patient) as store:
             yield Calls(store, configured.policy, clock())
 
     @contextmanager
-    def store(self, configured: "Configured | None" = None, *, make: bool = False) -> "Iterator[SqliteStore]":
-        """The store that `--db` names; made only where `make` says so."""
+    def store(
+        self, configured: "Configured | None" = None, *, make: bool = False, patient: bool = False
+    ) -> "Iterator[SqliteStore]":
+        """The store that `--db` names; made only where `make` says so.
+
+        Whoever is `patient` waits with a migration for as long as another process writes, and tells so now and then.
+        """
+        from pendula.jobs.store.file.opening import PATIENCE_SECONDS
         from pendula.jobs.store.sqlite_files import opened
 
         self._check(remote=False)
         policy = (configured or self.configured()).policy
-        with opened(self.path(), policy.durability, make=make) as store:
+        seconds = inf if patient else PATIENCE_SECONDS
+        with opened(self.path(), policy.durability, make=make, patience_seconds=seconds) as store:
             yield store
 
     def note_time(self, store: object) -> None:

@@ -3,6 +3,7 @@
     families    all warnings, family by family
     network     participants, lines, equivalents and groups
     profiles    how participants are meant to pay
+    routes      payments that no line lets through
     timeline    stress and injections
     survey      what several of these need, worked out once
     wording     how things are named in a sentence

@@ -1,6 +1,6 @@
 """Everything the linter has to say about a scenario, family by family, in a fixed order."""
 
-from pendula.credit.authoring.linting import network, profiles, timeline
+from pendula.credit.authoring.linting import network, profiles, routes, timeline
 from pendula.credit.authoring.linting.survey import Survey
 from pendula.credit.model import Scenario
 from pendula.credit.reading.scope import Caution
@@ -17,5 +17,6 @@ def lint(scenario: Scenario, settings: Settings) -> tuple[Caution, ...]:
         *network.groups(survey),
         *profiles.props(survey),
         *profiles.profiles(survey),
+        *routes.routes(survey),
         *timeline.events(survey),
     )

@@ -5,4 +5,5 @@ turnstile   the queue of writers over all processes: a lock on a file beside the
 mounts      which file systems a store may lie on
 store_time  the store's time, which never goes back
 damage      which rows of a damaged file cannot be read
+schema      which tables, columns and indexes are missing
 """

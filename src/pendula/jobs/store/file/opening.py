@@ -24,7 +24,8 @@ log = logging.getLogger("pendula.jobs.store")
 
 BUSY_SECONDS = 5.0
 PATIENCE_SECONDS = 30.0  # of a migration, for the writer that is in its way
-TOLD_SECONDS = 1.0  # how often it is told what is waited for
+TOLD_SECONDS = 1.0  # after how long it is first told what is waited for; each pause is twice as long as the last
+TOLD_SELDOM_SECONDS = 60.0
 CACHE_KIB = 16384
 MIGRATIONS = "migrations"
 OWNER_ONLY = 0o600
@@ -62,8 +63,9 @@ def connect_to_look(path: Path, busy_seconds: float) -> sqlite3.Connection:
 
     Raises `StoreReadOnly` where the write-ahead log holds something and nobody can follow it here.
     """
-    address = f"file:{quote(str(path.absolute()))}"
-    log_file = path.with_name(path.name + "-wal")
+    place = Path(os.path.realpath(path))  # SQLite follows links, too, and keeps its log beside the file itself
+    address = f"file:{quote(os.fsencode(place))}"
+    log_file = place.with_name(place.name + "-wal")
     for mode in ("mode=ro", "mode=ro&immutable=1"):
         connection = _opened(f"{address}?{mode}", busy_seconds, uri=True)
         try:
@@ -104,7 +106,8 @@ def bring_up_to_date(
 ) -> None:
     """Take the missing steps, each in a transaction of its own.
 
-    Waits for another writer for so many seconds, and tells `on_wait` each second; raises `StorageBusy` then.
+    Waits for another writer for so many seconds, and tells `on_wait` more and more seldom, at least once a minute;
+    raises `StorageBusy` then.
     """
     waiting = Waiting(path, patience, on_wait)
     steps = migrations()
@@ -125,6 +128,7 @@ class Waiting:
         self._patience = patience
         self._on_wait = on_wait
         self._since = time.monotonic()
+        self._next_word = 0.0  # seconds after the beginning
 
     def begin(self, connection: sqlite3.Connection) -> None:
         """Begin to write, as soon as it is possible."""
@@ -146,7 +150,9 @@ class Waiting:
         waited = time.monotonic() - self._since
         if waited >= self._patience:
             raise StorageBusy(f"Another writer holds {self._path.name} for more than {waited:.0f} s") from trouble
-        self._on_wait(f"waiting for the writer of {self._path}, {waited:.0f} s")
+        if waited >= self._next_word:
+            self._next_word = waited + min(max(waited, TOLD_SECONDS / 2), TOLD_SELDOM_SECONDS)
+            self._on_wait(f"waiting for the writer of {self._path}, {waited:.0f} s")
 
 
 def _one_step(connection: sqlite3.Connection, path: Path, steps: list[str], waiting: Waiting) -> bool:

@@ -41,6 +41,7 @@ class _Filed(msgspec.Struct):
 
 
 _filed = msgspec.json.Decoder(_Filed).decode
+_NOWHERE = _Filed("", "", "", None)
 
 
 def about_object(object_type: str, object_id: str) -> int:
@@ -104,21 +105,22 @@ def _segments(connection: sqlite3.Connection, listing: AuditListing) -> Iterator
 
 def _in_order(segments: Iterator[tuple[int, bytes]]) -> Iterator[Row]:
     """All events by number, of segments that may reach into each other; those it is not the turn of stay packed."""
-    unpacked: list[tuple[int, Row, Iterator[Row]]] = []  # a heap; no two events have one number
-    coming = next(segments, None)
+    # A heap. No two events have one number, unless somebody made a second one: then the segments decide.
+    unpacked: list[tuple[int, int, Row, Iterator[Row]]] = []
+    coming, taken = next(segments, None), 0
     while coming is not None or unpacked:
         while coming is not None and (not unpacked or coming[0] <= unpacked[0][0]):
-            _take_up(unpacked, _rows(coming[1]))
-            coming = next(segments, None)
+            _take_up(unpacked, taken, _rows(coming[1]))
+            coming, taken = next(segments, None), taken + 1
         if unpacked:
-            _, row, rest = heappop(unpacked)
+            _, place, row, rest = heappop(unpacked)
             yield row
-            _take_up(unpacked, rest)
+            _take_up(unpacked, place, rest)
 
 
-def _take_up(unpacked: list[tuple[int, Row, Iterator[Row]]], rows: Iterator[Row]) -> None:
+def _take_up(unpacked: list[tuple[int, int, Row, Iterator[Row]]], place: int, rows: Iterator[Row]) -> None:
     if (row := next(rows, None)) is not None:
-        heappush(unpacked, (row.n, row, rows))
+        heappush(unpacked, (row.n, place, row, rows))
 
 
 def _rows(body: bytes) -> Iterator[Row]:
@@ -132,8 +134,11 @@ def _rows(body: bytes) -> Iterator[Row]:
 
 
 def _row(n: int, hash: bytes, body: str) -> Row:
-    """The row as it was. Where it was filed follows from its body."""
-    filed = _filed(body)
+    """The row as it was. Where it was filed follows from its body; what cannot be read is filed nowhere."""
+    try:
+        filed = _filed(body)
+    except (msgspec.MsgspecError, UnicodeError):
+        filed = _NOWHERE
     seq = None if filed.job_id is None else seq_of(filed.job_id)
     return Row(
         n=n,

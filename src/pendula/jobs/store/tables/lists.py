@@ -62,8 +62,11 @@ def _rows(
     connection: sqlite3.Connection, source: Source, listing: Listing, bounds: tuple[int, int]
 ) -> Iterator[tuple[Any, ...]]:
     where, values = source.where(listing, bounds)
-    order = "+seq" if source.sorts else "seq"
-    query = f"SELECT {COLUMNS} FROM jobs WHERE {where} ORDER BY {order} DESC LIMIT ?"
+    if source.sorts:
+        # Only numbers are sorted, not rows. An index in this order would cost every pull a page for each job it gives.
+        where = f"seq IN (SELECT seq FROM jobs WHERE {where} ORDER BY +seq DESC LIMIT ?)"
+        values = (*values, listing.limit)
+    query = f"SELECT {COLUMNS} FROM jobs WHERE {where} ORDER BY seq DESC LIMIT ?"
     return connection.execute(query, (*values, listing.limit))
 
 

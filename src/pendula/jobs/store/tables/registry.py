@@ -10,7 +10,7 @@ from pendula.jobs.model import Priority
 from pendula.jobs.plans import Plan, Recurring
 from pendula.jobs.store.protocol import WorkerRow
 
-_ENTRY = ("name", "cron", "object_type", "object_id", "action", "priority", "max_attempts", "queue", "zone")
+_ENTRY = Recurring.__struct_fields__
 _STATE = Plan.__struct_fields__[1:]
 _PLAN = ", ".join((*_ENTRY, *_STATE))
 _PUT_PLAN = f"INSERT OR REPLACE INTO plans ({_PLAN}) VALUES ({', '.join('?' * (len(_ENTRY) + len(_STATE)))})"
@@ -24,7 +24,10 @@ def plans(connection: sqlite3.Connection) -> list[Plan]:
 
 
 def plan(connection: sqlite3.Connection, name: str) -> Plan | None:
-    row = connection.execute(f"SELECT {_PLAN} FROM plans WHERE name = ?", (name,)).fetchone()
+    try:
+        row = connection.execute(f"SELECT {_PLAN} FROM plans WHERE name = ?", (name,)).fetchone()
+    except UnicodeEncodeError:  # half a character: nothing of that name was ever stored
+        return None
     return None if row is None else _plan(row)
 
 

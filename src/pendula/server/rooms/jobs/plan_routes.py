@@ -37,6 +37,10 @@ async def put_plan(request: Request, who: Operator) -> Response:
     return response_of(await _on(request, who, Calls.put_plan))
 
 
+# A name with a slash in it is refused as any other that no plan can have, not as a path that is not there.
+router.put("/plans/{name:path}", include_in_schema=False)(put_plan)
+
+
 def _on_a_plan(
     name: str, sentence: str, call: Callable[[Calls, str, Body, Caller], Answer], gives: str, *codes: Code
 ) -> None:

@@ -1,0 +1,233 @@
+"""What a refusal names: a change of lines that lets the payment pass, tried out on every refusal."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from pendula.credit.commands import Tick
+from pendula.credit.events import TxFailed
+from pendula.credit.ledger.book import Book, People
+from pendula.credit.ledger.payment import Cashier, Refused
+from pendula.credit.model import Code, Participant, ParticipantType, Policy, Trustline
+from pendula.credit.money import ATOMS, atoms
+from pendula.credit.settings import Settings, changed
+from tests.credit.conftest import headless, network
+
+UNIT = ATOMS
+CLOSED = Policy(mediates=False)
+NAMES = "ABCDEF"
+
+
+def ledger(*lines: tuple[str, str, int, Policy]) -> Book:
+    people = People(Participant(name, ParticipantType.PERSON) for name in NAMES)
+    return Book(
+        "UAH", people, [Trustline("UAH", one, other, limit * UNIT, policy) for one, other, limit, policy in lines]
+    )
+
+
+def asked(refused: Refused) -> list[dict[str, Any]]:
+    """All changes that a refusal names, the first one with everything known about its hop."""
+    first: Any = refused.details["bottleneck"]
+    more: Any = refused.details.get("and_also", [])
+    return [first, *more]
+
+
+def change(book: Book, wish: dict[str, Any]) -> None:
+    """Do what a refusal asks for, by the names it gives."""
+    h = book.line(wish["to"], wish["from"])
+    assert h is not None
+    match wish["change"]:
+        case "raise_limit":
+            book.set_limit(h, book.limit[h] + atoms(wish["by"]))
+        case "allow_mediation":
+            book.set_policy(h, msgspec.structs.replace(book.policy[h], mediates=True))
+        case "unblock":
+            book.set_policy(h, msgspec.structs.replace(book.policy[h], blocked=()))
+
+
+def refusal(book: Book, amount: int, **settings: str) -> Refused:
+    refused = Cashier(book, changed(Settings(), settings)).pay(0, 2, amount * UNIT)
+    assert isinstance(refused, Refused)
+    return refused
+
+
+OPEN = Policy()
+policies = st.builds(Policy, mediates=st.booleans(), blocked=st.sampled_from([(), (), (), ("B",), ("D",), ("B", "D")]))
+lines = st.lists(
+    st.tuples(st.sampled_from(NAMES), st.sampled_from(NAMES), st.integers(0, 9), policies).filter(
+        lambda x: x[0] != x[1]
+    ),
+    min_size=4,
+    max_size=22,
+    unique_by=lambda line: line[:2],
+)
+wishes = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(1, 14)), min_size=1, max_size=12)
+
+
+@pytest.mark.req("SIM-PAY-12")
+@given(lines, wishes, st.integers(1, 3), st.integers(1, 5), st.sampled_from(["greedy", "exact"]))
+# Three narrow ways are shorter than the one that a single change opens: the change alone would not help.
+@example(
+    [("B", "A", 1, OPEN), ("C", "B", 1, OPEN), ("D", "A", 9, OPEN), ("E", "D", 2, OPEN), ("C", "E", 9, OPEN)],
+    [(0, 2, 8)],
+    1,
+    3,
+    "greedy",
+)
+def test_a_payment_that_was_refused_passes_once_what_is_named_is_changed(
+    rows: list[tuple[str, str, int, Policy]], wanted: list[tuple[int, int, int]], paths: int, hops: int, mode: str
+) -> None:
+    book = ledger(*rows)
+    settings = {"routing_max_paths": str(paths), "routing_max_hops": str(hops), "routing_mode": mode}
+    cashier = Cashier(book, changed(Settings(), settings))
+    for sender, receiver, amount in wanted:
+        if sender == receiver:
+            continue
+        room = list(book.room)
+        refused = cashier.pay(sender, receiver, amount * UNIT)
+        if not isinstance(refused, Refused) or refused.code is not Code.ROUTING_NO_CAPACITY:
+            continue
+        assert (book.room, list(book.broken())) == (room, []), "naming a change makes none"
+        for wish in asked(refused):
+            change(book, wish)
+        assert not isinstance(cashier.pay(sender, receiver, amount * UNIT), Refused)
+
+
+@pytest.mark.req("SIM-PAY-12")
+def test_every_refusal_of_a_village_names_a_change_and_none_a_hop_with_room_for_all_that_is_missing() -> None:
+    from pendula.credit.authoring.villages import village
+
+    run = headless(village(40, 1), seed=3, intensity=100, amount_cap="500")
+    failed = [one for _ in range(60) for one in run.do(Tick()).events if isinstance(one, TxFailed)]
+    refused = [one for one in failed if one.error.code == Code.ROUTING_NO_CAPACITY]
+
+    assert len(refused) > 50
+    for one in refused:
+        facts: Any = one.error.details
+        missing = atoms(one.amount) - atoms(facts["found"])
+        hop = facts["bottleneck"]
+        assert hop["change"] != "raise_limit" or atoms(hop["available"]) < missing
+        assert hop["change"] != "allow_mediation" or not hop["mediates"]
+
+
+def test_of_a_chain_only_the_narrow_hop_is_named() -> None:
+    book = ledger(("B", "A", 9, OPEN), ("D", "B", 4, OPEN), ("C", "D", 9, OPEN))
+
+    refused = refusal(book, 7)
+
+    (wish,) = asked(refused)
+    assert refused.hops == (book.line("D", "B"),)
+    assert (wish["from"], wish["to"], wish["change"], wish["by"], wish["available"]) == (
+        "B",
+        "D",
+        "raise_limit",
+        "3.00",
+        "0.00",
+    ), "4.00 of its room are taken by what was found"
+
+
+def test_a_line_that_lets_nothing_go_on_is_named_and_not_a_wider_one_before_it() -> None:
+    book = ledger(("B", "A", 9, CLOSED), ("C", "B", 8, OPEN))
+
+    (wish,) = asked(refusal(book, 7))
+
+    assert (wish["from"], wish["to"], wish["change"], wish["mediates"]) == ("A", "B", "allow_mediation", False)
+    assert "by" not in wish
+
+
+def test_where_one_change_is_not_enough_all_of_a_way_are_named() -> None:
+    book = ledger(("B", "A", 2, CLOSED), ("C", "B", 1, OPEN))
+
+    wishes_ = asked(refusal(book, 5))
+
+    assert [(one["from"], one["to"], one["change"]) for one in wishes_] == [
+        ("A", "B", "raise_limit"),
+        ("A", "B", "allow_mediation"),
+        ("B", "C", "raise_limit"),
+    ]
+
+
+def test_somebody_a_line_forbids_between_is_named() -> None:
+    book = ledger(("B", "A", 9, OPEN), ("C", "B", 9, Policy(blocked=("B",))))
+
+    (wish,) = asked(refusal(book, 5))
+
+    assert (wish["from"], wish["to"], wish["change"]) == ("B", "C", "unblock")
+
+
+def test_a_payment_that_needs_more_routes_than_it_may_have_is_told_which_one_to_widen() -> None:
+    ways = [(middle, "A", 4, OPEN) for middle in "BDE"] + [("C", middle, 4, OPEN) for middle in "BDE"]
+    book = ledger(*ways)
+
+    refused = refusal(book, 8, routing_max_paths="1")
+
+    assert refused.details["limited_by"] == "max_paths"
+    assert [(one["from"], one["to"], one["by"]) for one in asked(refused)] == [("A", "B", "4.00"), ("B", "C", "4.00")]
+
+
+def test_of_the_ways_that_could_carry_everything_the_one_with_fewer_changes_is_named() -> None:
+    book = ledger(("B", "A", 4, OPEN), ("C", "B", 4, OPEN), ("C", "A", 0, OPEN))
+
+    refused = refusal(book, 8, routing_max_paths="1")
+
+    assert [(one["from"], one["to"], one["by"]) for one in asked(refused)] == [("A", "C", "8.00")]
+
+
+def test_of_single_changes_the_one_on_the_shortest_way_is_named_and_a_limit_before_a_permission() -> None:
+    long = [("B", "A", 9, OPEN), ("D", "B", 1, OPEN), ("C", "D", 9, OPEN)]
+    closed, narrow = [("E", "A", 9, CLOSED), ("C", "E", 9, OPEN)], [("F", "A", 9, OPEN), ("C", "F", 1, OPEN)]
+
+    named = [asked(refusal(ledger(*long, *more), 7)) for more in (closed, [*closed, *narrow])]
+
+    assert [[(one["from"], one["to"]) for one in wishes_] for wishes_ in named] == [[("A", "E")], [("F", "C")]]
+
+
+@pytest.mark.req("SIM-ADP-22")
+@pytest.mark.parametrize(
+    ("rows", "never"),
+    [
+        ([("B", "A", 9, CLOSED), ("C", "B", 9, OPEN)], True),
+        ([("B", "A", 0, OPEN), ("C", "B", 9, OPEN)], True),
+        ([("B", "A", 9, OPEN), ("C", "B", 9, Policy(blocked=("B",)))], True),
+        ([("B", "A", 9, OPEN), ("C", "B", 2, OPEN)], False),
+        ([("C", "A", 2, CLOSED)], False),
+    ],
+)
+def test_what_no_clearing_can_cure_is_told_apart(rows: list[tuple[str, str, int, Policy]], never: bool) -> None:
+    refused = refusal(ledger(*rows), 5)
+
+    assert refused.details.get("no_route_at_all", False) is never
+
+
+@pytest.mark.req("SIM-ADP-22")
+def test_a_full_line_is_curable_and_one_that_is_opened_later_becomes_so() -> None:
+    book = ledger(("B", "A", 9, OPEN), ("C", "B", 0, OPEN))
+    cashier = Cashier(book, Settings())
+    before = cashier.pay(0, 2, UNIT)
+    line = book.line("C", "B")
+    assert line is not None
+    book.set_limit(line, UNIT)
+
+    assert not isinstance(cashier.pay(0, 2, UNIT), Refused)
+    after = cashier.pay(0, 2, UNIT)
+
+    assert isinstance(before, Refused)
+    assert isinstance(after, Refused)
+    assert ("no_route_at_all" in before.details, "no_route_at_all" in after.details) == (True, False)
+
+
+def test_without_any_chain_nothing_is_named() -> None:
+    refused = refusal(ledger(("B", "A", 9, OPEN)), 5)
+
+    assert (refused.code, refused.details) == (Code.ROUTING_NO_ROUTE, {"max_hops": 6, "no_route_at_all": True})
+
+
+def test_a_run_says_what_would_have_to_change() -> None:
+    run = headless(network(("B", "A", 10)))
+
+    refused = run.run.why({"from": "A", "to": "B", "equivalent": "UAH", "amount": "11"})
+
+    assert refused.because[0].sentence == "It would pass if B trusted A with 1.00 more."

@@ -1,0 +1,225 @@
+"""The adaptive policy: what it watches, when it clears in the background, and the verdict of the protocol."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from pendula.credit.authoring.villages import village
+from pendula.credit.commands import OpenLine, Pay, Tick
+from pendula.credit.engine import Run, RunOfFirstVersion
+from pendula.credit.events import ClearingDecision, Ticked
+from pendula.credit.model import Code
+from pendula.credit.runs.forking import fork
+from pendula.credit.runs.headless import Headless, made
+from pendula.credit.settings import Settings, changed
+from pendula.credit.state.clearing_policy import AdaptivePolicy
+from pendula.credit.studies.comparison import Comparison, compare, matching_cadence
+from pendula.documents import Document, from_value
+from tests.credit.conftest import headless, network, saved
+from tests.credit.studies.test_comparison import figures
+
+CALM = {"clearing_policy": "adaptive", "adaptive_window_ticks": "3", "clearing_every_n_ticks": "4"}
+
+
+def reasons(policy: AdaptivePolicy, ticks: range, refused: int) -> list[str]:
+    """What the policy says, tick by tick; each call clears something."""
+    found = []
+    for tick in ticks:
+        policy.observe(10, refused)
+        decision = policy.decide(tick)
+        found.append(decision.reason.value)
+        if decision.run:
+            policy.called(tick, 1, 1)
+    return found
+
+
+@pytest.mark.req("SIM-ADP-21")
+def test_a_calm_network_is_cleared_in_the_background_at_the_static_cadence_and_at_the_ceilings() -> None:
+    options = {**CALM, "adaptive_min_interval_ticks": "1", "adaptive_max_depth_max": "4", "clearing_max_depth": "5"}
+    policy = AdaptivePolicy(changed(Settings(), options))
+    found = reasons(policy, range(8), refused=0)
+    policy.observe(10, 0)
+
+    assert found == [
+        *("WARMUP_FALLBACK_SKIP", "WARMUP_FALLBACK_SKIP", "SKIP_NOT_ACTIVE", "SKIP_NOT_ACTIVE"),
+        *("BACKGROUND_RUN", "SKIP_NOT_ACTIVE", "SKIP_NOT_ACTIVE", "SKIP_NOT_ACTIVE"),
+    ]
+    decision = policy.decide(8)
+    assert (decision.run, decision.max_depth, decision.time_budget_ms) == (True, 5, 250)
+
+
+@pytest.mark.req("SIM-ADP-21")
+def test_a_cadence_of_zero_switches_the_background_off() -> None:
+    policy = AdaptivePolicy(changed(Settings(), {**CALM, "clearing_every_n_ticks": "0"}))
+
+    assert set(reasons(policy, range(2, 40), refused=0)[2:]) == {"SKIP_NOT_ACTIVE"}
+
+
+@pytest.mark.req("SIM-ADP-6")
+@pytest.mark.req("SIM-ADP-21")
+def test_the_background_keeps_to_the_cooldown_and_says_so() -> None:
+    policy = AdaptivePolicy(changed(Settings(), {**CALM, "adaptive_min_interval_ticks": "5"}))
+
+    found = reasons(policy, range(13), refused=0)
+
+    assert [found[tick] for tick in (4, 8, 12)] == ["BACKGROUND_RUN", "SKIP_MIN_INTERVAL", "BACKGROUND_RUN"]
+
+
+@pytest.mark.req("SIM-ADP-22")
+def test_what_no_clearing_can_cure_is_counted_apart_and_not_watched() -> None:
+    scenario = network(("b", "a", 1000), ("c", "b", 1000))
+    lines: Any = scenario["trustlines"]
+    lines[0]["policy"] = {"can_be_intermediate": False}
+    run = headless(scenario, intensity=100)
+    events = [one for _ in range(5) for one in run.do(Tick()).events if isinstance(one, Ticked)]
+
+    (memory,) = saved(run.run)["policies"].values()
+    apart = [one.no_route_at_all for one in events]
+    assert sum(one for one in apart if isinstance(one, int)) > 10, "a cannot pay c, and tries"
+    assert [tuple(entry) for entry in memory["window"]] == [(one.committed, 0) for one in events]
+
+
+def test_a_fork_to_the_adaptive_policy_begins_with_what_the_policy_would_have_observed() -> None:
+    options = {"amount_cap": "none", "clearing_every_n_ticks": "5"}
+    run = headless(village(20, 3), seed=1, intensity=60, **options)
+    ticks = [one for _ in range(40) for one in run.do(Tick()).events if isinstance(one, Ticked)]
+
+    other = fork(run.run, changed(run.run.settings, {"clearing_policy": "adaptive"}))
+
+    (memory,) = saved(other)["policies"].values()
+    assert [tried for tried, _ in memory["window"]] == [one.planned - (one.no_route_at_all or 0) for one in ticks[-30:]]
+    (first,) = [one for one in other.apply(Tick()).events if isinstance(one, ClearingDecision)]
+    assert not first.reason.startswith("WARMUP")
+
+
+def test_a_fork_knows_when_the_calendar_cleared_last() -> None:
+    run = headless(village(20, 3), seed=1, intensity=60, amount_cap="none", clearing_every_n_ticks="39")
+    run.step(40)
+
+    (memory,) = saved(fork(run.run, changed(run.run.settings, {"clearing_policy": "adaptive"})))["policies"].values()
+
+    assert memory["last_call"] == 39
+
+
+def test_a_run_of_the_first_version_observes_only_while_its_policy_decides() -> None:
+    plan = made(from_value(network(("b", "a", 10))), seed=1)
+    old = RunOfFirstVersion.create(plan.json)
+    old.apply(Tick())
+
+    assert [len(memory["window"]) for memory in saved(old)["policies"].values()] == [0]
+    assert "hops" not in saved(old)
+
+
+# ---- bottlenecks -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("SIM-MET-5")
+def test_payments_count_at_the_hops_they_took_and_refused_ones_at_the_hop_that_stood_in_the_way() -> None:
+    run = headless(network(("b", "a", 10), ("c", "b", 4)))
+    for amount in ("4", "1", "1"):
+        run.do(Pay("a", "c", "UAH", amount))
+    desk = run.run.network.desks["UAH"]
+
+    (worst,) = desk.hops.bottlenecks()
+
+    assert worst.hop == desk.book.line("c", "b")
+    counts = worst.counts
+    assert (counts.attempts, counts.rejected, counts.errors, counts.timeouts) == (3, 2, 0, 0)
+    assert (counts.score, counts.reason) == (pytest.approx(2 / 3), "FREQUENT_ABORTS")
+    wide = desk.book.line("b", "a")
+    assert wide is not None
+    assert (desk.hops.of[wide].attempts, desk.hops.of[wide].score) == (1, 0)
+
+
+@pytest.mark.req("SIM-MET-5")
+def test_timeouts_weigh_as_in_the_example_of_the_requirements() -> None:
+    run = headless(network(("b", "a", 10)), routing_timeout_ms="1", work_units_per_ms="1")
+    desk = run.run.network.desks["UAH"]
+    (h,) = range(len(desk.book))
+    for _ in range(7):
+        desk.hops.made([h])
+    for _ in range(3):
+        desk.hops.failed([h], Code.PAYMENT_TIMEOUT)
+
+    (worst,) = desk.hops.bottlenecks()
+
+    assert (worst.counts.score, worst.counts.reason) == (pytest.approx(0.3), "TOO_MANY_TIMEOUTS")
+
+
+def test_counts_of_hops_survive_a_state_and_new_lines() -> None:
+    run = headless(network(("b", "a", 10), ("c", "b", 4)))
+    run.do(Pay("a", "c", "UAH", "5"))
+    run.do(OpenLine("a", "c", "UAH", "3"))
+    restored = Run.from_state(run.plan.json, run.run.state())
+
+    assert restored.state() == run.run.state()
+    (worst,) = restored.network.desks["UAH"].hops.bottlenecks()
+    assert worst.hop == restored.network.desks["UAH"].book.line("c", "b")
+
+
+# ---- the verdict -----------------------------------------------------------------------------------------------------
+
+
+def compared(document: Document, ticks: int) -> Comparison:
+    static = changed(Settings(), {"amount_cap": "500"})
+    return compare(document, static, changed(static, {"clearing_policy": "adaptive"}), range(1, 6), ticks)
+
+
+@pytest.mark.req("SIM-ADP-19")
+@pytest.mark.req("SIM-ADP-21")
+@pytest.mark.req("SIM-ADP-22")
+@pytest.mark.req("SIM-TEST-19")
+@pytest.mark.long
+@pytest.mark.parametrize("ticks", [120, 300])
+@pytest.mark.parametrize("seed", [1, 7, 42])
+def test_the_adaptive_policy_is_sound_and_no_worse_than_the_calendar_on_generated_villages(
+    seed: int, ticks: int
+) -> None:
+    verdict = compared(from_value(village(100, seed)), ticks).verdict
+
+    assert (verdict.sound, verdict.no_worse) == (True, True), verdict
+    assert verdict.worth_its_calls is not None
+
+
+@pytest.mark.req("SIM-ADP-19")
+@pytest.mark.req("SIM-TEST-19")
+@pytest.mark.long
+@pytest.mark.parametrize("ticks", [120, 300])
+@pytest.mark.parametrize("name", ["greenfield-village-100-realistic-v2", "riverside-town-50-realistic-v2"])
+def test_the_adaptive_policy_is_sound_and_no_worse_than_the_calendar_on_public_villages(
+    public: Any, name: str, ticks: int
+) -> None:
+    verdict = compared(public(name), ticks).verdict
+
+    assert (verdict.sound, verdict.no_worse) == (True, True), verdict
+
+
+@pytest.mark.req("SIM-ADP-19")
+@pytest.mark.parametrize(("calls", "every"), [(3, 25), (10, 9), (0, 120), (90, 1)])
+def test_the_calendar_beside_an_adaptive_run_has_the_nearest_number_of_calls(calls: int, every: int) -> None:
+    runs = [msgspec.structs.replace(figures(seed), calls=calls) for seed in range(5)]
+    adaptive = changed(Settings(), {"clearing_policy": "adaptive"})
+
+    found = matching_cadence(adaptive, runs, 1, range(30, 120))
+
+    assert found is not None
+    made_ = [tick for tick in range(30, 120) if tick % found.clearing_every_n_ticks == 0]
+    assert (len(made_), found.clearing_policy) == (calls, "static")
+    assert found.clearing_every_n_ticks == every
+
+
+def test_a_static_side_has_no_calendar_beside_it() -> None:
+    assert matching_cadence(Settings(), [figures()], 1, range(30, 120)) is None
+
+
+def test_a_whole_run_by_the_first_rules_still_refuses_as_it_did() -> None:
+    plan = made(from_value(network(("b", "a", 10), ("c", "b", 4))), seed=1, intensity=0)
+    answers: list[Any] = [
+        kind.apply(Pay("a", "c", "UAH", "5")).answer
+        for kind in (RunOfFirstVersion.create(plan.json), Headless(plan).run)
+    ]
+
+    hops = [answer["error"]["details"]["bottleneck"] for answer in answers]
+    assert ["change" in hop for hop in hops] == [False, True]
+    assert [(hop["from"], hop["to"]) for hop in hops] == [("b", "c"), ("b", "c")]
