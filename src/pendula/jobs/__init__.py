@@ -9,6 +9,7 @@
     zones, cron, plans      times that come again, in any time zone; time plans. Pure
     store/                  one transaction at a time: SQLite
     calls/                  every call: enqueue, pull, ack, fail, renew, ... and the queries
+    governance/             governed objects in a store: every change, by a job or by a person
     scheduler, client       the Python API: on a store, and over HTTP
     addresses               where a server is, and with which token
     async_scheduler         the same to be awaited, on an event loop

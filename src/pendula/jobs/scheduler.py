@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from pendula.jobs.calls import LOCAL, Answer, Caller, Calls, Reply, plans, queries, signs, why
+from pendula.jobs.governance import Governance, GovernedObjects
 from pendula.jobs.model import SECOND, Durability, JobRefused, Policy, Refused
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.kernel.canonical import Json
@@ -32,6 +33,11 @@ class Scheduler:
         chosen = policy or Policy()
         store = SqliteStore(path, durability=Durability(chosen.durability))
         return cls(Calls(store, chosen, SelfCheckingClock().now))
+
+    @property
+    def objects(self) -> GovernedObjects:
+        """Governed objects: state machines, gates, budgets, evidence."""
+        return GovernedObjects(Governance(self.calls), self.caller)
 
     def close(self) -> None:
         self.calls.store.close()
