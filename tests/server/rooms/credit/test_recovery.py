@@ -46,7 +46,7 @@ def replays(data: Path, run_id: str) -> bool:
 async def killed_record_is_right(data: Path, run_id: str, acknowledged_ms: int) -> dict[str, Any]:
     async with simulator(data, STILL) as sim:
         status = await sim.status(run_id)
-        details = await sim.look(f"/runs/{run_id}/details")
+        details: dict[str, Any] = await sim.look(f"/runs/{run_id}/details")
         last = max(0, details["tick_index"] - 1) * 1000
         metrics = await sim.look(f"/runs/{run_id}/metrics", from_ms=last, to_ms=last, step_ms=1)
         assert (await sim.look("/runs/active"))["run_id"] is None
