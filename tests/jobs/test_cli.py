@@ -1117,3 +1117,17 @@ def test_a_file_given_for_a_module_is_told_the_module(jobs: Program, db: tuple[s
     ended = jobs("worker", "--handlers", "shop/upkeep_of_carts.py", "--once", *db)
 
     assert ended.err.endswith("; write shop.upkeep_of_carts (handlers_unusable)\n")
+
+
+@pytest.mark.parametrize("far", [False, True], ids=["store", "server"])
+def test_a_plan_is_put_with_a_payload(
+    far: bool, jobs: Program, db: tuple[str, str], request: pytest.FixtureRequest
+) -> None:
+    at = request.getfixturevalue("served") if far else db
+    put = ("plans", "put", "nightly", "0 3 * * *", "memory", "m", "decay")
+
+    made = jobs(*put, "--payload", '{"by": 2}', *at, "--json")
+    wrong = jobs(*put, "--payload", "{by", *at)
+
+    assert made.document["plan"]["payload"] == {"by": 2}
+    assert (wrong.code, wrong.err.startswith("pendula: --payload is not JSON")) == (2, True)

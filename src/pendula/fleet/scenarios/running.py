@@ -102,7 +102,7 @@ class Run:
         for command in outputs.commands:
             self.world.send(self._number[command.robotId], command)
         trace = self.world.advance(now + self.scenario.traffic.tick_period_ms)
-        found = self.judge.look(trace.at_ms, Poses(*trace.route), Poses(*trace.truth), self._discs())
+        found = self.judge.look(trace.at_ms, Poses(*trace.route), Poses(*trace.truth), self._discs(outputs))
         self.measures.note(outputs, found, self.world)
         self._digest(outputs)
         return outputs
@@ -216,13 +216,14 @@ class Run:
             for driver, seen in zip(self.tasks.drivers, self.world.latest, strict=True)
         )
 
-    def _discs(self) -> list[Disc]:
-        """Trucks that load or unload have their node to themselves."""
-        nodes = self.site.network.nodes
+    def _discs(self, outputs: TickOutputs) -> list[Disc]:
+        """Every node that is locked belongs to one truck alone."""
+        nodes, first, beyond = self.site.network.nodes, len(self.site.cells), self.site.token(0)
         return [
-            Disc(i, nodes[one.node].at.x_um / MILLION, nodes[one.node].at.y_um / MILLION)
-            for i, one in enumerate(self.tasks.drivers)
-            if one.phase in _WORKING
+            Disc(record.number, at.x_um / MILLION, at.y_um / MILLION)
+            for record in outputs.scene.records
+            for resource in record.keeps
+            if first <= resource < beyond and (at := nodes[resource - first].at)
         ]
 
     def _digest(self, outputs: TickOutputs) -> None:

@@ -1,27 +1,22 @@
 """The steps of a tick, in the order in which they happen. Each works on a draft: nothing is true before all are."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-
-from pendula.fleet.contracts.traffic import Alert, Phase, RollingTargetCommand
+from pendula.fleet.contracts.traffic import Phase
 from pendula.fleet.driving.adoption import Adoption, Unfit, adoption, goes_on
-from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record, Retraction, Waiting
-from pendula.fleet.driving.uses import Ground
+from pendula.fleet.driving.uses import NEVER_UM
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.targets.sequence import acknowledged
 from pendula.fleet.tick import alarms, directions
 from pendula.fleet.tick.aiming import aim
-from pendula.fleet.tick.directions import Directions
+from pendula.fleet.tick.draft import Draft, RefusedRoute
 from pendula.fleet.tick.invariants import InvariantBroken, broken, can_stop
-from pendula.fleet.tick.observing import TruckReport, judge, release_bound_um, take_in
-from pendula.fleet.tick.queueing import Queue, ripe
+from pendula.fleet.tick.observing import judge, release_bound_um, take_in
+from pendula.fleet.tick.queueing import ripe
 from pendula.fleet.tick.ranks import class_of, order_of, rank_of, starved
 from pendula.fleet.traffic.grants import (
     Accepted,
     Blocked,
     Effort,
-    Rule,
     Wait,
     accept_route,
     extend,
@@ -29,63 +24,12 @@ from pendula.fleet.traffic.grants import (
     release,
     thaw,
 )
-from pendula.fleet.traffic.lock_state import LockState
 from pendula.fleet.views import reasons
 from pendula.kernel.canonical import Json
 
 _WORKING = frozenset({Phase.LOADING, Phase.UNLOADING})
 # A route that was refused counts as waiting so long after its last try.
 _STILL_ASKED_MS = 2_000
-
-
-@dataclass(frozen=True, slots=True)
-class RefusedRoute:
-    """A route that did not come into force. `cycle`: trucks of which each would be blocked by the next."""
-
-    robot_id: str
-    route_id: str
-    revision: int
-    code: str
-    cycle: tuple[str, ...] = ()
-
-
-@dataclass(slots=True)
-class Draft:
-    """A tick in the making."""
-
-    tick: int
-    now_ms: int
-    reports: tuple[TruckReport, ...]
-    routes: tuple[RoutePlan, ...]
-    ground: Ground
-    params: TrafficParams
-    rule: Rule
-    records: list[Record]
-    numbers: dict[str, int]
-    locks: LockState
-    effort: Effort
-    directions: Directions
-    two_way: frozenset[int]
-    # Since when trucks wait for each other in a circle, and how many alerts there were.
-    cycles: dict[tuple[int, ...], int]
-    alert_count: int
-    starving: Record | None = None
-    order: list[Record] = field(default_factory=list)
-    queue: Queue = field(default_factory=Queue)
-    # Trucks that hold more than before, or something else.
-    touched: set[int] = field(default_factory=set)
-    accepted: list[RoutePlan] = field(default_factory=list)
-    refused: list[RefusedRoute] = field(default_factory=list)
-    unknown: list[str] = field(default_factory=list)
-    commands: list[RollingTargetCommand] = field(default_factory=list)
-    alerts: list[Alert] = field(default_factory=list)
-
-    def alert(self, code: str, severity: str, since_ms: int, robot_id: str | None = None, /, **details: Json) -> None:
-        self.alert_count += 1
-        self.alerts.append(alarms.alert(self.alert_count, code, severity, since_ms, robot_id, **details))
-
-    def names(self, numbers: Iterable[int]) -> list[Json]:
-        return [self.records[number].robot_id for number in numbers]
 
 
 def observe(draft: Draft) -> None:
@@ -134,7 +78,7 @@ def freeze_the_lost(draft: Draft) -> None:
 def release_the_passed(draft: Draft) -> None:
     """What lies behind the release bound, and what was given back and acknowledged."""
     for record in draft.records:
-        bound = min(release_bound_um(record, draft.now_ms), record.grant_um - record.short_um)
+        bound = min(release_bound_um(record, draft.now_ms), record.passed_um)
         passed = [resource for resource, free in record.held.items() if free <= bound]
         given = record.retraction
         if given is not None and acknowledged(given.seq, record.ack_seq):
@@ -214,7 +158,10 @@ def _forget(record: Record, now_ms: int) -> None:
 
 def _adopt(draft: Draft, record: Record, fit: Adoption, base: int) -> None:
     """The new route is in force: everything measured along the old one is measured along it."""
-    old_act, shift = record.act, fit.shift_um
+    shift = fit.shift_um
+    # Where the truck acted last: a new way may ask for stops that the old one did not.
+    old = record.track
+    done_um = -NEVER_UM if old is None or not record.acted else old.acts[record.acted - 1].s_um - shift
     record.track, record.base, record.granted = fit.track, base, 0
     record.held = dict(fit.carried)
     record.changed()
@@ -226,7 +173,7 @@ def _adopt(draft: Draft, record: Record, fit: Adoption, base: int) -> None:
     record.hold_um = fit.track.stands[0]
     record.farthest_um = max(record.farthest_um - shift, record.hold_um)
     record.target_um = min(record.target_um - shift, record.hold_um)
-    record.acted = 0 if old_act is None else sum(act.s_um < old_act.s_um - shift for act in fit.track.acts)
+    record.acted = sum(act.s_um < done_um or (act.s_um == done_um and not act.stop) for act in fit.track.acts)
     if record.progress is not None:
         record.progress = record.progress.shifted(shift)
     record.pending = record.pending_since_ms = None
@@ -239,13 +186,22 @@ def grant(draft: Draft) -> None:
     """Units in rank order, for each truck in the order of its way, until one is refused or the lookahead is full."""
     for record in draft.order:
         track = record.track
-        if track is None or record.stop_code is not None or record.phase in _WORKING:
+        if track is None or record.stop_code is not None or record.phase in _WORKING or _is_undecided(draft, record):
             continue
         reach = min(record.at_um + draft.params.lookahead_um, track.goal_um)
         blocked: Waiting | None = None
         while blocked is None and record.grant_um < reach and record.retraction is None:
             blocked = _unit(draft, record)
         _note(draft, record, blocked)
+
+
+def _is_undecided(draft: Draft, record: Record) -> bool:
+    """Whether a new route waits for its first judgement, because this tick had made all its checks: the old one is not
+    granted any further, or the new one would no longer begin where the truck is."""
+    plan = record.pending
+    if plan is None or record.refused_cycle or record.retry_ms > draft.now_ms:
+        return False
+    return not _held_back(draft, record, plan)
 
 
 def _unit(draft: Draft, record: Record) -> Waiting | None:
@@ -378,7 +334,7 @@ def assert_invariants(draft: Draft) -> None:
 def _replay_every(trucks: int) -> int:
     """In which ticks the whole witness is replayed: in each one of a small fleet; of a large one so seldom that it
     costs a tick of a small one on average. In between it was kept by each grant."""
-    return 1 + trucks // 40
+    return 1 + trucks // 10
 
 
 PHASES = (

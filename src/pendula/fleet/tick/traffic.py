@@ -10,7 +10,7 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Self
 
-from msgspec import to_builtins
+from msgspec import structs, to_builtins
 
 from pendula.fleet.contracts.traffic import Alert, CorridorRequest, LockResult, LockSnapshot, RollingTargetCommand
 from pendula.fleet.driving.params import NodeLockPolicy, TrafficParams, faults, short_um
@@ -24,8 +24,9 @@ from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tick import saving
 from pendula.fleet.tick.aiming import result, stopped
 from pendula.fleet.tick.directions import Directions, two_way
+from pendula.fleet.tick.draft import Draft, RefusedRoute
 from pendula.fleet.tick.observing import TruckReport
-from pendula.fleet.tick.phases import PHASES, Draft, RefusedRoute
+from pendula.fleet.tick.phases import PHASES
 from pendula.fleet.tick.starting_state import place_all
 from pendula.fleet.traffic.grants import Effort, Rule
 from pendula.fleet.traffic.lock_state import LockState
@@ -107,7 +108,7 @@ class Traffic:
         self.override = not certificate.live
         self.tick_number = 0
         self.now_ms = 0
-        self._ground = Ground(site, params.node_lock_policy)
+        self._ground = Ground(site, params.node_lock_policy, params.safety_buffer_um)
         self._records = [
             _record(site, number, profiles[truck.profile_id], truck.robot_id, truck.park_node_id, params)
             for number, truck in enumerate(sorted(fleet.trucks, key=lambda one: one.robot_id))
@@ -136,7 +137,7 @@ class Traffic:
         that, and for a start from which not everybody gets to rest."""
         params = params or TrafficParams()
         wrong = list(faults(params, profiles, site.params))
-        certificate, findings = certify(site, fleet, profiles)
+        certificate, findings = certify(site, structs.replace(fleet, arrive_tol_um=params.arrive_tol_um), profiles)
         if certificate is None or wrong:
             wrong += _sentences(findings)
             raise TrafficRefused("traffic cannot start: " + "; ".join(wrong), findings=wrong)

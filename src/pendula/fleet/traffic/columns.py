@@ -41,17 +41,11 @@ class Column:
 
     def at(self, resource: int) -> int:
         """The trucks of one resource, as bits."""
-        found = 0
-        for place, word in enumerate(self._words):
-            found |= int(word[resource]) << (place * _WORD)
-        return found
+        return as_mask([int(word[resource]) for word in self._words])
 
     def over(self, resources: Ints) -> int:
         """The trucks of any of the resources, as bits."""
-        found = 0
-        for place, word in enumerate(self._words):
-            found |= int(np.bitwise_or.reduce(word[resources])) << (place * _WORD)
-        return found
+        return as_mask([int(np.bitwise_or.reduce(word[resources])) for word in self._words])
 
     def besides(self, i: int, resources: Ints) -> Words:
         """For each of the resources something other than zero where it has a truck other than this one."""
@@ -67,6 +61,14 @@ class Column:
         found = [word[resources] for word in self._words]
         found[i // _WORD] &= _ALL_BUT[i % _WORD]
         return found
+
+
+def as_mask(words: list[int]) -> int:
+    """The trucks of some words as the bits of one number."""
+    found = words[0]
+    for place in range(1, len(words)):
+        found |= words[place] << (place * _WORD)
+    return found
 
 
 def trucks_of(mask: int) -> list[int]:

@@ -9,7 +9,7 @@ from bisect import bisect_right
 import numpy as np
 from numpy.typing import NDArray
 
-from pendula.fleet.traffic.columns import Words
+from pendula.fleet.traffic.columns import Words, as_mask
 from pendula.fleet.traffic.lock_state import Ints, LockState
 
 Bools = NDArray[np.bool_]
@@ -42,6 +42,14 @@ def needed_by_words(state: LockState, i: int, first: int, last: int) -> list[Wor
     """For each position the others that still need what a truck standing there excludes, word by word."""
     sets, begins = _standing_sets(state, i, first, last)
     return [np.bitwise_or.reduceat(word, begins) for word in state.needers.words_besides(i, sets)]
+
+
+def needed_everywhere(state: LockState, i: int, first: int, last: int) -> int:
+    """The others that still need what a truck standing at any of these positions excludes, whichever it is, as bits."""
+    if first == last:
+        return needed_by(state, i, first, last)
+    words = [int(np.bitwise_and.reduce(word)) for word in needed_by_words(state, i, first, last)]
+    return as_mask(words)
 
 
 def refuge(state: LockState, i: int, first: int | None = None, last: int | None = None) -> int | None:
