@@ -399,6 +399,21 @@ def test_a_backup_to_nowhere_is_a_broken_world(jobs: Program, db: tuple[str, str
     ended = jobs("backup", tmp_path / "no" / "copy.db", *db)
 
     assert (ended.code, ended.out, ended.err.count("\n")) == (3, "", 1)
+    assert f"A copy cannot be written to {tmp_path / 'no' / 'copy.db'}" in ended.err
+
+
+@pytest.mark.parametrize("end", ["-wal", "-shm", ".turn"])
+def test_a_backup_does_not_take_the_name_of_what_belongs_to_the_store(
+    jobs: Program, db: tuple[str, str], file: Path, end: str
+) -> None:
+    place = file.with_name(file.name + end)
+    place.unlink(missing_ok=True)
+
+    ended = jobs("backup", place, *db)
+
+    assert ended.code == 1
+    assert ended.err.endswith("belongs to the store itself; name another file (backup_exists)\n")
+    assert jobs("check", *db).code == 0
 
 
 def test_retain_tells_what_is_gone(jobs: Program, db: tuple[str, str], clock: Still) -> None:
