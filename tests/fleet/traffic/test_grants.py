@@ -204,7 +204,7 @@ def test_a_tick_that_has_nothing_left_to_spend_grants_what_the_witness_allows_an
 
 @pytest.mark.req("FLT-LIVE-13")
 @pytest.mark.parametrize(
-    ("rule", "granted"), [(Rule.WITNESS, True), (Rule.ACYCLIC, True), (Rule.BANKER, False)], ids=lambda one: str(one)
+    ("rule", "granted"), [(Rule.WITNESS, True), (Rule.ACYCLIC, True), (Rule.BANKER, False)], ids=str
 )
 def test_a_banker_refuses_what_a_step_aside_would_solve(rule: Rule, granted: bool) -> None:
     """Truck 1 can step aside to cell 2, but neither gets all the way to rest before the other has moved."""
