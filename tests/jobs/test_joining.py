@@ -10,7 +10,7 @@ import pytest
 
 from pendula.jobs import JobRefused, Policy, Scheduler
 from pendula.jobs.calls import Caller, Calls, Reply
-from pendula.jobs.joining import CannotJoin, enqueue_within
+from pendula.jobs.joining import CannotJoin, defer_within, enqueue_within
 from pendula.jobs.model import Actor, Refused, StorageBusy
 from pendula.jobs.store.sqlite import NotDurable, SqliteStore
 from pendula.jobs.upkeep.verification import check
@@ -193,8 +193,8 @@ def test_in_one_line_the_job_is_given_and_a_refusal_raised(
 ) -> None:
     connection.execute("INSERT INTO memories VALUES ('m', 'once')")
     with pytest.raises(JobRefused, match="action: invalid enum"):
-        scheduler.defer_within(connection, "memory", "m", "forget")
-    job = scheduler.defer_within(connection, "memory", "m", "verify", payload=[1])
+        defer_within(connection, scheduler, "memory", "m", "forget")
+    job = defer_within(connection, scheduler, "memory", "m", "verify", payload=[1])
     connection.commit()
 
     assert scheduler.show(job["job_id"])["job"]["payload"] == [1]

@@ -1,6 +1,5 @@
 """The Python API: the calls of HTTP as methods, with the same members, replies and errors."""
 
-import sqlite3
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -8,7 +7,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from pendula.jobs.calls import LOCAL, Answer, Caller, Calls, Reply, plans, queries, signs, why
-from pendula.jobs.joining import enqueue_within
+from pendula.jobs.governance import Governance, GovernedObjects
 from pendula.jobs.model import SECOND, Durability, JobRefused, Policy, Refused
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.kernel.canonical import Json
@@ -34,6 +33,11 @@ class Scheduler:
         chosen = policy or Policy()
         store = SqliteStore(path, durability=Durability(chosen.durability))
         return cls(Calls(store, chosen, SelfCheckingClock().now))
+
+    @property
+    def objects(self) -> GovernedObjects:
+        """Governed objects: state machines, gates, budgets, evidence."""
+        return GovernedObjects(Governance(self.calls), self.caller)
 
     def close(self) -> None:
         self.calls.store.close()
@@ -63,18 +67,6 @@ class Scheduler:
             members["run_at"] = format_utc(self.calls.clock() + micros(in_sec))
         given = {"object_type": object_type, "object_id": object_id, "action": action, **members}
         job: dict[str, Any] = _granted(self.calls.enqueue(given, self.caller))["job"]
-        return job
-
-    def defer_within(
-        self, connection: sqlite3.Connection, object_type: str, object_id: str, action: str, **members: Members
-    ) -> dict[str, Any]:
-        """Enqueue inside the transaction that is open on a connection of yours to the same file. Returns the job.
-
-        It is stored when you commit, and was never there when you roll back. What is raised is said at
-        `enqueue_within`; a refusal leaves the transaction as it was.
-        """
-        given = {"object_type": object_type, "object_id": object_id, "action": action, **members}
-        job: dict[str, Any] = _granted(enqueue_within(connection, self.calls, given, self.caller))["job"]
         return job
 
     def enqueue(self, **members: Members) -> dict[str, Any]:

@@ -130,6 +130,17 @@ def test_a_call_in_the_middle_of_a_call_of_one_transaction_is_refused_and_hangs_
     assert_nothing_of_it(client, job)
 
 
+def test_the_settings_of_the_connection_that_writes_are_not_for_an_effect_that_has_it(client: Scheduler) -> None:
+    store = client.calls.store
+    assert isinstance(store, SqliteStore)
+    job = delivered(client)
+
+    with pytest.raises(WriteInsideEffect):
+        once(client.calls, job, lambda _: store.settings())
+
+    assert_nothing_of_it(client, job)
+
+
 def test_a_value_that_cannot_be_stored_is_refused(client: Scheduler) -> None:
     job = delivered(client)
 

@@ -145,5 +145,7 @@ class Record:
     @property
     def waited_since_ms(self) -> int | None:
         """Since when the truck waits for a unit or for the admission of a route."""
-        known = [one for one in (self.waiting_since_ms, self.pending_since_ms) if one is not None]
-        return min(known, default=None)
+        waiting, pending = self.waiting_since_ms, self.pending_since_ms
+        if waiting is None or pending is None:
+            return pending if waiting is None else waiting
+        return min(waiting, pending)

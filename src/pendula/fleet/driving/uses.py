@@ -78,6 +78,12 @@ class Uses:
         """The uses that begin in an interval; the columns are sorted by where they are needed."""
         return self._slice(bisect_left(self._lists[1], after_um), bisect_left(self._lists[1], upto_um))
 
+    def not_passed(self, after_um: int, upto_um: int, bound_um: int) -> list[int]:
+        """The resources whose uses begin in an interval and are not over at a position."""
+        resource, need, free = self._lists
+        first, last = bisect_left(need, after_um), bisect_left(need, upto_um)
+        return [one for one, end in zip(resource[first:last], free[first:last], strict=True) if end > bound_um]
+
     def _slice(self, first: int, last: int) -> tuple[Use, ...]:
         return tuple(map(Use, *(one[first:last] for one in self._lists)))
 

@@ -82,7 +82,9 @@ class Measures:
         self._look(outputs.now_ms, world)
 
     def _wait(self, record: Record, command: RollingTargetCommand, now_ms: int) -> None:
-        one = self.waits.setdefault(record.robot_id, Waits())
+        one = self.waits.get(record.robot_id)
+        if one is None:
+            one = self.waits[record.robot_id] = Waits()
         code, since = code_of(record), record.waiting_since_ms
         if record.waiting is not None and code is not None and since is not None:
             one.longest_ms[code] = max(one.longest_ms[code], now_ms - since)

@@ -104,10 +104,10 @@ def _position(record: Record, params: TrafficParams) -> int | None:
     assert record.pose is not None
     assert record.track is not None
     act = record.act
-    if act is not None and abs(act.s_um - record.at_um) <= 2 * params.node_snap_um:
+    slow = record.v_um_s < STANDING_UM_S
+    if act is not None and slow and abs(act.s_um - record.at_um) <= 2 * params.node_snap_um:
         away = _distance_um(record, act.node)
-        slow = record.v_um_s < STANDING_UM_S
-        if away <= 2 * params.node_snap_um and slow:
+        if away <= 2 * params.node_snap_um:
             return act.s_um - away
     near = _near_um(record, params)
     if near is not None:

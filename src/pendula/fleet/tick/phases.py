@@ -366,7 +366,7 @@ def assert_invariants(draft: Draft) -> None:
 def _replay_every(trucks: int) -> int:
     """In which ticks the whole witness is replayed: in each one of a small fleet; of a large one so seldom that it
     costs a tick of a small one on average. In between it was kept by each grant."""
-    return 1 + trucks // 40
+    return 1 + trucks // 10
 
 
 PHASES = (

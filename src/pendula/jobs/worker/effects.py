@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from pendula.jobs import decide
 from pendula.jobs.calls import Calls, write_back
-from pendula.jobs.model import Actor, Job, JobRefused, Refused
+from pendula.jobs.model import Actor, Code, Job, JobRefused, Refused
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.requests import Proof, read_enqueue
 from pendula.jobs.store.protocol import (
@@ -105,6 +105,7 @@ class Transaction:
         `evidence` are the references the decision rests on, or where there are none the sources of the object; the
         event names them before the job.
         """
+        self._check_ungoverned()
         named = tuple(evidence)
         return self._part(lambda: self._change_object(reason, state, next_action_at, named))
 
@@ -139,6 +140,14 @@ class Transaction:
         if self._calls.policy.objects_elsewhere:
             self._tx.write_back(write_back(self.job, after))
         return after
+
+    def _check_ungoverned(self) -> None:
+        kind, name = self.job.object_type, self.job.object_id
+        row = self.object
+        if row is not None and row.state is not None and self._tx.governance.governed(kind, name) is not None:
+            details: dict[str, Json] = {"object_type": kind, "object_id": name}
+            message = f"{kind} {name} is governed: only a verdict changes its state"
+            raise JobRefused(Refused(Code.OBJECT_GOVERNED, message, details))
 
     def enqueue(self, **members: Any) -> Job:
         """Another job, stored with this effect or not at all; for a repeat, the stored one. Raises `JobRefused`."""

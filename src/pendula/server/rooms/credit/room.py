@@ -16,10 +16,13 @@ from pendula.server.rooms.credit.shapes import VIEWS
 from pendula.server.settings import Settings
 
 
-def room_for(settings: Settings, environment: Mapping[str, str] | None = None) -> RoomSpec:  # noqa: ARG001
+def room_for(settings: Settings, environment: Mapping[str, str] | None = None) -> RoomSpec:
     """The room with the settings of the environment; raises `InvalidSetting`."""
     given = os.environ if environment is None else environment
     served, begun = served_settings.from_environment(given), run_settings.from_environment(given)
+    if settings.demo:
+        # An example that nobody may touch would show half of it.
+        begun = run_settings.changed(begun, {"actions_enable": "on"})
     return RoomSpec(
         name=NAME,
         title="Credit",

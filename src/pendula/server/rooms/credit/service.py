@@ -8,6 +8,7 @@ import asyncio
 import secrets
 import shutil
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -20,6 +21,7 @@ from pendula.credit.served.lifecycle import ENDED, Capacity, RunConflict, admit
 from pendula.credit.served.records import DEMO_OWNER, Owner, Record, chosen_seed, run_name
 from pendula.credit.served.ring import moment
 from pendula.credit.served.scenarios import Kept, Registry
+from pendula.credit.served.series import Measured
 from pendula.credit.served.settings import ServedSettings
 from pendula.credit.served.store import Store
 from pendula.credit.settings import Settings as RunSettings
@@ -47,6 +49,10 @@ SERVER = "server"
 SNAPSHOT_EVERY = 500
 HOUSEKEEPING_SECONDS = 60
 DAY_US = 86_400_000_000
+
+DEMO = Owner(DEMO_OWNER, DEMO_OWNER)
+DEMO_RUN = NewRun("village-100", "real", 70, settings={"amount_cap": "500"})
+DEMO_TICKS = 3600  # then the village begins anew: an example need not be long
 
 T = TypeVar("T")
 
@@ -105,13 +111,14 @@ class SimulatorService:
         self._context = context
         await self._end_what_was_left()
         self._forget_oldest()
+        await self._show_demo()
         self._housekeeping = asyncio.get_running_loop().create_task(self._keep_house())
 
     async def _end_what_was_left(self) -> None:
         for record in list(self._records.values()):
             if record.state not in ENDED:
                 directory = self.context.journal(record.run_id)
-                await asyncio.to_thread(
+                found = await asyncio.to_thread(
                     recovery.abandon,
                     record,
                     directory,
@@ -119,7 +126,7 @@ class SimulatorService:
                     lambda: format_utc(self._host.clock.now()),
                 )
                 log.warning("sim.run.abandoned", run_id=record.run_id, tick=record.tick_index)
-                await self._keeper.ask(lambda store, record=record: store.save(record))  # type: ignore[misc]
+                await self._keeper.ask(partial(_save_ended, record, found))
 
     def _new_host(self, run_id: str) -> EngineHost:
         taken = {int(run.label) for run in self._open.values() if run.is_open}
@@ -336,6 +343,7 @@ class SimulatorService:
             await asyncio.sleep(HOUSEKEEPING_SECONDS)
             try:
                 await self.tidy()
+                await self._show_demo()
             except PendulaError as trouble:
                 log.error("sim.upkeep.failed", code=trouble.code, problem=trouble.message)
 
@@ -363,11 +371,30 @@ class SimulatorService:
         await asyncio.to_thread(shutil.rmtree, self.context.runs_folder / run_id, ignore_errors=True)
         log.info("sim.run.removed", run_id=run_id)
 
+    async def _show_demo(self) -> None:
+        """Keep the living example alive while nobody runs anything; earlier ones leave nothing behind."""
+        if not self._host.settings.demo or self._stopping:
+            return
+        active = [one for one in self._records.values() if one.active]
+        for record in [one for one in self._records.values() if one.owner == DEMO and not one.active]:
+            self._open.pop(record.run_id, None)
+            await self._remove(record.run_id)
+        if not active:
+            await self.create(DEMO, DEMO_RUN)
+        for record in active:
+            if record.owner == DEMO and record.tick_index >= DEMO_TICKS:
+                await self._open[record.run_id].restart(SERVER, None)
+
     def _forget_oldest(self) -> None:
         """Records of ended runs beyond their number are left to the store."""
         ended = [one for one in self._records.values() if one.state in ENDED and one.run_id not in self._open]
         for record in ended[: max(0, len(ended) - self.settings.max_run_records)]:
             del self._records[record.run_id]
+
+
+def _save_ended(record: Record, found: list[Measured], store: Store) -> None:
+    store.save(record)
+    store.measure(record.run_id, found)
 
 
 def may_see(owner: Owner, record: Record) -> bool:

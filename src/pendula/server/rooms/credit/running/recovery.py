@@ -11,11 +11,12 @@ import structlog
 
 from pendula.credit.commands import Abandon
 from pendula.credit.engine import Run
-from pendula.credit.events import LastError
+from pendula.credit.events import Event, LastError, Ticked
 from pendula.credit.model import Code
 from pendula.credit.served.lifecycle import RunState
 from pendula.credit.served.records import Record
-from pendula.kernel.canonical import Json, decode
+from pendula.credit.served.series import Measured, measurements
+from pendula.kernel.canonical import Json, Reader, decode
 from pendula.kernel.disk import RealDisk
 from pendula.kernel.driver import Driver
 from pendula.kernel.errors import PendulaError
@@ -24,12 +25,16 @@ from pendula.kernel.replay import follow, newest_engine
 
 RECOVERY = "recovery"
 
+_read_event: Reader[Event] = Reader(Event)
+
 log = structlog.get_logger("pendula.server")
 
 
-def abandon(record: Record, directory: Path, clock: Callable[[], int], now_text: Callable[[], str]) -> None:
-    """End a run that a process has left: in its journal, and in its record."""
+def abandon(record: Record, directory: Path, clock: Callable[[], int], now_text: Callable[[], str]) -> list[Measured]:
+    """End a run that a process has left: in its journal, and in its record. Returns what its last ticks measured."""
+    found: list[Measured] = []
     try:
+        found = _measured_last(directory)
         run = _abandoned(directory, now_text)
         record.heard(run.status(), clock())
         digests = run.digests()
@@ -44,6 +49,23 @@ def abandon(record: Record, directory: Path, clock: Callable[[], int], now_text:
         state = RunState.ERROR
     record.ended(state, clock())
     record.last_seq = record.seq_reserved
+    return found
+
+
+def _measured_last(directory: Path) -> list[Measured]:
+    """What was measured since the last checkpoint: the end of it may not have been stored."""
+    disk = RealDisk(directory, make=False)
+    try:
+        journal = FileJournal.open(disk, read_only=True)
+        engine, start = newest_engine(journal, Run.deciding_by(journal.header.decisions))
+        found: list[Measured] = []
+        for _, step in follow(engine, journal, start):
+            if step is not None and step.outcome is not None:
+                ticks = [event for event in map(_read_event, step.outcome.events) if isinstance(event, Ticked)]
+                found += [one for tick in ticks for one in measurements(tick)]
+        return found
+    finally:
+        disk.close()
 
 
 def _abandoned(directory: Path, now_text: Callable[[], str]) -> Run:
