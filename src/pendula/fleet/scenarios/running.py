@@ -100,7 +100,7 @@ class Run:
         self._happen(now)
         routes = self.tasks.step(now, self.world)
         outputs = self.traffic.tick(TickInputs(now, self._reports(), routes))
-        self.tasks.admitted(outputs.accepted_routes)
+        self.tasks.admitted(outputs.accepted_routes, self.world)
         for command in outputs.commands:
             self.world.send(self._number[command.robotId], command)
         trace = self.world.advance(now + self.scenario.traffic.tick_period_ms)
