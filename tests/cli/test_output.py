@@ -127,3 +127,17 @@ def test_a_reason_stands_above_what_it_rests_on(capsys: pytest.CaptureFixture[st
         "    └── Since 9.",
         "        └── since",
     ]
+
+
+@pytest.mark.parametrize(("columns", "lines"), [(None, 1), ("60", 3)])
+def test_a_row_is_not_broken_in_a_pipe_unless_a_width_is_asked_for(
+    columns: str | None, lines: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    if columns is not None:
+        monkeypatch.setenv("COLUMNS", columns)
+    words = " ".join(["word"] * 30)
+
+    Output(False).result({}, lambda: table(("said",), [(words,)]))
+
+    assert sum("word" in line for line in capsys.readouterr().out.splitlines()) == lines

@@ -1,12 +1,15 @@
 """Commands that steer a run: what is left where others fail."""
 
+import msgspec
 import pytest
 
-from pendula.credit.commands import Clear, Commands, Tick
+from pendula.credit.commands import Abandon, Clear, Commands, Pause, Stop, Tick
+from pendula.credit.engine import Run
 from pendula.credit.runs.headless import Headless, made
 from pendula.credit.settings import Settings, changed
 from pendula.documents import from_value
-from pendula.kernel.canonical import Json
+from pendula.kernel.canonical import Json, decode, encode
+from pendula.kernel.errors import InputRefused
 from tests.credit.conftest import network
 
 
@@ -32,3 +35,63 @@ def test_a_solver_that_raises_leaves_the_run_where_it_was(command: Commands, set
         run.do(command)
 
     assert run.run.state() == before
+
+
+def abandoned(run: Headless) -> Headless:
+    run.do(Abandon())
+    return run
+
+
+@pytest.mark.req("SIM-RUN-12")
+@pytest.mark.parametrize("before", [(), (Pause(),)])
+def test_an_abandoned_run_has_ended_in_error_and_says_why(before: tuple[Commands, ...]) -> None:
+    run = Headless(made(from_value(network(("B", "A", 50))), seed=3))
+    run.step(2)
+    for command in before:
+        run.do(command)
+
+    status = abandoned(run).run.status()
+
+    assert (status.state, status.tick_index) == ("error", 2)
+    assert status.last_error is not None
+    assert (status.last_error.code, "restarted" in status.last_error.message) == ("INTERNAL_ERROR", True)
+
+
+def test_a_run_that_has_ended_cannot_be_abandoned() -> None:
+    run = Headless(made(from_value(network(("B", "A", 50))), seed=3))
+    run.do(Stop())
+
+    assert abandoned(run).run.state_word == "stopped"
+
+
+@pytest.mark.req("SIM-STO-8")
+def test_a_run_made_of_a_checkpoint_goes_on_as_the_first_would_have() -> None:
+    plan = made(from_value(network(("B", "A", 50), ("C", "B", 50), ("A", "C", 50))), seed=3)
+    whole, first = Headless(plan), Headless(plan)
+    whole.step(30)
+    first.step(12)
+    checkpoint = decode(first.run.state())
+
+    later = Headless(msgspec.structs.replace(plan, config=msgspec.structs.replace(plan.config, checkpoint=checkpoint)))
+    later.step(18)
+
+    assert later.run.digests() == whole.run.digests()
+
+
+def test_a_checkpoint_is_part_of_what_a_journal_keeps() -> None:
+    plan = made(from_value(network(("B", "A", 50))), seed=3)
+    first = Headless(plan)
+    first.step(5)
+    config = msgspec.structs.replace(plan.config, checkpoint=decode(first.run.state()))
+
+    again = Run.create(decode(encode(config)))
+
+    assert again.state() == first.run.state()
+
+
+def test_a_checkpoint_of_another_scenario_is_refused() -> None:
+    other = Headless(made(from_value(network(("X", "Y", 50))), seed=3)).run.state()
+    plan = made(from_value(network(("B", "A", 50))), seed=3)
+
+    with pytest.raises(InputRefused):
+        Run.create(decode(encode(msgspec.structs.replace(plan.config, checkpoint=decode(other)))))

@@ -399,6 +399,21 @@ def test_a_backup_to_nowhere_is_a_broken_world(jobs: Program, db: tuple[str, str
     ended = jobs("backup", tmp_path / "no" / "copy.db", *db)
 
     assert (ended.code, ended.out, ended.err.count("\n")) == (3, "", 1)
+    assert f"A copy cannot be written to {tmp_path / 'no' / 'copy.db'}" in ended.err
+
+
+@pytest.mark.parametrize("end", ["-wal", "-shm", ".turn"])
+def test_a_backup_does_not_take_the_name_of_what_belongs_to_the_store(
+    jobs: Program, db: tuple[str, str], file: Path, end: str
+) -> None:
+    place = file.with_name(file.name + end)
+    place.unlink(missing_ok=True)
+
+    ended = jobs("backup", place, *db)
+
+    assert ended.code == 1
+    assert ended.err.endswith("belongs to the store itself; name another file (backup_exists)\n")
+    assert jobs("check", *db).code == 0
 
 
 def test_retain_tells_what_is_gone(jobs: Program, db: tuple[str, str], clock: Still) -> None:
@@ -922,6 +937,25 @@ def test_a_worker_waits_with_a_migration_for_as_long_as_another_holds_the_store(
     assert "taken      1" in ended.out
 
 
+@pytest.mark.req("JOB-WRK-12", "JOB-STO-12")
+@pytest.mark.parametrize("change", ["payload = '{'", "priority = 9", "run_at = -9223372036854775807"])
+def test_a_job_that_cannot_be_read_is_a_broken_store_and_no_fault_of_whoever_looks(
+    jobs: Program, db: tuple[str, str], file: Path, handlers: str, change: str
+) -> None:
+    jobs("enqueue", "memory", "mem_1", "verify", *db)
+    damage(file, f"UPDATE jobs SET {change}")
+
+    ended = [
+        jobs("list", *db),
+        jobs("pull", "--worker", "w", *db),
+        jobs("worker", "--handlers", handlers, "--once", *db),
+    ]
+
+    assert [one.code for one in ended] == [3, 3, 3]
+    assert all("job_000000000001 cannot be read" in one.err and "(store_unusable)" in one.err for one in ended)
+    assert "job_00000000" in jobs("check", *db).out
+
+
 def test_a_worker_without_a_server_cannot_do_one_round(jobs: Program, handlers: str) -> None:
     ended = jobs("worker", "--handlers", handlers, "--once", "--url", "http://127.0.0.1:1")
 
@@ -1117,3 +1151,17 @@ def test_a_file_given_for_a_module_is_told_the_module(jobs: Program, db: tuple[s
     ended = jobs("worker", "--handlers", "shop/upkeep_of_carts.py", "--once", *db)
 
     assert ended.err.endswith("; write shop.upkeep_of_carts (handlers_unusable)\n")
+
+
+@pytest.mark.parametrize("far", [False, True], ids=["store", "server"])
+def test_a_plan_is_put_with_a_payload(
+    far: bool, jobs: Program, db: tuple[str, str], request: pytest.FixtureRequest
+) -> None:
+    at = request.getfixturevalue("served") if far else db
+    put = ("plans", "put", "nightly", "0 3 * * *", "memory", "m", "decay")
+
+    made = jobs(*put, "--payload", '{"by": 2}', *at, "--json")
+    wrong = jobs(*put, "--payload", "{by", *at)
+
+    assert made.document["plan"]["payload"] == {"by": 2}
+    assert (wrong.code, wrong.err.startswith("pendula: --payload is not JSON")) == (2, True)

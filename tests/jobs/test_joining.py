@@ -10,7 +10,7 @@ import pytest
 
 from pendula.jobs import JobRefused, Policy, Scheduler
 from pendula.jobs.calls import Caller, Calls, Reply
-from pendula.jobs.joining import CannotJoin, enqueue_within
+from pendula.jobs.joining import CannotJoin, defer_within, enqueue_within
 from pendula.jobs.model import Actor, Refused, StorageBusy
 from pendula.jobs.store.sqlite import NotDurable, SqliteStore
 from pendula.jobs.upkeep.verification import check
@@ -185,3 +185,17 @@ def test_while_the_caller_holds_the_file_other_writers_are_busy(
     assert other.enqueue(**JOB, idempotency_key="k")["deduplicated"] is False
     assert check(scheduler.calls.store) == []
     other.close()
+
+
+@pytest.mark.req("JOB-ENQ-11")
+def test_in_one_line_the_job_is_given_and_a_refusal_raised(
+    scheduler: Scheduler, connection: sqlite3.Connection
+) -> None:
+    connection.execute("INSERT INTO memories VALUES ('m', 'once')")
+    with pytest.raises(JobRefused, match="action: invalid enum"):
+        defer_within(connection, scheduler, "memory", "m", "forget")
+    job = defer_within(connection, scheduler, "memory", "m", "verify", payload=[1])
+    connection.commit()
+
+    assert scheduler.show(job["job_id"])["job"]["payload"] == [1]
+    assert memories(connection) == [("m",)]

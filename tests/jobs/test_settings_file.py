@@ -363,3 +363,31 @@ def test_other_durations_are_refused(text: str) -> None:
 @pytest.mark.parametrize("address", ["ftp://x/y", "https://", "http://h:99999/", "https://x/\n", "x", "http://[::1/"])
 def test_a_webhook_is_an_address_of_the_web(address: str) -> None:
     assert refused(alerts={"webhook": address}) == [("$.alerts.webhook", "input_refused")]
+
+
+PAYLOAD = """
+[[recurring]]
+name = "nightly"
+cron = "0 3 * * *"
+object_type = "memory"
+object_id = "mem_1"
+action = "decay"
+payload = """
+
+
+@pytest.mark.req("JOB-USE-7")
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [('{by = 0.5, to = ["a"]}', '{"by":0.5,"to":["a"]}'), ("7", "7"), ('"plain"', '"plain"')],
+)
+def test_a_plan_of_a_file_has_a_payload(written: str, read: str, tmp_path: Path) -> None:
+    (tmp_path / "jobs.toml").write_text(PAYLOAD + written)
+
+    assert load(tmp_path / "jobs.toml").recurring[0].payload == read
+
+
+def test_a_payload_that_is_too_large_is_a_fault_at_its_place(tmp_path: Path) -> None:
+    (tmp_path / "jobs.toml").write_text(f'{PAYLOAD}"{"x" * 65_536}"')
+
+    with pytest.raises(DocumentRefused, match=r"\$\.recurring\[0\]\.payload: the payload has 65538 bytes"):
+        load(tmp_path / "jobs.toml")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pendula.kernel.canonical import Json, decode
-from pendula.kernel.driver import DiskLow, Driver, EngineDefect, JournalFull, ReplayDiffers, UnknownRecord
+from pendula.kernel.driver import DiskLow, Driver, EngineDefect, Gap, JournalFull, ReplayDiffers, UnknownRecord
 from pendula.kernel.engine import Outcome
 from pendula.kernel.errors import LimitExceeded, NotCanonical, WorldBroken
 from pendula.kernel.journal import FileJournal, JournalBroken
@@ -433,3 +433,26 @@ def test_what_comes_during_a_flush_is_neither_acknowledged_nor_readable_by_it() 
     assert not late.done
     assert len(stream.take(10)) == 1
     assert [record.n for record in driver.journal.read()] == [0, 1, 2, 3]
+
+
+def test_a_journal_without_events_is_shorter_recovers_and_replays() -> None:
+    whole, short = FaultyDisk(), FaultyDisk()
+    kept, spared = new_driver(whole), new_driver(short, keep_events=False)
+    do(kept, *COMMANDS)
+    do(spared, *COMMANDS)
+
+    again = recovered(short)
+
+    assert again.engine.state() == kept.engine.state()
+    assert spared.journal.total_bytes < kept.journal.total_bytes
+    assert replay(spared.journal, lambda _: Tally).first_difference is None
+
+
+def test_events_that_a_journal_does_not_keep_are_told_as_a_gap_once_the_buffer_is_past_them() -> None:
+    driver = new_driver(FaultyDisk(), keep_events=False, buffer_events=1)
+    first = driver.submit(Add(3), by="ann")
+    do(driver, Add(1), Add(1))
+
+    items = driver.subscribe(f"{first.n}.0").take(10)
+
+    assert isinstance(items[0], Gap)

@@ -19,6 +19,7 @@ from pendula.server.data_directory import DataDirectory
 from pendula.server.hosting.engine_host import real_disk
 from pendula.server.hosting.room_spec import RoomSpec
 from pendula.server.hosting.supervisor import MakeDisk, Supervisor
+from pendula.server.http.connection import PatientProtocol
 from pendula.server.http.page import Page
 from pendula.server.rooms.tally import ROOM
 from pendula.server.serving import bind, server_for
@@ -95,6 +96,10 @@ class LiveServer:
 
     def connect(self) -> socket.socket:
         return socket.create_connection(("127.0.0.1", self.port), timeout=20)
+
+    def answering(self) -> list[PatientProtocol]:
+        """The connections on which a request is being answered."""
+        return list(self._server.answering())
 
     def tell_to_stop(self) -> None:
         self._server.should_exit = True

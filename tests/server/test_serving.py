@@ -13,14 +13,15 @@ from pathlib import Path
 import httpx
 import msgspec
 import pytest
+from structlog.testing import capture_logs
 
-from pendula.server import logs
+from pendula.server import logs, serving
 from pendula.server.data_directory import DataDirectory
 from pendula.server.errors import DataLocked, DataUnusable, HostUnusable, PortTaken, TlsUnusable, UnsafeBinding
 from pendula.server.security.tokens import TokenStore
 from pendula.server.serving import address, bind, check_binding, check_tls, serve
 from pendula.server.settings import Settings
-from tests.server.living import BASE, TALLY, LiveServer, until
+from tests.server.living import BASE, TALLY, LiveServer, running, supervisor_of, until
 
 PROGRAM = """
 import sys
@@ -79,6 +80,38 @@ def test_a_signal_to_stop_is_a_wish_and_no_error(tmp_path: Path) -> None:
 
     assert raised_again == []
     DataDirectory.lock(tmp_path).close()
+
+
+def test_a_stop_tells_which_requests_it_waits_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving, "TELL_SECONDS", 0.01)
+    fields = "content-type: application/json\r\ncontent-length: 9\r\n\r\n"
+
+    with capture_logs() as told, LiveServer(Settings(port=0, data=str(tmp_path))) as server, server.connect() as caller:
+        head = f"POST {BASE}/commands HTTP/1.1\r\nhost: 127.0.0.1:{server.port}\r\n{fields}"
+        caller.sendall(head.encode())  # and no body
+        until(lambda: any(server.answering()))
+        server.tell_to_stop()
+        until(lambda: any("waits_for" in line for line in told))
+        caller.close()
+
+    [first, *_] = [line for line in told if "waits_for" in line]
+    assert (first["event"], first["waits_for"], first["more"]) == ("stopping", [f"POST {BASE}/commands"], 0)
+
+
+@pytest.mark.anyio
+async def test_a_supervisor_tells_what_it_has_not_closed_yet(tmp_path: Path) -> None:
+    async with running(Settings(data=str(tmp_path))) as app:
+        supervisor = supervisor_of(app)
+        [host] = supervisor.hosts()
+        closed = host.close
+
+        async def looked_at() -> None:
+            assert list(supervisor.closing) == ["tally main"]
+            await closed()
+
+        host.close = looked_at  # type: ignore[method-assign]
+
+    assert not supervisor.closing
 
 
 def test_a_second_server_on_one_data_directory_refuses_to_start(tmp_path: Path) -> None:

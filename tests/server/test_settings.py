@@ -182,3 +182,23 @@ def test_folders_are_named_by_the_file_or_the_environment() -> None:
     found = load({}, {"PENDULA_PLAYBACK_FOLDERS": "garden=/a, sea=/b"}).playback_folders
 
     assert found == {"garden": "/a", "sea": "/b"}
+
+
+@pytest.mark.req("SIM-API-22")
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("http://localhost:5173", ("http://localhost:5173",)),
+        ("HTTPS://Example.org:443/", ("https://example.org",)),
+        ("http://127.0.0.1:80, http://[::1]:3000", ("http://127.0.0.1", "http://[::1]:3000")),
+    ],
+)
+def test_allowed_origins_are_kept_as_browsers_send_them(given: str, meant: tuple[str, ...]) -> None:
+    assert load({"allowed_origins": [given] if "," not in given else given}, {}).allowed_origins == meant
+    assert load({}, {"SIMULATOR_CSRF_ORIGIN_ALLOWLIST": given}).allowed_origins == meant
+
+
+@pytest.mark.parametrize("given", ["localhost:5173", "ftp://localhost", "http://", "*", "http://a b"])
+def test_what_is_not_an_origin_is_refused(given: str) -> None:
+    with pytest.raises(InvalidSettings):
+        load({"allowed_origins": [given]}, {})

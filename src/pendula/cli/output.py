@@ -4,11 +4,12 @@ A command makes one `Output` and gives it one result. Nothing else writes to std
 document can rely on it. Rich is loaded only when something is drawn.
 """
 
+import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from pendula.kernel.engine import Reason
+
+PIPED_WIDTH = 240
 
 JsonFlag = Annotated[
     bool, typer.Option("--json", help="Print one canonical JSON document and nothing else; progress goes to stderr.")
@@ -157,4 +160,9 @@ def _console(stderr: bool) -> "Console":
             # Rich would exit with 1, which says here that the input was refused.
             raise BrokenPipeError
 
-    return Terminal(stderr=stderr, highlight=False, soft_wrap=False)
+    return Terminal(stderr=stderr, highlight=False, soft_wrap=False, width=_width(sys.stderr if stderr else sys.stdout))
+
+
+def _width(stream: TextIO, environ: Mapping[str, str] = os.environ) -> int | None:
+    """As wide as the terminal; a file or a pipe has no edge, and rows broken there could not be searched."""
+    return None if stream.isatty() or environ.get("COLUMNS") else PIPED_WIDTH

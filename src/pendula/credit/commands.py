@@ -6,7 +6,7 @@ sender `to` its receiver. Amounts are decimal strings.
 
 from typing import Annotated, Literal, TypeAlias
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from pendula.credit.settings import Settings
 from pendula.kernel.canonical import Json
@@ -28,6 +28,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     """A run as it is made. `engine` "external" asks another system for each payment; `patches` go into events.
 
     `digest_ledger` false spares the digest of the ledger, which at a hundred thousand lines is most of a tick.
+    `checkpoint` is the state of another run of the same scenario, which this one goes on from.
     """
 
     scenario: Json
@@ -41,6 +42,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     lenient: bool = False
     patches: bool = True
     digest_ledger: bool = True
+    checkpoint: Json | UnsetType = UNSET
 
 
 class Command(Struct, frozen=True, forbid_unknown_fields=True):
@@ -135,6 +137,10 @@ class Restart(Command, frozen=True, tag="restart"):
     """Tick 0 again, with the ledger of the scenario."""
 
 
+class Abandon(Command, frozen=True, tag="abandon"):
+    """The process that let the ticks pass is gone: a run that had not ended ends in error."""
+
+
 Commands: TypeAlias = (
     Tick
     | SetIntensity
@@ -149,4 +155,5 @@ Commands: TypeAlias = (
     | Resume
     | Stop
     | Restart
+    | Abandon
 )

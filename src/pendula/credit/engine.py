@@ -10,9 +10,11 @@ from collections.abc import Iterable, Mapping
 from typing import ClassVar, Self, assert_never
 
 import msgspec
+from msgspec import UNSET
 
 from pendula.credit import explain, manual, saving, steering
 from pendula.credit.commands import (
+    Abandon,
     Clear,
     CloseLine,
     Commands,
@@ -38,7 +40,7 @@ from pendula.credit.state.network import Network
 from pendula.credit.state.rules import BY_DECISIONS
 from pendula.credit.state.run_state import RunState
 from pendula.documents import from_value
-from pendula.kernel.canonical import Json
+from pendula.kernel.canonical import Json, encode
 from pendula.kernel.engine import Outcome, Outside, Reason
 from pendula.kernel.errors import InputRefused
 
@@ -63,6 +65,8 @@ class Run:
         if scenario is None:
             scenario = read_scenario(from_value(config.scenario, "scenario"), lenient=config.lenient)
         self._run = RunState(config, scenario, BY_DECISIONS[self.decisions])
+        if config.checkpoint is not UNSET:
+            saving.load(self._run, encode(config.checkpoint))
 
     @classmethod
     def deciding_by(cls, decisions: int) -> type["Run"]:
@@ -109,7 +113,7 @@ class Run:
                 return manual.freeze(run, command)
             case Configure(values):
                 return steering.configure(run, values)
-            case Pause() | Resume() | Stop() | Restart():
+            case Pause() | Resume() | Stop() | Restart() | Abandon():
                 return steering.change_state(run, command)
             case _:
                 assert_never(command)

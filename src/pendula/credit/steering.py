@@ -4,13 +4,20 @@ A run that has ended refuses to be changed; a change of state that does not appl
 """
 
 from pendula.credit import demonstration, saving
-from pendula.credit.commands import Pause, Restart, Resume, Stop, Tick
-from pendula.credit.events import Event
+from pendula.credit.commands import Abandon, Pause, Restart, Resume, Stop, Tick
+from pendula.credit.events import Event, LastError
+from pendula.credit.model import Code
 from pendula.credit.settings import changed
 from pendula.credit.state.run_state import RunState
 from pendula.credit.tick import phases
 from pendula.kernel.engine import Outcome, Refusal
 from pendula.kernel.errors import InputRefused
+
+ABANDONED = LastError(
+    Code.INTERNAL_ERROR.value,
+    "The server was restarted while the run was active; it can be continued as a new run",
+    {"kind": "SERVER_RESTARTED"},
+)
 
 
 def ticks(run: RunState, command: Tick) -> Outcome[Event]:
@@ -61,7 +68,7 @@ def _ended(run: RunState) -> Outcome[Event]:
     return Outcome(refusal=Refusal("run_conflict", message, {"state": run.state_word}))
 
 
-def change_state(run: RunState, command: Pause | Resume | Stop | Restart) -> Outcome[Event]:
+def change_state(run: RunState, command: Pause | Resume | Stop | Restart | Abandon) -> Outcome[Event]:
     match command, run.state_word:
         case Pause(), "running":
             run.state_word = "paused"
@@ -69,6 +76,8 @@ def change_state(run: RunState, command: Pause | Resume | Stop | Restart) -> Out
             run.state_word = "running"
         case Stop(source, reason), "running" | "paused":
             run.state_word, run.stop_source, run.stop_reason = "stopped", source, reason
+        case Abandon(), "running" | "paused":
+            run.fail(ABANDONED)
         case Restart(), _:
             run.state_word = "running"
             run.begin()

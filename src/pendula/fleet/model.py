@@ -235,6 +235,8 @@ class Fleet(Struct, frozen=True):
     lookahead_um: int = 8_000_000
     rtp_lookahead_um: int = 3_000_000
     tick_ms: int = 100
+    # A truck has arrived when it stands this close to its node.
+    arrive_tol_um: int = 100_000
 
 
 class MapRefused(InputRefused):

@@ -9,6 +9,7 @@
     zones, cron, plans      times that come again, in any time zone; time plans. Pure
     store/                  one transaction at a time: SQLite
     calls/                  every call: enqueue, pull, ack, fail, renew, ... and the queries
+    governance/             governed objects in a store: every change, by a job or by a person
     scheduler, client       the Python API: on a store, and over HTTP
     addresses               where a server is, and with which token
     async_scheduler         the same to be awaited, on an event loop
@@ -27,7 +28,7 @@ from pendula.jobs.async_scheduler import AsyncScheduler
 from pendula.jobs.bulk import cancel_all, requeue_all
 from pendula.jobs.client import RemoteScheduler
 from pendula.jobs.cron import next_after
-from pendula.jobs.joining import enqueue_within
+from pendula.jobs.joining import defer_within, enqueue_within
 from pendula.jobs.model import JobRefused, Policy, Status, Vocabulary
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.worker import (
@@ -67,7 +68,8 @@ __all__ = [
     "Vocabulary",  # what jobs can be about
     "Worker",  # pulls, executes, acks or fails, repeats
     "cancel_all",  # cancels all jobs that fit a filter, step by step
-    "enqueue_within",  # a job within your own transaction on the same file
+    "defer_within",  # a job within your own transaction on the same file
+    "enqueue_within",  # the same, with the members as one body and the refusal as a value
     "handler",  # registers a function for an object type and an action
     "load",  # the handlers of modules
     "next_after",  # when a cron expression comes round next

@@ -23,6 +23,9 @@ HASH_KEPT = 8
 JOB_EVENT = "scheduler_job"
 STATE_EVENT = "state_transition"
 OVERRIDE_EVENT = "policy_override"
+GATE_EVENT = "decision_gate"
+ROLLBACK_EVENT = "rollback"
+INVESTIGATION_EVENT = "investigation"
 
 TIMES = frozenset({"run_at", "scheduled_for", "lease_expires_at", "next_action_at", "cancel_requested_at"})
 # What may be long or secret: the trail keeps its digest.
@@ -66,6 +69,26 @@ class Event(Struct, frozen=True, gc=False):
     object_type: str
     reason: str
     timestamp: str
+    decision_trace_id: str | UnsetType = UNSET
+    risk_tier: str | UnsetType = UNSET
+
+
+class GovernanceEvent(Struct, frozen=True, kw_only=True):
+    """What governance did: to an object, by a gate, for a rollback; by a job where there is one.
+
+    `evidence` are the references it rests on. At high risk there is a decision trace.
+    """
+
+    event_type: str
+    object_type: str
+    object_id: str
+    before: Mapping[str, Json] | None
+    after: Mapping[str, Json]
+    reason: str
+    evidence: Sequence[str] = ()
+    job: Job | None = None
+    risk_tier: str | None = None
+    trace_id: str | None = None
 
 
 class PlanChange(Struct, frozen=True):
@@ -203,6 +226,29 @@ class Trail:
         """A time plan came, went, was paused or goes on; the event is about the plan, not about a job."""
         about = f"plan:{change.name}"
         return self._override((about, about), change.before, change.after, change.reason, actor, at=at)
+
+    def governed(self, told: GovernanceEvent, actor: Actor, at: int) -> str:
+        name, job = self.next_id, told.job
+        of_job = () if job is None else (f"scheduler_job:{job.job_id}",)
+        event = Event(
+            actor=actor,
+            after=told.after,
+            before=told.before,
+            correlation_id=None if job is None else job.correlation_id,
+            event_type=told.event_type,
+            evidence_refs=(*told.evidence, *of_job) or (f"{actor.type}:{actor.id}",),
+            id=name,
+            job_id=None if job is None else job.job_id,
+            metadata=self.metadata,
+            object_id=told.object_id,
+            object_type=told.object_type,
+            reason=told.reason,
+            timestamp=format_utc(at),
+            decision_trace_id=told.trace_id or UNSET,
+            risk_tier=told.risk_tier or UNSET,
+        )
+        self._append(event, None if job is None else job.seq)
+        return name
 
     def _override(
         self,

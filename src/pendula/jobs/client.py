@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
-from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from http.client import BadStatusLine, HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from pathlib import Path
 from re import compile as regex
 from ssl import SSLCertVerificationError
@@ -301,7 +301,8 @@ class RemoteScheduler:
             reason = trouble.strerror
         else:
             reason = str(trouble) or type(trouble).__name__
-        return ServerUnreachable(f"The server at {self.url} cannot be reached: {reason}", url=self.url)
+        hint = "; does it want https?" if not self._tls and isinstance(trouble, BadStatusLine) else ""
+        return ServerUnreachable(f"The server at {self.url} cannot be reached: {reason}{hint}", url=self.url)
 
     def _understood(self, response: HTTPResponse, data: bytes) -> dict[str, Any]:
         try:

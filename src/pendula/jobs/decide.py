@@ -226,6 +226,19 @@ def released(job: Job, now: int) -> Done:
     return Done(_ended(job, Ended.RELEASE, now, status="queued"), ENDED, "released")
 
 
+def deferred(job: Job, run_at: int, reason: str, now: int) -> Done:
+    """Put off by a gate: later again, and no attempt is used up."""
+    if job.cancel_requested_at is not None:
+        return _given_up(job, job.attempt, "cancelled: put off by a gate", Ended.RELEASE, now)
+    after = _ended(job, Ended.RELEASE, now, status="queued", run_at=run_at, outcome="deferred")
+    return Done(after, ("outcome", "run_at", *ENDED), f"put off: {reason}")
+
+
+def given_up(job: Job, error: str, now: int) -> Done:
+    """A waiting job that will never be wanted any more."""
+    return Done(replace(job, status="failed", last_error=error, updated_at=now), CANCELLED, error)
+
+
 def renewed(job: Job, renew: Renew, now: int, lease_us: int) -> Job:
     """A later deadline, never an earlier one; and how far the work is, where that is told."""
     assert job.lease_expires_at is not None

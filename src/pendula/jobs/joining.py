@@ -9,11 +9,13 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from pendula.jobs.calls import LOCAL, Answer, Body, Caller, Calls, Reply
-from pendula.jobs.model import Durability, Refused, StorageBusy, job_json
+from pendula.jobs.model import Durability, JobRefused, Refused, StorageBusy, job_json
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.requests import read_enqueue
+from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.store.sqlite import NotDurable, SqliteStore
 from pendula.kernel.errors import WrongUsage
 
@@ -24,6 +26,26 @@ class CannotJoin(WrongUsage):
     """The connection is not in a transaction on the file of the store. Facts: `path`."""
 
     code = "cannot_join"
+
+
+def defer_within(
+    connection: sqlite3.Connection,
+    scheduler: Scheduler,
+    object_type: str,
+    object_id: str,
+    action: str,
+    **members: Any,
+) -> dict[str, Any]:
+    """`defer` inside the transaction that is open on a connection of yours to the file of the store. Returns the job.
+
+    What is refused is raised as `JobRefused` and leaves the transaction as it was; what else is raised is said below.
+    """
+    given = {"object_type": object_type, "object_id": object_id, "action": action, **members}
+    answer = enqueue_within(connection, scheduler.calls, given, scheduler.caller)
+    if isinstance(answer, Refused):
+        raise JobRefused(answer)
+    job: dict[str, Any] = answer.body["job"]
+    return job
 
 
 def enqueue_within(connection: sqlite3.Connection, calls: Calls, body: Body, caller: Caller = LOCAL) -> Answer:

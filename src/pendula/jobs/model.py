@@ -10,6 +10,9 @@ from typing import Any, ClassVar
 
 from msgspec import Struct
 
+from pendula.jobs.objects.endings import Limits
+from pendula.jobs.objects.machine import Machine
+from pendula.jobs.objects.reference_machines import REFERENCE
 from pendula.kernel.canonical import Json, decode
 from pendula.kernel.errors import InputRefused, WorldBroken
 from pendula.kernel.time import format_utc
@@ -118,6 +121,8 @@ class Policy(Struct, frozen=True):
     durability: Durability = Durability.FULL
     objects_elsewhere: bool = False  # in another database: acks leave write-backs for it in the outbox
     unhandled_alert_sec: int = 600  # so long a kind of job may be due with none of them taken, before somebody is told
+    machines: Mapping[str, Machine] = REFERENCE
+    limits: Limits = Limits()  # of governed objects
 
 
 class Job(Struct, frozen=True, gc=False):
@@ -237,6 +242,14 @@ class Code(StrEnum):
     PLAN_NOT_FOUND = "plan_not_found"
     PLAN_IN_SETTINGS = "plan_in_settings"
     TOO_MANY_PLANS = "too_many_plans"
+    OBJECT_EXISTS = "object_exists"
+    OBJECT_GOVERNED = "object_governed"
+    STATE_CONFLICT = "state_conflict"
+    ILLEGAL_TRANSITION = "illegal_transition"
+    GATE_CLOSED = "gate_closed"
+    NOT_BEGUN = "not_begun"
+    USER_REQUIRED = "user_required"
+    ONTIC_VERIFICATION_CLOSED = "ontic_verification_closed"
 
 
 STATUS_OF = {
@@ -252,6 +265,14 @@ STATUS_OF = {
     Code.PLAN_NOT_FOUND: 404,
     Code.PLAN_IN_SETTINGS: 409,
     Code.TOO_MANY_PLANS: 409,
+    Code.OBJECT_EXISTS: 409,
+    Code.OBJECT_GOVERNED: 409,
+    Code.STATE_CONFLICT: 409,
+    Code.ILLEGAL_TRANSITION: 409,
+    Code.GATE_CLOSED: 409,
+    Code.NOT_BEGUN: 409,
+    Code.USER_REQUIRED: 403,
+    Code.ONTIC_VERIFICATION_CLOSED: 409,
 }
 UNPROCESSABLE = 422
 

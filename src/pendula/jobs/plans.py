@@ -6,17 +6,18 @@ any number of processes may look after the same plans.
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
+from hashlib import sha256
 from re import compile as regex
 from typing import Any
 
 from msgspec import Struct
 
 from pendula.jobs.cron import Cron
-from pendula.jobs.model import PRIORITIES, SECOND, Policy, Priority
+from pendula.jobs.model import PAYLOAD_MOST_BYTES, PRIORITIES, SECOND, Policy, Priority
 from pendula.jobs.request_reading import BodyReader, Faults
 from pendula.jobs.requests import ATTEMPTS_MOST, OBJECT_ID_MOST, QUEUE
 from pendula.jobs.zones import PLAIN, zone_of
-from pendula.kernel.canonical import Json
+from pendula.kernel.canonical import Json, decode
 from pendula.kernel.errors import InputRefused
 from pendula.kernel.time import format_utc
 
@@ -33,7 +34,9 @@ ALLOWED = {
     "cron": "a cron expression that comes round, such as 0 3 * * *",
     "zone": "UTC, or an IANA time zone such as Europe/Berlin",
 }
-MEMBERS = frozenset(["cron", "zone", "object_type", "object_id", "action", "priority", "max_attempts", "queue"])
+MEMBERS = frozenset(
+    ["cron", "zone", "object_type", "object_id", "action", "priority", "max_attempts", "queue", "payload"]
+)
 
 
 class Source(StrEnum):
@@ -44,7 +47,10 @@ class Source(StrEnum):
 
 
 class Recurring(Struct, frozen=True):
-    """A job that is enqueued again and again, at the times of a cron expression in a time zone."""
+    """A job that is enqueued again and again, at the times of a cron expression in a time zone.
+
+    `payload` is canonical JSON.
+    """
 
     name: str
     cron: str
@@ -55,6 +61,7 @@ class Recurring(Struct, frozen=True):
     max_attempts: int | None = None
     queue: str = "default"
     zone: str = PLAIN
+    payload: str | None = None
 
 
 class Plan(Struct, frozen=True):
@@ -94,6 +101,7 @@ def plan_json(plan: Plan, now: int) -> dict[str, Json]:
     coming = plan.next_after(now) if running else None
     return {
         **entry_json(plan.entry),
+        "payload": payload_of(plan.entry),
         "source": plan.source,
         "paused_at": None if plan.paused_at is None else format_utc(plan.paused_at),
         "paused_by": plan.paused_by,
@@ -102,7 +110,19 @@ def plan_json(plan: Plan, now: int) -> dict[str, Json]:
     }
 
 
+def payload_of(entry: Recurring) -> Json:
+    return None if entry.payload is None else decode(entry.payload.encode())
+
+
+def told(entry: Recurring) -> dict[str, Json]:
+    """What the trail keeps of a plan: of its payload, where it has one, the digest."""
+    if entry.payload is None:
+        return entry_json(entry)
+    return {**entry_json(entry), "payload_sha256": sha256(entry.payload.encode()).hexdigest()}
+
+
 def entry_json(entry: Recurring) -> dict[str, Json]:
+    """All members but the payload."""
     return {
         "name": entry.name,
         "cron": entry.cron,
@@ -131,6 +151,8 @@ def body_of(entry: Recurring, key: str, run_at: str | None) -> dict[str, Any]:
         body["priority"] = entry.priority.word
     if entry.max_attempts is not None:
         body["max_attempts"] = entry.max_attempts
+    if entry.payload is not None:
+        body["payload"] = payload_of(entry)
     return body
 
 
@@ -162,6 +184,7 @@ def read_plan(name: str, given: Mapping[str, Any], policy: Policy) -> Recurring 
     queue = body.text("queue", ZONE_MOST) if body.has("queue") else "default"
     if queue is not None and QUEUE.fullmatch(queue) is None:
         body.bad("queue", allowed="1 to 64 of a-z, 0-9, _ and -")
+    payload = body.json("payload", PAYLOAD_MOST_BYTES)
     if body.faults.found:
         return body.faults
     assert cron is not None
@@ -180,6 +203,7 @@ def read_plan(name: str, given: Mapping[str, Any], policy: Policy) -> Recurring 
         max_attempts=attempts,
         queue=queue,
         zone=zone,
+        payload=payload,
     )
 
 

@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from pendula.jobs.calls import LOCAL, Answer, Caller, Calls, Reply, plans, queries, signs, why
+from pendula.jobs.governance import Governance, GovernedObjects
 from pendula.jobs.model import SECOND, Durability, JobRefused, Policy, Refused
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.kernel.canonical import Json
@@ -32,6 +33,11 @@ class Scheduler:
         chosen = policy or Policy()
         store = SqliteStore(path, durability=Durability(chosen.durability))
         return cls(Calls(store, chosen, SelfCheckingClock().now))
+
+    @property
+    def objects(self) -> GovernedObjects:
+        """Governed objects: state machines, gates, budgets, evidence."""
+        return GovernedObjects(Governance(self.calls), self.caller)
 
     def close(self) -> None:
         self.calls.store.close()
@@ -142,9 +148,15 @@ class Scheduler:
         return _granted(self.calls.remove_plan(name, members, self.caller))
 
     def list(self, **query: Members) -> dict[str, Any]:
+        """Jobs, the newest first: `{"jobs", "next_cursor"}`.
+
+        Filters are `status`, `object_type`, `object_id`, `action`, `queue`, `correlation_id`, `error_code`,
+        `created_after` and `created_before`; `limit` is 1 to 1000, `cursor` where the last list ended.
+        """
         return _granted(queries.listed(self.calls.store, self.calls.policy, query))
 
     def count(self, **query: Members) -> dict[str, Any]:
+        """How many jobs fit the filters of `list`: `{"count"}`."""
         return _granted(queries.counted(self.calls.store, self.calls.policy, query))
 
     def history(self, job_id: str) -> dict[str, Any]:

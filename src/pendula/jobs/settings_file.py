@@ -19,6 +19,7 @@ from pendula.documents.toml_text import BYTES_MOST, read_toml
 from pendula.jobs.cron import Cron
 from pendula.jobs.model import (
     LEASE_MOST_SEC,
+    PAYLOAD_MOST_BYTES,
     PRIORITIES,
     SECOND,
     AuditCheck,
@@ -31,9 +32,10 @@ from pendula.jobs.model import (
     Vocabulary,
 )
 from pendula.jobs.plans import NAME, NAME_FORM, PLANS_MOST, Recurring
+from pendula.jobs.request_reading import canonical
 from pendula.jobs.requests import ATTEMPTS_MOST, OBJECT_ID_MOST, QUEUE
 from pendula.jobs.zones import PLAIN, zone_of
-from pendula.kernel.errors import InputRefused
+from pendula.kernel.errors import InputRefused, NotCanonical
 
 P = TypeVar("P", Priority, None)
 
@@ -209,7 +211,7 @@ def _recurring(vocabulary: Vocabulary) -> Callable[[Cursor], Recurring]:
     def read(at: Cursor) -> Recurring:
         it = at.object(
             required=("name", "cron", "object_type", "object_id", "action"),
-            optional=("zone", "priority", "max_attempts", "queue"),
+            optional=("zone", "priority", "max_attempts", "queue", "payload"),
         )
         name = it["name"].text(pattern=NAME, form=NAME_FORM)
         if name and name in seen:
@@ -225,9 +227,24 @@ def _recurring(vocabulary: Vocabulary) -> Callable[[Cursor], Recurring]:
             max_attempts=it["max_attempts"].integer(min=1, max=ATTEMPTS_MOST, default=None),
             queue=it["queue"].text(pattern=QUEUE, form="1 to 64 of a-z, 0-9, _ and -", default="default"),
             zone=it["zone"].parsed(_zone, stand_in=PLAIN, default=PLAIN),
+            payload=_payload(it["payload"]),
         )
 
     return read
+
+
+def _payload(at: Cursor) -> str | None:
+    """Canonical JSON; null where there is none."""
+    if (value := at.any()) is None:
+        return None
+    try:
+        text = canonical(value)
+    except NotCanonical as wrong:
+        at.refuse(f"this cannot be the payload of a job: {wrong.message}", allowed=("a JSON value",))
+        return None
+    if len(text) > PAYLOAD_MOST_BYTES:
+        at.refuse(f"the payload has {len(text)} bytes", allowed=(f"at most {PAYLOAD_MOST_BYTES} bytes",))
+    return text.decode()
 
 
 def _priority(at: Cursor, default: P) -> Priority | P:

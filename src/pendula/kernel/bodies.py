@@ -71,12 +71,14 @@ class OutcomeBytes(NamedTuple):
     def digest(self) -> str:
         return sha256(self.whole()).hexdigest()
 
-    def body(self, of: int) -> bytes:
-        return b'{"answer":%b,"count":%d,"digest":"%b","events":[%b],"of":%d,"refusal":%b}' % (
+    def body(self, of: int, *, keep_events: bool = True) -> bytes:
+        """The record of the outcome; without its events, which a replay makes again, their digest stands for them."""
+        events = b'"events":[%b],' % b",".join(self.events) if keep_events else b""
+        return b'{"answer":%b,"count":%d,"digest":"%b",%b"of":%d,"refusal":%b}' % (
             self.answer,
             len(self.events),
             self.digest().encode(),
-            b",".join(self.events),
+            events,
             of,
             self.refusal,
         )

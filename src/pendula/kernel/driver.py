@@ -95,7 +95,11 @@ class Ticket(Generic[E]):
 
 
 class Driver(Generic[C, E]):
-    """Owns an engine and its journal. `clock` gives the wall-clock text kept with each input; nothing decides by it."""
+    """Owns an engine and its journal. `clock` gives the wall-clock text kept with each input; nothing decides by it.
+
+    Without `keep_events` the journal holds the digest of what came out, and a replay makes the events again: for
+    engines that say much and are read from the buffer alone. Who comes back too late for the buffer is told of a gap.
+    """
 
     def __init__(
         self,
@@ -107,6 +111,7 @@ class Driver(Generic[C, E]):
         snapshot_every: int = SNAPSHOT_EVERY.default,
         journal_bytes: int = JOURNAL_BYTES.default,
         buffer_events: int = STREAM_BUFFER_EVENTS.default,
+        keep_events: bool = True,
     ) -> None:
         self.engine = engine
         self.journal = journal
@@ -116,6 +121,7 @@ class Driver(Generic[C, E]):
         self._clock = clock
         self._snapshot_every = snapshot_every
         self._journal_bytes = journal_bytes
+        self._keep_events = keep_events
         self._since_snapshot = 0
         self._bytes_at_snapshot = journal.total_bytes
         self._room_made_at = -1
@@ -134,7 +140,7 @@ class Driver(Generic[C, E]):
         driver._since_snapshot = since_snapshot
         for n, outcome in lost:
             # The crash took the outcome of an input that is there: it is computed again, and written now.
-            journal.append("outcome", engine.now(), outcome.body(n))
+            journal.append("outcome", engine.now(), outcome.body(n, keep_events=driver._keep_events))
         if lost:
             journal.flush()
         return driver
@@ -154,7 +160,10 @@ class Driver(Generic[C, E]):
                 outcome = self.engine.apply(command)
                 encoded = outcome_bytes(outcome)
                 now, n = self.engine.now(), self.journal.next_n
-                bodies = (input_body(encoded_command, recorder.answers, meta), encoded.body(n))
+                bodies = (
+                    input_body(encoded_command, recorder.answers, meta),
+                    encoded.body(n, keep_events=self._keep_events),
+                )
                 for body in bodies:
                     fits(body)
             except LimitExceeded:

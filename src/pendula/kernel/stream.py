@@ -161,6 +161,8 @@ class EventLog(Generic[E]):
 class Stream(Generic[E]):
     """One reader's place. `take` never waits; `driver.on_publish` says when it is worth asking again."""
 
+    over = False  # what a journal tells has no end of its own
+
     def __init__(
         self, log: EventLog[E], cursor: int, backlog: Iterator[Item[E]] | None, last: str | None = None
     ) -> None:

@@ -79,6 +79,7 @@ def create_app(
         Envelope,
         gated=lambda inner: gated(inner, supervisor),
         metrics=supervisor.metrics,
+        settings=settings,
         translators={room.prefix: room.errors(supervisor) for room in supervisor.rooms if room.errors is not None},
     )
     app.openapi = lambda: openapi.document(app, supervisor.rooms)  # type: ignore[method-assign]

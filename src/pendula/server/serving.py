@@ -9,7 +9,7 @@ import resource
 import signal
 import socket
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 
 import structlog
@@ -23,7 +23,7 @@ from pendula.server.data_directory import DataDirectory
 from pendula.server.errors import HostUnusable, PortTaken, TlsUnusable, UnsafeBinding
 from pendula.server.hosting.room_spec import RoomSpec
 from pendula.server.hosting.supervisor import Supervisor
-from pendula.server.http.connection import most_connections, protocol_for
+from pendula.server.http.connection import PatientProtocol, most_connections, protocol_for
 from pendula.server.rooms import rooms_for
 from pendula.server.security.tokens import TokenStore
 from pendula.server.settings import Settings
@@ -35,6 +35,8 @@ KEEP_ALIVE_SECONDS = 15
 FILES_BESIDES = 256
 # Where the system has no descriptor to spare, those who knock wait for one.
 PAUSE_SECONDS = 1
+TELL_SECONDS = 2.0  # between two words about what a stop waits for
+TOLD_MOST = 10
 
 log = structlog.get_logger("pendula.server")
 
@@ -126,7 +128,24 @@ class Server(uvicorn.Server):
         log.info("stopping")
         self._supervisor.stop_streams()
         await asyncio.gather(*(door.close() for door in self._doors))
-        await super().shutdown(sockets)
+        telling = asyncio.get_running_loop().create_task(self._tell_what_is_waited_for())
+        try:
+            await super().shutdown(sockets)
+        finally:
+            telling.cancel()
+
+    async def _tell_what_is_waited_for(self) -> None:
+        while True:
+            await asyncio.sleep(TELL_SECONDS)
+            requests = [f"{one.scope['method']} {one.scope['path']}" for one in self.answering()]
+            if waits := [*sorted(requests), *self._supervisor.closing]:
+                log.warning("stopping", waits_for=waits[:TOLD_MOST], more=max(0, len(waits) - TOLD_MOST))
+
+    def answering(self) -> Iterator[PatientProtocol]:
+        """The connections on which a request is being answered."""
+        for one in self.server_state.connections:
+            if isinstance(one, PatientProtocol) and one.is_answering:
+                yield one
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
         # Not remembered: uvicorn would raise the signal again after a clean stop, and the exit code would lie.

@@ -24,10 +24,13 @@ from pendula.server.errors import InvalidSettings
 
 PREFIX = "PENDULA_"
 # Variables with our prefix that are not settings: the name of the file, and what speaks to the program and the tests.
+# The name that clients of the simulator's protocol know the setting by.
+ORIGINS_VARIABLE = "SIMULATOR_CSRF_ORIGIN_ALLOWLIST"
 OTHER_VARIABLES = frozenset({"PENDULA_CONFIG", "PENDULA_DEBUG", "PENDULA_LONG", "PENDULA_STRICT", "PENDULA_TOKEN"})
 
 # Channels are files by these names, which never begin with a hyphen.
 CHANNEL = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
+DEFAULT_PORTS = {"http": 80, "https": 443}
 _HOST_NAME = re.compile(r"(?!-)[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63})*\.?\Z")
 _ALLOWED_HOST = re.compile(r"(?P<name>\[[0-9A-Fa-f:.]+\]|[^:\[\]]+)(?::(?P<port>[0-9]{1,5}))?\Z")
 
@@ -49,14 +52,16 @@ class LogLevel(StrEnum):
 class Settings(Struct, frozen=True):
     """Everything the server is told; `limits` holds only the numbers that differ from their defaults.
 
-    `playback_folders` are folders of media files by the name of the channel that each becomes. `jobs_database` is the
-    file of the jobs where it is not in the data directory, `jobs_settings` the file with their parameters.
+    `allowed_origins` are pages served from elsewhere that may call us as our own does. `playback_folders` are folders
+    of media files by the name of the channel that each becomes. `jobs_database` is the file of the jobs where it is not
+    in the data directory, `jobs_settings` the file with their parameters.
     """
 
     host: str = "127.0.0.1"
     port: int = 8765
     data: str = "pendula-data"
     allowed_hosts: tuple[str, ...] = ()
+    allowed_origins: tuple[str, ...] = ()
     tls_cert: str | None = None
     tls_key: str | None = None
     behind_proxy: bool = False
@@ -195,6 +200,8 @@ def _flat(document: Any) -> Iterator[tuple[tuple[str, ...], object]]:
 def _environment(environ: Mapping[str, str], faults: list[Fault]) -> dict[str, object]:
     names = {setting.variable: setting.name for setting in SETTINGS}
     found: dict[str, object] = {}
+    if environ.get(ORIGINS_VARIABLE, "").strip():
+        found["allowed_origins"] = environ[ORIGINS_VARIABLE]
     for variable in sorted(environ):
         if not variable.startswith(PREFIX) or variable in OTHER_VARIABLES:
             continue
@@ -274,6 +281,23 @@ def _allowed_host(value: object) -> str:
     return shown if match["port"] is None else f"{shown}:{_whole(match['port'], 1, 65535)}"
 
 
+def _origins(value: object) -> tuple[str, ...]:
+    if isinstance(value, str):
+        value = [part.strip() for part in value.split(",") if part.strip()]
+    if not isinstance(value, list | tuple):
+        raise ValueError
+    return tuple(_origin(entry) for entry in value)
+
+
+def _origin(value: object) -> str:
+    """An origin as browsers send it: scheme, host, and the port where it is not that of the scheme."""
+    scheme, there, host = _text(value).partition("://")
+    if not there or scheme.lower() not in DEFAULT_PORTS:
+        raise ValueError
+    shown = _allowed_host(host.rstrip("/"))
+    return f"{scheme.lower()}://{shown.removesuffix(f':{DEFAULT_PORTS[scheme.lower()]}')}"
+
+
 def _folders(value: object) -> dict[str, str]:
     if isinstance(value, str):
         pairs = [part.partition("=") for part in value.split(",") if part.strip()]
@@ -298,6 +322,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("port", lambda value: _whole(value, 0, 65535), "a whole number from 0 to 65535; 0 takes any free port"),
     Setting("data", lambda value: _text(str(value) if isinstance(value, Path) else value), "a directory"),
     Setting("allowed_hosts", _hosts, "host names or addresses, each with an optional :port"),
+    Setting("allowed_origins", _origins, "origins of pages, as http://localhost:5173"),
     Setting("tls_cert", _text, "a file with the certificate chain in PEM"),
     Setting("tls_key", _text, "a file with the private key in PEM"),
     Setting("behind_proxy", _flag, "true or false"),

@@ -30,6 +30,13 @@ def test_the_lookback_covers_the_uncertainty_of_a_moving_truck(lookback_um: int,
 
 
 @pytest.mark.parametrize(
+    ("off_route_um", "fine"), [(179_999, False), (180_000, True), (200_000, True), (200_001, False)]
+)
+def test_the_off_route_threshold_lies_between_the_errors_and_the_inflation(off_route_um: int, fine: bool) -> None:
+    assert codes(off_route_um=off_route_um) == ([] if fine else ["OFF_ROUTE_THRESHOLD"])
+
+
+@pytest.mark.parametrize(
     "changed",
     [{"starve_ms": 30_000}, {"aged_rank_cap": 19}, {"max_status_age_ms": 2_000}, {"rtp_timeout_ms": 199}],
     ids=lambda one: next(iter(one)),

@@ -72,6 +72,16 @@ def test_nobody_stands_in_a_node_that_it_passes_without_its_lock() -> None:
     assert 10_000_000 in along_the_aisle(NodeLockPolicy.EVERY).stands
 
 
+@pytest.mark.req("FLT-LIVE-2", "FLT-LIVE-13")
+def test_a_truck_that_waits_may_stand_short_by_the_buffer_too_and_one_that_arrived_does_not() -> None:
+    """Position error and tolerance of arriving are 0.2 m; the buffer before a stop line is 0.1 m."""
+    one = into_the_spur()
+    short = {at / 1e6: (at - bound) / 1e6 for at, bound in zip(one.stands, one.bounds, strict=True)}
+
+    assert (short[3.5], short[10.0], short[16.0]) == (0.3, 0.2, 0.2)
+    assert short[one.end_um / 1e6] == 0.2
+
+
 @pytest.mark.req("FLT-LIVE-1")
 def test_a_track_leads_over_all_stops_to_rest() -> None:
     one = into_the_spur()

@@ -253,7 +253,7 @@ def live(site: CompiledMap, asked: Fleet) -> bool:
 
 
 @pytest.mark.req("FLT-LIVE-2", "FLT-LIVE-7")
-@pytest.mark.parametrize(("length", "fine"), [(3.55, False), (3.65, False), (3.70, True)])
+@pytest.mark.parametrize(("length", "fine"), [(3.2, False), (3.35, False), (3.55, True), (3.65, True), (3.70, True)])
 def test_a_truck_at_rest_holds_what_its_release_bound_has_not_passed(length: float, fine: bool) -> None:
     assert live(lane_with_spur(length), resting("P", "O")) is fine
 
@@ -323,6 +323,22 @@ def test_a_truck_that_rests_right_behind_a_section_keeps_its_token_for_good(behi
     one.lane("B", "E")
     neck = SourceSection("NECK", 1, (SourceMember("A<->B"), SourceMember("B<->P2", 0, 6_000_000)))
     site = compile_map(replace(one.done(), sections=(neck,)), [FL_STD])
+
+    assert live(site, resting("P1", "P2")) is fine
+
+
+@pytest.mark.req("FLT-LIVE-2", "FLT-LIVE-7")
+@pytest.mark.parametrize(("rest", "fine"), [(8.7, False), (8.9, True)])
+def test_a_section_ends_where_it_was_drawn_not_where_its_last_cell_does(rest: float, fine: bool) -> None:
+    """2.3 m of truck, 0.2 m clearance and 0.2 m of doubt behind a section that ends at 6.1 m: 8.8 m."""
+    one = sketched(("W", -30, 0), ("Q", -15, 0), ("A", 0, 0), ("B", 20, 0), ("E", 20, 20))
+    one.node("P1", -15, 12, "ParkPoint")
+    one.node("P2", 20 + rest, 0, "ParkPoint")
+    one.chain("W", "Q", "A", "B", "P2")
+    one.lane("Q", "P1")
+    one.lane("B", "E")
+    members = (SourceMember("A<->B"), SourceMember("B<->P2", 0, 6_100_000))
+    site = compile_map(replace(one.done(), sections=(SourceSection("NECK", 1, members),)), [FL_STD])
 
     assert live(site, resting("P1", "P2")) is fine
 

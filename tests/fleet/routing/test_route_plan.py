@@ -19,7 +19,7 @@ from pendula.fleet import (
 )
 from pendula.fleet.contracts.schema import parse, schema_of, serialise
 from pendula.fleet.model import MoveStyle
-from pendula.fleet.routing.route_plan import committed, segments_of
+from pendula.fleet.routing.route_plan import committed, continued, segments_of
 from pendula.fleet.samples import scenes
 from pendula.fleet.samples.scenes import FL_STD, Sketch
 from pendula.kernel.canonical import encode
@@ -286,3 +286,16 @@ def test_a_spliced_route_keeps_its_stops() -> None:
 
     assert isinstance(made, RoutePlan)
     assert made.onward_stops == (0, 1)
+
+
+@pytest.mark.req("FLT-LIVE-1")
+def test_a_route_goes_on_from_its_goal_as_it_was_planned() -> None:
+    site = scene("hall-demo")
+    old = route(site, on(site, "LM1->LM2", 3.0), "AP1", "LM3", rest="PK2")
+
+    made = continued(Planner(site, FL_STD), old, "next", None, "TASK_ASSIGNED")
+
+    assert (made.start, made.goal, made.rest) == (AtNode(old.goal), site.node_number["LM3"], old.rest)
+    assert tuple(one.edge for one in made.whole) == old.onward
+    assert [place + len(made.segments) for place in made.onward_stops] == list(old.onward_stops[1:])
+    assert made.cost_us > 0

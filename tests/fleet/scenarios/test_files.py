@@ -18,10 +18,7 @@ def named(*every: str) -> list[object]:
     return [pytest.param(name, marks=pytest.mark.long) if name in SLOW else name for name in every]
 
 
-# Not marked, because the files expect less than the requirement: TEST-11 (one node lock policy), TEST-12 (the start is
-# refused, not the third route), TEST-16 (the follower changes between go and hold too often), TEST-17 (never abreast
-# instead of never both inside), TEST-19 (only that the work is done).
-@pytest.mark.req("FLT-TEST-5", "FLT-TEST-10", "FLT-TEST-18")
+@pytest.mark.req("FLT-TEST-5", "FLT-TEST-10", "FLT-TEST-11", "FLT-TEST-12", "FLT-TEST-16", "FLT-TEST-17", "FLT-TEST-18")
 @pytest.mark.req("FLT-TEST-20", "FLT-TEST-26", "FLT-TEST-28", "FLT-TEST-41", "FLT-GEO-17")
 @pytest.mark.parametrize("name", named(*shipped_names()))
 def test_a_shipped_scenario_comes_out_as_it_expects(name: str) -> None:
@@ -42,6 +39,52 @@ def test_three_trucks_that_would_jam_are_not_started_under_the_rule() -> None:
 
     with pytest.raises(TrafficRefused, match="'R3' cannot start where it stands"):
         Run(replace(jam, traffic=replace(jam.traffic, refuge=True)))
+
+
+@pytest.mark.req("FLT-TEST-12", "FLT-LIVE-4")
+def test_of_three_trucks_that_would_jam_the_third_gets_no_route_and_the_alert_says_why() -> None:
+    run = Run(shipped("triangle-8-refused"))
+    run.run(2_000)
+    at_ms, alert = run.measures.alerts["ROUTE_REFUSED"]
+
+    assert at_ms <= 200
+    assert alert.robotId == "R3"
+    assert (alert.details["code"], alert.details["cycle"]) == ("WAIT_SAFE_STATE", ["R1", "R2", "R3"])
+
+
+@pytest.mark.req("FLT-TEST-12", "FLT-DCL-17")
+def test_with_the_rule_off_the_same_three_trucks_jam_and_the_alarm_rings() -> None:
+    jam = shipped("triangle-8-refused")
+    run = Run(replace(jam, traffic=replace(jam.traffic, refuge=False)))
+    run.run(40_000)
+    at_ms, alert = run.measures.alerts["DEADLOCK_SUSPECTED"]
+
+    assert at_ms - alert.sinceMs <= 5_100
+    assert alert.details["robotIds"] == ["R1", "R2", "R3"]
+    assert "DEADLOCK_CONFIRMED" in run.measures.alerts
+    assert run.measures.violations == {}
+
+
+@pytest.mark.req("FLT-DCL-17", "FLT-DCL-16")
+def test_of_two_trucks_nose_to_nose_the_one_with_another_way_goes_round() -> None:
+    run = Run(shipped("jam-with-a-way-round"))
+    changed = []
+    while run.now_ms < 60_000:
+        changed += [(one.robot_id, one.revision) for one in run.step().accepted_routes if one.revision > 1]
+
+    assert changed == [("R2", 2)]
+
+
+@pytest.mark.req("FLT-TEST-11")
+@pytest.mark.parametrize("name", ["crossing", "crossing-turn", "crossing-every"])
+def test_the_node_of_a_crossing_never_has_two_holders(name: str) -> None:
+    run = Run(shipped(name))
+    most = 0
+    while not run.is_over:
+        holders = [one.robotId for one in run.step().snapshot().nodeLocks if one.nodeId == "X"]
+        most = max(most, len(holders))
+
+    assert most == (0 if name == "crossing" else 1)
 
 
 @pytest.mark.req("FLT-TEST-43")

@@ -5,12 +5,13 @@ from random import Random
 
 import pytest
 
-from pendula.fleet import AtNode, Fleet, Stream, Truck
+from pendula.fleet import AtNode, Fleet, Stream, Truck, compile_map
 from pendula.fleet.contracts.traffic import CommandMode, Phase
 from pendula.fleet.samples import FL_STD, reference_fleet
 from pendula.fleet.tick import TickInputs, Traffic, TrafficParams, TrafficRefused, phases
+from pendula.fleet.tick.draft import Draft
 from pendula.fleet.tick.traffic import TickOutputs
-from tests.fleet.sites import scene
+from tests.fleet.sites import scene, sketched
 from tests.fleet.tick.yard import Yard
 
 
@@ -65,6 +66,20 @@ def test_a_start_where_two_trucks_stand_in_one_node_is_refused() -> None:
 
 
 @pytest.mark.req("FLT-LIVE-7")
+def test_a_rest_is_judged_with_the_tolerance_of_arriving_that_traffic_uses() -> None:
+    """With 0.1 m a truck in a spur of 3.7 m is in nobody's way, with 0.3 m it may keep the cell before."""
+    sketch = sketched(("W", -20, 0), ("M", 0, 0), ("E", 20, 0), ("P", 0, 3.7, "ParkPoint"))
+    sketch.chain("W", "M", "E")
+    sketch.lane("M", "P")
+    site = compile_map(sketch.done(), [FL_STD])
+    fleet = Fleet((Truck("R1", "FL-STD", "P"), Truck("R2", "FL-STD", "W")), (Stream("S", ("E",), ("W",), ("R2",)),))
+
+    assert Traffic.create(site, fleet, [FL_STD]).certificate.live
+    with pytest.raises(TrafficRefused, match="not LIVE"):
+        Traffic.create(site, fleet, [FL_STD], TrafficParams(arrive_tol_um=300_000))
+
+
+@pytest.mark.req("FLT-LIVE-7")
 def test_parameters_that_contradict_each_other_do_not_start() -> None:
     with pytest.raises(TrafficRefused) as refused:
         Traffic.create(scene("hall-demo"), seesaw().fleet, [FL_STD], TrafficParams(lookahead_um=5_000_000))
@@ -114,7 +129,7 @@ def test_a_tick_that_fails_changes_nothing_and_stops_everybody(monkeypatch: pyte
     yard.run(120)
     before = yard.traffic.snapshot()
 
-    def fails(draft: phases.Draft) -> None:
+    def fails(draft: Draft) -> None:
         raise AssertionError("planted")
 
     with monkeypatch.context() as planted:

@@ -233,3 +233,31 @@ def test_what_is_wrong_with_a_plan_is_told_in_words(scheduler: Scheduler, wrong:
         scheduler.put_plan("nightly", **{**NIGHTLY, **wrong})
 
     assert str(caught.value).startswith(said)
+
+
+@pytest.mark.req("JOB-USE-1", "JOB-USE-7")
+def test_every_job_of_a_plan_carries_its_payload_and_the_trail_a_digest(scheduler: Scheduler) -> None:
+    plan = scheduler.put_plan("nightly", **NIGHTLY, payload={"by": 2})["plan"]
+    asked = scheduler.run_plan("nightly")["job"]
+
+    [event] = scheduler.audit(event_type="policy_override")["events"]
+    assert plan["payload"] == asked["payload"] == {"by": 2}
+    assert scheduler.show(plan["job_id"])["job"]["payload"] == {"by": 2}
+    assert ("payload" in event["after"], len(event["after"]["payload_sha256"])) == (False, 64)
+
+
+@pytest.mark.req("JOB-USE-7")
+@pytest.mark.parametrize("removed", [False, True])
+def test_a_plan_with_another_payload_has_its_next_occurrence_with_that(scheduler: Scheduler, removed: bool) -> None:
+    scheduler.put_plan("nightly", **NIGHTLY, payload={"by": 2})
+    if removed:
+        scheduler.remove_plan("nightly")
+    plan = scheduler.put_plan("nightly", **NIGHTLY, payload={"by": 3})["plan"]
+
+    [job] = scheduler.list(status="queued")["jobs"]
+    assert (job["job_id"], job["payload"]) == (plan["job_id"], {"by": 3})
+    assert check(scheduler.calls.store) == []
+
+
+def test_what_cannot_be_a_payload_is_refused(scheduler: Scheduler) -> None:
+    assert refused(scheduler.put_plan, "nightly", **NIGHTLY, payload="x" * 70_000) == (422, "invalid_field")

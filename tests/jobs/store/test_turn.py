@@ -14,7 +14,14 @@ import pytest
 from pendula.jobs.calls import Calls
 from pendula.jobs.model import Policy
 from pendula.jobs.scheduler import Scheduler
-from pendula.jobs.store.protocol import EffectTooLong, StoreUnusable, TransactionGone, WriteInsideEffect, Writer
+from pendula.jobs.store.protocol import (
+    EffectTooLong,
+    StatementRefused,
+    StoreUnusable,
+    TransactionGone,
+    WriteInsideEffect,
+    Writer,
+)
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.jobs.upkeep.verification import check
 from pendula.jobs.worker.effects import EffectFailed, Transaction, once
@@ -59,6 +66,88 @@ def assert_nothing_of_it(client: Scheduler, job: dict[str, Any]) -> None:
     assert once(client.calls, job, note) is None
     assert notes(client) == ["good"]
     assert check(client.calls.store) == []
+
+
+# It hands over values that are more than values
+
+
+class Made:
+    """A value that is made when somebody stores it."""
+
+    def __init__(self, make: Callable[[], object]) -> None:
+        self._make = make
+
+    def __conform__(self, _: object) -> str:
+        return str(self._make())
+
+
+@pytest.mark.req("JOB-POL-4")
+def test_a_value_that_takes_its_time_does_not_keep_the_store_from_others(client: Scheduler) -> None:
+    job = delivered(client)
+    served = threading.Event()
+    stored: list[bool] = []
+
+    def write() -> None:
+        client.calls.store.write(lambda _: None)
+        served.set()
+
+    def effect(transaction: Transaction) -> Json:
+        threading.Thread(target=write).start()
+        with suppress(EffectTooLong):
+            transaction.execute("INSERT INTO notes VALUES (?)", [Made(lambda: stored.append(served.wait(20)))])
+        return None
+
+    with pytest.raises(EffectTooLong):
+        once(client.calls, job, effect)
+
+    assert stored == [True]
+    assert_nothing_of_it(client, job)
+
+
+def test_a_value_may_be_made_of_the_transaction(client: Scheduler) -> None:
+    def effect(transaction: Transaction) -> Json:
+        count = Made(lambda: transaction.execute("SELECT count(*) FROM notes")[0][0])
+        transaction.execute("INSERT INTO notes VALUES (:key)", {"key": count})
+        return None
+
+    once(client.calls, delivered(client), effect)
+
+    assert notes(client) == ["0"]
+
+
+@pytest.mark.req("JOB-POL-4")
+def test_a_call_in_the_middle_of_a_call_of_one_transaction_is_refused_and_hangs_nobody(client: Scheduler) -> None:
+    job = delivered(client)
+
+    def effect(transaction: Transaction) -> Json:
+        within = Made(lambda: transaction._tx.execute("SELECT 1"))
+        transaction._tx.execute("INSERT INTO notes VALUES (?)", [within])
+        return None
+
+    with pytest.raises(StatementRefused):
+        once(client.calls, job, effect)
+
+    assert_nothing_of_it(client, job)
+
+
+def test_the_settings_of_the_connection_that_writes_are_not_for_an_effect_that_has_it(client: Scheduler) -> None:
+    store = client.calls.store
+    assert isinstance(store, SqliteStore)
+    job = delivered(client)
+
+    with pytest.raises(WriteInsideEffect):
+        once(client.calls, job, lambda _: store.settings())
+
+    assert_nothing_of_it(client, job)
+
+
+def test_a_value_that_cannot_be_stored_is_refused(client: Scheduler) -> None:
+    job = delivered(client)
+
+    with pytest.raises(StatementRefused, match="A value of type object cannot be stored"):
+        once(client.calls, job, lambda transaction: note(transaction, object()))  # type: ignore[arg-type]
+
+    assert_nothing_of_it(client, job)
 
 
 # It ends the transaction

@@ -9,11 +9,11 @@ import msgspec
 import pytest
 from fastapi import APIRouter
 from starlette.exceptions import HTTPException
-from starlette.responses import StreamingResponse
+from starlette.responses import Response, StreamingResponse
 from starlette.types import Scope
 
 from pendula.kernel.errors import InputRefused, PendulaError, WorldBroken
-from pendula.server.errors import error_body, status_of
+from pendula.server.errors import error_body, error_response, status_of
 from pendula.server.hosting.room_spec import RoomSpec
 from pendula.server.logs import REMOVED, without_secrets
 from pendula.server.security.tokens import TokenStore
@@ -139,6 +139,9 @@ class OwnWords:
     def translated(self, error: PendulaError, _: Scope) -> PendulaError:
         self.said.append(error.code)
         return InputRefused("in our words")
+
+    def response(self, error: PendulaError, _: Scope) -> Response:
+        return error_response(error)
 
     def defect(self) -> PendulaError:
         self.said.append("defect")

@@ -1,6 +1,7 @@
 """Every route names the role it needs, and gets it."""
 
 import pytest
+from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute, RouteContext, iter_route_contexts
 
 from pendula.server.app import create_app
@@ -58,4 +59,9 @@ def _endpoint(context: RouteContext) -> tuple[str, bool] | None:
     route = context.original_route
     if not isinstance(route, APIRoute):
         return None
-    return route.path, any(isinstance(needed.call, Needs) for needed in route.dependant.dependencies)
+    return route.path, _names_a_role(route.dependant)
+
+
+def _names_a_role(dependant: Dependant) -> bool:
+    """Whether a role is needed, by the route itself or by something that it needs."""
+    return any(isinstance(needed.call, Needs) or _names_a_role(needed) for needed in dependant.dependencies)

@@ -151,6 +151,68 @@ async def test_our_page_and_programs_may_change_things(client: httpx.AsyncClient
     assert (await client.post(f"{BASE}/commands", json=ADD, headers=headers)).status_code == 200
 
 
+PAGE = "http://localhost:5173"
+
+
+@pytest.mark.req("SIM-API-22")
+@pytest.mark.parametrize("site", ["same-site", "cross-site", "same-origin", None])
+async def test_a_page_from_an_allowed_origin_may_change_things(settings: Settings, site: str | None) -> None:
+    told = msgspec.structs.replace(settings, allowed_origins=(PAGE,))
+    headers = {"origin": PAGE} | ({} if site is None else {"sec-fetch-site": site})
+    async with running(told) as app, client_of(app) as client:
+        response = await client.post(f"{BASE}/commands", json=ADD, headers=headers)
+
+    assert response.status_code == 200
+    assert response.headers["access-control-allow-origin"] == PAGE
+    assert response.headers["access-control-allow-credentials"] == "true"
+    assert "Origin" in response.headers["vary"]
+
+
+@pytest.mark.req("SIM-API-22")
+@pytest.mark.parametrize("origin", ["http://localhost:5174", "https://localhost:5173", "http://evil.example"])
+async def test_a_refused_page_is_told_which_origin_to_allow(settings: Settings, origin: str) -> None:
+    told = msgspec.structs.replace(settings, allowed_origins=(PAGE,))
+    async with running(told) as app, client_of(app) as client:
+        plain = await client.post(f"{BASE}/commands", json=ADD, headers={"origin": origin})
+        fetched = await client.post(
+            f"{BASE}/commands", json=ADD, headers={"origin": origin, "sec-fetch-site": "same-site"}
+        )
+
+    for response in (plain, fetched):
+        assert (response.status_code, code_of(response)) == (403, "foreign_origin")
+        assert f"--allowed-origin {origin}" in response.json()["error"]["message"]
+        assert "access-control-allow-origin" not in response.headers
+
+
+async def test_a_browser_that_asks_first_is_told_what_an_allowed_page_may_send(settings: Settings) -> None:
+    told = msgspec.structs.replace(settings, allowed_origins=(PAGE,))
+    asking = {"access-control-request-method": "POST", "access-control-request-headers": "content-type"}
+    async with running(told) as app, client_of(app) as client:
+        allowed = await client.options(f"{BASE}/commands", headers={"origin": PAGE, **asking})
+        foreign = await client.options(f"{BASE}/commands", headers={"origin": "http://evil.example", **asking})
+
+    assert allowed.status_code == 204
+    assert "content-type" in allowed.headers["access-control-allow-headers"]
+    assert foreign.status_code == 405
+    assert "access-control-allow-origin" not in foreign.headers
+
+
+async def test_an_allowed_page_can_read_why_it_was_refused(settings: Settings) -> None:
+    told = msgspec.structs.replace(settings, allowed_origins=(PAGE,))
+    async with running(told) as app, client_of(app) as client:
+        response = await client.get("/api/v1/nothing", headers={"origin": PAGE})
+
+    assert (response.status_code, response.headers["access-control-allow-origin"]) == (404, PAGE)
+
+
+async def test_a_call_that_says_all_with_its_path_needs_no_type_but_a_body_does(client: httpx.AsyncClient) -> None:
+    empty = await client.post("/api/v1/nothing")
+    typed = await client.post("/api/v1/nothing", headers={"content-type": "text/plain"})
+    full = await client.post("/api/v1/nothing", content=b"{}")
+
+    assert (empty.status_code, typed.status_code, full.status_code) == (404, 415, 415)
+
+
 async def test_no_answer_invites_another_origin(client: httpx.AsyncClient) -> None:
     read = await client.get("/api/v1/rooms", headers={"origin": "http://evil.example"})
     asked = await client.options(

@@ -34,6 +34,10 @@ def serve(
         list[str] | None,
         typer.Option(metavar="HOST", help="Another name browsers may call us by; may be repeated."),
     ] = None,
+    allowed_origin: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ORIGIN", help="A page from elsewhere that may call us; may be repeated."),
+    ] = None,
     tls_cert: Annotated[Path | None, typer.Option(metavar="FILE", help="Certificate chain in PEM.")] = None,
     tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="Private key in PEM.")] = None,
     behind_proxy: Annotated[
@@ -58,6 +62,7 @@ def serve(
         "demo": demo or None,
         "config": config,
         "allowed_hosts": allowed_host or None,
+        "allowed_origins": allowed_origin or None,
         "tls_cert": None if tls_cert is None else str(tls_cert),
         "tls_key": None if tls_key is None else str(tls_key),
         "behind_proxy": behind_proxy or None,

@@ -193,11 +193,14 @@ class Lines:
         self._thread = Thread(target=self._work, name=f"lines of {name}", daemon=True)
         self._thread.start()
 
-    def put(self, line: bytes) -> None:
-        """One line, without its end; raises the `OSError` that stopped the writing, and then always."""
+    def put(self, line: bytes, *, wait: bool = True) -> None:
+        """One line, without its end; raises the `OSError` that stopped the writing, and then always.
+
+        Who does not `wait` for a place among those that do hears `queue.Full`.
+        """
         if self._trouble is not None:
             raise self._trouble
-        self._waiting.put(line)
+        self._waiting.put(line, block=wait)
 
     def close(self) -> None:
         """Wait until every line is durable; raises the `OSError` that prevented it."""

@@ -206,6 +206,8 @@ def _history(journal: Journal) -> Iterator[tuple[Commands, Outcome[Event]]]:
         elif record.kind == "outcome":
             outcome = read_outcome(record.body)
             command = commands.pop(outcome.of)
+            if not bytes(outcome.events):
+                raise NotReplayable("The journal is of a served run: it keeps digests of what was told, not the events")
             if bytes(outcome.refusal) == b"null":
                 yield command, Outcome(_read_events(outcome.events))
 

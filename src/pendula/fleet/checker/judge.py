@@ -4,7 +4,7 @@ Two levels: envelopes with all margins where the trucks are on their routes, and
 errors where they truly are. Discs around the trucks come first, so that only neighbours are measured.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -115,20 +115,26 @@ class Judge:
     def _discs(self, poses: Poses, at_ms: Floats, discs: Sequence[Disc]) -> list[Violation]:
         """Foreign envelopes in a disc; only inflated ones on the route are looked at."""
         found = []
-        count = len(self._names)
-        around = self._shapes.around[:count] + TOUCH_M
-        for disc in discs:
+        for disc, close in self._close(poses, discs):
             radius = self._shapes.around[disc.robot]
-            away = np.hypot(poses.x[:, :count] - disc.x_m, poses.y[:, :count] - disc.y_m).min(axis=0)
-            close = np.flatnonzero(away <= radius + around)
-            close = close[close != disc.robot]
-            if len(close):
-                gaps = from_point(self._shapes.at(close, poses), disc.x_m, disc.y_m) - radius
-                inside = np.flatnonzero((gaps <= TOUCH_M).any(axis=0)).tolist()
-                found += [
-                    self._violation(Kind.DISC_ENTERED, disc.robot, int(close[k]), gaps[:, k], at_ms) for k in inside
-                ]
+            gaps = from_point(self._shapes.at(close, poses), disc.x_m, disc.y_m) - radius
+            inside = np.flatnonzero((gaps <= TOUCH_M).any(axis=0)).tolist()
+            found += [self._violation(Kind.DISC_ENTERED, disc.robot, int(close[k]), gaps[:, k], at_ms) for k in inside]
         return found
+
+    def _close(self, poses: Poses, discs: Sequence[Disc]) -> Iterator[tuple[Disc, NDArray[np.intp]]]:
+        """The discs that others come near to, each with those trucks."""
+        if not discs:
+            return
+        count = len(self._names)
+        owner = np.array([disc.robot for disc in discs])
+        x, y = np.array([disc.x_m for disc in discs]), np.array([disc.y_m for disc in discs])
+        away = np.hypot(poses.x[:, None, :count] - x[:, None], poses.y[:, None, :count] - y[:, None]).min(axis=0)
+        around = self._shapes.around[:count]
+        close = away <= around[owner][:, None] + around + TOUCH_M
+        close[np.arange(len(discs)), owner] = False
+        for k in np.flatnonzero(close.any(axis=1)).tolist():
+            yield discs[k], np.flatnonzero(close[k])
 
     def _note(self, gaps: Floats, exact: Callable[[], Floats]) -> None:
         """Keeps the least distance; a gap along an axis bounds it from below, so most looks need no more."""

@@ -51,7 +51,7 @@ def adoption(record: Record, plan: RoutePlan, ground: Ground, params: TrafficPar
         granted = drawn_in - shift
         given_back = _beyond(record, drawn_in)
     carried = {
-        resource: _carried_free_um(ground, plan.whole, resource, free, shift)
+        resource: free - shift if free < NEVER_UM // 2 else _left_um(ground, plan.whole, resource, granted)
         for resource, free in record.held.items()
         if resource not in given_back
     }
@@ -125,26 +125,34 @@ def _beyond(record: Record, upto_um: int) -> tuple[int, ...]:
     return tuple(sorted((later - kept) & record.held.keys()))
 
 
-def _carried_free_um(ground: Ground, whole: tuple[Segment, ...], resource: int, free_um: int, shift_um: int) -> int:
-    """Where on the new track something held is passed. What the old one never passed, its last node and the section
-    around it, is passed when the new way has left it."""
-    if free_um < NEVER_UM // 2:
-        return free_um - shift_um
+def _left_um(ground: Ground, whole: tuple[Segment, ...], resource: int, granted_um: int) -> int:
+    """Where on a new way something is passed that the old one never passed: its last node, and the section around it.
+    That is where the way leaves it beyond the end of the grant; it may have come from there before."""
     site = ground.site
     node = resource - len(site.cells)
     if 0 <= node < len(site.network.nodes):
-        place = next((k for k, one in enumerate(whole) if site.network.edges[one.edge].start == node), None)
+        leaving = (k for k, one in enumerate(whole) if site.network.edges[one.edge].start == node)
+        place = next((k for k in leaving if whole[k].route_s0_um >= granted_um), None)
         return NEVER_UM if place is None else left_um(site, whole, place, node)
     if not whole or resource < len(site.cells):
         return NEVER_UM if not whole else 0
-    section = resource - site.token(0)
-    end = 0
+    end = _end_of_section_um(ground, whole, resource - site.token(0), granted_um)
+    return end + max(site.envelope.front_um, site.envelope.rear_um) + EXIT_CLEARANCE_UM
+
+
+def _end_of_section_um(ground: Ground, whole: tuple[Segment, ...], section: int, start_um: int) -> int:
+    """How far a way stays within a section, from a position on."""
+    end = start_um
     for one in whole:
-        inside = [high for number, low, high in ground.edge(one.edge).stretches if number == section and low == 0]
-        if not inside or end != one.route_s0_um:
+        if one.route_s0_um + one.length_um <= start_um:
+            continue
+        begin = max(start_um - one.route_s0_um, 0)
+        stretches = ground.edge(one.edge).stretches
+        inside = [high for number, low, high in stretches if number == section and low <= begin < high]
+        if not inside or end < one.route_s0_um:
             break
         end = one.route_s0_um + inside[0]
-    return end + max(site.envelope.front_um, site.envelope.rear_um) + EXIT_CLEARANCE_UM
+    return end
 
 
 def goes_on(record: Record, plan: RoutePlan) -> bool:

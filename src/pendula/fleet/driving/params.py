@@ -120,10 +120,17 @@ def _for_profile(params: TrafficParams, profile: RobotProfile, compiled: Compile
         found.append(
             f"LOOKBACK_TOO_SHORT: lookbackM is {plain(params.lookback_um)}, {profile.profile_id} needs {plain(least)}"
         )
+    low = profile.localization_error.value_um + profile.tracking_error.value_um
+    if not low <= params.off_route_um <= profile.inflation_um:
+        # Below it a healthy truck would be stopped, above it one could leave its protected area unnoticed.
+        found.append(
+            f"OFF_ROUTE_THRESHOLD: offRouteThresholdM is {plain(params.off_route_um)}, the errors of "
+            f"{profile.profile_id} allow {plain(low)} to {plain(profile.inflation_um)}"
+        )
     return found
 
 
 def short_um(profile: RobotProfile, params: TrafficParams) -> int:
-    """How far behind the end of its grant the release bound of a truck that stands there may lie: it stops short by
-    the buffer or the tolerance of arriving, and the bound keeps off by the error of its pose."""
-    return profile.localization_error.value_um + max(params.safety_buffer_um, params.arrive_tol_um)
+    """How far behind its place the release bound of a truck that has arrived somewhere may lie: it says that it is
+    within the tolerance, and what it says may be wrong. Where it only waits it stops short by the buffer as well."""
+    return profile.localization_error.value_um + params.arrive_tol_um

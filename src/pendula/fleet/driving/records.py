@@ -79,6 +79,8 @@ class Record:
     waiting_since_ms: int | None = None
     request_ms: int | None = None
     last_grant_ms: int = 0
+    # When the truck was last sent another way because trucks waited for each other.
+    rerouted_ms: int | None = None
     retraction: Retraction | None = None
     priority: PriorityClass = PriorityClass.IDLE
     rank: int = 0
@@ -121,6 +123,11 @@ class Record:
         return 0 if self.track is None else self.track.stands[self.granted]
 
     @property
+    def passed_um(self) -> int:
+        """What a truck at the end of its grant has passed for certain: more is never released, whatever is reported."""
+        return -self.short_um if self.track is None else self.track.bounds[self.granted]
+
+    @property
     def act(self) -> Act | None:
         """The next thing the truck has to do in a node on its way."""
         acts = () if self.track is None else self.track.acts
@@ -138,5 +145,7 @@ class Record:
     @property
     def waited_since_ms(self) -> int | None:
         """Since when the truck waits for a unit or for the admission of a route."""
-        known = [one for one in (self.waiting_since_ms, self.pending_since_ms) if one is not None]
-        return min(known, default=None)
+        waiting, pending = self.waiting_since_ms, self.pending_since_ms
+        if waiting is None or pending is None:
+            return pending if waiting is None else waiting
+        return min(waiting, pending)

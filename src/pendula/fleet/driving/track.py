@@ -34,6 +34,8 @@ class Track:
     used: Uses
     # Position 0 is the end of the grant the track was made for, the last one is at rest.
     stands: tuple[int, ...]
+    # For every position what a truck that stands there has passed for certain.
+    bounds: tuple[int, ...]
     demand: Demand
     goal_um: int
     # What the truck held when the track was made, with the positions at which it is passed.
@@ -73,7 +75,11 @@ def track_of(ground: Ground, plan: RoutePlan, short_um: int, granted_um: int, ca
     used = uses_of(ground, plan, whole, acts).ready(granted_um, carried)
     stands, unwanted = _stands(ground, whole, acts, used, granted_um)
     held = Uses.of([Use(resource, -NEVER_UM, free) for resource, free in sorted(carried.items())])
-    demand = _demand(Uses.joined([held, used]), stands, unwanted, short_um, sorted(carried))
+    acting = np.array([act.s_um for act in acts], dtype=np.int64)
+    at = np.array(stands, dtype=np.int64)
+    # What was passed stays passed.
+    bounds = np.maximum.accumulate(at - short_um - np.where(np.isin(at, acting), 0, ground.buffer_um))
+    demand = _demand(Uses.joined([held, used]), at, bounds, unwanted, sorted(carried))
     return Track(
         plan=plan,
         segments=whole,
@@ -81,6 +87,7 @@ def track_of(ground: Ground, plan: RoutePlan, short_um: int, granted_um: int, ca
         acts=acts,
         used=used,
         stands=stands,
+        bounds=tuple(bounds.tolist()),
         demand=demand,
         goal_um=plan.length_um,
         carried=tuple(sorted(carried.items())),
@@ -89,12 +96,12 @@ def track_of(ground: Ground, plan: RoutePlan, short_um: int, granted_um: int, ca
 
 
 def held_from_the_start(ground: Ground, plan: RoutePlan) -> dict[int, int]:
-    """What a truck holds that stands where a route starts, in the middle of an edge, with where it is passed."""
+    """What a truck holds that stands where a route starts, in the middle of an edge or at its end, with where it is
+    passed. At the end of an edge what only begins there is not needed yet: it holds nothing of the ways out."""
     whole = plan.whole
     acts = _acts(ground.site, plan, whole, _stop_places(plan))
-    return {
-        one.resource: one.free_um for one in uses_of(ground, plan, whole, acts).every if one.need_um <= plan.start_um
-    }
+    upto = plan.start_um if whole and plan.start_um >= whole[0].length_um else plan.start_um + 1
+    return {one.resource: one.free_um for one in uses_of(ground, plan, whole, acts).every if one.need_um < upto}
 
 
 def _stop_places(plan: RoutePlan) -> frozenset[int]:
@@ -147,13 +154,12 @@ def _stands(
     return (granted_um, *at[allowed].tolist()), [False, *(marks[allowed] != 0).tolist()]
 
 
-def _demand(uses: Uses, stands: tuple[int, ...], unwanted: list[bool], short_um: int, held: list[int]) -> Demand:
+def _demand(uses: Uses, at: Ints, bounds: Ints, unwanted: list[bool], held: list[int]) -> Demand:
     """Rows of all positions at once: a use is taken with the unit in which it begins, and kept at every position from
     there to the last one whose release bound has not passed it."""
-    at = np.array(stands, dtype=np.int64)
     resource, free = uses.resource, np.minimum(uses.free_um, NEVER_UM)
     first = np.searchsorted(at, uses.need_um, side="right")
-    beyond = np.searchsorted(at - short_um, free, side="left")
+    beyond = np.searchsorted(bounds, free, side="left")
     within = first < len(at)
     taken = within & (first > 0)
     rows = np.concatenate([np.zeros(len(held), dtype=np.int64), first[taken]])

@@ -78,6 +78,12 @@ class Uses:
         """The uses that begin in an interval; the columns are sorted by where they are needed."""
         return self._slice(bisect_left(self._lists[1], after_um), bisect_left(self._lists[1], upto_um))
 
+    def not_passed(self, after_um: int, upto_um: int, bound_um: int) -> list[int]:
+        """The resources whose uses begin in an interval and are not over at a position."""
+        resource, need, free = self._lists
+        first, last = bisect_left(need, after_um), bisect_left(need, upto_um)
+        return [one for one, end in zip(resource[first:last], free[first:last], strict=True) if end > bound_um]
+
     def _slice(self, first: int, last: int) -> tuple[Use, ...]:
         return tuple(map(Use, *(one[first:last] for one in self._lists)))
 
@@ -103,9 +109,13 @@ class EdgeCells:
 class Ground:
     """What all tracks of a site share; edges are taken apart once."""
 
-    def __init__(self, site: CompiledMap, policy: NodeLockPolicy = NodeLockPolicy.TURNING) -> None:
+    def __init__(
+        self, site: CompiledMap, policy: NodeLockPolicy = NodeLockPolicy.TURNING, buffer_um: int = 100_000
+    ) -> None:
         self.site = site
         self.policy = policy
+        # How far before the end of its grant a truck is sent that only waits there.
+        self.buffer_um = buffer_um
         self._edges: dict[int, EdgeCells] = {}
         self._marks = np.array(site.standing.marks, dtype=np.int64)
 
@@ -119,12 +129,7 @@ class Ground:
         site, own = self.site, self.site.cells.of_edge(number)
         s0 = site.cells.s0[own.start : own.stop]
         s1 = site.cells.s1[own.start : own.stop]
-        rows = tuple(zip(own, s0.tolist(), s1.tolist(), strict=True))
-        runs: dict[int, list[tuple[int, int]]] = {}
-        for cell, low, high in rows:
-            for section in site.sections_of_cell.get(cell, ()):
-                _join(runs.setdefault(section, []), low, high)
-        stretches = tuple((section, *one) for section, found in sorted(runs.items()) for one in found)
+        stretches = site.sections_of_edge.get(number, ())
         cells = np.arange(own.start, own.stop, dtype=np.int64)
         marks = self._marks[own.start : own.stop]
         return EdgeCells(cells, s0.astype(np.int64), s1.astype(np.int64), marks, stretches)

@@ -53,7 +53,12 @@ def boundaries(length_um: int, cell_len_um: int) -> Ints:
     whole, rest = divmod(length_um, cell_len_um)
     if whole and rest < SLIVER_UM:
         whole, rest = whole - 1, rest + cell_len_um
-    return np.append(np.arange(whole + 1, dtype=np.int64) * cell_len_um, length_um)
+    bounds = np.append(np.arange(whole + 1, dtype=np.int64) * cell_len_um, length_um)
+    if whole and rest < cell_len_um // 2:
+        # A truck that stands at the end keeps every cell that its release bound has not passed: with a short last cell
+        # that would be two, more than a whole one. The last two share what is left.
+        bounds[-2] = length_um - (cell_len_um + rest) // 2
+    return bounds
 
 
 def cut_lengths(lengths_um: list[int], cell_len_um: int) -> tuple[Ints, Ints, Ints, Ints]:

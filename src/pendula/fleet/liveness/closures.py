@@ -15,9 +15,6 @@ from pendula.fleet.routing.planner import Closed
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.trucks.profiles import RobotProfile
 
-# A truck has arrived when it stands this close to its node (`arriveTolM`).
-ARRIVE_TOL_UM = 100_000
-
 
 @dataclass(frozen=True, slots=True)
 class Rest:
@@ -36,15 +33,18 @@ class _Closure:
     sections: tuple[int, ...]
 
 
-def short_um(profile: RobotProfile) -> int:
-    """How far before its rest node the release bound of a truck at rest may lie."""
-    return profile.localization_error.value_um + ARRIVE_TOL_UM
+def short_um(profile: RobotProfile, arrive_tol_um: int) -> int:
+    """How far before its rest node the release bound of a truck at rest may lie: where it arrived it says that it is
+    within the tolerance, and what it says may be wrong."""
+    return profile.localization_error.value_um + arrive_tol_um
 
 
 def rests_of(site: CompiledMap, fleet: Fleet, profiles: Mapping[str, RobotProfile]) -> dict[str, Rest]:
     """The rest of every truck, by its id, in the order of the ids."""
     return {
-        truck.robot_id: Rest(site.node_number[truck.park_node_id], short_um(profiles[truck.profile_id]))
+        truck.robot_id: Rest(
+            site.node_number[truck.park_node_id], short_um(profiles[truck.profile_id], fleet.arrive_tol_um)
+        )
         for truck in sorted(fleet.trucks, key=lambda one: one.robot_id)
     }
 
@@ -134,17 +134,16 @@ def _full(site: CompiledMap, inside: Counter[int]) -> frozenset[int]:
 
 
 def _sections_behind(site: CompiledMap, edge: int, reach_um: int) -> set[int]:
-    """The sections of the cells within a distance before the end of an edge, on the edges before it too."""
-    found: set[int] = set()
+    """The sections that end within a distance before the end of an edge, on the edges before it too, and those of its
+    last cell."""
+    found = set(site.sections_of_cell.get(site.cells.of_edge(edge).stop - 1, ()))
     # The least distance at which the end of an edge lies behind the node.
     seen: dict[int, int] = {edge: 0}
     queue = [edge]
     while queue:
         one = queue.pop(0)
         behind, length = seen[one], site.network.edges[one].path.length_um
-        for cell in site.cells.of_edge(one):
-            if behind + length - int(site.cells.s1[cell]) < reach_um or cell == site.cells.of_edge(edge).stop - 1:
-                found.update(site.sections_of_cell.get(cell, ()))
+        found |= {section for section, _, end in site.sections_of_edge.get(one, ()) if behind + length - end < reach_um}
         if behind + length >= reach_um:
             continue
         for before in site.network.incoming[site.network.edges[one].start]:

@@ -5,7 +5,7 @@ from pendula.fleet.model import Fleet, Stream, Truck
 from pendula.fleet.reading.values import length, name
 
 FLEET_MEMBERS = ("robots", "streams", "params")
-FLEET_PARAMS = ("lookaheadM", "rtpLookaheadM", "tickPeriodMs")
+FLEET_PARAMS = ("lookaheadM", "rtpLookaheadM", "tickPeriodMs", "arriveTolM")
 
 
 def read_fleet(document: Document) -> Fleet:
@@ -24,6 +24,7 @@ def _fleet(root: Cursor) -> Fleet:
         length(limits["lookaheadM"]) if "lookaheadM" in limits else usual.lookahead_um,
         length(limits["rtpLookaheadM"]) if "rtpLookaheadM" in limits else usual.rtp_lookahead_um,
         limits["tickPeriodMs"].integer(min=1) if "tickPeriodMs" in limits else usual.tick_ms,
+        length(limits["arriveTolM"]) if "arriveTolM" in limits else usual.arrive_tol_um,
     )
 
 

@@ -4,6 +4,7 @@ planner       the cheapest way for one truck: integer costs, a total order, no t
 route_plan    a route as segments: its positions, the pose at each, how two routes are spliced
 snapping      where on the map a pose is: on an edge or in a node, never simply the nearest node
 progress      how far a truck has come: a value that only grows, and a lower bound
+opposition    lanes that others are about to drive the other way are dearer
 replanning    when a waiting truck may look for another route, and whether that is worth taking
 """
 

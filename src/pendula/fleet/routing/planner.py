@@ -6,6 +6,7 @@ edges are numbered in the order of their keys, so the smallest number wins.
 """
 
 from collections.abc import Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from typing import TypeAlias
@@ -113,6 +114,20 @@ class Planner:
                 self._before[self._out[k]].append((edge, k))
         self._trees: dict[tuple[int, Closed], list[int | None]] = {}
         self._detours: dict[tuple[int, Closed], list[int | None]] = {}
+
+    def dearer(self, more_us: Mapping[int, int]) -> "Planner":
+        """A planner for which driving some edges costs more; it shares all else with this one but the trees."""
+        if not more_us:
+            return self
+        twin = copy(self)
+        twin._penalties, twin._edge_us, twin._step = self._penalties.copy(), self._edge_us.copy(), self._step.copy()
+        for edge, more in more_us.items():
+            twin._penalties[edge] += more
+            twin._edge_us[edge] += more
+            for _, k in self._before[edge]:
+                twin._step[k] += more * _LENGTHS
+        twin._trees, twin._detours = {}, {}
+        return twin
 
     def drive_us(self, edge: int, length_um: int) -> int:
         """The time for a part of an edge at `vMax` or at the limit of the edge, half up, with what it costs besides."""

@@ -266,6 +266,28 @@ def plan_route(
     )
 
 
+def continued(planner: Planner, old: RoutePlan, route_id: str, yaw_urad: int | None, reason: str) -> RoutePlan:
+    """The way on from the goal of a route, edge by edge as it was planned, to its next stop and over the others to
+    rest: what was admitted once needs no second admission."""
+    first = old.onward_stops[0] + 1
+    network = old.site.network
+    start = AtNode(old.goal, yaw_urad)
+    return RoutePlan(
+        route_id=route_id,
+        revision=1,
+        robot_id=old.robot_id,
+        site=old.site,
+        start=start,
+        goal=network.edges[old.onward[first - 1]].end,
+        segments=segments_of(old.site, old.onward[:first]),
+        cost_us=_cost(planner, start, old.onward[:first]),
+        reason=reason,
+        rest=old.rest,
+        onward=old.onward[first:],
+        onward_stops=tuple(place - first for place in old.onward_stops[1:]),
+    )
+
+
 def splice(
     planner: Planner,
     old: RoutePlan,

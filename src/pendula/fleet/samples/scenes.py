@@ -141,8 +141,9 @@ def plus_crossing(arm: float = 12.0) -> SourceMap:
     return sketch.done()
 
 
-def triangle(side: float = 12.0, stub: float = 8.0) -> SourceMap:
-    """Three corners with a stub each."""
+def triangle(side: float = 12.0, stub: float = 8.0, park: float = 0.0) -> SourceMap:
+    """Three corners with a stub each; with `park` also a parking spur of that length, away from the stub by a third of
+    a turn."""
     sketch = Sketch("triangle")
     height = side * 0.8660254037844386
     centre = (side / 2, height / 3)
@@ -150,11 +151,21 @@ def triangle(side: float = 12.0, stub: float = 8.0) -> SourceMap:
     far = ((side / 2) ** 2 + (height / 3) ** 2) ** 0.5
     for name, (x, y) in corners.items():
         sketch.node(name, x, y)
-        out = (x + (x - centre[0]) / far * stub, y + (y - centre[1]) / far * stub)
-        sketch.node(f"{name}S", *out, "ActionPoint")
+        out = ((x - centre[0]) / far, (y - centre[1]) / far)
+        left, right = (_turned(out, 1), _turned(out, -1)) if park else (out, out)
+        sketch.node(f"{name}S", x + left[0] * stub, y + left[1] * stub, "ActionPoint")
         sketch.lane(name, f"{name}S")
+        if park:
+            sketch.node(f"{name}P", x + right[0] * park, y + right[1] * park, "ParkPoint")
+            sketch.lane(name, f"{name}P")
     sketch.chain("A", "B", "C", "A")
     return sketch.done()
+
+
+def _turned(way: tuple[float, float], sign: int) -> tuple[float, float]:
+    """A direction, turned by a sixth of a turn."""
+    cos, sin = 0.5, 0.8660254037844386 * sign
+    return way[0] * cos - way[1] * sin, way[0] * sin + way[1] * cos
 
 
 def ring_with_bypass() -> SourceMap:
@@ -167,19 +178,26 @@ def ring_with_bypass() -> SourceMap:
     return sketch.done()
 
 
-def near_lanes(gap: float = 1.7, apart: float = 4.0) -> SourceMap:
-    """Two lanes without a joint, `gap` apart for 10 m and `apart` elsewhere."""
+def near_lanes(gap: float = 1.7, apart: float = 4.0, ends: float = 0.0) -> SourceMap:
+    """Two lanes without a joint, `gap` apart for 10 m and `apart` elsewhere; with `ends` the second one goes on to
+    nodes that lie so far off the first that a truck can rest in each of them."""
     sketch = Sketch("near-lanes")
     sketch.node("A1", 0, 0)
     sketch.node("A2", 60, 0)
     sketch.lane("A1", "A2")
-    sketch.node("B1", 0, apart)
-    sketch.node("B2", 60, apart)
+    west, east = ("B0", "B3") if ends else ("B1", "B2")
+    sketch.node(west, 0, apart)
+    sketch.node(east, 60, apart)
     sketch.node("BA", 25, gap)
     sketch.node("BB", 35, gap)
-    sketch.bezier("B1", "BA", (12, apart), (13, gap))
+    sketch.bezier(west, "BA", (12, apart), (13, gap))
     sketch.lane("BA", "BB")
-    sketch.bezier("BB", "B2", (47, gap), (48, apart))
+    sketch.bezier("BB", east, (47, gap), (48, apart))
+    if ends:
+        sketch.node("B1", -15, ends)
+        sketch.node("B2", 75, ends)
+        sketch.bezier("B1", west, (-8, ends), (-7, apart))
+        sketch.bezier(east, "B2", (67, apart), (68, ends))
     return sketch.done()
 
 

@@ -13,6 +13,7 @@ from pendula.fleet.simulator.world import World
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tick import RefusedRoute, TickOutputs
 from pendula.fleet.trucks.envelope import braking_um
+from pendula.fleet.units import micro
 from pendula.fleet.views.reasons import code_of
 
 # What is checked from outside, tick by tick; everything else traffic asserts itself.
@@ -63,6 +64,10 @@ class Measures:
             self._wait(record, command, outputs.now_ms)
             if command.targetS > command.stopLineS:
                 self._incident(outputs.now_ms, "I-3", f"{command.robotId} is sent beyond its stop line")
+            if command.mode is not CommandMode.STOP and record.track is not None:
+                room = micro(command.stopLineS) - record.at_um + self.params.stop_line_tol_um
+                if braking_um(record.profile, record.v_um_s) > room:
+                    self._incident(outputs.now_ms, "I-8", f"{command.robotId} is told a stop line it cannot keep")
         for alert in outputs.alerts:
             self.alerts.setdefault(alert.code, (outputs.now_ms, alert))
         self.refused += ((outputs.now_ms, one) for one in outputs.refused_routes)
@@ -77,7 +82,9 @@ class Measures:
         self._look(outputs.now_ms, world)
 
     def _wait(self, record: Record, command: RollingTargetCommand, now_ms: int) -> None:
-        one = self.waits.setdefault(record.robot_id, Waits())
+        one = self.waits.get(record.robot_id)
+        if one is None:
+            one = self.waits[record.robot_id] = Waits()
         code, since = code_of(record), record.waiting_since_ms
         if record.waiting is not None and code is not None and since is not None:
             one.longest_ms[code] = max(one.longest_ms[code], now_ms - since)

@@ -167,6 +167,8 @@ class Scenario(Struct, frozen=True):
     override: bool = False
     # How long a truck waits in a drop for its next task to be admitted before it goes to rest.
     patience_ms: int = 3_000
+    # What a lane costs more for every route that runs the other way, in thousandths.
+    opposition_milli: int = 3_000
 
     @property
     def fleet(self) -> Fleet:

@@ -1,15 +1,17 @@
 """The plain dispatcher of scenarios: the nearest free truck takes the next task, and the next one already in the drop.
 
-A route leads over pick and drop to rest, and is given anew after every stop. Where the route to a next task is not
-admitted while a truck stands in its drop, the truck goes to rest after a while and somebody else may take the task.
+A route leads over pick and drop to rest, keeps off lanes that others are about to drive the other way, and is driven
+leg by leg. Where the route to a next task is not admitted while a truck stands in its drop, the truck goes to rest
+after a while, as it was planned, and somebody else may take the task.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pendula.fleet.contracts.traffic import Phase
+from pendula.fleet.routing.opposition import against_us, opposite_edges
 from pendula.fleet.routing.planner import Anchor, AtNode, Closed, Planner
-from pendula.fleet.routing.route_plan import RoutePlan, plan_route
+from pendula.fleet.routing.route_plan import RoutePlan, continued, plan_route
 from pendula.fleet.scenarios.model import Scenario, ScenarioTask
 from pendula.fleet.scenarios.task_list import TaskList
 from pendula.fleet.simulator.world import World
@@ -33,6 +35,8 @@ class Driver:
     route: RoutePlan | None = None
     since_ms: int = 0
     admitted: bool = True
+    # The last route that was admitted.
+    kept: RoutePlan | None = None
     routes: int = 0
 
 
@@ -49,6 +53,8 @@ class PlainTasks:
     ) -> None:
         self.site = site
         self._patience_ms = scenario.patience_ms
+        self._opposition_milli = scenario.opposition_milli
+        self._opposite = opposite_edges(site)
         number = site.node_number
         self.drivers = [
             Driver(
@@ -73,19 +79,23 @@ class PlainTasks:
         self._assign(now_ms, world)
         for number, driver in enumerate(self.drivers):
             if self._is_free(driver) and driver.node != driver.rest:
-                self._go(number, driver, Phase.TO_PARK, (driver.rest,), now_ms, world)
+                self._park(number, driver, now_ms, world)
         return tuple(self._fresh)
 
     @property
     def all_at_rest(self) -> bool:
         return all(self._is_free(one) and one.node == one.rest for one in self.drivers)
 
-    def admitted(self, routes: Sequence[RoutePlan]) -> None:
-        """Routes that came into force."""
+    def admitted(self, routes: Sequence[RoutePlan], world: World) -> None:
+        """Routes that came into force; traffic may have changed one on the way."""
         for route in routes:
-            driver = next(one for one in self.drivers if one.robot_id == route.robot_id)
+            number = next(i for i, one in enumerate(self.drivers) if one.robot_id == route.robot_id)
+            driver = self.drivers[number]
             if driver.route is not None and driver.route.route_id == route.route_id:
-                driver.admitted = True
+                driver.admitted, driver.kept = True, route
+                if route is not driver.route:
+                    driver.route = route
+                    world.learn(number, route)
 
     def _follow(self, number: int, driver: Driver, now_ms: int, world: World) -> None:
         match driver.phase:
@@ -123,7 +133,7 @@ class PlainTasks:
             driver.phase = Phase.UNLOADING
             world.operate(number, task.drop_ms)
         else:
-            self._go(number, driver, Phase.TO_DROP, (drop,), now_ms, world)
+            self._go_on(number, driver, Phase.TO_DROP, now_ms, world)
 
     def _wait(self, number: int, driver: Driver, now_ms: int, world: World) -> None:
         """A truck whose route is not admitted: from a drop it goes to rest when its patience is over."""
@@ -132,7 +142,13 @@ class PlainTasks:
         if now_ms - driver.since_ms >= self._patience_ms and driver.task is not None:
             self.tasks.give_back(driver.task)
             driver.task = None
+            self._park(number, driver, now_ms, world)
+
+    def _park(self, number: int, driver: Driver, now_ms: int, world: World) -> None:
+        if driver.kept is None:
             self._go(number, driver, Phase.TO_PARK, (driver.rest,), now_ms, world)
+        else:
+            self._go_on(number, driver, Phase.TO_PARK, now_ms, world)
 
     def _is_free(self, driver: Driver) -> bool:
         return driver.phase is Phase.IDLE and driver.task is None
@@ -164,13 +180,28 @@ class PlainTasks:
     def _here(self, number: int, driver: Driver, world: World) -> Anchor:
         return driver.anchor or AtNode(driver.node, world.latest[number].yaw_urad)
 
+    def _keeping_off(self, number: int, driver: Driver, world: World) -> Planner:
+        """A planner to which lanes are dear that others are about to drive the other way."""
+        if not self._opposition_milli:
+            return driver.planner
+        ahead = [self._ahead(other, world) for other in range(len(self.drivers)) if other != number]
+        return driver.planner.dearer(against_us(driver.planner, self._opposite, ahead, self._opposition_milli))
+
+    def _ahead(self, number: int, world: World) -> list[int]:
+        """The edges that a truck still has before it, to its rest node."""
+        driver, truck = self.drivers[number], world.trucks[number]
+        route = driver.route
+        if route is None or (self._is_free(driver) and driver.node == driver.rest):
+            return []
+        passed = truck.segment if truck.route is route else 0
+        return [one.edge for one in route.whole[passed:]]
+
     def _go(self, number: int, driver: Driver, phase: Phase, stops: tuple[int, ...], now_ms: int, world: World) -> None:
         """Gives a truck a new route from the node it stands in."""
-        driver.routes += 1
         route = plan_route(
-            driver.planner,
+            self._keeping_off(number, driver, world),
             driver.robot_id,
-            f"route-{driver.robot_id}-{driver.routes}",
+            self._next_id(driver),
             self._here(number, driver, world),
             stops,
             rest=driver.rest,
@@ -178,6 +209,21 @@ class PlainTasks:
             closed=driver.closed,
         )
         assert isinstance(route, RoutePlan), f"{driver.robot_id}: {route}"
+        self._give(number, driver, phase, route, now_ms, world)
+
+    def _go_on(self, number: int, driver: Driver, phase: Phase, now_ms: int, world: World) -> None:
+        """Sends a truck on along the way it was admitted to."""
+        assert driver.kept is not None
+        yaw = world.latest[number].yaw_urad
+        reason = "TASK_ASSIGNED" if phase is not Phase.TO_PARK else "PARKING"
+        route = continued(driver.planner, driver.kept, self._next_id(driver), yaw, reason)
+        self._give(number, driver, phase, route, now_ms, world)
+
+    def _next_id(self, driver: Driver) -> str:
+        driver.routes += 1
+        return f"route-{driver.robot_id}-{driver.routes}"
+
+    def _give(self, number: int, driver: Driver, phase: Phase, route: RoutePlan, now_ms: int, world: World) -> None:
         driver.phase, driver.route, driver.since_ms, driver.admitted = phase, route, now_ms, False
         world.learn(number, route)
         self._fresh.append(route)

@@ -18,16 +18,16 @@ def _plain(make: Callable[[], SourceMap]) -> Callable[..., Sample]:
     return lambda: Sample(make(), NOBODY)
 
 
-def _near_lanes(gapCm: int = 170, apartCm: int = 400) -> Sample:
-    return Sample(scenes.near_lanes(gapCm / 100, apartCm / 100), NOBODY)
+def _near_lanes(gapCm: int = 170, apartCm: int = 400, endsCm: int = 0) -> Sample:
+    return Sample(scenes.near_lanes(gapCm / 100, apartCm / 100, endsCm / 100), NOBODY)
 
 
 def _tail_swing(laneCm: int = 510) -> Sample:
     return Sample(scenes.tail_swing_bend(laneCm / 100), NOBODY)
 
 
-def _triangle(side: int = 12, stub: int = 8) -> Sample:
-    return Sample(scenes.triangle(side, stub), NOBODY)
+def _triangle(side: int = 12, stub: int = 8, park: int = 0) -> Sample:
+    return Sample(scenes.triangle(side, stub, park), NOBODY)
 
 
 # The name of a map, how it is made, and the whole numbers it may be told.
@@ -39,13 +39,29 @@ SAMPLES: Mapping[str, tuple[Callable[..., Sample], tuple[str, ...]]] = {
     "hall-demo": (_plain(scenes.hall_demo), ()),
     "head-on-lane": (_plain(scenes.head_on_lane), ()),
     "plus-crossing": (_plain(scenes.plus_crossing), ()),
-    "near-lanes": (_near_lanes, ("gapCm", "apartCm")),
+    "near-lanes": (_near_lanes, ("gapCm", "apartCm", "endsCm")),
     "tail-swing-bend": (_tail_swing, ("laneCm",)),
-    "triangle": (_triangle, ("side", "stub")),
+    "triangle": (_triangle, ("side", "stub", "park")),
     "spur": (_plain(scenes.spur), ()),
 }
 
 
+# The least and the most that may be said of each; others are 1 to 10 000.
+LIMITS: Mapping[str, tuple[int, int]] = {
+    "seed": (0, 2**32),
+    "trucks": (1, 4),
+    "percent": (1, 100),
+    "columns": (2, 100),
+    "rows": (2, 100),
+    "parks": (1, 1_000),
+    "side": (3, 1_000),
+    "park": (0, 1_000),
+    "endsCm": (0, 10_000),
+}
+USUAL = (1, 10_000)
+
+
 def sample_of(name: str, options: Mapping[str, int]) -> Sample:
+    """Raises `ValueError` with a sentence where the numbers do not go together."""
     make, _ = SAMPLES[name]
     return make(**options)

@@ -58,10 +58,11 @@ class TaskList:
         return ended and not self._later and not self.open
 
     def make(self, now_ms: int) -> None:
+        """What is due; of every stream one task a step, so that those who take the oldest serve all streams in turn."""
         while self._later and self._later[0].at_ms <= now_ms:
             self._waiting.append(self._later.pop(0))
         for one in self._streams:
-            while one.open < one.most and (one.told.last_ms is None or now_ms <= one.told.last_ms):
+            if one.open < one.most and (one.told.last_ms is None or now_ms <= one.told.last_ms):
                 task = one.task(now_ms)
                 self._of_stream[task.task_id] = one
                 self._waiting.append(task)

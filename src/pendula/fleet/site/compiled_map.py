@@ -11,7 +11,7 @@ from functools import cached_property
 from pendula.fleet.exclusion.cells import Cells
 from pendula.fleet.exclusion.conflicts import Conflict
 from pendula.fleet.exclusion.corridors import Corridor
-from pendula.fleet.exclusion.critical_sections import Section
+from pendula.fleet.exclusion.critical_sections import Section, on_edge
 from pendula.fleet.exclusion.relation import Relation, merged
 from pendula.fleet.exclusion.standing import STANDS, Standing, reasons
 from pendula.fleet.exclusion.turning_discs import Zones
@@ -71,6 +71,19 @@ class CompiledMap:
                 for cell in range(low, high + 1):
                     result[cell] = (*result.get(cell, ()), number)
         return result
+
+    @cached_property
+    def sections_of_edge(self) -> dict[int, tuple[tuple[int, int, int], ...]]:
+        """The stretches of an edge that lie in sections: the section, where its first cell begins, and where the
+        section itself ends; in the order of the sections. Edges without any are left out."""
+        result: dict[int, list[tuple[int, int, int]]] = {}
+        for number, section in enumerate(self.sections):
+            for member in section.members:
+                for edge in self.network.groups[member.group].edges:
+                    low, high = on_edge(self.network, edge, member.s0, member.s1)
+                    first = int(self.cells.s0[self.cells.at(edge, low)])
+                    result.setdefault(edge, []).append((number, first, high))
+        return {edge: tuple(_joined(sorted(found))) for edge, found in sorted(result.items())}
 
     def zone(self, node: int) -> int:
         """The number of a node's turning zone among the resources."""
@@ -139,3 +152,14 @@ class CompiledMap:
             conflicts=self.named,
             transitions=self.transitions,
         )
+
+
+def _joined(stretches: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    """Stretches of one section that touch become one."""
+    result: list[tuple[int, int, int]] = []
+    for section, low, high in stretches:
+        if result and result[-1][0] == section and low <= result[-1][2]:
+            result[-1] = (section, result[-1][1], max(result[-1][2], high))
+        else:
+            result.append((section, low, high))
+    return result

@@ -2,6 +2,7 @@
 
 traffic       `Traffic`: the fleet between two ticks, and the tick
 phases        the steps of a tick in their order
+draft         a tick in the making
 observing     reports become progress, a release bound and health
 ranks         the one order in which trucks are asked
 queueing      who waits for whom, and whom a waiter bars
@@ -14,8 +15,8 @@ saving        traffic as bytes and back
 """
 
 from pendula.fleet.driving.params import NodeLockPolicy, TrafficParams
+from pendula.fleet.tick.draft import RefusedRoute
 from pendula.fleet.tick.observing import TruckReport
-from pendula.fleet.tick.phases import RefusedRoute
 from pendula.fleet.tick.traffic import TickInputs, TickOutputs, Traffic, TrafficRefused
 from pendula.fleet.views.reasons import Reason
 

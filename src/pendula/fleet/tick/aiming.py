@@ -16,6 +16,12 @@ from pendula.fleet.tick.observing import STANDING_UM_S
 from pendula.fleet.views import reasons
 from pendula.fleet.views.limits import components
 
+# A truck that waits sets out for less than this only when nothing was added for a while.
+_FIRST_STEP_UM = 2_000_000
+_PATIENCE_MS = 5_000
+# It stands at its hold point when it is this near: the buffer before it, and how far trucks stop short.
+_STANDS_UM = 300_000
+
 
 def aim(record: Record, now_ms: int, params: TrafficParams) -> RollingTargetCommand:
     """Sets hold point and target of a truck and makes its command."""
@@ -26,7 +32,8 @@ def aim(record: Record, now_ms: int, params: TrafficParams) -> RollingTargetComm
     act = record.act
     grant_um = record.grant_um
     reached = grant_um == track.goal_um or grant_um in track.acting
-    record.hold_um = steady_um(record.hold_um, grant_um, reached, params.hold_hysteresis_um)
+    step_um = _first_step_um(record, now_ms, params)
+    record.hold_um = steady_um(record.hold_um, grant_um, reached, step_um)
     record.farthest_um = max(record.farthest_um, record.hold_um)
     stop = record.hold_um if act is None else min(record.hold_um, act.s_um)
     reason = reasons.hold_reason(record)
@@ -40,6 +47,14 @@ def aim(record: Record, now_ms: int, params: TrafficParams) -> RollingTargetComm
         return _command(record, now_ms, params, CommandMode.TURN, reason, target=record.at_um, stop=stop, yaw=yaw)
     mode = CommandMode.GO if record.target_um > record.at_um else CommandMode.HOLD
     return _command(record, now_ms, params, mode, reason, target=record.target_um, stop=stop)
+
+
+def _first_step_um(record: Record, now_ms: int, params: TrafficParams) -> int:
+    """By how much the hold point moves at least. A truck that stands at it and waits on does not set out for every cell
+    that is freed before it: for a short way it stays where it is, for a while or until nobody is in its way."""
+    stands = record.v_um_s < STANDING_UM_S and record.hold_um - record.at_um <= _STANDS_UM
+    patient = record.waiting is not None and now_ms - record.last_grant_ms < _PATIENCE_MS
+    return _FIRST_STEP_UM if stands and patient else params.hold_hysteresis_um
 
 
 def stopped(record: Record, now_ms: int, params: TrafficParams) -> RollingTargetCommand:

@@ -80,9 +80,10 @@ def occupied_but_not_granted(records: list[Record]) -> Iterator[tuple[str, str]]
             continue
         if record.at_um > record.grant_um:
             yield "I-5", f"{record.robot_id} is beyond the end of its grant"
-        for use in record.track.taken(record.bound_um - _LONGEST_UM, record.at_um):
-            if use.free_um > record.bound_um and use.resource not in record.held:
-                yield "I-5", f"{record.robot_id} is in {record.site.resource_name(use.resource)} and does not hold it"
+        used = record.track.used.not_passed(record.bound_um - _LONGEST_UM, record.at_um, record.bound_um)
+        if not record.held.keys() >= set(used):
+            name = record.site.resource_name(next(one for one in used if one not in record.held))
+            yield "I-5", f"{record.robot_id} is in {name} and does not hold it"
 
 
 # No cell is longer: what begins this far behind the release bound is passed, but for zones and sections.

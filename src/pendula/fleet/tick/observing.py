@@ -93,7 +93,9 @@ def _progress(record: Record, params: TrafficParams, moved: bool) -> None:
         record.health, record.stop_code = Health.POSE_JUMP, "STOP_POSE_JUMP"
         return
     record.progress = after
-    record.at_um = max(record.at_um, min(after.extend_um, record.grant_um))
+    # A new way may ask for a turn where the truck stands: it is not beyond that node, whatever noise said before.
+    limit = record.grant_um if record.act is None else min(record.grant_um, record.act.s_um)
+    record.at_um = max(record.at_um, min(after.extend_um, limit))
     record.health, record.stop_code = Health.HEALTHY, None
 
 
@@ -102,10 +104,10 @@ def _position(record: Record, params: TrafficParams) -> int | None:
     assert record.pose is not None
     assert record.track is not None
     act = record.act
-    if act is not None and abs(act.s_um - record.at_um) <= 2 * params.node_snap_um:
+    slow = record.v_um_s < STANDING_UM_S
+    if act is not None and slow and abs(act.s_um - record.at_um) <= 2 * params.node_snap_um:
         away = _distance_um(record, act.node)
-        slow = record.v_um_s < STANDING_UM_S
-        if away <= 2 * params.node_snap_um and slow:
+        if away <= 2 * params.node_snap_um:
             return act.s_um - away
     near = _near_um(record, params)
     if near is not None:

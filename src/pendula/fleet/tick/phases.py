@@ -1,21 +1,18 @@
 """The steps of a tick, in the order in which they happen. Each works on a draft: nothing is true before all are."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-
-from pendula.fleet.contracts.traffic import Alert, Phase, RollingTargetCommand
+from pendula.fleet.contracts.traffic import Phase
 from pendula.fleet.driving.adoption import Adoption, Unfit, adoption, goes_on
-from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record, Retraction, Waiting
-from pendula.fleet.driving.uses import Ground
+from pendula.fleet.driving.uses import Act
+from pendula.fleet.routing.replanning import may_replan
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.targets.sequence import acknowledged
 from pendula.fleet.tick import alarms, directions
 from pendula.fleet.tick.aiming import aim
-from pendula.fleet.tick.directions import Directions
+from pendula.fleet.tick.draft import Draft, RefusedRoute
 from pendula.fleet.tick.invariants import InvariantBroken, broken, can_stop
-from pendula.fleet.tick.observing import TruckReport, judge, release_bound_um, take_in
-from pendula.fleet.tick.queueing import Queue, ripe
+from pendula.fleet.tick.observing import judge, release_bound_um, take_in
+from pendula.fleet.tick.queueing import ripe
 from pendula.fleet.tick.ranks import class_of, order_of, rank_of, starved
 from pendula.fleet.traffic.grants import (
     Accepted,
@@ -29,63 +26,12 @@ from pendula.fleet.traffic.grants import (
     release,
     thaw,
 )
-from pendula.fleet.traffic.lock_state import LockState
 from pendula.fleet.views import reasons
 from pendula.kernel.canonical import Json
 
 _WORKING = frozenset({Phase.LOADING, Phase.UNLOADING})
 # A route that was refused counts as waiting so long after its last try.
 _STILL_ASKED_MS = 2_000
-
-
-@dataclass(frozen=True, slots=True)
-class RefusedRoute:
-    """A route that did not come into force. `cycle`: trucks of which each would be blocked by the next."""
-
-    robot_id: str
-    route_id: str
-    revision: int
-    code: str
-    cycle: tuple[str, ...] = ()
-
-
-@dataclass(slots=True)
-class Draft:
-    """A tick in the making."""
-
-    tick: int
-    now_ms: int
-    reports: tuple[TruckReport, ...]
-    routes: tuple[RoutePlan, ...]
-    ground: Ground
-    params: TrafficParams
-    rule: Rule
-    records: list[Record]
-    numbers: dict[str, int]
-    locks: LockState
-    effort: Effort
-    directions: Directions
-    two_way: frozenset[int]
-    # Since when trucks wait for each other in a circle, and how many alerts there were.
-    cycles: dict[tuple[int, ...], int]
-    alert_count: int
-    starving: Record | None = None
-    order: list[Record] = field(default_factory=list)
-    queue: Queue = field(default_factory=Queue)
-    # Trucks that hold more than before, or something else.
-    touched: set[int] = field(default_factory=set)
-    accepted: list[RoutePlan] = field(default_factory=list)
-    refused: list[RefusedRoute] = field(default_factory=list)
-    unknown: list[str] = field(default_factory=list)
-    commands: list[RollingTargetCommand] = field(default_factory=list)
-    alerts: list[Alert] = field(default_factory=list)
-
-    def alert(self, code: str, severity: str, since_ms: int, robot_id: str | None = None, /, **details: Json) -> None:
-        self.alert_count += 1
-        self.alerts.append(alarms.alert(self.alert_count, code, severity, since_ms, robot_id, **details))
-
-    def names(self, numbers: Iterable[int]) -> list[Json]:
-        return [self.records[number].robot_id for number in numbers]
 
 
 def observe(draft: Draft) -> None:
@@ -134,7 +80,7 @@ def freeze_the_lost(draft: Draft) -> None:
 def release_the_passed(draft: Draft) -> None:
     """What lies behind the release bound, and what was given back and acknowledged."""
     for record in draft.records:
-        bound = min(release_bound_um(record, draft.now_ms), record.grant_um - record.short_um)
+        bound = min(release_bound_um(record, draft.now_ms), record.passed_um)
         passed = [resource for resource, free in record.held.items() if free <= bound]
         given = record.retraction
         if given is not None and acknowledged(given.seq, record.ack_seq):
@@ -214,7 +160,8 @@ def _forget(record: Record, now_ms: int) -> None:
 
 def _adopt(draft: Draft, record: Record, fit: Adoption, base: int) -> None:
     """The new route is in force: everything measured along the old one is measured along it."""
-    old_act, shift = record.act, fit.shift_um
+    shift = fit.shift_um
+    done = None if record.track is None or not record.acted else record.track.acts[record.acted - 1]
     record.track, record.base, record.granted = fit.track, base, 0
     record.held = dict(fit.carried)
     record.changed()
@@ -226,7 +173,7 @@ def _adopt(draft: Draft, record: Record, fit: Adoption, base: int) -> None:
     record.hold_um = fit.track.stands[0]
     record.farthest_um = max(record.farthest_um - shift, record.hold_um)
     record.target_um = min(record.target_um - shift, record.hold_um)
-    record.acted = 0 if old_act is None else sum(act.s_um < old_act.s_um - shift for act in fit.track.acts)
+    record.acted = 0 if done is None else sum(_is_done(act, done, shift) for act in fit.track.acts)
     if record.progress is not None:
         record.progress = record.progress.shifted(shift)
     record.pending = record.pending_since_ms = None
@@ -235,17 +182,33 @@ def _adopt(draft: Draft, record: Record, fit: Adoption, base: int) -> None:
     draft.accepted.append(fit.track.plan)
 
 
+def _is_done(act: Act, done: Act, shift_um: int) -> bool:
+    """Whether an act of a new way is behind the truck, which did `done` last on the old one. A new way may ask for a
+    stop, or for another turn, in a node in which the truck has turned already."""
+    at_um = done.s_um - shift_um
+    return act.s_um < at_um or (act.s_um == at_um and (act.stop, act.yaw_urad) == (False, done.yaw_urad))
+
+
 def grant(draft: Draft) -> None:
     """Units in rank order, for each truck in the order of its way, until one is refused or the lookahead is full."""
     for record in draft.order:
         track = record.track
-        if track is None or record.stop_code is not None or record.phase in _WORKING:
+        if track is None or record.stop_code is not None or record.phase in _WORKING or _is_undecided(draft, record):
             continue
         reach = min(record.at_um + draft.params.lookahead_um, track.goal_um)
         blocked: Waiting | None = None
         while blocked is None and record.grant_um < reach and record.retraction is None:
             blocked = _unit(draft, record)
         _note(draft, record, blocked)
+
+
+def _is_undecided(draft: Draft, record: Record) -> bool:
+    """Whether a new route waits for its first judgement, because this tick had made all its checks: the old one is not
+    granted any further, or the new one would no longer begin where the truck is."""
+    plan = record.pending
+    if plan is None or record.refused_cycle or record.retry_ms > draft.now_ms:
+        return False
+    return not _held_back(draft, record, plan)
 
 
 def _unit(draft: Draft, record: Record) -> Waiting | None:
@@ -342,18 +305,43 @@ def look_around(draft: Draft) -> None:
     hold_ms = draft.params.edge_dir_hold_ms
     directions.look(draft.directions, draft.records, draft.two_way, draft.now_ms, hold_ms)
     cycle = alarms.waiting_cycle(draft.records, draft.queue.waits)
-    before = draft.cycles
-    draft.cycles = alarms.watched(before, cycle, draft.now_ms)
+    draft.cycles = alarms.watched(draft.cycles, cycle, draft.now_ms)
     for members, since in draft.cycles.items():
         waited, last = draft.now_ms - since, draft.now_ms - since - draft.params.tick_period_ms
         if waited >= draft.params.deadlock_detect_ms > last:
-            resources: list[Json] = [
-                reasons.resource_id(draft.ground.site, waiting.resource)
-                for waiting in (draft.records[number].waiting for number in members)
-                if waiting is not None and waiting.resource is not None
-            ]
-            names = draft.names(members)
-            draft.alert(alarms.DEADLOCK_SUSPECTED, "ERROR", since, robotIds=names, resources=resources)
+            _ring(draft, members, since)
+
+
+def _ring(draft: Draft, members: tuple[int, ...], since_ms: int) -> None:
+    """The alarm; one of the trucks is sent another way, or there is none and an operator has to help."""
+    resources: list[Json] = [
+        reasons.resource_id(draft.ground.site, waiting.resource)
+        for waiting in (draft.records[number].waiting for number in members)
+        if waiting is not None and waiting.resource is not None
+    ]
+    names = draft.names(members)
+    draft.alert(alarms.DEADLOCK_SUSPECTED, "ERROR", since_ms, robotIds=names, resources=resources)
+    # The lowest in rank goes round.
+    if not any(_sent_round(draft, one) for one in reversed(draft.order) if one.number in members):
+        draft.alert(alarms.DEADLOCK_CONFIRMED, "ERROR", since_ms, robotIds=names, resources=resources)
+
+
+def _sent_round(draft: Draft, record: Record) -> bool:
+    """Whether a truck has another way on, and everybody gets to rest when it takes it."""
+    if record.stop_code is not None or not may_replan(draft.now_ms, record.rerouted_ms, blocker_changed=False):
+        return False
+    plan = draft.detour(record)
+    fit = None if plan is None else adoption(record, plan, draft.ground, draft.params, draft.now_ms)
+    if fit is None or isinstance(fit, Unfit):
+        return False
+    # Where the rule is off there is no witness to go by.
+    rule = Rule.ACYCLIC if draft.rule is Rule.OFF else draft.rule
+    answer = accept_route(draft.locks, record.number, fit.track.demand, 0, rule=rule, effort=draft.effort)
+    if not isinstance(answer, Accepted):
+        return False
+    _adopt(draft, record, fit, 0)
+    record.rerouted_ms = draft.now_ms
+    return True
 
 
 def tell(draft: Draft) -> None:
@@ -378,7 +366,7 @@ def assert_invariants(draft: Draft) -> None:
 def _replay_every(trucks: int) -> int:
     """In which ticks the whole witness is replayed: in each one of a small fleet; of a large one so seldom that it
     costs a tick of a small one on average. In between it was kept by each grant."""
-    return 1 + trucks // 40
+    return 1 + trucks // 10
 
 
 PHASES = (

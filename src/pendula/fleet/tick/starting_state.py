@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pendula.fleet.driving.records import Record
 from pendula.fleet.driving.track import held_from_the_start, track_of
 from pendula.fleet.driving.uses import NEVER_UM, Ground
+from pendula.fleet.liveness.closures import Rest, kept_sections
 from pendula.fleet.routing.planner import Anchor, AtNode, Closed, Planner
 from pendula.fleet.routing.route_plan import RoutePlan, plan_route
 from pendula.fleet.traffic.demand import Demand
@@ -56,8 +57,7 @@ def _standing(record: Record, node: int) -> dict[int, int]:
     begins there."""
     site = record.site
     held = set(site.standing_set(node, record.short_um))
-    sections = {number for cell in held for number in site.sections_of_cell.get(cell, ())}
-    held |= {site.token(number) for number in sections}
+    held |= {site.token(number) for number in kept_sections(site, Rest(node, record.short_um))}
     return {resource: 0 if resource < len(site.cells) else NEVER_UM for resource in sorted(held)}
 
 

@@ -10,22 +10,24 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Self
 
-from msgspec import to_builtins
+from msgspec import structs, to_builtins
 
 from pendula.fleet.contracts.traffic import Alert, CorridorRequest, LockResult, LockSnapshot, RollingTargetCommand
+from pendula.fleet.driving.detours import detour
 from pendula.fleet.driving.params import NodeLockPolicy, TrafficParams, faults, short_um
 from pendula.fleet.driving.records import Record
 from pendula.fleet.driving.uses import Ground
 from pendula.fleet.liveness.certificate import Certificate, certify
 from pendula.fleet.model import Finding, Fleet
-from pendula.fleet.routing.planner import Anchor, Closed
+from pendula.fleet.routing.planner import Anchor, Closed, Planner
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tick import saving
 from pendula.fleet.tick.aiming import result, stopped
 from pendula.fleet.tick.directions import Directions, two_way
+from pendula.fleet.tick.draft import Draft, RefusedRoute
 from pendula.fleet.tick.observing import TruckReport
-from pendula.fleet.tick.phases import PHASES, Draft, RefusedRoute
+from pendula.fleet.tick.phases import PHASES
 from pendula.fleet.tick.starting_state import place_all
 from pendula.fleet.traffic.grants import Effort, Rule
 from pendula.fleet.traffic.lock_state import LockState
@@ -107,7 +109,7 @@ class Traffic:
         self.override = not certificate.live
         self.tick_number = 0
         self.now_ms = 0
-        self._ground = Ground(site, params.node_lock_policy)
+        self._ground = Ground(site, params.node_lock_policy, params.safety_buffer_um)
         self._records = [
             _record(site, number, profiles[truck.profile_id], truck.robot_id, truck.park_node_id, params)
             for number, truck in enumerate(sorted(fleet.trucks, key=lambda one: one.robot_id))
@@ -115,6 +117,7 @@ class Traffic:
         self._numbers = {record.robot_id: record.number for record in self._records}
         self._locks = LockState(Exclusion.of_site(site), len(self._records))
         self._two_way = two_way(site)
+        self._planners: dict[str, Planner] = {}
         self._directions = Directions()
         self._cycles: dict[tuple[int, ...], int] = {}
         self._alerts = 0
@@ -136,7 +139,7 @@ class Traffic:
         that, and for a start from which not everybody gets to rest."""
         params = params or TrafficParams()
         wrong = list(faults(params, profiles, site.params))
-        certificate, findings = certify(site, fleet, profiles)
+        certificate, findings = certify(site, structs.replace(fleet, arrive_tol_um=params.arrive_tol_um), profiles)
         if certificate is None or wrong:
             wrong += _sentences(findings)
             raise TrafficRefused("traffic cannot start: " + "; ".join(wrong), findings=wrong)
@@ -271,9 +274,15 @@ class Traffic:
             effort=Effort(self.params.search_nodes, self.params.search_nodes_per_tick),
             directions=self._directions.copied(),
             two_way=self._two_way,
+            detour=self._detour,
             cycles=self._cycles,
             alert_count=self._alerts,
         )
+
+    def _detour(self, record: Record) -> RoutePlan | None:
+        profile = record.profile
+        planner = self._planners.setdefault(profile.profile_id, Planner(self.site, profile))
+        return detour(record, planner, self.closed[record.robot_id])
 
     def _stopped(self, error: str) -> TickOutputs:
         """Everybody stops. Numbers of commands go on rising: what was decided before stays decided."""
@@ -323,4 +332,4 @@ def _record(
 
 
 def _sentences(findings: Sequence[Finding]) -> list[str]:
-    return [f"{one.code.value}: {one.message}" for one in findings]
+    return [f"{one.code.value}: {one.message}" + (f" ({one.remedy})" if one.remedy else "") for one in findings]

@@ -23,10 +23,11 @@ class Column:
     def __init__(self, size: int, trucks: int) -> None:
         count = max(1, -(-trucks // _WORD))
         self._words = [np.zeros(size, dtype=np.uint64) for _ in range(count)]
+        self._places = range(count)
 
     def copy(self) -> Self:
         twin = object.__new__(type(self))
-        twin._words = [word.copy() for word in self._words]
+        twin._words, twin._places = [word.copy() for word in self._words], self._places
         return twin
 
     def add(self, i: int, resources: Ints) -> None:
@@ -41,25 +42,20 @@ class Column:
 
     def at(self, resource: int) -> int:
         """The trucks of one resource, as bits."""
-        found = 0
-        for place, word in enumerate(self._words):
-            found |= int(word[resource]) << (place * _WORD)
-        return found
+        return as_mask([int(word[resource]) for word in self._words])
 
     def over(self, resources: Ints) -> int:
         """The trucks of any of the resources, as bits."""
-        found = 0
-        for place, word in enumerate(self._words):
-            found |= int(np.bitwise_or.reduce(word[resources])) << (place * _WORD)
-        return found
+        return as_mask([int(np.bitwise_or.reduce(word[resources])) for word in self._words])
 
     def besides(self, i: int, resources: Ints) -> Words:
         """For each of the resources something other than zero where it has a truck other than this one."""
         own = i // _WORD
-        found: Words = self._words[own][resources] & _ALL_BUT[i % _WORD]
-        for place, word in enumerate(self._words):
+        found = self._words[own][resources]
+        found &= _ALL_BUT[i % _WORD]
+        for place in self._places:
             if place != own:
-                found |= word[resources]
+                found |= self._words[place][resources]
         return found
 
     def words_besides(self, i: int, resources: Ints) -> list[Words]:
@@ -67,6 +63,14 @@ class Column:
         found = [word[resources] for word in self._words]
         found[i // _WORD] &= _ALL_BUT[i % _WORD]
         return found
+
+
+def as_mask(words: list[int]) -> int:
+    """The trucks of some words as the bits of one number."""
+    found = words[0]
+    for place in range(1, len(words)):
+        found |= words[place] << (place * _WORD)
+    return found
 
 
 def trucks_of(mask: int) -> list[int]:

@@ -70,6 +70,17 @@ class Demand:
     def stands(self, position: int) -> Ints:
         return self.stand[self.stand_from[position] : self.stand_from[position + 1]]
 
+    def wanted_between(self, after: int, upto: int) -> int | None:
+        """The last position behind `after` and up to `upto` that is not unwanted; `None` where all are."""
+        last = self._last_wanted[upto]
+        return last if last > after else None
+
+    @cached_property
+    def _last_wanted(self) -> list[int]:
+        """For each position the last one up to it that is not unwanted, -1 where all are."""
+        wanted = np.where(self.unwanted, -1, np.arange(len(self.unwanted)))
+        return cast(list[int], np.maximum.accumulate(wanted).tolist())
+
     def need_positions(self) -> Ints:
         """For every entry of `need` the position it is needed for."""
         return np.repeat(np.arange(self.last + 1, dtype=np.int64), self.need_at[1:] - self.need_at[:-1])

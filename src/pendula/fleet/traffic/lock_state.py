@@ -83,6 +83,8 @@ class LockState:
         size = len(exclusion)
         self.blockers, self.rests = Column(size, count), Column(size, count)
         self.wanted, self.needers = Column(size, count), Column(size, count)
+        # Where trucks look out for others that come to stand there: empty but during a search.
+        self.watched = Column(size, count)
         self.owner: Ints = np.full(size, NOBODY, dtype=np.int64)
         self.sharers: dict[int, list[int]] = {resource: [] for resource in sorted(exclusion.shared)}
         # Holders beside the owner: only a failed truck may be where another one has a right to be.
@@ -97,7 +99,7 @@ class LockState:
     def copy(self) -> Self:
         """A state of its own that begins like this one: what a tick that fails goes back to."""
         twin = copy(self)
-        for name in ("blockers", "rests", "wanted", "needers", "owner", "marks", "_last"):
+        for name in ("blockers", "rests", "wanted", "needers", "watched", "owner", "marks", "_last"):
             setattr(twin, name, getattr(self, name).copy())
         twin.trucks = [None if one is None else one.copied() for one in self.trucks]
         twin.sharers = {resource: list(holders) for resource, holders in self.sharers.items()}

@@ -5,7 +5,7 @@ search touches the trucks it was asked about, those in their way, and no others.
 state and takes every move back. Branches are counted, never timed.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -17,6 +17,7 @@ from pendula.fleet.traffic.lock_state import Ints, LockState, Move
 from pendula.fleet.traffic.refuge import (
     needed_by,
     needed_by_words,
+    needed_everywhere,
     obstacles,
     reach,
     reach_and_blockers,
@@ -28,8 +29,29 @@ from pendula.fleet.traffic.refuge import (
 _NEAR = 32
 # How many trucks are sent ahead, or asked in vain, in one search.
 _ASKED = 8
-# So many trucks driven on cost as much as a branch.
-_ROUND = 8
+# How often everybody drives on before a search turns to branches: counted apart, since it solves most of what is asked
+# on rings, and what one more branch solves is rare.
+_ROUNDS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """How far a truck can get, who stands in its way there, and the positions up to it at which it is in nobody's way,
+    first and last."""
+
+    far: int
+    blockers: int
+    refuges: tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Sleeper:
+    """A truck that found no refuge. That stays so until a truck of `mask` moves, or another one comes to stand on
+    `way`."""
+
+    outlook: Outlook
+    mask: int
+    way: Ints
 
 
 @dataclass(slots=True)
@@ -45,10 +67,38 @@ class Search:
     asked: set[int] = field(default_factory=set)
     stuck: tuple[int, ...] = ()
     cycle: tuple[int, ...] = ()
+    asleep: dict[int, Sleeper] = field(default_factory=dict)
 
     def go(self, i: int, position: int) -> None:
         self.state.place(i, position)
         self.moves.append((i, position))
+        if self.asleep:
+            met = self.state.watched.over(self.state.shadow(i, position)) | 1 << i
+            self.wake([k for k, one in self.asleep.items() if one.mask >> i & 1 or met >> k & 1])
+
+    def wake(self, trucks: list[int]) -> None:
+        for k in trucks:
+            self.state.watched.remove(k, self.asleep.pop(k).way)
+
+    def outlook(self, i: int) -> Outlook:
+        """What a truck sees from where it is; where that is nothing good, it is asked again only when it may have
+        changed."""
+        sleeper = self.asleep.get(i)
+        if sleeper is not None:
+            return sleeper.outlook
+        state, one = self.state, self.state.truck(i)
+        far, blockers = reach_and_blockers(state, i)
+        free = refuges(state, i, one.position, far)
+        if len(free):
+            return Outlook(far, blockers, (one.position + int(free[0]), one.position + int(free[-1])))
+        seen = Outlook(far, blockers, None)
+        if far < one.goal:
+            # One truck that needs all the places there are is enough to watch.
+            common = needed_everywhere(state, i, one.position, far)
+            needing = common & -common or needed_by(state, i, one.position, far)
+            self.asleep[i] = Sleeper(seen, blockers | needing, one.demand.needs(one.position, far + 1))
+            state.watched.add(i, self.asleep[i].way)
+        return seen
 
     # -- the whole of it ---------------------------------------------------------------------------------------------
 
@@ -61,7 +111,7 @@ class Search:
             self.stuck, self.cycle = tuple(sorted(self.waiting)), cycle_of(self.waiting)
             if self.attempt(self.rolled_out):
                 return True
-        for k, position in self.branches():
+        for k, position in self.branches() if self.nodes > 0 else ():
             self.nodes -= 1
             if self.nodes < 0:
                 return False
@@ -78,6 +128,7 @@ class Search:
         put_back(self.state, start)
         del self.moves[before:]
         self.waiting = waiting
+        self.wake(list(self.asleep))
         return False
 
     def after(self, k: int, position: int) -> bool:
@@ -87,31 +138,30 @@ class Search:
 
     def rolled_out(self) -> bool:
         """Whether all goes well when everybody drives on as far as possible, over and over, who has least to go first:
-        a convoy on a ring is never in nobody's way, and gets home all the same. A round costs branches."""
-        while self.waiting and self.nodes > 0:
-            self.nodes -= 1 + len(self.waiting) // _ROUND
+        a convoy on a ring is never in nobody's way, and gets home all the same."""
+        for _ in range(_ROUNDS):
             order = sorted(self.waiting, key=lambda i: (self.state.truck(i).goal - self.state.truck(i).position, i))
             moved = [i for i in order if self.driven_on(i)]
+            if not self.waiting:
+                return True
             if not self.in_the_way() and not moved:
                 return False
-        return not self.waiting
+        return False
 
     def driven_on(self, i: int) -> bool:
-        one = self.state.truck(i)
-        far, blockers = reach_and_blockers(self.state, i)
-        if far == one.goal:
-            self.settled(i, far)
+        one, seen = self.state.truck(i), self.outlook(i)
+        if seen.far == one.goal:
+            self.settled(i, seen.far)
             return True
-        self.waiting[i] = blockers
-        free = np.flatnonzero(refuges(self.state, i, one.position, far))
-        if len(free):
-            self.settled(i, one.position + int(free[-1]))
+        self.waiting[i] = seen.blockers
+        if seen.refuges is not None:
+            self.settled(i, seen.refuges[1])
             return True
         # Not into a junction or another's window, where somebody else would have to wait for this one.
-        wanted = np.flatnonzero(~one.demand.unwanted[one.position + 1 : far + 1])
-        if len(wanted):
-            self.go(i, one.position + 1 + int(wanted[-1]))
-        return bool(len(wanted))
+        wanted = one.demand.wanted_between(one.position, seen.far)
+        if wanted is not None:
+            self.go(i, wanted)
+        return wanted is not None
 
     # -- moves that cost nothing -------------------------------------------------------------------------------------
 
@@ -159,11 +209,13 @@ class Search:
 
     def nearer_refuges(self) -> int:
         """Those who wait, as far as they can get: what others no longer need may have become a refuge."""
-        for i in sorted(self.waiting):
-            far = reach(self.state, i)
-            target = far if far == self.state.truck(i).goal else refuge(self.state, i, last=far)
-            if target is not None:
-                self.settled(i, target)
+        for i in sorted(self.waiting.keys() - self.asleep.keys()):
+            seen = self.outlook(i)
+            if seen.far == self.state.truck(i).goal:
+                self.settled(i, seen.far)
+                return 1 << i
+            if seen.refuges is not None:
+                self.settled(i, seen.refuges[0])
                 return 1 << i
         return 0
 
@@ -223,6 +275,7 @@ def find_witness(state: LockState, start: list[int], old: list[Move], nodes: int
     found = search.solved(sorted(search.waiting))
     touched = {i for i, _ in search.moves} | set(start)
     last = [(i, state.truck(i).goal) for i in sorted(touched) if search.can_move(i)]
+    search.wake(list(search.asleep))
     put_back(state, positions)
     moves = [*search.moves, *(move for move in old if move[0] not in touched), *last]
     return (moves if found else None), search
@@ -249,38 +302,50 @@ def dominating(state: LockState, i: int) -> int | None:
 
 
 def _dominating(state: LockState, i: int, candidates: list[int]) -> int | None:
-    """The last of the candidates that blocks only what every position before it blocks; what is blocked by all so far
-    is marked."""
+    """The last of the candidates that blocks only what every position before it blocks, where there is such a thing."""
     here = state.truck(i).position
-    found = None
-    common = blocked_needs(state, i, here)
-    state.marks[common] = True
-    passed = here
-    for position in candidates:
-        for k in range(passed + 1, position):
-            common = _marked_too(state, common, blocked_needs(state, i, k))
-        passed = position
-        if not len(common):
-            break
-        now = blocked_needs(state, i, position)
-        found = position if state.marks[now].all() else found
-        common = _marked_too(state, common, now)
-    state.marks[common] = False
-    return found
+    candidates = _within(state, i, here, candidates)
+    if not candidates:
+        return None
+    count = candidates[-1] - here + 1
+    blocked, place = _blocked_needs(state, i, range(here, here + count))
+    # What is blocked for the n-th time at place n was blocked at every place before.
+    always = _nth_time(blocked) == place
+    size, common = np.bincount(place, minlength=count), np.bincount(place[always], minlength=count)
+    fits = (size[1:] == common[1:]) & (common[:-1] > 0)
+    return max((one for one in candidates if fits[one - here - 1]), default=None)
 
 
-def _marked_too(state: LockState, common: Ints, now: Ints) -> Ints:
-    """Those of `now` that are marked, and from now on nothing else is."""
-    left = now[state.marks[now]]
-    state.marks[common] = False
-    state.marks[left] = True
-    return left
+def _within(state: LockState, i: int, here: int, candidates: list[int]) -> list[int]:
+    """The candidates that block only what the present position blocks."""
+    now, _ = _blocked_needs(state, i, range(here, here + 1))
+    if not len(now) or not candidates:
+        return []
+    state.marks[now] = True
+    blocked, place = _blocked_needs(state, i, candidates)
+    beyond = set(place[~state.marks[blocked]].tolist())
+    state.marks[now] = False
+    return [one for k, one in enumerate(candidates) if k not in beyond]
 
 
-def blocked_needs(state: LockState, i: int, position: int) -> Ints:
-    """What others still need and a truck standing at a position excludes."""
-    around = state.shadow(i, position)
-    return around[state.wanted.besides(i, around).nonzero()[0]]
+def _blocked_needs(state: LockState, i: int, positions: Sequence[int]) -> tuple[Ints, Ints]:
+    """What others still need and a truck standing at one of the positions excludes, and for which of them."""
+    shadows = [state.shadow(i, position) for position in positions]
+    around = np.concatenate(shadows)
+    needed = state.wanted.besides(i, around).nonzero()[0]
+    place = np.repeat(np.arange(len(shadows)), [len(one) for one in shadows])
+    return around[needed], place[needed]
+
+
+def _nth_time(numbers: Ints) -> Ints:
+    """For each entry how often its number occurred before."""
+    order = np.argsort(numbers, kind="stable")
+    ordered = numbers[order]
+    begins = np.diff(ordered, prepend=-1) > 0
+    index = np.arange(len(numbers))
+    times = np.empty(len(numbers), dtype=np.int64)
+    times[order] = index - np.maximum.accumulate(np.where(begins, index, 0))
+    return times
 
 
 def first_obstacle(state: LockState, j: int) -> tuple[Ints, list[int]]:

@@ -202,6 +202,12 @@ class Calls:
         """Workers tell of themselves; nobody who waits for a job is woken by it."""
         self.store.write(lambda tx: signs.told(tx, rows))
 
+    # Governed objects
+
+    def change(self, work: Callable[[Writer, int], T], caller: Caller) -> T:
+        """Something that belongs into one transaction, at its time."""
+        return self._write(lambda tx: work(tx, self.clock()), caller)
+
     # Inside
 
     def _write(self, work: Callable[[Writer], T], caller: Caller) -> T:

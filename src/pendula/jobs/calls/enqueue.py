@@ -9,6 +9,7 @@ from msgspec import Struct
 from pendula.jobs import decide
 from pendula.jobs.calls.replies import Body, Reply
 from pendula.jobs.model import BATCH_MOST, Actor, Code, Job, Policy, Refused, in_full, job_json
+from pendula.jobs.objects.governed import VERIFICATIONS
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.requests import Enqueue, read_enqueue
 from pendula.jobs.store.protocol import Writer
@@ -20,7 +21,8 @@ Stored = tuple[Job, bool] | Refused  # a job and whether it was there before, or
 
 def store_all(tx: Writer, requests: Sequence[Enqueue], actor: Actor, now: int) -> list[Stored]:
     """What became of each request; first all at once, one by one where a key is taken."""
-    if (made := _all_new(tx, requests, actor, now)) is not None:
+    closed = _closed(tx, requests)
+    if not closed and (made := _all_new(tx, requests, actor, now)) is not None:
         return [(job, False) for job in made]
     keys = [_key(request, now) for request in requests]
     there = tx.by_keys(keys)
@@ -34,6 +36,8 @@ def store_all(tx: Writer, requests: Sequence[Enqueue], actor: Actor, now: int) -
             found.append((waiting, True))
         elif tx.used(key_hash(key)):
             found.append(_removed(key))
+        elif (request.object_type, request.object_id) in closed and request.action in VERIFICATIONS:
+            found.append(_verification_closed(request))
         else:
             job = decide.new_job(request, tx.next_seq(), now)
             if isinstance(job, Job):
@@ -43,6 +47,18 @@ def store_all(tx: Writer, requests: Sequence[Enqueue], actor: Actor, now: int) -
             else:
                 found.append(job)
     return found
+
+
+def _closed(tx: Writer, requests: Sequence[Enqueue]) -> set[tuple[str, str]]:
+    """Objects among these that nobody may verify any more; asked only where somebody wants to."""
+    about = [(one.object_type, one.object_id) for one in requests if one.action in VERIFICATIONS]
+    return tx.closed_among(about) if about else set()
+
+
+def _verification_closed(request: Enqueue) -> Refused:
+    details: dict[str, Json] = {"object_type": request.object_type, "object_id": request.object_id}
+    message = f"{request.object_id} was verified as often as the unknowable may be; new evidence may open it again"
+    return Refused(Code.ONTIC_VERIFICATION_CLOSED, message, details)
 
 
 def _all_new(tx: Writer, requests: Sequence[Enqueue], actor: Actor, now: int) -> list[Job] | None:

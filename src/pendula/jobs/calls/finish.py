@@ -50,7 +50,7 @@ def ack(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, now: 
     request = read_ack(body, policy, now)
     if isinstance(request, Faults):
         return _ack_refusal(request)
-    if (refused := _unknown_event(tx, job, request, policy)) is not None:
+    if (refused := _unknown_event(tx, job, request, policy) or _governed(tx, job, request)) is not None:
         return refused
     done = decide.acked(job, request, now, tx.next_event_id())
     who = holder(job, actor)
@@ -136,6 +136,18 @@ def _unknown_event(tx: Writer, job: Job, request: Ack, policy: Policy) -> Refuse
     return faults.refusal("no stored event of this id is about the job or its object")
 
 
+def _governed(tx: Writer, job: Job, request: Ack) -> Refused | None:
+    """The times of a governed object follow from its state: no ack writes them past its machine."""
+    if request.next_action_at is UNSET:
+        return None
+    row = tx.object(job.object_type, job.object_id)
+    # Only what has a state can be governed: for all others this is no look at all.
+    if row is None or row.state is None or tx.governance.governed(job.object_type, job.object_id) is None:
+        return None
+    message = f"{job.object_type} {job.object_id} is governed: end its jobs with begin and finish"
+    return Refused(Code.OBJECT_GOVERNED, message, {"object_type": job.object_type, "object_id": job.object_id})
+
+
 def _next_time(tx: Writer, job: Job, request: Ack, actor: Actor, policy: Policy) -> ObjectRow:
     """The object with its next time, as it is stored now."""
     there = tx.object(job.object_type, job.object_id)
@@ -169,11 +181,17 @@ def _followup(tx: Writer, job: Job, request: Ack, actor: Actor, now: int) -> str
         # The same again has the same arguments; those of another action would mean nothing to it.
         payload=job.payload if request.next_action in (None, job.action) else None,
     )
+    return enqueue_next(tx, follow, job.idempotency_key, actor, now)
+
+
+def enqueue_next(tx: Writer, follow: Enqueue, after: str, actor: Actor, now: int) -> str | None:
+    """The id of the job that comes next; `after` is the key of what it follows."""
+    assert follow.run_at is not None
     [stored] = store_all(tx, [follow], actor, now)
     if isinstance(stored, Refused) or stored[0].status in TERMINAL:
         # Other work has the key, or work that is over. One of its own, or the object would be forgotten.
-        derived = decide.derived_key(follow, request.next_action_at)
-        own = f"followup:{key_hash(f'{job.idempotency_key} {derived}').hex()}"
+        derived = decide.derived_key(follow, follow.run_at)
+        own = f"followup:{key_hash(f'{after} {derived}').hex()}"
         [stored] = store_all(tx, [replace(follow, idempotency_key=own)], actor, now)
     return None if isinstance(stored, Refused) else stored[0].job_id
 

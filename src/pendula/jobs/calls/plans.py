@@ -21,10 +21,10 @@ from pendula.jobs.plans import (
     Recurring,
     Source,
     asked_for,
-    entry_json,
     occurrence,
     plan_json,
     read_plan,
+    told,
 )
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.requests import read_enqueue, read_reason
@@ -126,20 +126,21 @@ def remove(tx: Writer, name: str, body: Body, actor: Actor, now: int) -> Answer:
         return refused
     _take_back(tx, plan, f"plan {name} is removed", actor, now)
     tx.drop_plan(name)
-    _tell(tx, name, {**entry_json(plan.entry), "removed": False}, {"removed": True}, reason or "removed", actor, at=now)
+    _tell(tx, name, {**told(plan.entry), "removed": False}, {"removed": True}, reason or "removed", actor, at=now)
     return Reply(200, {"removed": True, "name": name})
 
 
 def keep_next(tx: Writer, plan: Plan, policy: Policy, now: int) -> Plan:
     """Store the next occurrence of a plan unless it is there or the plan is paused.
 
-    One whose job was taken back before it began (by a pause, say) is stored again, under the key of the next turn.
+    One whose job was taken back before it began (by a pause, or for another payload) is stored again, under the key of
+    the next turn.
     """
     at = None if plan.paused_at is not None else plan.next_after(now)
     if at is None or at == plan.occurs_at:
         return plan
     stored = _stored(tx, plan, at, policy, now)
-    while not isinstance(stored, Refused) and stored[0].status == Status.FAILED and not stored[0].delivery_count:
+    while _is_taken_back(stored):
         plan = replace(plan, turn=plan.turn + 1)
         stored = _stored(tx, plan, at, policy, now)
     after = replace(plan, occurs_at=at, job_id=None if isinstance(stored, Refused) else stored[0].job_id)
@@ -148,6 +149,12 @@ def keep_next(tx: Writer, plan: Plan, policy: Policy, now: int) -> Plan:
 
 
 # Inside
+
+
+def _is_taken_back(stored: Stored) -> bool:
+    if isinstance(stored, Refused):
+        return stored.details.get("differs") == ["payload"]
+    return stored[0].status == Status.FAILED and not stored[0].delivery_count
 
 
 def _stored(tx: Writer, plan: Plan, at: int, policy: Policy, now: int) -> Stored:
@@ -160,13 +167,13 @@ def _placed(
 ) -> Plan:
     if there is None:
         plan = Plan(entry, source.value, now, now)
-        _tell(tx, entry.name, None, entry_json(entry), reason, actor, at=now)
+        _tell(tx, entry.name, None, told(entry), reason, actor, at=now)
     elif there.entry == entry:
         plan = replace(there, source=source.value, declared_at=now)
     else:
         _take_back(tx, there, f"plan {entry.name} is another now", actor, now)
         plan = replace(there, entry=entry, source=source.value, changed_at=now, declared_at=now, occurs_at=None)
-        _tell(tx, entry.name, entry_json(there.entry), entry_json(entry), reason, actor, at=now)
+        _tell(tx, entry.name, told(there.entry), told(entry), reason, actor, at=now)
     tx.put_plan(plan)
     return plan
 

@@ -5,6 +5,7 @@ machine              a state machine as data
 reference_machines   memory, experience and cognition
 machine_check        what is wrong with a machine, all at once
 decay                how much an object still weighs
+durations            lengths of time as ISO 8601 writes them
 gates                what gates say together
 budgets              what uncertainty may cost
 following            what comes next, and when

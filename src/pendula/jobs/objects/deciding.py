@@ -27,6 +27,8 @@ from pendula.jobs.objects.governed import Epistemic, Governed, Unknown
 from pendula.jobs.objects.machine import Arrow, Finding, Machine, Never
 from pendula.kernel.time import format_utc
 
+# What may make an object more trusted: such a verdict has to rest on evidence that is fit for it.
+PROMOTING = frozenset({Finding.PASSED, Finding.NEW_EVIDENCE, Finding.SOME_EVIDENCE})
 NOTHING_FOUND = Verdict(Finding.INCONCLUSIVE, "nothing was looked for")
 
 
@@ -35,7 +37,7 @@ def enter(subject: Governed, machine: Machine, asked: Asked) -> Governed | Endin
     if missing := budgets.missing_members(subject):
         return _incomplete(subject, missing)
     if rule := machine.forbidden(subject.place, machine.sought(asked.action, None)):
-        return _illegal(subject, asked, rule.because)
+        return illegal(subject, asked, rule.because)
     reading = _gates_of_risk(asked)
     if (stopped := _stopped(subject, asked, reading)) is not None:
         return stopped
@@ -59,7 +61,7 @@ def conclude(subject: Governed, machine: Machine, asked: Asked, said: Verdict) -
         return stopped
     verdict = _found(subject, machine, asked, said)
     if rule := _forbidden(subject, machine, asked, verdict):
-        return _illegal(subject, asked, rule.because)
+        return illegal(subject, asked, rule.because)
     arrow = machine.arrow(subject.place, asked.action, verdict.finding)
     if arrow is None:
         if _is_at_its_limit(subject, machine, asked):
@@ -144,8 +146,8 @@ def _followed(
             return _limited(subject, machine, asked, verdict, reading)
         if reading is not None and asked.automatic and subject.epistemic == Epistemic.UNCERTAIN:
             return _escalated(subject, machine, asked, verdict, reading)
-    if lacking := _lacking(subject, machine.needs.get(arrow.target, ())):
-        return _illegal(subject, asked, f"{arrow.target} needs {', '.join(lacking)}")
+    if needed := lacking(subject, machine.needs.get(arrow.target, ())):
+        return illegal(subject, asked, f"{arrow.target} needs {', '.join(needed)}")
     after = applied(subject, arrow, machine, verdict, asked)
     return Ending(
         how=How.ACK,
@@ -159,7 +161,7 @@ def _followed(
     )
 
 
-def _lacking(subject: Governed, needed: Iterable[str]) -> list[str]:
+def lacking(subject: Governed, needed: Iterable[str]) -> list[str]:
     return [
         need.replace("|", " or ") for need in needed if all(getattr(subject, name) is None for name in need.split("|"))
     ]
@@ -251,7 +253,7 @@ def _incomplete(subject: Governed, missing: list[str]) -> Ending:
     )
 
 
-def _illegal(subject: Governed, asked: Asked, because: str) -> Ending:
+def illegal(subject: Governed, asked: Asked, because: str) -> Ending:
     return Ending(
         how=How.FAIL,
         outcome=Outcome.ILLEGAL,

@@ -32,6 +32,7 @@ class Outcome(StrEnum):
     UNAVAILABLE = "gate_unavailable"
     ILLEGAL = "illegal_transition"
     INCOMPLETE = "object_incomplete"
+    CONFLICT = "state_conflict"
 
 
 class Executed(StrEnum):

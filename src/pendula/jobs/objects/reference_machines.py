@@ -4,6 +4,7 @@ A row with a plus in its comment is an addition without which a state could not 
 """
 
 from collections.abc import Iterable
+from types import MappingProxyType
 
 from pendula.jobs.objects.governed import DAY_US
 from pendula.jobs.objects.machine import Arrow, Finding, Follow, Machine, Never
@@ -153,4 +154,4 @@ COGNITION = Machine(
     exhausted=_STALE,
 )
 
-REFERENCE = {machine.object_type: machine for machine in (MEMORY, EXPERIENCE, COGNITION)}
+REFERENCE = MappingProxyType({machine.object_type: machine for machine in (MEMORY, EXPERIENCE, COGNITION)})

@@ -1,6 +1,7 @@
 """Where jobs are kept, behind one protocol.
 
 protocol       what the scheduler needs of a store: `Store`, and within a transaction `Reader` and `Writer`
+governed_protocol  what governance needs of a transaction
 sqlite         `SqliteStore`: one file, one writer at a time, one flush for many callers
 sqlite_files   which file an address names, whether a store is there, and opening it
 writer_thread  the line of callers and the one thread that serves it

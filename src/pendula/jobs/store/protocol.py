@@ -5,10 +5,11 @@ from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
 
-from pendula.jobs.audit import PlanChange, Row
+from pendula.jobs.audit import GovernanceEvent, PlanChange, Row
 from pendula.jobs.model import Actor, Job, Status
 from pendula.jobs.plans import Plan
 from pendula.jobs.requests import Pull
+from pendula.jobs.store.governed_protocol import GovernedReading, GovernedWriting
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import InputRefused, WorldBroken, WrongUsage
 
@@ -217,9 +218,23 @@ class Reader(Protocol):
         """A job of the object that is running."""
         ...
 
+    @property
+    def governance(self) -> GovernedReading: ...
+
 
 class Writer(Reader, Protocol):
     """One caller's part of a transaction. Everything it does is done when it returns, or nothing is."""
+
+    @property
+    def governance(self) -> GovernedWriting: ...
+
+    def closed_among(self, about: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
+        """Which of these objects nobody may verify any more."""
+        ...
+
+    def governance_event(self, event: GovernanceEvent, actor: Actor, at: int) -> str:
+        """Tell in the trail what governance did; gives the event's id."""
+        ...
 
     def by_keys(self, keys: Sequence[str]) -> dict[str, Job]: ...
 
@@ -297,7 +312,7 @@ class Writer(Reader, Protocol):
         """Every alert up to this number has been delivered."""
         ...
 
-    def execute(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    def execute(self, statement: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[tuple[Any, ...]]:
         """A statement of the caller's own, on tables of its own; raises `StatementRefused` when it is faulty."""
         ...
 

@@ -131,7 +131,8 @@ class SqliteStore:
             raise self._trouble("cannot be read", trouble) from trouble
 
     def settings(self) -> dict[str, Json]:
-        """What the connection that commits says of itself."""
+        """What the connection that commits says of itself; not within an effect, which has it meanwhile."""
+        refuse_inside(self._place, self._turn)
         with self._using:
             synchronous = self._connection.execute("PRAGMA synchronous").fetchone()[0]
             mode = self._connection.execute("PRAGMA journal_mode").fetchone()[0]
@@ -145,7 +146,7 @@ class SqliteStore:
 
     def backup(self, target: str | Path, progress: Callable[[int, int], None] | None = None) -> None:
         """A copy while others go on writing."""
-        with self._reading() as connection, closing(sqlite3.connect(target)) as copy:
+        with self._reading() as connection, closing(self._new_copy(target)) as copy:
             # Of one moment: outside of a transaction the copy would begin again with every write of another process.
             connection.execute("BEGIN")
             try:
@@ -155,6 +156,12 @@ class SqliteStore:
                 )
             finally:
                 connection.execute("COMMIT")
+
+    def _new_copy(self, target: str | Path) -> sqlite3.Connection:
+        try:
+            return sqlite3.connect(target)
+        except sqlite3.Error as trouble:
+            raise StoreUnusable(f"A copy cannot be written to {target}: {trouble}", path=str(target)) from trouble
 
     def integrity(self) -> list[str]:
         """What is wrong with the file, which rows cannot be read, what of the store is missing; nothing when sound."""

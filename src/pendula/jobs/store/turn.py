@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, cast
 
-from pendula.jobs.store.protocol import EffectTooLong, TransactionGone, WriteInsideEffect, Writer
+from pendula.jobs.store.protocol import EffectTooLong, StatementRefused, TransactionGone, WriteInsideEffect, Writer
 from pendula.kernel.errors import InputRefused
 
 _inside: ContextVar["Turn | None"] = ContextVar("pendula_jobs_turn", default=None)
@@ -30,6 +30,7 @@ class Turn:
         self._seconds = seconds
         self._lock = threading.Lock()
         self._thread: int | None = None
+        self._calling: int | None = None  # the thread that is in the middle of a call
         self._over = False
         self._too_long = False
         self._gone = False
@@ -74,9 +75,16 @@ class Turn:
         method = getattr(self._writer, name)
 
         def called(*given: Any, **more: Any) -> Any:
+            if self._calling == threading.get_ident():
+                # A signal, or what is thrown away in the middle of a call, may run anything in this thread.
+                raise StatementRefused("A call of the transaction cannot make another one of the same transaction")
             with self._lock:
-                self._refuse()
-                return self._watched(lambda: method(*given, **more))
+                self._calling = threading.get_ident()
+                try:
+                    self._refuse()
+                    return self._watched(lambda: method(*given, **more))
+                finally:
+                    self._calling = None
 
         return called
 

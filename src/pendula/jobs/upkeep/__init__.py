@@ -4,10 +4,11 @@ alerts          dead letters are told: every alert to every sink, at least once,
 outbox          objects in another database are told of their next time: at least once, in order, with a fence
 recurring       jobs that come again: the next occurrence of every time plan is always in the store
 unhandled       jobs that are due and that nobody takes are told
+together        the three above that every worker on a store does beside its work
 retention       what has been over for long is removed, in small steps; a key may be freed
 verification    whether a store is what it should be: its file, its invariants, its trail replayed
 
-`alerts` (HTTP) is imported where it is needed: it loads more than the rest.
+`alerts` (HTTP) and `together` are imported where they are needed: they load more than the rest.
 """
 
 from pendula.jobs.upkeep.outbox import WriteBacks

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from pendula.jobs import decide
 from pendula.jobs.calls import Calls, write_back
-from pendula.jobs.model import Actor, Job, JobRefused, Refused
+from pendula.jobs.model import Actor, Code, Job, JobRefused, Refused
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.requests import Proof, read_enqueue
 from pendula.jobs.store.protocol import (
@@ -34,6 +34,8 @@ from pendula.kernel.errors import InputRefused
 from pendula.kernel.time import format_utc
 
 T = TypeVar("T")
+
+STORED: tuple[type[Any], ...] = (int, str, bytes, float, bytearray)
 
 
 class EffectFailed(InputRefused):
@@ -75,13 +77,15 @@ class Transaction:
                 self._trouble
             )
 
-    def execute(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    def execute(self, statement: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[tuple[Any, ...]]:
         """Run one SQL statement on tables of your own in the same file; gives its rows.
 
         Raises `StatementRefused` when the statement is faulty or breaks a constraint, and where it would end the
         transaction. The tables of the scheduler are not yours to write.
         """
-        return self._part(lambda: self._tx.execute(statement, values))
+        # Before everybody waits: making a value of an object runs foreign code, which may take its time.
+        bound = plain_values(values)
+        return self._part(lambda: self._tx.execute(statement, bound))
 
     @property
     def object(self) -> ObjectRow | None:
@@ -101,7 +105,9 @@ class Transaction:
         `evidence` are the references the decision rests on, or where there are none the sources of the object; the
         event names them before the job.
         """
-        return self._part(lambda: self._change_object(reason, state, next_action_at, evidence))
+        self._check_ungoverned()
+        named = tuple(evidence)
+        return self._part(lambda: self._change_object(reason, state, next_action_at, named))
 
     def _change_object(
         self,
@@ -135,6 +141,14 @@ class Transaction:
             self._tx.write_back(write_back(self.job, after))
         return after
 
+    def _check_ungoverned(self) -> None:
+        kind, name = self.job.object_type, self.job.object_id
+        row = self.object
+        if row is not None and row.state is not None and self._tx.governance.governed(kind, name) is not None:
+            details: dict[str, Json] = {"object_type": kind, "object_id": name}
+            message = f"{kind} {name} is governed: only a verdict changes its state"
+            raise JobRefused(Refused(Code.OBJECT_GOVERNED, message, details))
+
     def enqueue(self, **members: Any) -> Job:
         """Another job, stored with this effect or not at all; for a repeat, the stored one. Raises `JobRefused`."""
         request = read_enqueue(members, self._calls.policy, self.now)
@@ -164,6 +178,27 @@ class Transaction:
             raise
         self._whole += 1
         return found
+
+
+def plain_values(values: Sequence[Any] | Mapping[str, Any]) -> list[Any] | dict[str, Any]:
+    """The values of a statement as SQLite stores them, by the adapters of `sqlite3`; raises `StatementRefused`."""
+    if isinstance(values, Mapping):
+        return {name: _plain(value) for name, value in values.items()}
+    return [_plain(value) for value in values]
+
+
+def _plain(value: Any) -> Any:
+    if value is None or type(value) in STORED:
+        return value
+    made = sqlite3.adapt(value, sqlite3.PrepareProtocol, value)
+    if made is None:
+        return None
+    for kind in STORED:
+        if isinstance(made, kind):
+            return kind(made)  # of a kind derived from it, too
+    if isinstance(made, memoryview):
+        return bytes(made)
+    raise StatementRefused(f"A value of type {type(made).__name__} cannot be stored; see sqlite3.register_adapter")
 
 
 def once(calls: Calls, job: Mapping[str, Any], effect: Callable[[Transaction], Json]) -> Json:

@@ -54,7 +54,8 @@ class Call(Struct, frozen=True):
 class EngineHost:
     """One engine of one room. Opened and closed by the supervisor; everything else may be called while it is open.
 
-    For an engine that keeps time, `advance` makes the command that lets it go on.
+    For an engine that keeps time, `advance` makes the command that lets it go on. `label` is what counters call it,
+    where engines come and go too often to be labels; `keep_events` is that of the driver.
     """
 
     def __init__(
@@ -69,6 +70,9 @@ class EngineHost:
         journal_bytes: int,
         advance: Callable[[int], object] | None = None,
         outside: Outside | None = None,
+        label: str | None = None,
+        keep_events: bool = True,
+        snapshot_every: int | None = None,
     ) -> None:
         self.room = room
         self.name = name
@@ -77,7 +81,9 @@ class EngineHost:
         self._outside = outside
         self._clock = clock
         self._settings = settings
-        self._labels = (room, name)
+        self._labels = (room, name if label is None else label)
+        self._keep_events = keep_events
+        self._snapshot_every = snapshot_every or settings.allowed(SNAPSHOT_EVERY)
         self._journal_bytes = journal_bytes
         self._metrics = metrics
         self._driver: AnyDriver | None = None
@@ -137,9 +143,10 @@ class EngineHost:
             lambda _: self.kind,
             outside=self._outside,
             clock=lambda: format_utc(self._clock.now()),
-            snapshot_every=self._settings.allowed(SNAPSHOT_EVERY),
+            snapshot_every=self._snapshot_every,
             journal_bytes=self._journal_bytes,
             buffer_events=self._settings.allowed(STREAM_BUFFER_EVENTS),
+            keep_events=self._keep_events,
         )
 
     def _fail(self, error: PendulaError) -> None:
@@ -166,6 +173,11 @@ class EngineHost:
         await self.close()
         for counted in (self._metrics.waiting, self._metrics.engines_broken):
             counted.remove(*self._labels)
+
+    @property
+    def label(self) -> str:
+        """What counters call the engine."""
+        return self._labels[1]
 
     @property
     def failure(self) -> PendulaError | None:

@@ -7,14 +7,15 @@ look, or when the server stops.
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from typing import Any, Generic, Protocol, TypeVar
 
 from fastapi.sse import KEEPALIVE_COMMENT, EventSourceResponse, format_sse_event
+from msgspec import Struct
 from starlette.types import Receive, Scope, Send
 
 from pendula.kernel import canonical
-from pendula.kernel.driver import Gap, Published, Stream
+from pendula.kernel.driver import Gap, Published
 from pendula.kernel.errors import WorldBroken
 from pendula.kernel.limits import STREAMS, STREAMS_PER_TOKEN
 from pendula.server.errors import StreamsOfTokenUsedUp, StreamsUsedUp
@@ -27,6 +28,35 @@ from pendula.server.views import GapView
 AT_ONCE = 256
 KEEP_ALIVE_SECONDS = 15
 OPENING = b": open\n\n"
+
+Item_co = TypeVar("Item_co", covariant=True)
+Item = TypeVar("Item")
+
+
+class Place(Protocol[Item_co]):
+    """Where a reader is; `over` when nothing more will come."""
+
+    @property
+    def over(self) -> bool: ...
+
+    def take(self, most: int, /) -> Sequence[Item_co]: ...
+
+
+class Source(Protocol[Item_co]):
+    """What streams come from: an engine, or something else that tells."""
+
+    def listen(self, wake: asyncio.Event, /) -> Callable[[], None]: ...
+
+    async def subscribe(self, after: str | None, /) -> Place[Item_co]: ...
+
+
+class Framing(Struct, Generic[Item], frozen=True):
+    """How a stream looks on the wire: what comes first, what items are written as, what keeps it alive."""
+
+    write: Callable[[Iterable[Item]], bytes]
+    opening: bytes = OPENING
+    keep_alive: bytes = KEEPALIVE_COMMENT
+    headers: tuple[tuple[str, str], ...] = (("cache-control", "no-store"),)
 
 
 class StreamLedger:
@@ -58,8 +88,10 @@ class StreamLedger:
 class StreamResponse(EventSourceResponse):
     """Gives its place back however it ends, also when the reader is gone in the middle of a write."""
 
-    def __init__(self, content: AsyncIterator[bytes], at_end: Callable[[], None]) -> None:
-        super().__init__(content, headers={"cache-control": "no-store", "x-accel-buffering": "no"})
+    def __init__(
+        self, content: AsyncIterator[bytes], at_end: Callable[[], None], headers: Iterable[tuple[str, str]]
+    ) -> None:
+        super().__init__(content, headers={**dict(headers), "x-accel-buffering": "no"})
         self._at_end = at_end
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -69,46 +101,60 @@ class StreamResponse(EventSourceResponse):
             self._at_end()
 
 
-class Reader:
-    """One open stream of one engine."""
+class Reader(Generic[Item]):
+    """One open stream of one source, framed one way."""
 
     def __init__(
-        self, host: EngineHost, ledger: StreamLedger, principal: Principal, good: Callable[[Principal], bool]
+        self,
+        source: Source[Item],
+        ledger: StreamLedger,
+        principal: Principal,
+        good: Callable[[Principal], bool],
+        framing: Framing[Item],
     ) -> None:
-        self._host = host
+        self._source = source
         self._ledger = ledger
         self._principal = principal
         self._good = good
+        self._framing = framing
         self._wake = asyncio.Event()
 
     async def open(self, after: str | None) -> StreamResponse:
         """Find the place after the event `after`; from here on nothing is missed in silence."""
         leave = self._ledger.admit(self._principal.name)
-        deaf = self._host.listen(self._wake)
+        try:
+            deaf = self._source.listen(self._wake)
+        except BaseException:
+            leave()
+            raise
 
         def end() -> None:
             leave()
             deaf()
 
         try:
-            stream = await self._host.subscribe(after)
+            place = await self._source.subscribe(after)
         except BaseException:
             end()
             raise
-        return StreamResponse(self._chunks(stream), end)
+        return StreamResponse(self._chunks(place), end, self._framing.headers)
 
-    async def _chunks(self, stream: Stream[Any]) -> AsyncIterator[bytes]:
-        yield OPENING
+    async def _chunks(self, place: Place[Item]) -> AsyncIterator[bytes]:
+        yield self._framing.opening
         behind = True
         while self._may_look():
             # Cleared before looking: what is published in between sets it again.
             self._wake.clear()
             # What lies behind may come from the journal, and the loop does not wait for a disk.
-            items = await asyncio.to_thread(stream.take, AT_ONCE) if behind else stream.take(AT_ONCE)
+            items = await asyncio.to_thread(place.take, AT_ONCE) if behind else place.take(AT_ONCE)
             behind = behind and len(items) == AT_ONCE
             if items:
-                yield self._written(items)
-            elif self._ledger.stopping:
+                yield self._framing.write(items)
+            if place.over:
+                return
+            if items:
+                continue
+            if self._ledger.stopping:
                 return
             else:
                 async for chunk in self._rest():
@@ -126,17 +172,20 @@ class Reader:
             async with asyncio.timeout(KEEP_ALIVE_SECONDS):
                 await self._wake.wait()
         except TimeoutError:
-            yield KEEPALIVE_COMMENT
+            yield self._framing.keep_alive
 
-    def _written(self, items: Iterable[Published[Any] | Gap]) -> bytes:
-        return b"".join(self._one(item) for item in items)
 
-    def _one(self, item: Published[Any] | Gap) -> bytes:
+def engine_framing(host: EngineHost) -> Framing[Published[Any] | Gap]:
+    """The stream of an engine: `event` with the id of the record, `gap` where something was missed."""
+
+    def one(item: Published[Any] | Gap) -> bytes:
         match item:
             case Published():
                 return format_sse_event(data_str=item.data.decode(), event="event", id=item.id)
             case Gap(missed, after, following):
-                self._host.gap_told()
+                host.gap_told()
                 # Without an id of its own: who comes back after a gap resumes at the last event it saw.
                 view = GapView(missed, after, following)
                 return format_sse_event(data_str=canonical.encode(view).decode(), event="gap")
+
+    return Framing(lambda items: b"".join(map(one, items)))

@@ -66,6 +66,7 @@ class Supervisor:
         self.tokens = TokenStore(data.path if data else settings.data)
         self.sessions = Sessions(self.tokens)
         self.streams = StreamLedger(settings, self.metrics)
+        self.closing: dict[str, None] = {}  # what a stop waits for, by name
         self._data = data
         self._disk = disk
         self._stores: dict[str, Store] = {}
@@ -159,12 +160,17 @@ class Supervisor:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await asyncio.gather(*(host.close() for host in self.hosts()))
-        await asyncio.gather(*(store.close() for store in self._stores.values()))
-        await asyncio.gather(*(service.close() for service in self._services.values()))
+        await asyncio.gather(*(self._closed(f"{host.room} {host.name}", host) for host in self.hosts()))
+        await asyncio.gather(*(self._closed(f"store of {name}", store) for name, store in self._stores.items()))
+        await asyncio.gather(*(self._closed(name, service) for name, service in self._services.items()))
         if self._data is not None:
             self._data.close()
         log.info("stopped")
+
+    async def _closed(self, name: str, part: EngineHost | Store | Service) -> None:
+        self.closing[name] = None
+        await part.close()
+        del self.closing[name]
 
     def hosts(self) -> Iterator[EngineHost]:
         for engines in self._hosts.values():

@@ -91,6 +91,11 @@ class PatientProtocol(H11Protocol):
     def send_400_response(self, msg: str) -> None:
         self._refuse(InvalidHead(self.conn.fault or f"This is not an HTTP request: {msg}"))
 
+    @property
+    def is_answering(self) -> bool:
+        """Whether there is a request, and its answer is not complete."""
+        return not self._between_requests()
+
     def _between_requests(self) -> bool:
         return self.cycle is None or self.cycle.response_complete
 

@@ -14,12 +14,14 @@ from typing import Protocol
 import structlog
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pendula.kernel.errors import PendulaError, WorldBroken
 from pendula.server.errors import error_response, internal_error_response
 from pendula.server.metrics import Metrics
-from pendula.server.security.gates import principal_of
+from pendula.server.security.gates import allowed_origin, principal_of
+from pendula.server.settings import Settings
 
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 SECURITY_HEADERS: Mapping[str, str] = {
@@ -43,6 +45,10 @@ class ErrorTranslator(Protocol):
 
     def translated(self, error: PendulaError, scope: Scope) -> PendulaError: ...
 
+    def response(self, error: PendulaError, scope: Scope) -> Response:
+        """The answer that reports an error which was translated."""
+        ...
+
     def defect(self) -> PendulaError:
         """What a caller hears of a mistake of ours; the log has it already."""
         ...
@@ -58,8 +64,9 @@ def request_id(offered: str | None) -> str:
 class Exchange:
     """One request and its answer, as far as the envelope has to know them."""
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __init__(self, scope: Scope, receive: Receive, send: Send, settings: Settings) -> None:
         headers = Headers(scope=scope)
+        self._origin = allowed_origin(headers, settings)
         self.id = request_id(headers.get("x-request-id"))
         self.status: int | None = None
         self._receive = receive
@@ -80,6 +87,13 @@ class Exchange:
             for name, value in SECURITY_HEADERS.items():
                 headers.setdefault(name, value)
             headers.setdefault("cache-control", "no-store")
+            if self._origin is not None:
+                # Refusals too: a page that may call may read why it was refused.
+                headers["access-control-allow-origin"] = self._origin
+                headers["access-control-allow-credentials"] = "true"
+                headers["access-control-expose-headers"] = "x-request-id"
+                headers["cross-origin-resource-policy"] = "cross-origin"
+                headers.add_vary_header("Origin")
             if self._unread:
                 # Without this the rest of a refused body would be read to its end, however long it is.
                 headers["connection"] = "close"
@@ -125,11 +139,13 @@ class Envelope:
         app: ASGIApp,
         gated: Callable[[ASGIApp], ASGIApp],
         metrics: Metrics,
+        settings: Settings,
         translators: Mapping[str, ErrorTranslator] | None = None,
     ) -> None:
         self.app = app
         self._gated = gated(HeadAnswered(app))
         self._metrics = metrics
+        self._settings = settings
         self._translators = translators or {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -142,7 +158,7 @@ class Envelope:
                 await self.app(scope, receive, send)
 
     async def _exchange(self, scope: Scope, receive: Receive, send: Send) -> None:
-        exchange = Exchange(scope, receive, send)
+        exchange = Exchange(scope, receive, send, self._settings)
         scope.setdefault("state", {})["request_id"] = exchange.id
         start = time.perf_counter()
         with structlog.contextvars.bound_contextvars(request_id=exchange.id):
@@ -163,14 +179,18 @@ class Envelope:
             if isinstance(said, WorldBroken):
                 # The caller is not told where files lie; whoever has to repair them reads it here.
                 log.warning("world_broken", code=said.code, problem=said.message)
-            await error_response(said)(scope, exchange.receive, exchange.send)
+            response = error_response(said) if translator is None else translator.response(said, scope)
+            await response(scope, exchange.receive, exchange.send)
         except ClientDisconnect:
             # Whoever asked is gone in the middle of it: nobody is left to be answered.
             log.info("client_left", method=scope["method"], path=scope["path"][:512])
         except Exception:
             log.exception("internal_error", method=scope["method"], path=scope["path"])
             translator = self._translator(scope)
-            response = internal_error_response() if translator is None else error_response(translator.defect())
+            if translator is None:
+                response = internal_error_response()
+            else:
+                response = translator.response(translator.defect(), scope)
             if exchange.status is not None:
                 raise
             await response(scope, exchange.receive, exchange.send)

@@ -1,6 +1,7 @@
 """The rooms by name, each imported only when it is served; no room knows another.
 
 actions     worlds at `/api/v1/actions`
+credit      scenarios and runs at `/api/v1/simulator`
 jobs        the scheduler at `/scheduler`
 playback    players and the library of channels at `/api/v1/playback`
 tally       the counting room of the demo
@@ -15,6 +16,7 @@ from pendula.server.settings import Settings
 # Where a room is, or what makes it out of the settings.
 ROOMS: Mapping[str, str] = {
     "actions": "pendula.server.rooms.actions.routes:ROOM",
+    "credit": "pendula.server.rooms.credit.room:room_for",
     "jobs": "pendula.server.rooms.jobs.routes:room_for",
     "playback": "pendula.server.rooms.playback.routes:ROOM",
 }

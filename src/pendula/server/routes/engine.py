@@ -21,7 +21,7 @@ from pendula.server import views
 from pendula.server.data_directory import NAME
 from pendula.server.errors import error_body, json_response
 from pendula.server.hosting.room_spec import RoomSpec
-from pendula.server.hosting.streams import Reader
+from pendula.server.hosting.streams import Reader, engine_framing
 from pendula.server.routes.bodies import read_body
 from pendula.server.routes.dependencies import Operator, RequestId, Supervised, Viewer, slot_of
 from pendula.server.routes.openapi import (
@@ -125,7 +125,13 @@ def _streaming(router: APIRouter, room: RoomSpec) -> None:
     ) -> Response:
         """Events as they become durable: from now on, or after the event `after` or `Last-Event-ID`."""
         host = supervisor.host(room.name, engine)
-        reader = Reader(host, supervisor.streams, caller, lambda who: not host.closed and supervisor.sessions.good(who))
+        reader = Reader(
+            host,
+            supervisor.streams,
+            caller,
+            lambda who: not host.closed and supervisor.sessions.good(who),
+            engine_framing(host),
+        )
         # A browser that reconnects repeats the address it began with; the header says how far it came since.
         response = await reader.open(last_event_id or after)
         slot_of(request).release()

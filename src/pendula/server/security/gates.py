@@ -10,6 +10,7 @@ import re
 from typing import Any
 
 from starlette.datastructures import Headers
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pendula.kernel.errors import WorldBroken
@@ -24,14 +25,19 @@ from pendula.server.errors import (
     TooManyRequests,
     WrongContentType,
 )
-from pendula.server.security.identity import LOCAL_OPERATOR, Principal, Via
+from pendula.server.security.identity import LOCAL_OPERATOR, Principal, Role, Via
 from pendula.server.security.sessions import Sessions, cookie_value
 from pendula.server.security.tokens import TokenStore
-from pendula.server.settings import Settings, is_loopback
+from pendula.server.settings import DEFAULT_PORTS, Settings, is_loopback
 
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
-DEFAULT_PORTS = {"http": 80, "https": 443}
 HEALTH = "/healthz"
+# What a page from an allowed origin may send; how long a browser may remember that.
+PREFLIGHT = {
+    "access-control-allow-methods": "GET, HEAD, POST, PUT, PATCH, DELETE",
+    "access-control-allow-headers": "authorization, content-type, last-event-id, x-admin-token, x-request-id",
+    "access-control-max-age": "600",
+}
 # What may be fetched by anybody who passes the host gate: the page itself, and what it needs to ask for a token.
 PUBLIC = frozenset({"/", "/favicon.svg", HEALTH, "/readyz", "/openapi.json", "/api/v1/session"})
 PUBLIC_FOLDER = "/assets/"
@@ -98,7 +104,10 @@ def _is_own_address(name: str, bound: str) -> bool:
 
 
 class OriginGate:
-    """A call that changes something comes from our own page or from no page at all."""
+    """A call that changes something comes from our own page, from an allowed origin, or from no page at all.
+
+    Browsers ask first whether a page from elsewhere may call; for allowed origins they are told that it may.
+    """
 
     name = "origin"
 
@@ -107,16 +116,25 @@ class OriginGate:
         self._settings = settings
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["method"] not in READING:
-            self._check(scope)
+        headers = Headers(scope=scope)
+        known = allowed_origin(headers, self._settings) is not None
+        if known and scope["method"] == "OPTIONS" and "access-control-request-method" in headers:
+            await Response(status_code=204, headers=PREFLIGHT)(scope, receive, send)
+            return
+        if scope["method"] not in READING and not known:
+            self._check(scope, headers)
         await self.app(scope, receive, send)
 
-    def _check(self, scope: Scope) -> None:
-        headers = Headers(scope=scope)
+    def _check(self, scope: Scope, headers: Headers) -> None:
         site = headers.get("sec-fetch-site", "none")
         # same-site is foreign too: every port of localhost is the same site.
         if site not in ("same-origin", "none"):
-            raise ForeignOrigin(f"Sec-Fetch-Site is {site[:64]!r}; allowed is a call from our own page", site=site[:64])
+            origin = headers.get("origin", "of that page")[:256]
+            raise ForeignOrigin(
+                f"Sec-Fetch-Site is {site[:64]!r}; allowed is a call from our own page, or from an origin that the "
+                f"server was told to allow: --allowed-origin {origin}",
+                site=site[:64],
+            )
         own_port = (scope.get("server") or ("", None))[1]
         for origin in headers.getlist("origin"):
             scheme, _, host = origin.partition("://")
@@ -124,12 +142,23 @@ class OriginGate:
             known = scheme in DEFAULT_PORTS and host_allowed(host, scheme, own_port, self._settings)
             if not same and not (known and scheme == scope["scheme"]):
                 raise ForeignOrigin(
-                    f"The origin {origin[:256]!r} is foreign; allowed is our own page", origin=origin[:256]
+                    f"The origin {origin[:256]!r} is foreign; allowed is our own page, or an origin that the server "
+                    f"was told to allow: --allowed-origin {origin[:256]}",
+                    origin=origin[:256],
                 )
 
 
+def allowed_origin(headers: Headers, settings: Settings) -> str | None:
+    """The origin of the page that calls, where it is one of those that may; a call names one origin, not several."""
+    origins = headers.getlist("origin")
+    return origins[0] if len(origins) == 1 and origins[0].lower() in settings.allowed_origins else None
+
+
 class ContentTypeGate:
-    """A call that changes something is JSON: no form of another page can send that without asking first."""
+    """A call that changes something is JSON: no form of another page can send that without asking first.
+
+    One without a body and without a type says all with its path; where it comes from was asked before.
+    """
 
     name = "content_type"
 
@@ -137,13 +166,19 @@ class ContentTypeGate:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["method"] not in READING:
-            given = Headers(scope=scope).get("content-type", "")
+        headers = Headers(scope=scope)
+        if scope["method"] not in READING and not _says_nothing(headers):
+            given = headers.get("content-type", "")
             if given.partition(";")[0].strip().lower() != "application/json":
                 raise WrongContentType(
                     f"The content type is {given[:128]!r}; allowed is application/json", content_type=given[:128]
                 )
         await self.app(scope, receive, send)
+
+
+def _says_nothing(headers: Headers) -> bool:
+    empty = headers.get("content-length", "0") == "0" and "transfer-encoding" not in headers
+    return empty and "content-type" not in headers
 
 
 class SizeGate:
@@ -271,6 +306,8 @@ class IdentityGate:
         offered = headers.get("authorization")
         if offered is not None:
             return self._bearer(offered)
+        if "x-admin-token" in headers:
+            return self._admin(headers["x-admin-token"])
         cookie = cookie_value(headers.get("cookie"))
         found = None if cookie is None else self._sessions.find(cookie)
         if found is not None:
@@ -282,6 +319,12 @@ class IdentityGate:
         record = self._tokens.check(secret.strip()) if kind.lower() == "bearer" else None
         if record is None:
             raise NotIdentified("The Authorization header opens nothing; allowed is Bearer with a token in force")
+        return Principal(record.name, record.role, Via.TOKEN, record.expires_at)
+
+    def _admin(self, secret: str) -> Principal:
+        record = self._tokens.check(secret.strip())
+        if record is None or record.role is not Role.ADMIN:
+            raise NotIdentified("The X-Admin-Token header opens nothing; allowed is the token of an admin")
         return Principal(record.name, record.role, Via.TOKEN, record.expires_at)
 
     def _is_local(self, scope: Scope) -> bool:

@@ -31,6 +31,10 @@ def changed(folder: Path, statement: str) -> SqliteStore:
             "CREATE TRIGGER mine AFTER INSERT ON jobs BEGIN DELETE FROM audit; END",
             "the trigger mine stands on the table jobs, which is the store's",
         ),
+        (
+            "CREATE TABLE mine (seq INTEGER REFERENCES jobs (seq))",
+            "the table mine refers to jobs, which is the store's: what it names cannot be removed",
+        ),
     ],
 )
 def test_what_is_not_as_the_migrations_made_it_is_told(tmp_path: Path, statement: str, sentence: str) -> None:

@@ -213,3 +213,12 @@ def test_a_command_is_given_an_authority_with_ca(
     told = capsys.readouterr()
     assert ended == code
     assert ("--ca" in told.err) is not trusted
+
+
+def test_who_speaks_plainly_to_an_encrypted_server_is_asked_whether_https_was_meant(tmp_path: Path) -> None:
+    with (
+        encrypted(tmp_path) as server,
+        RemoteScheduler(server.url.replace("https:", "http:")) as client,
+        pytest.raises(ServerUnreachable, match=r"does it want https\?$"),
+    ):
+        client.plans()

@@ -6,8 +6,8 @@ if TYPE_CHECKING:
     from pendula.fleet import Fleet, RobotProfile
 
 # Goods come for this long, and everybody is back at rest within that.
-_GOODS_MS = 300_000
-_WHOLE_MS = 1_800_000
+_GOODS_MS = 120_000
+_WHOLE_MS = 3_600_000
 
 
 def scenario_form(name: str, fleet: "Fleet", graph: str) -> dict[str, Any]:
@@ -20,13 +20,13 @@ def scenario_form(name: str, fleet: "Fleet", graph: str) -> dict[str, Any]:
     return {
         "contractVersion": CONTRACT_VERSION,
         "name": name,
-        "title": "Goods come for five minutes; everybody is back at rest within thirty.",
+        "title": "Goods come for two minutes; everybody is back at rest within an hour.",
         "mapFile": graph,
         "robots": [
             {**one, "startNodeId": starts[one["robotId"]]} if one["robotId"] in starts else one
             for one in plain["robots"]
         ],
-        "streams": [{**one, "lastMs": _GOODS_MS} for one in plain["streams"]],
+        "streams": [{**one, "maxConcurrent": 1, "lastMs": _GOODS_MS} for one in plain["streams"]],
         "durationMs": _WHOLE_MS,
         "expect": [{"tasksDone": "all"}, {"allAtRest": True}],
     }

@@ -76,7 +76,7 @@ def new(
     """Write a map to start from: the reference hall, a warehouse, a random one, or a scene of the tests.
 
     `--fleet` adds trucks with their rest nodes and streams of goods, for which the map is LIVE; `--scenario` the same
-    as something that runs: goods come for five minutes, and everybody has to be back at rest within thirty.
+    as something that runs: goods come for two minutes, and everybody has to be back at rest within an hour.
     """
     require("fleet")
     from pendula.fleet.compiler.source_form import source_form

@@ -127,7 +127,7 @@ def enqueue(
         idempotency_key=idempotency_key,
         correlation_id=correlation_id,
         queue=queue,
-        payload=None if payload is None else _json("--payload", payload),
+        payload=None if payload is None else json_given("--payload", payload),
         unique=unique,
     )
     if batch is not None:
@@ -264,7 +264,7 @@ def ack(
         next_action_at=next_action_at,
         next_action=next_action,
         outcome=outcome,
-        outcome_result=None if outcome_result is None else _json("--outcome-result", outcome_result),
+        outcome_result=None if outcome_result is None else json_given("--outcome-result", outcome_result),
         audit_event_id=audit_event_id,
     )
     if clear:
@@ -378,7 +378,7 @@ def _number(option: str, text: str) -> Decimal:
     return number
 
 
-def _json(option: str, text: str) -> Any:
+def json_given(option: str, text: str) -> Any:
     from pendula.documents import DocumentRefused, read_bytes
 
     try:

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from pendula.cli.commands.jobs.change import PayloadOption, json_given
 from pendula.cli.commands.jobs.target import Target, command, members
 from pendula.cli.output import example
 
@@ -54,6 +55,7 @@ def put(
     priority: Annotated[str | None, typer.Option(help="low, medium or high.", show_default="medium")] = None,
     max_attempts: Annotated[int | None, typer.Option(metavar="N", help="1 to 100.", show_default="3")] = None,
     queue: Annotated[str | None, typer.Option(metavar="NAME", help="The queue.", show_default="default")] = None,
+    payload: PayloadOption = None,
 ) -> None:
     """Make a time plan, or make it another. A server, or a worker with --db, has to run for it to go on."""
     given = members(
@@ -65,6 +67,7 @@ def put(
         priority=priority,
         max_attempts=max_attempts,
         queue=queue,
+        payload=None if payload is None else json_given("--payload", payload),
     )
     with target.scheduler() as scheduler:
         reply = scheduler.put_plan(_name(name), **given)

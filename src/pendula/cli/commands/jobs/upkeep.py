@@ -10,6 +10,8 @@ from pendula.cli.commands.jobs.target import Target, caller, command
 from pendula.cli.output import table
 from pendula.kernel.errors import InputRefused
 
+BESIDE = ("-wal", "-shm", "-journal", ".turn", ".lock")  # the files that belong to a store
+
 
 class StoreFaulty(InputRefused):
     """Something is wrong with a store. Facts: `findings`, how many."""
@@ -97,6 +99,9 @@ def backup(
     target.require_store()
     if file.exists():
         raise BackupExists(f"{file} is there already; name another file", path=str(file))
+    store_file = target.path().absolute()
+    if file.absolute() in [store_file.with_name(store_file.name + end) for end in BESIDE]:
+        raise BackupExists(f"{file} belongs to the store itself; name another file", path=str(file))
     part = file.with_name(file.name + ".part")
     try:
         with target.store() as store, target.out.progress("backup", 100) as advance:

@@ -4,7 +4,7 @@ import logging
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,14 +14,12 @@ from msgspec.structs import asdict
 from pendula.cli.commands.jobs.target import Target, command, members
 from pendula.cli.failing import require
 from pendula.cli.output import facts
-from pendula.kernel.errors import WorldBroken, WrongUsage
+from pendula.kernel.errors import WrongUsage
 
 if TYPE_CHECKING:
-    from pendula.jobs.calls import Calls
     from pendula.jobs.client import RemoteScheduler
     from pendula.jobs.scheduler import Scheduler
     from pendula.jobs.settings_file import Configured
-    from pendula.jobs.upkeep.alerts import Alerts
 
 
 HandlersOption = Annotated[
@@ -201,41 +199,12 @@ def _init_told(target: Target, init: bool) -> Iterator[None]:
         raise
 
 
-@contextmanager
-def _around(scheduler: "Scheduler | RemoteScheduler", configured: "Configured") -> Iterator[None]:
-    """Who works on a store also sends its alerts and enqueues what recurs; a server does that for its own."""
+def _around(scheduler: "Scheduler | RemoteScheduler", configured: "Configured") -> AbstractContextManager[None]:
+    """Who works on a store also looks after it; a server does that for its own."""
     from pendula.jobs.scheduler import Scheduler
-    from pendula.jobs.upkeep.recurring import Recurrences
-    from pendula.jobs.upkeep.unhandled import UnhandledJobs
+    from pendula.jobs.upkeep.together import in_background
 
-    if not isinstance(scheduler, Scheduler):
-        yield
-        return
-    recurring = Recurrences(scheduler.calls, configured.recurring)
-    try:
-        recurring.enqueue_next()
-    except WorldBroken as trouble:  # tried again in the background
-        logging.getLogger("pendula.jobs").warning("recurring jobs cannot be enqueued now: %s", trouble)
-    parts = (_alerts(scheduler.calls, configured), recurring, UnhandledJobs(scheduler.calls))
-    for part in parts:
-        part.start()
-    try:
-        yield
-    finally:
-        for part in parts:
-            part.close()
-    # A worker that ends may have left alerts, and nobody may be there to send them.
-    try:
-        _alerts(scheduler.calls, configured).deliver()
-    except WorldBroken as trouble:
-        logging.getLogger("pendula.jobs").warning("alerts cannot be delivered now: %s", trouble)
-
-
-def _alerts(calls: "Calls", configured: "Configured") -> "Alerts":
-    from pendula.jobs.upkeep.alerts import Alerts, Webhook
-
-    sinks = () if configured.alert_webhook is None else (Webhook(configured.alert_webhook),)
-    return Alerts(calls.store, calls.clock, sinks)
+    return in_background(scheduler, configured) if isinstance(scheduler, Scheduler) else nullcontext()
 
 
 @contextmanager

@@ -32,6 +32,9 @@ def schema_faults(connection: sqlite3.Connection) -> Iterator[str]:
     for kind, name, table in there:
         if kind == "trigger" and table in tables:
             yield f"the trigger {name} stands on the table {table}, which is the store's"
+        elif kind == "table" and table not in tables:
+            for ours in sorted(_named_by(connection, table) & tables.keys()):
+                yield f"the table {name} refers to {ours}, which is the store's: what it names cannot be removed"
 
 
 def _parts(connection: sqlite3.Connection) -> dict[tuple[str, str, str], None]:
@@ -40,6 +43,11 @@ def _parts(connection: sqlite3.Connection) -> dict[tuple[str, str, str], None]:
 
 def _columns(connection: sqlite3.Connection, table: str) -> list[str]:
     return [row[1] for row in connection.execute(f'PRAGMA table_xinfo("{table}")')]
+
+
+def _named_by(connection: sqlite3.Connection, table: str) -> set[str]:
+    quoted = table.replace('"', '""')
+    return {str(row[2]).lower() for row in connection.execute(f'PRAGMA foreign_key_list("{quoted}")')}
 
 
 @cache

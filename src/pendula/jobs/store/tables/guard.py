@@ -5,7 +5,7 @@ What is wrong with such a statement is refused to its author; a trouble of the f
 
 import re
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -105,7 +105,9 @@ def _is_automatic(index: str, tables: frozenset[str]) -> bool:
     return index.removeprefix("sqlite_autoindex_").rpartition("_")[0] in tables
 
 
-def execute_guarded(connection: sqlite3.Connection, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+def execute_guarded(
+    connection: sqlite3.Connection, statement: str, values: Sequence[Any] | Mapping[str, Any]
+) -> list[tuple[Any, ...]]:
     """The rows of the statement. Raises `StatementRefused` where the fault is its own, `sqlite3.Error` otherwise."""
     try:
         connection.set_authorizer(Guard())

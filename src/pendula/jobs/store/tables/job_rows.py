@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from operator import attrgetter
+from typing import Any
 
 from msgspec.structs import astuple
 
@@ -107,3 +108,17 @@ def remove(connection: sqlite3.Connection, jobs: Sequence[Job]) -> None:
     connection.executemany(used, [(sha256(job.idempotency_key.encode()).digest(),) for job in jobs])
     connection.executemany("DELETE FROM effects WHERE idempotency_key = ?", [(job.idempotency_key,) for job in jobs])
     connection.executemany("DELETE FROM jobs WHERE seq = ?", [(job.seq,) for job in jobs])
+
+
+def expired(connection: sqlite3.Connection, now: int, limit: int) -> list[tuple[Any, ...]]:
+    """Rows of jobs whose lease has run out, the first ones first."""
+    query = (
+        f"SELECT {COLUMNS} FROM jobs WHERE status = 'running' AND lease_expires_at <= ? "
+        "ORDER BY lease_expires_at, seq LIMIT ?"
+    )
+    return connection.execute(query, (now, limit)).fetchall()
+
+
+def running_objects(connection: sqlite3.Connection) -> set[tuple[str, str]]:
+    query = "SELECT object_type, object_id FROM jobs WHERE status = 'running'"
+    return {(row[0], row[1]) for row in connection.execute(query)}

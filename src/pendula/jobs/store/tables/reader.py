@@ -16,6 +16,7 @@ from pendula.jobs.store.protocol import AuditListing, Effect, Figures, Listing, 
 from pendula.jobs.store.tables import lists, registry
 from pendula.jobs.store.tables.archive import archived
 from pendula.jobs.store.tables.due import ASIDE, count_due, is_any_due
+from pendula.jobs.store.tables.governed import GovernedTables
 from pendula.jobs.store.tables.lists import COLUMNS
 from pendula.kernel.canonical import decode
 
@@ -51,6 +52,10 @@ class SqliteReader:
             return 0, GENESIS
         self._time.observe(time_of_event(row[2]))
         return row[0], row[1]
+
+    @property
+    def governance(self) -> GovernedTables:
+        return GovernedTables(self._connection)
 
     def job(self, job_id: str) -> Job | None:
         seq = seq_of(job_id)

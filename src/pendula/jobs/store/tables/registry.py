@@ -10,7 +10,7 @@ from pendula.jobs.model import Priority
 from pendula.jobs.plans import Plan, Recurring
 from pendula.jobs.store.protocol import WorkerRow
 
-_ENTRY = ("name", "cron", "object_type", "object_id", "action", "priority", "max_attempts", "queue", "zone")
+_ENTRY = Recurring.__struct_fields__
 _STATE = Plan.__struct_fields__[1:]
 _PLAN = ", ".join((*_ENTRY, *_STATE))
 _PUT_PLAN = f"INSERT OR REPLACE INTO plans ({_PLAN}) VALUES ({', '.join('?' * (len(_ENTRY) + len(_STATE)))})"

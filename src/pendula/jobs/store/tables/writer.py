@@ -9,22 +9,22 @@ from typing import Any
 import msgspec
 from msgspec.structs import astuple
 
-from pendula.jobs.audit import PlanChange, Trail
+from pendula.jobs.audit import GovernanceEvent, PlanChange, Trail
 from pendula.jobs.ids import seq_of
 from pendula.jobs.model import Actor, Job, Status
 from pendula.jobs.plans import Plan
 from pendula.jobs.requests import Pull
 from pendula.jobs.store.file.store_time import StoreTime
 from pendula.jobs.store.protocol import Effect, Listing, ObjectRow, WorkerRow
-from pendula.jobs.store.tables import job_rows, registry
+from pendula.jobs.store.tables import job_rows, outgoing, registry
 from pendula.jobs.store.tables.archive import archive_events, is_archived_about
 from pendula.jobs.store.tables.bulk import Bulk
 from pendula.jobs.store.tables.counts import Counts
 from pendula.jobs.store.tables.due import due_rows
+from pendula.jobs.store.tables.governed import GovernedTables
 from pendula.jobs.store.tables.guard import execute_guarded
-from pendula.jobs.store.tables.lists import COLUMNS
 from pendula.jobs.store.tables.reader import SqliteReader, job_of
-from pendula.kernel.canonical import Json, encode
+from pendula.kernel.canonical import Json
 
 _EVENT = Bulk("INSERT INTO audit (n, event_type, object_type, object_id, job_seq, body, hash) VALUES", 7)
 _WITH_OBJECTS = f"""SELECT {", ".join(f"jobs.{name}" for name in Job.__struct_fields__)}, next_action_at, version, state
@@ -52,13 +52,14 @@ class Kept:
     A transaction takes it away and gives it back when it is committed: after any trouble there is nothing.
     """
 
-    __slots__ = ("head", "seq", "used", "version")
+    __slots__ = ("closed", "head", "seq", "used", "version")
 
     def __init__(self) -> None:
         self.version: int | None = None  # of the file, as our connection sees it; its own writes do not change it
         self.head: tuple[int, bytes] | None = None
         self.seq: int | None = None
         self.used: bool | None = None
+        self.closed: bool | None = None  # whether there are objects that nobody may verify any more
 
 
 class SqliteWriter(SqliteReader):
@@ -68,13 +69,14 @@ class SqliteWriter(SqliteReader):
         super().__init__(connection, time)
         self._seq: int | None = None
         self._used: bool | None = None
+        self._closed: bool | None = None
         self._kept = kept
         self._version: int | None = None
         head: tuple[int, bytes] | None = None
         if kept is not None:
             self._version = connection.execute("PRAGMA data_version").fetchone()[0]
             if kept.version == self._version:
-                head, self._seq, self._used = kept.head, kept.seq, kept.used
+                head, self._seq, self._used, self._closed = kept.head, kept.seq, kept.used, kept.closed
             kept.version = None
         # Read first of all: the time of this transaction is not before that of any event.
         self._head = self.head() if head is None else head
@@ -106,18 +108,16 @@ class SqliteWriter(SqliteReader):
         elif self._trail is not None:
             self._trail.back_to(mark.trail)
         self._counts, self.wrote, self._seq = mark.counts, mark.wrote, mark.seq
-        self._used = None
-        self._changed_jobs.clear()
-        self._changed_more.clear()
-        self._changed_objects.clear()
-        self._freed.clear()
+        self._used = self._closed = None
+        for changes in (self._changed_jobs, self._changed_more, self._changed_objects, self._freed):
+            changes.clear()
         self._forget()
 
     def keep(self) -> None:
         """The transaction is committed: the next one may know what this one does."""
         if self._kept is not None:
             self._kept.head = self._head if self._trail is None else self._trail.head
-            self._kept.seq, self._kept.used = self._seq, self._used
+            self._kept.seq, self._kept.used, self._kept.closed = self._seq, self._used, self._closed
             self._kept.version = self._version
 
     def finish(self) -> None:
@@ -198,8 +198,7 @@ class SqliteWriter(SqliteReader):
 
     def change(self, before: Job, after: Job, touched: tuple[str, ...], reason: str, actor: Actor) -> Job:
         self.wrote = True
-        trail = self._trailing()
-        trail.changed(before, after, touched, reason, actor)
+        self._trailing().changed(before, after, touched, reason, actor)
         self._jobs[after.job_id] = self._changed_jobs[after.job_id] = after
         if (
             after.cancel_requested_at is not before.cancel_requested_at
@@ -259,18 +258,13 @@ class SqliteWriter(SqliteReader):
 
     def running_objects(self) -> set[tuple[str, str]]:
         self._write_changes()
-        query = "SELECT object_type, object_id FROM jobs WHERE status = 'running'"
-        return {(row[0], row[1]) for row in self._connection.execute(query)}
+        return job_rows.running_objects(self._connection)
 
     def expired(self, now: int, limit: int) -> list[Job]:
         self._write_changes()
-        query = (
-            f"SELECT {COLUMNS} FROM jobs WHERE status = 'running' AND lease_expires_at <= ? "
-            "ORDER BY lease_expires_at, seq LIMIT ?"
-        )
-        return [job_of(row) for row in self._connection.execute(query, (now, limit)).fetchall()]
+        return [job_of(row) for row in job_rows.expired(self._connection, now, limit)]
 
-    # Objects, effects, alerts
+    # Objects, effects, alerts, governance
 
     def put_object(self, row: ObjectRow) -> None:
         self.wrote = True
@@ -291,32 +285,42 @@ class SqliteWriter(SqliteReader):
 
     def put_effect(self, effect: Effect) -> None:
         self.wrote = True
-        self._connection.execute(
-            "INSERT INTO effects (idempotency_key, job_seq, fence, result, at) VALUES (?, ?, ?, ?, ?)",
-            (effect.idempotency_key, effect.job_seq, effect.fence, encode(effect.result).decode(), effect.at),
-        )
+        outgoing.put_effect(self._connection, effect)
 
     def alert(self, alert_id: str, body: Json) -> None:
         self.wrote = True
-        self._connection.execute(
-            "INSERT INTO alerts (alert_id, body) VALUES (?, ?) ON CONFLICT (alert_id) DO NOTHING",
-            (alert_id, encode(body).decode()),
-        )
+        outgoing.put_alert(self._connection, alert_id, body)
 
     def write_back(self, body: Json) -> None:
         self.wrote = True
-        self._connection.execute("INSERT INTO write_backs (body) VALUES (?)", (encode(body).decode(),))
+        outgoing.put_write_back(self._connection, body)
 
     def write_backs_taken(self, upto: int) -> None:
         self.wrote = True
-        self._connection.execute("DELETE FROM write_backs WHERE n <= ?", (upto,))
+        outgoing.write_backs_taken(self._connection, upto)
 
     def alerts_delivered(self, upto: int, at: int) -> None:
         self.wrote = True
-        query = "UPDATE alerts SET delivered_at = ? WHERE delivered_at IS NULL AND n <= ?"
-        self._connection.execute(query, (at, upto))
+        outgoing.alerts_delivered(self._connection, upto, at)
 
-    def execute(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    @property
+    def governance(self) -> GovernedTables:
+        self._write_changes()
+        self.wrote = True
+        self._closed = None
+        return GovernedTables(self._connection)
+
+    def closed_among(self, about: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
+        tables = GovernedTables(self._connection)
+        if self._closed is None:
+            self._closed = tables.any_closed()
+        return tables.closed_among(about) if self._closed else set()
+
+    def governance_event(self, event: GovernanceEvent, actor: Actor, at: int) -> str:
+        self.wrote = True
+        return self._trailing().governed(event, actor, at)
+
+    def execute(self, statement: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[tuple[Any, ...]]:
         self._write_changes()
         self._forget()
         self.wrote = True

@@ -169,6 +169,9 @@ class SchedulerErrors:
             return None
         return method_impossible(scope["method"], scope["path"][:256], sorted(allowed))
 
+    def response(self, error: PendulaError, scope: Scope) -> Response:  # noqa: ARG002
+        return error_response(error)
+
     def defect(self) -> Internal:
         self._count(Internal.code)
         return Internal("The server made a mistake; its log has the details under this request's id")

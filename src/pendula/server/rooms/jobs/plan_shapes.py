@@ -40,6 +40,7 @@ def _asked() -> Shape:
         "priority": shapes.or_null(shapes.ref("Priority")),
         "max_attempts": shapes.or_null(shapes.integer(1, ATTEMPTS_MOST)),
         "queue": shapes.or_null(shapes.QUEUE_NAME),
+        "payload": shapes.ANYTHING,
     }
     return shapes.request(members, "cron", "object_type", "object_id", "action")
 
@@ -56,6 +57,7 @@ def _plan() -> Shape:
             "priority": shapes.or_null(shapes.ref("Priority")),
             "max_attempts": shapes.or_null(COUNT),
             "queue": TEXT,
+            "payload": shapes.ANYTHING,
             "source": {"enum": [source.value for source in Source]},
             "paused_at": ANY_TIME,
             "paused_by": ANY_TEXT,

@@ -1,0 +1,223 @@
+"""A network as pages draw it: who stands where, who trusts whom how far, and the keys that say how each looks.
+
+Pages do not compute: widths, shades, sizes and colours come as keys (`viz_*`), and the palette says what they mean.
+All of it follows from the ledger alone, in whole numbers, so that the same ledger is always the same picture.
+"""
+
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Mapping
+
+from msgspec import Struct
+
+from pendula.credit.ledger.book import Book
+from pendula.credit.model import LineStatus, Participant, ParticipantStatus, ParticipantType
+from pendula.credit.money import text
+
+DEBT_SHADES = 9
+SIZE_LEAST, SIZE_MORE = 16, 16
+# A line is lit the more of it is used: from so many hundredths of its limit on.
+ALPHAS = ((75, "hi"), (40, "active"), (15, "muted"), (0, "bg"))
+MOST_PARTICLES = 220
+
+
+class Size(Struct, frozen=True):
+    w: int
+    h: int
+
+
+class Shade(Struct, frozen=True):
+    """One entry of the palette."""
+
+    color: str
+    label: str
+
+
+class Limits(Struct, frozen=True):
+    """How much a page should try to show; null is as much as there is."""
+
+    max_nodes: int | None = None
+    max_links: int | None = None
+    max_particles: int | None = MOST_PARTICLES
+
+
+class Node(Struct, frozen=True):
+    id: str
+    name: str | None
+    type: str
+    status: str
+    links_count: int
+    net_balance: str
+    net_balance_atoms: str
+    net_sign: int
+    viz_color_key: str
+    viz_shape_key: str
+    viz_size: Size
+    viz_badge_key: str | None = None
+
+
+class Link(Struct, frozen=True):
+    """A line; `source` is the creditor, `target` the debtor."""
+
+    source: str
+    target: str
+    trust_limit: str
+    used: str
+    available: str
+    status: str
+    viz_width_key: str
+    viz_alpha_key: str
+    viz_color_key: str | None = None
+
+
+class Snapshot(Struct, frozen=True):
+    equivalent: str
+    generated_at: str
+    nodes: list[Node]
+    links: list[Link]
+    palette: Mapping[str, Shade]
+    limits: Limits = Limits()
+
+
+_REDS = ("#fde8e8", "#fbd0d0", "#f8b4b4", "#f59595", "#f17171", "#e64c4c", "#c93434", "#a02424", "#771a1a")
+PALETTE: Mapping[str, Shade] = {
+    "person": Shade("#4f9dde", "Person"),
+    "business": Shade("#e0a437", "Business"),
+    "hub": Shade("#8a6fd1", "Hub"),
+    "suspended": Shade("#9aa0a6", "Suspended"),
+    "frozen": Shade("#9aa0a6", "Frozen"),
+    "left": Shade("#5f6368", "Has left"),
+    "deleted": Shade("#3c4043", "Deleted"),
+    **{f"debt-{at}": Shade(color, f"In debt, {at + 1} of {DEBT_SHADES}") for at, color in enumerate(_REDS)},
+}
+
+
+class Painter:
+    """How things of one book look beside all others of it; made anew when the book has changed."""
+
+    def __init__(self, book: Book) -> None:
+        self._book = book
+        limits = sorted(book.limit[h] for h in range(len(book)) if book.status[h] is not LineStatus.CLOSED)
+        self._thirds = _thirds(limits)
+        positions = [book.position(node) for node in range(len(book.people))]
+        self._magnitudes = sorted(map(abs, positions))
+        self._debts = sorted(-position for position in positions if position < 0)
+
+    def node(self, node: int) -> dict[str, object]:
+        """The keys of a participant."""
+        one, position = self._book.people.all[node], self._book.position(node)
+        side = SIZE_LEAST + _share(self._magnitudes, abs(position), SIZE_MORE)
+        return {"viz_color_key": self._color(one, position), "viz_size": {"w": side, "h": side}}
+
+    def link(self, used: int, limit: int, status: LineStatus = LineStatus.ACTIVE) -> dict[str, object]:
+        """The keys of a line."""
+        return {"viz_width_key": self.width(limit), "viz_alpha_key": alpha(used, limit, status)}
+
+    def width(self, limit: int) -> str:
+        if self._thirds is None:
+            return "hairline"
+        low, high = self._thirds
+        return "thin" if limit <= low else "mid" if limit <= high else "thick"
+
+    def _color(self, one: Participant, position: int) -> str:
+        if one.status is not ParticipantStatus.ACTIVE:
+            return one.status.value
+        if position < 0:
+            return f"debt-{_share(self._debts, -position, DEBT_SHADES - 1)}"
+        return one.type.value
+
+
+def alpha(used: int, limit: int, status: LineStatus) -> str:
+    if status is not LineStatus.ACTIVE:
+        return "muted"
+    if limit <= 0:
+        return "bg"
+    return next(key for least, key in ALPHAS if 100 * used >= least * limit)
+
+
+def shape(one: Participant) -> str:
+    return "circle" if one.type is ParticipantType.PERSON else "rounded-rect"
+
+
+def picture(book: Book, generated_at: str, only: Collection[int] | None = None) -> Snapshot:
+    """The book as it stands; `only` these participants and the lines between them."""
+    painter = Painter(book)
+    nodes = range(len(book.people)) if only is None else sorted(only)
+    shown = set(nodes)
+    lines = [h for h in range(len(book)) if book.creditor[h] in shown and book.debtor[h] in shown]
+    lines = [h for h in lines if book.status[h] is not LineStatus.CLOSED]
+    return Snapshot(
+        equivalent=book.code,
+        generated_at=generated_at,
+        nodes=[_node(book, painter, node) for node in nodes],
+        links=[_link(book, painter, h) for h in lines],
+        palette=PALETTE,
+    )
+
+
+def neighbourhood(book: Book, node: int, depth: int) -> set[int]:
+    """A participant and all within so many lines of it, whichever way they go."""
+    near, edge = {node}, {node}
+    for _ in range(depth):
+        edge = {other for one in edge for other in _neighbours(book, one)} - near
+        near |= edge
+    return near
+
+
+def _neighbours(book: Book, node: int) -> Iterable[int]:
+    for h in range(len(book)):
+        if book.creditor[h] == node:
+            yield book.debtor[h]
+        elif book.debtor[h] == node:
+            yield book.creditor[h]
+
+
+def _node(book: Book, painter: Painter, node: int) -> Node:
+    one, position = book.people.all[node], book.position(node)
+    looks = painter.node(node)
+    size = looks["viz_size"]
+    assert isinstance(size, dict)
+    return Node(
+        id=one.id,
+        name=one.name,
+        type=one.type.value,
+        status=one.status.value,
+        links_count=_links(book, node),
+        net_balance=text(position),
+        net_balance_atoms=str(position),
+        net_sign=(position > 0) - (position < 0),
+        viz_color_key=str(looks["viz_color_key"]),
+        viz_shape_key=shape(one),
+        viz_size=Size(**size),
+    )
+
+
+def _links(book: Book, node: int) -> int:
+    return len(book.out[node]) + len(book.into[node])
+
+
+def _link(book: Book, painter: Painter, h: int) -> Link:
+    names, used, limit = book.people.names, book.debt(h), book.limit[h]
+    return Link(
+        source=names[book.creditor[h]],
+        target=names[book.debtor[h]],
+        trust_limit=text(limit),
+        used=text(used),
+        available=text(max(0, limit - used)),
+        status=book.status[h].value,
+        viz_width_key=painter.width(limit),
+        viz_alpha_key=alpha(used, limit, book.status[h]),
+    )
+
+
+def _thirds(ascending: list[int]) -> tuple[int, int] | None:
+    if not ascending:
+        return None
+    last = len(ascending) - 1
+    return ascending[33 * last // 100], ascending[66 * last // 100]
+
+
+def _share(ascending: list[int], value: int, most: int) -> int:
+    """How far up a value stands among all, from 0 to `most`."""
+    if len(ascending) < 2:
+        return 0
+    return bisect_left(ascending, value) * most // (len(ascending) - 1)

@@ -1,0 +1,123 @@
+"""What is known of a served run, whether its engine is open or not, and its names: ids, owners, seeds.
+
+A record is small and plain: two hundred of them cost nothing, however long their runs were.
+"""
+
+from decimal import Decimal
+from hashlib import sha256
+
+from msgspec import Struct
+
+from pendula.credit.events import LastError, RunStatus
+from pendula.credit.served.lifecycle import ACTIVE, RunState
+from pendula.credit.served.ring import moment
+from pendula.kernel.time import format_utc
+
+DEMO_OWNER = "demo"
+
+
+class Owner(Struct, frozen=True):
+    """Whose run it is; `kind` is admin, participant, anon or demo."""
+
+    id: str
+    kind: str
+
+
+class ErrorAt(Struct, frozen=True):
+    """Why a run has failed, and when."""
+
+    code: str
+    message: str
+    at: str
+
+
+class Record(Struct):
+    """One run. Times are ISO-8601 texts of the wall clock; `counts` is the status the engine told last."""
+
+    run_id: str
+    scenario_id: str
+    owner: Owner
+    mode: str
+    seed: int
+    seed_from: str
+    deterministic: bool
+    intensity_percent: int
+    created_at: str
+    equivalents: tuple[str, ...] = ()
+    state: RunState = RunState.IDLE
+    started_at: str | None = None
+    stopped_at: str | None = None
+    stop_requested_at: str | None = None
+    stop_source: str | None = None
+    stop_reason: str | None = None
+    stop_client: str | None = None
+    tick_index: int = 0
+    sim_time_ms: int = 0
+    attempts_total: int = 0
+    committed_total: int = 0
+    rejected_total: int = 0
+    errors_total: int = 0
+    timeouts_total: int = 0
+    dropped_total: int = 0
+    consec_all_rejected_ticks: int = 0
+    last_error: ErrorAt | None = None
+    last_error_details: dict[str, object] = {}
+    last_event_type: str | None = None
+    ops_sec: Decimal = Decimal(0)
+    errors_last_1m: int = 0
+    last_seq: int = 0
+    plan_digest: str | None = None
+    ledger_digest: str | None = None
+    continued_from: str | None = None
+    # Numbers that are in use or may be: after a crash nobody gives one of them out again.
+    seq_reserved: int = 0
+
+    @property
+    def active(self) -> bool:
+        return self.state in ACTIVE
+
+    def heard(self, status: RunStatus, now_us: int) -> None:
+        """Take over what the engine says of itself; its state follows by commands, not from here."""
+        self.tick_index, self.sim_time_ms = status.tick_index, status.sim_time_ms
+        self.intensity_percent = status.intensity_percent
+        self.attempts_total, self.committed_total = status.attempts_total, status.committed_total
+        self.rejected_total, self.errors_total = status.rejected_total, status.errors_total
+        self.timeouts_total, self.dropped_total = status.timeouts_total, status.dropped_total
+        self.consec_all_rejected_ticks = status.consec_all_rejected_ticks
+        if status.last_error is None:
+            self.last_error, self.last_error_details = None, {}
+        elif self.last_error is None:
+            self.failed(status.last_error, now_us)
+
+    def failed(self, error: LastError, now_us: int) -> None:
+        self.last_error = ErrorAt(error.code, error.message, moment(now_us))
+        self.last_error_details = dict(error.details)
+
+    def begun(self, now_us: int) -> None:
+        """The run begins, for the first time or again."""
+        self.state, self.started_at = RunState.RUNNING, moment(now_us)
+        self.stopped_at = self.stop_requested_at = None
+        self.stop_source = self.stop_reason = self.stop_client = None
+        self.last_error, self.last_error_details, self.last_event_type = None, {}, None
+
+    def ended(self, state: RunState, now_us: int) -> None:
+        self.state, self.stopped_at, self.ops_sec = state, moment(now_us), Decimal(0)
+
+
+def run_name(now_us: int, entropy: bytes) -> str:
+    """`run_YYYYMMDD_HHMMSS_<8 hex digits>`."""
+    day, _, time = format_utc(now_us).partition("T")
+    return f"run_{day.replace('-', '')}_{time[:8].replace(':', '')}_{entropy[:4].hex()}"
+
+
+def seed_of_name(run_id: str) -> int:
+    """The seed of a run for which nobody chose one: the first four bytes of the digest of its name."""
+    return int.from_bytes(sha256(run_id.encode()).digest()[:4], "big")
+
+
+def chosen_seed(given: int | None, scenario: int | None, fixed: int | None, run_id: str) -> tuple[int, str]:
+    """The seed of a served run and where it comes from: request, scenario, setting, name."""
+    for seed, source in ((given, "request"), (scenario, "scenario"), (fixed, "SIMULATOR_FIXED_SEED")):
+        if seed is not None:
+            return seed, source
+    return seed_of_name(run_id), "run_id"

@@ -1,0 +1,222 @@
+"""The newest events of a served run: numbered, kept for a while, read by many, each after the last one it saw.
+
+Every event gets its id (`evt_<run>_<number>`) in the same moment in which it can be read. A reader is a place in the
+ring, never a queue of its own. Who is too far behind is not served with a hole in the middle: its stream ends, and it
+comes back after the last event it saw, or hears that this is gone.
+"""
+
+import re
+import threading
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
+
+from msgspec import Struct
+
+from pendula.kernel.errors import InputRefused
+from pendula.kernel.time import format_utc
+
+_ID = re.compile(r"evt_(?P<run>.+)_(?P<seq>[0-9]{6,18})")
+
+
+class EventGone(InputRefused):
+    """What comes after this event cannot be told any more, or never could. Facts: `event_id`."""
+
+    code = "EVENT_ID_GONE"
+
+
+class Told(Struct, frozen=True):
+    """An event without its number: `equivalent` is None where it concerns every reader, `body` its canonical JSON.
+
+    A `terminal` one is the last that a run has to say.
+    """
+
+    type: str
+    equivalent: str | None
+    body: bytes
+    terminal: bool = False
+
+
+class Entry(Struct, frozen=True):
+    """An event in the ring; `frame` is how it is streamed, `data` its JSON."""
+
+    id: str
+    type: str
+    seq: int
+    at_us: int
+    equivalent: str | None
+    data: bytes
+    frame: bytes
+    terminal: bool
+
+
+class Bounds(Struct, frozen=True):
+    """How much is kept, how long, and how much a reader may leave unread."""
+
+    events: int = 2000
+    ttl_us: int = 600_000_000
+    unread: int = 500
+
+
+DEFAULT_BOUNDS = Bounds()
+
+
+class Ring:
+    """The events of one run; safe for threads. `clock` gives microseconds since 1970, `last_seq` is used up already."""
+
+    def __init__(
+        self, run_id: str, clock: Callable[[], int], bounds: Bounds = DEFAULT_BOUNDS, last_seq: int = 0
+    ) -> None:
+        self.run_id = run_id
+        self.last_seq = last_seq
+        self._clock = clock
+        self._bounds = bounds
+        self._lock = threading.Lock()
+        self._entries: list[Entry] = []
+        self._base = 0  # the place of the first entry that is still held
+        self._newest = 0  # the place of the first entry of the last `put`
+
+    def __len__(self) -> int:
+        """How many events can be read."""
+        with self._lock:
+            return self._end - self._oldest()
+
+    def put(self, events: Iterable[Told]) -> list[Entry]:
+        """Number events and let them be read."""
+        events, now = list(events), self._clock()
+        ts = moment(now)
+        with self._lock:
+            self._newest = self._end
+            return [self._add(event, now, ts) for event in events]
+
+    def number(self, body: bytes) -> bytes:
+        """The JSON of something that gets a number and is not streamed."""
+        ts = moment(self._clock())
+        with self._lock:
+            self.last_seq += 1
+            return _data(event_id(self.run_id, self.last_seq), ts, body)
+
+    def subscribe(self, equivalent: str, after: str | None, status: Told) -> "Cursor":
+        """A place after the event `after`, or at the end; `status` is put there first. Raises `EventGone`."""
+        now = self._clock()
+        with self._lock:
+            start = self._end if after is None else self._place_after(after)
+            replay = sum(_concerns(one, equivalent) for one in self._entries[start - self._base :])
+            if replay + 1 > self._bounds.unread:
+                raise _gone(after or "", f"{replay} events came after it, more than a reader may have unread")
+            self._newest = self._end
+            self._add(status, now, moment(now))
+            return Cursor(self, equivalent, start)
+
+    def after(self, equivalent: str, after: str | None) -> list[bytes]:
+        """The JSON of what came after an event, or of all that is held; raises `EventGone`."""
+        with self._lock:
+            start = self._oldest() if after is None else self._place_after(after)
+            return [one.data for one in self._entries[start - self._base :] if _concerns(one, equivalent)]
+
+    def read(self, equivalent: str, start: int, most: int) -> tuple[list[Entry], int, bool]:
+        """Up to `most` events from a place on, the place after them, and whether the reader has to go."""
+        with self._lock:
+            # Whoever was let in may read what is still held, also when others would come too late for it by now.
+            if start < self._base or self._is_too_far_behind(equivalent, start):
+                return [], start, True
+            found: list[Entry] = []
+            for place in range(start, self._end):
+                entry = self._entries[place - self._base]
+                if _concerns(entry, equivalent):
+                    found.append(entry)
+                # An end that something follows was not one: the run was started again.
+                if entry.terminal and place + 1 == self._end:
+                    return found, place + 1, True
+                if len(found) == most:
+                    return found, place + 1, False
+            return found, self._end, False
+
+    def _is_too_far_behind(self, equivalent: str, start: int) -> bool:
+        # What came with the last `put` does not count: nobody can have read it, however prompt.
+        if self._newest - start <= self._bounds.unread:
+            return False
+        unread = self._entries[start - self._base : self._newest - self._base]
+        return sum(_concerns(one, equivalent) for one in unread) > self._bounds.unread
+
+    @property
+    def _end(self) -> int:
+        return self._base + len(self._entries)
+
+    def _oldest(self) -> int:
+        """The place of the oldest event that may still be read."""
+        cutoff = self._clock() - self._bounds.ttl_us
+        young = bisect_right(self._entries, cutoff, key=lambda one: one.at_us)
+        return max(self._base + young, self._end - self._bounds.events)
+
+    def _add(self, event: Told, now: int, ts: str) -> Entry:
+        self.last_seq += 1
+        name = event_id(self.run_id, self.last_seq)
+        data = _data(name, ts, event.body)
+        frame = b"id: %b\nevent: simulator.event\ndata: %b\n\n" % (name.encode(), data)
+        entry = Entry(
+            name, event.type, self.last_seq, now, event.equivalent, data=data, frame=frame, terminal=event.terminal
+        )
+        self._entries.append(entry)
+        # A second length beyond what is kept, so that most events cost no move of the others.
+        if len(self._entries) > 2 * self._bounds.events:
+            gone = len(self._entries) - self._bounds.events
+            del self._entries[:gone]
+            self._base += gone
+        return entry
+
+    def _place_after(self, name: str) -> int:
+        found = _ID.fullmatch(name)
+        if found is None or found["run"] != self.run_id:
+            raise _gone(name, "it is not an event of this run")
+        seq = int(found["seq"])
+        if seq > self.last_seq:
+            raise _gone(name, "there was no such event yet")
+        place = self._base + bisect_right(self._entries, seq, key=lambda one: one.seq)
+        oldest = self._oldest()
+        if place < oldest or (place == oldest and seq < self._first_seq(oldest) - 1):
+            raise _gone(name, "what came after it is not kept any more")
+        return place
+
+    def _first_seq(self, place: int) -> int:
+        """The first number that can be told: numbers that were never streamed are not missed."""
+        if place > self._base:
+            return self._entries[place - self._base - 1].seq + 1
+        return self._entries[0].seq if self._entries else self.last_seq + 1
+
+
+class Cursor:
+    """The place of one reader; `take` never waits. `over` says that nothing more will come."""
+
+    def __init__(self, ring: Ring, equivalent: str, place: int) -> None:
+        self._ring = ring
+        self._equivalent = equivalent
+        self._place = place
+        self.over = False
+
+    def take(self, most: int) -> Sequence[Entry]:
+        found, self._place, self.over = self._ring.read(self._equivalent, self._place, most)
+        return found
+
+
+def event_id(run_id: str, seq: int) -> str:
+    return f"evt_{run_id}_{seq:06}"
+
+
+def moment(micros: int) -> str:
+    """ISO-8601 in UTC with milliseconds and `Z`."""
+    whole, rest = divmod(micros, 1_000_000)
+    return f"{format_utc(whole * 1_000_000)[:-1]}.{rest // 1000:03}Z"
+
+
+def _data(name: str, ts: str, body: bytes) -> bytes:
+    return b'{"event_id":"%b","ts":"%b",%b' % (name.encode(), ts.encode(), body[1:])
+
+
+def _concerns(entry: Entry, equivalent: str) -> bool:
+    return entry.equivalent is None or entry.equivalent == equivalent
+
+
+def _gone(name: str, why: str) -> EventGone:
+    return EventGone(
+        f"Nothing can be told after the event {name[:100]!r}: {why}; fetch the run anew", event_id=name[:100]
+    )

@@ -1,0 +1,159 @@
+"""The scenarios that runs can be made of: those that come with the package, and those that were uploaded.
+
+A scenario is read once, when it comes in, with every fault at its place; what a run gets is a copy of its own.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from functools import cache
+from typing import Any
+
+from msgspec import Struct
+
+from pendula.credit.authoring.villages import village
+from pendula.credit.model import ParticipantType, Scenario
+from pendula.credit.reading.scenario import read_scenario
+from pendula.documents import Document, DocumentRefused, from_value
+from pendula.kernel.canonical import Json, decode, encode
+from pendula.kernel.errors import InputRefused
+
+FAULTS_MOST = 50
+
+
+class ScenarioInvalid(InputRefused):
+    """What was uploaded is not a scenario. Facts: `errors`, up to fifty of `path` and `message`."""
+
+    code = "SCENARIO_INVALID"
+
+
+class ScenarioExists(InputRefused):
+    """There is a scenario of this id. Facts: `scenario_id`."""
+
+    code = "SCENARIO_EXISTS"
+
+
+class ScenarioNotFound(InputRefused):
+    """Facts: `scenario_id`."""
+
+    code = "SCENARIO_NOT_FOUND"
+
+
+class Summary(Struct, frozen=True):
+    """What a list of scenarios says of one."""
+
+    api_version: str
+    scenario_id: str
+    name: str | None
+    created_at: str | None
+    participants_count: int
+    trustlines_count: int
+    equivalents: list[str]
+    clusters_count: int | None
+    hubs_count: int | None
+    tags: list[str] | None
+
+
+class Kept(Struct, frozen=True):
+    """A scenario and its document; `uploaded_at` is None for those that come with the package."""
+
+    scenario: Scenario
+    document: Json
+    uploaded_at: str | None
+
+    def summary(self, api_version: str) -> Summary:
+        one = self.scenario
+        return Summary(
+            api_version=api_version,
+            scenario_id=one.id,
+            name=one.name,
+            created_at=self.uploaded_at,
+            participants_count=len(one.participants),
+            trustlines_count=len(one.lines),
+            equivalents=list(one.equivalents),
+            clusters_count=len(one.groups) or None,
+            hubs_count=sum(person.type is ParticipantType.HUB for person in one.participants),
+            tags=["bundled"] if self.uploaded_at is None else ["uploaded"],
+        )
+
+
+def read(document: Document, uploaded_at: str | None) -> Kept:
+    """A scenario out of a document; raises `ScenarioInvalid`."""
+    try:
+        scenario = read_scenario(document)
+    except DocumentRefused as refused:
+        raise invalid(refused) from None
+    # Through bytes: nothing that somebody does to the document later can reach it.
+    return Kept(scenario, decode(encode(document.value)), uploaded_at)
+
+
+def invalid(refused: DocumentRefused) -> ScenarioInvalid:
+    errors: list[Json] = [{"path": fault.path, "message": fault.message} for fault in refused.faults[:FAULTS_MOST]]
+    return ScenarioInvalid(refused.message, errors=errors)
+
+
+def _village() -> dict[str, Any]:
+    return {**village(100, 7), "scenario_id": "village-100", "name": "A village of a hundred"}
+
+
+def _ring_of_five() -> dict[str, Any]:
+    names = {"anna": "Anna", "bakery": "Bakery", "cafe": "Café", "dmytro": "Dmytro", "farm": "Farm"}
+    businesses = {"bakery", "cafe", "farm"}
+    around = ("anna", "bakery", "farm", "dmytro", "cafe")
+    ends = [(a, b) for at, a in enumerate(around) for b in (around[(at + 1) % 5], around[(at + 4) % 5])]
+    return {
+        "schema_version": "scenario/1",
+        "scenario_id": "ring-of-five",
+        "name": "Five who trust their neighbours",
+        "description": "Small enough to pay by hand and to see a circle of debt being cleared.",
+        "baseEquivalent": "HOUR",
+        "participants": [
+            {"id": one, "name": name, "type": "business" if one in businesses else "person"}
+            for one, name in names.items()
+        ],
+        "trustlines": [{"from": a, "to": b, "limit": "10"} for a, b in ends],
+    }
+
+
+BUNDLED: Mapping[str, Callable[[], dict[str, Any]]] = {"ring-of-five": _ring_of_five, "village-100": _village}
+
+
+@cache
+def bundled(name: str) -> Kept:
+    return read(from_value(BUNDLED[name](), name), None)
+
+
+class Registry:
+    """Scenarios by id; those of the package only where `allowed` has them, None allows all."""
+
+    def __init__(self, allowed: Collection[str] | None = None) -> None:
+        self._bundled = [name for name in BUNDLED if allowed is None or name in allowed]
+        self._uploaded: dict[str, Kept] = {}
+
+    def all(self) -> list[Kept]:
+        return [*map(bundled, self._bundled), *(self._uploaded[name] for name in sorted(self._uploaded))]
+
+    def get(self, scenario_id: str) -> Kept:
+        """Raises `ScenarioNotFound`."""
+        if scenario_id in self._uploaded:
+            return self._uploaded[scenario_id]
+        if scenario_id in self._bundled:
+            return bundled(scenario_id)
+        shown = scenario_id[:200]
+        raise ScenarioNotFound(f"There is no scenario {shown!r}", scenario_id=shown)
+
+    def check_new(self, kept: Kept) -> None:
+        """Raises `ScenarioExists`."""
+        name = kept.scenario.id
+        if name in self._uploaded or name in BUNDLED:
+            raise ScenarioExists(f"There is a scenario {name!r} already; give yours another id", scenario_id=name)
+
+    def add(self, kept: Kept) -> None:
+        """Take in what was uploaded, now or before the process began."""
+        self.check_new(kept)
+        self._uploaded[kept.scenario.id] = kept
+
+
+def named(document: Document, scenario_id: str | None) -> Document:
+    """The document under another id, where one is given."""
+    if scenario_id is None or not isinstance(document.value, dict):
+        return document
+    return from_value({**document.value, "scenario_id": scenario_id}, document.source_name)

@@ -1,0 +1,256 @@
+"""What outlives the process: uploaded scenarios, records of runs, measured values, bottlenecks, the list of artifacts.
+
+Amounts are texts, never floats; events are not kept here, the journal of a run can make them again. The statements are
+those that SQLite and PostgreSQL share. A store is used by one thread at a time.
+"""
+
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from pendula.credit.served.bottlenecks import Bottleneck
+from pendula.credit.served.lifecycle import ACTIVE
+from pendula.credit.served.records import Record
+from pendula.credit.served.series import UNITS, Measured, Series, series
+from pendula.kernel.canonical import Json, decode, encode
+from pendula.kernel.errors import WorldBroken
+
+FORMAT = 1
+
+TABLES = (
+    "CREATE TABLE IF NOT EXISTS store_format (format INTEGER NOT NULL)",
+    """CREATE TABLE IF NOT EXISTS scenarios (
+        scenario_id TEXT PRIMARY KEY, name TEXT, description TEXT, schema_version TEXT NOT NULL,
+        base_equivalent TEXT, equivalents TEXT NOT NULL, document TEXT NOT NULL, created_at TEXT NOT NULL)""",
+    """CREATE TABLE IF NOT EXISTS runs (
+        run_id TEXT PRIMARY KEY, scenario_id TEXT NOT NULL,
+        mode TEXT NOT NULL CHECK (mode IN ('fixtures', 'real')),
+        state TEXT NOT NULL CHECK (state IN ('idle', 'running', 'paused', 'stopping', 'stopped', 'error')),
+        started_at TEXT, stopped_at TEXT, sim_time_ms BIGINT NOT NULL CHECK (sim_time_ms >= 0),
+        intensity_percent INTEGER NOT NULL CHECK (intensity_percent BETWEEN 0 AND 100),
+        ops_sec TEXT NOT NULL, queue_depth INTEGER NOT NULL CHECK (queue_depth >= 0),
+        errors_total INTEGER NOT NULL CHECK (errors_total >= 0),
+        errors_last_1m INTEGER NOT NULL CHECK (errors_last_1m >= 0),
+        last_event_type TEXT, current_phase TEXT, last_error TEXT, summary TEXT, seed TEXT NOT NULL,
+        owner_id TEXT NOT NULL, owner_kind TEXT NOT NULL, created_at TEXT NOT NULL, record TEXT NOT NULL)""",
+    """CREATE TABLE IF NOT EXISTS metrics (
+        run_id TEXT NOT NULL REFERENCES runs (run_id) ON DELETE CASCADE,
+        equivalent TEXT NOT NULL, key TEXT NOT NULL, t_ms BIGINT NOT NULL, value TEXT,
+        PRIMARY KEY (run_id, equivalent, key, t_ms))""",
+    """CREATE TABLE IF NOT EXISTS bottlenecks (
+        run_id TEXT NOT NULL REFERENCES runs (run_id) ON DELETE CASCADE,
+        equivalent TEXT NOT NULL, computed_at TEXT NOT NULL, target_type TEXT NOT NULL, target_id TEXT NOT NULL,
+        score TEXT NOT NULL, reason_code TEXT NOT NULL, details TEXT NOT NULL, place INTEGER NOT NULL,
+        PRIMARY KEY (run_id, equivalent, place))""",
+    """CREATE TABLE IF NOT EXISTS artifacts (
+        run_id TEXT NOT NULL REFERENCES runs (run_id) ON DELETE CASCADE,
+        name TEXT NOT NULL, content_type TEXT, size_bytes BIGINT, sha256 TEXT, url TEXT NOT NULL,
+        PRIMARY KEY (run_id, name))""",
+)
+
+
+class SimulatorStoreUnusable(WorldBroken):
+    """The file of the store cannot be opened or written. Facts: `file`."""
+
+    code = "simulator_store_unusable"
+
+
+class Artifact(Struct, frozen=True):
+    """One file of a run, as its index lists it."""
+
+    name: str
+    url: str
+    content_type: str | None
+    size_bytes: int | None
+    sha256: str | None
+
+
+class StoredScenario(Struct, frozen=True):
+    document: Json
+    created_at: str
+
+
+class Store:
+    """The store in one SQLite file; raises `SimulatorStoreUnusable`."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        except (OSError, sqlite3.Error) as trouble:
+            raise self._unusable(trouble) from trouble
+        try:
+            for statement in ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", "PRAGMA foreign_keys = ON"):
+                self._connection.execute(statement)
+            self._prepare()
+        except sqlite3.Error as trouble:
+            self._connection.close()
+            raise self._unusable(trouble) from trouble
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def scenarios(self) -> list[StoredScenario]:
+        rows = self._rows("SELECT document, created_at FROM scenarios ORDER BY scenario_id")
+        return [StoredScenario(decode(document.encode()), created_at) for document, created_at in rows]
+
+    def add_scenario(self, document: Mapping[str, Any], equivalents: Sequence[str], created_at: str) -> None:
+        facts = [
+            document.get(name) for name in ("scenario_id", "name", "description", "schema_version", "baseEquivalent")
+        ]
+        values = (*facts, ",".join(equivalents), encode(document).decode(), created_at)
+        self._do([(f"INSERT INTO scenarios VALUES ({_marks(values)})", values)])
+
+    def save(self, record: Record, summary: Json = None) -> None:
+        """Write a record, new or known."""
+        self._do([_saving(record, summary)])
+
+    def records(self) -> list[Record]:
+        """All runs, the oldest first."""
+        rows = self._rows("SELECT record FROM runs ORDER BY created_at, run_id")
+        return [_read_record(text.encode()) for (text,) in rows]
+
+    def record(self, run_id: str) -> Record | None:
+        rows = self._rows("SELECT record FROM runs WHERE run_id = ?", (run_id,))
+        return _read_record(rows[0][0].encode()) if rows else None
+
+    def active(self) -> list[Record]:
+        """The runs that a process has left without ending them."""
+        return [one for one in self.records() if one.state in ACTIVE or one.state == "idle"]
+
+    def delete(self, run_id: str) -> None:
+        """Remove a run with everything that is kept of it."""
+        self._do([("DELETE FROM runs WHERE run_id = ?", (run_id,))])
+
+    def measure(self, run_id: str, found: Iterable[Measured]) -> None:
+        statement = (
+            "INSERT INTO metrics (run_id, equivalent, key, t_ms, value) VALUES (?, ?, ?, ?, ?) "
+            "ON CONFLICT (run_id, equivalent, key, t_ms) DO UPDATE SET value = excluded.value"
+        )
+        self._do([(statement, (run_id, one.equivalent, one.key, one.t_ms, one.value)) for one in found])
+
+    def forget_measured(self, run_id: str) -> None:
+        """A run begins again: what it measured before is not part of it."""
+        self._do([("DELETE FROM metrics WHERE run_id = ?", (run_id,))])
+
+    def series(self, run_id: str, equivalent: str, times: range) -> list[Series]:
+        """All keys at these times."""
+        last = times[-1] if len(times) else -1
+        rows = self._rows(
+            "SELECT key, t_ms, value FROM metrics "
+            "WHERE run_id = ? AND equivalent = ? AND t_ms <= ? AND value IS NOT NULL ORDER BY key, t_ms",
+            (run_id, equivalent, last),
+        )
+        found: dict[str, list[tuple[int, str]]] = {key: [] for key in UNITS}
+        for key, t_ms, value in rows:
+            found[key].append((t_ms, value))
+        return [series(key, values, times) for key, values in found.items()]
+
+    def save_bottlenecks(self, run_id: str, equivalent: str, found: Sequence[Bottleneck], computed_at: str) -> None:
+        """The worst hops as they are now, instead of those before."""
+        deletion = ("DELETE FROM bottlenecks WHERE run_id = ? AND equivalent = ?", (run_id, equivalent))
+        rows = []
+        for place, one in enumerate(found):
+            ends = encode(one.target).decode()
+            facts = (computed_at, one.target.kind, ends, str(one.score), one.reason_code, encode(one).decode(), place)
+            values = (run_id, equivalent, *facts)
+            rows.append((f"INSERT INTO bottlenecks VALUES ({_marks(values)})", values))
+        self._do([deletion, *rows])
+
+    def bottlenecks(self, run_id: str, equivalent: str) -> list[Bottleneck]:
+        rows = self._rows(
+            "SELECT details FROM bottlenecks WHERE run_id = ? AND equivalent = ? ORDER BY place", (run_id, equivalent)
+        )
+        return [_read_bottleneck(text.encode()) for (text,) in rows]
+
+    def save_artifacts(self, run_id: str, found: Iterable[Artifact]) -> None:
+        deletion = ("DELETE FROM artifacts WHERE run_id = ?", (run_id,))
+        rows = [
+            (
+                "INSERT INTO artifacts (run_id, name, content_type, size_bytes, sha256, url) VALUES (?, ?, ?, ?, ?, ?)",
+                (run_id, one.name, one.content_type, one.size_bytes, one.sha256, one.url),
+            )
+            for one in found
+        ]
+        self._do([deletion, *rows])
+
+    def _prepare(self) -> None:
+        for table in TABLES:
+            self._connection.execute(table)
+        found = self._connection.execute("SELECT format FROM store_format").fetchall()
+        if not found:
+            self._connection.execute("INSERT INTO store_format VALUES (?)", (FORMAT,))
+        elif found[0][0] != FORMAT:
+            raise SimulatorStoreUnusable(
+                f"The store {self._path} has format {found[0][0]}, this version reads {FORMAT}", file=str(self._path)
+            )
+
+    def _do(self, statements: Sequence[tuple[str, Sequence[Any]]]) -> None:
+        """All of them, or none."""
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                for statement, values in statements:
+                    self._connection.execute(statement, values)
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
+            self._connection.execute("COMMIT")
+        except sqlite3.Error as trouble:
+            raise self._unusable(trouble) from trouble
+
+    def _rows(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
+        try:
+            return self._connection.execute(statement, values).fetchall()
+        except sqlite3.Error as trouble:
+            raise self._unusable(trouble) from trouble
+
+    def _unusable(self, trouble: Exception) -> SimulatorStoreUnusable:
+        return SimulatorStoreUnusable(f"The store {self._path} cannot be used: {trouble}", file=str(self._path))
+
+
+def _saving(record: Record, summary: Json) -> tuple[str, Sequence[Any]]:
+    values: dict[str, Any] = {
+        "run_id": record.run_id,
+        "scenario_id": record.scenario_id,
+        "mode": record.mode,
+        "state": record.state.value,
+        "started_at": record.started_at,
+        "stopped_at": record.stopped_at,
+        "sim_time_ms": record.sim_time_ms,
+        "intensity_percent": record.intensity_percent,
+        "ops_sec": str(record.ops_sec),
+        "queue_depth": 0,
+        "errors_total": record.errors_total,
+        "errors_last_1m": record.errors_last_1m,
+        "last_event_type": record.last_event_type,
+        "current_phase": None,
+        "last_error": None if record.last_error is None else encode(record.last_error).decode(),
+        "summary": None if summary is None else encode(summary).decode(),
+        "seed": str(record.seed),
+        "owner_id": record.owner.id,
+        "owner_kind": record.owner.kind,
+        "created_at": record.created_at,
+        "record": msgspec.json.encode(record).decode(),
+    }
+    # A summary that is there stays: only the end of a run brings another.
+    changed = [name for name in values if name != "run_id" and (name != "summary" or summary is not None)]
+    updates = ", ".join(f"{name} = excluded.{name}" for name in changed)
+    statement = (
+        f"INSERT INTO runs ({', '.join(values)}) VALUES ({_marks(list(values))}) "
+        f"ON CONFLICT (run_id) DO UPDATE SET {updates}"
+    )
+    return statement, list(values.values())
+
+
+def _marks(values: Sequence[object]) -> str:
+    return ", ".join("?" * len(values))
+
+
+_read_record = msgspec.json.Decoder(Record).decode
+_read_bottleneck = msgspec.json.Decoder(Bottleneck).decode

@@ -1,0 +1,69 @@
+"""A tick in the making: what the phases work on, and what they decided so far. Nothing of it is true before all are."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from pendula.fleet.contracts.traffic import Alert, RollingTargetCommand
+from pendula.fleet.driving.params import TrafficParams
+from pendula.fleet.driving.records import Record
+from pendula.fleet.driving.uses import Ground
+from pendula.fleet.routing.route_plan import RoutePlan
+from pendula.fleet.tick import alarms
+from pendula.fleet.tick.directions import Directions
+from pendula.fleet.tick.observing import TruckReport
+from pendula.fleet.tick.queueing import Queue
+from pendula.fleet.traffic.grants import Effort, Rule
+from pendula.fleet.traffic.lock_state import LockState
+from pendula.kernel.canonical import Json
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedRoute:
+    """A route that did not come into force. `cycle`: trucks of which each would be blocked by the next."""
+
+    robot_id: str
+    route_id: str
+    revision: int
+    code: str
+    cycle: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Draft:
+    """A tick in the making."""
+
+    tick: int
+    now_ms: int
+    reports: tuple[TruckReport, ...]
+    routes: tuple[RoutePlan, ...]
+    ground: Ground
+    params: TrafficParams
+    rule: Rule
+    records: list[Record]
+    numbers: dict[str, int]
+    locks: LockState
+    effort: Effort
+    directions: Directions
+    two_way: frozenset[int]
+    # Another way on for a truck that waits; None where there is none.
+    detour: Callable[[Record], RoutePlan | None]
+    # Since when trucks wait for each other in a circle, and how many alerts there were.
+    cycles: dict[tuple[int, ...], int]
+    alert_count: int
+    starving: Record | None = None
+    order: list[Record] = field(default_factory=list)
+    queue: Queue = field(default_factory=Queue)
+    # Trucks that hold more than before, or something else.
+    touched: set[int] = field(default_factory=set)
+    accepted: list[RoutePlan] = field(default_factory=list)
+    refused: list[RefusedRoute] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
+    commands: list[RollingTargetCommand] = field(default_factory=list)
+    alerts: list[Alert] = field(default_factory=list)
+
+    def alert(self, code: str, severity: str, since_ms: int, robot_id: str | None = None, /, **details: Json) -> None:
+        self.alert_count += 1
+        self.alerts.append(alarms.alert(self.alert_count, code, severity, since_ms, robot_id, **details))
+
+    def names(self, numbers: Iterable[int]) -> list[Json]:
+        return [self.records[number].robot_id for number in numbers]

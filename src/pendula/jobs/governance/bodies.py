@@ -1,0 +1,217 @@
+"""Bodies of governance in, with all their faults: new objects, evidence, gates, verdicts, decisions of a person."""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from msgspec import Struct
+
+from pendula.jobs.model import Code
+from pendula.jobs.objects.durations import ALLOWED, parse_duration
+from pendula.jobs.objects.endings import Verdict
+from pendula.jobs.objects.gates import EVERYTHING, VERDICTS
+from pendula.jobs.objects.governed import Impact, Mode, Risk, Unknown
+from pendula.jobs.request_reading import BodyReader, Faults
+
+OBJECT_ID_MOST, REF_MOST, REFS_MOST, REASON_MOST = 200, 300, 100, 1000
+PROOF = {"worker_id", "lease_token"}
+MEMBERS = frozenset(
+    {
+        *("object_type", "object_id", "status", "epistemic_state", "risk_tier", "impact_tier", "evidence_refs"),
+        *("source_refs", "review_interval", "review_due_at", "expires_at", "half_life", "impact_weight"),
+        *("reinforcement_count", "falsify_if", "unknown_type", "uncertainty_ttl", "auto_verify_budget"),
+        *("decision_mode", "hard_persona_limit", "deception_signals", "last_accessed_at", "reason"),
+    }
+)
+
+
+class NewObject(Struct, frozen=True):
+    """What an object is to begin with; members by the names of the model, those not given left out."""
+
+    object_type: str
+    object_id: str
+    status: str | None
+    epistemic: str | None
+    members: dict[str, Any]
+    reason: str
+
+
+class Finish(Struct, frozen=True):
+    """A verdict, with the version of the object and of the gates that it rests on, where they are told."""
+
+    verdict: Verdict
+    version: int | None
+    gates: dict[str, int] | None
+
+
+class Decision(Struct, frozen=True):
+    """What a person decides of an object."""
+
+    action: str
+    verdict: Verdict
+    version: int | None
+
+
+class SetGate(Struct, frozen=True):
+    name: str
+    scope: str
+    verdict: str
+    reason: str
+
+
+class Evidence(Struct, frozen=True):
+    refs: tuple[str, ...]
+    reason: str
+    unknown_type: Unknown | None
+    version: int | None
+
+
+class Refill(Struct, frozen=True):
+    budget: int | None
+    reason: str
+
+
+def read_new(given: Mapping[str, Any]) -> NewObject | Faults:
+    body = BodyReader(given, MEMBERS)
+    kind = body.text("object_type", 64) if body.required("object_type") else None
+    name = body.text("object_id", OBJECT_ID_MOST, trimmed=True) if body.required("object_id") else None
+    members: dict[str, Any] = {
+        "risk_tier": _word(body, "risk_tier", Risk),
+        "impact_tier": _word(body, "impact_tier", Impact),
+        "evidence": _refs(body, given, "evidence_refs"),
+        "sources": _refs(body, given, "source_refs"),
+        "unknown_type": _word(body, "unknown_type", Unknown),
+        "decision_mode": _word(body, "decision_mode", Mode),
+        "falsify_if": body.text("falsify_if", REASON_MOST),
+        "impact_weight": _weight(body, given),
+        "hard_persona_limit": body.flag("hard_persona_limit"),
+    }
+    for date in ("review_due_at", "expires_at", "last_accessed_at"):
+        members[date] = body.time(date)
+    for length in ("review_interval", "half_life", "uncertainty_ttl"):
+        members[length] = _length(body, given, length)
+    for number in ("auto_verify_budget", "deception_signals", "reinforcement_count"):
+        members[number] = body.integer(number, 0, 1000)
+    status, epistemic = body.text("status", 64), body.text("epistemic_state", 64)
+    reason = body.text("reason", REASON_MOST)
+    if body.faults.found or kind is None or name is None:
+        return body.faults
+    known = {key: value for key, value in members.items() if value is not None}
+    return NewObject(kind, name, status, epistemic, known, reason or "put under governance")
+
+
+def read_begin(given: Mapping[str, Any]) -> Faults | None:
+    body = BodyReader(given, PROOF)
+    return body.faults if body.faults.found else None
+
+
+def read_finish(given: Mapping[str, Any]) -> Finish | Faults:
+    body = BodyReader(given, PROOF | {"finding", "reason", "evidence_refs", "unknown_type", "version", "gates"})
+    verdict = _verdict(body, given)
+    version = body.integer("version", 1, 2**53)
+    gates = given.get("gates")
+    if gates is not None and not (
+        isinstance(gates, Mapping) and all(isinstance(k, str) and type(v) is int for k, v in gates.items())
+    ):
+        body.bad("gates", allowed="the gates as begin gave them")
+    if body.faults.found or verdict is None:
+        return body.faults
+    return Finish(verdict, version, None if gates is None else dict(gates))
+
+
+def read_decision(given: Mapping[str, Any]) -> Decision | Faults:
+    body = BodyReader(given, {"action", "finding", "reason", "evidence_refs", "unknown_type", "version"})
+    action = body.text("action", 64) if body.required("action") else None
+    verdict = _verdict(body, given)
+    version = body.integer("version", 1, 2**53)
+    if body.faults.found or action is None or verdict is None:
+        return body.faults
+    return Decision(action, verdict, version)
+
+
+def read_gate(given: Mapping[str, Any]) -> SetGate | Faults:
+    body = BodyReader(given, {"gate", "scope", "verdict", "reason"})
+    name = body.word("gate", list(VERDICTS)) if body.required("gate") else None
+    verdict = body.word("verdict", VERDICTS.get(name or "", ())) if body.required("verdict") and name else None
+    scope = body.text("scope", 270, trimmed=True) or EVERYTHING
+    reason = body.text("reason", REASON_MOST) if body.required("reason") else None
+    if body.faults.found or name is None or verdict is None or reason is None:
+        return body.faults
+    return SetGate(name, scope, verdict, reason)
+
+
+def read_evidence(given: Mapping[str, Any]) -> Evidence | Faults:
+    body = BodyReader(given, {"evidence_refs", "reason", "unknown_type", "version"})
+    refs = _refs(body, given, "evidence_refs") if body.required("evidence_refs") else None
+    if refs == ():
+        body.bad("evidence_refs", allowed="at least one reference")
+    reason = body.text("reason", REASON_MOST)
+    unknown = _word(body, "unknown_type", Unknown)
+    version = body.integer("version", 1, 2**53)
+    if body.faults.found or refs is None:
+        return body.faults
+    return Evidence(refs, reason or "evidence attached", unknown, version)
+
+
+def read_refill(given: Mapping[str, Any]) -> Refill | Faults:
+    body = BodyReader(given, {"budget", "reason"})
+    budget = body.integer("budget", 0, 1000)
+    reason = body.text("reason", REASON_MOST) if body.required("reason") else None
+    return body.faults if body.faults.found or reason is None else Refill(budget, reason)
+
+
+def read_reason(given: Mapping[str, Any]) -> str | Faults:
+    body = BodyReader(given, {"reason"})
+    reason = body.text("reason", REASON_MOST)
+    return body.faults if body.faults.found else reason or "reported finished"
+
+
+def _verdict(body: BodyReader, given: Mapping[str, Any]) -> Verdict | None:
+    finding = body.text("finding", 64) if body.required("finding") else None
+    reason = body.text("reason", REASON_MOST) if body.required("reason") else None
+    refs = _refs(body, given, "evidence_refs") or ()
+    unknown = _word(body, "unknown_type", Unknown)
+    return None if finding is None or reason is None else Verdict(finding, reason, refs, unknown)
+
+
+def _word(body: BodyReader, name: str, kind: Any) -> Any:
+    if not body.has(name):
+        return None
+    word = body.word(name, [str(one) for one in kind])
+    return None if word is None else kind(word)
+
+
+def _refs(body: BodyReader, given: Mapping[str, Any], name: str) -> tuple[str, ...] | None:
+    refs = given.get(name)
+    if refs is None:
+        return None
+    good = isinstance(refs, list | tuple) and len(refs) <= REFS_MOST and all(_is_ref(ref) for ref in refs)
+    if not good:
+        body.bad(name, allowed=f"a list of at most {REFS_MOST} references of 1 to {REF_MOST} characters")
+        return None
+    return tuple(dict.fromkeys(refs))
+
+
+def _is_ref(ref: object) -> bool:
+    return isinstance(ref, str) and 1 <= len(ref) <= REF_MOST and ref.isprintable() and ref == ref.strip()
+
+
+def _length(body: BodyReader, given: Mapping[str, Any], name: str) -> int | None:
+    if given.get(name) is None:
+        return None
+    length = parse_duration(given[name])
+    if length is None:
+        body.bad(name, allowed=ALLOWED)
+    return length
+
+
+def _weight(body: BodyReader, given: Mapping[str, Any]) -> Decimal | None:
+    value = given.get("impact_weight")
+    if value is None:
+        return None
+    if isinstance(value, float):
+        value = Decimal(repr(value))
+    if isinstance(value, bool) or not isinstance(value, int | Decimal) or not 0 <= value <= 100:
+        body.bad("impact_weight", Code.INVALID_FIELD, allowed="a number from 0 to 100")
+        return None
+    return Decimal(value)

@@ -1,0 +1,207 @@
+"""An ending is carried out: the object, its trail and trace, who is told, what is closed, what comes next; or nothing.
+
+What becomes of the job itself is carried out by the caller, in the same transaction.
+"""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from pendula.jobs import decide
+from pendula.jobs.audit import GATE_EVENT, ROLLBACK_EVENT, STATE_EVENT, GovernanceEvent
+from pendula.jobs.calls.finish import enqueue_next
+from pendula.jobs.decide import Done
+from pendula.jobs.governance.showing import changes
+from pendula.jobs.model import Actor, Job, Policy, Status
+from pendula.jobs.objects.endings import Asked, Ending, Executed, How
+from pendula.jobs.objects.governed import Governed, Risk
+from pendula.jobs.requests import Enqueue
+from pendula.jobs.store.protocol import ObjectRow, Writer
+from pendula.kernel.canonical import Json
+from pendula.kernel.time import format_utc
+
+CLOSED_ERROR = "ontic_limit_reached"
+
+
+class Carried(Struct, frozen=True):
+    """What was written: the id of the decision trace, and of the job that comes next."""
+
+    trace: str | None = None
+    followup: str | None = None
+
+
+def carry_out(
+    tx: Writer, before: Governed, ending: Ending, asked: Asked, actor: Actor, *, job: Job | None, policy: Policy
+) -> Carried:
+    trace = _traced(tx, ending, asked, job)
+    _counted(tx, before, ending)
+    if ending.subject != before:
+        put(tx, ending.subject)
+        _told(tx, before, ending, asked, actor, job=job, trace=trace)
+    elif ending.executed is Executed.BLOCKED:
+        _gate_event(tx, ending, asked, actor, job, trace)
+    if ending.escalation is not None:
+        _escalated(tx, ending, asked, job)
+    if ending.rollback:
+        _rollback(tx, ending, asked, actor, job)
+    if ending.closes:
+        _close_waiting(tx, ending.subject, actor, asked.now, but=job)
+    followup = next_job(tx, ending.subject, actor, policy, asked.now, job=job) if ending.how is How.ACK else None
+    return Carried(trace, followup)
+
+
+def put(tx: Writer, subject: Governed) -> None:
+    """The object with its row among all objects, which shows its state and its next time."""
+    tx.governance.put(subject)
+    row = ObjectRow(subject.object_type, subject.object_id, subject.next_action_at, subject.version, subject.status)
+    tx.put_object(row)
+
+
+def next_job(tx: Writer, subject: Governed, actor: Actor, policy: Policy, now: int, *, job: Job | None) -> str | None:
+    """The id of the job at the object's next time, made now."""
+    if subject.next_action is None or subject.next_action_at is None or not policy.auto_followup:
+        return None
+    follow = Enqueue(
+        object_type=subject.object_type,
+        object_id=subject.object_id,
+        action=subject.next_action,
+        run_at=subject.next_action_at,
+        priority=policy.default_priority if job is None else job.priority,
+        max_attempts=policy.default_max_attempts if job is None else job.max_attempts,
+        idempotency_key=None,
+        correlation_id=None if job is None else job.correlation_id,
+        queue="default" if job is None else job.queue,
+    )
+    after = f"{subject.ref} {subject.version}" if job is None else job.idempotency_key
+    return enqueue_next(tx, follow, after, actor, now)
+
+
+def evidence_of(subject: Governed, said: Sequence[str]) -> tuple[str, ...]:
+    """The references a decision rests on; where there are none, the sources of the object."""
+    return tuple(said) or subject.evidence or subject.sources
+
+
+def _traced(tx: Writer, ending: Ending, asked: Asked, job: Job | None) -> str | None:
+    """How a decision of high risk came about, kept."""
+    if ending.executed is None or ending.reading is None:
+        return None
+    body: dict[str, Json] = {
+        "at": format_utc(asked.now),
+        "action": asked.action,
+        "outcome": ending.executed.value,
+        "verdicts": {**ending.reading.verdicts},
+        "versions": {**ending.reading.versions},
+        "reason": ending.reason,
+        "evidence_refs": [*evidence_of(ending.subject, ending.evidence)],
+        "risk_tier": asked.risk.value,
+        "job_id": None if job is None else job.job_id,
+    }
+    return tx.governance.add_trace(ending.subject.object_type, ending.subject.object_id, body)
+
+
+def _counted(tx: Writer, before: Governed, ending: Ending) -> None:
+    governance = tx.governance
+    governance.count("outcome", ending.outcome.value)
+    if ending.reading is not None:
+        for name, verdict in ending.reading.verdicts.items():
+            governance.count("gate", f"{name} {verdict}")
+    if ending.escalation is not None:
+        governance.count("escalation", ending.subject.object_type)
+    if ending.closes:
+        governance.count("ontic_closure", ending.subject.object_type)
+    if ending.subject.place != before.place:
+        governance.count("entered", f"{ending.subject.object_type} {ending.subject.place}")
+
+
+def _told(
+    tx: Writer, before: Governed, ending: Ending, asked: Asked, actor: Actor, *, job: Job | None, trace: str | None
+) -> None:
+    old, new = changes(before, ending.subject)
+    transitioned = ending.subject.place != before.place
+    event = GovernanceEvent(
+        event_type=STATE_EVENT,
+        object_type=before.object_type,
+        object_id=before.object_id,
+        before={**_place(before), **(old or {})},
+        after={**_place(ending.subject), **new, "transitioned": transitioned},
+        reason=ending.reason,
+        evidence=evidence_of(ending.subject, ending.evidence),
+        job=job,
+        risk_tier=_tier(asked, trace),
+        trace_id=trace,
+    )
+    tx.governance_event(event, actor, asked.now)
+
+
+def _place(subject: Governed) -> dict[str, Json]:
+    both: dict[str, Json] = {"status": subject.status}
+    return both if subject.epistemic is None else {**both, "epistemic_state": subject.epistemic}
+
+
+def _tier(asked: Asked, trace: str | None) -> str:
+    # At tier high an event names its trace; without one nothing was decided at that tier.
+    return Risk.MEDIUM.value if asked.risk is Risk.HIGH and trace is None else asked.risk.value
+
+
+def _gate_event(tx: Writer, ending: Ending, asked: Asked, actor: Actor, job: Job | None, trace: str | None) -> None:
+    assert ending.reading is not None
+    subject = ending.subject
+    event = GovernanceEvent(
+        event_type=GATE_EVENT,
+        object_type=subject.object_type,
+        object_id=subject.object_id,
+        before=_place(subject),
+        after={**_place(subject), "verdicts": {**ending.reading.verdicts}, "outcome": Executed.BLOCKED.value},
+        reason=ending.reason,
+        evidence=evidence_of(subject, ending.evidence),
+        job=job,
+        risk_tier=_tier(asked, trace),
+        trace_id=trace,
+    )
+    tx.governance_event(event, actor, asked.now)
+
+
+def _escalated(tx: Writer, ending: Ending, asked: Asked, job: Job | None) -> None:
+    """A person is asked, through the delivery that alerts have."""
+    subject = ending.subject
+    cause = f"{subject.version}" if job is None else f"{job.job_id}:{job.delivery_count}"
+    alert_id = f"escalation:{subject.ref}:{cause}"
+    body: dict[str, Json] = {
+        "alert": "governance.escalation",
+        "alert_id": alert_id,
+        "severity": "critical" if asked.risk is Risk.HIGH else "warning",
+        "object_type": subject.object_type,
+        "object_id": subject.object_id,
+        "action": asked.action,
+        "reason": str(ending.escalation),
+        "status": subject.place,
+        "job_id": None if job is None else job.job_id,
+        "at": format_utc(asked.now),
+    }
+    tx.alert(alert_id, body)
+
+
+def _rollback(tx: Writer, ending: Ending, asked: Asked, actor: Actor, job: Job | None) -> None:
+    subject = ending.subject
+    n = tx.governance.ask_rollback(subject, ending.reason, None if job is None else job.job_id, asked.now)
+    event = GovernanceEvent(
+        event_type=ROLLBACK_EVENT,
+        object_type=subject.object_type,
+        object_id=subject.object_id,
+        before=None,
+        after={"rollback_id": f"rb_{n:012d}", "rollback_pending": True},
+        reason=ending.reason,
+        evidence=evidence_of(subject, ending.evidence),
+        job=job,
+    )
+    tx.governance_event(event, actor, asked.now)
+
+
+def _close_waiting(tx: Writer, subject: Governed, actor: Actor, now: int, *, but: Job | None) -> None:
+    """No verification of it is waited for any more."""
+    for job_id in tx.governance.waiting_verifications(subject.object_type, subject.object_id):
+        waiting = tx.job(job_id)
+        if waiting is None or waiting.status != Status.QUEUED or (but is not None and job_id == but.job_id):
+            continue
+        done: Done = decide.given_up(waiting, CLOSED_ERROR, now)
+        tx.change(waiting, done.job, done.touched, done.reason, actor)

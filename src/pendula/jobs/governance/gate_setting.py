@@ -1,0 +1,47 @@
+"""Gates are set: for everything or for one object, by somebody, with a reason, in the trail."""
+
+from pendula.jobs.audit import GATE_EVENT, OVERRIDE_EVENT, GovernanceEvent
+from pendula.jobs.calls.replies import Answer, Body, Reply
+from pendula.jobs.governance.bodies import read_gate
+from pendula.jobs.governance.showing import gate_json
+from pendula.jobs.model import Actor, Code, Refused
+from pendula.jobs.objects.gates import Gate
+from pendula.jobs.request_reading import Faults
+from pendula.jobs.store.protocol import Writer
+
+
+def set_gate(tx: Writer, body: Body, actor: Actor, now: int) -> Answer:
+    """Give a gate its word. `override` passes only in the name of a user, and its event says which."""
+    request = read_gate(body)
+    if isinstance(request, Faults):
+        return request.refusal()
+    is_override = request.verdict == "override"
+    if is_override and actor.type != "user":
+        return Refused(
+            Code.USER_REQUIRED, "only a named user may override a gate; say who you are", {"gate": request.name}
+        )
+    there = [gate for gate in tx.governance.gates() if (gate.name, gate.scope) == (request.name, request.scope)]
+    before = there[0] if there else None
+    gate = Gate(
+        name=request.name,
+        scope=request.scope,
+        verdict=request.verdict,
+        version=1 if before is None else before.version + 1,
+        set_at=now,
+        set_by=actor.id,
+        reason=request.reason,
+        override_by=actor.id if is_override else None,
+    )
+    tx.governance.put_gate(gate)
+    kind, _, name = request.scope.partition(":")
+    event = GovernanceEvent(
+        event_type=OVERRIDE_EVENT if is_override else GATE_EVENT,
+        object_type=kind if name else "decision",
+        object_id=name or request.scope,
+        before=None if before is None else gate_json(before),
+        after=gate_json(gate),
+        reason=request.reason,
+        evidence=(f"gate:{request.name}",),
+    )
+    tx.governance_event(event, actor, now)
+    return Reply(200, {"gate": gate_json(gate)})

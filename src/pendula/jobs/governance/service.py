@@ -1,0 +1,123 @@
+"""`Governance`, the one door for every change of a governed object: by a job or a person, each in one transaction."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from pendula.jobs.calls import Calls
+from pendula.jobs.calls.replies import LOCAL, Answer, Body, Caller, Reply
+from pendula.jobs.governance import gate_setting, keeping, steps
+from pendula.jobs.governance.judging import no_object
+from pendula.jobs.governance.showing import gate_json, object_json, rollback_json
+from pendula.jobs.governance.why import why
+from pendula.jobs.store.protocol import Reader, Writer
+from pendula.kernel.canonical import Json
+
+T = TypeVar("T")
+PAGE_MOST, TRACES_SHOWN = 1000, 20
+
+
+class Governance:
+    """Governed objects over one store, beside its `Calls`."""
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+
+    # A job in two steps
+
+    def begin(self, job_id: str, body: Body, caller: Caller = LOCAL) -> Answer:
+        return self._write(lambda tx, now: steps.begin(tx, job_id, body, caller.actor, self._calls.policy, now), caller)
+
+    def finish(self, job_id: str, body: Body, caller: Caller = LOCAL) -> Answer:
+        return self._write(
+            lambda tx, now: steps.finish(tx, job_id, body, caller.actor, self._calls.policy, now), caller
+        )
+
+    def settle(self, job_id: str, body: Body, caller: Caller = LOCAL) -> Answer:
+        return self._write(
+            lambda tx, now: steps.settle(tx, job_id, body, caller.actor, self._calls.policy, now), caller
+        )
+
+    # Objects
+
+    def create(self, body: Body, caller: Caller = LOCAL) -> Answer:
+        return self._write(lambda tx, now: keeping.create(tx, body, caller.actor, self._calls.policy, now), caller)
+
+    def attach_evidence(self, object_type: str, object_id: str, body: Body, caller: Caller = LOCAL) -> Answer:
+        return self._keep(keeping.attach_evidence, object_type, object_id, body, caller)
+
+    def refill(self, object_type: str, object_id: str, body: Body, caller: Caller = LOCAL) -> Answer:
+        return self._keep(keeping.refill, object_type, object_id, body, caller)
+
+    def decide(self, object_type: str, object_id: str, body: Body, caller: Caller = LOCAL) -> Answer:
+        return self._keep(keeping.decide_by_hand, object_type, object_id, body, caller)
+
+    def rollback_finished(self, object_type: str, object_id: str, body: Body, caller: Caller = LOCAL) -> Answer:
+        return self._keep(keeping.rollback_finished, object_type, object_id, body, caller)
+
+    def set_gate(self, body: Body, caller: Caller = LOCAL) -> Answer:
+        return self._write(lambda tx, now: gate_setting.set_gate(tx, body, caller.actor, now), caller)
+
+    # Questions
+
+    def show(self, object_type: str, object_id: str) -> Answer:
+        return self._calls.store.read(lambda look: _shown(look, object_type, object_id))
+
+    def why(self, object_type: str, object_id: str) -> Answer:
+        """Why the object is in this state, what comes next and when, and what is in the way."""
+        now, policy = self._calls.clock(), self._calls.policy
+        return self._calls.store.read(lambda look: why(look, object_type, object_id, policy, now))
+
+    def page(self, object_type: str, place: str | None = None, after: str = "", limit: int = 100) -> Reply:
+        """Objects of a type by id, all or those in one place; `next_after` leads to the next page."""
+        size = max(1, min(limit, PAGE_MOST))
+        found = self._calls.store.read(lambda look: look.governance.page(object_type, place, after, size + 1))
+        shown: list[Json] = [object_json(one) for one in found[:size]]
+        return Reply(200, {"objects": shown, "next_after": found[size - 1].object_id if len(found) > size else None})
+
+    def gates(self, scope: str | None = None) -> Reply:
+        found = self._calls.store.read(lambda look: look.governance.gates(scope))
+        shown: list[Json] = [gate_json(gate) for gate in found]
+        return Reply(200, {"gates": shown})
+
+    def rollbacks(self, limit: int = 100) -> Reply:
+        """Those that nobody has reported finished, the oldest first."""
+        found = self._calls.store.read(lambda look: look.governance.open_rollbacks(max(1, min(limit, PAGE_MOST))))
+        shown: list[Json] = [rollback_json(one) for one in found]
+        return Reply(200, {"rollbacks": shown})
+
+    def figures(self) -> Reply:
+        """Objects by place, and what governance did, counted."""
+        places, counts = self._calls.store.read(lambda look: (look.governance.places(), look.governance.counts()))
+        body: dict[str, Json] = {
+            "places": [{"object_type": kind, "place": place, "objects": count} for kind, place, count in places],
+            "counts": [{"kind": kind, "word": word, "count": count} for kind, word, count in counts],
+        }
+        return Reply(200, body)
+
+    # Inside
+
+    def _keep(
+        self, work: Callable[..., Answer], object_type: str, object_id: str, body: Body, caller: Caller
+    ) -> Answer:
+        policy = self._calls.policy
+        return self._write(
+            lambda tx, now: work(tx, object_type, object_id, body, actor=caller.actor, policy=policy, now=now), caller
+        )
+
+    def _write(self, work: Callable[[Writer, int], T], caller: Caller) -> T:
+        return self._calls.change(work, caller)
+
+
+def _shown(look: Reader, object_type: str, object_id: str) -> Answer:
+    subject = look.governance.governed(object_type, object_id)
+    if subject is None:
+        return no_object(object_type, object_id)
+    traces: list[Json] = []
+    for name, body in look.governance.traces(object_type, object_id, TRACES_SHOWN):
+        assert isinstance(body, dict)
+        traces.append({"decision_trace_id": name, **body})
+    gates: list[Json] = [gate_json(gate) for gate in look.governance.gates(subject.ref)]
+    rollbacks: list[Json] = [rollback_json(one) for one in look.governance.rollbacks(object_type, object_id)]
+    return Reply(
+        200, {"object": object_json(subject), "gates": gates, "decision_traces": traces, "rollbacks": rollbacks}
+    )

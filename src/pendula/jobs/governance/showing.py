@@ -1,0 +1,81 @@
+"""Governed objects, gates and endings as replies show them: times and lengths as text, both axes by their names."""
+
+from pendula.jobs.calls.replies import utc_or_null
+from pendula.jobs.objects.durations import format_duration
+from pendula.jobs.objects.endings import Ending
+from pendula.jobs.objects.gates import Gate
+from pendula.jobs.objects.governed import Governed
+from pendula.jobs.store.governed_protocol import Rollback
+from pendula.kernel.canonical import Json
+from pendula.kernel.time import format_utc
+
+TIMES = (
+    *("created_at", "updated_at", "next_action_at", "last_verified_at", "last_accessed_at", "last_reinforced_at"),
+    *("stale_since", "review_due_at", "expires_at", "uncertain_since"),
+)
+LENGTHS = ("review_interval", "half_life", "uncertainty_ttl")
+NAMES = {"epistemic": "epistemic_state", "evidence": "evidence_refs", "sources": "source_refs"}
+
+
+def object_json(subject: Governed) -> dict[str, Json]:
+    """Every member, in the order of the model."""
+    return {NAMES.get(name, name): member_json(subject, name) for name in Governed.__struct_fields__}
+
+
+def member_json(subject: Governed, name: str) -> Json:
+    value = getattr(subject, name)
+    if name in TIMES:
+        return utc_or_null(value)
+    if name in LENGTHS:
+        return None if value is None else format_duration(value)
+    if isinstance(value, tuple):
+        return list(value)
+    # A word is written as the text it is.
+    return str(value) if isinstance(value, str) else value
+
+
+def changes(before: Governed | None, after: Governed) -> tuple[dict[str, Json] | None, dict[str, Json]]:
+    """The members that differ, old and new; `version` and `updated_at` go without saying."""
+    names = [name for name in Governed.__struct_fields__ if name not in ("version", "updated_at")]
+    if before is None:
+        return None, {NAMES.get(name, name): member_json(after, name) for name in names}
+    touched = [name for name in names if getattr(before, name) != getattr(after, name)]
+    old, new = ({NAMES.get(name, name): member_json(one, name) for name in touched} for one in (before, after))
+    return old, new
+
+
+def gate_json(gate: Gate) -> dict[str, Json]:
+    return {
+        "gate": gate.name,
+        "scope": gate.scope,
+        "verdict": gate.verdict,
+        "version": gate.version,
+        "set_at": format_utc(gate.set_at),
+        "set_by": gate.set_by,
+        "reason": gate.reason,
+        "override_by": gate.override_by,
+    }
+
+
+def rollback_json(rollback: Rollback) -> dict[str, Json]:
+    return {
+        "rollback_id": f"rb_{rollback.n:012d}",
+        "object_type": rollback.object_type,
+        "object_id": rollback.object_id,
+        "asked_at": format_utc(rollback.asked_at),
+        "reason": rollback.reason,
+        "job_id": rollback.job_id,
+        "finished_at": utc_or_null(rollback.finished_at),
+    }
+
+
+def ending_json(ending: Ending, trace: str | None) -> dict[str, Json]:
+    """How it ended, for the one who asked."""
+    return {
+        "outcome": ending.outcome.value,
+        "reason": ending.reason,
+        "executed": None if ending.executed is None else ending.executed.value,
+        "gates": {} if ending.reading is None else {**ending.reading.verdicts},
+        "decision_trace_id": trace,
+        "escalated": ending.escalation is not None,
+    }

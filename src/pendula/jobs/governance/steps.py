@@ -1,0 +1,211 @@
+"""A governed job in two steps: `begin` before the verifier is entered, `finish` with what it found.
+
+Both carry the proof of the lease. What the gates, the budget or the object itself forbid ends the job in `begin`, and
+the verifier is never entered. Each step is one transaction, and is safe to repeat with the same lease token.
+"""
+
+from msgspec.structs import replace
+
+from pendula.jobs import decide
+from pendula.jobs.audit import INVESTIGATION_EVENT, GovernanceEvent
+from pendula.jobs.calls.finish import carry_out as end_job
+from pendula.jobs.calls.finish import holder
+from pendula.jobs.calls.replies import Answer, Body, Reply, not_found
+from pendula.jobs.governance.bodies import Finish, read_begin, read_finish
+from pendula.jobs.governance.carrying_out import carry_out, evidence_of, put
+from pendula.jobs.governance.judging import machine_of, no_object, question, unfit_evidence
+from pendula.jobs.governance.showing import changes, ending_json, gate_json, object_json
+from pendula.jobs.model import Actor, Code, Ended, Job, Policy, Refused, Status, job_json
+from pendula.jobs.objects import deciding
+from pendula.jobs.objects.endings import Asked, Ending, How, Outcome
+from pendula.jobs.objects.gates import NOT_ASKED, REQUIRED, Reading, is_high_risk, moved, read
+from pendula.jobs.objects.governed import VERIFICATIONS, Governed
+from pendula.jobs.objects.machine import Machine
+from pendula.jobs.request_reading import Faults
+from pendula.jobs.requests import Ack, Fail
+from pendula.jobs.requests_finishing import read_proof
+from pendula.jobs.store.protocol import Writer
+from pendula.kernel.canonical import Json
+
+STATE_CONFLICT = "state_conflict"
+
+
+def begin(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, now: int) -> Answer:
+    """Enter the verifier, with what that costs taken; or the job is ended, and the reply says how."""
+    job = tx.job(job_id)
+    if job is None:
+        return not_found(job_id)
+    if (repeated := _repeated(tx, job, body)) is not None:
+        return repeated
+    if (refused := decide.holding(job, read_proof(body), now)) is not None:
+        return refused
+    if (faults := read_begin(body)) is not None:
+        return faults.refusal()
+    found = _subject(tx, job, policy)
+    if isinstance(found, Refused):
+        return found
+    subject, machine = found
+    known = tx.governance.job(job.seq)
+    asked = question(tx.governance, subject, job.action, policy, now, deferrals=known.deferrals)
+    if known.begun_fence == job.delivery_count:
+        return _entered(job, subject, asked)  # the reply got lost; nothing is taken twice
+    entered = deciding.enter(subject, machine, asked)
+    if isinstance(entered, Ending):
+        return _ended(tx, job, subject, entered, asked, actor=actor, policy=policy)
+    if entered != subject:
+        _spent(tx, subject, entered, holder(job, actor), job, now)
+    tx.governance.put_job(job.seq, replace(known, begun_fence=job.delivery_count))
+    return _entered(job, entered, asked)
+
+
+def finish(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, now: int) -> Answer:
+    """End the job with a verdict: the change, its trail, what follows and the ack, together."""
+    job = tx.job(job_id)
+    if job is None:
+        return not_found(job_id)
+    if (repeated := _repeated(tx, job, body)) is not None:
+        return repeated
+    if (refused := decide.holding(job, read_proof(body), now)) is not None:
+        return refused
+    request = read_finish(body)
+    if isinstance(request, Faults):
+        return request.refusal()
+    found = _subject(tx, job, policy)
+    if isinstance(found, Refused):
+        return found
+    subject, machine = found
+    known = tx.governance.job(job.seq)
+    if job.action in VERIFICATIONS and known.begun_fence != job.delivery_count:
+        message = "this delivery has not begun: call begin first, which reads the gates and takes the budget"
+        return Refused(Code.NOT_BEGUN, message, {"job_id": job.job_id})
+    asked = question(tx.governance, subject, job.action, policy, now, deferrals=known.deferrals)
+    ending = _concluded(tx, subject, machine, asked, request)
+    reply = _ended(tx, job, subject, ending, asked, actor=actor, policy=policy)
+    has_moved = request.gates is not None and moved(request.gates, _reading(asked))
+    return Reply(reply.status, {**reply.body, "gates_moved": has_moved})
+
+
+def settle(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, now: int) -> Answer:
+    """A job that nobody has to look into: decay and archive, decided by the object itself, begun and ended at once."""
+    job = tx.job(job_id)
+    if job is None:
+        return not_found(job_id)
+    if (repeated := _repeated(tx, job, body)) is not None:
+        return repeated
+    if (refused := decide.holding(job, read_proof(body), now)) is not None:
+        return refused
+    if job.action in VERIFICATIONS or job.action not in ("decay", "archive"):
+        message = f"{job.action} needs somebody who looks into it: call begin and finish"
+        return Refused(Code.NOT_BEGUN, message, {"job_id": job.job_id, "action": job.action})
+    found = _subject(tx, job, policy)
+    if isinstance(found, Refused):
+        return found
+    subject, machine = found
+    asked = question(tx.governance, subject, job.action, policy, now, deferrals=tx.governance.job(job.seq).deferrals)
+    entered = deciding.enter(subject, machine, asked)
+    if not isinstance(entered, Ending):
+        entered = deciding.conclude(subject, machine, asked, deciding.by_itself(subject, machine, asked))
+    return _ended(tx, job, subject, entered, asked, actor=actor, policy=policy)
+
+
+def _repeated(tx: Writer, job: Job, body: Body) -> Reply | None:
+    """The answer once more, where this very delivery has ended."""
+    proof = read_proof(body)
+    acked = job.status == Status.SUCCEEDED and decide.repeats(job, proof, Ended.ACK)
+    over = decide.repeats(job, proof, Ended.FAIL) or decide.repeats(job, proof, Ended.RELEASE)
+    if (not acked and not over) or proof.lease_token is None:
+        return None
+    subject = tx.governance.governed(job.object_type, job.object_id)
+    shown = None if subject is None else object_json(subject)
+    return Reply(200, {"entered": False, "already_ended": True, "job": job_json(job), "object": shown})
+
+
+def _subject(tx: Writer, job: Job, policy: Policy) -> tuple[Governed, Machine] | Refused:
+    machine = machine_of(policy, job.object_type)
+    if isinstance(machine, Refused):
+        return machine
+    subject = tx.governance.governed(job.object_type, job.object_id)
+    return no_object(job.object_type, job.object_id) if subject is None else (subject, machine)
+
+
+def _concluded(tx: Writer, subject: Governed, machine: Machine, asked: Asked, request: Finish) -> Ending:
+    if request.version is not None and request.version != subject.version:
+        return Ending(
+            how=How.RETRY,
+            outcome=Outcome.CONFLICT,
+            subject=subject,
+            reason=f"the object changed meanwhile: version {subject.version}, not {request.version}",
+            error=f"{STATE_CONFLICT}: version {subject.version}, not {request.version}",
+        )
+    verdict = request.verdict
+    if verdict.finding in deciding.PROMOTING and (wrong := unfit_evidence(tx.governance, verdict.evidence, asked.risk)):
+        return deciding.illegal(subject, asked, wrong)
+    return deciding.conclude(subject, machine, asked, verdict)
+
+
+def _spent(tx: Writer, before: Governed, after: Governed, actor: Actor, job: Job, now: int) -> None:
+    """One unit of the budget, durably, before anybody verifies."""
+    put(tx, after)
+    old, new = changes(before, after)
+    event = GovernanceEvent(
+        event_type=INVESTIGATION_EVENT,
+        object_type=after.object_type,
+        object_id=after.object_id,
+        before=old,
+        after=new,
+        reason=f"verification {after.verifications} begins",
+        evidence=evidence_of(after, ()),
+        job=job,
+    )
+    tx.governance_event(event, actor, now)
+    tx.governance.count("verification", after.object_type)
+
+
+def _entered(job: Job, subject: Governed, asked: Asked) -> Reply:
+    reading = _reading(asked)
+    body: dict[str, Json] = {
+        "entered": True,
+        "job": job_json(job),
+        "object": object_json(subject),
+        "version": subject.version,
+        "gates": {**reading.versions},
+        "verdicts": [gate_json(gate) for gate in reading.gates],
+        "mode": None if subject.decision_mode is None else subject.decision_mode.value,
+    }
+    return Reply(200, body)
+
+
+def _reading(asked: Asked) -> Reading:
+    return read(asked.gates, REQUIRED) if is_high_risk(asked.risk, asked.impact) else NOT_ASKED
+
+
+def _ended(
+    tx: Writer, job: Job, before: Governed, ending: Ending, asked: Asked, *, actor: Actor, policy: Policy
+) -> Reply:
+    who = holder(job, actor)
+    carried = carry_out(tx, before, ending, asked, who, job=job, policy=policy)
+    after = _job_after(tx, job, ending, who, policy=policy, now=asked.now)
+    body: dict[str, Json] = {
+        "entered": False,
+        "already_ended": False,
+        **ending_json(ending, carried.trace),
+        "job": job_json(after),
+        "object": object_json(ending.subject),
+        "followup_job_id": carried.followup,
+    }
+    return Reply(200, body)
+
+
+def _job_after(tx: Writer, job: Job, ending: Ending, actor: Actor, *, policy: Policy, now: int) -> Job:
+    match ending.how:
+        case How.ACK:
+            done = decide.acked(job, Ack(outcome=ending.outcome.value), now, tx.next_event_id())
+        case How.DEFER:
+            assert ending.retry_at is not None
+            known = tx.governance.job(job.seq)
+            tx.governance.put_job(job.seq, replace(known, deferrals=known.deferrals + 1))
+            done = decide.deferred(job, ending.retry_at, ending.reason, now)
+        case How.FAIL | How.RETRY:
+            fail = Fail(str(ending.error), retryable=ending.how is How.RETRY)
+            return end_job(tx, job, decide.failed(job, fail, now, policy), actor)
+    return tx.change(job, done.job, done.touched, done.reason, actor)

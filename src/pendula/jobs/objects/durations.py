@@ -1,0 +1,29 @@
+"""Lengths of time as ISO 8601 writes them: weeks, days, hours, minutes, seconds. Months and years have no length."""
+
+from decimal import Decimal
+from re import compile as regex
+
+_SHAPE = regex(r"P(?:(\d{1,6})W|(?:(\d{1,6})D)?(?:T(?:(\d{1,6})H)?(?:(\d{1,8})M)?(?:(\d{1,9}(?:\.\d{1,6})?)S)?)?)")
+_UNITS = (604_800, 86_400, 3600, 60, 1)
+ALLOWED = "a duration such as P7D, PT12H or P1DT30M (no months or years)"
+SECOND_US = 1_000_000
+
+
+def parse_duration(text: object) -> int | None:
+    """Whole microseconds, more than none; None for anything else."""
+    match = _SHAPE.fullmatch(text) if isinstance(text, str) and not text.endswith("T") else None
+    if match is None or not any(match.groups()):
+        return None
+    parts = zip(match.groups(), _UNITS, strict=True)
+    seconds = sum((Decimal(amount) * unit for amount, unit in parts if amount), Decimal(0))
+    return int(seconds * SECOND_US) or None
+
+
+def format_duration(micros: int) -> str:
+    days, rest = divmod(micros, 86_400 * SECOND_US)
+    hours, rest = divmod(rest, 3600 * SECOND_US)
+    minutes, rest = divmod(rest, 60 * SECOND_US)
+    seconds = f"{rest // SECOND_US}.{rest % SECOND_US:06d}".rstrip("0").rstrip(".")
+    clock = "".join(f"{n}{unit}" for n, unit in ((hours, "H"), (minutes, "M"), (seconds, "S")) if n not in (0, "0"))
+    day = f"{days}D" if days or not clock else ""
+    return f"P{day}T{clock}" if clock else f"P{day}"

@@ -1,0 +1,86 @@
+"""What governance needs of a transaction: governed objects, gates, decision traces, rollbacks, and what was counted."""
+
+from typing import Protocol
+
+from msgspec import Struct
+
+from pendula.jobs.objects.gates import Gate
+from pendula.jobs.objects.governed import Governed
+from pendula.kernel.canonical import Json
+
+
+class JobInGovernance(Struct, frozen=True):
+    """What governance knows of a job: how often a gate put it off, and which delivery entered the verifier."""
+
+    deferrals: int = 0
+    begun_fence: int = 0
+
+
+class Rollback(Struct, frozen=True):
+    """A wish that all that was built on an object be taken back."""
+
+    n: int
+    object_type: str
+    object_id: str
+    asked_at: int
+    reason: str
+    job_id: str | None
+    finished_at: int | None
+
+
+class GovernedReading(Protocol):
+    """Looks within one transaction."""
+
+    def governed(self, object_type: str, object_id: str) -> Governed | None: ...
+
+    def page(self, object_type: str, place: str | None, after: str, limit: int) -> list[Governed]:
+        """Objects of a type, all or those in one place, by id."""
+        ...
+
+    def places(self) -> list[tuple[str, str, int]]:
+        """How many objects of each type are where."""
+        ...
+
+    def job(self, seq: int) -> JobInGovernance: ...
+
+    def gates(self, scope: str | None = None) -> tuple[Gate, ...]:
+        """Those that count for a scope: its own and those for everything. Without one, all there are."""
+        ...
+
+    def traces(self, object_type: str, object_id: str, limit: int) -> list[tuple[str, Json]]:
+        """The latest decisions about an object, the last first."""
+        ...
+
+    def rollbacks(self, object_type: str, object_id: str) -> list[Rollback]: ...
+
+    def open_rollbacks(self, limit: int) -> list[Rollback]: ...
+
+    def counts(self) -> list[tuple[str, str, int]]:
+        """What was counted, by kind and word."""
+        ...
+
+    def waiting_verifications(self, object_type: str, object_id: str) -> list[str]:
+        """Ids of the object's queued verifications."""
+        ...
+
+
+class GovernedWriting(GovernedReading, Protocol):
+    """Writes within one transaction."""
+
+    def put(self, subject: Governed) -> None: ...
+
+    def put_job(self, seq: int, known: JobInGovernance) -> None: ...
+
+    def put_gate(self, gate: Gate) -> None: ...
+
+    def add_trace(self, object_type: str, object_id: str, body: Json) -> str:
+        """Keep how a decision came about; gives its id."""
+        ...
+
+    def ask_rollback(self, subject: Governed, reason: str, job_id: str | None, now: int) -> int: ...
+
+    def finish_rollbacks(self, object_type: str, object_id: str, now: int) -> int:
+        """How many were open."""
+        ...
+
+    def count(self, kind: str, word: str, by: int = 1) -> None: ...

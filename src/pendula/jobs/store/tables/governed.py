@@ -1,0 +1,165 @@
+"""The tables of governed objects: the objects themselves, gates, decision traces, rollbacks, and what was counted."""
+
+import sqlite3
+from collections.abc import Sequence
+
+import msgspec
+
+from pendula.jobs.objects.gates import EVERYTHING, Gate
+from pendula.jobs.objects.governed import VERIFICATIONS, Governed
+from pendula.jobs.store.governed_protocol import JobInGovernance, Rollback
+from pendula.kernel.canonical import Json, decode, encode
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
+_decode = msgspec.json.Decoder(Governed).decode
+_GATE = ", ".join(Gate.__struct_fields__)
+
+
+class GovernedTables:
+    """Reads and writes within one transaction."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    # Objects
+
+    def governed(self, object_type: str, object_id: str) -> Governed | None:
+        query = "SELECT body FROM governed WHERE object_type = ? AND object_id = ?"
+        row = self._connection.execute(query, (object_type, object_id)).fetchone()
+        return None if row is None else _decode(row[0])
+
+    def put(self, subject: Governed) -> None:
+        self._connection.execute(
+            "INSERT INTO governed (object_type, object_id, place, next_action_at, body) VALUES (?, ?, ?, ?, ?) "
+            "ON CONFLICT (object_type, object_id) DO UPDATE SET place = excluded.place, "
+            "next_action_at = excluded.next_action_at, body = excluded.body",
+            (subject.object_type, subject.object_id, subject.place, subject.next_action_at, _encode(subject).decode()),
+        )
+        about = (subject.object_type, subject.object_id)
+        if subject.closed is not None:
+            self._connection.execute("INSERT INTO closed_objects VALUES (?, ?) ON CONFLICT DO NOTHING", about)
+        else:
+            self._connection.execute("DELETE FROM closed_objects WHERE object_type = ? AND object_id = ?", about)
+
+    def page(self, object_type: str, place: str | None, after: str, limit: int) -> list[Governed]:
+        """Objects of a type, all or those in one place, by id."""
+        query = "SELECT body FROM governed WHERE object_type = ? AND object_id > ? ORDER BY object_id LIMIT ?"
+        values: tuple[object, ...] = (object_type, after, limit)
+        if place is not None:
+            query = (
+                "SELECT body FROM governed WHERE object_type = ? AND place = ? AND object_id > ? "
+                "ORDER BY object_id LIMIT ?"
+            )
+            values = (object_type, place, after, limit)
+        return [_decode(row[0]) for row in self._connection.execute(query, values)]
+
+    def places(self) -> list[tuple[str, str, int]]:
+        """How many objects of each type are where."""
+        query = "SELECT object_type, place, count(*) FROM governed GROUP BY object_type, place ORDER BY 1, 2"
+        return [(row[0], row[1], row[2]) for row in self._connection.execute(query)]
+
+    def any_closed(self) -> bool:
+        return bool(self._connection.execute("SELECT EXISTS (SELECT 1 FROM closed_objects)").fetchone()[0])
+
+    def closed_among(self, about: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
+        """Which of these nobody may verify any more."""
+        query = "SELECT 1 FROM closed_objects WHERE object_type = ? AND object_id = ?"
+        return {one for one in about if self._connection.execute(query, one).fetchone() is not None}
+
+    def waiting_verifications(self, object_type: str, object_id: str) -> list[str]:
+        """Ids of the object's queued verifications."""
+        marks = ", ".join("?" * len(VERIFICATIONS))
+        query = (
+            "SELECT job_id FROM jobs WHERE object_type = ? AND object_id = ? AND status = 'queued' "
+            f"AND action IN ({marks}) ORDER BY seq"
+        )
+        return [row[0] for row in self._connection.execute(query, (object_type, object_id, *sorted(VERIFICATIONS)))]
+
+    # Jobs
+
+    def job(self, seq: int) -> JobInGovernance:
+        query = "SELECT deferrals, begun_fence FROM governed_jobs WHERE job_seq = ?"
+        row = self._connection.execute(query, (seq,)).fetchone()
+        return JobInGovernance() if row is None else JobInGovernance(*row)
+
+    def put_job(self, seq: int, known: JobInGovernance) -> None:
+        self._connection.execute(
+            "INSERT INTO governed_jobs VALUES (?, ?, ?) ON CONFLICT (job_seq) DO UPDATE SET "
+            "deferrals = excluded.deferrals, begun_fence = excluded.begun_fence",
+            (seq, known.deferrals, known.begun_fence),
+        )
+
+    # Gates
+
+    def gates(self, scope: str | None = None) -> tuple[Gate, ...]:
+        """Those that count for a scope: its own and those for everything. Without one, all there are."""
+        query = f"SELECT {_GATE} FROM gates"
+        if scope is None:
+            rows = self._connection.execute(f"{query} ORDER BY name, scope")
+        else:
+            rows = self._connection.execute(f"{query} WHERE scope IN (?, ?) ORDER BY name, scope", (scope, EVERYTHING))
+        return tuple(Gate(*row) for row in rows)
+
+    def put_gate(self, gate: Gate) -> None:
+        self._connection.execute(
+            f"INSERT INTO gates ({_GATE}) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (scope, name) DO UPDATE SET "
+            "verdict = excluded.verdict, version = excluded.version, set_at = excluded.set_at, "
+            "set_by = excluded.set_by, reason = excluded.reason, override_by = excluded.override_by",
+            msgspec.structs.astuple(gate),
+        )
+
+    # Traces, rollbacks, counts
+
+    def add_trace(self, object_type: str, object_id: str, body: Json) -> str:
+        cursor = self._connection.execute(
+            "INSERT INTO decision_traces (object_type, object_id, body) VALUES (?, ?, ?)",
+            (object_type, object_id, encode(body).decode()),
+        )
+        return trace_id(cursor.lastrowid or 0)
+
+    def traces(self, object_type: str, object_id: str, limit: int) -> list[tuple[str, Json]]:
+        """The latest decisions about an object, the last first."""
+        query = "SELECT n, body FROM decision_traces WHERE object_type = ? AND object_id = ? ORDER BY n DESC LIMIT ?"
+        rows = self._connection.execute(query, (object_type, object_id, limit))
+        return [(trace_id(row[0]), decode(row[1].encode())) for row in rows]
+
+    def ask_rollback(self, subject: Governed, reason: str, job_id: str | None, now: int) -> int:
+        cursor = self._connection.execute(
+            "INSERT INTO rollbacks (object_type, object_id, asked_at, reason, job_id) VALUES (?, ?, ?, ?, ?)",
+            (subject.object_type, subject.object_id, now, reason, job_id),
+        )
+        return cursor.lastrowid or 0
+
+    def rollbacks(self, object_type: str, object_id: str) -> list[Rollback]:
+        query = (
+            "SELECT n, object_type, object_id, asked_at, reason, job_id, finished_at FROM rollbacks "
+            "WHERE object_type = ? AND object_id = ? ORDER BY n"
+        )
+        return [Rollback(*row) for row in self._connection.execute(query, (object_type, object_id))]
+
+    def open_rollbacks(self, limit: int) -> list[Rollback]:
+        query = (
+            "SELECT n, object_type, object_id, asked_at, reason, job_id, finished_at FROM rollbacks "
+            "WHERE finished_at IS NULL ORDER BY n LIMIT ?"
+        )
+        return [Rollback(*row) for row in self._connection.execute(query, (limit,))]
+
+    def finish_rollbacks(self, object_type: str, object_id: str, now: int) -> int:
+        """How many were open."""
+        query = "UPDATE rollbacks SET finished_at = ? WHERE object_type = ? AND object_id = ? AND finished_at IS NULL"
+        return self._connection.execute(query, (now, object_type, object_id)).rowcount
+
+    def count(self, kind: str, word: str, by: int = 1) -> None:
+        self._connection.execute(
+            "INSERT INTO governance_counts VALUES (?, ?, ?) "
+            "ON CONFLICT (kind, word) DO UPDATE SET count = count + excluded.count",
+            (kind, word, by),
+        )
+
+    def counts(self) -> list[tuple[str, str, int]]:
+        rows = self._connection.execute("SELECT kind, word, count FROM governance_counts ORDER BY kind, word")
+        return [(row[0], row[1], row[2]) for row in rows]
+
+
+def trace_id(n: int) -> str:
+    return f"trace_{n:012d}"

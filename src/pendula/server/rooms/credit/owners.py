@@ -1,0 +1,79 @@
+"""Whose runs are whose: tokens own by their names, visitors of this machine by a signed cookie or all together.
+
+A cookie says who, since when, and proves that this server gave it: an HMAC with a key that lies beside the store. It
+opens nothing: without a token only this machine is let in at all.
+"""
+
+import hmac
+import os
+import secrets
+from collections.abc import Callable
+from hashlib import sha256
+from http.cookies import CookieError, SimpleCookie
+from pathlib import Path
+
+from pendula.credit.served.records import Owner
+from pendula.server.security.identity import Principal, Role, Via
+
+COOKIE = "pendula_simulator_owner"
+LOCAL_OWNER = Owner("local", "anon")
+
+
+class OwnerCookies:
+    """Cookies of visitors; `clock` gives microseconds since 1970."""
+
+    def __init__(self, key: bytes, clock: Callable[[], int], ttl_seconds: int, skew_seconds: int) -> None:
+        self._key = key
+        self._clock = clock
+        self.ttl_seconds = ttl_seconds
+        self._skew = skew_seconds
+
+    def new(self) -> tuple[Owner, str]:
+        """A visitor nobody knows yet, and the value of the cookie."""
+        name = f"anon_{secrets.token_hex(8)}"
+        return Owner(name, "anon"), self._value(name, self._clock() // 1_000_000)
+
+    def owner(self, value: str) -> Owner | None:
+        """Who has this cookie; None if it is forged, too old or from the future."""
+        name, _, rest = value.partition(".")
+        since, _, _ = rest.partition(".")
+        if not (since.isascii() and since.isdigit() and len(since) < 15):
+            return None
+        if not hmac.compare_digest(self._value(name, int(since)).encode(), value.encode(errors="replace")):
+            return None
+        age = self._clock() // 1_000_000 - int(since)
+        return Owner(name, "anon") if -self._skew <= age <= self.ttl_seconds else None
+
+    def _value(self, name: str, since: int) -> str:
+        signature = hmac.new(self._key, f"{name}.{since}".encode(), sha256).hexdigest()
+        return f"{name}.{since}.{signature}"
+
+
+def read_key(path: Path) -> bytes:
+    """The key of this server, made when it is first needed; only its owner may read the file."""
+    try:
+        handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    except FileExistsError:
+        return path.read_bytes()
+    key = secrets.token_bytes(32)
+    with os.fdopen(handle, "wb") as file:
+        file.write(key)
+        file.flush()
+        os.fsync(file.fileno())
+    return key
+
+
+def cookie_of(header: str | None) -> str | None:
+    try:
+        found = SimpleCookie(header or "").get(COOKIE)
+    except CookieError:
+        return None
+    return None if found is None else found.value
+
+
+def owner_of(principal: Principal, cookie: str | None, cookies: OwnerCookies) -> Owner:
+    """Whose calls these are."""
+    if principal.via is not Via.LOCAL:
+        return Owner(principal.name, "admin" if principal.role is Role.ADMIN else "participant")
+    known = None if cookie is None else cookies.owner(cookie)
+    return known or LOCAL_OWNER

@@ -1,0 +1,204 @@
+"""What a run shows of its network: pictures, measured values, bottlenecks, who can be paid, participants and lines."""
+
+from decimal import Decimal, InvalidOperation
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from pendula.credit.engine import Run
+from pendula.credit.ledger.book import Book
+from pendula.credit.model import LineStatus
+from pendula.credit.money import text
+from pendula.credit.served.pictures import Snapshot, neighbourhood, picture
+from pendula.credit.served.ring import moment
+from pendula.credit.served.series import Span
+from pendula.credit.served.targets import targets
+from pendula.server.rooms.credit.errors import PREFIX, BadRequest, RunNotFound, UnknownParticipant
+from pendula.server.rooms.credit.routes.calling import Caller, Looking, answer, equivalent_of, known_equivalent, whole
+from pendula.server.rooms.credit.running.served_run import ServedRun
+from pendula.server.rooms.credit.shapes import (
+    BottlenecksView,
+    MetricsView,
+    ParticipantList,
+    ParticipantView,
+    TargetList,
+    TrustlineList,
+    TrustlineView,
+)
+from pendula.server.routes.openapi import READ_ERRORS, answers
+
+RUN = "/runs/{run_id}"
+BIG = 10**15
+HOPS_MOST = 64
+
+router = APIRouter(prefix=PREFIX, tags=["credit"])
+
+
+@router.get(f"{RUN}/graph/snapshot", responses=answers(Snapshot), operation_id="credit_snapshot")
+async def snapshot(run_id: str, request: Request, caller: Looking) -> Response:
+    """The network as it stands, with how everything looks."""
+    return await _snapshot(await caller.run(run_id), request, caller)
+
+
+@router.get("/graph/snapshot", responses=answers(Snapshot), operation_id="credit_own_snapshot")
+async def own_snapshot(request: Request, caller: Looking) -> Response:
+    """The same of the caller's active run."""
+    return await _snapshot(await active_run(caller), request, caller)
+
+
+@router.get("/graph/ego", responses=answers(Snapshot), operation_id="credit_ego")
+async def ego(request: Request, caller: Looking) -> Response:
+    """One participant of the caller's active run, and all within one line of it or two."""
+    run, depth = await active_run(caller), whole(request, "depth", 1, 1, 2)
+    pid, now = request.query_params.get("pid", ""), moment(caller.service.context.clock())
+
+    def look(engine: Run) -> Snapshot:
+        book = engine.network.desks[equivalent_of(request, engine.network)].book
+        return picture(book, now, neighbourhood(book, _participant(book, pid), depth))
+
+    return answer(await caller.service.ask(run, look))
+
+
+async def active_run(caller: Caller) -> ServedRun:
+    """Raises `RunNotFound`."""
+    record = caller.service.active(caller.owner)
+    if record is None:
+        raise RunNotFound("There is no active run")
+    return await caller.run(record.run_id)
+
+
+async def _snapshot(run: ServedRun, request: Request, caller: Caller) -> Response:
+    now = moment(caller.service.context.clock())
+
+    def look(engine: Run) -> Snapshot:
+        return picture(engine.network.desks[equivalent_of(request, engine.network)].book, now)
+
+    return answer(await caller.service.ask(run, look))
+
+
+@router.get(f"{RUN}/metrics", responses=answers(MetricsView), operation_id="credit_metrics")
+async def metrics(run_id: str, request: Request, caller: Looking) -> Response:
+    """Measured values at even steps of virtual time; what cannot be read is 503, never made up."""
+    run = await caller.run(run_id)
+    last = run.record.sim_time_ms
+    from_ms, to_ms = whole(request, "from_ms", 0, 0, BIG), whole(request, "to_ms", last, 0, BIG)
+    span = Span(from_ms, to_ms, whole(request, "step_ms", 1000, 0, BIG))
+    times = span.points()
+    code = _code(run, request)
+    await run.flush_measured()
+    found = await caller.service.from_store(lambda store: store.series(run.record.run_id, code, times))
+    return answer(
+        MetricsView(
+            run_id=run.record.run_id,
+            equivalent=code,
+            from_ms=span.from_ms,
+            to_ms=span.to_ms,
+            step_ms=span.step_ms,
+            series=found,
+        )
+    )
+
+
+@router.get(f"{RUN}/bottlenecks", responses=answers(BottlenecksView), operation_id="credit_bottlenecks")
+async def bottlenecks(run_id: str, request: Request, caller: Looking) -> Response:
+    """The lines at which most payments get stuck, the worst first."""
+    run = await caller.run(run_id)
+    most, least = whole(request, "limit", 20, 1, 200), _score(request.query_params.get("min_score", "0"))
+    code = _code(run, request)
+    if run.is_open:
+        found = await run.ask(lambda _: run.writer.hops.worst(code, most, least))
+    else:
+        stored = await caller.service.from_store(lambda store: store.bottlenecks(run.record.run_id, code))
+        found = [one for one in stored if one.score >= least][:most]
+    return answer(BottlenecksView(run_id=run.record.run_id, equivalent=code, items=found))
+
+
+@router.get(f"{RUN}/payment-targets", responses=answers(TargetList), operation_id="credit_targets")
+async def payment_targets(run_id: str, request: Request, caller: Looking) -> Response:
+    """Who can be paid more than nothing by `from_pid`, and with how many hops at least."""
+    run, given = await caller.run(run_id), request.query_params
+    amounts = given.get("include_max_available", "false").lower() in ("1", "true", "yes")
+    sender = given.get("from_pid", "")
+
+    def look(engine: Run) -> TargetList:
+        desk = engine.network.desks[equivalent_of(request, engine.network)]
+        most = whole(request, "max_hops", engine.settings.routing_max_hops, 1, HOPS_MOST)
+        node = _participant(desk.book, sender)
+        return TargetList(targets(desk.book, desk.cashier, node, most, amounts=amounts))
+
+    return answer(await caller.service.ask(run, look))
+
+
+@router.get(
+    f"{RUN}/actions/participants-list",
+    responses=answers(ParticipantList, READ_ERRORS),
+    operation_id="credit_participants",
+)
+async def participants(run_id: str, caller: Looking) -> Response:
+    """Everybody in the network."""
+    run = await caller.run(run_id)
+    return answer(await caller.service.ask(run, _participants))
+
+
+@router.get(
+    f"{RUN}/actions/trustlines-list", responses=answers(TrustlineList, READ_ERRORS), operation_id="credit_trustlines"
+)
+async def trustlines(run_id: str, request: Request, caller: Looking) -> Response:
+    """The lines of an equivalent, all or those of one participant."""
+    run, pid = await caller.run(run_id), request.query_params.get("participant_pid")
+
+    def look(engine: Run) -> TrustlineList:
+        book = engine.network.desks[equivalent_of(request, engine.network)].book
+        node = None if pid is None else _participant(book, pid)
+        lines = [h for h in range(len(book)) if book.status[h] is not LineStatus.CLOSED]
+        shown = [h for h in lines if node in (None, book.creditor[h], book.debtor[h])]
+        return TrustlineList([_trustline(book, h) for h in shown])
+
+    return answer(await caller.service.ask(run, look))
+
+
+def _code(run: ServedRun, request: Request) -> str:
+    return known_equivalent(request.query_params.get("equivalent"), run.record.equivalents)
+
+
+def _score(given: str) -> Decimal:
+    try:
+        score = Decimal(given)
+    except InvalidOperation:
+        score = Decimal("nan")
+    if not score.is_finite() or not 0 <= score <= 1:
+        raise BadRequest(
+            f"min_score is {given[:100]!r}; allowed is a number from 0 to 1",
+            errors=[{"path": "min_score", "message": "allowed is a number from 0 to 1"}],
+        )
+    return score
+
+
+def _participant(book: Book, pid: str) -> int:
+    node = book.people.index.get(pid)
+    if node is None:
+        raise UnknownParticipant(f"There is no participant {pid[:200]!r}", participant=pid[:200])
+    return node
+
+
+def _participants(run: Run) -> ParticipantList:
+    people = run.network.people.all
+    return ParticipantList([ParticipantView(one.id, one.name, one.type.value, one.status.value) for one in people])
+
+
+def _trustline(book: Book, h: int) -> TrustlineView:
+    creditor, debtor = book.people.all[book.creditor[h]], book.people.all[book.debtor[h]]
+    used, limit = book.debt(h), book.limit[h]
+    return TrustlineView(
+        from_pid=creditor.id,
+        from_name=creditor.name,
+        to_pid=debtor.id,
+        to_name=debtor.name,
+        equivalent=book.code,
+        limit=text(limit),
+        used=text(used),
+        reverse_used=text(max(0, -book.owed[h])),
+        available=text(max(0, limit - used)),
+        status=book.status[h].value,
+    )

@@ -1,0 +1,143 @@
+"""The events of a run over HTTP: as a stream that can be resumed, or asked for now and then.
+
+A stream is bound to one equivalent: it has every `run_status` and the events of that equivalent, in the order of their
+numbers. It begins with what was missed, if that is asked for, goes on with where the run stands, and ends with the run.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from pendula.credit.served.ring import Cursor, Entry
+from pendula.server.errors import json_response
+from pendula.server.hosting.streams import Framing, Reader
+from pendula.server.rooms.credit.errors import PREFIX, TooManyRunStreams
+from pendula.server.rooms.credit.routes.calling import Caller, Looking, known_equivalent
+from pendula.server.rooms.credit.routes.networks import active_run
+from pendula.server.rooms.credit.running.counters import RunCounters
+from pendula.server.rooms.credit.running.served_run import ServedRun
+from pendula.server.rooms.credit.service import SimulatorService, log
+from pendula.server.routes.dependencies import Supervised, slot_of
+from pendula.server.routes.openapi import READ_ERRORS, Responses, refusals
+
+RUN = "/runs/{run_id}"
+KEEP_ALIVE = b": keep-alive\n\n"
+HEADERS = (("cache-control", "no-cache"), ("connection", "keep-alive"))
+
+router = APIRouter(prefix=PREFIX, tags=["credit"])
+
+_STREAM: Responses = {
+    200: {"description": "Server-sent events `simulator.event`", "content": {"text/event-stream": {}}},
+    410: {"description": "What came after the event cannot be told any more"},
+}
+_ARRAY: Responses = {
+    200: {
+        "description": "Events",
+        "content": {"application/json": {"schema": {"type": "array", "items": {"type": "object"}}}},
+    },
+    410: {"description": "What came after the event cannot be told any more"},
+}
+
+
+class RunSource:
+    """A run as a source of streams: counted while it is followed, logged when that begins and ends."""
+
+    def __init__(self, service: SimulatorService, run: ServedRun, equivalent: str) -> None:
+        self._service = service
+        self._run = run
+        self._equivalent = equivalent
+
+    def listen(self, wake: asyncio.Event) -> Callable[[], None]:
+        """Raises `TooManyRunStreams`."""
+        settings, run = self._service.settings, self._run
+        for most, open_now in (
+            (settings.sse_max_connections, self._service.streams),
+            (settings.sse_max_connections_per_run, run.followers),
+        ):
+            if 0 < most <= open_now:
+                raise TooManyRunStreams(f"{open_now} streams are open, which is all that may be", allowed=most)
+        deaf = run.listen(wake)
+        self._service.streams += 1
+        log.info("sim.sse.client_connected", run_id=run.record.run_id)
+
+        def leave() -> None:
+            deaf()
+            self._service.streams -= 1
+            self._service.counters.disconnects.labels("ended" if not run.record.active else "left").inc()
+            log.info("sim.sse.client_disconnected", run_id=run.record.run_id)
+
+        return leave
+
+    async def subscribe(self, after: str | None) -> Cursor:
+        return self._run.follow(self._equivalent, after)
+
+
+def framing(counters: RunCounters) -> Framing[Entry]:
+    def write(items: Iterable[Entry]) -> bytes:
+        items = list(items)
+        for kind, count in Counter(entry.type for entry in items).items():
+            counters.sent.labels(kind).inc(count)
+        frames = b"".join([entry.frame for entry in items])
+        counters.bytes_sent.inc(len(frames))
+        return frames
+
+    return Framing(write, keep_alive=KEEP_ALIVE, headers=HEADERS)
+
+
+@router.get(
+    f"{RUN}/events",
+    response_class=StreamingResponse,
+    responses=_STREAM | refusals((*READ_ERRORS, 429)),
+    operation_id="credit_events",
+)
+async def events(run_id: str, request: Request, supervisor: Supervised, caller: Looking) -> Response:
+    """Events as they become durable, after `Last-Event-ID` where that is given."""
+    return await _stream(await caller.run(run_id), request, supervisor, caller)
+
+
+@router.get(
+    "/events",
+    response_class=StreamingResponse,
+    responses=_STREAM | refusals((*READ_ERRORS, 429)),
+    operation_id="credit_own_events",
+)
+async def own_events(request: Request, supervisor: Supervised, caller: Looking) -> Response:
+    """The events of the caller's active run."""
+    return await _stream(await active_run(caller), request, supervisor, caller)
+
+
+@router.get("/events/poll", responses=_ARRAY | refusals(READ_ERRORS), operation_id="credit_poll")
+async def own_poll(request: Request, caller: Looking) -> Response:
+    """Events of the caller's active run after the event `after`, as an array; without it, all that are kept."""
+    return _poll(await active_run(caller), request)
+
+
+@router.get(f"{RUN}/events/poll", responses=_ARRAY | refusals(READ_ERRORS), operation_id="credit_poll_run")
+async def poll(run_id: str, request: Request, caller: Looking) -> Response:
+    """The same of any run of the caller."""
+    return _poll(await caller.run(run_id), request)
+
+
+async def _stream(run: ServedRun, request: Request, supervisor: Supervised, caller: Caller) -> Response:
+    code = known_equivalent(request.query_params.get("equivalent"), run.record.equivalents)
+    run = caller.service.keep(run)
+    reader = Reader(
+        RunSource(caller.service, run, code),
+        supervisor.streams,
+        caller.principal,
+        supervisor.sessions.good,
+        framing(caller.service.counters),
+    )
+    response = await reader.open(request.headers.get("last-event-id"))
+    slot_of(request).release()
+    return response
+
+
+def _poll(run: ServedRun, request: Request) -> Response:
+    code = known_equivalent(request.query_params.get("equivalent"), run.record.equivalents)
+    found = run.ring.after(code, request.query_params.get("after"))
+    return json_response(b"[" + b",".join(found) + b"]")

@@ -1,0 +1,405 @@
+"""The simulator while it is served: scenarios, runs and their owners, how many may be active, and what is left of them.
+
+A run is found by whoever owns it, and by admins; for all others it is not there. The engines of runs that have ended
+are closed, their records stay.
+"""
+
+import asyncio
+import secrets
+import shutil
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+import structlog
+
+from pendula.credit.commands import Config
+from pendula.credit.engine import Run
+from pendula.credit.served import scenarios
+from pendula.credit.served.lifecycle import ENDED, Capacity, RunConflict, admit
+from pendula.credit.served.records import DEMO_OWNER, Owner, Record, chosen_seed, run_name
+from pendula.credit.served.ring import moment
+from pendula.credit.served.scenarios import Kept, Registry
+from pendula.credit.served.series import Measured
+from pendula.credit.served.settings import ServedSettings
+from pendula.credit.served.store import Store
+from pendula.credit.settings import Settings as RunSettings
+from pendula.credit.settings import changed
+from pendula.documents import from_value
+from pendula.kernel.canonical import Json, decode, encode
+from pendula.kernel.errors import PendulaError, WorldBroken
+from pendula.kernel.limits import JOURNAL_BYTES
+from pendula.kernel.time import format_utc, parse_utc
+from pendula.server.hosting.engine_host import EngineHost
+from pendula.server.hosting.room_spec import Host
+from pendula.server.rooms.credit.errors import PREFIX, RunNotFound
+from pendula.server.rooms.credit.owners import OwnerCookies, read_key
+from pendula.server.rooms.credit.running import recovery
+from pendula.server.rooms.credit.running.counters import RunCounters
+from pendula.server.rooms.credit.running.record_keeper import RecordKeeper
+from pendula.server.rooms.credit.running.run_writer import RunContext
+from pendula.server.rooms.credit.running.served_run import ServedRun, StopRequest
+from pendula.server.rooms.credit.shapes import NewRun
+from pendula.server.views import State
+
+STORE, RUNS, KEY = "simulator.db", "runs", "owners.key"
+SERVER = "server"
+# Ticks between two checkpoints: after a crash no more than these are computed again.
+SNAPSHOT_EVERY = 500
+HOUSEKEEPING_SECONDS = 60
+DAY_US = 86_400_000_000
+
+DEMO = Owner(DEMO_OWNER, DEMO_OWNER)
+DEMO_RUN = NewRun("village-100", "real", 70, settings={"amount_cap": "500"})
+DEMO_TICKS = 3600  # then the village begins anew: an example need not be long
+
+T = TypeVar("T")
+
+log = structlog.get_logger("pendula.server")
+
+
+class SimulatorService:
+    """The service of the room `credit`. `defaults` are the settings that runs begin with."""
+
+    def __init__(self, host: Host, settings: ServedSettings, defaults: RunSettings) -> None:
+        self.settings = settings
+        self.defaults = defaults
+        self.scenarios = Registry(settings.scenario_allowlist)
+        self.counters = RunCounters(host.metrics.registry)
+        self.streams = 0
+        self._host = host
+        self._keeper = RecordKeeper()
+        self._records: dict[str, Record] = {}
+        self._open: dict[str, ServedRun] = {}
+        self._changing = asyncio.Lock()
+        self._context: RunContext | None = None
+        self._cookies: OwnerCookies | None = None
+        self._failure: PendulaError | None = None
+        self._stopping = False
+        self._housekeeping: asyncio.Task[None] | None = None
+        self._last_read: tuple[str, Run] | None = None
+        self.counters.clients.set_function(lambda: self.streams)
+        self.counters.buffered.set_function(lambda: sum(len(run.ring) for run in self._open.values()))
+
+    # Opening and closing
+
+    async def open(self, folder: Path) -> None:
+        """Open the store and end what an earlier process left; a failure is kept, not raised."""
+        try:
+            await self._opened(folder)
+        except PendulaError as error:
+            self._fail(error)
+        except Exception as error:
+            log.exception("sim.failed")
+            self._fail(WorldBroken(f"The simulator could not be opened: {type(error).__name__}: {error}"))
+
+    async def _opened(self, folder: Path) -> None:
+        await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
+        key = await asyncio.to_thread(read_key, folder / KEY)
+        clock, settings = self._host.clock.now, self.settings
+        self._cookies = OwnerCookies(key, clock, settings.session_ttl_sec, settings.session_clock_skew_sec)
+        context = RunContext(
+            settings, clock, self._keeper, self.counters, folder / RUNS, make_host=self._new_host, artifact_url=_url
+        )
+        if settings.db_enabled:
+            await self._keeper.open(lambda: Store(folder / STORE))
+            for stored in await self._keeper.ask(Store.scenarios):
+                self.scenarios.add(scenarios.read(from_value(stored.document, "store"), stored.created_at))
+            for record in await self._keeper.ask(Store.records):
+                self._records[record.run_id] = record
+        self._context = context
+        await self._end_what_was_left()
+        self._forget_oldest()
+        await self._show_demo()
+        self._housekeeping = asyncio.get_running_loop().create_task(self._keep_house())
+
+    async def _end_what_was_left(self) -> None:
+        for record in list(self._records.values()):
+            if record.state not in ENDED:
+                directory = self.context.journal(record.run_id)
+                found = await asyncio.to_thread(
+                    recovery.abandon,
+                    record,
+                    directory,
+                    self._host.clock.now,
+                    lambda: format_utc(self._host.clock.now()),
+                )
+                log.warning("sim.run.abandoned", run_id=record.run_id, tick=record.tick_index)
+                await self._keeper.ask(partial(_save_ended, record, found))
+
+    def _new_host(self, run_id: str) -> EngineHost:
+        taken = {int(run.label) for run in self._open.values() if run.is_open}
+        slot = next(number for number in range(1, len(taken) + 2) if number not in taken)
+        return EngineHost(
+            "credit",
+            run_id,
+            Run,
+            settings=self._host.settings,
+            metrics=self._host.metrics,
+            clock=self._host.clock,
+            journal_bytes=self._host.settings.allowed(JOURNAL_BYTES),
+            label=str(slot),
+            keep_events=False,
+            snapshot_every=SNAPSHOT_EVERY,
+        )
+
+    def _fail(self, error: PendulaError) -> None:
+        self._failure = error
+        log.error("sim.failed", code=error.code, problem=error.message)
+
+    @property
+    def failure(self) -> PendulaError | None:
+        return self._failure
+
+    @property
+    def state(self) -> State:
+        if self._failure is not None:
+            return State.BROKEN
+        return State.STARTING if self._housekeeping is None else State.READY
+
+    async def not_ready(self) -> str | None:
+        if self._failure is not None:
+            return self._failure.code
+        return None if self.state is State.READY else State.STARTING.value
+
+    def stop(self) -> None:
+        self._stopping = True
+        for run in self._open.values():
+            run.wake()
+
+    async def close(self) -> None:
+        """Stop every run, then write what waits."""
+        self.stop()
+        if self._housekeeping is not None:
+            self._housekeeping.cancel()
+        asked = StopRequest(SERVER, "the server is stopping", None)
+        await asyncio.gather(*(run.stop(asked, SERVER, None) for run in self._open.values()))
+        await asyncio.gather(*(run.ended() for run in self._open.values()))
+        await self._keeper.close()
+
+    @property
+    def context(self) -> RunContext:
+        """Raises what keeps the simulator from working."""
+        if self._failure is not None:
+            raise self._failure
+        if self._context is None:
+            raise WorldBroken("The simulator is starting; try again in a moment")
+        return self._context
+
+    @property
+    def cookies(self) -> OwnerCookies:
+        assert self._cookies is not None, self.context
+        return self._cookies
+
+    # Scenarios
+
+    async def add_scenario(self, kept: Kept) -> None:
+        """Keep what was uploaded; raises `ScenarioExists`."""
+        async with self._changing:
+            self.scenarios.check_new(kept)
+            document, uploaded_at = kept.document, kept.uploaded_at
+            assert isinstance(document, dict)
+            assert uploaded_at is not None
+            if self._keeper.there:
+                codes = kept.scenario.equivalents
+                await self._keeper.ask(lambda store: store.add_scenario(document, codes, uploaded_at))
+            self.scenarios.add(kept)
+
+    # Runs
+
+    async def create(self, owner: Owner, wish: NewRun) -> Record:
+        """A new run, which is running when this returns. Raises `ScenarioNotFound`, `RunConflict`, `InvalidSetting`."""
+        kept = self.scenarios.get(wish.scenario_id)
+        settings = changed(self.defaults, wish.settings)
+        now = self.context.clock()
+        name = run_name(now, secrets.token_bytes(4))
+        seed, source = chosen_seed(wish.seed, kept.scenario.seed, settings.fixed_seed, name)
+        record = Record(
+            run_id=name,
+            scenario_id=kept.scenario.id,
+            owner=owner,
+            mode=wish.mode,
+            seed=seed,
+            seed_from=source,
+            deterministic=wish.deterministic,
+            intensity_percent=wish.intensity_percent,
+            created_at=moment(now),
+            equivalents=kept.scenario.equivalents,
+        )
+        config = Config(
+            kept.document, seed, name, wish.intensity_percent, settings=settings, mode=wish.mode, patches=True
+        )
+        return await self._begin(record, decode(encode(config)))
+
+    async def go_on(self, owner: Owner, record: Record) -> Record:
+        """A new run from where one that has ended stood; raises `RunConflict`."""
+        if record.state not in ENDED:
+            raise RunConflict(f"The run {record.run_id} has not ended", conflict_kind="run_active")
+        run = await self.stored(record)
+        now = self.context.clock()
+        config = decode(encode(run.config))
+        assert isinstance(config, dict)
+        fresh = Record(
+            run_id=run_name(now, secrets.token_bytes(4)),
+            scenario_id=record.scenario_id,
+            owner=owner,
+            mode=record.mode,
+            seed=record.seed,
+            seed_from=record.seed_from,
+            deterministic=record.deterministic,
+            intensity_percent=run.intensity,
+            created_at=moment(now),
+            equivalents=record.equivalents,
+            continued_from=record.run_id,
+        )
+        return await self._begin(fresh, {**config, "run_id": fresh.run_id, "checkpoint": recovery.checkpoint(run)})
+
+    async def _begin(self, record: Record, config: Json) -> Record:
+        async with self._changing:
+            await self._make_room(record.owner)
+            # Written first: a journal that nobody knows of would never be ended.
+            if self._keeper.there:
+                await self._keeper.ask(lambda store: store.save(record))
+            run = ServedRun(record, self.context)
+            try:
+                await run.open(config)
+            except BaseException:
+                if self._keeper.there:
+                    await self._keeper.ask(lambda store: store.delete(record.run_id))
+                raise
+            self._records[record.run_id] = record
+            self._open[record.run_id] = run
+            await run.begin()
+            self._forget_oldest()
+        return record
+
+    async def restart(self, run: ServedRun, by: str, request_id: str | None) -> None:
+        """Raises `RunConflict` where one more active run is too many."""
+        async with self._changing:
+            run = self.keep(run)
+            if run.record.state in ENDED:
+                await run.ended()
+                await self._make_room(run.record.owner)
+            await run.restart(by, request_id)
+
+    async def _make_room(self, owner: Owner) -> None:
+        """The living example yields to whoever wants to run something."""
+        active = [(one.run_id, one.owner.id) for one in self._records.values() if one.active]
+        users = [(run, theirs) for run, theirs in active if theirs != DEMO_OWNER]
+        if owner.id != DEMO_OWNER:
+            admit(owner.id, users, Capacity(self.settings.max_active_runs, self.settings.max_active_runs_per_owner))
+        for run_id, theirs in active:
+            if theirs == DEMO_OWNER:
+                await self._open[run_id].stop(StopRequest(SERVER, "somebody starts a run", None), SERVER, None)
+
+    async def find(self, owner: Owner, run_id: str) -> ServedRun:
+        """The run, open or not; raises `RunNotFound`, also for somebody else's."""
+        record = self._records.get(run_id)
+        if record is None and self._keeper.there:
+            record = await self._keeper.ask(lambda store: store.record(run_id))
+        if record is None or not may_see(owner, record):
+            shown = run_id[:100]
+            raise RunNotFound(f"There is no run {shown!r}", run_id=shown)
+        return self._open.get(run_id) or ServedRun(record, self.context)
+
+    def keep(self, run: ServedRun) -> ServedRun:
+        """The one object that stands for the run from now on, until nobody follows it and its events are too old."""
+        self._records.setdefault(run.record.run_id, run.record)
+        return self._open.setdefault(run.record.run_id, run)
+
+    def active(self, owner: Owner) -> Record | None:
+        """The newest active run of the caller, else the living example."""
+        own = [one for one in self._records.values() if one.active and one.owner.id == owner.id]
+        demo = [one for one in self._records.values() if one.active and one.owner.id == DEMO_OWNER]
+        return next(reversed(own), None) or next(reversed(demo), None)
+
+    def all(self, owner: Owner) -> Iterator[Record]:
+        """The newest first."""
+        return (one for one in reversed(self._records.values()) if may_see(owner, one))
+
+    async def ask(self, run: ServedRun, question: Callable[[Run], T]) -> T:
+        """What the engine of a run answers; for one that has ended, as it stood then."""
+        if run.is_open:
+            return await run.ask(question)
+        return question(await self.stored(run.record))
+
+    async def stored(self, record: Record) -> Run:
+        """A run that has ended, as it stood then. The last one that was asked for is kept at hand."""
+        key = f"{record.run_id}|{record.stopped_at}"
+        if self._last_read is None or self._last_read[0] != key:
+            run = await asyncio.to_thread(recovery.last_state, self.context.journal(record.run_id))
+            self._last_read = key, run
+        return self._last_read[1]
+
+    async def from_store(self, question: Callable[[Store], T]) -> T:
+        """Raises `StoreDisabled`, `SimulatorStoreUnusable`."""
+        return await self._keeper.ask(question)
+
+    # Upkeep
+
+    async def _keep_house(self) -> None:
+        while True:
+            await asyncio.sleep(HOUSEKEEPING_SECONDS)
+            try:
+                await self.tidy()
+                await self._show_demo()
+            except PendulaError as trouble:
+                log.error("sim.upkeep.failed", code=trouble.code, problem=trouble.message)
+
+    async def tidy(self) -> None:
+        """Let go of what is past its time: rings of ended runs, files, runs."""
+        now = self._host.clock.now()
+        for run_id, run in list(self._open.items()):
+            if run.record.state in ENDED and not run.followers and not len(run.ring):
+                run.record.last_seq = run.record.seq_reserved = run.ring.last_seq
+                del self._open[run_id]
+        hours, days = self.settings.artifacts_ttl_hours, self.settings.run_retention_days
+        for record in list(self._records.values()):
+            if record.stopped_at is None or record.run_id in self._open:
+                continue
+            age = now - parse_utc(record.stopped_at)
+            if hours and age > hours * DAY_US // 24:
+                await asyncio.to_thread(shutil.rmtree, self.context.artifacts(record.run_id), ignore_errors=True)
+            if age > days * DAY_US:
+                await self._remove(record.run_id)
+
+    async def _remove(self, run_id: str) -> None:
+        del self._records[run_id]
+        if self._keeper.there:
+            await self._keeper.ask(lambda store: store.delete(run_id))
+        await asyncio.to_thread(shutil.rmtree, self.context.runs_folder / run_id, ignore_errors=True)
+        log.info("sim.run.removed", run_id=run_id)
+
+    async def _show_demo(self) -> None:
+        """Keep the living example alive while nobody runs anything; earlier ones leave nothing behind."""
+        if not self._host.settings.demo or self._stopping:
+            return
+        active = [one for one in self._records.values() if one.active]
+        for record in [one for one in self._records.values() if one.owner == DEMO and not one.active]:
+            self._open.pop(record.run_id, None)
+            await self._remove(record.run_id)
+        if not active:
+            await self.create(DEMO, DEMO_RUN)
+        for record in active:
+            if record.owner == DEMO and record.tick_index >= DEMO_TICKS:
+                await self._open[record.run_id].restart(SERVER, None)
+
+    def _forget_oldest(self) -> None:
+        """Records of ended runs beyond their number are left to the store."""
+        ended = [one for one in self._records.values() if one.state in ENDED and one.run_id not in self._open]
+        for record in ended[: max(0, len(ended) - self.settings.max_run_records)]:
+            del self._records[record.run_id]
+
+
+def _save_ended(record: Record, found: list[Measured], store: Store) -> None:
+    store.save(record)
+    store.measure(record.run_id, found)
+
+
+def may_see(owner: Owner, record: Record) -> bool:
+    return owner.kind == "admin" or record.owner.id in (owner.id, DEMO_OWNER)
+
+
+def _url(run_id: str, name: str) -> str:
+    return f"{PREFIX}/runs/{run_id}/artifacts/{name}"

@@ -1,0 +1,237 @@
+"""The newest events of a run: numbers, what can be read again, who is too late, who is too slow."""
+
+import threading
+
+import pytest
+
+from pendula.credit.served.ring import Bounds, Cursor, EventGone, Ring, Told, event_id
+
+RUN = "run_20260128_120000_deadbeef"
+STATUS = Told("run_status", None, b'{"type":"run_status"}')
+
+
+def paid(equivalent: str = "UAH") -> Told:
+    return Told("tx.updated", equivalent, b'{"type":"tx.updated"}')
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1_700_000_000_000_000
+
+    def __call__(self) -> int:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def ring_of(clock: Clock, count: int = 0, **bounds: int) -> Ring:
+    ring = Ring(RUN, clock, Bounds(**bounds))
+    ring.put([paid()] * count)
+    return ring
+
+
+def numbers(cursor: Cursor, most: int = 10_000) -> list[int]:
+    return [entry.seq for entry in cursor.take(most)]
+
+
+@pytest.mark.req("SIM-EVT-1")
+def test_numbers_begin_at_one_have_six_digits_and_no_holes(clock: Clock) -> None:
+    entries = ring_of(clock).put([paid(), STATUS, paid("EUR")])
+
+    assert [entry.id for entry in entries] == [f"evt_{RUN}_00000{at}" for at in (1, 2, 3)]
+    assert entries[0].data.startswith(f'{{"event_id":"evt_{RUN}_000001","ts":"2023-11-14T22:13:20.000Z",'.encode())
+
+
+@pytest.mark.req("SIM-EVT-8")
+def test_a_frame_has_id_name_and_one_line_of_json(clock: Clock) -> None:
+    (entry,) = ring_of(clock).put([STATUS])
+
+    assert entry.frame == b"id: %b\nevent: simulator.event\ndata: %b\n\n" % (entry.id.encode(), entry.data)
+
+
+@pytest.mark.req("SIM-EVT-10", "SIM-TEST-12")
+@pytest.mark.parametrize(
+    ("last", "replayed"),
+    [(100, list(range(101, 301))), (250, list(range(251, 301))), (300, [])],
+    ids=["all", "some", "none"],
+)
+def test_a_reader_gets_what_came_after_the_last_event_it_saw(clock: Clock, last: int, replayed: list[int]) -> None:
+    ring = ring_of(clock, 300, events=200)
+
+    cursor = ring.subscribe("UAH", event_id(RUN, last), STATUS)
+
+    assert numbers(cursor) == [*replayed, 301]
+
+
+@pytest.mark.req("SIM-EVT-10", "SIM-TEST-12")
+@pytest.mark.parametrize(
+    "last",
+    [
+        event_id(RUN, 99),
+        event_id(RUN, 301),
+        event_id("run_other", 200),
+        "200",
+        "",
+        "evt_",
+        f"evt_{RUN}_12",
+        f"evt_{RUN}_-00200",
+        f"evt_{RUN}_٢٠٠٢٠٠",
+        f"{event_id(RUN, 200)} ",
+    ],
+)
+def test_what_cannot_be_told_is_gone(clock: Clock, last: str) -> None:
+    ring = ring_of(clock, 300, events=200)
+
+    with pytest.raises(EventGone):
+        ring.subscribe("UAH", last, STATUS)
+    assert ring.last_seq == 300
+
+
+@pytest.mark.req("SIM-EVT-10")
+def test_a_replay_that_does_not_fit_what_a_reader_may_leave_unread_is_gone(clock: Clock) -> None:
+    ring = ring_of(clock, 30, unread=10)
+
+    assert numbers(ring.subscribe("UAH", event_id(RUN, 21), STATUS)) == [*range(22, 31), 31]
+    with pytest.raises(EventGone):
+        ring.subscribe("UAH", event_id(RUN, 20), STATUS)
+
+
+@pytest.mark.req("SIM-EVT-9")
+def test_a_stream_has_every_status_and_only_its_own_equivalent(clock: Clock) -> None:
+    ring = ring_of(clock)
+    cursor = ring.subscribe("UAH", None, STATUS)
+    ring.put([paid("UAH"), paid("EUR"), STATUS, paid("EUR"), paid("UAH")])
+
+    assert numbers(cursor) == [1, 2, 4, 6]
+
+
+@pytest.mark.req("SIM-EVT-9")
+def test_a_new_reader_begins_with_where_the_run_stands(clock: Clock) -> None:
+    ring = ring_of(clock, 5)
+
+    assert [entry.type for entry in ring.subscribe("UAH", None, STATUS).take(10)] == ["run_status"]
+
+
+@pytest.mark.req("SIM-EVT-11")
+def test_events_are_kept_for_so_long_and_no_longer(clock: Clock) -> None:
+    ring = ring_of(clock, 2, ttl_us=600_000_000)
+    clock.now += 599_000_000
+    ring.put([paid()])
+
+    assert len(ring) == 3
+    clock.now += 2_000_000
+    assert len(ring) == 1
+    assert numbers(ring.subscribe("UAH", event_id(RUN, 2), STATUS)) == [3, 4]
+    with pytest.raises(EventGone):
+        ring.subscribe("UAH", event_id(RUN, 1), STATUS)
+
+
+@pytest.mark.req("SIM-EVT-11")
+def test_no_more_events_are_held_than_may_be(clock: Clock) -> None:
+    ring = ring_of(clock, 5000, events=100)
+
+    assert len(ring) == 100
+    assert len(ring._entries) <= 200
+
+
+@pytest.mark.req("SIM-EVT-11", "SIM-TEST-12")
+def test_who_leaves_too_much_unread_is_cut_off_without_a_hole(clock: Clock) -> None:
+    ring = ring_of(clock, unread=10)
+    slow = ring.subscribe("UAH", None, STATUS)
+    for _ in range(13):
+        ring.put([paid()])
+
+    assert numbers(slow) == []
+    assert slow.over
+
+
+def test_one_large_batch_cuts_nobody_off_who_was_up_to_date(clock: Clock) -> None:
+    ring = ring_of(clock, unread=10)
+    prompt = ring.subscribe("UAH", None, STATUS)
+    prompt.take(10)
+    ring.put([paid()] * 50)
+
+    found = [seq for _ in range(10) for seq in numbers(prompt, 7)]
+
+    assert found == list(range(2, 52))
+    assert not prompt.over
+
+
+def test_events_of_others_do_not_count_as_unread(clock: Clock) -> None:
+    ring = ring_of(clock, unread=10)
+    cursor = ring.subscribe("UAH", None, STATUS)
+    for _ in range(30):
+        ring.put([paid("EUR")])
+    ring.put([paid()])
+
+    assert numbers(cursor) == [1, 32]
+
+
+@pytest.mark.req("SIM-EVT-12")
+def test_the_last_word_of_a_run_ends_its_streams(clock: Clock) -> None:
+    ring = ring_of(clock)
+    cursor = ring.subscribe("UAH", None, STATUS)
+    ring.put([Told("run_status", None, b"{}", terminal=True)])
+
+    assert numbers(cursor) == [1, 2]
+    assert cursor.over
+
+
+@pytest.mark.req("SIM-RUN-9")
+def test_an_end_that_was_followed_by_a_restart_does_not_end_a_replay(clock: Clock) -> None:
+    ring = ring_of(clock, 1)
+    ring.put([Told("run_status", None, b"{}", terminal=True)])
+    ring.put([paid()])
+
+    cursor = ring.subscribe("UAH", event_id(RUN, 1), STATUS)
+
+    assert numbers(cursor) == [2, 3, 4]
+    assert not cursor.over
+
+
+def test_numbers_that_were_never_streamed_are_not_missed(clock: Clock) -> None:
+    ring = ring_of(clock, 3)
+    line = ring.number(b'{"type":"note"}')
+    ring.put([paid()])
+
+    assert b"_000004" in line
+    assert numbers(ring.subscribe("UAH", event_id(RUN, 3), STATUS)) == [5, 6]
+    assert numbers(ring.subscribe("UAH", event_id(RUN, 4), STATUS)) == [5, 6, 7]
+
+
+def test_numbers_go_on_after_those_of_an_earlier_process(clock: Clock) -> None:
+    ring = Ring(RUN, clock, last_seq=1000)
+
+    assert ring.put([paid()])[0].seq == 1001
+    with pytest.raises(EventGone):
+        ring.subscribe("UAH", event_id(RUN, 999), STATUS)
+
+
+@pytest.mark.req("SIM-EVT-15")
+def test_a_poll_gives_what_came_after_an_event_or_all_that_is_kept(clock: Clock) -> None:
+    ring = ring_of(clock, 3)
+    ring.put([paid("EUR"), STATUS])
+
+    assert len(ring.after("UAH", None)) == 4
+    assert [b"_000003" in one for one in ring.after("UAH", event_id(RUN, 2))] == [True, False]
+    with pytest.raises(EventGone):
+        ring.after("UAH", event_id(RUN, 9))
+
+
+@pytest.mark.req("SIM-EVT-1")
+def test_many_writers_give_every_number_once_and_readers_see_them_in_order(clock: Clock) -> None:
+    ring = ring_of(clock, events=100_000, unread=100_000)
+    cursor = ring.subscribe("UAH", None, STATUS)
+    threads = [threading.Thread(target=lambda: [ring.put([paid()] * 3) for _ in range(200)]) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    seen: list[int] = []
+    while len(seen) < 2401:
+        seen += numbers(cursor, 17)
+    for thread in threads:
+        thread.join()
+
+    assert seen == list(range(1, 2402))

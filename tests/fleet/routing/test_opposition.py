@@ -1,0 +1,62 @@
+"""Routes keep off lanes that others are about to drive the other way."""
+
+import pytest
+
+from pendula.fleet import compile_map
+from pendula.fleet.routing.opposition import against_us, opposite_edges
+from pendula.fleet.routing.planner import AtNode, Planner, Way
+from pendula.fleet.samples import FL_STD
+from pendula.fleet.samples.halls import reference_hall
+from pendula.fleet.site.compiled_map import CompiledMap
+
+
+@pytest.fixture(scope="module")
+def hall() -> CompiledMap:
+    return compile_map(reference_hall(), [FL_STD])
+
+
+def keys(site: CompiledMap, planner: Planner, start: str, goal: str) -> list[str]:
+    way = planner.way(AtNode(site.node_number[start]), site.node_number[goal])
+    assert isinstance(way, Way)
+    return [site.network.edges[edge].key for edge in way.edges]
+
+
+def kept_off(site: CompiledMap, *routes: list[str], milli: int = 3_000) -> Planner:
+    planner = Planner(site, FL_STD)
+    edges = [[site.edge_number[key] for key in route] for route in routes]
+    return planner.dearer(against_us(planner, opposite_edges(site), edges, milli))
+
+
+@pytest.mark.req("FLT-LIVE-14")
+def test_a_route_goes_round_the_other_way_where_somebody_comes_against_it(hall: CompiledMap) -> None:
+    usual = keys(hall, Planner(hall, FL_STD), "A1", "B3")
+    back = [f"{key.split('->')[1]}->{key.split('->')[0]}" for key in reversed(usual)]
+
+    found = keys(hall, kept_off(hall, back), "A1", "B3")
+
+    assert not set(found) & set(usual)
+
+
+@pytest.mark.req("FLT-LIVE-14")
+def test_a_route_along_with_another_one_costs_nothing_more(hall: CompiledMap) -> None:
+    usual = keys(hall, Planner(hall, FL_STD), "A1", "B3")
+
+    assert keys(hall, kept_off(hall, usual), "A1", "B3") == usual
+
+
+@pytest.mark.req("FLT-LIVE-14")
+def test_every_route_the_other_way_adds_its_share_of_the_cost(hall: CompiledMap) -> None:
+    planner, edge = Planner(hall, FL_STD), hall.edge_number["A1->A2"]
+    own = planner.drive_us(edge, hall.network.edges[edge].path.length_um)
+    back = [hall.edge_number["A2->A1"]]
+
+    assert against_us(planner, opposite_edges(hall), [back, back], 1_500) == {edge: 3 * own}
+
+
+def test_a_dearer_planner_leaves_the_other_one_as_it_was(hall: CompiledMap) -> None:
+    planner = Planner(hall, FL_STD)
+    usual = keys(hall, planner, "A1", "B3")
+
+    planner.dearer({hall.edge_number[key]: 10**9 for key in usual})
+
+    assert keys(hall, planner, "A1", "B3") == usual

@@ -1,0 +1,192 @@
+"""Random runs: a LIVE map, a fleet, tasks, noise and trucks that stop by themselves, all drawn from one seed; and the
+smallest run that still fails, as a scenario file."""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from random import Random
+
+from pendula.fleet import CompiledMap, compile_map
+from pendula.fleet.samples import FL_STD, live_map
+from pendula.fleet.samples.live_maps import Sample
+from pendula.fleet.scenarios import Run, Scenario
+from pendula.fleet.scenarios.model import EventType, Robot, ScenarioEvent, ScenarioTask
+from pendula.fleet.simulator import WorldSettings
+from pendula.fleet.tick import NodeLockPolicy, TrafficParams
+
+# So many runs share a map: compiling one takes as long as some seconds of traffic.
+RUNS_PER_MAP = 5
+SHORTEST_MS = 1_000
+
+
+@dataclass(frozen=True)
+class Case:
+    """A run by what it is drawn from; shrinking takes away from it."""
+
+    map_seed: int
+    parks: int
+    trucks: tuple[int, ...]
+    tasks: tuple[ScenarioTask, ...]
+    stands: tuple[ScenarioEvent, ...]
+    duration_ms: int
+    seed: int
+    policy: NodeLockPolicy = NodeLockPolicy.TURNING
+    noisy: bool = True
+
+    @property
+    def robots(self) -> tuple[Robot, ...]:
+        every = sample(self.map_seed, self.parks).fleet.trucks
+        chosen = [every[number] for number in self.trucks]
+        return tuple(Robot(one.robot_id, one.profile_id, one.park_node_id, one.park_node_id) for one in chosen)
+
+    def scenario(self) -> Scenario:
+        names = {one.robot_id for one in self.robots}
+        noise = WorldSettings(
+            localization_permille=900,
+            tracking_permille=900,
+            heading_permille=900,
+            telemetry_loss_ppm=10_000,
+            command_loss_ppm=10_000,
+            operation_permille=200,
+        )
+        return Scenario(
+            name=f"random-{self.seed}",
+            title="",
+            source=sample(self.map_seed, self.parks).source,
+            profiles=(FL_STD,),
+            robots=self.robots,
+            tasks=self.tasks,
+            events=tuple(one for one in self.stands if one.robot_id in names),
+            duration_ms=self.duration_ms,
+            seed=self.seed,
+            traffic=TrafficParams(node_lock_policy=self.policy),
+            world=noise if self.noisy else WorldSettings(),
+        )
+
+    def file(self) -> str:
+        """The run as a scenario file."""
+        told = self.scenario()
+        world = told.world
+        members = {
+            "contractVersion": "1.0.0",
+            "name": told.name,
+            "sample": {"name": "live-map", "seed": self.map_seed, "parks": self.parks},
+            "params": {"nodeLockPolicy": self.policy.value},
+            "robots": [{"robotId": one.robot_id, "parkNodeId": one.park_node_id} for one in told.robots],
+            "streams": [],
+            "tasks": [_task_form(one) for one in told.tasks],
+            "events": [
+                {"atMs": one.at_ms, "type": one.type.value, "robotId": one.robot_id, "forMs": one.for_ms}
+                for one in told.events
+            ],
+            "world": {
+                "localizationShare": world.localization_permille / 1000,
+                "trackingShare": world.tracking_permille / 1000,
+                "headingShare": world.heading_permille / 1000,
+                "operationShare": world.operation_permille / 1000,
+                "telemetryLoss": world.telemetry_loss_ppm / 1_000_000,
+                "commandLoss": world.command_loss_ppm / 1_000_000,
+            },
+            "durationMs": told.duration_ms,
+            "seed": told.seed,
+        }
+        return "".join(f"{name}: {json.dumps(value)}\n" for name, value in members.items())
+
+
+def _task_form(one: ScenarioTask) -> dict[str, object]:
+    return {
+        "taskId": one.task_id,
+        "pickNodeId": one.pick_node_id,
+        "dropNodeId": one.drop_node_id,
+        "atMs": one.at_ms,
+        "pickDurationMs": one.pick_ms,
+        "dropDurationMs": one.drop_ms,
+    }
+
+
+@cache
+def sample(map_seed: int, parks: int) -> Sample:
+    return live_map(map_seed, parks)
+
+
+@cache
+def site(map_seed: int, parks: int) -> CompiledMap:
+    return compile_map(sample(map_seed, parks).source, (FL_STD,))
+
+
+def drawn(seed: int, most_trucks: int, duration_ms: int) -> Case:
+    """A run for every seed. Its map is shared with neighbouring seeds, its trucks and tasks are its own."""
+    map_seed = seed // RUNS_PER_MAP
+    parks = 2 + map_seed % (most_trucks - 1)
+    random = Random(seed)
+    every = sample(map_seed, parks)
+    trucks = tuple(sorted(random.sample(range(parks), random.randint(min(2, parks), parks))))
+    stations = sorted({node for stream in every.fleet.streams for node in stream.pick_node_ids})
+    per_truck = 1 + duration_ms // 60_000
+    tasks = tuple(
+        _drawn_task(random, f"T{number:03}", stations, duration_ms) for number in range(len(trucks) * per_truck)
+    )
+    name = every.fleet.trucks[random.choice(trucks)].robot_id
+    stand = ScenarioEvent(random.randrange(5_000, 40_000), EventType.STAND, name, random.randrange(1_000, 9_000))
+    policy = NodeLockPolicy.EVERY if seed % 8 == 0 else NodeLockPolicy.TURNING
+    return Case(map_seed, parks, trucks, tasks, (stand,), duration_ms, seed, policy)
+
+
+def _drawn_task(random: Random, name: str, stations: list[str], duration_ms: int) -> ScenarioTask:
+    pick, drop = random.choice(stations), random.choice(stations)
+    # Most are there from the start, so that trucks meet.
+    at_ms = random.choice((0, 0, random.randrange(max(duration_ms // 2, 1))))
+    pick_ms, drop_ms = random.randrange(500, 4_000), random.randrange(500, 3_000)
+    return ScenarioTask(name, pick, drop, at_ms=at_ms, pick_ms=pick_ms, drop_ms=drop_ms)
+
+
+def failures(case: Case, watch: Callable[[Run], Iterator[str]] | None = None) -> tuple[str, ...]:
+    """What went wrong in a run: invariants that were broken, by the judge, by traffic or by a watcher of tests."""
+    run = Run(case.scenario(), site(case.map_seed, case.parks))
+    seen = [] if watch is None else list(watch(run))
+    unmet = run.run().unmet
+    incidents = [f"{one.invariant} at {one.at_ms} ms: {one.sentence}" for one in run.measures.incidents[:3]]
+    alarms = [code for code in run.measures.alerts if code.startswith("DEADLOCK")]
+    return (*unmet, *incidents, *alarms, *seen)
+
+
+def shrunk(case: Case, fails: Callable[[Case], bool]) -> Case:
+    """The smallest case that fails: shorter, with fewer trucks, tasks and troubles, as long as something can go."""
+    smaller = True
+    while smaller:
+        smaller = False
+        for candidate in _smaller(case):
+            if fails(candidate):
+                case, smaller = candidate, True
+                break
+    return case
+
+
+def _smaller(case: Case) -> Iterator[Case]:
+    """The greatest steps first."""
+    if case.duration_ms > SHORTEST_MS:
+        yield replace(case, duration_ms=max(case.duration_ms // 2, SHORTEST_MS))
+    for gone in case.trucks if len(case.trucks) > 1 else ():
+        yield replace(case, trucks=tuple(one for one in case.trucks if one != gone))
+    half = len(case.tasks) // 2
+    if half > 1:
+        yield replace(case, tasks=case.tasks[:half])
+        yield replace(case, tasks=case.tasks[half:])
+    for number in range(len(case.tasks)):
+        yield replace(case, tasks=(*case.tasks[:number], *case.tasks[number + 1 :]))
+    if case.stands:
+        yield replace(case, stands=())
+    if case.noisy:
+        yield replace(case, noisy=False)
+    if case.duration_ms > SHORTEST_MS:
+        yield replace(case, duration_ms=case.duration_ms * 9 // 10 // 100 * 100)
+
+
+def report(case: Case, watch: Callable[[Run], Iterator[str]] | None = None) -> str:
+    """Empty for a run in which nothing went wrong; otherwise what did, and the smallest run that fails, as a file."""
+    found = failures(case, watch)
+    if not found:
+        return ""
+    smallest = shrunk(case, lambda one: bool(failures(one, watch)))
+    return "\n".join((*found, f"the smallest run that fails: {failures(smallest, watch)}", smallest.file()))

@@ -1,0 +1,82 @@
+"""An edge that is driven backward to a pick, with a follower behind: the tail leads."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+import pytest
+
+from pendula.fleet.contracts.traffic import CommandMode, HoldComponents, LockResult, Phase
+from pendula.fleet.model import MoveStyle, SourceMap
+from pendula.fleet.samples import FL_STD
+from pendula.fleet.samples.scenes import Sketch
+from pendula.fleet.scenarios import Run, Scenario, shipped
+from pendula.fleet.scenarios.model import Robot, ScenarioTask
+from pendula.fleet.units import micro
+
+CELL_UM = 500_000
+
+
+@dataclass(frozen=True)
+class Limits:
+    grants_um: int
+    node_um: int
+
+
+def limits(result: LockResult) -> Limits:
+    told = result.holdComponents
+    assert isinstance(told, HoldComponents)
+    assert isinstance(told.grantsS, Decimal)
+    assert isinstance(told.nodeS, Decimal)
+    return Limits(micro(told.grantsS), micro(told.nodeS))
+
+
+def lane(style: MoveStyle) -> SourceMap:
+    """30 m to a pick in M, driven in a style; behind it the ways to two rest nodes part."""
+    sketch = Sketch("lane")
+    for name, x, y in (("W", -12, 0), ("A", 0, 0), ("M", 30, 0), ("B", 60, 0), ("E1", 75, 8), ("E2", 75, -8)):
+        sketch.node(name, x, y)
+    sketch.lane("W", "A", back=False)
+    sketch.lane("A", "M", style=style, back=False)
+    sketch.lane("M", "B")
+    sketch.lane("B", "E1")
+    sketch.lane("B", "E2")
+    return sketch.done()
+
+
+def waiting_behind(style: MoveStyle) -> tuple[Limits, Run]:
+    """What holds the follower when it stands behind a truck that loads in M."""
+    tasks = [ScenarioTask(f"T{name}", "M", "M", 0, (name,), pick_ms=60_000) for name in ("R1", "R2")]
+    robots = Robot("R1", "FL-STD", "E1", "A", "W"), Robot("R2", "FL-STD", "E2", "W")
+    run = Run(Scenario("lane", "", lane(style), (FL_STD,), robots, 200_000, tasks=tuple(tasks)))
+    while run.now_ms < 200_000:
+        outputs = run.step()
+        leader, follower = outputs.scene.records
+        if leader.phase is Phase.LOADING and not follower.v_um_s and follower.at_um > 30_000_000:
+            return limits(outputs.results[1]), run
+    raise AssertionError("the follower never stood behind the leader")
+
+
+@pytest.mark.req("FLT-TEST-19", "FLT-GEO-9", "FLT-DCL-11")
+def test_who_drives_backward_stops_earlier_before_a_locked_node_since_its_tail_leads() -> None:
+    forward, run = waiting_behind(MoveStyle.FORWARD)
+    backward, _ = waiting_behind(MoveStyle.BACKWARD)
+    spacing = run.site.envelope.spacing_um
+
+    assert forward.node_um - backward.node_um == 200_000
+    assert 0 <= forward.grants_um - backward.grants_um <= CELL_UM
+    assert spacing(MoveStyle.FORWARD, MoveStyle.BACKWARD) - spacing(MoveStyle.FORWARD, MoveStyle.FORWARD) == 200_000
+
+
+@pytest.mark.req("FLT-TEST-19", "FLT-RTP-12")
+def test_a_truck_is_told_to_turn_only_while_it_holds_the_lock_of_its_node() -> None:
+    run = Run(shipped("backward"))
+    turns = 0
+    while run.now_ms < 60_000:
+        outputs = run.step()
+        for record, command in zip(outputs.scene.records, outputs.commands, strict=True):
+            if command.mode is CommandMode.TURN:
+                turns += 1
+                assert record.act is not None
+                assert run.site.zone(record.act.node) in record.held
+
+    assert turns > 20

@@ -1,0 +1,134 @@
+"""What tests watch while a run goes on, with code of their own: grants that disappear (I-9) and the stored witness
+(I-12). Positions are those of the simulated trucks, not those that traffic believes."""
+
+from collections.abc import Iterator
+from math import cos, hypot, sin
+
+from pendula.fleet.driving.records import Record
+from pendula.fleet.scenarios import Run
+from pendula.fleet.simulator.kinematics import SimulatedTruck
+from pendula.fleet.site.compiled_map import CompiledMap
+from pendula.fleet.tick import TickOutputs
+from pendula.fleet.traffic.lock_state import LockState
+
+
+def watched(run: Run) -> Iterator[str]:
+    """Drives a run to its end; a sentence for everything that is wrong, tick by tick."""
+    grants, witness = Grants(run), Witness()
+    while run.now_ms < run.scenario.duration_ms and not run.is_over:
+        trucks = [_Place.of(one) for one in run.world.trucks]
+        outputs = run.step()
+        yield from grants.lost(outputs, trucks)
+        yield from witness.wrong(run.traffic._locks, outputs.now_ms)
+
+
+class _Place:
+    """Where a simulated truck is when a tick begins."""
+
+    def __init__(self, edge: int, on_um: int, yaw_urad: int | None) -> None:
+        self.edge, self.on_um, self.yaw_urad = edge, on_um, yaw_urad
+
+    @classmethod
+    def of(cls, truck: SimulatedTruck) -> "_Place":
+        return cls(truck.edge, truck.on_um, truck.yaw_urad)
+
+
+class Grants:
+    """I-9: no grant disappears but by being passed, or given back and acknowledged."""
+
+    def __init__(self, run: Run) -> None:
+        self._site = run.site
+        self._before = [one.copied() for one in run.traffic._records]
+
+    def lost(self, outputs: TickOutputs, trucks: list[_Place]) -> Iterator[str]:
+        for old, new, truck in zip(self._before, outputs.scene.records, trucks, strict=True):
+            for resource in sorted({*old.keeps} - {*new.keeps}):
+                if not self._given_back(old, new, resource) and not self._passed(truck, resource):
+                    name = self._site.resource_name(resource)
+                    yield f"I-9 at {outputs.now_ms} ms: {new.robot_id} lost {name} without a cause"
+        self._before = [one.copied() for one in outputs.scene.records]
+
+    def _given_back(self, old: Record, new: Record, resource: int) -> bool:
+        given = old.retraction
+        return given is not None and resource in given.resources and new.ack_seq >= given.seq
+
+    def _passed(self, truck: _Place, resource: int) -> bool:
+        site = self._site
+        if resource < len(site.cells):
+            return self._has_left_cell(truck, resource)
+        if resource < site.token(0):
+            return self._distance_um(truck, resource - len(site.cells)) >= site.envelope.turn_radius_um
+        section = resource - site.token(0)
+        return not any(section in site.sections_of_cell.get(cell, ()) for cell in self._under(truck))
+
+    def _has_left_cell(self, truck: _Place, cell: int) -> bool:
+        """The pivot is certainly beyond it: on another edge, or past its end."""
+        cells = self._site.cells
+        return int(cells.edge[cell]) != truck.edge or truck.on_um >= int(cells.s1[cell])
+
+    def _under(self, truck: _Place) -> list[int]:
+        """The cells of its edge that lie under the trailing half of a truck."""
+        site = self._site
+        trail = site.envelope.trail_um(site.network.edges[truck.edge].style)
+        own = site.cells.of_edge(truck.edge)
+        return [k for k in own if site.cells.s1[k] > truck.on_um - trail and site.cells.s0[k] <= truck.on_um]
+
+    def _distance_um(self, truck: _Place, node: int) -> float:
+        """How far the envelope of a truck is from a node."""
+        site = self._site
+        return envelope_distance_um(site, truck.edge, truck.on_um, truck.yaw_urad, node)
+
+
+def envelope_distance_um(site: CompiledMap, edge: int, on_um: int, yaw_urad: int | None, node: int) -> float:
+    """The distance of a node from the envelope of a truck on an edge: the node in the truck's frame, less the box."""
+    path = site.network.edges[edge].path
+    (x_um, y_um), point = path.point(on_um), site.network.nodes[node].at
+    backward = site.network.edges[edge].style.value == "backward"
+    yaw = (path.heading(on_um) + (3_141_593 if backward else 0) if yaw_urad is None else yaw_urad) / 1e6
+    dx, dy = point.x_um - x_um, point.y_um - y_um
+    along, aside = dx * cos(yaw) + dy * sin(yaw), -dx * sin(yaw) + dy * cos(yaw)
+    own = site.envelope
+    out = max(along - own.front_um, -own.rear_um - along, 0.0), max(abs(aside) - own.side_um, 0.0)
+    return hypot(*out)
+
+
+class Witness:
+    """I-12: the stored schedule brings everybody to rest, move by move; plain sets, and nothing of the lock core."""
+
+    def __init__(self) -> None:
+        self._excluded: dict[tuple[int, int], frozenset[int]] = {}
+        self._kept: list[object] = []
+
+    def wrong(self, locks: LockState, now_ms: int) -> Iterator[str]:
+        known = [i for i, one in enumerate(locks.trucks) if one is not None]
+        at = {i: locks.truck(i).position for i in known}
+        for i, to in locks.witness:
+            needed = locks.truck(i).demand.needs(at[i], to).tolist()
+            others = [self._around(locks, j, at[j]) for j in known if j != i]
+            if to < at[i] or any(self._is_full(locks, resource, others) for resource in needed):
+                yield f"I-12 at {now_ms} ms: truck {i} does not get to position {to}"
+                return
+            at[i] = to
+        for i in known:
+            one = locks.truck(i)
+            if not one.frozen and at[i] != one.goal:
+                yield f"I-12 at {now_ms} ms: truck {i} is left at position {at[i]}"
+
+    def _is_full(self, locks: LockState, resource: int, others: list[frozenset[int]]) -> bool:
+        return sum(resource in one for one in others) >= int(locks.exclusion.capacity[resource])
+
+    def _around(self, locks: LockState, i: int, position: int) -> frozenset[int]:
+        """All that a truck excludes that stands at a position."""
+        one = locks.truck(i)
+        if one.frozen:
+            return self._rows(locks, sorted(one.held))
+        key = (id(one.demand), position)
+        if key not in self._excluded:
+            # Kept, so that no other demand gets the same identity.
+            self._kept.append(one.demand)
+            self._excluded[key] = self._rows(locks, one.demand.stands(position).tolist())
+        return self._excluded[key]
+
+    def _rows(self, locks: LockState, held: list[int]) -> frozenset[int]:
+        at, to = locks.exclusion.at, locks.exclusion.to
+        return frozenset(int(other) for one in held for other in to[at[one] : at[one + 1]])

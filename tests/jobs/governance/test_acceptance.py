@@ -1,0 +1,201 @@
+"""The acceptance scenarios of governed objects, through the library."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pendula.jobs import JobRefused
+from pendula.jobs.upkeep.verification import check
+from tests.jobs.governance.living import WHOLE, Town, proof
+
+
+@pytest.fixture
+def town(tmp_path: Path) -> Iterator[Town]:
+    town = Town(tmp_path)
+    yield town
+    assert check(town.scheduler.calls.store) == []
+    town.scheduler.close()
+
+
+def _doubted(town: Town, **members: object) -> None:
+    uncertain = {"status": "needs_revalidate", "epistemic_state": "uncertain", "unknown_type": "out_of_scope"}
+    town.user.create("cognition", "cg", **{**WHOLE, **uncertain, **members})
+
+
+@pytest.mark.req("JOB-GATE-6", "JOB-GATE-7", "JOB-GATE-9", "JOB-GATE-10")
+def test_uncertain_with_a_budget_of_two_is_set_aside_at_the_end_of_its_week(town: Town) -> None:
+    _doubted(town)
+
+    assert [town.verified("inconclusive", 1)["outcome"] for _ in range(2)] == ["noop", "noop"]
+    last = town.verified("inconclusive", 5)
+
+    assert (last["outcome"], last["entered"], town.entered) == ("budget_exhausted", False, 2)
+    assert (last["object"]["status"], last["object"]["epistemic_state"]) == ("stale", "uncertain")
+    assert (last["object"]["decision_mode"], last["escalated"]) == ("conservative", False)
+    assert last["followup_job_id"] is not None
+
+
+@pytest.mark.req("JOB-GATE-12", "JOB-GATE-13", "JOB-ENQ-12")
+def test_the_unknowable_is_verified_once_then_closed_and_no_verification_is_taken_any_more(town: Town) -> None:
+    _doubted(town, unknown_type="ontic_unknowable")
+    waiting = town.scheduler.enqueue(
+        object_type="cognition", object_id="cg", action="verify", run_at=town.clock.text(40 * 86_400)
+    )["job"]["job_id"]
+
+    closed = town.verified("inconclusive", 1)
+
+    assert (closed["outcome"], closed["object"]["closed"]) == ("ontic_closed", "cannot be known")
+    assert town.scheduler.show(waiting)["job"]["last_error"] == "ontic_limit_reached"
+    with pytest.raises(JobRefused) as refused:
+        town.scheduler.enqueue(object_type="cognition", object_id="cg", action="revalidate")
+    assert (refused.value.code, refused.value.status) == ("ontic_verification_closed", 409)
+    assert (
+        town.scheduler.enqueue(object_type="cognition", object_id="cg", action="archive")["job"]["status"] == "queued"
+    )
+
+
+@pytest.mark.req("JOB-GATE-13")
+def test_evidence_that_makes_it_knowable_opens_it_again(town: Town) -> None:
+    _doubted(town, unknown_type="ontic_unknowable")
+    town.verified("inconclusive", 1)
+
+    town.user.attach_evidence("cognition", "cg", "ev_9", unknown_type="out_of_scope")
+
+    town.scheduler.enqueue(object_type="cognition", object_id="cg", action="revalidate")
+
+
+@pytest.mark.req("JOB-GATE-1", "JOB-GATE-2", "JOB-GATE-4", "JOB-GATE-5")
+@pytest.mark.parametrize("moment", ["before the lease", "after the lease", "after begin"])
+def test_a_gate_that_blocks_at_any_moment_stops_a_risky_change(town: Town, moment: str) -> None:
+    town.open_gates()
+    town.user.create("memory", "m", risk_tier="high", evidence_refs=["ev_1"])
+    if moment == "before the lease":
+        town.open_gates(persona_conflict_gate="block")
+    job = town.pulled(1)
+    if moment == "after the lease":
+        town.open_gates(persona_conflict_gate="block")
+    answer = town.begun(job)
+    if moment == "after begin":
+        town.open_gates(persona_conflict_gate="block")
+        answer = town.finished(job, "passed", gates=answer["gates"])
+        assert answer["gates_moved"] is True
+
+    assert (answer["job"]["status"], answer["job"]["last_error"]) == ("failed", "gate_blocked: persona_conflict_gate")
+    assert (answer["object"]["status"], answer["executed"], answer["escalated"]) == ("candidate", "blocked", True)
+    [event] = [event for event in town.events("memory", "m") if event["event_type"] == "decision_gate"]
+    assert event["decision_trace_id"] == answer["decision_trace_id"]
+    alerts = town.scheduler.calls.store.read(lambda look: look.alerts_waiting(0, 10))
+    assert [body["alert"] for _, body in alerts] == ["governance.escalation"]
+
+
+@pytest.mark.req("JOB-GATE-8", "JOB-SM-6")
+def test_a_stale_cognition_comes_back_with_new_evidence(town: Town) -> None:
+    _doubted(town, auto_verify_budget=0)
+    town.verified("inconclusive", 7)
+
+    back = town.verified("new_evidence", 7)
+
+    assert (back["object"]["status"], back["object"]["epistemic_state"]) == ("active", "supported")
+    assert back["object"]["verify_budget_left"] == 0  # its own budget is none, and so is a refill of it
+    assert back["object"]["review_due_at"] is not None
+    assert town.events("cognition", "cg")[-1]["after"]["transitioned"] is True
+
+
+@pytest.mark.req("JOB-SM-15", "JOB-SM-8")
+def test_a_forged_memory_waits_for_its_rollback_and_never_comes_back(town: Town) -> None:
+    town.user.create("memory", "m", evidence_refs=["ev_1"])
+    town.verified("suspicious", 1)
+    forged = town.verified("forged", 1)
+    assert forged["object"]["status"] == "rejected_poisoned"
+    [rollback] = town.user.rollbacks()["rollbacks"]
+
+    again = town.scheduler.enqueue(object_type="memory", object_id="m", action="reinstate-check")["job"]["job_id"]
+    ended = town.begun(town.pulled())
+    assert (ended["job"]["job_id"], ended["job"]["status"]) == (again, "failed")
+    assert ended["job"]["last_error"].startswith("illegal_transition")
+
+    job = town.pulled(1)
+    waited = town.scheduler.objects.settle(job["job_id"], **proof(job))
+    assert (waited["outcome"], waited["object"]["status"]) == ("noop", "rejected_poisoned")
+
+    town.user.rollback_finished("memory", "m", reason="all of it is taken back")
+    job = town.pulled(2)
+    archived = town.scheduler.objects.settle(job["job_id"], **proof(job))
+    assert (archived["object"]["status"], archived["object"]["next_action_at"]) == ("archived", None)
+    assert rollback["object_id"] == "m"
+
+
+@pytest.mark.req("JOB-SM-4")
+def test_a_verdict_on_an_older_version_is_tried_again(town: Town) -> None:
+    town.user.create("memory", "m", evidence_refs=["ev_1"])
+    job = town.pulled(1)
+    begun = town.begun(job)
+    town.user.attach_evidence("memory", "m", "ev_7")
+
+    ended = town.finished(job, "passed", version=begun["version"])
+
+    assert (ended["job"]["status"], ended["job"]["attempt"]) == ("queued", 1)
+    assert ended["job"]["last_error"].startswith("state_conflict")
+    assert town.scheduler.objects.show("memory", "m")["object"]["status"] == "candidate"
+
+
+@pytest.mark.req("JOB-GATE-6")
+def test_a_begin_whose_reply_got_lost_takes_one_unit_and_a_redelivery_another(town: Town) -> None:
+    _doubted(town)
+    job = town.pulled(1)
+    first, again = (town.scheduler.objects.begin(job["job_id"], **proof(job)) for _ in range(2))
+    assert first["object"]["verify_budget_left"] == again["object"]["verify_budget_left"] == 1
+
+    town.clock.pass_by(120)
+    redelivered = town.begun(town.pulled())
+
+    assert redelivered["object"]["verify_budget_left"] == 0
+
+
+@pytest.mark.req("JOB-WRK-3")
+def test_a_governed_object_is_changed_by_its_machine_alone(town: Town) -> None:
+    town.user.create("memory", "m", evidence_refs=["ev_1"])
+    job = town.pulled(1)
+
+    with pytest.raises(JobRefused) as refused:
+        town.scheduler.ack(job["job_id"], result="succeeded", next_action_at=town.clock.text(60), **proof(job))
+
+    assert refused.value.code == "object_governed"
+
+
+@pytest.mark.req("JOB-GATE-4")
+def test_a_deferral_uses_no_attempt_and_after_ten_of_them_the_job_fails(town: Town) -> None:
+    town.open_gates()
+    town.user.set_gate("social_gate", "defer", "not while they sleep")
+    town.user.create("memory", "m", risk_tier="high", evidence_refs=["ev_1"])
+    town.clock.pass_by(86_400)
+    for _ in range(10):
+        answer = town.begun(town.pulled())
+        assert (answer["outcome"], answer["job"]["status"], answer["job"]["attempt"]) == ("deferred", "queued", 0)
+        town.clock.pass_by(3600)
+
+    assert town.begun(town.pulled())["job"]["last_error"] == "gate_blocked: social_gate"
+
+
+@pytest.mark.req("JOB-GATE-8", "JOB-AUD-2")
+def test_a_named_user_refills_a_budget_and_is_named_for_it(town: Town) -> None:
+    _doubted(town, auto_verify_budget=1)
+    town.verified("inconclusive", 1)
+
+    filled = town.user.refill("cognition", "cg", "worth another look", budget=3)
+
+    assert filled["object"]["verify_budget_left"] == 3
+    assert town.events("cognition", "cg")[-1]["actor"] == {"type": "user", "id": "mia"}
+    with pytest.raises(JobRefused, match="named user"):
+        town.scheduler.objects.refill("cognition", "cg", "by nobody")
+
+
+def test_why_says_in_one_sentence_where_it_is_and_what_comes(town: Town) -> None:
+    town.user.create("memory", "m", evidence_refs=["ev_1"], reason="met today")
+
+    told = town.scheduler.objects.why("memory", "m")
+
+    assert told["sentence"].startswith("memory m is candidate since ")
+    assert "because met today; next comes verify at " in told["sentence"]
+    assert told["in_the_way"] is None
