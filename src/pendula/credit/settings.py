@@ -236,8 +236,8 @@ def changed(settings: Settings, values: Mapping[str, str]) -> Settings:
 def parsed(setting: Setting, text: str) -> Any:
     """The value of a text; raises `InvalidSetting` with the variable, the value and what is allowed."""
     value = _value(setting, text)
-    default = getattr(Settings(), setting.name)
-    if setting.fixed and value != default:
+    default = getattr(Settings(), setting.name) if setting.fixed else value
+    if value != default:
         message = f"{setting.variable} is {text!r}, which would have no effect: {setting.fixed}; allowed is {default}"
         raise InvalidSetting(message, variable=setting.variable, value=text, allowed=str(default))
     return value

@@ -245,7 +245,9 @@ def bundle(disk: RealDisk) -> None:
     with draft.open("r+b") as file:
         with ZipFile(file, "w", ZIP_DEFLATED, compresslevel=6) as archive:
             for name in BUNDLED:
-                _add(archive, disk.directory / name)
+                # A served run leaves fewer files.
+                if (disk.directory / name).exists():
+                    _add(archive, disk.directory / name)
         file.flush()
         os.fsync(file.fileno())
     disk.rename(draft.name, BUNDLE)

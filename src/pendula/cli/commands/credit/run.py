@@ -76,13 +76,11 @@ def run(
     bundle that --out wrote is repeated as it was, and must come to the same digests.
     """
     if scenario.suffix == ".zip":
-        others = ticks, seed, policy, cap, set_, out, journal, yardstick or None, resume or None, lenient or None
-        _repeat(
-            scenario, Output(json), chart, csv, alone=intensity == 100 and not any(one is not None for one in others)
-        )
+        others = ticks, seed, policy, cap, set_, out, journal
+        alone = others == (None,) * len(others) and not (yardstick or resume or lenient) and intensity == 100
+        _repeat(scenario, Output(json), chart, csv, alone=alone)
         return
-    if ticks is None or (resume and journal is None):
-        raise WrongUsage("A run needs --ticks, and --resume the --journal that it goes on from")
+    ticks = _ticks(ticks, resume, journal)
     options.require_folder(chart, csv)
     output = Output(json)
     settings = options.over(options.from_environment(), options.chosen(policy, cap, set_, yardstick))
@@ -99,6 +97,14 @@ def run(
     if (error := headless.run.last_error) is not None:
         message = f"A guardrail ended the run at tick {result.ticks}: {error.message}"
         raise RunFailed(message, tick=result.ticks, last_error=error)
+
+
+def _ticks(ticks: int | None, resume: bool, journal: Path | None) -> int:
+    if ticks is None:
+        raise WrongUsage("Missing option '--ticks': how many ticks the run has")
+    if resume and journal is None:
+        raise WrongUsage("--resume goes on from a journal; say with --journal where it is")
+    return ticks
 
 
 def document(result: "Result") -> dict[str, Any]:
