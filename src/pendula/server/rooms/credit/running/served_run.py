@@ -274,7 +274,7 @@ class ServedRun:
                         told.append(form)
                         last_type = form.type
         self._put(told)
-        self.writer.heard(events)
+        self.writer.heard(events, run)
         self._context.counters.count(events)
         self._context.counters.tick_seconds.labels("emit").observe((self._context.clock() - begun) / 1_000_000)
         self._loop.call_soon_threadsafe(self._heard, Batch(statuses, last_type, run.status()))
