@@ -28,6 +28,7 @@ from pendula.kernel.engine import Outcome
 from pendula.kernel.errors import PendulaError, WorldBroken
 from pendula.kernel.journal import FileJournal
 from pendula.server.hosting.engine_host import EngineHost, real_disk
+from pendula.server.rooms.credit.running.counters import FrameWriter
 from pendula.server.rooms.credit.running.metronome import Metronome
 from pendula.server.rooms.credit.running.run_writer import RunContext, RunWriter
 
@@ -72,6 +73,7 @@ class ServedRun:
             settings.event_buffer_size, settings.event_buffer_ttl_sec * 1_000_000, settings.sse_sub_queue_max
         )
         self.ring = Ring(record.run_id, context.clock, bounds, record.seq_reserved)
+        self.frames = FrameWriter()
         self._changing = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
         self._listeners: set[asyncio.Event] = set()
