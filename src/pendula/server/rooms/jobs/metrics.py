@@ -16,6 +16,7 @@ from pendula.jobs.calls import Answer, Calls, queries
 from pendula.jobs.model import SECOND, Refused, Status
 from pendula.jobs.store.protocol import WorkerRow
 from pendula.kernel.time import parse_utc
+from pendula.server.rooms.jobs.governed.metrics import families as governed
 
 FIVE = {
     "jobs_due_count": "Jobs that are due now, and running ones whose lease has expired",
@@ -65,11 +66,13 @@ class JobMetrics:
         if "reclaimed" in body:
             self._pulled(body)
         elif "already_acked" in body:
-            self._acked(body)
+            self._acked(body, body["already_acked"])
+        elif "already_ended" in body:
+            self._acked(body, body["already_ended"])
         elif "results" in body:
             for entry in body["results"]:  # type: ignore[union-attr]
                 if isinstance(entry, dict) and "already_acked" in entry:
-                    self._acked(entry)
+                    self._acked(entry, entry["already_acked"])
 
     def _pulled(self, body: Mapping[str, Any]) -> None:
         self._reclaimed.inc(body["reclaimed"])
@@ -85,11 +88,13 @@ class JobMetrics:
                 self._start_delay.labels(*_kind(job)).observe(delay / SECOND)
             self._remember(job["job_id"], now)
 
-    def _acked(self, body: Mapping[str, Any]) -> None:
+    def _acked(self, body: Mapping[str, Any], repeated: object) -> None:
         job = body["job"]
+        if job["status"] != Status.SUCCEEDED:
+            return  # a governed job that ended otherwise
         with self._lock:
             since = self._delivered.pop(job["job_id"], None)
-        if since is not None and not body["already_acked"]:
+        if since is not None and not repeated:
             took = max(0, parse_utc(job["updated_at"]) - since)
             self._pull_to_ack.labels(*_kind(job)).observe(took / SECOND)
 
@@ -157,6 +162,7 @@ def stored(calls: Calls, window_sec: int) -> Iterator[Metric]:
     for labels, n in queries.labelled(queries.figures(calls.store, now, window_sec)):
         jobs.add_metric([labels[name] for name in LABELS], n)
     yield jobs
+    yield from governed(calls)
 
 
 def of_workers(workers: Sequence[WorkerRow], now: int) -> Iterator[Metric]:

@@ -41,6 +41,8 @@ from pendula.server.rooms.jobs.answering import (
 )
 from pendula.server.rooms.jobs.bodies import BATCH_BODY_MOST, query_of, read_object
 from pendula.server.rooms.jobs.errors import PREFIX, RouteNotFound, SchedulerErrors, method_refused
+from pendula.server.rooms.jobs.governed import routes as governed_routes
+from pendula.server.rooms.jobs.governed import shapes as governed_shapes
 from pendula.server.rooms.jobs.service import JobService, OpenStore, Upkeep, open_sqlite
 from pendula.server.routes.dependencies import Admin, Operator, Viewer
 from pendula.server.settings import Settings
@@ -55,7 +57,8 @@ JOB_ID = shapes.in_path("job_id", "The id of a job")
 
 router = APIRouter(prefix=PREFIX, tags=["jobs"])
 # This one is the last: it ends with a route for every path.
-ROUTERS = (plan_routes.router, router)
+SHAPES = (reply_shapes.schemas(), plan_shapes.schemas(), governed_shapes.schemas())
+ROUTERS = (plan_routes.router, governed_routes.router, router)
 
 
 # Into the queue
@@ -67,6 +70,7 @@ ROUTERS = (plan_routes.router, router)
     responses=shapes.gives(
         "Enqueued",
         Code.IDEMPOTENCY_KEY_CONFLICT,
+        Code.ONTIC_VERIFICATION_CLOSED,
         *shapes.FAULTS,
         Code.RUN_AT_IN_PAST,
         body=True,
@@ -269,24 +273,6 @@ async def audit(request: Request, _: Viewer) -> Response:
     return await listed(request, lambda calls, query: queries.trail(calls.store, calls.policy, query))
 
 
-@router.get(
-    "/objects/{object_type}/{object_id:path}",
-    # A line break in a path is part of no route.
-    responses=shapes.gives("Object", Code.OBJECT_NOT_FOUND, also={404: (RouteNotFound.code,)}),
-    **documented(
-        "object",
-        parameters=[
-            shapes.in_path("object_type", "What kind of object"),
-            shapes.in_path("object_id", "Which of them"),
-        ],
-    ),
-)
-async def shown_object(request: Request, _: Viewer) -> Response:
-    """What is known of an object."""
-    kind, name = request.path_params["object_type"], request.path_params["object_id"]
-    return response_of(await service_of(request).look(lambda calls: queries.shown_object(calls.store, kind, name)))
-
-
 _METRICS = shapes.gives("Metrics", *shapes.FAULTS)
 _METRICS[200]["content"]["text/plain"] = {"schema": shapes.TEXT}
 
@@ -383,7 +369,7 @@ def room(
         sentence="Work that is due: handed out when its time has come, tried again, set aside, never lost.",
         prefix=PREFIX,
         routers=ROUTERS,
-        schemas={**shapes.schemas(chosen), **reply_shapes.schemas(), **plan_shapes.schemas()},
+        schemas={name: shape for part in SHAPES for name, shape in part.items()} | dict(shapes.schemas(chosen)),
         service=partial(
             JobService,
             policy=chosen,
