@@ -249,7 +249,7 @@ def what_people_decide(on: Written) -> None:
     assert on.governed("set_gate", "risk_gate", "limit", "careful", scope="memory:m")["gate"]["version"] == 1
     assert len(on.governed("gates", scope="memory:m")["gates"]) == 4
     on.governed("create", "memory", "m", risk_tier="high", evidence_refs=["ev_1"])
-    verdict = {"reason": "looked into", "evidence_refs": ["ev_2"]}
+    verdict: dict[str, Any] = {"reason": "looked into", "evidence_refs": ["ev_2"]}
     assert on.governed("decide", "memory", "m", "verify", "passed", user=None, **verdict) == (403, "user_required")
     assert on.governed("decide", "memory", "m", "verify", "passed", **verdict)["executed"] == "limited"
     assert on.governed("decide", "memory", "m", "verify", "suspicious", **verdict)["object"]["status"] == "quarantine"

@@ -30,7 +30,7 @@ async def test_viewers_read_and_operators_change(settings: Settings) -> None:
 
     async def status(role: Role, method: str, path: str, body: Any = None) -> int:
         headers = {"authorization": f"Bearer {secrets[role]}"}
-        answer = await jobs.client.request(method, f"/scheduler/{path}", json=body, headers=headers)
+        answer = await served.client.request(method, f"/scheduler/{path}", json=body, headers=headers)
         return answer.status_code
 
     changes: list[tuple[str, str, Any, int]] = [
@@ -43,13 +43,13 @@ async def test_viewers_read_and_operators_change(settings: Settings) -> None:
         ("POST", "jobs/job_000000000001/begin", {}, 409),
     ]
     reads = ["objects?object_type=memory", "objects/show/memory/a/b", "objects/why/memory/a/b", "objects/memory/a/b"]
-    async with serving(settings) as jobs:
+    async with serving(settings) as served:
         for method, path, body, expected in changes:
             assert await status(Role.VIEWER, method, path, body) == 403, path
             assert await status(Role.OPERATOR, method, path, body) == expected, path
         for path in (*reads, "gates", "rollbacks", "governance"):
             assert await status(Role.VIEWER, "GET", path) == 200, path
-        found = await jobs.client.get("/scheduler/audit", headers={"authorization": f"Bearer {secrets[Role.VIEWER]}"})
+        found = await served.client.get("/scheduler/audit", headers={"authorization": f"Bearer {secrets[Role.VIEWER]}"})
     assert {event["actor"]["id"] for event in found.json()["events"]} == {"the-operator"}
 
 

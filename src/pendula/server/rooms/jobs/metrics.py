@@ -16,7 +16,6 @@ from pendula.jobs.calls import Answer, Calls, queries
 from pendula.jobs.model import SECOND, Refused, Status
 from pendula.jobs.store.protocol import WorkerRow
 from pendula.kernel.time import parse_utc
-from pendula.server.rooms.jobs.governed.metrics import families as governed
 
 FIVE = {
     "jobs_due_count": "Jobs that are due now, and running ones whose lease has expired",
@@ -33,6 +32,17 @@ WORKERS_MOST = 1000
 OTHER_WORKERS = "other"
 DELIVERIES_MOST = 100_000  # remembered between pull and ack
 DELAYS = (0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3600, 14_400, 86_400)
+
+# Each kind that governance counts, with the words its name is made of.
+GOVERNED = {
+    "verification": ("verifications", "Entries into the verifier that were paid from a budget", ("object_type",)),
+    "budget_granted": ("budget_granted", "Units of verification budget given to objects", ("object_type",)),
+    "entered": ("entered", "Objects that came to a place", ("object_type", "place")),
+    "ontic_closure": ("closures", "Objects that nobody verifies any more", ("object_type",)),
+    "gate": ("gate_verdicts", "What gates said of jobs and decisions", ("gate", "verdict")),
+    "escalation": ("escalations", "Questions to a person", ("object_type",)),
+    "outcome": ("outcomes", "How actions on governed objects ended", ("outcome",)),
+}
 
 
 class JobMetrics:
@@ -180,6 +190,21 @@ def of_workers(workers: Sequence[WorkerRow], now: int) -> Iterator[Metric]:
             if (n := getattr(one, how)) is not None:
                 ended.add_metric([one.worker_id, how], n)
     yield from (age, running, taken, ended)
+
+
+def governed(calls: Calls) -> Iterator[Metric]:
+    """Where governed objects are, what verification cost, what gates said, who was asked; read in one look."""
+    places, counts = calls.store.read(lambda look: (look.governance.places(), look.governance.counts()))
+    objects = GaugeMetricFamily("jobs_governed_objects", "Objects by place", labels=("object_type", "place"))
+    for object_type, place, n in places:
+        objects.add_metric([object_type, place], n)
+    yield objects
+    for kind, (name, sentence, labels) in GOVERNED.items():
+        family = CounterMetricFamily(f"jobs_governed_{name}", sentence, labels=labels)
+        for found, word, n in counts:
+            if found == kind:
+                family.add_metric(word.split(" ", len(labels) - 1), n)
+        yield family
 
 
 def _kind(job: Mapping[str, Any]) -> tuple[str, str, str]:

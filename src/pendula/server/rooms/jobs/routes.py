@@ -27,8 +27,8 @@ from pendula.jobs.upkeep.retention import Retaining, free_key
 from pendula.jobs.upkeep.unhandled import UnhandledJobs
 from pendula.server.errors import json_response
 from pendula.server.hosting.room_spec import RoomSpec
+from pendula.server.rooms.jobs import governed, plan_routes, plan_shapes, reply_shapes, shapes
 from pendula.server.rooms.jobs import metrics as prometheus
-from pendula.server.rooms.jobs import plan_routes, plan_shapes, reply_shapes, shapes
 from pendula.server.rooms.jobs.answering import (
     NAME,
     caller_of,
@@ -41,8 +41,6 @@ from pendula.server.rooms.jobs.answering import (
 )
 from pendula.server.rooms.jobs.bodies import BATCH_BODY_MOST, query_of, read_object
 from pendula.server.rooms.jobs.errors import PREFIX, RouteNotFound, SchedulerErrors, method_refused
-from pendula.server.rooms.jobs.governed import routes as governed_routes
-from pendula.server.rooms.jobs.governed import shapes as governed_shapes
 from pendula.server.rooms.jobs.service import JobService, OpenStore, Upkeep, open_sqlite
 from pendula.server.routes.dependencies import Admin, Operator, Viewer
 from pendula.server.settings import Settings
@@ -57,8 +55,8 @@ JOB_ID = shapes.in_path("job_id", "The id of a job")
 
 router = APIRouter(prefix=PREFIX, tags=["jobs"])
 # This one is the last: it ends with a route for every path.
-SHAPES = (reply_shapes.schemas(), plan_shapes.schemas(), governed_shapes.schemas())
-ROUTERS = (plan_routes.router, governed_routes.router, router)
+SHAPES = (reply_shapes.schemas(), plan_shapes.schemas(), governed.schemas())
+ROUTERS = (plan_routes.router, *governed.ROUTERS, router)
 
 
 # Into the queue

@@ -18,8 +18,16 @@ from pendula.jobs.objects.endings import Executed, Outcome
 from pendula.jobs.objects.gates import VERDICTS
 from pendula.jobs.objects.governed import Governed, Impact, Mode, Risk, Unknown
 from pendula.server.rooms.jobs import shapes
+from pendula.server.rooms.jobs.answering import USER_HEADER
 from pendula.server.rooms.jobs.shapes import ANY_TEXT, ANY_TIME, COUNT, FLAG, OBJECT, TEXT, TIME, Shape, or_null, record
 
+USER: Shape = {
+    "name": USER_HEADER,
+    "in": "header",
+    "required": False,
+    "description": "Who acts, percent-encoded; only on a server without tokens, for a token says it itself",
+    "schema": {"type": "string", "pattern": "^[A-Za-z0-9._@-]{1,128}$"},
+}
 ENUMS: Mapping[str, type[Risk | Impact | Unknown | Mode]] = {
     "risk_tier": Risk,
     "impact_tier": Impact,

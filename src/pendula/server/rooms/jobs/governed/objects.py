@@ -1,7 +1,4 @@
-"""Governed objects over HTTP: a job in two steps, objects, gates, rollbacks, at `/scheduler/…`.
-
-Verbs stand before the id of an object, so that an id may contain a slash.
-"""
+"""Governed objects over HTTP, at `/scheduler/objects`. Verbs stand before the id, so that it may contain a slash."""
 
 from collections.abc import Callable, Sequence
 
@@ -13,75 +10,17 @@ from pendula.jobs.calls import Answer, Body, Caller, Calls, queries
 from pendula.jobs.governance import Governance
 from pendula.jobs.model import Code
 from pendula.server.rooms.jobs import shapes
-from pendula.server.rooms.jobs.answering import (
-    USER_HEADER,
-    changed,
-    documented,
-    listed,
-    response_of,
-    service_of,
-)
+from pendula.server.rooms.jobs.answering import changed, documented, listed, response_of, service_of
 from pendula.server.rooms.jobs.errors import PREFIX, RouteNotFound
+from pendula.server.rooms.jobs.governed.shapes import USER
 from pendula.server.routes.dependencies import Operator, Viewer
 
 OBJECT = "{object_type}/{object_id:path}"
-USER = {
-    "name": USER_HEADER,
-    "in": "header",
-    "required": False,
-    "description": "Who acts, percent-encoded; only on a server without tokens, for a token says it itself",
-    "schema": {"type": "string", "pattern": "^[A-Za-z0-9._@-]{1,128}$"},
-}
 ABOUT = [shapes.in_path("object_type", "What kind of object"), shapes.in_path("object_id", "Which of them")]
-JOB_ID = shapes.in_path("job_id", "The id of a job")
 NO_ROUTE = {404: (RouteNotFound.code,)}  # a line break in a path is part of no route
-STEP_CODES = (*shapes.HELD, Code.OBJECT_NOT_FOUND)
 ObjectCall = Callable[[Governance, str, str, Body, Caller], Answer]
 
 router = APIRouter(prefix=PREFIX, tags=["jobs"])
-
-
-# A job in two steps
-
-
-def _step(
-    name: str, sentence: str, call: Callable[[Governance, str, Body, Caller], Answer], takes: str, *codes: Code
-) -> None:
-    @router.post(
-        f"/jobs/{{job_id}}/{name}",
-        description=sentence,
-        responses=shapes.gives("Step", *STEP_CODES, *codes, body=True),
-        **documented(name, takes, [JOB_ID]),
-    )
-    async def step(request: Request, who: Operator) -> Response:
-        job_id = request.path_params["job_id"]
-        answer = await changed(request, who, lambda calls, body, caller: call(Governance(calls), job_id, body, caller))
-        return response_of(answer)
-
-
-_step(
-    "begin",
-    "Before a verification: the gates are read and the budget is taken; `entered` says whether to go on.",
-    Governance.begin,
-    "Proof",
-)
-_step(
-    "finish",
-    "End a governed job with a verdict: transition, trail, follow-up and ack in one transaction.",
-    Governance.finish,
-    "Finish",
-    Code.NOT_BEGUN,
-)
-_step(
-    "settle",
-    "End a decay or an archive, which the object itself decides.",
-    Governance.settle,
-    "Proof",
-    Code.NOT_BEGUN,
-)
-
-
-# Objects
 
 
 @router.post(
@@ -190,44 +129,3 @@ async def shown_object(request: Request, _: Viewer) -> Response:
     """What is known of an object."""
     kind, name = request.path_params["object_type"], request.path_params["object_id"]
     return response_of(await service_of(request).look(lambda calls: queries.shown_object(calls.store, kind, name)))
-
-
-# Gates, rollbacks, figures
-
-
-@router.get(
-    "/gates",
-    responses=shapes.gives("Gates", *shapes.FAULTS),
-    **documented("gates", parameters=[shapes.in_query("scope", shapes.TEXT, "memory:m_1; its own and those of *")]),
-)
-async def gates(request: Request, _: Viewer) -> Response:
-    """All gates, or those that count for one scope."""
-    return await listed(request, lambda calls, query: Governance(calls).gates(query))
-
-
-@router.put(
-    "/gates",
-    responses=shapes.gives("OneGate", Code.USER_REQUIRED, *shapes.FAULTS, body=True),
-    **documented("set_gate", "SetGate", [USER]),
-)
-async def set_gate(request: Request, who: Operator) -> Response:
-    """Give a gate its word, for everything or for one object; an override needs a named user."""
-    return response_of(
-        await changed(request, who, lambda calls, body, caller: Governance(calls).set_gate(body, caller))
-    )
-
-
-@router.get(
-    "/rollbacks",
-    responses=shapes.gives("Rollbacks", *shapes.FAULTS, Code.INVALID_LIMIT),
-    **documented("rollbacks", parameters=[shapes.LIMIT]),
-)
-async def rollbacks(request: Request, _: Viewer) -> Response:
-    """Rollbacks that nobody has reported finished, the oldest first."""
-    return await listed(request, lambda calls, query: Governance(calls).rollbacks(query))
-
-
-@router.get("/governance", responses=shapes.gives("Governance"), **documented("governance"))
-async def figures(request: Request, _: Viewer) -> Response:
-    """Objects by place, and what governance did, counted."""
-    return response_of(await service_of(request).look(lambda calls: Governance(calls).figures()))
