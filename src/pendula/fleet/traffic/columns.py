@@ -23,10 +23,11 @@ class Column:
     def __init__(self, size: int, trucks: int) -> None:
         count = max(1, -(-trucks // _WORD))
         self._words = [np.zeros(size, dtype=np.uint64) for _ in range(count)]
+        self._places = range(count)
 
     def copy(self) -> Self:
         twin = object.__new__(type(self))
-        twin._words = [word.copy() for word in self._words]
+        twin._words, twin._places = [word.copy() for word in self._words], self._places
         return twin
 
     def add(self, i: int, resources: Ints) -> None:
@@ -50,10 +51,11 @@ class Column:
     def besides(self, i: int, resources: Ints) -> Words:
         """For each of the resources something other than zero where it has a truck other than this one."""
         own = i // _WORD
-        found: Words = self._words[own][resources] & _ALL_BUT[i % _WORD]
-        for place, word in enumerate(self._words):
+        found = self._words[own][resources]
+        found &= _ALL_BUT[i % _WORD]
+        for place in self._places:
             if place != own:
-                found |= word[resources]
+                found |= self._words[place][resources]
         return found
 
     def words_besides(self, i: int, resources: Ints) -> list[Words]:

@@ -65,7 +65,8 @@ def _waits_clear(state: LockState, i: int) -> bool:
     """Takes the last position of what is left at which the truck is in nobody's way as its goal; if there is one, of
     those that leave open all ways as they were before the failure, so that all can go on when the truck is back."""
     one = state.truck(i)
-    free = refuges(state, i, one.position, one.goal)
+    free = np.zeros(one.goal - one.position + 1, dtype=np.bool_)
+    free[refuges(state, i, one.position, one.goal)] = True
     better = free & np.logical_not(_meets_whole_ways(state, i))
     found = np.flatnonzero(better if better.any() else free)
     state.set_goal(i, one.position + int(found[-1]) if len(found) else one.position)

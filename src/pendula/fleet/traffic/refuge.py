@@ -19,37 +19,41 @@ _CHUNK = 16
 _GROWTH = 8
 
 
-def _standing_sets(state: LockState, i: int, first: int, last: int) -> tuple[Ints, Ints]:
-    """The standing sets of the positions from `first` to `last`, and where each begins."""
+def _standing_sets(state: LockState, i: int, first: int, last: int) -> Ints:
+    """The standing sets of the positions from `first` to `last`, one behind the other."""
     demand = state.truck(i).demand
-    low = demand.stand_from[first]
-    return demand.stand[low : demand.stand_from[last + 1]], demand.stand_at[first : last + 1] - low
+    return demand.stand[demand.stand_from[first] : demand.stand_from[last + 1]]
 
 
-def refuges(state: LockState, i: int, first: int, last: int) -> Bools:
-    """For each position from `first` to `last` whether a truck standing there is in nobody's way."""
-    sets, begins = _standing_sets(state, i, first, last)
-    found: Bools = np.bitwise_or.reduceat(state.needers.besides(i, sets), begins) == 0
-    return found
+def _by_position(state: LockState, i: int, first: int, last: int, found: Words) -> Words:
+    """What was found for the standing sets of some positions, joined for each position."""
+    if len(found) == last - first + 1:
+        # Each of them is a single resource: no set is empty.
+        return found
+    begins = state.truck(i).demand.stand_at[first : last + 1]
+    return np.bitwise_or.reduceat(found, begins - begins[0])
+
+
+def refuges(state: LockState, i: int, first: int, last: int) -> Ints:
+    """The positions from `first` to `last` at which a truck is in nobody's way, counted from `first`."""
+    found = state.needers.besides(i, _standing_sets(state, i, first, last))
+    return (_by_position(state, i, first, last, found) == 0).nonzero()[0]
 
 
 def needed_by(state: LockState, i: int, first: int, last: int) -> int:
     """The others that still need what a truck standing at one of these positions excludes, as bits."""
-    return state.needers.over(_standing_sets(state, i, first, last)[0]) & ~(1 << i)
+    return state.needers.over(_standing_sets(state, i, first, last)) & ~(1 << i)
 
 
 def needed_by_words(state: LockState, i: int, first: int, last: int) -> list[Words]:
     """For each position the others that still need what a truck standing there excludes, word by word."""
-    sets, begins = _standing_sets(state, i, first, last)
-    return [np.bitwise_or.reduceat(word, begins) for word in state.needers.words_besides(i, sets)]
+    words = state.needers.words_besides(i, _standing_sets(state, i, first, last))
+    return [_by_position(state, i, first, last, word) for word in words]
 
 
 def needed_everywhere(state: LockState, i: int, first: int, last: int) -> int:
     """The others that still need what a truck standing at any of these positions excludes, whichever it is, as bits."""
-    if first == last:
-        return needed_by(state, i, first, last)
-    words = [int(np.bitwise_and.reduce(word)) for word in needed_by_words(state, i, first, last)]
-    return as_mask(words)
+    return as_mask([int(np.bitwise_and.reduce(word)) for word in needed_by_words(state, i, first, last)])
 
 
 def refuge(state: LockState, i: int, first: int | None = None, last: int | None = None) -> int | None:
@@ -61,7 +65,7 @@ def refuge(state: LockState, i: int, first: int | None = None, last: int | None 
     chunk = _CHUNK
     while low <= end:
         high = min(low + chunk - 1, end)
-        free = refuges(state, i, low, high).nonzero()[0]
+        free = refuges(state, i, low, high)
         if len(free):
             return low + int(free[0])
         low, chunk = high + 1, chunk * _GROWTH

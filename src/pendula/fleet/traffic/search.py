@@ -5,7 +5,7 @@ search touches the trucks it was asked about, those in their way, and no others.
 state and takes every move back. Branches are counted, never timed.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -29,8 +29,9 @@ from pendula.fleet.traffic.refuge import (
 _NEAR = 32
 # How many trucks are sent ahead, or asked in vain, in one search.
 _ASKED = 8
-# So many trucks driven on cost as much as a branch.
-_ROUND = 8
+# How often everybody drives on before a search turns to branches: counted apart, since it solves most of what is asked
+# on rings, and what one more branch solves is rare.
+_ROUNDS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ class Search:
             return sleeper.outlook
         state, one = self.state, self.state.truck(i)
         far, blockers = reach_and_blockers(state, i)
-        free = refuges(state, i, one.position, far).nonzero()[0]
+        free = refuges(state, i, one.position, far)
         if len(free):
             return Outlook(far, blockers, (one.position + int(free[0]), one.position + int(free[-1])))
         seen = Outlook(far, blockers, None)
@@ -137,14 +138,15 @@ class Search:
 
     def rolled_out(self) -> bool:
         """Whether all goes well when everybody drives on as far as possible, over and over, who has least to go first:
-        a convoy on a ring is never in nobody's way, and gets home all the same. A round costs branches."""
-        while self.waiting and self.nodes > 0:
-            self.nodes -= 1 + len(self.waiting) // _ROUND
+        a convoy on a ring is never in nobody's way, and gets home all the same."""
+        for _ in range(_ROUNDS):
             order = sorted(self.waiting, key=lambda i: (self.state.truck(i).goal - self.state.truck(i).position, i))
             moved = [i for i in order if self.driven_on(i)]
+            if not self.waiting:
+                return True
             if not self.in_the_way() and not moved:
                 return False
-        return not self.waiting
+        return False
 
     def driven_on(self, i: int) -> bool:
         one, seen = self.state.truck(i), self.outlook(i)
@@ -301,19 +303,38 @@ def dominating(state: LockState, i: int) -> int | None:
 
 def _dominating(state: LockState, i: int, candidates: list[int]) -> int | None:
     """The last of the candidates that blocks only what every position before it blocks, where there is such a thing."""
+    here = state.truck(i).position
+    candidates = _within(state, i, here, candidates)
     if not candidates:
         return None
-    here, count = state.truck(i).position, candidates[-1] - state.truck(i).position + 1
-    shadows = [state.shadow(i, here + k) for k in range(count)]
-    blocked = np.concatenate(shadows)
-    place = np.repeat(np.arange(count), [len(one) for one in shadows])
-    needed = state.wanted.besides(i, blocked).nonzero()[0]
-    blocked, place = blocked[needed], place[needed]
+    count = candidates[-1] - here + 1
+    blocked, place = _blocked_needs(state, i, range(here, here + count))
     # What is blocked for the n-th time at place n was blocked at every place before.
     always = _nth_time(blocked) == place
     size, common = np.bincount(place, minlength=count), np.bincount(place[always], minlength=count)
     fits = (size[1:] == common[1:]) & (common[:-1] > 0)
     return max((one for one in candidates if fits[one - here - 1]), default=None)
+
+
+def _within(state: LockState, i: int, here: int, candidates: list[int]) -> list[int]:
+    """The candidates that block only what the present position blocks."""
+    now, _ = _blocked_needs(state, i, range(here, here + 1))
+    if not len(now) or not candidates:
+        return []
+    state.marks[now] = True
+    blocked, place = _blocked_needs(state, i, candidates)
+    beyond = set(place[~state.marks[blocked]].tolist())
+    state.marks[now] = False
+    return [one for k, one in enumerate(candidates) if k not in beyond]
+
+
+def _blocked_needs(state: LockState, i: int, positions: Sequence[int]) -> tuple[Ints, Ints]:
+    """What others still need and a truck standing at one of the positions excludes, and for which of them."""
+    shadows = [state.shadow(i, position) for position in positions]
+    around = np.concatenate(shadows)
+    needed = state.wanted.besides(i, around).nonzero()[0]
+    place = np.repeat(np.arange(len(shadows)), [len(one) for one in shadows])
+    return around[needed], place[needed]
 
 
 def _nth_time(numbers: Ints) -> Ints:
