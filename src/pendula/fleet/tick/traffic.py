@@ -332,4 +332,4 @@ def _record(
 
 
 def _sentences(findings: Sequence[Finding]) -> list[str]:
-    return [f"{one.code.value}: {one.message}" for one in findings]
+    return [f"{one.code.value}: {one.message}" + (f" ({one.remedy})" if one.remedy else "") for one in findings]
