@@ -937,6 +937,25 @@ def test_a_worker_waits_with_a_migration_for_as_long_as_another_holds_the_store(
     assert "taken      1" in ended.out
 
 
+@pytest.mark.req("JOB-WRK-12", "JOB-STO-12")
+@pytest.mark.parametrize("change", ["payload = '{'", "priority = 9", "run_at = -9223372036854775807"])
+def test_a_job_that_cannot_be_read_is_a_broken_store_and_no_fault_of_whoever_looks(
+    jobs: Program, db: tuple[str, str], file: Path, handlers: str, change: str
+) -> None:
+    jobs("enqueue", "memory", "mem_1", "verify", *db)
+    damage(file, f"UPDATE jobs SET {change}")
+
+    ended = [
+        jobs("list", *db),
+        jobs("pull", "--worker", "w", *db),
+        jobs("worker", "--handlers", handlers, "--once", *db),
+    ]
+
+    assert [one.code for one in ended] == [3, 3, 3]
+    assert all("job_000000000001 cannot be read" in one.err and "(store_unusable)" in one.err for one in ended)
+    assert "job_00000000" in jobs("check", *db).out
+
+
 def test_a_worker_without_a_server_cannot_do_one_round(jobs: Program, handlers: str) -> None:
     ended = jobs("worker", "--handlers", handlers, "--once", "--url", "http://127.0.0.1:1")
 

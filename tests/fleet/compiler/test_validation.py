@@ -302,11 +302,12 @@ def test_dozens_of_parallel_edges_compile() -> None:
     assert len(site.network.edges) == 80
 
 
-def test_an_empty_map_is_a_map() -> None:
+def test_an_empty_map_is_a_map_on_which_nobody_can_drive() -> None:
     site = compile_map(SourceMap("nothing", (), ()), [FL_STD])
 
     assert len(site.cells) == 0
-    assert site.findings == ()
+    assert [(one.code, one.severity) for one in site.findings] == [(Code.GRAPH_DISCONNECTED, Severity.WARN)]
+    assert "nothing to drive on" in site.findings[0].message
 
 
 words = st.sampled_from(["A", "B", "C", ""])

@@ -19,7 +19,7 @@ def named(*every: str) -> list[object]:
 
 
 @pytest.mark.req("FLT-TEST-5", "FLT-TEST-10", "FLT-TEST-11", "FLT-TEST-12", "FLT-TEST-16", "FLT-TEST-17", "FLT-TEST-18")
-@pytest.mark.req("FLT-TEST-20", "FLT-TEST-26", "FLT-TEST-28", "FLT-TEST-41", "FLT-GEO-17")
+@pytest.mark.req("FLT-TEST-20", "FLT-TEST-21", "FLT-TEST-26", "FLT-TEST-28", "FLT-TEST-41", "FLT-GEO-17")
 @pytest.mark.parametrize("name", named(*shipped_names()))
 def test_a_shipped_scenario_comes_out_as_it_expects(name: str) -> None:
     assert Run(shipped(name)).run().unmet == ()
@@ -61,7 +61,18 @@ def test_with_the_rule_off_the_same_three_trucks_jam_and_the_alarm_rings() -> No
 
     assert at_ms - alert.sinceMs <= 5_100
     assert alert.details["robotIds"] == ["R1", "R2", "R3"]
+    assert "DEADLOCK_CONFIRMED" in run.measures.alerts
     assert run.measures.violations == {}
+
+
+@pytest.mark.req("FLT-DCL-17", "FLT-DCL-16")
+def test_of_two_trucks_nose_to_nose_the_one_with_another_way_goes_round() -> None:
+    run = Run(shipped("jam-with-a-way-round"))
+    changed = []
+    while run.now_ms < 60_000:
+        changed += [(one.robot_id, one.revision) for one in run.step().accepted_routes if one.revision > 1]
+
+    assert changed == [("R2", 2)]
 
 
 @pytest.mark.req("FLT-TEST-11")

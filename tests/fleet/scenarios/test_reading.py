@@ -144,3 +144,48 @@ def test_a_task_of_a_truck_that_is_not_there_is_refused() -> None:
 
     with pytest.raises(TrafficRefused, match="names the truck 'R9', which is not in the fleet"):
         Run(read_scenario(from_value({**PLAIN, "tasks": [task]}), Path()))
+
+
+@pytest.mark.parametrize(
+    ("sample", "path"),
+    [
+        ({"name": "built-warehouse", "parks": 20, "nodes": 10}, "$.sample"),
+        ({"name": "spur-grid", "columns": 1}, "$.sample.columns"),
+        ({"name": "live-map", "parks": 0}, "$.sample.parks"),
+        ({"name": "triangle", "side": 0}, "$.sample.side"),
+        ({"name": "reference-hall", "trucks": 5}, "$.sample.trucks"),
+    ],
+)
+def test_a_sample_that_cannot_be_made_is_refused_with_its_place(sample: dict[str, Any], path: str) -> None:
+    assert faults({**PLAIN, "sample": sample}) == [path]
+
+
+TASK = {"taskId": "T", "pickNodeId": "N", "dropNodeId": "S"}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"robots": [PLAIN["robots"][0]] * 2}, "there are two trucks 'R1'"),
+        (
+            {"robots": [{"robotId": "R1", "parkNodeId": "E", "profileId": "X"}]},
+            "has the profile 'X', which is not given",
+        ),
+        ({"robots": [{"robotId": "R1", "parkNodeId": "Z"}]}, "rests in 'Z', which is not a node"),
+        ({"sample": {"name": "hall-demo"}, "robots": None}, "there is no truck: name some under robots"),
+        ({"tasks": [TASK, TASK]}, "there are two tasks 'T'"),
+        ({"streams": [STREAM, STREAM]}, "there are two streams 'S'"),
+        ({"events": [{"atMs": 1, "type": "STAND", "robotId": "R9", "forMs": 5}]}, "there is no truck 'R9'"),
+        ({"expect": [{"arrives": {"robotId": "R1", "nodeId": "Z", "byMs": 5}}]}, "there is no node 'Z'"),
+        ({"expect": [{"neverBeyond": {"robotId": "R1", "edgeKey": "A->B", "sM": 1}}]}, "there is no edge 'A->B'"),
+        ({"expect": [{"neverTogether": [{"robotId": "R8", "edgeKey": "X->E"}] * 2}]}, "there is no truck 'R8'"),
+        ({"expect": [{"directionFlips": {"edgeGroupKey": "E<->Y", "atMost": 1}}]}, "there is no lane 'E<->Y'"),
+    ],
+)
+def test_what_is_named_twice_or_is_not_there_is_told_before_anything_moves(change: dict[str, Any], said: str) -> None:
+    form = {name: value for name, value in {**PLAIN, **change}.items() if value is not None}
+
+    with pytest.raises(ScenarioRefused) as refused:
+        Run(read_scenario(from_value(form), Path()))
+
+    assert said in str(refused.value)

@@ -155,7 +155,7 @@ def _too_far(what: str, **details: str) -> Finding:
 def _drafts(edge: SourceEdge, places: dict[str, Point], params: CompileParams, findings: list[Finding]) -> list[_Draft]:
     """The one or two directed edges of a source edge; none, with findings, where it cannot be used."""
     before = len(findings)
-    for end in sorted({edge.start, edge.end} - places.keys()):
+    for end in sorted(one for one in {edge.start, edge.end} if one not in places):
         message = f"edge {edge.id!r} names the node {end!r}, which is not there"
         findings.append(
             finding(Code.DANGLING_EDGE, message, "add the node or remove the edge", edge=edge.id, nodeId=end)

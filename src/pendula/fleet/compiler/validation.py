@@ -105,6 +105,10 @@ def _zones(one: CompiledMap) -> list[Finding]:
 
 def _components(one: CompiledMap) -> list[Finding]:
     parts = components(one.network)
+    if not one.network.edges:
+        message = "the graph has no edges: there is nothing to drive on"
+        names: list[Json] = [node.id for node in one.network.nodes]
+        return [finding(Code.GRAPH_DISCONNECTED, message, "see whether it was exported whole", component=names)]
     if len(parts) < 2:
         return []
     biggest = max(parts, key=lambda part: (len(part), [-node for node in part]))

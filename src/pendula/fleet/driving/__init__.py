@@ -4,5 +4,6 @@ params        the parameters of traffic and what must hold between them
 uses          what a route uses from where to where
 track         a route as uses of resources and standing positions
 records       what is known of a truck between two ticks
+detours       another way on for a truck that waits
 adoption      how a new route takes the place of the old one
 """

@@ -79,6 +79,8 @@ class Record:
     waiting_since_ms: int | None = None
     request_ms: int | None = None
     last_grant_ms: int = 0
+    # When the truck was last sent another way because trucks waited for each other.
+    rerouted_ms: int | None = None
     retraction: Retraction | None = None
     priority: PriorityClass = PriorityClass.IDLE
     rank: int = 0

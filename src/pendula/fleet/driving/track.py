@@ -96,12 +96,12 @@ def track_of(ground: Ground, plan: RoutePlan, short_um: int, granted_um: int, ca
 
 
 def held_from_the_start(ground: Ground, plan: RoutePlan) -> dict[int, int]:
-    """What a truck holds that stands where a route starts, in the middle of an edge, with where it is passed."""
+    """What a truck holds that stands where a route starts, in the middle of an edge or at its end, with where it is
+    passed. At the end of an edge what only begins there is not needed yet: it holds nothing of the ways out."""
     whole = plan.whole
     acts = _acts(ground.site, plan, whole, _stop_places(plan))
-    return {
-        one.resource: one.free_um for one in uses_of(ground, plan, whole, acts).every if one.need_um <= plan.start_um
-    }
+    upto = plan.start_um if whole and plan.start_um >= whole[0].length_um else plan.start_um + 1
+    return {one.resource: one.free_um for one in uses_of(ground, plan, whole, acts).every if one.need_um < upto}
 
 
 def _stop_places(plan: RoutePlan) -> frozenset[int]:

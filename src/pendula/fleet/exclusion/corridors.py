@@ -4,6 +4,7 @@ The direction of a corridor is a view on the cells held, never a lock. The follo
 gap adds to the swept areas; it is kept apart from them.
 """
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from pendula.fleet.exclusion.cells import Cells
 from pendula.fleet.exclusion.relation import Relation, Triples, expanded, relation, runs
+from pendula.fleet.model import MoveStyle
 from pendula.fleet.network.graph import Network
 from pendula.fleet.trucks.envelope import Envelope
 
@@ -142,12 +144,16 @@ def _lined_up(network: Network, corridor: Corridor, forward: bool) -> list[tuple
 
 def _following(line: list[tuple[int, int]], network: Network, cells: Cells, envelope: Envelope) -> list[Triples]:
     parts = []
+    begins = [begin for begin, _ in line]
+    widest = max(envelope.spacing_um(one, other) for one in MoveStyle for other in MoveStyle)
     for begin, follower in line:
         own = np.arange(cells.first[follower], cells.first[follower + 1], dtype=np.int64)
         reach_from = begin + cells.s1[own]
         # Edges of one lane begin at the same place: each may follow the other.
-        same = next(k for k, (other, _) in enumerate(line) if other == begin)
-        for ahead, leader in line[same:]:
+        for place in range(bisect_left(begins, begin), len(line)):
+            ahead, leader = line[place]
+            if ahead - int(reach_from[-1]) >= widest:
+                break
             spacing = envelope.spacing_um(network.edges[leader].style, network.edges[follower].style)
             if ahead - int(reach_from[-1]) >= spacing:
                 continue

@@ -49,8 +49,10 @@ def _truck(sheet: ink.Sheet, one: ShownTruck, places: dict[str, tuple[float, flo
     shapes = [
         _outline(around, f"fill:{colour};fill-opacity:.15;stroke:{colour};stroke-dasharray:3 2"),
         _outline(body, f"fill:{colour};fill-opacity:.85"),
-        svg.words(at[0] + 5, at[1] - 5, one.robot_id),
     ]
+    # Above the envelope, wherever it points: on the body nobody could read it.
+    top = min(y for _, y in around)
+    shapes.append(svg.words(at[0], top - 4, one.robot_id, "name halo middle"))
     drawn = [svg.tooltip(one.sentence or one.robot_id, *shapes)]
     if one.stop_um is not None:
         x, y = sheet.dot(*one.stop_um)

@@ -36,7 +36,7 @@ def fleet_of(parks: list[str], streams: tuple[Stream, ...], percent: int = 100) 
     return Fleet(trucks, streams)
 
 
-def live_map(seed: int, parks: int = 5, percent: int = 100) -> Sample:
+def live_map(seed: int = 0, parks: int = 5, percent: int = 100) -> Sample:
     """A map for every seed: a jittered grid of junctions, joined by a tree of two-way lanes and by more lanes, some
     of them one-way; `parks` parking spurs and a few stations in the corners between the lanes."""
     draw = Pcg32.seeded(seed, 14)

@@ -4,6 +4,7 @@ model                  what a scenario is
 reading                a document into a scenario, with `expectation_reading`, `traffic_params`, `sample_maps`
 task_list, plain_tasks tasks, and the plain dispatcher that hands them out
 fleet_search           a fleet for a map that came without one
+names                  what is named twice, or is not there
 running                one run, tick by tick
 measures               what is measured on the way
 expectations           what did not come true

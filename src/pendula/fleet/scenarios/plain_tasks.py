@@ -86,12 +86,16 @@ class PlainTasks:
     def all_at_rest(self) -> bool:
         return all(self._is_free(one) and one.node == one.rest for one in self.drivers)
 
-    def admitted(self, routes: Sequence[RoutePlan]) -> None:
-        """Routes that came into force."""
+    def admitted(self, routes: Sequence[RoutePlan], world: World) -> None:
+        """Routes that came into force; traffic may have changed one on the way."""
         for route in routes:
-            driver = next(one for one in self.drivers if one.robot_id == route.robot_id)
+            number = next(i for i, one in enumerate(self.drivers) if one.robot_id == route.robot_id)
+            driver = self.drivers[number]
             if driver.route is not None and driver.route.route_id == route.route_id:
                 driver.admitted, driver.kept = True, route
+                if route is not driver.route:
+                    driver.route = route
+                    world.learn(number, route)
 
     def _follow(self, number: int, driver: Driver, now_ms: int, world: World) -> None:
         match driver.phase:

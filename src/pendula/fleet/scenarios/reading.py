@@ -13,7 +13,7 @@ from pendula.fleet.samples.live_maps import Sample
 from pendula.fleet.samples.scenes import FL_STD
 from pendula.fleet.scenarios.expectation_reading import expectation
 from pendula.fleet.scenarios.model import EventType, Robot, Scenario, ScenarioEvent, ScenarioStream, ScenarioTask
-from pendula.fleet.scenarios.sample_maps import NOBODY, SAMPLES, sample_of
+from pendula.fleet.scenarios.sample_maps import LIMITS, NOBODY, SAMPLES, USUAL, sample_of
 from pendula.fleet.scenarios.traffic_params import TRAFFIC_PARAMS, traffic_params
 from pendula.fleet.simulator.settings import WorldSettings
 from pendula.fleet.trucks.profiles import RobotProfile
@@ -23,7 +23,7 @@ LONGEST_MS = 1000 * 3_600_000
 MEMBERS = ("contractVersion", "name", "durationMs")
 OPTIONAL = (
     *("title", "map", "mapFile", "sample", "profiles", "params", "robots", "streams", "tasks", "events", "expect"),
-    *("seed", "override", "patienceMs", "world"),
+    *("seed", "override", "patienceMs", "oppositionMilli", "world"),
 )
 WORLD = (
     *("stepMs", "telemetryPeriodMs", "telemetryLatencyMs", "telemetryLoss", "commandLatencyMs", "commandLoss"),
@@ -60,6 +60,7 @@ def _scenario(root: Cursor, directory: Path) -> Scenario:
         world=_world(it["world"]),
         seed=it["seed"].integer(min=0, max=2**64 - 1, default=0),
         override=it["override"].boolean(default=False),
+        opposition_milli=it["oppositionMilli"].integer(min=0, default=3_000),
         patience_ms=it["patienceMs"].integer(min=0, default=3_000),
     )
 
@@ -92,8 +93,13 @@ def _sample(at: Cursor) -> Sample:
         if option in it and option not in SAMPLES[chosen][1]:
             it[option].refuse(f"{chosen} has no {option}", allowed=SAMPLES[chosen][1])
         elif option in it:
-            options[option] = it[option].integer(min=0, max=10_000)
-    return sample_of(chosen, options)
+            least, most = LIMITS.get(option, USUAL)
+            options[option] = it[option].integer(min=least, max=most)
+    try:
+        return sample_of(chosen, options)
+    except ValueError as error:
+        at.refuse(str(error))
+        return Sample(_EMPTY, NOBODY)
 
 
 def _robots_of(sample: Sample) -> tuple[Robot, ...]:

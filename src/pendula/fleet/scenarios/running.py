@@ -16,6 +16,7 @@ from pendula.fleet.routing.planner import Anchor, AtNode, OnEdge, Planner
 from pendula.fleet.scenarios.expectations import Outcome, unmet
 from pendula.fleet.scenarios.measures import WATCHED, Measures
 from pendula.fleet.scenarios.model import EventType, Robot, Scenario
+from pendula.fleet.scenarios.names import wrong_names
 from pendula.fleet.scenarios.plain_tasks import PlainTasks
 from pendula.fleet.simulator.world import Start, World
 from pendula.fleet.site.compiled_map import CompiledMap
@@ -31,7 +32,8 @@ HOUR_MS = 3_600_000
 
 
 class ScenarioRefused(InputRefused):
-    """A scenario that cannot begin: a truck or an event names what is not there. Facts: the name."""
+    """A scenario that cannot begin: it names what is not there, or two things alike. Facts: `findings`, sentences; or
+    the truck."""
 
     code = "scenario_refused"
 
@@ -54,6 +56,9 @@ class Run:
     def __init__(self, scenario: Scenario, site: CompiledMap | None = None) -> None:
         self.scenario = scenario
         self.site = site or compile_map(scenario.source, scenario.profiles, scenario.compile_params)
+        wrong = wrong_names(scenario, self.site)
+        if wrong:
+            raise ScenarioRefused(f"{scenario.name} cannot begin: {'; '.join(wrong)}", findings=wrong)
         self.robots = tuple(sorted(scenario.robots, key=lambda one: one.robot_id))
         by_id = {one.profile_id: one for one in scenario.profiles}
         starts = [_start(self.site, one, by_id[one.profile_id]) for one in self.robots]
@@ -78,9 +83,6 @@ class Run:
         self.tasks = PlainTasks(self.site, scenario, planners, self.traffic.closed, elsewhere)
         self.measures = Measures(self.site, scenario.traffic, names)
         self._events = sorted(scenario.events, key=lambda one: (one.at_ms, one.robot_id))
-        for event in self._events:
-            if event.robot_id not in self._number:
-                raise ScenarioRefused(f"there is no truck {event.robot_id!r}", robotId=event.robot_id)
         self._hash = sha256()
 
     @property
@@ -98,7 +100,7 @@ class Run:
         self._happen(now)
         routes = self.tasks.step(now, self.world)
         outputs = self.traffic.tick(TickInputs(now, self._reports(), routes))
-        self.tasks.admitted(outputs.accepted_routes)
+        self.tasks.admitted(outputs.accepted_routes, self.world)
         for command in outputs.commands:
             self.world.send(self._number[command.robotId], command)
         trace = self.world.advance(now + self.scenario.traffic.tick_period_ms)
@@ -237,10 +239,7 @@ class Run:
 def _start(site: CompiledMap, robot: Robot, profile: RobotProfile) -> Start:
     """In its node at the end of the way it came by, the first one in; in a node that nobody comes into, ready to go."""
     network = site.network
-    node = site.node_number.get(robot.start_node_id)
-    if node is None:
-        message = f"truck {robot.robot_id!r} begins in {robot.start_node_id!r}, which is not a node"
-        raise ScenarioRefused(message, robotId=robot.robot_id)
+    node = site.node_number[robot.start_node_id]
     ways = [one for one in network.incoming[node] if robot.came_from_id in (None, _from(site, one))]
     if ways:
         edge, on = ways[0], network.edges[ways[0]].path.length_um

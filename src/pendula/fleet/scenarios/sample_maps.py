@@ -46,6 +46,22 @@ SAMPLES: Mapping[str, tuple[Callable[..., Sample], tuple[str, ...]]] = {
 }
 
 
+# The least and the most that may be said of each; others are 1 to 10 000.
+LIMITS: Mapping[str, tuple[int, int]] = {
+    "seed": (0, 2**32),
+    "trucks": (1, 4),
+    "percent": (1, 100),
+    "columns": (2, 100),
+    "rows": (2, 100),
+    "parks": (1, 1_000),
+    "side": (3, 1_000),
+    "park": (0, 1_000),
+    "endsCm": (0, 10_000),
+}
+USUAL = (1, 10_000)
+
+
 def sample_of(name: str, options: Mapping[str, int]) -> Sample:
+    """Raises `ValueError` with a sentence where the numbers do not go together."""
     make, _ = SAMPLES[name]
     return make(**options)

@@ -117,18 +117,29 @@ class SimulatedTruck:
             if number + 1 < len(route.segments) and self.on_um >= route.segments[number].length_um:
                 self._enter(number + 1)
             return
-        assert isinstance(route.start, AtNode), f"{route.route_id} does not begin where the truck is"
+        number = self._leaves_here(route)
+        assert number is not None, f"{route.route_id} does not begin where the truck is"
         here = self._yaw_here(route)
         self.route = route
         self.yaw_urad = here
-        self._enter(0)
+        self._enter(number)
+
+    def _leaves_here(self, route: RoutePlan) -> int | None:
+        """The segment of a new route that begins in the node the truck stands in: the first one, or of a route that was
+        changed on the way the one that comes next."""
+        driven = self.segment if self.route is not None and self.route.start == route.start and not self.on_um else 0
+        if driven and self.route is not None and _edges(self.route, driven) == _edges(route, driven):
+            return driven
+        return 0 if isinstance(route.start, AtNode) else None
 
     def _is_here(self, route: RoutePlan, number: int) -> bool:
         """Whether the truck may be on this segment of a route: on the first one only behind the anchor."""
-        if self.route is not None and self.segment == number:
-            own = [one.edge for one in self.route.segments[: number + 1]]
-            if own == [one.edge for one in route.segments[: number + 1]] and self.route.start == route.start:
-                return True
+        own = self.route
+        if own is not None and self.segment == number and own.start == route.start:
+            return _edges(own, number + 1) == _edges(route, number + 1) or self._is_anchor(route, number)
+        return self._is_anchor(route, number)
+
+    def _is_anchor(self, route: RoutePlan, number: int) -> bool:
         return number == 0 and isinstance(route.start, OnEdge)
 
     def _yaw_here(self, route: RoutePlan) -> int:
@@ -249,3 +260,7 @@ def _bounds_of(route: RoutePlan) -> list[int]:
             bound = segment.route_s0_um + segment.length_um
         bounds.append(bound)
     return bounds[::-1]
+
+
+def _edges(route: RoutePlan, count: int) -> list[int]:
+    return [one.edge for one in route.segments[:count]]

@@ -14,6 +14,7 @@ from pendula.fleet.views.reasons import WAIT_SAFE_STATE
 from pendula.kernel.canonical import Json
 
 DEADLOCK_SUSPECTED = "DEADLOCK_SUSPECTED"
+DEADLOCK_CONFIRMED = "DEADLOCK_CONFIRMED"
 # A truck this close to the end of its grant has nowhere to go: farther off it still drives or turns, and frees what is
 # behind it. Contains the hysteresis of hold points and the buffer before them.
 _AT_THE_END_UM = 500_000

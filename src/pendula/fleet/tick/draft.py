@@ -1,6 +1,6 @@
 """A tick in the making: what the phases work on, and what they decided so far. Nothing of it is true before all are."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from pendula.fleet.contracts.traffic import Alert, RollingTargetCommand
@@ -45,6 +45,8 @@ class Draft:
     effort: Effort
     directions: Directions
     two_way: frozenset[int]
+    # Another way on for a truck that waits; None where there is none.
+    detour: Callable[[Record], RoutePlan | None]
     # Since when trucks wait for each other in a circle, and how many alerts there were.
     cycles: dict[tuple[int, ...], int]
     alert_count: int

@@ -93,7 +93,9 @@ def _progress(record: Record, params: TrafficParams, moved: bool) -> None:
         record.health, record.stop_code = Health.POSE_JUMP, "STOP_POSE_JUMP"
         return
     record.progress = after
-    record.at_um = max(record.at_um, min(after.extend_um, record.grant_um))
+    # A new way may ask for a turn where the truck stands: it is not beyond that node, whatever noise said before.
+    limit = record.grant_um if record.act is None else min(record.grant_um, record.act.s_um)
+    record.at_um = max(record.at_um, min(after.extend_um, limit))
     record.health, record.stop_code = Health.HEALTHY, None
 
 

@@ -3,7 +3,8 @@
 from pendula.fleet.contracts.traffic import Phase
 from pendula.fleet.driving.adoption import Adoption, Unfit, adoption, goes_on
 from pendula.fleet.driving.records import Record, Retraction, Waiting
-from pendula.fleet.driving.uses import NEVER_UM
+from pendula.fleet.driving.uses import Act
+from pendula.fleet.routing.replanning import may_replan
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.targets.sequence import acknowledged
 from pendula.fleet.tick import alarms, directions
@@ -17,6 +18,7 @@ from pendula.fleet.traffic.grants import (
     Accepted,
     Blocked,
     Effort,
+    Rule,
     Wait,
     accept_route,
     extend,
@@ -159,9 +161,7 @@ def _forget(record: Record, now_ms: int) -> None:
 def _adopt(draft: Draft, record: Record, fit: Adoption, base: int) -> None:
     """The new route is in force: everything measured along the old one is measured along it."""
     shift = fit.shift_um
-    # Where the truck acted last: a new way may ask for stops that the old one did not.
-    old = record.track
-    done_um = -NEVER_UM if old is None or not record.acted else old.acts[record.acted - 1].s_um - shift
+    done = None if record.track is None or not record.acted else record.track.acts[record.acted - 1]
     record.track, record.base, record.granted = fit.track, base, 0
     record.held = dict(fit.carried)
     record.changed()
@@ -173,13 +173,20 @@ def _adopt(draft: Draft, record: Record, fit: Adoption, base: int) -> None:
     record.hold_um = fit.track.stands[0]
     record.farthest_um = max(record.farthest_um - shift, record.hold_um)
     record.target_um = min(record.target_um - shift, record.hold_um)
-    record.acted = sum(act.s_um < done_um or (act.s_um == done_um and not act.stop) for act in fit.track.acts)
+    record.acted = 0 if done is None else sum(_is_done(act, done, shift) for act in fit.track.acts)
     if record.progress is not None:
         record.progress = record.progress.shifted(shift)
     record.pending = record.pending_since_ms = None
     record.refused_cycle = ()
     record.waiting = record.waiting_since_ms = record.request_ms = None
     draft.accepted.append(fit.track.plan)
+
+
+def _is_done(act: Act, done: Act, shift_um: int) -> bool:
+    """Whether an act of a new way is behind the truck, which did `done` last on the old one. A new way may ask for a
+    stop, or for another turn, in a node in which the truck has turned already."""
+    at_um = done.s_um - shift_um
+    return act.s_um < at_um or (act.s_um == at_um and (act.stop, act.yaw_urad) == (False, done.yaw_urad))
 
 
 def grant(draft: Draft) -> None:
@@ -298,18 +305,43 @@ def look_around(draft: Draft) -> None:
     hold_ms = draft.params.edge_dir_hold_ms
     directions.look(draft.directions, draft.records, draft.two_way, draft.now_ms, hold_ms)
     cycle = alarms.waiting_cycle(draft.records, draft.queue.waits)
-    before = draft.cycles
-    draft.cycles = alarms.watched(before, cycle, draft.now_ms)
+    draft.cycles = alarms.watched(draft.cycles, cycle, draft.now_ms)
     for members, since in draft.cycles.items():
         waited, last = draft.now_ms - since, draft.now_ms - since - draft.params.tick_period_ms
         if waited >= draft.params.deadlock_detect_ms > last:
-            resources: list[Json] = [
-                reasons.resource_id(draft.ground.site, waiting.resource)
-                for waiting in (draft.records[number].waiting for number in members)
-                if waiting is not None and waiting.resource is not None
-            ]
-            names = draft.names(members)
-            draft.alert(alarms.DEADLOCK_SUSPECTED, "ERROR", since, robotIds=names, resources=resources)
+            _ring(draft, members, since)
+
+
+def _ring(draft: Draft, members: tuple[int, ...], since_ms: int) -> None:
+    """The alarm; one of the trucks is sent another way, or there is none and an operator has to help."""
+    resources: list[Json] = [
+        reasons.resource_id(draft.ground.site, waiting.resource)
+        for waiting in (draft.records[number].waiting for number in members)
+        if waiting is not None and waiting.resource is not None
+    ]
+    names = draft.names(members)
+    draft.alert(alarms.DEADLOCK_SUSPECTED, "ERROR", since_ms, robotIds=names, resources=resources)
+    # The lowest in rank goes round.
+    if not any(_sent_round(draft, one) for one in reversed(draft.order) if one.number in members):
+        draft.alert(alarms.DEADLOCK_CONFIRMED, "ERROR", since_ms, robotIds=names, resources=resources)
+
+
+def _sent_round(draft: Draft, record: Record) -> bool:
+    """Whether a truck has another way on, and everybody gets to rest when it takes it."""
+    if record.stop_code is not None or not may_replan(draft.now_ms, record.rerouted_ms, blocker_changed=False):
+        return False
+    plan = draft.detour(record)
+    fit = None if plan is None else adoption(record, plan, draft.ground, draft.params, draft.now_ms)
+    if fit is None or isinstance(fit, Unfit):
+        return False
+    # Where the rule is off there is no witness to go by.
+    rule = Rule.ACYCLIC if draft.rule is Rule.OFF else draft.rule
+    answer = accept_route(draft.locks, record.number, fit.track.demand, 0, rule=rule, effort=draft.effort)
+    if not isinstance(answer, Accepted):
+        return False
+    _adopt(draft, record, fit, 0)
+    record.rerouted_ms = draft.now_ms
+    return True
 
 
 def tell(draft: Draft) -> None:

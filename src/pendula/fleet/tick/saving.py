@@ -119,6 +119,7 @@ _PLAIN = (
     "waiting_since_ms",
     "request_ms",
     "last_grant_ms",
+    "rerouted_ms",
     "priority",
     "rank",
 )

@@ -13,12 +13,13 @@ from typing import Self
 from msgspec import structs, to_builtins
 
 from pendula.fleet.contracts.traffic import Alert, CorridorRequest, LockResult, LockSnapshot, RollingTargetCommand
+from pendula.fleet.driving.detours import detour
 from pendula.fleet.driving.params import NodeLockPolicy, TrafficParams, faults, short_um
 from pendula.fleet.driving.records import Record
 from pendula.fleet.driving.uses import Ground
 from pendula.fleet.liveness.certificate import Certificate, certify
 from pendula.fleet.model import Finding, Fleet
-from pendula.fleet.routing.planner import Anchor, Closed
+from pendula.fleet.routing.planner import Anchor, Closed, Planner
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tick import saving
@@ -116,6 +117,7 @@ class Traffic:
         self._numbers = {record.robot_id: record.number for record in self._records}
         self._locks = LockState(Exclusion.of_site(site), len(self._records))
         self._two_way = two_way(site)
+        self._planners: dict[str, Planner] = {}
         self._directions = Directions()
         self._cycles: dict[tuple[int, ...], int] = {}
         self._alerts = 0
@@ -272,9 +274,15 @@ class Traffic:
             effort=Effort(self.params.search_nodes, self.params.search_nodes_per_tick),
             directions=self._directions.copied(),
             two_way=self._two_way,
+            detour=self._detour,
             cycles=self._cycles,
             alert_count=self._alerts,
         )
+
+    def _detour(self, record: Record) -> RoutePlan | None:
+        profile = record.profile
+        planner = self._planners.setdefault(profile.profile_id, Planner(self.site, profile))
+        return detour(record, planner, self.closed[record.robot_id])
 
     def _stopped(self, error: str) -> TickOutputs:
         """Everybody stops. Numbers of commands go on rising: what was decided before stays decided."""
@@ -324,4 +332,4 @@ def _record(
 
 
 def _sentences(findings: Sequence[Finding]) -> list[str]:
-    return [f"{one.code.value}: {one.message}" for one in findings]
+    return [f"{one.code.value}: {one.message}" + (f" ({one.remedy})" if one.remedy else "") for one in findings]

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from pendula.fleet.traffic.columns import trucks_of
 from pendula.fleet.traffic.lock_state import LockState
-from pendula.fleet.traffic.refuge import blocked_by, refuge
+from pendula.fleet.traffic.refuge import blocked_by, reach, refuge
 
 Graph = dict[int, int]
 
@@ -56,6 +56,28 @@ def _walk(graph: Mapping[int, int], root: int, path: list[int], done: set[int]) 
         if nearest not in done:
             enter(nearest)
     return ()
+
+
+def left_behind(state: LockState) -> list[int]:
+    """Who does not get to rest where trucks go there one after the other, each all the way: a banker's question."""
+    start = {i: state.truck(i).position for i in state.moving()}
+    left = sorted(start)
+    while True:
+        gone = [i for i in left if _gone(state, i)]
+        left = [i for i in left if i not in gone]
+        if not gone or not left:
+            break
+    for i, position in start.items():
+        state.place(i, position)
+    return left
+
+
+def _gone(state: LockState, i: int) -> bool:
+    goal = state.truck(i).goal
+    free = reach(state, i) == goal
+    if free:
+        state.place(i, goal)
+    return free
 
 
 def blocked_through(graph: Mapping[int, int], i: int) -> set[int]:

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from pendula.fleet.traffic.blocked_by import blocked_by_graph, cycle_of
+from pendula.fleet.traffic.blocked_by import blocked_by_graph, cycle_of, left_behind
 from pendula.fleet.traffic.columns import trucks_of
 from pendula.fleet.traffic.cut_off import cut_off, goals, reassess
 from pendula.fleet.traffic.demand import Demand
@@ -66,6 +66,7 @@ class Rule(StrEnum):
 
     WITNESS = "witness"
     ACYCLIC = "acyclic"
+    BANKER = "banker"
     OFF = "off"
 
 
@@ -126,9 +127,7 @@ def _admit(state: LockState, i: int, rule: Rule, effort: Effort) -> tuple[int, .
         # In nobody's way: everybody else goes to rest first, as before, and then this one.
         state.witness = [*(move for move in state.witness if move[0] != i), (i, one.goal)]
         return None
-    if rule is Rule.ACYCLIC:
-        return cycle_of(blocked_by_graph(state), i) or None
-    return _search(state, i, effort)
+    return _stands_against(state, i, rule, effort)
 
 
 def _rests_in_the_way(state: LockState, i: int) -> list[int]:
@@ -203,9 +202,16 @@ def _advance(state: LockState, i: int, rule: Rule, effort: Effort) -> tuple[int,
 
 
 def _stands_against(state: LockState, i: int, rule: Rule, effort: Effort) -> tuple[int, ...] | None:
-    if rule is Rule.OFF:
-        return None
-    return cycle_of(blocked_by_graph(state), i) or None if rule is Rule.ACYCLIC else _search(state, i, effort)
+    match rule:
+        case Rule.OFF:
+            return None
+        case Rule.WITNESS:
+            return _search(state, i, effort)
+        case Rule.ACYCLIC:
+            return cycle_of(blocked_by_graph(state), i) or None
+        case Rule.BANKER:
+            left = left_behind(state)
+            return (i, *(j for j in left if j != i)) if left else None
 
 
 def release(state: LockState, i: int, resources: list[int]) -> None:

@@ -7,12 +7,13 @@ from msgspec import Struct
 
 from pendula.jobs import decide
 from pendula.jobs.calls.finish import carry_out
-from pendula.jobs.calls.replies import Reply
+from pendula.jobs.calls.replies import Reply, unreadable
 from pendula.jobs.model import SECOND, SYSTEM, Actor, Job, Policy, PullOrder, job_json
 from pendula.jobs.ordering import ASIDE_MOST, Busy, weighted
 from pendula.jobs.requests import Pull
 from pendula.jobs.store.protocol import Writer
 from pendula.kernel.canonical import Json
+from pendula.kernel.errors import InputRefused
 from pendula.kernel.time import format_utc
 
 POLL_SECONDS = 0.05  # how soon a waiting pull sees what another process wrote
@@ -55,9 +56,12 @@ def give_due(tx: Writer, request: Pull, policy: Policy, now: int, tokens: Callab
     busy = Busy(tx.running_objects()) if policy.one_running_per_object else None
     for job in tx.due(request, due_by, _order(policy, busy)):
         token = tokens()
-        done = decide.deliver(job, request.worker_id, decide.hashed(token), now, lease_us)
-        after = tx.change(job, done.job, done.touched, done.reason, worker)
-        given.append(job_json(after, token))
+        try:
+            done = decide.deliver(job, request.worker_id, decide.hashed(token), now, lease_us)
+            after = tx.change(job, done.job, done.touched, done.reason, worker)
+            given.append(job_json(after, token))
+        except (IndexError, TypeError, InputRefused) as trouble:
+            raise unreadable(job, trouble) from trouble
     if busy is not None and busy.aside:
         tx.set_aside(busy.aside)
     return Pulled(due_by, given, reclaimed, cut_short=busy is not None and busy.is_full and not given)

@@ -7,9 +7,9 @@ from typing import Any
 from pendula.jobs.audit import Row, event_id, number_of
 from pendula.jobs.calls import signs
 from pendula.jobs.calls.filters import LIST_DEFAULT, LIST_MOST, read_count, read_listing
-from pendula.jobs.calls.replies import Answer, Reply, not_found, utc_or_null
+from pendula.jobs.calls.replies import Answer, Reply, not_found, shown_job, utc_or_null
 from pendula.jobs.ids import seq_of
-from pendula.jobs.model import SECOND, Code, Policy, Priority, Refused, Status, job_json
+from pendula.jobs.model import SECOND, Code, Policy, Priority, Refused, Status
 from pendula.jobs.request_reading import BodyReader, Faults
 from pendula.jobs.store.protocol import AuditListing, Figures, Store, StoreUnusable, Unhandled
 from pendula.kernel.canonical import Json, decode
@@ -25,7 +25,7 @@ AUDIT = frozenset(["object_type", "object_id", "job_id", "event_type", "after", 
 
 def show(store: Store, job_id: str) -> Answer:
     job = store.read(lambda look: look.job(job_id))
-    return not_found(job_id) if job is None else Reply(200, {"job": job_json(job)})
+    return not_found(job_id) if job is None else Reply(200, {"job": shown_job(job)})
 
 
 def listed(store: Store, policy: Policy, query: Mapping[str, Any]) -> Answer:
@@ -36,7 +36,7 @@ def listed(store: Store, policy: Policy, query: Mapping[str, Any]) -> Answer:
     found = store.read(lambda look: look.jobs(asked))
     page = found[: asked.limit - 1]
     cursor_after = page[-1].job_id if len(found) == asked.limit else None
-    return Reply(200, {"jobs": [job_json(job) for job in page], "next_cursor": cursor_after})
+    return Reply(200, {"jobs": [shown_job(job) for job in page], "next_cursor": cursor_after})
 
 
 def counted(store: Store, policy: Policy, query: Mapping[str, Any]) -> Answer:

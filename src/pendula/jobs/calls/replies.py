@@ -5,8 +5,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from pendula.jobs.model import Actor, Code, Refused
+from pendula.jobs.model import Actor, Code, Job, Refused, job_json
+from pendula.jobs.store.protocol import StoreUnusable
 from pendula.kernel.canonical import Json
+from pendula.kernel.errors import InputRefused
 from pendula.kernel.time import format_utc
 
 Body = Mapping[str, Any]
@@ -38,6 +40,20 @@ Answer = Reply | Refused
 
 def not_found(job_id: str) -> Refused:
     return Refused(Code.JOB_NOT_FOUND, f"no job {job_id}", {"job_id": job_id})
+
+
+def unreadable(job: Job, trouble: Exception) -> StoreUnusable:
+    """A row that was damaged or changed by hand cannot be shown; that is no fault of the caller."""
+    message = f"{job.job_id} cannot be read: {trouble}; `pendula jobs check` says what is wrong"
+    return StoreUnusable(message, job_id=str(job.job_id))
+
+
+def shown_job(job: Job) -> dict[str, Json]:
+    """The public form of a job that somebody looks at; raises `StoreUnusable` where it has none."""
+    try:
+        return job_json(job)
+    except (IndexError, TypeError, InputRefused) as trouble:
+        raise unreadable(job, trouble) from trouble
 
 
 def no_plan(name: str) -> Refused:

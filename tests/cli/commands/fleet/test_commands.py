@@ -349,6 +349,33 @@ def test_many_findings_are_told_in_part(site: Site, pendula: Pendula, monkeypatc
     assert "--json tells all" in lines(ended.out)
 
 
+def test_what_is_said_in_the_same_words_of_several_places_is_one_row(
+    site: Site, pendula: Pendula, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pendula.cli.commands.fleet import tables
+
+    monkeypatch.setattr(tables, "MOST_PLACES", 2)
+    one_way = site.changed("one-way.json", site.graph, lambda one: one.update(edges=one["edges"][:12:2]))
+
+    ended = pendula("fleet", "check", one_way, "--profiles", site.trucks)
+
+    rows = [line for line in lines(ended.out) if "MISSING_RETURN_EDGE" in line]
+    assert len(rows) == 1
+    assert "A1<->A2; A1<->B1" in rows[0]
+    assert "--json tells all" in lines(ended.out)
+
+
+@pytest.mark.parametrize("place", ["nowhere/out.json", "folder"])
+def test_a_file_that_cannot_be_written_is_named_as_it_was_asked_for(place: str, site: Site, pendula: Pendula) -> None:
+    site.path("folder").mkdir()
+    out = site.path(place)
+
+    ended = pendula("fleet", "compile", site.graph, "--profiles", site.trucks, "-o", out)
+
+    assert ended.code == 3
+    assert f"{out}: " in ended.err
+
+
 @pytest.mark.req("FLT-MAP-15")
 def test_findings_come_code_by_code_the_rarest_first(site: Site, pendula: Pendula) -> None:
     def spoil(graph: Any) -> None:

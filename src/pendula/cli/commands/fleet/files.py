@@ -129,5 +129,8 @@ def write(target: Path, data: bytes) -> None:
     try:
         part.write_bytes(data)
         part.replace(target)
+    except OSError as error:
+        # Of the file that was asked for, not of the one beside it.
+        raise OSError(error.errno, error.strerror, str(target)) from error
     finally:
         part.unlink(missing_ok=True)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 MOST_A_CODE = 12
+MOST_PLACES = 12
 MOST_ROWS = 40
 STYLES = {"ERROR": "bold red", "WARN": "yellow", "INFO": "dim"}
 _NOUNS = {"ERROR": "error", "WARN": "warning", "INFO": "note"}
@@ -58,23 +59,35 @@ def checked(form: Mapping[str, Any], sizes: Mapping[str, int] | None, *, asked: 
 
 
 def findings(forms: Sequence[Mapping[str, Any]]) -> "RenderableType":
-    """One row each, code by code: the worst first, of those the rarest; ids are folded, never cut. A code that comes
-    up often shows some of its findings and says how many more there are."""
+    """Code by code: the worst first, of those the rarest; ids are folded, never cut. What is said of several places in
+    the same words is one row with all of them. A code that comes up often shows some of its findings and says how many
+    more there are."""
     drawn = Table(box=SIMPLE_HEAD, pad_edge=False)
     for column in ("severity", "code", "where", "what", "what to do"):
         drawn.add_column(column, overflow="fold", no_wrap=column in ("severity", "code"))
     hidden = 0
     for (_, code), group in groupby(forms, key=lambda one: (one["severity"], one["code"])):
-        alike = list(group)
+        alike = _said_alike(list(group))
         shown = alike if len(alike) <= MOST_A_CODE else alike[: MOST_A_CODE - 1]
-        for one in shown:
+        for one, places in shown:
             severity = Text(one["severity"], style=STYLES[one["severity"]])
-            rest = (Text(one[member]) for member in ("code", "place", "message", "remedy"))
-            drawn.add_row(severity, *rest)
+            more = len(places) - MOST_PLACES
+            hidden += max(more, 0)
+            where = "; ".join(places[:MOST_PLACES]) + (f" and {more} more" if more > 0 else "")
+            drawn.add_row(severity, *(Text(text) for text in (one["code"], where, one["message"], one["remedy"])))
         if len(shown) < len(alike):
-            hidden += len(alike) - len(shown)
-            drawn.add_row("", code, f"and {len(alike) - len(shown)} more", "", "")
+            left = sum(len(places) for _, places in alike[len(shown) :])
+            hidden += left
+            drawn.add_row("", code, f"and {left} more", "", "")
     return Group(drawn, Text("--json tells all")) if hidden else drawn
+
+
+def _said_alike(forms: Sequence[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], list[str]]]:
+    """The first finding of all that say the same, with their places."""
+    alike: dict[tuple[str, str], tuple[Mapping[str, Any], list[str]]] = {}
+    for one in forms:
+        alike.setdefault((one["message"], one["remedy"]), (one, []))[1].append(one["place"])
+    return list(alike.values())
 
 
 def ran(form: Mapping[str, Any]) -> "RenderableType":

@@ -1,0 +1,183 @@
+"""Fleets that are never out of tasks, map by map, under one rule or another: tasks done, and how long trucks waited.
+
+All rules drive the same maps, tasks and options, and the judge watches all but the trucks without interaction. A rule
+that lets trucks jam stands still: its figure is what it did before.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+from msgspec.structs import replace
+
+from pendula.fleet import compile_map
+from pendula.fleet.checker import Judge
+from pendula.fleet.driving import track
+from pendula.fleet.driving.params import TrafficParams
+from pendula.fleet.model import Fleet, Stream, Truck
+from pendula.fleet.samples import FL_STD, built_warehouse, halls
+from pendula.fleet.samples.live_maps import Sample, spur_grid
+from pendula.fleet.scenarios.model import Robot, Scenario, ScenarioStream
+from pendula.fleet.scenarios.running import Run
+from pendula.fleet.site.compiled_map import CompiledMap
+from pendula.fleet.tick import Traffic, phases, traffic
+from pendula.fleet.traffic.grants import Rule
+from pendula.fleet.traffic.resources import Exclusion
+
+
+class Kind(StrEnum):
+    """How trucks share the floor. FREE: not at all; they drive through each other."""
+
+    OURS = "witness"
+    BANKER = "a banker's check to rest"
+    ACYCLIC = "the acyclic test alone"
+    WHOLE_PATHS = "reserving whole paths"
+    FREE = "no interaction"
+    SHORTEST = "no interaction, shortest ways"
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """A map by its name, for so long, with so many seeds."""
+
+    name: str
+    duration_ms: int
+    seeds: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What a run came to: tasks an hour, the longest wait of any truck, and that by the median of all trucks."""
+
+    tasks_an_hour: float
+    longest_s: float
+    longest_over_median: float
+
+
+def _hall(trucks: int) -> Sample:
+    return Sample(halls.reference_hall(), halls.reference_fleet(trucks))
+
+
+def _hall_one_stream() -> Sample:
+    fleet = halls.reference_fleet(3)
+    return Sample(halls.reference_hall(), Fleet(fleet.trucks, fleet.streams[:1]))
+
+
+def _two_way_warehouse(trucks: int) -> Sample:
+    """Single-lane aisles driven both ways: from the stations above to those at the side, and back."""
+    parks = [*(f"P{number:03}" for number in range(13)), *(f"W{number:03}" for number in range(7))]
+    robots = tuple(Truck(f"R{number:03}", "FL-STD", park) for number, park in enumerate(parks[:trucks], 1))
+    streams = tuple(Stream(f"S{k}", (f"T{2 * k:03}",), (f"E{k:03}",)) for k in range(6))
+    back = tuple(Stream(f"B{k}", (f"E{k:03}",), (f"T{2 * k + 1:03}",)) for k in range(6))
+    return Sample(halls.warehouse(), Fleet(robots, (*streams, *back)))
+
+
+MAPS: dict[str, Callable[[], Sample]] = {
+    "reference_hall, opposed streams, 3 trucks": lambda: _hall(3),
+    "reference_hall, opposed streams, 4 trucks": lambda: _hall(4),
+    "reference_hall, one stream, 3 trucks": _hall_one_stream,
+    "12 m grid with spurs, 20 trucks": spur_grid,
+    "one-way warehouse, 20 trucks": lambda: built_warehouse(20, 300),
+    "one-way warehouse, 30 trucks": lambda: built_warehouse(30, 300),
+    "two-way warehouse, 10 trucks": lambda: _two_way_warehouse(10),
+    "two-way warehouse, 20 trucks": lambda: _two_way_warehouse(20),
+    "one-way warehouse, 100 trucks": lambda: built_warehouse(100, 1_000),
+    "one-way warehouse, 200 trucks": lambda: built_warehouse(200, 1_000),
+}
+
+
+def endless(sample: Sample, name: str, duration_ms: int, seed: int) -> Scenario:
+    """Streams of equal size that never end: together a few tasks more than there are trucks."""
+    trucks, streams = sample.fleet.trucks, sample.fleet.streams
+    most = 1 + -(-len(trucks) // len(streams))
+    return Scenario(
+        name=name,
+        title=name,
+        source=sample.source,
+        profiles=(FL_STD,),
+        robots=tuple(Robot(one.robot_id, one.profile_id, one.park_node_id, one.park_node_id) for one in trucks),
+        streams=tuple(
+            ScenarioStream(one.stream_id, one.pick_node_ids, one.drop_node_ids, max_concurrent=most) for one in streams
+        ),
+        duration_ms=duration_ms,
+        traffic=TrafficParams(),
+        seed=seed,
+    )
+
+
+class Places:
+    """The maps, each compiled once."""
+
+    def __init__(self) -> None:
+        self._sites: dict[str, tuple[Sample, CompiledMap]] = {}
+
+    def drive(self, name: str, kind: Kind, duration_ms: int, seed: int) -> Figures:
+        """A run under a rule."""
+        if name not in self._sites:
+            sample = MAPS[name]()
+            self._sites[name] = sample, compile_map(sample.source, [FL_STD])
+        sample, site = self._sites[name]
+        scenario = endless(sample, name, duration_ms, seed)
+        if kind in _RULES:
+            # These rules keep no witness that could be replayed.
+            scenario = replace(scenario, traffic=TrafficParams(refuge=False))
+        elif kind is Kind.SHORTEST:
+            scenario = replace(scenario, opposition_milli=0)
+        with _ruled(kind):
+            form = Run(scenario, site).run(duration_ms).form
+        wrong = [one for one in form["invariants"].values() if one["violations"]]
+        assert kind in _FREE or not wrong, form["incidents"]
+        return _figures(form, duration_ms)
+
+
+def _figures(form: dict[str, Any], duration_ms: int) -> Figures:
+    metrics = form["metrics"]
+    longest, middle = metrics["longestWaitMs"], metrics["medianLongestWaitMs"]
+    return Figures(form["tasks"]["done"] * 3_600_000 / duration_ms, longest / 1000, longest / max(1, middle))
+
+
+_FREE = frozenset({Kind.FREE, Kind.SHORTEST})
+_RULES = {Kind.BANKER: Rule.BANKER, Kind.ACYCLIC: Rule.ACYCLIC}
+
+
+@contextmanager
+def _ruled(kind: Kind) -> Iterator[None]:
+    """Makes traffic follow another rule for a while."""
+    match kind:
+        case Kind.OURS:
+            yield
+        case Kind.BANKER | Kind.ACYCLIC:
+            with patch.object(Traffic, "rule", _RULES[kind]):
+                yield
+        case Kind.WHOLE_PATHS:
+            with patch.object(track, "_stands", _only_stops(track._stands)):
+                yield
+        case Kind.FREE | Kind.SHORTEST:
+            nobody = patch.object(phases, "broken", lambda *_: iter(()))
+            with patch.object(traffic, "Exclusion", _Nothing), nobody, patch.object(Judge, "look", lambda *_: ()):
+                yield
+
+
+class _Nothing(Exclusion):
+    """A relation in which nothing excludes anything."""
+
+    @classmethod
+    def of_site(cls, site: CompiledMap) -> "_Nothing":
+        count = site.token(len(site.sections))
+        return cls(np.zeros(count + 1, np.int64), np.zeros(0, np.int64), np.ones(count, np.int64))
+
+
+def _only_stops(stands: Callable[..., tuple[tuple[int, ...], list[bool]]]) -> Callable[..., Any]:
+    """Standing positions where a truck has arrived, and no others: a unit is the whole way there."""
+
+    def found(ground: Any, whole: Any, acts: Any, uses: Any, granted_um: int) -> tuple[tuple[int, ...], list[bool]]:
+        at, marks = stands(ground, whole, acts, uses, granted_um)
+        stops = {act.s_um for act in acts if act.stop}
+        kept = [k for k in range(len(at)) if k == 0 or at[k] in stops]
+        return tuple(at[k] for k in kept), [marks[k] for k in kept]
+
+    return found

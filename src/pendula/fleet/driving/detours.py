@@ -1,0 +1,39 @@
+"""Another way on for a truck that waits: to the same stops, but not over what it waits for.
+
+What the truck is committed to stays: the new way leaves the old one in the first node beyond the end of the grant.
+"""
+
+from pendula.fleet.driving.records import Record
+from pendula.fleet.routing.planner import Closed, Planner
+from pendula.fleet.routing.route_plan import RoutePlan, splice
+from pendula.fleet.site.compiled_map import CompiledMap
+
+
+def detour(record: Record, planner: Planner, closed: Closed) -> RoutePlan | None:
+    """A new revision of the route; None where there is no other way."""
+    track, waiting = record.track, record.waiting
+    if track is None or waiting is None or waiting.resource is None:
+        return None
+    barred = Closed(closed.edges | _edges_of(record.site, waiting.resource), closed.turns)
+    old = track.plan
+    plan = splice(planner, old, record.grant_um, _stops(old), old.route_id, "DEADLOCK", barred)
+    if not isinstance(plan, RoutePlan) or [one.edge for one in plan.whole] == [one.edge for one in old.whole]:
+        return None
+    return plan
+
+
+def _stops(plan: RoutePlan) -> tuple[int, ...]:
+    """The goal and the stops behind it; the last one is at rest and comes by itself."""
+    edges = plan.site.network.edges
+    return (plan.goal, *(edges[plan.onward[place]].end for place in plan.onward_stops[:-1]))
+
+
+def _edges_of(site: CompiledMap, resource: int) -> frozenset[int]:
+    """The edges that lead over a cell, into a node, or through a section."""
+    if resource < len(site.cells):
+        return frozenset({int(site.cells.edge[resource])})
+    if resource < site.token(0):
+        return frozenset(site.network.incoming[resource - len(site.cells)])
+    section = resource - site.token(0)
+    cells = (cell for cell, sections in site.sections_of_cell.items() if section in sections)
+    return frozenset(int(site.cells.edge[cell]) for cell in cells)
