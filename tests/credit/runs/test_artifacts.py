@@ -77,7 +77,32 @@ def test_every_event_and_note_is_a_line_in_order(tmp_path: Path, plan: Made) -> 
     assert "node_patch" in events[0]
 
 
+# What each type of event must have, as the table of the requirements lists it.
+REQUIRED = {
+    "tx.updated": {"equivalent"},
+    "tx.failed": {"equivalent", "error"},
+    "clearing.plan": {"equivalent", "plan_id", "steps"},
+    "clearing.done": {"equivalent", "plan_id"},
+    "note": {"sim_time_ms", "tick_index", "scenario"},
+}
+
+
 @pytest.mark.req("SIM-EVT-2")
+def test_every_line_has_what_its_type_requires(tmp_path: Path, plan: Made) -> None:
+    kept(tmp_path, plan)
+
+    events = lines(tmp_path)
+
+    assert {event["type"] for event in events} == set(REQUIRED)
+    for event in events:
+        assert {"event_id", "ts", "type", *REQUIRED[event["type"]]} <= set(event)
+    for event in events:
+        if event["type"] == "tx.failed":
+            assert set(event["error"]) >= {"code", "message", "at"}
+        if event["type"] == "clearing.plan":
+            assert all(set(step) == {"at_ms", "highlight_edges"} for step in event["steps"])
+
+
 def test_lines_carry_the_time_of_the_clock(tmp_path: Path, plan: Made) -> None:
     kept(tmp_path, plan)
 
