@@ -73,6 +73,9 @@ class Face(Protocol):
 
     def remove_plan(self, name: str, **members: Any) -> Reply: ...
 
+    @property
+    def objects(self) -> Any: ...
+
 
 class Standing:
     """A clock that moves only when a case moves it, so that both faces see the same times."""
@@ -100,8 +103,16 @@ class Written:
 
     def __call__(self, call: str, *arguments: Any, **members: Any) -> Any:
         """The reply, or `(status, code)` of the refusal."""
+        return self._made(self._face, call, *arguments, **members)
+
+    def governed(self, call: str, *arguments: Any, user: str | None = "mia", **members: Any) -> Any:
+        """The same of governed objects, in the name of a person unless there is none."""
+        objects = self._face.objects
+        return self._made(objects if user is None else objects.as_user(user), call, *arguments, **members)
+
+    def _made(self, face: Any, call: str, *arguments: Any, **members: Any) -> Any:
         try:
-            reply = getattr(self._face, call)(*arguments, **members)
+            reply = getattr(face, call)(*arguments, **members)
         except JobRefused as refused:
             self.transcript.append((call, (refused.status, refused.code, refused.message, refused.refused.details)))
             return refused.status, refused.code

@@ -211,6 +211,61 @@ def words_in_other_scripts(on: Written) -> None:
     assert [found["object_id"] for found in on("list", object_id=name)["jobs"]] == [name]
 
 
+def objects_under_governance(on: Written) -> None:
+    name = "кот/猫 .. 🐈"
+    made = on.governed("create", "memory", name, evidence_refs=["ev_1"], half_life="P30D", impact_weight=1)
+    assert made["object"]["status"] == "candidate"
+    assert on.governed("create", "memory", name) == (409, "object_exists")
+    assert on.governed("create", "memory", "x", half_life="a month", risk_tier="huge") == (422, "validation_failed")
+    on.clock.pass_by(86_400)
+    [job] = on("pull", worker_id="w")["jobs"]
+    held = {"worker_id": "w", "lease_token": job["lease_token"]}
+    assert on.governed("finish", job["job_id"], finding="passed", reason="?", user=None, **held) == (409, "not_begun")
+    begun = on.governed("begin", job["job_id"], user=None, **held)
+    assert on.governed("begin", job["job_id"], user=None, **held)["object"] == begun["object"]
+    told = {"finding": "passed", "reason": "seen", "evidence_refs": ["ev_2"], "version": begun["version"], **held}
+    ended = on.governed("finish", job["job_id"], user=None, gates=begun["gates"], **told)
+    assert (ended["outcome"], ended["object"]["status"]) == ("transitioned", "verified")
+    assert on.governed("finish", job["job_id"], user=None, **told)["already_ended"] is True
+    assert on.governed("settle", job["job_id"], user=None, worker_id="w", lease_token="lt_x")[0] == 409
+    on.clock.pass_by(14 * 86_400)
+    [job] = on("pull", worker_id="w")["jobs"]
+    held = {"worker_id": "w", "lease_token": job["lease_token"]}
+    assert on.governed("settle", job["job_id"], colour="red", user=None, **held) == (422, "unknown_field")
+    assert on.governed("settle", job["job_id"], user=None, **held)["outcome"] == "noop"
+    on.governed("show", "memory", name)
+    assert on.governed("why", "memory", name)["next_action"] == "decay"
+    assert [one["object_id"] for one in on.governed("list", "memory", place="verified")["objects"]] == [name]
+    assert on.governed("list", "memory", after=None, limit=0) == (422, "invalid_limit")
+    assert on("object", "memory", name)["state"] == "verified"
+    assert on.governed("figures")["places"] == [{"object_type": "memory", "place": "verified", "objects": 1}]
+
+
+def what_people_decide(on: Written) -> None:
+    for gate in ("persona_conflict_gate", "risk_gate", "cognition_gate"):
+        on.governed("set_gate", gate, "pass", "for now")
+    assert on.governed("set_gate", "persona_conflict_gate", "override", "trust me", user=None) == (403, "user_required")
+    assert on.governed("set_gate", "risk_gate", "maybe", "?") == (422, "invalid_enum")
+    assert on.governed("set_gate", "risk_gate", "limit", "careful", scope="memory:m")["gate"]["version"] == 1
+    assert len(on.governed("gates", scope="memory:m")["gates"]) == 4
+    on.governed("create", "memory", "m", risk_tier="high", evidence_refs=["ev_1"])
+    verdict: dict[str, Any] = {"reason": "looked into", "evidence_refs": ["ev_2"]}
+    assert on.governed("decide", "memory", "m", "verify", "passed", user=None, **verdict) == (403, "user_required")
+    assert on.governed("decide", "memory", "m", "verify", "passed", **verdict)["executed"] == "limited"
+    assert on.governed("decide", "memory", "m", "verify", "suspicious", **verdict)["object"]["status"] == "quarantine"
+    on.governed("decide", "memory", "m", "verify", "forged", **verdict)
+    assert len(on.governed("rollbacks", limit=5)["rollbacks"]) == 1
+    assert on.governed("rollback_finished", "memory", "m", reason="done")["object"]["rollback_pending"] is False
+    assert on.governed("attach_evidence", "memory", "m", version=1) == (422, "invalid_field")
+    assert on.governed("attach_evidence", "memory", "m", "ev_3", version=1) == (409, "state_conflict")
+    on.governed("attach_evidence", "memory", "m", "ev_3")
+    assert on.governed("refill", "memory", "m", "worth it", budget=4, user="zoë")["object"]["verify_budget_left"] == 4
+    assert on("audit")["events"][-1]["actor"] == {"type": "user", "id": "zoë"}
+    for call in ("show", "why"):
+        assert on.governed(call, "memory", "nobody") == (404, "object_not_found")
+    assert on.governed("begin", "job_nope", user=None) == (404, "job_not_found")
+
+
 CASES: tuple[Case, ...] = (
     an_ordinary_round,
     what_is_asked_again,
@@ -223,6 +278,8 @@ CASES: tuple[Case, ...] = (
     words_in_other_scripts,
     plans_that_rest_and_go_on,
     why_it_waits,
+    objects_under_governance,
+    what_people_decide,
 )
 
 
@@ -319,6 +376,7 @@ def test_every_generated_request_is_answered_as_documented(server: LiveServer) -
         ids = [client.enqueue(**{**JOB, "object_id": f"o{number}"})["job"]["job_id"] for number in range(20)]
         client.pull(worker_id="w", limit=10)
         client.put_plan("nightly", cron="0 3 * * *", object_type="memory", object_id="m", action="decay")
+        client.objects.create("memory", "m", evidence_refs=["ev_1"])
     schema = schemathesis.openapi.from_url(f"{server.url}/openapi.json").include(path_regex="^/scheduler/")
     operations = [found.ok() for found in schema.get_all_operations() if isinstance(found, Ok)]
     statuses: Counter[int] = Counter()
@@ -332,13 +390,15 @@ def test_every_generated_request_is_answered_as_documented(server: LiveServer) -
                 case.path_parameters["job_id"] = job_id
             if known and "name" in (case.path_parameters or {}):
                 case.path_parameters["name"] = "nightly"
+            if known and "object_id" in (case.path_parameters or {}):
+                case.path_parameters.update(object_type="memory", object_id="m")
             if isinstance(case.body, dict) and case.body.get("wait_ms"):
                 case.body["wait_ms"] = 5
             response = case.call_and_validate(checks=CHECKS)
             statuses[response.status_code] += 1
 
         answered_as_documented()
-    assert len(operations) == 28
+    assert len(operations) == 43
     assert {200, 201, 404, 409, 422} <= set(statuses)
     assert check(service_in(server.app.state.supervisor).calls.store) == []
 

@@ -11,6 +11,7 @@
     calls/                  every call: enqueue, pull, ack, fail, renew, ... and the queries
     governance/             governed objects in a store: every change, by a job or by a person
     scheduler, client       the Python API: on a store, and over HTTP
+    remote_objects          governed objects over HTTP
     addresses               where a server is, and with which token
     async_scheduler         the same to be awaited, on an event loop
     bulk                    cancel or requeue all that fit a filter

@@ -12,7 +12,6 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from http.client import BadStatusLine, HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from pathlib import Path
-from re import compile as regex
 from ssl import SSLCertVerificationError
 from types import TracebackType
 from typing import Any, ClassVar, Self
@@ -21,9 +20,10 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from pendula.jobs.addresses import place_of, trust
-from pendula.jobs.calls import no_plan, not_found
+from pendula.jobs.calls import no_plan
 from pendula.jobs.model import Code, JobRefused, Refused, StorageBusy
 from pendula.jobs.plans import NAME
+from pendula.jobs.remote_objects import USER_HEADER, RemoteObjects, known_job, segment
 from pendula.jobs.scheduler import micros
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import InputRefused, WorldBroken, WrongUsage
@@ -32,7 +32,6 @@ from pendula.kernel.wallclock import WallClock
 
 TIMEOUT_SECONDS = 30
 REPLY_BYTES_MOST = 256 * 1024 * 1024
-_JOB_ID = regex(r"job_[0-9A-Za-z]{8,40}")
 
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
@@ -92,6 +91,11 @@ class RemoteScheduler:
         self._trust = trust(ca) if self._tls else None
         self._idle: deque[HTTPConnection] = deque()
         self._closed = False
+
+    @property
+    def objects(self) -> RemoteObjects:
+        """Governed objects: state machines, gates, budgets, evidence."""
+        return RemoteObjects(self._get, self._post)
 
     def close(self) -> None:
         self._closed = True
@@ -161,10 +165,10 @@ class RemoteScheduler:
         return self._post("/jobs/requeue-batch", members)
 
     def show(self, job_id: str) -> dict[str, Any]:
-        return self._get(f"/jobs/{_known(job_id)}")
+        return self._get(f"/jobs/{known_job(job_id)}")
 
     def why(self, job_id: str) -> dict[str, Any]:
-        return self._get(f"/jobs/{_known(job_id)}/why")
+        return self._get(f"/jobs/{known_job(job_id)}/why")
 
     def workers(self) -> dict[str, Any]:
         return self._get("/workers")
@@ -173,7 +177,7 @@ class RemoteScheduler:
         return self._get("/plans")
 
     def put_plan(self, name: str, **members: Any) -> dict[str, Any]:
-        return self._post(f"/plans/{_segment(name)}", members, method="PUT")
+        return self._post(f"/plans/{segment(name)}", members, method="PUT")
 
     def pause_plan(self, name: str, **members: Any) -> dict[str, Any]:
         return self._post(f"/plans/{_planned(name)}/pause", members)
@@ -194,13 +198,13 @@ class RemoteScheduler:
         return self._get("/jobs/count", query)
 
     def history(self, job_id: str) -> dict[str, Any]:
-        return self._get(f"/jobs/{_known(job_id)}/history")
+        return self._get(f"/jobs/{known_job(job_id)}/history")
 
     def audit(self, **query: Any) -> dict[str, Any]:
         return self._get("/audit", query)
 
     def object(self, object_type: str, object_id: str) -> dict[str, Any]:
-        return self._get(f"/objects/{_segment(object_type)}/{_segment(object_id)}")
+        return self._get(f"/objects/{segment(object_type)}/{segment(object_id)}")
 
     def metrics(self, **query: Any) -> dict[str, Any]:
         return self._get("/metrics", query)
@@ -212,22 +216,30 @@ class RemoteScheduler:
     # Inside
 
     def _on(self, job_id: str, call: str, members: Mapping[str, Any]) -> dict[str, Any]:
-        return self._post(f"/jobs/{_known(job_id)}/{call}", members)
+        return self._post(f"/jobs/{known_job(job_id)}/{call}", members)
 
     def _post(
-        self, path: str, members: Mapping[str, Any], wait_seconds: float = 0, *, method: str = "POST"
+        self,
+        path: str,
+        members: Mapping[str, Any],
+        wait_seconds: float = 0,
+        *,
+        method: str = "POST",
+        user: str | None = None,
     ) -> dict[str, Any]:
         try:
             body = _encode(members)
         except (UnicodeEncodeError, msgspec.MsgspecError, TypeError) as error:
             raise InputRefused(f"This cannot be sent as JSON: {error}") from None
-        return self._asked(method, path, body, wait_seconds)
+        return self._asked(method, path, body, wait_seconds, user)
 
     def _get(self, path: str, query: Mapping[str, Any] | None = None) -> dict[str, Any]:
         given = [(name, _word(value)) for name, value in (query or {}).items() if value is not None]
         return self._asked("GET", f"{path}?{urlencode(given, errors='replace')}" if given else path, None, 0)
 
-    def _asked(self, method: str, path: str, body: bytes | None, wait_seconds: float) -> dict[str, Any]:
+    def _asked(
+        self, method: str, path: str, body: bytes | None, wait_seconds: float, user: str | None = None
+    ) -> dict[str, Any]:
         if self._closed:
             raise WrongUsage("The scheduler was closed")
         headers = {"Accept": "application/json"}
@@ -235,6 +247,8 @@ class RemoteScheduler:
             headers["Content-Type"] = "application/json"
         if self._token is not None:
             headers["Authorization"] = f"Bearer {self._token}"
+        if user is not None:
+            headers[USER_HEADER] = quote(user, errors="replace")
         target = f"{self._prefix}/scheduler{path}"
         seconds = self._timeout + wait_seconds
         connection = self._kept()
@@ -338,21 +352,8 @@ def _facts(details: Mapping[str, Json]) -> dict[str, Json]:
     return {name: value for name, value in details.items() if name != "message"}
 
 
-def _known(job_id: str) -> str:
-    """An id that a job can have; what is none has no job, and could lead to another path."""
-    if _JOB_ID.fullmatch(job_id) is None:
-        raise JobRefused(not_found(job_id))
-    return job_id
-
-
 def _planned(name: str) -> str:
     """A name that a plan can have; what is none has no plan, and could lead to another path."""
     if NAME.fullmatch(name) is None:
         raise JobRefused(no_plan(name))
     return name
-
-
-def _segment(text: str) -> str:
-    """A part of a path, whatever is in it; one that is only dots would be taken for a step up."""
-    quoted = quote(text, safe="", errors="replace")
-    return quoted.replace(".", "%2E") if not quoted.strip(".") else quoted

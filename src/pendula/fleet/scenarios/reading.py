@@ -23,7 +23,7 @@ LONGEST_MS = 1000 * 3_600_000
 MEMBERS = ("contractVersion", "name", "durationMs")
 OPTIONAL = (
     *("title", "map", "mapFile", "sample", "profiles", "params", "robots", "streams", "tasks", "events", "expect"),
-    *("seed", "override", "patienceMs", "world"),
+    *("seed", "override", "patienceMs", "oppositionMilli", "world"),
 )
 WORLD = (
     *("stepMs", "telemetryPeriodMs", "telemetryLatencyMs", "telemetryLoss", "commandLatencyMs", "commandLoss"),
@@ -60,6 +60,7 @@ def _scenario(root: Cursor, directory: Path) -> Scenario:
         world=_world(it["world"]),
         seed=it["seed"].integer(min=0, max=2**64 - 1, default=0),
         override=it["override"].boolean(default=False),
+        opposition_milli=it["oppositionMilli"].integer(min=0, default=3_000),
         patience_ms=it["patienceMs"].integer(min=0, default=3_000),
     )
 

@@ -11,7 +11,6 @@ _STEP_UM_S = 1_000
 
 def speed_limit_um_s(profile: RobotProfile, edges: tuple[Edge, ...], left_um: int) -> int:
     """The least of `vMax`, the limits of the edges up to the target, and the speed from which the truck stops within
-    `left_um`; in whole millimetres a second, half up."""
-    limits = [limit for edge in edges if (limit := getattr(edge, "v_limit_um_s", None)) is not None]
-    speed = min(allowed_speed_um_s(profile, left_um), *limits) if limits else allowed_speed_um_s(profile, left_um)
-    return half_up(speed, _STEP_UM_S) * _STEP_UM_S
+    `left_um`; the last in whole millimetres a second, half up."""
+    limits = [edge.max_speed_um_s for edge in edges if edge.max_speed_um_s is not None]
+    return min([half_up(allowed_speed_um_s(profile, left_um), _STEP_UM_S) * _STEP_UM_S, *limits])

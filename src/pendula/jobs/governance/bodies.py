@@ -1,6 +1,6 @@
 """Bodies of governance in, with all their faults: new objects, evidence, gates, verdicts, decisions of a person."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -14,6 +14,8 @@ from pendula.jobs.objects.governed import Impact, Mode, Risk, Unknown
 from pendula.jobs.request_reading import BodyReader, Faults
 
 OBJECT_ID_MOST, REF_MOST, REFS_MOST, REASON_MOST = 200, 300, 100, 1000
+PLACE_MOST, SCOPE_MOST, BUDGET_MOST, VERSION_MOST, NUMBER_MOST = 130, 270, 1000, 2**53, 1000
+PAGE_DEFAULT, PAGE_MOST = 100, 1000
 PROOF = {"worker_id", "lease_token"}
 MEMBERS = frozenset(
     {
@@ -71,6 +73,15 @@ class Refill(Struct, frozen=True):
     reason: str
 
 
+class Page(Struct, frozen=True):
+    """Objects of a type by id, after one, all or those in one place."""
+
+    object_type: str
+    place: str | None
+    after: str
+    limit: int
+
+
 def read_new(given: Mapping[str, Any]) -> NewObject | Faults:
     body = BodyReader(given, MEMBERS)
     kind = body.text("object_type", 64) if body.required("object_type") else None
@@ -91,7 +102,7 @@ def read_new(given: Mapping[str, Any]) -> NewObject | Faults:
     for length in ("review_interval", "half_life", "uncertainty_ttl"):
         members[length] = _length(body, given, length)
     for number in ("auto_verify_budget", "deception_signals", "reinforcement_count"):
-        members[number] = body.integer(number, 0, 1000)
+        members[number] = body.integer(number, 0, NUMBER_MOST)
     status, epistemic = body.text("status", 64), body.text("epistemic_state", 64)
     reason = body.text("reason", REASON_MOST)
     if body.faults.found or kind is None or name is None:
@@ -108,7 +119,7 @@ def read_begin(given: Mapping[str, Any]) -> Faults | None:
 def read_finish(given: Mapping[str, Any]) -> Finish | Faults:
     body = BodyReader(given, PROOF | {"finding", "reason", "evidence_refs", "unknown_type", "version", "gates"})
     verdict = _verdict(body, given)
-    version = body.integer("version", 1, 2**53)
+    version = body.integer("version", 1, VERSION_MOST)
     gates = given.get("gates")
     if gates is not None and not (
         isinstance(gates, Mapping) and all(isinstance(k, str) and type(v) is int for k, v in gates.items())
@@ -123,7 +134,7 @@ def read_decision(given: Mapping[str, Any]) -> Decision | Faults:
     body = BodyReader(given, {"action", "finding", "reason", "evidence_refs", "unknown_type", "version"})
     action = body.text("action", 64) if body.required("action") else None
     verdict = _verdict(body, given)
-    version = body.integer("version", 1, 2**53)
+    version = body.integer("version", 1, VERSION_MOST)
     if body.faults.found or action is None or verdict is None:
         return body.faults
     return Decision(action, verdict, version)
@@ -133,7 +144,7 @@ def read_gate(given: Mapping[str, Any]) -> SetGate | Faults:
     body = BodyReader(given, {"gate", "scope", "verdict", "reason"})
     name = body.word("gate", list(VERDICTS)) if body.required("gate") else None
     verdict = body.word("verdict", VERDICTS.get(name or "", ())) if body.required("verdict") and name else None
-    scope = body.text("scope", 270, trimmed=True) or EVERYTHING
+    scope = body.text("scope", SCOPE_MOST, trimmed=True) or EVERYTHING
     reason = body.text("reason", REASON_MOST) if body.required("reason") else None
     if body.faults.found or name is None or verdict is None or reason is None:
         return body.faults
@@ -147,7 +158,7 @@ def read_evidence(given: Mapping[str, Any]) -> Evidence | Faults:
         body.bad("evidence_refs", allowed="at least one reference")
     reason = body.text("reason", REASON_MOST)
     unknown = _word(body, "unknown_type", Unknown)
-    version = body.integer("version", 1, 2**53)
+    version = body.integer("version", 1, VERSION_MOST)
     if body.faults.found or refs is None:
         return body.faults
     return Evidence(refs, reason or "evidence attached", unknown, version)
@@ -155,7 +166,7 @@ def read_evidence(given: Mapping[str, Any]) -> Evidence | Faults:
 
 def read_refill(given: Mapping[str, Any]) -> Refill | Faults:
     body = BodyReader(given, {"budget", "reason"})
-    budget = body.integer("budget", 0, 1000)
+    budget = body.integer("budget", 0, BUDGET_MOST)
     reason = body.text("reason", REASON_MOST) if body.required("reason") else None
     return body.faults if body.faults.found or reason is None else Refill(budget, reason)
 
@@ -164,6 +175,26 @@ def read_reason(given: Mapping[str, Any]) -> str | Faults:
     body = BodyReader(given, {"reason"})
     reason = body.text("reason", REASON_MOST)
     return body.faults if body.faults.found else reason or "reported finished"
+
+
+def read_page(query: Mapping[str, Any], kinds: Collection[str]) -> Page | Faults:
+    body = BodyReader(query, {"object_type", "place", "after", "limit"})
+    kind = body.word("object_type", sorted(kinds)) if body.required("object_type") else None
+    place, after = body.text("place", PLACE_MOST), body.text("after", OBJECT_ID_MOST)
+    limit = body.integer("limit", 1, PAGE_MOST, Code.INVALID_LIMIT) or PAGE_DEFAULT
+    return body.faults if body.faults.found or kind is None else Page(kind, place, after or "", limit)
+
+
+def read_scope(query: Mapping[str, Any]) -> Faults | None:
+    body = BodyReader(query, {"scope"})
+    body.text("scope", SCOPE_MOST)
+    return body.faults if body.faults.found else None
+
+
+def read_limit(query: Mapping[str, Any]) -> int | Faults:
+    body = BodyReader(query, {"limit"})
+    limit = body.integer("limit", 1, PAGE_MOST, Code.INVALID_LIMIT) or PAGE_DEFAULT
+    return body.faults if body.faults.found else limit
 
 
 def _verdict(body: BodyReader, given: Mapping[str, Any]) -> Verdict | None:

@@ -109,8 +109,16 @@ def _counted(tx: Writer, before: Governed, ending: Ending) -> None:
         governance.count("escalation", ending.subject.object_type)
     if ending.closes:
         governance.count("ontic_closure", ending.subject.object_type)
+    count_granted(tx, before, ending.subject)
     if ending.subject.place != before.place:
         governance.count("entered", f"{ending.subject.object_type} {ending.subject.place}")
+
+
+def count_granted(tx: Writer, before: Governed | None, after: Governed) -> None:
+    """Units of budget that the object was given, to be held against those it used."""
+    granted = after.verify_budget_left - (0 if before is None else before.verify_budget_left)
+    if granted > 0:
+        tx.governance.count("budget_granted", after.object_type, granted)
 
 
 def _told(

@@ -33,8 +33,9 @@ class GovernedObjects:
         """Why it is in this state, what comes next and when, what is in the way; `sentence` says it all."""
         return _granted(self._governance.why(object_type, object_id))
 
-    def list(self, object_type: str, place: str | None = None, after: str = "", limit: int = 100) -> dict[str, Any]:
-        return _granted(self._governance.page(object_type, place, after, limit))
+    def list(self, object_type: str, **query: Members) -> dict[str, Any]:
+        """Objects of a type by id: `{"objects", "next_after"}`; `place`, `after` and `limit` choose among them."""
+        return _granted(self._governance.page({"object_type": object_type, **_asked(query)}))
 
     def attach_evidence(self, object_type: str, object_id: str, *refs: str, **members: Members) -> dict[str, Any]:
         body = {"evidence_refs": list(refs), **members}
@@ -45,24 +46,26 @@ class GovernedObjects:
         body = {"action": action, "finding": finding, **members}
         return _granted(self._governance.decide(object_type, object_id, body, self._caller))
 
-    def refill(self, object_type: str, object_id: str, reason: str, budget: int | None = None) -> dict[str, Any]:
-        body: dict[str, Any] = {"reason": reason} if budget is None else {"reason": reason, "budget": budget}
+    def refill(self, object_type: str, object_id: str, reason: str, **members: Members) -> dict[str, Any]:
+        """Give it its whole budget again, or `budget` units."""
+        body = {"reason": reason, **members}
         return _granted(self._governance.refill(object_type, object_id, body, self._caller))
 
     def rollback_finished(self, object_type: str, object_id: str, **members: Members) -> dict[str, Any]:
         return _granted(self._governance.rollback_finished(object_type, object_id, members, self._caller))
 
-    def rollbacks(self, limit: int = 100) -> dict[str, Any]:
-        """Those that nobody has reported finished, the oldest first."""
-        return _granted(self._governance.rollbacks(limit))
+    def rollbacks(self, **query: Members) -> dict[str, Any]:
+        """Those that nobody has reported finished, the oldest first, at most `limit`."""
+        return _granted(self._governance.rollbacks(_asked(query)))
 
-    def set_gate(self, gate: str, verdict: str, reason: str, scope: str = "*") -> dict[str, Any]:
-        """Give a gate its word, for everything or for one object (`memory:m_1`)."""
-        body = {"gate": gate, "verdict": verdict, "reason": reason, "scope": scope}
+    def set_gate(self, gate: str, verdict: str, reason: str, **members: Members) -> dict[str, Any]:
+        """Give a gate its word, for everything, or for one object with `scope="memory:m_1"`."""
+        body = {"gate": gate, "verdict": verdict, "reason": reason, **members}
         return _granted(self._governance.set_gate(body, self._caller))
 
-    def gates(self, scope: str | None = None) -> dict[str, Any]:
-        return _granted(self._governance.gates(scope))
+    def gates(self, **query: Members) -> dict[str, Any]:
+        """All gates; with `scope` those that count for it."""
+        return _granted(self._governance.gates(_asked(query)))
 
     def figures(self) -> dict[str, Any]:
         return _granted(self._governance.figures())
@@ -80,6 +83,11 @@ class GovernedObjects:
     def settle(self, job_id: str, **proof: Members) -> dict[str, Any]:
         """End a decay or an archive, which the object itself decides."""
         return _granted(self._governance.settle(job_id, proof, self._caller))
+
+
+def _asked(query: dict[str, Any]) -> dict[str, Any]:
+    """What a query names; None is the same as not to name it."""
+    return {name: value for name, value in query.items() if value is not None}
 
 
 def _granted(answer: Answer) -> dict[str, Any]:

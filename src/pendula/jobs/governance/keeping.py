@@ -17,7 +17,7 @@ from pendula.jobs.governance.bodies import (
     read_reason,
     read_refill,
 )
-from pendula.jobs.governance.carrying_out import carry_out, evidence_of, next_job, put
+from pendula.jobs.governance.carrying_out import carry_out, count_granted, evidence_of, next_job, put
 from pendula.jobs.governance.judging import machine_of, no_object, question, tiers, unfit_evidence
 from pendula.jobs.governance.showing import changes, ending_json, object_json, rollback_json
 from pendula.jobs.model import Actor, Code, Policy, Refused
@@ -47,6 +47,7 @@ def create(tx: Writer, body: Body, actor: Actor, policy: Policy, now: int) -> An
     if isinstance(subject, Refused):
         return subject
     put(tx, subject)
+    count_granted(tx, None, subject)
     _tell(tx, STATE_EVENT, None, subject, request.reason, actor)
     followup = next_job(tx, subject, actor, policy, now, job=None)
     return Reply(201, {"object": object_json(subject), "followup_job_id": followup})
@@ -229,7 +230,8 @@ def _kept(
     refs: tuple[str, ...] = (),
 ) -> Reply:
     put(tx, after)
-    _tell(tx, STATE_EVENT, before, after, reason, actor, refs)
+    count_granted(tx, before, after)
+    _tell(tx, STATE_EVENT, before, after, reason, actor, refs=refs)
     followup = next_job(tx, after, actor, policy, after.updated_at, job=None)
     return Reply(200, {"object": object_json(after), "followup_job_id": followup})
 
@@ -241,6 +243,7 @@ def _tell(
     after: Governed,
     reason: str,
     actor: Actor,
+    *,
     refs: tuple[str, ...] = (),
 ) -> None:
     old, new = changes(before, after)

@@ -6,14 +6,16 @@ from typing import TypeVar
 from pendula.jobs.calls import Calls
 from pendula.jobs.calls.replies import LOCAL, Answer, Body, Caller, Reply
 from pendula.jobs.governance import gate_setting, keeping, steps
+from pendula.jobs.governance.bodies import read_limit, read_page, read_scope
 from pendula.jobs.governance.judging import no_object
 from pendula.jobs.governance.showing import gate_json, object_json, rollback_json
 from pendula.jobs.governance.why import why
+from pendula.jobs.request_reading import Faults
 from pendula.jobs.store.protocol import Reader, Writer
 from pendula.kernel.canonical import Json
 
 T = TypeVar("T")
-PAGE_MOST, TRACES_SHOWN = 1000, 20
+TRACES_SHOWN = 20
 
 
 class Governance:
@@ -67,21 +69,32 @@ class Governance:
         now, policy = self._calls.clock(), self._calls.policy
         return self._calls.store.read(lambda look: why(look, object_type, object_id, policy, now))
 
-    def page(self, object_type: str, place: str | None = None, after: str = "", limit: int = 100) -> Reply:
+    def page(self, query: Body) -> Answer:
         """Objects of a type by id, all or those in one place; `next_after` leads to the next page."""
-        size = max(1, min(limit, PAGE_MOST))
-        found = self._calls.store.read(lambda look: look.governance.page(object_type, place, after, size + 1))
-        shown: list[Json] = [object_json(one) for one in found[:size]]
-        return Reply(200, {"objects": shown, "next_after": found[size - 1].object_id if len(found) > size else None})
+        asked = read_page(query, self._calls.policy.machines)
+        if isinstance(asked, Faults):
+            return asked.refusal()
+        found = self._calls.store.read(
+            lambda look: look.governance.page(asked.object_type, asked.place, asked.after, asked.limit + 1)
+        )
+        shown: list[Json] = [object_json(one) for one in found[: asked.limit]]
+        more = found[asked.limit - 1].object_id if len(found) > asked.limit else None
+        return Reply(200, {"objects": shown, "next_after": more})
 
-    def gates(self, scope: str | None = None) -> Reply:
-        found = self._calls.store.read(lambda look: look.governance.gates(scope))
+    def gates(self, query: Body) -> Answer:
+        """Those of one scope with those for everything; without one, all there are."""
+        if (faults := read_scope(query)) is not None:
+            return faults.refusal()
+        found = self._calls.store.read(lambda look: look.governance.gates(query.get("scope")))
         shown: list[Json] = [gate_json(gate) for gate in found]
         return Reply(200, {"gates": shown})
 
-    def rollbacks(self, limit: int = 100) -> Reply:
+    def rollbacks(self, query: Body) -> Answer:
         """Those that nobody has reported finished, the oldest first."""
-        found = self._calls.store.read(lambda look: look.governance.open_rollbacks(max(1, min(limit, PAGE_MOST))))
+        limit = read_limit(query)
+        if isinstance(limit, Faults):
+            return limit.refusal()
+        found = self._calls.store.read(lambda look: look.governance.open_rollbacks(limit))
         shown: list[Json] = [rollback_json(one) for one in found]
         return Reply(200, {"rollbacks": shown})
 

@@ -28,6 +28,7 @@ from pendula.jobs.store.protocol import Writer
 from pendula.kernel.canonical import Json
 
 STATE_CONFLICT = "state_conflict"
+BY_ITSELF = ("decay", "archive")
 
 
 def begin(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, now: int) -> Answer:
@@ -94,7 +95,9 @@ def settle(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, no
         return repeated
     if (refused := decide.holding(job, read_proof(body), now)) is not None:
         return refused
-    if job.action in VERIFICATIONS or job.action not in ("decay", "archive"):
+    if (faults := read_begin(body)) is not None:
+        return faults.refusal()
+    if job.action not in BY_ITSELF:
         message = f"{job.action} needs somebody who looks into it: call begin and finish"
         return Refused(Code.NOT_BEGUN, message, {"job_id": job.job_id, "action": job.action})
     found = _subject(tx, job, policy)

@@ -2,6 +2,7 @@
 
 routes       the calls at `/scheduler/…`
 plan_routes  time plans at `/scheduler/plans`, workers at `/scheduler/workers`, why a job waits
+governed/    governed objects: a job in two steps, objects, gates, rollbacks
 answering    between HTTP and the calls: a body in, the answer of a call out
 service      the scheduler while it is served: its store, the threads that call it, the pulls that wait
 presence     workers that talk to this server: when each was last heard of

@@ -33,6 +33,17 @@ OTHER_WORKERS = "other"
 DELIVERIES_MOST = 100_000  # remembered between pull and ack
 DELAYS = (0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3600, 14_400, 86_400)
 
+# Each kind that governance counts, with the words its name is made of.
+GOVERNED = {
+    "verification": ("verifications", "Entries into the verifier that were paid from a budget", ("object_type",)),
+    "budget_granted": ("budget_granted", "Units of verification budget given to objects", ("object_type",)),
+    "entered": ("entered", "Objects that came to a place", ("object_type", "place")),
+    "ontic_closure": ("closures", "Objects that nobody verifies any more", ("object_type",)),
+    "gate": ("gate_verdicts", "What gates said of jobs and decisions", ("gate", "verdict")),
+    "escalation": ("escalations", "Questions to a person", ("object_type",)),
+    "outcome": ("outcomes", "How actions on governed objects ended", ("outcome",)),
+}
+
 
 class JobMetrics:
     """The counters of one process; `observe` is called with every answer, from any thread."""
@@ -65,11 +76,13 @@ class JobMetrics:
         if "reclaimed" in body:
             self._pulled(body)
         elif "already_acked" in body:
-            self._acked(body)
+            self._acked(body, body["already_acked"])
+        elif "already_ended" in body:
+            self._acked(body, body["already_ended"])
         elif "results" in body:
             for entry in body["results"]:  # type: ignore[union-attr]
                 if isinstance(entry, dict) and "already_acked" in entry:
-                    self._acked(entry)
+                    self._acked(entry, entry["already_acked"])
 
     def _pulled(self, body: Mapping[str, Any]) -> None:
         self._reclaimed.inc(body["reclaimed"])
@@ -85,11 +98,13 @@ class JobMetrics:
                 self._start_delay.labels(*_kind(job)).observe(delay / SECOND)
             self._remember(job["job_id"], now)
 
-    def _acked(self, body: Mapping[str, Any]) -> None:
+    def _acked(self, body: Mapping[str, Any], repeated: object) -> None:
         job = body["job"]
+        if job["status"] != Status.SUCCEEDED:
+            return  # a governed job that ended otherwise
         with self._lock:
             since = self._delivered.pop(job["job_id"], None)
-        if since is not None and not body["already_acked"]:
+        if since is not None and not repeated:
             took = max(0, parse_utc(job["updated_at"]) - since)
             self._pull_to_ack.labels(*_kind(job)).observe(took / SECOND)
 
@@ -157,6 +172,7 @@ def stored(calls: Calls, window_sec: int) -> Iterator[Metric]:
     for labels, n in queries.labelled(queries.figures(calls.store, now, window_sec)):
         jobs.add_metric([labels[name] for name in LABELS], n)
     yield jobs
+    yield from governed(calls)
 
 
 def of_workers(workers: Sequence[WorkerRow], now: int) -> Iterator[Metric]:
@@ -174,6 +190,21 @@ def of_workers(workers: Sequence[WorkerRow], now: int) -> Iterator[Metric]:
             if (n := getattr(one, how)) is not None:
                 ended.add_metric([one.worker_id, how], n)
     yield from (age, running, taken, ended)
+
+
+def governed(calls: Calls) -> Iterator[Metric]:
+    """Where governed objects are, what verification cost, what gates said, who was asked; read in one look."""
+    places, counts = calls.store.read(lambda look: (look.governance.places(), look.governance.counts()))
+    objects = GaugeMetricFamily("jobs_governed_objects", "Objects by place", labels=("object_type", "place"))
+    for object_type, place, n in places:
+        objects.add_metric([object_type, place], n)
+    yield objects
+    for kind, (name, sentence, labels) in GOVERNED.items():
+        family = CounterMetricFamily(f"jobs_governed_{name}", sentence, labels=labels)
+        for found, word, n in counts:
+            if found == kind:
+                family.add_metric(word.split(" ", len(labels) - 1), n)
+        yield family
 
 
 def _kind(job: Mapping[str, Any]) -> tuple[str, str, str]:

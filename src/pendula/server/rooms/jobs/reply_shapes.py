@@ -132,5 +132,8 @@ def _event() -> Shape:
             "job_id": ANY_TEXT,
             "correlation_id": ANY_TEXT,
             "metadata": OBJECT,
-        }
+            "risk_tier": TEXT,
+            "decision_trace_id": TEXT,
+        },
+        optional=("risk_tier", "decision_trace_id"),
     )

@@ -27,8 +27,8 @@ from pendula.jobs.upkeep.retention import Retaining, free_key
 from pendula.jobs.upkeep.unhandled import UnhandledJobs
 from pendula.server.errors import json_response
 from pendula.server.hosting.room_spec import RoomSpec
+from pendula.server.rooms.jobs import governed, plan_routes, plan_shapes, reply_shapes, shapes
 from pendula.server.rooms.jobs import metrics as prometheus
-from pendula.server.rooms.jobs import plan_routes, plan_shapes, reply_shapes, shapes
 from pendula.server.rooms.jobs.answering import (
     NAME,
     caller_of,
@@ -55,7 +55,8 @@ JOB_ID = shapes.in_path("job_id", "The id of a job")
 
 router = APIRouter(prefix=PREFIX, tags=["jobs"])
 # This one is the last: it ends with a route for every path.
-ROUTERS = (plan_routes.router, router)
+SHAPES = (reply_shapes.schemas(), plan_shapes.schemas(), governed.schemas())
+ROUTERS = (plan_routes.router, *governed.ROUTERS, router)
 
 
 # Into the queue
@@ -67,6 +68,7 @@ ROUTERS = (plan_routes.router, router)
     responses=shapes.gives(
         "Enqueued",
         Code.IDEMPOTENCY_KEY_CONFLICT,
+        Code.ONTIC_VERIFICATION_CLOSED,
         *shapes.FAULTS,
         Code.RUN_AT_IN_PAST,
         body=True,
@@ -269,24 +271,6 @@ async def audit(request: Request, _: Viewer) -> Response:
     return await listed(request, lambda calls, query: queries.trail(calls.store, calls.policy, query))
 
 
-@router.get(
-    "/objects/{object_type}/{object_id:path}",
-    # A line break in a path is part of no route.
-    responses=shapes.gives("Object", Code.OBJECT_NOT_FOUND, also={404: (RouteNotFound.code,)}),
-    **documented(
-        "object",
-        parameters=[
-            shapes.in_path("object_type", "What kind of object"),
-            shapes.in_path("object_id", "Which of them"),
-        ],
-    ),
-)
-async def shown_object(request: Request, _: Viewer) -> Response:
-    """What is known of an object."""
-    kind, name = request.path_params["object_type"], request.path_params["object_id"]
-    return response_of(await service_of(request).look(lambda calls: queries.shown_object(calls.store, kind, name)))
-
-
 _METRICS = shapes.gives("Metrics", *shapes.FAULTS)
 _METRICS[200]["content"]["text/plain"] = {"schema": shapes.TEXT}
 
@@ -383,7 +367,7 @@ def room(
         sentence="Work that is due: handed out when its time has come, tried again, set aside, never lost.",
         prefix=PREFIX,
         routers=ROUTERS,
-        schemas={**shapes.schemas(chosen), **reply_shapes.schemas(), **plan_shapes.schemas()},
+        schemas={name: shape for part in SHAPES for name, shape in part.items()} | dict(shapes.schemas(chosen)),
         service=partial(
             JobService,
             policy=chosen,

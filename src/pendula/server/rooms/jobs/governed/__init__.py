@@ -1,0 +1,14 @@
+"""Governed objects over HTTP: state machines, gates, budgets, evidence.
+
+steps    a governed job in two steps
+objects  objects, by a verb, a type and an id
+gates    gates, rollbacks, figures
+shapes   their bodies in OpenAPI
+"""
+
+from pendula.server.rooms.jobs.governed import gates, objects, steps
+from pendula.server.rooms.jobs.governed.shapes import schemas
+
+ROUTERS = (steps.router, objects.router, gates.router)
+
+__all__ = ["ROUTERS", "schemas"]

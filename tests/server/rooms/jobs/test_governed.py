@@ -1,0 +1,120 @@
+"""Governed objects over HTTP: who may do what, who stands in the trail, what Prometheus reads."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+
+from pendula.server.security.identity import Role
+from pendula.server.security.tokens import TokenStore
+from pendula.server.settings import Settings
+from tests.server.job_servers import Jobs, error_of, serving
+
+pytestmark = pytest.mark.anyio
+
+MEMORY: dict[str, Any] = {"object_type": "memory", "object_id": "a/b", "evidence_refs": ["ev_1"]}
+REFILL = {"reason": "worth another look", "budget": 5}
+GATE = {"gate": "risk_gate", "verdict": "pass", "reason": "calm"}
+
+
+@pytest.fixture
+async def jobs(settings: Settings) -> AsyncIterator[Jobs]:
+    async with serving(settings) as found:
+        yield found
+
+
+async def test_viewers_read_and_operators_change(settings: Settings) -> None:
+    store = TokenStore(settings.data)
+    secrets = {role: store.new(f"the-{role}", role)[1] for role in (Role.VIEWER, Role.OPERATOR)}
+
+    async def status(role: Role, method: str, path: str, body: Any = None) -> int:
+        headers = {"authorization": f"Bearer {secrets[role]}"}
+        answer = await served.client.request(method, f"/scheduler/{path}", json=body, headers=headers)
+        return answer.status_code
+
+    changes: list[tuple[str, str, Any, int]] = [
+        ("POST", "objects", MEMORY, 201),
+        ("POST", "objects/evidence/memory/a/b", {"evidence_refs": ["ev_2"]}, 200),
+        ("POST", "objects/refill/memory/a/b", REFILL, 200),
+        ("POST", "objects/decide/memory/a/b", {"action": "verify", "finding": "passed", "reason": "seen"}, 200),
+        ("POST", "objects/rollback-finished/memory/a/b", {}, 200),
+        ("PUT", "gates", GATE, 200),
+        ("POST", "jobs/job_000000000001/begin", {}, 409),
+    ]
+    reads = ["objects?object_type=memory", "objects/show/memory/a/b", "objects/why/memory/a/b", "objects/memory/a/b"]
+    async with serving(settings) as served:
+        for method, path, body, expected in changes:
+            assert await status(Role.VIEWER, method, path, body) == 403, path
+            assert await status(Role.OPERATOR, method, path, body) == expected, path
+        for path in (*reads, "gates", "rollbacks", "governance"):
+            assert await status(Role.VIEWER, "GET", path) == 200, path
+        found = await served.client.get("/scheduler/audit", headers={"authorization": f"Bearer {secrets[Role.VIEWER]}"})
+    assert {event["actor"]["id"] for event in found.json()["events"]} == {"the-operator"}
+
+
+async def test_a_token_says_who_calls_and_no_header_says_otherwise(settings: Settings) -> None:
+    _, secret = TokenStore(settings.data).new("ada", Role.OPERATOR)
+    async with serving(settings) as jobs:
+        jobs.client.headers["authorization"] = f"Bearer {secret}"
+        await jobs.post("objects", MEMORY)
+        other = await jobs.post("objects/refill/memory/a/b", REFILL, headers={"x-pendula-user": "mia"})
+        herself = await jobs.post("objects/refill/memory/a/b", REFILL, headers={"x-pendula-user": "ada"})
+        [*_, event] = (await jobs.get("audit", object_id="a/b")).json()["events"]
+
+    assert (error_of(other)["status"], error_of(other)["code"]) == (403, "forbidden")
+    assert (herself.status_code, event["actor"]) == (200, {"type": "user", "id": "ada"})
+
+
+@pytest.mark.parametrize("name", ["", " ", "%20mia", "a%0Ab", "m" * 129])
+async def test_a_name_that_is_none_is_refused(jobs: Jobs, name: str) -> None:
+    assert error_of(await jobs.post("objects", MEMORY, headers={"x-pendula-user": name}))["code"] == "forbidden"
+
+
+async def test_on_this_machine_without_tokens_the_header_names_the_user(jobs: Jobs) -> None:
+    await jobs.post("objects", MEMORY)
+    nobody = await jobs.post("objects/refill/memory/a/b", REFILL)
+    somebody = await jobs.post("objects/refill/memory/a/b", REFILL, headers={"x-pendula-user": "zo%C3%AB"})
+    [*_, event] = (await jobs.get("audit", object_id="a/b")).json()["events"]
+
+    assert error_of(nobody)["code"] == "user_required"
+    assert somebody.json()["object"]["verify_budget_left"] == 5
+    assert event["actor"] == {"type": "user", "id": "zoë"}
+
+
+async def ended(jobs: Jobs, finding: str) -> httpx.Response:
+    jobs.clock.pass_by(86_400)
+    [job] = await jobs.pulled("w")
+    proof = {"worker_id": "w", "lease_token": job["lease_token"]}
+    begun = (await jobs.post(f"jobs/{job['job_id']}/begin", proof)).json()
+    if not begun["entered"]:
+        return await jobs.post(f"jobs/{job['job_id']}/begin", proof)
+    return await jobs.post(f"jobs/{job['job_id']}/finish", {**proof, "finding": finding, "reason": "looked into"})
+
+
+@pytest.mark.req("JOB-MET-7")
+async def test_prometheus_reads_what_governance_did(jobs: Jobs) -> None:
+    for gate in ("persona_conflict_gate", "risk_gate", "cognition_gate"):
+        verdict = "block" if gate == "risk_gate" else "pass"
+        await jobs.client.put("/scheduler/gates", json={**GATE, "gate": gate, "verdict": verdict})
+    await jobs.post("objects", {**MEMORY, "risk_tier": "high"})
+    await ended(jobs, "passed")
+    unknowable = {"status": "needs_revalidate", "unknown_type": "ontic_unknowable", "auto_verify_budget": 4}
+    await jobs.post("objects", {"object_type": "cognition", "object_id": "cg", **unknowable})
+    await ended(jobs, "inconclusive")
+
+    text = (await jobs.client.get("/scheduler/metrics", headers={"accept": "text/plain"})).text
+
+    for line in (
+        'jobs_governed_objects{object_type="cognition",place="stale/uncertain"} 1.0',
+        'jobs_governed_objects{object_type="memory",place="candidate"} 1.0',
+        'jobs_governed_verifications_total{object_type="cognition"} 1.0',
+        'jobs_governed_budget_granted_total{object_type="cognition"} 4.0',
+        'jobs_governed_entered_total{object_type="cognition",place="stale/uncertain"} 1.0',
+        'jobs_governed_closures_total{object_type="cognition"} 1.0',
+        'jobs_governed_gate_verdicts_total{gate="risk_gate",verdict="block"} 1.0',
+        'jobs_governed_escalations_total{object_type="memory"} 1.0',
+        'jobs_governed_outcomes_total{outcome="gate_blocked"} 1.0',
+        'jobs_pull_to_ack_seconds_count{action="revalidate",object_type="cognition",priority="medium"} 1.0',
+    ):
+        assert line in text.splitlines()
