@@ -102,3 +102,12 @@ def test_what_is_held_at_the_start_belongs_to_the_standing_sets_until_it_is_pass
 
     # Standing at 4.0 the release bound may be at 3.8; at 4.5 it has passed 4.1.
     assert keeps == [True, True, True, False, False]
+
+
+@pytest.mark.req("FLT-RES-13")
+def test_what_a_truck_has_passed_for_certain_is_not_taken_again_by_a_route_that_is_changed_on_the_way() -> None:
+    site = scene("hall-demo")
+    plan = route(site, on(site, "LM1->LM2", 3.0), "AP1", "LM3", rest="PK2")
+    one = track_of(Ground(site), plan, SHORT, 10_000_000, {})
+
+    assert min(use.free_um for use in one.uses) > 10_000_000 - SHORT - 100_000

@@ -72,7 +72,7 @@ def track_of(ground: Ground, plan: RoutePlan, short_um: int, granted_um: int, ca
     whole = plan.whole
     stops = _stop_places(plan)
     acts = _acts(ground.site, plan, whole, stops)
-    used = uses_of(ground, plan, whole, acts).ready(granted_um, carried)
+    used = uses_of(ground, plan, whole, acts).ready(granted_um, granted_um - short_um - ground.buffer_um, carried)
     stands, unwanted = _stands(ground, whole, acts, used, granted_um)
     held = Uses.of([Use(resource, -NEVER_UM, free) for resource, free in sorted(carried.items())])
     acting = np.array([act.s_um for act in acts], dtype=np.int64)

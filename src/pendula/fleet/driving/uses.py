@@ -62,13 +62,16 @@ class Uses:
             np.concatenate([one.free_um for one in parts]),
         )
 
-    def ready(self, granted_um: int, carried: Mapping[int, int]) -> "Uses":
+    def ready(self, granted_um: int, passed_um: int, carried: Mapping[int, int]) -> "Uses":
         """Sorted by where they are needed, then by resource, for a truck that is granted up to a position: what lies
-        before it is held, or has to be taken with the very next unit."""
+        before it is held, is behind what the truck has passed for certain, or has to be taken with the very next
+        unit."""
         held = np.isin(self.resource, np.array(sorted(carried), dtype=np.int64))
-        need = np.where((self.need_um >= granted_um) | held, self.need_um, granted_um)
-        order = np.lexsort((self.resource, need))
-        return Uses(self.resource[order], need[order], self.free_um[order])
+        ahead = held | (self.free_um > passed_um)
+        resource, free = self.resource[ahead], self.free_um[ahead]
+        need = np.where((self.need_um >= granted_um) | held, self.need_um, granted_um)[ahead]
+        order = np.lexsort((resource, need))
+        return Uses(resource[order], need[order], free[order])
 
     @cached_property
     def every(self) -> tuple[Use, ...]:
