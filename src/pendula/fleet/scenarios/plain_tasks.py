@@ -6,18 +6,20 @@ after a while, as it was planned, and somebody else may take the task.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pendula.fleet.contracts.traffic import Phase
 from pendula.fleet.routing.opposition import against_us, one_way_us, opposite_edges
 from pendula.fleet.routing.planner import Anchor, AtNode, Closed, Planner
-from pendula.fleet.routing.route_plan import RoutePlan, continued, plan_route
+from pendula.fleet.routing.route_plan import RoutePlan, committed, continued, plan_route, splice
 from pendula.fleet.scenarios.model import Scenario, ScenarioTask
 from pendula.fleet.scenarios.task_list import TaskList
 from pendula.fleet.simulator.world import World
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.kernel.engine import Refusal
 
+# How long a truck that goes to rest is not asked again after it was not let off its way.
+_ASKED_AGAIN_MS = 10_000
 # What a lane costs more, in thousandths, that all streams drive the other way.
 _ONE_WAY_MILLI = 2_000
 
@@ -40,6 +42,9 @@ class Driver:
     admitted: bool = True
     # The last route that was admitted.
     kept: RoutePlan | None = None
+    # Whether it was on its way to rest when it was given its task, and until when it is not asked again.
+    called_off: bool = False
+    again_ms: int = 0
     routes: int = 0
 
 
@@ -57,6 +62,7 @@ class PlainTasks:
         self.site = site
         self._patience_ms = scenario.patience_ms
         self._opposition_milli = scenario.opposition_milli
+        self._lookahead_um = scenario.traffic.lookahead_um
         self._opposite = opposite_edges(site)
         number = site.node_number
         planners = {name: self._one_way(one, scenario) for name, one in planners.items()}
@@ -146,7 +152,18 @@ class PlainTasks:
         if now_ms - driver.since_ms >= self._patience_ms and driver.task is not None:
             self.tasks.give_back(driver.task)
             driver.task = None
-            self._park(number, driver, now_ms, world)
+            if driver.called_off:
+                self._back_to_rest(number, driver, now_ms, world)
+            else:
+                self._park(number, driver, now_ms, world)
+
+    def _back_to_rest(self, number: int, driver: Driver, now_ms: int, world: World) -> None:
+        """A truck that was to turn round on its way to rest keeps to it: the same route under a new number."""
+        assert driver.kept is not None
+        assert driver.route is not None
+        driver.again_ms = now_ms + _ASKED_AGAIN_MS
+        again = replace(driver.kept, revision=max(driver.kept.revision, driver.route.revision) + 1)
+        self._give(number, driver, Phase.TO_PARK, again, now_ms, world)
 
     def _park(self, number: int, driver: Driver, now_ms: int, world: World) -> None:
         if driver.kept is None:
@@ -157,9 +174,27 @@ class PlainTasks:
     def _is_free(self, driver: Driver) -> bool:
         return driver.phase is Phase.IDLE and driver.task is None
 
+    def _may_turn_round(self, number: int, driver: Driver, now_ms: int, world: World) -> bool:
+        """Whether a truck on its way to rest can still leave it at a node."""
+        if driver.phase is not Phase.TO_PARK or not driver.admitted or now_ms < driver.again_ms:
+            return False
+        route = driver.route
+        if route is None or world.trucks[number].route is not route:
+            return False
+        return committed(route, self._bound_um(number, world)) < len(route.segments)
+
+    def _bound_um(self, number: int, world: World) -> int:
+        """Up to where a truck may have been granted its way."""
+        truck = world.trucks[number]
+        return max(truck.s_um + self._lookahead_um, 0 if truck.order is None else truck.order.stop_line_um)
+
     def _assign(self, now_ms: int, world: World) -> None:
-        for task in self.tasks.waiting():
-            free = [(i, one) for i, one in enumerate(self.drivers) if self._is_free(one)]
+        free = [
+            (i, one)
+            for i, one in enumerate(self.drivers)
+            if self._is_free(one) or self._may_turn_round(i, one, now_ms, world)
+        ]
+        for task in self.tasks.waiting() if free else ():
             if not free:
                 return
             costs = [
@@ -170,14 +205,34 @@ class PlainTasks:
             ]
             if costs:
                 number = min(costs)[2]
-                driver = self.drivers[number]
-                self.tasks.take(task)
-                driver.task = task
-                stops = self.site.node_number[task.pick_node_id], self.site.node_number[task.drop_node_id]
-                self._go(number, driver, Phase.TO_PICK, stops, now_ms, world)
+                free = [one for one in free if one[0] != number]
+                self._send(number, self.drivers[number], task, now_ms, world)
+
+    def _send(self, number: int, driver: Driver, task: ScenarioTask, now_ms: int, world: World) -> None:
+        """Gives a truck a task, and the route for it."""
+        stops = self.site.node_number[task.pick_node_id], self.site.node_number[task.drop_node_id]
+        driver.called_off = driver.phase is Phase.TO_PARK
+        if not driver.called_off:
+            self.tasks.take(task)
+            driver.task = task
+            self._go(number, driver, Phase.TO_PICK, stops, now_ms, world)
+            return
+        assert driver.route is not None
+        planner, bound = self._keeping_off(number, driver, world), self._bound_um(number, world)
+        name = self._next_id(driver)
+        route = splice(planner, driver.route, bound, stops, name, "TASK_ASSIGNED", driver.closed)
+        if isinstance(route, RoutePlan):
+            self.tasks.take(task)
+            driver.task = task
+            self._give(number, driver, Phase.TO_PICK, route, now_ms, world)
 
     def _cost_us(self, number: int, driver: Driver, task: ScenarioTask, world: World) -> int | None:
         pick = self.site.node_number[task.pick_node_id]
+        if driver.phase is Phase.TO_PARK:
+            assert driver.route is not None
+            kept = driver.route.segments[: committed(driver.route, self._bound_um(number, world))]
+            way = driver.planner.onward(kept[-1].edge, pick, driver.closed)
+            return None if isinstance(way, Refusal) else way.cost_us
         way = driver.planner.way(self._here(number, driver, world), pick, driver.closed)
         return None if isinstance(way, Refusal) else way.cost_us
 
