@@ -35,5 +35,12 @@ def test_a_bar_is_an_edge_like_any_other_when_the_next_one_is_drawn() -> None:
 
 
 @pytest.mark.req("FLT-RES-10")
+def test_a_wait_that_is_known_from_the_last_tick_alone_keeps_a_bar_from_closing_a_circle() -> None:
+    drawn = Queue({0: {1}}, [(0, frozenset({7}))], before={1: (2,)})
+
+    assert drawn.barred_by(2, unit(7)) is None
+
+
+@pytest.mark.req("FLT-RES-10")
 def test_a_waiter_bars_nobody_from_what_it_does_not_need() -> None:
     assert queue({0: {1}}).barred_by(2, unit(5)) is None

@@ -8,12 +8,12 @@ from pendula.fleet.routing.replanning import may_replan
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.targets.sequence import acknowledged
 from pendula.fleet.tick import alarms, directions
-from pendula.fleet.tick.aiming import aim
+from pendula.fleet.tick.aiming import aim, reach_um
 from pendula.fleet.tick.draft import Draft, RefusedRoute
 from pendula.fleet.tick.invariants import InvariantBroken, broken, can_stop
 from pendula.fleet.tick.observing import judge, release_bound_um, take_in
-from pendula.fleet.tick.queueing import ripe
-from pendula.fleet.tick.ranks import class_of, order_of, rank_of, starved
+from pendula.fleet.tick.queueing import ripe, waited_for
+from pendula.fleet.tick.ranks import bars, class_of, order_of, rank_of, starved
 from pendula.fleet.traffic.grants import (
     Accepted,
     Blocked,
@@ -32,6 +32,8 @@ from pendula.kernel.canonical import Json
 _WORKING = frozenset({Phase.LOADING, Phase.UNLOADING})
 # A route that was refused counts as waiting so long after its last try.
 _STILL_ASKED_MS = 2_000
+# A route that is barred for the sake of a truck that starves is looked at again after this.
+_BARRED_MS = 1_000
 
 
 def observe(draft: Draft) -> None:
@@ -113,22 +115,29 @@ def admit_routes(draft: Draft) -> None:
             continue
         if record.retry_ms > draft.now_ms or record.stop_code is not None:
             continue
-        if left <= 0 or (_held_back(draft, record, plan) and not goes_on(record, plan)):
+        if left <= 0 and not goes_on(record, plan):
             continue
-        left -= 1
         fit = adoption(record, plan, draft.ground, draft.params, draft.now_ms)
         if isinstance(fit, Unfit):
             _refuse(draft, record, plan, fit.code, ())
             record.pending = None
         elif fit.continues:
+            # What was admitted once needs no check.
             _adopt(draft, record, fit, record.base + record.granted)
-        elif not _held_back(draft, record, plan):
+            continue
+        elif _is_held_back(draft, record, plan, fit):
+            record.retry_ms = draft.now_ms + _BARRED_MS
+        else:
             _try(draft, record, plan, fit)
+        left -= 1
 
 
-def _held_back(draft: Draft, record: Record, plan: RoutePlan) -> bool:
-    """While a truck starves nobody else sets out for a new goal; the way to rest is open to all."""
-    return draft.starving is not None and record is not draft.starving and plan.goal != record.rest
+def _is_held_back(draft: Draft, record: Record, plan: RoutePlan, fit: Adoption) -> bool:
+    """While a truck starves nobody else sets out for a new goal in its way; the way to rest is open to all."""
+    first = draft.starving
+    if first is None or record is first or plan.goal == record.rest:
+        return False
+    return bars(first, draft.locks, fit.track.demand, draft.now_ms, draft.params)
 
 
 def _try(draft: Draft, record: Record, plan: RoutePlan, fit: Adoption) -> None:
@@ -191,11 +200,12 @@ def _is_done(act: Act, done: Act, shift_um: int) -> bool:
 
 def grant(draft: Draft) -> None:
     """Units in rank order, for each truck in the order of its way, until one is refused or the lookahead is full."""
+    draft.queue.before = waited_for(draft.records)
     for record in draft.order:
         track = record.track
         if track is None or record.stop_code is not None or record.phase in _WORKING or _is_undecided(draft, record):
             continue
-        reach = min(record.at_um + draft.params.lookahead_um, track.goal_um)
+        reach = min(reach_um(record, draft.params), track.goal_um)
         blocked: Waiting | None = None
         while blocked is None and record.grant_um < reach and record.retraction is None:
             blocked = _unit(draft, record)
@@ -205,10 +215,7 @@ def grant(draft: Draft) -> None:
 def _is_undecided(draft: Draft, record: Record) -> bool:
     """Whether a new route waits for its first judgement, because this tick had made all its checks: the old one is not
     granted any further, or the new one would no longer begin where the truck is."""
-    plan = record.pending
-    if plan is None or record.refused_cycle or record.retry_ms > draft.now_ms:
-        return False
-    return not _held_back(draft, record, plan)
+    return record.pending is not None and not record.refused_cycle and record.retry_ms <= draft.now_ms
 
 
 def _unit(draft: Draft, record: Record) -> Waiting | None:
@@ -253,8 +260,17 @@ def _still_blocked(draft: Draft, record: Record) -> bool:
         return False
     draft.queue.wait(record.number, (waiting.by,))
     if draft.records[waiting.by].stop_code is None:
-        draft.queue.ask(record.number, record.ripe)
+        _ask(draft, record)
     return True
+
+
+def _ask(draft: Draft, record: Record) -> None:
+    """Bars others from what a truck needs next: after a long wait from all of it."""
+    since = record.waiting_since_ms
+    if since is not None and draft.now_ms - since > draft.params.dir_switch_max_wait_ms:
+        draft.queue.ask(record.number, ripe(record, draft.locks, whole=True))
+    elif record.ripe is not None:
+        draft.queue.ask(record.number, record.ripe)
 
 
 def _is_due(draft: Draft, record: Record) -> bool:
@@ -271,7 +287,7 @@ def _blocked(draft: Draft, record: Record, answer: Blocked) -> Waiting:
         queue.wait(number, answer.trucks)
         record.ripe = ripe(record, draft.locks)
         if not any(draft.records[j].stop_code is not None for j in answer.trucks):
-            queue.ask(number, record.ripe)
+            _ask(draft, record)
         return found
     if answer.code is not Wait.SAFE_STATE:
         # Postponed or cut off: it waits as before, and is asked again.

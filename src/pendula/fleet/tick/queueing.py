@@ -23,6 +23,8 @@ class Queue:
     waits: dict[int, set[int]] = field(default_factory=dict)
     # Waiters with ripe requests, in rank order, with all that their next unit excludes.
     ripe: list[tuple[int, frozenset[int]]] = field(default_factory=list)
+    # Who waited for whom a tick ago: what is not known yet in this one may still close a circle.
+    before: dict[int, tuple[int, ...]] = field(default_factory=dict)
 
     def wait(self, i: int, others: tuple[int, ...]) -> None:
         self.waits.setdefault(i, set()).update(others)
@@ -43,7 +45,8 @@ class Queue:
         """Whether a truck waits for another one, directly or through others."""
         seen, todo = {start}, [start]
         while todo:
-            for other in self.waits.get(todo.pop(), ()):
+            here = todo.pop()
+            for other in (*self.waits.get(here, ()), *self.before.get(here, ())):
                 if other == goal:
                     return True
                 if other not in seen:
@@ -52,11 +55,20 @@ class Queue:
         return False
 
 
-def ripe(record: Record, locks: LockState) -> frozenset[int]:
-    """All that nobody else may hold beside what a truck needs next. Of a unit of many cells only the first is ripe:
-    everything before a resource has to be granted."""
+def waited_for(records: list[Record]) -> dict[int, tuple[int, ...]]:
+    """For every truck that waits since the last tick those it waits for."""
+    return {
+        one.number: one.waiting.cycle or (one.waiting.by,)
+        for one in records
+        if one.waiting is not None and one.waiting.by is not None
+    }
+
+
+def ripe(record: Record, locks: LockState, whole: bool = False) -> frozenset[int]:
+    """All that nobody else may hold beside what a truck needs next. Of a unit of many cells only the first is ripe, or
+    the `whole` for a truck that has waited long: it would never find all of it free in the midst of a stream."""
     track = record.track
     assert track is not None
     unit = track.taken(record.grant_um, track.stands[record.granted + 1])
-    first = np.array([use.resource for use in unit if use.need_um == unit[0].need_um], dtype=np.int64)
-    return frozenset(locks.exclusion.around(first).tolist())
+    first = [use.resource for use in unit if whole or use.need_um == unit[0].need_um]
+    return frozenset(locks.exclusion.around(np.array(first, dtype=np.int64)).tolist())

@@ -4,9 +4,14 @@ One total order a tick. Directions of single lanes act through it too: who holds
 asked before those who would turn it.
 """
 
+import numpy as np
+
 from pendula.fleet.contracts.traffic import Phase, PriorityClass
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
+from pendula.fleet.traffic.demand import Demand
+from pendula.fleet.traffic.lock_state import LockState
+from pendula.fleet.traffic.refuge import refuge
 
 CLASS_RANK = {
     PriorityClass.OBSTACLE: 100,
@@ -54,6 +59,17 @@ def starved(records: list[Record], now_ms: int, params: TrafficParams) -> Record
     since, _, first = min(waiting, key=lambda one: one[:2])
     assert since is not None
     return first if now_ms - since > params.starve_ms else None
+
+
+def bars(first: Record, locks: LockState, demand: Demand, now_ms: int, params: TrafficParams) -> bool:
+    """Whether a new way has to wait for a truck that starves: if it meets the way of that truck to the first refuge
+    behind the end of its grant. When it has waited for twice as long, every new way has to."""
+    since, one = first.waited_since_ms, locks.truck(first.number)
+    if since is None or now_ms - since > 2 * params.starve_ms or one.position >= one.goal:
+        return True
+    end = refuge(locks, first.number, one.position + 1)
+    own = one.demand.needs(one.position, one.goal if end is None else end)
+    return bool(np.isin(demand.need, locks.exclusion.around(own)).any())
 
 
 def order_of(records: list[Record], first: Record | None, against: frozenset[int], now_ms: int) -> list[Record]:
