@@ -16,7 +16,7 @@ def detour(record: Record, planner: Planner, closed: Closed) -> RoutePlan | None
         return None
     barred = Closed(closed.edges | _edges_of(record.site, waiting.resource), closed.turns)
     old = track.plan
-    plan = splice(planner, old, record.grant_um, _stops(old), old.route_id, "DEADLOCK", barred)
+    plan = splice(planner, old, record.grant_um, _stops(old), old.route_id, "DEADLOCK", closed=barred)
     if not isinstance(plan, RoutePlan) or [one.edge for one in plan.whole] == [one.edge for one in old.whole]:
         return None
     return plan

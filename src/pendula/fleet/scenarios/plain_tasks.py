@@ -220,7 +220,7 @@ class PlainTasks:
         assert driver.route is not None
         planner, bound = self._keeping_off(number, driver, world), self._bound_um(number, world)
         name = self._next_id(driver)
-        route = splice(planner, driver.route, bound, stops, name, "TASK_ASSIGNED", driver.closed)
+        route = splice(planner, driver.route, bound, stops, name, "TASK_ASSIGNED", closed=driver.closed)
         if isinstance(route, RoutePlan):
             self.tasks.take(task)
             driver.task = task
