@@ -5,6 +5,7 @@ async_worker
             `AsyncWorker`: the same for programs with an event loop (asyncio)
 handlers    what a worker runs: functions marked with `@handler`, what they are handed, what they may answer
 delivery    one delivery from the confirmed lease to the word that ends it, in named steps; timeouts, async handlers
+reporting   the store is told how deliveries ended, until it has heard
 leases      the leases a worker holds, renewed by a thread that no handler can block (the heartbeat)
 signs       a worker's counters in the store, with their age: who lives, and what it did
 effects     effects that happen once: written together with their record (idempotence)

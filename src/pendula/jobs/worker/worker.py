@@ -29,7 +29,6 @@ from pendula.jobs.worker.delivery import (
     Delivery,
     Dropped,
     Ending,
-    EndReporter,
     Failed,
     Step,
     Unhandled,
@@ -38,6 +37,7 @@ from pendula.jobs.worker.delivery import (
 )
 from pendula.jobs.worker.handlers import Context, Effect, Handlers
 from pendula.jobs.worker.leases import Held, Leases, is_rate_limit, named
+from pendula.jobs.worker.reporting import EndReporter
 from pendula.jobs.worker.signs import About, Counted, Signs, Tally, own_name, works_among
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import InputRefused, WorldBroken, WrongUsage
