@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from pendula.jobs.model import SECOND
+from pendula.jobs.objects.endings import Verdict
 from pendula.jobs.worker.handlers import (
     Answer,
     AsyncContext,
@@ -64,7 +65,24 @@ class Unhandled(Struct, frozen=True):
     """It is for another worker, and is handed back; the store gave what was not asked for."""
 
 
-Ending = Acked | Failed | Dropped | Unhandled
+class Found(Struct, frozen=True):
+    """A verifier found something; the members of `finish`."""
+
+    members: dict[str, Any]
+
+
+class Settled(Struct, frozen=True):
+    """The object itself decides."""
+
+
+class Told(Struct, frozen=True):
+    """It has ended in the store already; the status of the job then, and the outcome."""
+
+    status: str
+    outcome: str | None = None
+
+
+Ending = Acked | Failed | Dropped | Unhandled | Found | Settled | Told
 Returned = Answer | Awaitable[Answer]
 
 
@@ -81,6 +99,7 @@ class Delivery:
         self.context = context
         self.calling = calling
         self.handler: Handler | None = None
+        self.begun: dict[str, Any] = {}  # what a verdict rests on: the version of the object, those of the gates
 
 
 Step = Callable[[Delivery], Ending | None]
@@ -116,7 +135,11 @@ def find_handler(delivery: Delivery) -> Ending | None:
 
 def run_handler(delivery: Delivery) -> Ending:
     assert delivery.handler is not None
+    if delivery.handler.settles:
+        return Settled()
     answer = delivery.calling.call(delivery.handler, delivery.context)
+    if delivery.handler.verifies:
+        return _found(delivery, answer)
     match answer:
         case None:
             return Acked(Done().members())
@@ -128,6 +151,14 @@ def run_handler(delivery: Delivery) -> Ending:
             return Acked(again.members(), follows=True)
         case _:
             raise PermanentError(f"a handler returns None, Done or RunAgain, not {type(answer).__name__}")
+
+
+def _found(delivery: Delivery, answer: Answer) -> Found:
+    if not isinstance(answer, Verdict):
+        raise PermanentError(f"a verifier returns a Verdict, not {type(answer).__name__}")
+    unknown = {} if answer.unknown_type is None else {"unknown_type": str(answer.unknown_type)}
+    said = {"finding": answer.finding, "reason": answer.reason, "evidence_refs": list(answer.evidence)}
+    return Found({**said, **unknown, **delivery.begun})
 
 
 def _after_error(held: Held, error: BaseException) -> Ending:

@@ -4,16 +4,14 @@ import logging
 from collections.abc import Callable
 from typing import Any, Protocol, assert_never
 
-from pendula.jobs.model import Code
-from pendula.jobs.worker.delivery import Acked, Dropped, Ending, Failed, Unhandled
-from pendula.jobs.worker.leases import Held, is_rate_limit
+from pendula.jobs.model import Code, Status
+from pendula.jobs.objects.endings import Outcome
+from pendula.jobs.worker.delivery import Acked, Dropped, Ending, Failed, Found, Settled, Told, Unhandled
+from pendula.jobs.worker.governing import Governs
+from pendula.jobs.worker.leases import LEASE_CODES, Held, is_rate_limit
 from pendula.kernel.errors import InputRefused, WorldBroken
 
 log = logging.getLogger("pendula.jobs.worker")
-
-LEASE_CODES = frozenset(
-    {Code.LEASE_LOST, Code.LEASE_EXPIRED, Code.LEASE_TOKEN_REQUIRED, Code.JOB_NOT_RUNNING, Code.JOB_NOT_FOUND}
-)
 
 
 class Ends(Protocol):
@@ -29,20 +27,25 @@ class Ends(Protocol):
 class EndReporter:
     """Reports to the store how deliveries ended, again and again until it has heard or the lease is over."""
 
-    def __init__(self, client: Ends, rest: Callable[[int], bool]) -> None:
+    def __init__(self, client: Ends, rest: Callable[[int], bool], objects: Governs | None = None) -> None:
         """`rest(n)` waits before the n-th repetition; False when it is no use to go on."""
         self._client = client
         self._rest = rest
+        self._objects = objects
 
     def report(self, held: Held, ending: Ending) -> Ending:
         """How it ended in truth: dropped where the store did not accept it."""
         tries = 0
         held.reporting = True
         while True:
+            if isinstance(ending, Told):
+                return ending
             if isinstance(ending, Dropped):
                 log.warning("the result of %s is thrown away: %s", held.job_id, ending.reason)
                 return ending
             try:
+                if isinstance(ending, Found | Settled):
+                    return self._govern(held, ending)
                 self._send(held, ending)
                 return ending
             except WorldBroken as trouble:
@@ -69,12 +72,36 @@ class EndReporter:
             case _:
                 assert_never(ending)
 
+    def _govern(self, held: Held, ending: Found | Settled) -> Told:
+        """One call that ends the job and changes the object, or neither."""
+        assert self._objects is not None
+        if isinstance(ending, Found):
+            reply = self._objects.finish(held.job_id, **held.proof, **ending.members)
+        else:
+            reply = self._objects.settle(held.job_id, **held.proof)
+        return Told(reply["job"]["status"], reply.get("outcome"))
 
-def _instead(ending: Acked | Failed | Unhandled, refused: InputRefused) -> Ending:
+
+def counted_as(ending: Ending) -> str:
+    """The word for it in a worker's tally."""
+    match ending:
+        case Acked() | Told(status=Status.SUCCEEDED):
+            return "succeeded"
+        case Unhandled() | Told(outcome=Outcome.DEFERRED):
+            return "released"
+        case Dropped():
+            return "dropped"
+        case _:
+            return "failed"
+
+
+def _instead(ending: Acked | Failed | Unhandled | Found | Settled, refused: InputRefused) -> Ending:
     """What to say when the store does not take it: the fault, or nothing where the lease is lost."""
     if refused.code in LEASE_CODES:
         return Dropped(refused.code)
-    if isinstance(ending, Acked):
+    if refused.code == Code.OBJECT_NOT_FOUND and isinstance(ending, Found | Settled):
+        return Failed({"error": f"{refused.code}: {refused.message}", "retryable": False})
+    if isinstance(ending, Acked | Found | Settled):
         return Failed({"error": f"the answer of the handler was refused: {refused.code}: {refused.message}"})
     if isinstance(ending, Failed) and "retry_delay_sec" in ending.members:
         members = {name: value for name, value in ending.members.items() if name != "retry_delay_sec"}
