@@ -4,6 +4,7 @@ import gc
 import tracemalloc
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 from bench import credit_loads as loads
@@ -118,12 +119,18 @@ def cleared(book: Book, depth: int, most: int | None) -> Cleared:
     return find_and_clear(book, depth, NO_LIMIT if most is None else most, NO_LIMIT)
 
 
+@cache
+def _solver() -> OptimalOutside:
+    """One for all calls, as a run has it."""
+    return OptimalOutside()
+
+
 def optimum(book: Book) -> int:
     """By how many atoms the best circulation shrinks all debts; done as a run does it.
 
     Asked for through the engine's door, proven, taken apart into cycles, taken off the debts.
     """
-    best = best_circulation(book, OptimalOutside().ask)
+    best = best_circulation(book, _solver().ask)
     assert isinstance(best, Best)
     clear_at_once(book, best.flows)
     return best.reduction

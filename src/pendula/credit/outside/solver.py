@@ -122,3 +122,21 @@ class OptimalOutside:
         except (AmountsTooLarge, WrongFlows) as refused:
             return {"refused": {"code": refused.code, "message": refused.message}}
         return {"flows": [str(flow) for flow in flows], "solver": self._solver.name}
+
+
+class SolverWhenAsked:
+    """Answers as `OptimalOutside`, which is made at the first question; where OR-tools is missing, each is refused.
+
+    For runs that live in a server: none is started or stopped by what happens to be installed beside it.
+    """
+
+    def __init__(self) -> None:
+        self._found: Outside | None = None
+
+    def ask(self, name: str, question: Json) -> Json:
+        if name == QUESTION and self._found is None:
+            try:
+                self._found = OptimalOutside()
+            except MissingExtra as missing:
+                return {"refused": {"code": missing.code, "message": missing.message}}
+        return (self._found or Nobody()).ask(name, question)

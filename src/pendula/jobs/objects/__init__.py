@@ -7,6 +7,7 @@ machine_check        what is wrong with a machine, all at once
 decay                how much an object still weighs
 durations            lengths of time as ISO 8601 writes them
 gates                what gates say together
+tiers                the risk and the impact that count
 budgets              what uncertainty may cost
 following            what comes next, and when
 endings              how an action ends
