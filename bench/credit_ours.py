@@ -4,6 +4,7 @@ import gc
 import tracemalloc
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 from bench import credit_loads as loads
@@ -11,12 +12,13 @@ from bench.credit_loads import CODE, Debt, Network, Payment
 from pendula.credit.commands import Config
 from pendula.credit.engine import Run
 from pendula.credit.ledger.book import Book, People
-from pendula.credit.ledger.cycles import Cleared, DebtGraph, find_and_clear
+from pendula.credit.ledger.circulation import Best, best_circulation
+from pendula.credit.ledger.cycles import Cleared, clear_at_once, find_and_clear
 from pendula.credit.ledger.payment import Cashier
 from pendula.credit.ledger.routing import Work, shortest
 from pendula.credit.model import Participant, ParticipantType, Scenario, Trustline
 from pendula.credit.money import CENT
-from pendula.credit.outside.solver import solve
+from pendula.credit.outside.solver import OptimalOutside
 from pendula.credit.reading.scenario import read_scenario
 from pendula.credit.settings import Settings
 from pendula.credit.state.network import Network as Kept
@@ -117,10 +119,21 @@ def cleared(book: Book, depth: int, most: int | None) -> Cleared:
     return find_and_clear(book, depth, NO_LIMIT if most is None else most, NO_LIMIT)
 
 
+@cache
+def _solver() -> OptimalOutside:
+    """One for all calls, as a run has it."""
+    return OptimalOutside()
+
+
 def optimum(book: Book) -> int:
-    """By how many atoms the best circulation shrinks all debts: found by the solver, and proven."""
-    graph = DebtGraph(book)
-    return sum(solve([(book.debtor[h], book.creditor[h], graph.left[h]) for h in sorted(graph.left)]))
+    """By how many atoms the best circulation shrinks all debts; done as a run does it.
+
+    Asked for through the engine's door, proven, taken apart into cycles, taken off the debts.
+    """
+    best = best_circulation(book, _solver().ask)
+    assert isinstance(best, Best)
+    clear_at_once(book, best.flows)
+    return best.reduction
 
 
 def named_cycles(book: Book, found: Cleared) -> list[tuple[list[str], Any]]:

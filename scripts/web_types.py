@@ -39,13 +39,19 @@ def main() -> int:
 
 
 def types_of(document: Shape) -> str:
-    """The whole file: each shape that an answer has or holds, and which path answers a GET with which."""
+    """The whole file: each shape that an answer has or holds, and which path answers a GET or a POST with which."""
     shapes, answers = document["components"]["schemas"], dict(sorted(answers_of(document)))
     names = sorted(reached(shapes, answers.values()))
-    gets = {path: type_of(shape) for (path, method), shape in answers.items() if method == "get"}
-    members = "".join(f"  readonly {json.dumps(path)}: {written};\n" for path, written in gets.items())
-    table = f"/** What a GET is answered with, by path. */\nexport interface Answers {{\n{members}}}\n"
-    return "\n".join([HEAD, *(declared(name, shapes[name]) for name in names), table])
+    tables = (table_of("Answers", "get", answers), table_of("PostAnswers", "post", answers))
+    return "\n".join([HEAD, *(declared(name, shapes[name]) for name in names), *tables])
+
+
+def table_of(name: str, method: str, answers: Mapping[tuple[str, str], Shape]) -> str:
+    """What a method is answered with, by path."""
+    told = {path: type_of(shape) for (path, used), shape in answers.items() if used == method}
+    members = "".join(f"  readonly {json.dumps(path)}: {written};\n" for path, written in told.items())
+    words = f"/** What a {method.upper()} is answered with, by path. */"
+    return f"{words}\nexport interface {name} {{\n{members}}}\n"
 
 
 def answers_of(document: Shape) -> Iterator[tuple[tuple[str, str], Shape]]:

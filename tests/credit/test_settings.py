@@ -80,7 +80,7 @@ ADAPTIVE: dict[str, Any] = {
     "TICK_BUDGET_MS": 0,
     "MAX_EQ_PER_TICK": 0,
 }
-NUMBERS = [one for one in TABLE if one.kind in (Kind.INTEGER, Kind.DECIMAL)]
+NUMBERS = [one for one in TABLE if one.kind in (Kind.INTEGER, Kind.DECIMAL) and not one.fixed]
 
 
 def by_variable(settings: Settings) -> dict[str, Any]:
@@ -288,3 +288,26 @@ def test_settings_too_fine_to_compute_with_are_refused_in_a_configuration_too() 
 
     with pytest.raises(InvalidSetting):
         Run.create(config)
+
+
+@pytest.mark.req("SIM-GUARD-1")
+@pytest.mark.parametrize(
+    ("variable", "default", "other"),
+    [
+        ("SIMULATOR_REAL_MAX_IN_FLIGHT", "1", "4"),
+        ("PREPARE_TIMEOUT_SECONDS", "3", "9"),
+        ("COMMIT_TIMEOUT_SECONDS", "5", "9"),
+        ("PREPARE_LOCK_TTL_SECONDS", "30", "9"),
+    ],
+)
+def test_a_value_that_would_have_no_effect_is_refused_with_the_reason(variable: str, default: str, other: str) -> None:
+    assert from_environment({variable: default}) == Settings()
+    with pytest.raises(InvalidSetting, match="no effect") as refused:
+        from_environment({variable: other})
+    with pytest.raises(InvalidSetting, match="no effect"):
+        changed(Settings(), {variable: other})
+    assert refused.value.details["allowed"] == default
+
+
+def test_a_stored_run_with_such_a_value_is_still_found() -> None:
+    assert checked(msgspec.structs.replace(Settings(), max_in_flight=4)).max_in_flight == 4

@@ -15,7 +15,7 @@ from pendula.credit.state.clearing_policy import Why
 from tests.docs.markdown import ROOT
 
 SOURCE = ROOT / "src/pendula/credit"
-LINTED = ("authoring/linting/network.py", "authoring/linting/profiles.py", "authoring/linting/timeline.py")
+LINTED = tuple(f"authoring/linting/{name}.py" for name in ("network", "profiles", "routes", "timeline"))
 WARNING_MODULES = ("reading/scope.py", "reading/scenario.py", "reading/timeline.py", *LINTED)
 LENIENT = ("unknown_member", "id_for_scenario_id", "no_schema_version", "amount_rounded")
 

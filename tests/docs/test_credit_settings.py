@@ -24,6 +24,8 @@ def row(setting: Setting) -> tuple[str, ...]:
 
 
 def allowed(setting: Setting) -> str:
+    if setting.fixed:
+        return f"{getattr(Settings(), setting.name)} alone"
     match setting.kind:
         case Kind.INTEGER | Kind.DECIMAL:
             return f"{number(setting.least)} to {number(setting.most)}"

@@ -22,6 +22,12 @@ export interface WholeRoomProps {
   readonly room: RoomView;
 }
 
+/** What the page of a room of runs is given: runs come and go, so that the address may name one or none. */
+export interface RunsRoomProps {
+  readonly room: RoomView;
+  readonly run: string | null;
+}
+
 /** A page that is fetched when it is first shown, and kept from then on. */
 export class LazyPage<Props> {
   readonly page = signal<ComponentType<Props> | null>(null);
@@ -48,9 +54,10 @@ export class LazyPage<Props> {
   }
 }
 
-/** How a room is shown: by a page for each of its engines, or by one page as a whole. */
+/** How a room is shown: by a page for each of its engines, by one for whichever run is chosen, or by one as a whole. */
 export type RoomEntry =
   | { readonly shows: "engines"; readonly page: LazyPage<EngineRoomProps> }
+  | { readonly shows: "runs"; readonly page: LazyPage<RunsRoomProps> }
   | { readonly shows: "whole"; readonly page: LazyPage<WholeRoomProps> };
 
 const GENERIC: RoomEntry = {
@@ -62,6 +69,10 @@ const ENTRIES: Readonly<Record<string, RoomEntry>> = {
   actions: {
     shows: "engines",
     page: new LazyPage(() => import("./rooms/actions/Room").then(({ ActionsRoom }) => ActionsRoom)),
+  },
+  credit: {
+    shows: "runs",
+    page: new LazyPage(() => import("./rooms/credit/Room").then(({ CreditRoom }) => CreditRoom)),
   },
   playback: {
     shows: "engines",

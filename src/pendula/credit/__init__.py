@@ -15,7 +15,8 @@
     tick/                   one tick, phase by phase
     outside/                who answers what a run asks
     runs/                   one run: headless, recorded, forked, its files
-    studies/                many runs: swept, compared, drawn
+    served/                 what clients of the protocol see of a run: records, events, pictures, series
+    studies/                one run measured, many runs swept, compared, drawn
     authoring/              making scenarios
 
 Public names:

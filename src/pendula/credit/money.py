@@ -71,3 +71,9 @@ def text_8(amount: int) -> str:
     if amount < 0:
         return "-" + text_8(-amount)
     return f"{amount // ATOMS}.{amount % ATOMS:08d}"
+
+
+def atoms_of_sum(text: str) -> int:
+    """Of a sum as events tell it: it may be longer than any amount may be, so that it is not read as amounts are."""
+    whole, _, rest = text.partition(".")
+    return int(whole + rest.ljust(8, "0"))

@@ -123,6 +123,8 @@ class Setting(Struct, frozen=True):
     least: int = 0
     most: int = NUMBER_MOST
     words: type[StrEnum] | None = None
+    # Why nothing but the default is taken: a value without effect would run another experiment than the one meant.
+    fixed: str = ""
 
     @property
     def allowed(self) -> str:
@@ -137,6 +139,7 @@ _S = "SIMULATOR_"
 _C = "SIMULATOR_CLEARING_"
 _A = "SIMULATOR_CLEARING_ADAPTIVE_"
 _R = "SIMULATOR_REAL_"
+_ONE_STEP = "a payment is prepared and committed in one step, and an outside one has a limit for all of it"
 _ANY = -NUMBER_MOST  # zero and below switch the thing off
 
 TABLE: tuple[Setting, ...] = (
@@ -147,7 +150,12 @@ TABLE: tuple[Setting, ...] = (
     Setting("work_units_per_ms", _S + "WORK_UNITS_PER_MS", "examined edges that stand for a millisecond", least=1),
     Setting("profile_presets", _S + "PROFILE_PRESETS", "presets for the ten known profile ids", Kind.SWITCH),
     Setting("amount_cap", _R + "AMOUNT_CAP", "largest amount of a planned payment", Kind.AMOUNT),
-    Setting("max_in_flight", _R + "MAX_IN_FLIGHT", "payment calls at the same time", least=1, most=1000),
+    Setting(
+        *("max_in_flight", _R + "MAX_IN_FLIGHT", "payment calls at the same time"),
+        least=1,
+        most=1000,
+        fixed="payments are made one after the other, so that a run repeats",
+    ),
     Setting("max_payments_per_sec", _S + "MAX_PAYMENTS_PER_SEC", "payments per virtual second; 0 is off", least=_ANY),
     Setting("max_timeouts_per_tick", _R + "MAX_TIMEOUTS_PER_TICK", "timeouts in a tick that end a run", least=_ANY),
     Setting("max_errors_total", _R + "MAX_ERRORS_TOTAL", "technical errors that end a run", least=_ANY),
@@ -191,10 +199,10 @@ TABLE: tuple[Setting, ...] = (
     Setting("routing_max_paths", "ROUTING_MAX_PATHS", "routes per payment", least=1, most=1000),
     Setting("routing_mode", "ROUTING_MODE", "how routes are found", Kind.WORD, words=RoutingMode),
     Setting("routing_timeout_ms", "ROUTING_PATH_FINDING_TIMEOUT_MS", "time limit of routing", least=1),
-    Setting("prepare_timeout_sec", "PREPARE_TIMEOUT_SECONDS", "time limit of preparing", least=1),
-    Setting("commit_timeout_sec", "COMMIT_TIMEOUT_SECONDS", "time limit of committing", least=1),
+    Setting("prepare_timeout_sec", "PREPARE_TIMEOUT_SECONDS", "time limit of preparing", least=1, fixed=_ONE_STEP),
+    Setting("commit_timeout_sec", "COMMIT_TIMEOUT_SECONDS", "time limit of committing", least=1, fixed=_ONE_STEP),
     Setting("payment_total_timeout_sec", "PAYMENT_TOTAL_TIMEOUT_SECONDS", "time limit of a payment", least=1),
-    Setting("prepare_lock_ttl_sec", "PREPARE_LOCK_TTL_SECONDS", "life of a reservation", least=1),
+    Setting("prepare_lock_ttl_sec", "PREPARE_LOCK_TTL_SECONDS", "life of a reservation", least=1, fixed=_ONE_STEP),
     Setting("actions_enable", _S + "ACTIONS_ENABLE", "manual actions", Kind.SWITCH),
 )
 BY_VARIABLE: Mapping[str, Setting] = {setting.variable: setting for setting in TABLE}
@@ -227,6 +235,15 @@ def changed(settings: Settings, values: Mapping[str, str]) -> Settings:
 
 def parsed(setting: Setting, text: str) -> Any:
     """The value of a text; raises `InvalidSetting` with the variable, the value and what is allowed."""
+    value = _value(setting, text)
+    default = getattr(Settings(), setting.name) if setting.fixed else value
+    if value != default:
+        message = f"{setting.variable} is {text!r}, which would have no effect: {setting.fixed}; allowed is {default}"
+        raise InvalidSetting(message, variable=setting.variable, value=text, allowed=str(default))
+    return value
+
+
+def _value(setting: Setting, text: str) -> Any:
     match setting.kind:
         case Kind.INTEGER:
             digits = text.removeprefix("-")

@@ -176,6 +176,15 @@ def test_of_the_ways_that_could_carry_everything_the_one_with_fewer_changes_is_n
     assert [(one["from"], one["to"], one["by"]) for one in asked(refused)] == [("A", "C", "8.00")]
 
 
+def test_a_way_that_needs_two_changes_does_not_hide_a_longer_one_that_needs_one() -> None:
+    two = [("E", "A", 9, CLOSED), ("C", "E", 1, OPEN)]
+    one_change = [("B", "A", 9, OPEN), ("D", "B", 0, OPEN), ("C", "D", 9, OPEN)]
+
+    named = asked(refusal(ledger(*two, *one_change), 7))
+
+    assert [(one["from"], one["to"], one["change"]) for one in named] == [("B", "D", "raise_limit")]
+
+
 def test_of_single_changes_the_one_on_the_shortest_way_is_named_and_a_limit_before_a_permission() -> None:
     long = [("B", "A", 9, OPEN), ("D", "B", 1, OPEN), ("C", "D", 9, OPEN)]
     closed, narrow = [("E", "A", 9, CLOSED), ("C", "E", 9, OPEN)], [("F", "A", 9, OPEN), ("C", "F", 1, OPEN)]

@@ -11,7 +11,8 @@ from pendula.credit.commands import Pay
 from pendula.credit.events import TxFailed, TxUpdated
 from pendula.credit.ledger.book import Book, People
 from pendula.credit.model import Code, Participant, ParticipantType, Profile, Trustline
-from pendula.credit.planning.planner import Market, Planner, _in_turn, shuffled
+from pendula.credit.planning.draws import shuffled
+from pendula.credit.planning.planner import Market, Planner, _in_turn
 from pendula.credit.planning.profiles import PLAIN, behaviour
 from pendula.credit.runs.headless import Headless, made
 from pendula.credit.settings import Settings, changed

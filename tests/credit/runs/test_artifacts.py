@@ -48,7 +48,7 @@ def kept(directory: Path, plan: Made, ticks: int = 7) -> Headless:
     headless, times = Headless(plan), ticking()
     with Artifacts(directory, plan, lambda: next(times)) as artifacts:
         headless.step(ticks, artifacts.write)
-        artifacts.finish(headless.run.status(), headless.result())
+        artifacts.finish(headless.run, headless.result())
     return headless
 
 
@@ -77,7 +77,32 @@ def test_every_event_and_note_is_a_line_in_order(tmp_path: Path, plan: Made) -> 
     assert "node_patch" in events[0]
 
 
+# What each type of event must have, as the table of the requirements lists it.
+REQUIRED = {
+    "tx.updated": {"equivalent"},
+    "tx.failed": {"equivalent", "error"},
+    "clearing.plan": {"equivalent", "plan_id", "steps"},
+    "clearing.done": {"equivalent", "plan_id"},
+    "note": {"sim_time_ms", "tick_index", "scenario"},
+}
+
+
 @pytest.mark.req("SIM-EVT-2")
+def test_every_line_has_what_its_type_requires(tmp_path: Path, plan: Made) -> None:
+    kept(tmp_path, plan)
+
+    events = lines(tmp_path)
+
+    assert {event["type"] for event in events} == set(REQUIRED)
+    for event in events:
+        assert {"event_id", "ts", "type", *REQUIRED[event["type"]]} <= set(event)
+    for event in events:
+        if event["type"] == "tx.failed":
+            assert set(event["error"]) >= {"code", "message", "at"}
+        if event["type"] == "clearing.plan":
+            assert all(set(step) == {"at_ms", "highlight_edges"} for step in event["steps"])
+
+
 def test_lines_carry_the_time_of_the_clock(tmp_path: Path, plan: Made) -> None:
     kept(tmp_path, plan)
 
@@ -114,7 +139,7 @@ def test_while_a_run_goes_on_the_status_says_so(tmp_path: Path, plan: Made) -> N
         assert (status["state"], status["stopped_at"]) == ("running", None)
         headless = Headless(plan)
         headless.step(2, artifacts.write)
-        artifacts.finish(headless.run.status(), headless.result())
+        artifacts.finish(headless.run, headless.result())
 
 
 def test_the_last_tick_is_refreshed_every_half_second_and_at_the_end(tmp_path: Path, plan: Made) -> None:
@@ -125,7 +150,7 @@ def test_the_last_tick_is_refreshed_every_half_second_and_at_the_end(tmp_path: P
             now += step
             headless.step(1, artifacts.write)
             seen.append(read(tmp_path, "last_tick.json")["tick_index"])
-        artifacts.finish(headless.run.status(), headless.result())
+        artifacts.finish(headless.run, headless.result())
 
     assert seen == [0, 0, 0, 3, 3]
     last = read(tmp_path, "last_tick.json")
@@ -145,7 +170,8 @@ def test_the_archive_holds_the_files_as_they_are_and_no_times(tmp_path: Path, pl
 
     with ZipFile(tmp_path / "bundle.zip") as archive:
         assert archive.testzip() is None
-        assert archive.namelist() == ["events.ndjson", "last_tick.json", "status.json", "summary.json"]
+        documents = ("last_tick", "ledger", "repeat", "scenario", "status", "summary")
+        assert archive.namelist() == ["events.ndjson", *(f"{name}.json" for name in documents)]
         assert {entry.date_time for entry in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
         for name in archive.namelist():
             assert archive.read(name) == (tmp_path / name).read_bytes()
@@ -170,7 +196,7 @@ def test_a_stopped_run_stays_stopped_and_its_last_payment_is_told(tmp_path: Path
     with Artifacts(tmp_path, plan, lambda: NOON) as artifacts:
         artifacts.write(headless.do(Pay("a", "b", "UAH", "3.00")).events)
         artifacts.write(headless.do(Stop("test", "enough")).events)
-        artifacts.finish(headless.run.status(), headless.result())
+        artifacts.finish(headless.run, headless.result())
 
     assert [event["type"] for event in lines(tmp_path)] == ["tx.updated"]
     assert read(tmp_path, "status.json")["state"] == "stopped"
@@ -217,7 +243,7 @@ def test_a_run_that_goes_on_writes_its_own_anew(tmp_path: Path, plan: Made) -> N
     with Artifacts(tmp_path, plan, lambda: next(times), own_run=plan.config.run_id) as artifacts:
         assert not (tmp_path / "bundle.zip").exists()
         headless.step(7, artifacts.write)
-        artifacts.finish(headless.run.status(), headless.result())
+        artifacts.finish(headless.run, headless.result())
 
     kept(tmp_path / "whole", plan)
     assert (tmp_path / "events.ndjson").read_bytes() == (tmp_path / "whole" / "events.ndjson").read_bytes()

@@ -3,9 +3,9 @@
 import pytest
 
 from pendula.fleet import compile_map
-from pendula.fleet.routing.opposition import against_us, opposite_edges
+from pendula.fleet.routing.opposition import against_us, one_way_us, opposite_edges
 from pendula.fleet.routing.planner import AtNode, Planner, Way
-from pendula.fleet.samples import FL_STD
+from pendula.fleet.samples import FL_STD, built_warehouse
 from pendula.fleet.samples.halls import reference_hall
 from pendula.fleet.site.compiled_map import CompiledMap
 
@@ -60,3 +60,22 @@ def test_a_dearer_planner_leaves_the_other_one_as_it_was(hall: CompiledMap) -> N
     planner.dearer({hall.edge_number[key]: 10**9 for key in usual})
 
     assert keys(hall, planner, "A1", "B3") == usual
+
+
+@pytest.mark.req("FLT-LIVE-14")
+def test_opposed_streams_go_round_in_one_direction(hall: CompiledMap) -> None:
+    planner, number = Planner(hall, FL_STD), hall.node_number
+    west, east = number["WEST"], number["EAST"]
+    more = one_way_us(planner, opposite_edges(hall), {west: [east], east: [west]}, 2_000)
+
+    there, back = keys(hall, planner.dearer(more), "WEST", "EAST"), keys(hall, planner.dearer(more), "EAST", "WEST")
+
+    turned = {f"{key.split('->')[1]}->{key.split('->')[0]}" for key in back}
+    assert set(there) & turned == {"WEST->A1", "B3->EAST"}
+
+
+def test_a_map_without_two_way_lanes_needs_no_preference() -> None:
+    site = compile_map(built_warehouse(4, 100).source, [FL_STD])
+    number = site.node_number
+
+    assert one_way_us(Planner(site, FL_STD), opposite_edges(site), {number["D00"]: [number["D01"]]}, 2_000) == {}

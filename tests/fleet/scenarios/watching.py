@@ -16,20 +16,20 @@ def watched(run: Run) -> Iterator[str]:
     """Drives a run to its end; a sentence for everything that is wrong, tick by tick."""
     grants, witness = Grants(run), Witness()
     while run.now_ms < run.scenario.duration_ms and not run.is_over:
-        trucks = [_Place.of(one) for one in run.world.trucks]
+        trucks = [Place.of(one) for one in run.world.trucks]
         outputs = run.step()
         yield from grants.lost(outputs, trucks)
         yield from witness.wrong(run.traffic._locks, outputs.now_ms)
 
 
-class _Place:
+class Place:
     """Where a simulated truck is when a tick begins."""
 
     def __init__(self, edge: int, on_um: int, yaw_urad: int | None) -> None:
         self.edge, self.on_um, self.yaw_urad = edge, on_um, yaw_urad
 
     @classmethod
-    def of(cls, truck: SimulatedTruck) -> "_Place":
+    def of(cls, truck: SimulatedTruck) -> "Place":
         return cls(truck.edge, truck.on_um, truck.yaw_urad)
 
 
@@ -40,7 +40,7 @@ class Grants:
         self._site = run.site
         self._before = [one.copied() for one in run.traffic._records]
 
-    def lost(self, outputs: TickOutputs, trucks: list[_Place]) -> Iterator[str]:
+    def lost(self, outputs: TickOutputs, trucks: list[Place]) -> Iterator[str]:
         for old, new, truck in zip(self._before, outputs.scene.records, trucks, strict=True):
             for resource in sorted({*old.keeps} - {*new.keeps}):
                 if not self._given_back(old, new, resource) and not self._passed(truck, resource):
@@ -52,7 +52,7 @@ class Grants:
         given = old.retraction
         return given is not None and resource in given.resources and new.ack_seq >= given.seq
 
-    def _passed(self, truck: _Place, resource: int) -> bool:
+    def _passed(self, truck: Place, resource: int) -> bool:
         site = self._site
         if resource < len(site.cells):
             return self._has_left_cell(truck, resource)
@@ -61,19 +61,19 @@ class Grants:
         section = resource - site.token(0)
         return not any(section in site.sections_of_cell.get(cell, ()) for cell in self._under(truck))
 
-    def _has_left_cell(self, truck: _Place, cell: int) -> bool:
+    def _has_left_cell(self, truck: Place, cell: int) -> bool:
         """The pivot is certainly beyond it: on another edge, or past its end."""
         cells = self._site.cells
         return int(cells.edge[cell]) != truck.edge or truck.on_um >= int(cells.s1[cell])
 
-    def _under(self, truck: _Place) -> list[int]:
+    def _under(self, truck: Place) -> list[int]:
         """The cells of its edge that lie under the trailing half of a truck."""
         site = self._site
         trail = site.envelope.trail_um(site.network.edges[truck.edge].style)
         own = site.cells.of_edge(truck.edge)
         return [k for k in own if site.cells.s1[k] > truck.on_um - trail and site.cells.s0[k] <= truck.on_um]
 
-    def _distance_um(self, truck: _Place, node: int) -> float:
+    def _distance_um(self, truck: Place, node: int) -> float:
         """How far the envelope of a truck is from a node."""
         site = self._site
         return envelope_distance_um(site, truck.edge, truck.on_um, truck.yaw_urad, node)

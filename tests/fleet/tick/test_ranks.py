@@ -98,3 +98,12 @@ def test_the_starved_truck_is_asked_first() -> None:
 @pytest.mark.req("FLT-LIVE-10")
 def test_nobody_starves_before_the_time_is_over() -> None:
     assert starved([truck("R1", waited_ms=60_000)], NOW, PARAMS) is None
+
+
+@pytest.mark.req("FLT-OSC-1")
+def test_where_trucks_stand_does_not_change_the_order_of_those_who_wait() -> None:
+    first, second = truck("R2", waited_ms=3_000), truck("R1", waited_ms=2_900)
+    before = order(first, second)
+    first.at_um, second.at_um = 1_000, 100_000
+
+    assert before == order(second, first) == ["R2", "R1"]

@@ -215,3 +215,14 @@ def test_a_banker_refuses_what_a_step_aside_would_solve(rule: Rule, granted: boo
 
     assert isinstance(extend(state, 1, rule=rule), Granted) is granted
     assert [state.truck(i).position for i in (0, 1)] == [1, int(granted)]
+
+
+@pytest.mark.req("FLT-DCL-6")
+def test_a_unit_is_granted_whole_or_not_at_all() -> None:
+    state = LockState(Exclusion.of_pairs(6, []), 2)
+    accept_route(state, 0, Demand.of_rows([[3], [0, 1, 2], [3]], [[3], [2], [3]]))
+    accept_route(state, 1, way(4, 1, 4))
+    extend(state, 1)
+
+    assert extend(state, 0) == Blocked(Wait.HELD, 1, (1,))
+    assert sorted(state.truck(0).held) == [3]

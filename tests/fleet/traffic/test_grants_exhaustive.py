@@ -19,7 +19,7 @@ def explore(seeds: range, limit: int) -> None:
         assert wrong(report) == CLEAN, f"tiny map {seed}"
 
 
-@pytest.mark.req("FLT-LIVE-4", "FLT-LIVE-8", "FLT-LIVE-13", "FLT-TEST-45", "FLT-TEST-51")
+@pytest.mark.req("FLT-LIVE-4", "FLT-LIVE-8", "FLT-LIVE-13", "FLT-TEST-45", "FLT-TEST-51", "FLT-DCL-15", "FLT-EVO-12")
 @pytest.mark.parametrize("part", range(4))
 def test_no_state_that_the_rule_admits_is_a_deadlock(part: int) -> None:
     explore(range(50 * part, 50 * part + 50), limit=150)

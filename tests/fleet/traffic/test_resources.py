@@ -19,6 +19,13 @@ def test_rows_of_several_resources_come_one_after_the_other() -> None:
     assert relation.around(np.zeros(0, dtype=np.int64)).tolist() == []
 
 
+def test_what_some_resources_exclude_is_told_once_and_in_order() -> None:
+    relation = Exclusion.of_pairs(4, [(2, 0), (0, 3)])
+
+    assert relation.shadow(np.array([1, 0, 2])).tolist() == [0, 1, 2, 3]
+    assert relation.shadow(np.array([2])).tolist() == relation.shadow(np.array([2])).tolist() == [0, 2]
+
+
 def test_a_token_with_room_for_several_cannot_exclude_another_resource() -> None:
     with pytest.raises(ValueError, match="room for several"):
         Exclusion.of_pairs(3, [(0, 2)], {2: 2})

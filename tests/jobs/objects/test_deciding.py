@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from pendula.jobs.objects.deciding import by_itself, conclude, enter
 from pendula.jobs.objects.endings import Asked, Ending, Executed, How, Outcome, Verdict
 from pendula.jobs.objects.governed import DAY_US, Governed, Impact, Mode, Risk, Unknown
+from pendula.jobs.objects.machine import Machine
 from pendula.jobs.objects.reference_machines import COGNITION, EXPERIENCE, MEMORY
 from tests.jobs.objects.making import NOW, asked, gates, governed
 
@@ -182,7 +183,7 @@ def test_a_limit_lets_trust_sink_and_not_rise() -> None:
     assert (sunk.outcome, sunk.subject.place, sunk.executed) == (
         Outcome.TRANSITIONED,
         "quarantine",
-        Executed.EXECUTED,
+        Executed.LIMITED,
     )
 
 
@@ -276,3 +277,90 @@ def test_an_archived_object_has_no_date() -> None:
     ending = conclude(stale, MEMORY, asked("archive"), by_itself(stale, MEMORY, asked("archive")))
 
     assert (ending.subject.place, ending.subject.next_action, ending.subject.next_action_at) == ("archived", None, None)
+
+
+@pytest.mark.req("JOB-GATE-5")
+def test_at_high_risk_nothing_uncertain_counts_as_executed() -> None:
+    lowered = conclude(_doubted(), COGNITION, _risky("verify"), Verdict("refuted", "a counter-example", ("ev_2",)))
+    by_person = conclude(_doubted(), COGNITION, replace(_risky("verify"), automatic=False), PASSED)
+
+    assert (lowered.subject.place, lowered.executed) == ("refuted/refuted", Executed.LIMITED)
+    assert by_person.executed is Executed.ESCALATED
+
+
+@pytest.mark.req("JOB-SM-15", "JOB-SM-11")
+@pytest.mark.parametrize(
+    ("subject", "action", "finding"),
+    [
+        (governed("memory", "rejected_poisoned", rollback_pending=True), "archive", "rolled_back"),
+        (governed("cognition", "needs_revalidate/uncertain"), "verify", "exhausted"),
+        (governed("cognition", "needs_revalidate/uncertain", verify_budget_left=0), "verify", "exhausted"),
+    ],
+)
+def test_nobody_can_say_what_the_object_itself_knows_better(subject: Governed, action: str, finding: str) -> None:
+    machine = MEMORY if subject.object_type == "memory" else COGNITION
+    ending = conclude(subject, machine, asked(action), Verdict(finding, "I say so", ("ev_2",)))
+
+    assert (ending.outcome, ending.subject.place) == (Outcome.NOOP, subject.place)
+
+
+@pytest.mark.req("JOB-SM-5")
+def test_new_evidence_without_any_reference_brings_nothing_back() -> None:
+    bare = governed("memory", "stale", evidence=())
+    ending = conclude(bare, MEMORY, asked("reinstate-check"), Verdict("new_evidence", "trust me"))
+
+    assert (ending.outcome, ending.subject.place) == (Outcome.NOOP, "stale")
+
+
+@pytest.mark.req("JOB-SM-11", "JOB-ACK-4")
+@pytest.mark.parametrize("finding", ["inconclusive", "insufficient", "suspicious"])
+def test_an_overdue_review_that_is_not_passed_has_failed(finding: str) -> None:
+    overdue = governed("cognition", "active/supported", review_due_at=NOW - 1)
+    ending = conclude(overdue, COGNITION, asked("revalidate"), Verdict(finding, "hm", ("ev_2",)))
+
+    assert ending.subject.place == "needs_revalidate/uncertain"
+    assert ending.subject.next_action_at is not None
+    assert ending.subject.next_action_at > NOW
+
+
+@pytest.mark.req("JOB-SM-6")
+@pytest.mark.parametrize(
+    ("subject", "machine"),
+    [
+        (governed("memory", "active"), MEMORY),
+        (
+            governed("cognition", "candidate/uncertain", unknown_type=Unknown.ONTIC_UNKNOWABLE, verifications=1),
+            COGNITION,
+        ),
+    ],
+)
+def test_what_nobody_looked_at_is_not_dated_as_verified(subject: Governed, machine: Machine) -> None:
+    ending = enter(subject, machine, asked("verify"))
+
+    assert isinstance(ending, Ending)
+    assert ending.subject.last_verified_at is None
+
+
+@pytest.mark.req("JOB-GATE-13")
+def test_a_verification_that_comes_when_all_is_closed_fails_for_good() -> None:
+    unknowable = {"unknown_type": Unknown.ONTIC_UNKNOWABLE, "verifications": 1, "closed": "cannot be known"}
+    late = _refused(governed("cognition", "stale/uncertain", **unknowable), asked("verify"))
+
+    assert (late.how, late.error, late.closes) == (How.FAIL, "ontic_limit_reached", False)
+
+
+@pytest.mark.req("JOB-GATE-11", "JOB-GATE-1")
+@pytest.mark.parametrize(
+    ("question", "mode"),
+    [
+        ({}, Mode.EXPLORE),
+        ({"risk": Risk.MEDIUM}, Mode.CONSERVATIVE),
+        ({"risk": Risk.HIGH, "gates": gates()}, Mode.ESCALATE),
+        ({"impact": Impact.CRITICAL, "gates": gates()}, Mode.ESCALATE),
+    ],
+)
+def test_only_what_is_of_low_risk_is_explored(question: Any, mode: Mode) -> None:
+    sure = governed("cognition", "active/supported")
+    several = Verdict("conflict", "two ways to see it", ("ev_2",), Unknown.MULTIPATH)
+
+    assert conclude(sure, COGNITION, asked("revalidate", **question), several).subject.decision_mode is mode

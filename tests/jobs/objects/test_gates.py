@@ -65,3 +65,12 @@ def test_high_risk_is_a_high_tier_or_a_critical_impact() -> None:
     high = {(risk, impact) for risk in Risk for impact in Impact if is_high_risk(risk, impact)}
 
     assert high == {(Risk.HIGH, impact) for impact in Impact} | {(risk, Impact.CRITICAL) for risk in Risk}
+
+
+@pytest.mark.req("JOB-GATE-4")
+def test_a_gate_that_blocks_does_so_though_another_was_never_set() -> None:
+    blocked = [gate for gate in gates(persona_conflict_gate="block") if gate.name != "risk_gate"]
+    limited = [gate for gate in gates(cognition_gate="degrade") if gate.name != "risk_gate"]
+
+    assert read(blocked, REQUIRED).passage is Passage.BLOCKED
+    assert read(limited, REQUIRED).passage is Passage.UNAVAILABLE

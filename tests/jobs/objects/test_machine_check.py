@@ -46,6 +46,10 @@ def test_a_machine_without_fault_has_none() -> None:
         ),
         (replace(DOCUMENT, needs={"published": ("falsify",)}), "an object has no member falsify"),
         (replace(DOCUMENT, uncertain=frozenset({"draft"})), "exhausted is missing"),
+        (
+            replace(DOCUMENT, uncertain=frozenset({"draft"}), exhausted="withdrawn"),
+            "draft has no row for verify, exhausted: it would be uncertain for ever",
+        ),
     ],
 )
 def test_each_fault_is_told(machine: Machine, told: str) -> None:

@@ -6,10 +6,10 @@ import pytest
 
 from pendula.jobs.objects.deciding import conclude, enter
 from pendula.jobs.objects.endings import Ending, How, Outcome, Verdict
-from pendula.jobs.objects.governed import Governed
+from pendula.jobs.objects.governed import DAY_US, Governed
 from pendula.jobs.objects.machine_check import faults
 from pendula.jobs.objects.reference_machines import REFERENCE
-from tests.jobs.objects.making import asked, gates, governed
+from tests.jobs.objects.making import NOW, asked, gates, governed
 
 ACTIONS = ("verify", "revalidate", "decay", "archive", "reinstate-check")
 ALL_ACTIONS = (*ACTIONS, "use", "invalidate")
@@ -48,6 +48,7 @@ experience invalidated archive rolled_back archived
 cognition candidate/uncertain verify passed active/supported
 cognition active/supported revalidate conflict needs_revalidate/uncertain
 cognition active/supported revalidate overdue needs_revalidate/uncertain
+cognition active/supported decay conflict needs_revalidate/uncertain
 cognition active/supported decay overdue needs_revalidate/uncertain
 cognition needs_revalidate/uncertain verify passed active/supported
 cognition needs_revalidate/uncertain revalidate passed active/supported
@@ -91,7 +92,12 @@ PAIRS = [
 
 def _concluded(kind: str, place: str, action: str, finding: str) -> Ending:
     question = asked(action, gates=gates())
-    return conclude(governed(kind, place), REFERENCE[kind], question, Verdict(finding, "said so", ("ev_2",)))
+    return conclude(_spent(kind, place), REFERENCE[kind], question, Verdict(finding, "said so", ("ev_2",)))
+
+
+def _spent(kind: str, place: str) -> Governed:
+    """An object whose budget and time are used up, so that every finding can be true of it."""
+    return governed(kind, place, uncertain_since=NOW - 8 * DAY_US, verify_budget_left=0)
 
 
 @pytest.mark.req("JOB-SM-7", "JOB-SM-9", "JOB-SM-11")
@@ -117,7 +123,7 @@ def _stays(kind: str, place: str, action: str, finding: str) -> bool:
     if action == "reinstate-check":
         wanted |= {"active", "active/supported"}
     if NEVER.get((kind, place), set()) & wanted:
-        return (ending.how, ending.outcome, ending.subject) == (How.FAIL, Outcome.ILLEGAL, governed(kind, place))
+        return (ending.how, ending.outcome, ending.subject) == (How.FAIL, Outcome.ILLEGAL, _spent(kind, place))
     return ending.outcome is Outcome.NOOP and ending.subject.place == place and ending.how is How.ACK
 
 

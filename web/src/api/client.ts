@@ -7,7 +7,17 @@
 
 import type { Json, JsonObject } from "./json";
 import { isObject, parseJson, writeJson } from "./json";
-import type { Answers, CommandResult, JournalView, Readiness, Reason, RoomList, SessionView, StateView } from "./types";
+import type {
+  Answers,
+  CommandResult,
+  JournalView,
+  PostAnswers,
+  Readiness,
+  Reason,
+  RoomList,
+  SessionView,
+  StateView,
+} from "./types";
 
 /** What went wrong with a call. `status` is 0 when no answer came at all. */
 export class ApiError extends Error {
@@ -105,6 +115,11 @@ export class Api {
     return this.#call("GET", filled(path, names) + asked(query), undefined, signal);
   }
 
+  /** What a path of the server's own table answers to a POST, with or without a body. */
+  post<Path extends keyof PostAnswers>(path: Path, names: Names<Path>, body?: Json): Promise<PostAnswers[Path]> {
+    return this.#call("POST", filled(path, names), body);
+  }
+
   command(engine: EngineAddress, command: Json): Promise<CommandResult> {
     return this.#call("POST", `${engine.base}/commands`, command);
   }
@@ -189,7 +204,8 @@ function readBody(text: string, status: number, requestId: string | null): Json 
 }
 
 function errorOf(answer: Answer): ApiError {
-  const error = isObject(answer.body) ? answer.body["error"] : undefined;
+  // Actions in the simulator are refused without a frame around the refusal.
+  const error = isObject(answer.body) ? (answer.body["error"] ?? answer.body) : undefined;
   if (!isObject(error) || typeof error["code"] !== "string") {
     return new ApiError(
       "unreadable_answer",

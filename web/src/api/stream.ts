@@ -27,8 +27,10 @@ export interface StreamOptions {
   /** The address of the stream from after an event on; `null` means from now on. */
   readonly address: (after: string | null) => string;
   readonly after: string | null;
+  /** What the server calls an event on this stream; `event` where it is not told. */
+  readonly named?: string;
   readonly onEvent: (id: string, body: JsonObject) => void;
-  readonly onGap: (gap: GapView) => void;
+  readonly onGap?: (gap: GapView) => void;
   /** Called when a connection could not be opened: the reason is not visible here, an ordinary call will tell it. */
   readonly onRefused: () => void;
   readonly open?: (address: string) => Source;
@@ -98,13 +100,13 @@ export class EventStream {
       this.#lostSince = null;
       this.#connection.value = { kind: "live", since: Date.now() };
     });
-    source.addEventListener("event", (message) => {
+    source.addEventListener(this.#options.named ?? "event", (message) => {
       this.#seen(message);
       this.#options.onEvent(message.lastEventId, parseJson(message.data) as JsonObject);
     });
     source.addEventListener("gap", (message) => {
       this.#seen(message);
-      this.#options.onGap(parseJson(message.data) as unknown as GapView);
+      this.#options.onGap?.(parseJson(message.data) as unknown as GapView);
     });
     source.addEventListener("error", () => {
       if (this.#source === source) this.#lose(opened);
@@ -138,7 +140,7 @@ export class EventStream {
     if (code !== UNKNOWN_EVENT || this.#after !== after || this.#connection.value.kind !== "lost" || this.#closed)
       return;
     this.#after = null;
-    this.#options.onGap({ missed: null, after, next: null });
+    this.#options.onGap?.({ missed: null, after, next: null });
   }
 
   #stopTimer(): void {

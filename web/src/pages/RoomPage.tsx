@@ -40,12 +40,15 @@ export function RoomPage({ name, engine, at }: RoomRouteProps) {
 interface RoomContentProps {
   readonly entry: RoomEntry;
   readonly room: RoomView;
-  /** The engine that the address names; `null` is the first one. */
+  /** The engine or the run that the address names; `null` is the first one. */
   readonly engine: string | null;
   readonly at: number | null;
 }
 
 export function RoomContent({ entry, room, engine, at }: RoomContentProps) {
+  if (entry.shows === "runs") {
+    return <Fetched key={room.name} lazy={entry.page} draw={(Page) => <Page room={room} run={engine} />} />;
+  }
   if (entry.shows === "whole") {
     if (engine !== null) return <NoEngine room={room} asked={engine} />;
     return <Fetched key={room.name} lazy={entry.page} draw={(Page) => <Page room={room} />} />;

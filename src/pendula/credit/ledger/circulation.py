@@ -6,10 +6,12 @@ is unique; which debts it is taken from may depend on the version of the solver,
 replays without one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from re import compile as regex
+from typing import NamedTuple
 
-from pendula.credit.ledger.cycles import Cycle
+from pendula.credit.ledger.book import Book
+from pendula.credit.ledger.cycles import Cycle, clearable
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Refusal
 from pendula.kernel.errors import WorldBroken
@@ -19,6 +21,17 @@ QUESTION = "optimal_clearing"
 Edge = tuple[int, int, int]
 
 _ATOMS = regex(r"[0-9]{1,40}")
+
+
+class Best(NamedTuple):
+    """A circulation by the numbers of lines: as cycles, and how much of each debt it takes."""
+
+    cycles: tuple[Cycle, ...]
+    flows: dict[int, int]
+
+    @property
+    def reduction(self) -> int:
+        return sum(self.flows.values())
 
 
 class WrongFlows(WorldBroken):
@@ -96,38 +109,60 @@ def _turns_round(before: Sequence[int]) -> bool:
     return False
 
 
-def as_cycles(edges: Sequence[Edge], flows: Sequence[int]) -> tuple[Cycle, ...]:
-    """A circulation as simple cycles, in one order; `hops` of a cycle are places in `edges`.
+def as_cycles(edges: Sequence[Edge], flows: Sequence[int], lines: Sequence[int] | None = None) -> tuple[Cycle, ...]:
+    """A circulation as simple cycles, in one order; `hops` of a cycle are the lines of its edges, or their places.
 
     The walk begins at the smallest node with flow and always goes on to the smallest next node; the first cycle that
-    closes is cut out, as much of it as flows all round, and the walk goes on from where the cycle began.
+    closes is cut out, as much of it as flows all round, and the walk goes on from the first debt that has run out.
+    What is left of the debts on the walk is kept beside it: a cycle is always an end of the walk, so that taking from
+    it is one pass over a slice, and each debt is walked and put back once for every time it is the way on.
     """
-    left = list(flows)
-    out: dict[int, list[tuple[int, int]]] = {}
-    for at in sorted((at for at, flow in enumerate(flows) if flow), key=lambda at: (edges[at][1], at), reverse=True):
-        out.setdefault(edges[at][0], []).append((edges[at][1], at))
-    cycles = []
-    for start in sorted(out):
-        nodes, places, depth = [start], list[int](), {start: 0}
+    walk = _Walk(edges, flows, range(len(edges)) if lines is None else lines)
+    for start in sorted(walk.out):
+        walk.take_apart(start)
+    return tuple(walk.cycles)
+
+
+class _Walk:
+    """A walk over what is left of a circulation, and the cycles it has cut out."""
+
+    def __init__(self, edges: Sequence[Edge], flows: Sequence[int], lines: Sequence[int]) -> None:
+        self._left = dict(zip(lines, flows, strict=True))
+        self.out: dict[int, list[tuple[int, int]]] = {}
+        # The smallest next node comes last: what has run out is taken off the end.
+        order = sorted((at for at, flow in enumerate(flows) if flow), key=lambda at: (edges[at][1], at), reverse=True)
+        for at in order:
+            self.out.setdefault(edges[at][0], []).append((edges[at][1], lines[at]))
+        self.cycles: list[Cycle] = []
+
+    def take_apart(self, start: int) -> None:
+        """Every cycle through this node and what the walk meets on the way."""
+        out, left = self.out, self._left
+        nodes, places, rest, depth = [start], list[int](), list[int](), {start: 0}
         while out[start]:
             node, place = out[nodes[-1]][-1]
-            places.append(place)
             first = depth.get(node)
+            places.append(place)
+            rest.append(left[place])
             if first is None:
                 depth[node] = len(nodes)
                 nodes.append(node)
                 continue
-            amount = min([left[at] for at in places[first:]])
-            cycles.append(_cycle(nodes[first:], places[first:], amount))
-            for debtor, at in zip(nodes[first:], places[first:], strict=True):
-                left[at] -= amount
-                if not left[at]:
-                    # The walk took the last of each list: what has run out is there.
-                    out[debtor].pop()
-            for gone in nodes[first + 1 :]:
+            amount = min(rest[first:])
+            self.cycles.append(_cycle(nodes[first:], places[first:], amount))
+            rest[first:] = [one - amount for one in rest[first:]]
+            kept = rest.index(0, first)
+            self._put_back(nodes, places, rest, kept)
+            for gone in nodes[kept + 1 :]:
                 del depth[gone]
-            del nodes[first + 1 :], places[first:]
-    return tuple(cycles)
+            del nodes[kept + 1 :], places[kept:], rest[kept:]
+
+    def _put_back(self, nodes: list[int], places: list[int], rest: list[int], kept: int) -> None:
+        """What is left of the debts behind this place of the walk; those that have run out are gone."""
+        for debtor, place, one in zip(nodes[kept:], places[kept:], rest[kept:], strict=True):
+            self._left[place] = one
+            if not one:
+                self.out[debtor].pop()
 
 
 def _cycle(nodes: list[int], places: list[int], amount: int) -> Cycle:
@@ -155,3 +190,16 @@ def flows_of(edges: Sequence[Edge], answer: Json) -> tuple[int, ...] | Refusal:
     except WrongFlows as wrong:
         return Refusal(wrong.code, wrong.message)
     return flows
+
+
+def best_circulation(book: Book, ask: Callable[[str, Json], Json]) -> Best | Refusal:
+    """The best circulation over the debts of a book; a refusal where the solver has none or says what cannot be."""
+    debts = clearable(book)
+    hops = list(debts)
+    edges = [(book.debtor[h], book.creditor[h], owed) for h, owed in debts.items()]
+    if not edges:
+        return Best((), {})
+    flows = flows_of(edges, ask(QUESTION, question_of(edges)))
+    if isinstance(flows, Refusal):
+        return flows
+    return Best(as_cycles(edges, flows, hops), {h: flow for h, flow in zip(hops, flows, strict=True) if flow})

@@ -5,7 +5,7 @@ a call goes on, so no shorter circle can appear: the circles of one length are s
 order.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from heapq import heapify, heappop, heapreplace
 from typing import NamedTuple
 
@@ -31,6 +31,14 @@ class Cleared(Struct, frozen=True):
     cycles: tuple[Cycle, ...]
     work: int
     stopped: str
+
+    def flows(self) -> dict[int, int]:
+        """How much each debt lost, by the number of its line."""
+        found: dict[int, int] = {}
+        for cycle in self.cycles:
+            for h in cycle.hops:
+                found[h] = found.get(h, 0) + cycle.amount
+        return found
 
     @property
     def amount(self) -> int:
@@ -121,6 +129,15 @@ def clear(book: Book, cycle: Cycle) -> None:
     for h in cycle.hops:
         book.move(h, -cycle.amount)
     assert before == [book.position(node) for node in cycle.nodes], "clearing moved a position"
+
+
+def clear_at_once(book: Book, flows: Mapping[int, int]) -> None:
+    """Take a whole circulation off the debts, each of them once; positions are compared before and after."""
+    nodes = dict.fromkeys(node for h in flows for node in (book.debtor[h], book.creditor[h]))
+    before = [book.position(node) for node in nodes]
+    for h, amount in flows.items():
+        book.move(h, -amount)
+    assert before == [book.position(node) for node in nodes], "clearing moved a position"
 
 
 def _least(graph: DebtGraph, hops: Sequence[int]) -> int:

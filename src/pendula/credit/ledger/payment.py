@@ -56,6 +56,7 @@ class Cashier:
         """`names_cures` false names the narrowest hop of the shortest chain instead, as the first version did."""
         self.book = book
         self.names_cures = names_cures
+        self.gives_reasons = True  # false where refusals are only counted: what would cure them is not looked for
         self.use(settings)
         self._topology = book.topology
 
@@ -146,12 +147,14 @@ class Cashier:
             narrow = min(way, key=lambda h: self.book.room[h] - taken.get(h, 0))
             facts["bottleneck"] = self._facts(narrow, taken.get(narrow, 0))
             return Refused(Code.ROUTING_NO_CAPACITY, message, facts)
+        if self.never(sender, receiver):
+            facts["no_route_at_all"] = True
+        if not self.gives_reasons:
+            return Refused(Code.ROUTING_NO_CAPACITY, message, facts, way)
         first, *more = cure = self._cure(Payment(sender, receiver, amount, found, self.hops), way)
         facts["bottleneck"] = {**self._facts(first.hop, taken.get(first.hop, 0)), **_asked(first)}
         if more:
             facts["and_also"] = [{**self._ends(one.hop), **_asked(one)} for one in more]
-        if self.never(sender, receiver):
-            facts["no_route_at_all"] = True
         return Refused(Code.ROUTING_NO_CAPACITY, message, facts, tuple(dict.fromkeys(one.hop for one in cure)))
 
     def _cure(self, payment: Payment, way: Path) -> Cure:

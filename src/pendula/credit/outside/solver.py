@@ -47,21 +47,26 @@ class OrTools:
             raise MissingExtra.of("optimal", "Optimal clearing", ["ortools"])
         # By name: the library has no types, and whoever clears in another way must not pay for loading it.
         self._library: Any = import_module("ortools.graph.python.min_cost_flow")
+        # OR-tools needs it itself.
+        self._numpy: Any = import_module("numpy")
         self.name = f"ortools {version('ortools')}"
 
     def solve(self, edges: Sequence[Edge]) -> tuple[int, ...]:
         unit = gcd(*(amount for _, _, amount in edges)) or 1
         _require_room(edges, unit)
-        place = places(edges)
+        place, array = places(edges), self._numpy.array
         problem = self._library.SimpleMinCostFlow()
-        add = problem.add_arc_with_capacity_and_unit_cost
         # Nodes without a supply give on what they get, which makes the flow a circulation.
-        for debtor, creditor, amount in edges:
-            add(place[debtor], place[creditor], amount // unit, -1)
+        arcs = problem.add_arcs_with_capacity_and_unit_cost(
+            array([place[debtor] for debtor, _, _ in edges], dtype="int32"),
+            array([place[creditor] for _, creditor, _ in edges], dtype="int32"),
+            array([amount // unit for _, _, amount in edges], dtype="int64"),
+            array([-1] * len(edges), dtype="int64"),
+        )
         status = problem.solve()
         if status != problem.OPTIMAL:
             raise WrongFlows(f"{self.name} found no circulation, though no flow at all is one: {status.name}")
-        return tuple(problem.flow(at) * unit for at in range(len(edges)))
+        return tuple(flow * unit for flow in problem.flows(arcs).tolist())
 
 
 def _require_room(edges: Sequence[Edge], unit: int) -> None:
@@ -117,3 +122,21 @@ class OptimalOutside:
         except (AmountsTooLarge, WrongFlows) as refused:
             return {"refused": {"code": refused.code, "message": refused.message}}
         return {"flows": [str(flow) for flow in flows], "solver": self._solver.name}
+
+
+class SolverWhenAsked:
+    """Answers as `OptimalOutside`, which is made at the first question; where OR-tools is missing, each is refused.
+
+    For runs that live in a server: none is started or stopped by what happens to be installed beside it.
+    """
+
+    def __init__(self) -> None:
+        self._found: Outside | None = None
+
+    def ask(self, name: str, question: Json) -> Json:
+        if name == QUESTION and self._found is None:
+            try:
+                self._found = OptimalOutside()
+            except MissingExtra as missing:
+                return {"refused": {"code": missing.code, "message": missing.message}}
+        return (self._found or Nobody()).ask(name, question)

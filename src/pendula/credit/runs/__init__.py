@@ -3,7 +3,8 @@
 headless     a run made from a document, stepped as far as one likes, told in one result
 recording    every command through a journal; any tick of it again
 forking      the same run with other settings from some tick on, and what that changes
-artifacts    what a run leaves in a directory: status, last tick, every event, a summary
+artifacts    what a run leaves in a directory: status, last tick, every event, a summary, a bundle
+bundles      a bundle read again and repeated, to the same digests
 """
 
 from importlib import import_module

@@ -4,7 +4,10 @@
     last_tick.json  the last tick: its counts, measured values and digests
     events.ndjson   every event and note, a JSON object a line, in order
     summary.json    what the run came to
-    bundle.zip      the four above; the same files give the same bytes
+    scenario.json   the network it was made of
+    repeat.json     everything else that a repetition needs, and the digests it has to come to
+    ledger.json     who owes whom at the end, and every line as it stands
+    bundle.zip      all of them; the same files give the same bytes. `pendula credit run bundle.zip` repeats the run
 
 JSON files are replaced whole. Lines are written by a thread through a bounded queue; whoever is faster than the disk
 waits, so none is lost. Times of the wall clock come from `clock` (microseconds) and decide nothing. A directory that
@@ -25,10 +28,12 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import msgspec
 
+from pendula.credit.engine import Run
 from pendula.credit.events import Event, RunStatus, Ticked, TxFailed
+from pendula.credit.money import text
 from pendula.credit.runs.headless import Made, Result
 from pendula.credit.settings import effective
-from pendula.kernel.canonical import decode, encode
+from pendula.kernel.canonical import Json, decode, encode
 from pendula.kernel.disk import Disk, RealDisk, replace
 from pendula.kernel.errors import InputRefused, NotCanonical
 from pendula.kernel.time import format_utc
@@ -40,7 +45,8 @@ STATUS, LAST_TICK, EVENTS, SUMMARY, BUNDLE = (
     "summary.json",
     "bundle.zip",
 )
-BUNDLED = (EVENTS, LAST_TICK, STATUS, SUMMARY)
+SCENARIO, REPEAT, LEDGER = "scenario.json", "repeat.json", "ledger.json"
+BUNDLED = (EVENTS, LAST_TICK, LEDGER, REPEAT, SCENARIO, STATUS, SUMMARY)
 NAMES = (*BUNDLED, BUNDLE)
 
 LAST_TICK_EVERY_US = 500_000
@@ -119,16 +125,25 @@ class Artifacts:
             self._last_written = now
             self._tick_file()
 
-    def finish(self, status: RunStatus, result: Result) -> None:
+    def finish(self, run: Run, result: Result) -> None:
         """All lines on the disk, the final files, and the archive of them; a run that could go on has stopped."""
         self._lines.close()
         self._tick_file()
+        self._repeat_files(run, result)
+        status = run.status()
         facts: dict[str, Any] = msgspec.to_builtins(status, builtin_types=(Decimal,))
         state = "stopped" if facts["state"] in ("running", "paused") else facts["state"]
         self._status(state, facts)
         self._file(SUMMARY, {**msgspec.structs.asdict(result), "state": state})
         bundle(self._disk)
         self._finished = True
+
+    def _repeat_files(self, run: Run, result: Result) -> None:
+        config: Any = decode(encode(run.config))
+        repeat = {"decisions": run.decisions, "ticks": result.ticks, "digests": result.digests}
+        self._file(REPEAT, {**repeat, "config": {key: value for key, value in config.items() if key != "scenario"}})
+        self._file(SCENARIO, config["scenario"])
+        self._file(LEDGER, ledger_of(run))
 
     def _tick_file(self) -> None:
         nothing = {"tick_index": None, "sim_time_ms": 0}
@@ -154,6 +169,17 @@ class Artifacts:
 
     def _file(self, name: str, value: object) -> None:
         replace(self._disk, name, msgspec.json.format(encode(value), indent=2) + b"\n")
+
+
+def ledger_of(run: Run) -> dict[str, Json]:
+    """By equivalent: every debt (debtor, creditor, amount), and every line (creditor, debtor, limit, status)."""
+    return {
+        code: {
+            "debts": [[debtor, creditor, text(owed)] for debtor, creditor, owed in desk.book.debt_rows()],
+            "lines": [[one.creditor, one.debtor, text(one.limit), one.status.value] for one in desk.book.lines()],
+        }
+        for code, desk in run.network.desks.items()
+    }
 
 
 class Lines:
@@ -219,7 +245,9 @@ def bundle(disk: RealDisk) -> None:
     with draft.open("r+b") as file:
         with ZipFile(file, "w", ZIP_DEFLATED, compresslevel=6) as archive:
             for name in BUNDLED:
-                _add(archive, disk.directory / name)
+                # A served run leaves fewer files.
+                if (disk.directory / name).exists():
+                    _add(archive, disk.directory / name)
         file.flush()
         os.fsync(file.fileno())
     disk.rename(draft.name, BUNDLE)
@@ -258,7 +286,7 @@ def _remove_own(disk: RealDisk) -> None:
     """The status goes last: until then it says whose the others are."""
     present = disk.list()
     drafts = [f"{name}.tmp" for name in NAMES]
-    for name in (*drafts, BUNDLE, SUMMARY, EVENTS, LAST_TICK, STATUS):
+    for name in (*drafts, BUNDLE, *(name for name in BUNDLED if name != STATUS), STATUS):
         if name in present:
             disk.remove(name)
     disk.sync_dir()

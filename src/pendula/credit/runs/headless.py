@@ -14,13 +14,15 @@ from msgspec import UNSET, Struct, UnsetType
 
 from pendula.credit.commands import BehaviourName, Commands, Config, Tick
 from pendula.credit.engine import Run
-from pendula.credit.events import ClearingDone, Event, Note, RunStatus
+from pendula.credit.events import ClearingDone, Event, Note, RunStatus, TxFailed, TxUpdated
 from pendula.credit.ids import headless_name
 from pendula.credit.model import Scenario
+from pendula.credit.money import atoms_of_sum, text_8
 from pendula.credit.reading.scenario import read_with_warnings
 from pendula.credit.reading.scope import Caution
 from pendula.credit.settings import Settings
 from pendula.credit.state.counters import Counters
+from pendula.credit.tick.metrics import ratio
 from pendula.documents import Document
 from pendula.kernel.bodies import CommandReader
 from pendula.kernel.canonical import Json, decode, digest, encode
@@ -40,6 +42,9 @@ SENTENCES = {
     "clearing": "The event {event_index} of type clearing is not interpreted.",
     "inject": "The injection {event_index}, due at tick {tick}: {what}.",
 }
+
+# What a note is about; notes that differ in other facts alone are the same warning again.
+SUBJECTS = ("profile", "equivalent", "behaviour", "event_index", "message")
 
 PLAIN_TICK = Tick()
 
@@ -79,9 +84,37 @@ class ClearingRow(Struct, frozen=True):
 
 
 class Diagnostic(Struct, frozen=True):
+    """What is worth a look. What comes up again about the same thing is told once, with how often and when last."""
+
     code: str
     message: str
     facts: dict[str, Json] = {}
+    count: int | UnsetType = UNSET
+    last_tick: int | UnsetType = UNSET
+
+
+class Refusals(Struct):
+    """How many payments were refused or failed, by reason, by the group of who wanted to pay, and by who that was.
+
+    A reason is the code of the refusal; one that no clearing can cure is `no_route_at_all`. Who has no group is under
+    the empty name.
+    """
+
+    reasons: dict[str, int] = {}
+    groups: dict[str, int] = {}
+    participants: dict[str, int] = {}
+
+
+class Totals(Struct):
+    """One equivalent over the whole run; amounts in atoms."""
+
+    committed: int = 0
+    refused: int = 0
+    routes: int = 0
+    hops: int = 0
+    volume: int = 0
+    cleared: int = 0
+    reduced: int = 0
 
 
 class Result(Struct, frozen=True):
@@ -97,6 +130,8 @@ class Result(Struct, frozen=True):
     metrics: dict[str, dict[str, str | None]]
     clearing: tuple[ClearingRow, ...]
     diagnostics: tuple[Diagnostic, ...]
+    totals: dict[str, dict[str, int | str | None]]
+    refusals: Refusals
 
 
 def made(
@@ -147,7 +182,10 @@ class Headless:
         self.run = Run(plan.config, plan.scenario) if run is None else run
         self._send = self.run.apply if send is None else send
         self.clearing: list[ClearingRow] = []
+        self.totals = {code: Totals() for code in self.run.network.desks}
+        self.refusals = Refusals({}, {}, {})
         self.diagnostics: list[Diagnostic] = list(_about(plan))
+        self._warned: dict[tuple[str, ...], int] = {}
 
     def ask(self, outside: Outside) -> None:
         """Who answers what the run asks: a payment service, a behaviour, a solver."""
@@ -174,7 +212,14 @@ class Headless:
     def _gather(self, events: Iterable[Event]) -> None:
         for event in events:
             match event:
+                case TxUpdated():
+                    self._made(event)
+                case TxFailed():
+                    self._refused(event)
                 case ClearingDone():
+                    total = self.totals[event.equivalent]
+                    total.cleared += atoms_of_sum(event.cleared_amount)
+                    total.reduced += atoms_of_sum(event.debt_reduction)
                     amounts = event.cleared_cycles, event.cleared_amount, event.debt_reduction
                     self.clearing.append(
                         ClearingRow(event.tick_index, event.equivalent, event.reason, *amounts, event.optimum)
@@ -182,11 +227,52 @@ class Headless:
                 case Note(tick, _, facts) if facts.get("kind") in SENTENCES:
                     kind = str(facts["kind"])
                     sentence = SENTENCES[kind].format(tick=tick, what=_injected(facts), **facts)
-                    self.diagnostics.append(Diagnostic(kind, sentence, facts))
+                    self._warn(Diagnostic(kind, sentence, facts), tick)
                 case RunStatus(last_error=error) if error is not None:
                     self.diagnostics.append(Diagnostic(error.code, error.message, error.details))
                 case _:
                     pass
+
+    def _warn(self, fresh: Diagnostic, tick: int) -> None:
+        about = fresh.code, *(str(fresh.facts.get(name)) for name in SUBJECTS)
+        place = self._warned.setdefault(about, len(self.diagnostics))
+        if place == len(self.diagnostics):
+            self.diagnostics.append(fresh)
+        else:
+            known = self.diagnostics[place]
+            count = 1 if known.count is UNSET else known.count
+            self.diagnostics[place] = msgspec.structs.replace(known, count=count + 1, last_tick=tick)
+
+    def _made(self, event: TxUpdated) -> None:
+        total = self.totals[event.equivalent]
+        total.committed += 1
+        total.routes += len(event.routes)
+        total.hops += sum(len(route.path) - 1 for route in event.routes)
+        total.volume += atoms_of_sum(event.amount)
+
+    def _refused(self, event: TxFailed) -> None:
+        if event.equivalent in self.totals:
+            self.totals[event.equivalent].refused += 1
+        people, refusals = self.run.network.people, self.refusals
+        node = people.index.get(event.sender)
+        group = "" if node is None else people.all[node].group or ""
+        reason = "no_route_at_all" if "no_route_at_all" in event.error.details else event.error.code
+        counts = ((refusals.reasons, reason), (refusals.groups, group), (refusals.participants, event.sender))
+        for count, name in counts:
+            count[name] = count.get(name, 0) + 1
+
+    def _over_the_run(self, code: str) -> dict[str, int | str | None]:
+        total = self.totals[code]
+        return {
+            "committed": total.committed,
+            "refused": total.refused,
+            "success_rate": ratio(100 * total.committed, total.committed + total.refused),
+            "avg_route_length": ratio(total.hops, total.routes),
+            "volume": text_8(total.volume),
+            "cleared_amount": text_8(total.cleared),
+            "debt_reduction": text_8(total.reduced),
+            "total_debt": text_8(self.run.network.desks[code].book.total),
+        }
 
     def result(self) -> Result:
         run = self.run
@@ -201,6 +287,8 @@ class Headless:
             metrics=run.measured,
             clearing=tuple(self.clearing),
             diagnostics=tuple(self.diagnostics),
+            totals={code: self._over_the_run(code) for code in self.totals},
+            refusals=self.refusals,
         )
 
 

@@ -1,47 +1,22 @@
-"""Where payments get stuck: attempts, refusals and timeouts counted hop by hop, as the events of a run tell of them.
+"""Where payments get stuck, as it is told: the lines at which most attempts fail, with what would help.
 
-A payment that was made tried every hop of its routes. One that was refused is counted at the hop that its refusal
-names, because another one would not have helped.
+The engine counts (`state.hop_counts`); here its counts get their form.
 """
 
-from collections.abc import Iterable
 from decimal import Decimal
-from typing import Any
+from fractions import Fraction
 
 from msgspec import Struct
 
-from pendula.credit.events import Event, TxFailed, TxUpdated
-from pendula.credit.model import TECHNICAL, Code
+from pendula.credit.state.hop_counts import Bottleneck as Found
+from pendula.credit.state.network import EquivalentDesk
 
-TIMEOUTS_MANY = Decimal("0.2")
+SCORE_DIGITS = 6
 ADVICE = {
     "TOO_MANY_TIMEOUTS": "Look at what makes payments slow here",
     "FREQUENT_ABORTS": "Raise the limit of this line, or let debts be cleared",
     "HIGH_USED": "Let debts be cleared",
 }
-
-
-class Hop(Struct):
-    """What was tried over one hop, from the payer `source` to `target`."""
-
-    source: str
-    target: str
-    attempts: int = 0
-    rejected: int = 0
-    errors: int = 0
-    timeouts: int = 0
-
-    @property
-    def score(self) -> Decimal:
-        # A timeout is an error too and counts as one attempt that failed.
-        failed = self.rejected + self.errors
-        return min(Decimal(1), round(Decimal(failed) / self.attempts, 6)) if self.attempts else Decimal(0)
-
-    @property
-    def reason(self) -> str:
-        if self.timeouts >= TIMEOUTS_MANY * self.attempts and self.timeouts:
-            return "TOO_MANY_TIMEOUTS"
-        return "FREQUENT_ABORTS" if self.rejected or self.errors else "HIGH_USED"
 
 
 class Target(Struct, frozen=True, rename={"source": "from", "target": "to"}):
@@ -60,51 +35,17 @@ class Bottleneck(Struct, frozen=True):
     suggested_action: str | None = None
 
 
-class HopCounts:
-    """The hops of one run, by equivalent."""
-
-    def __init__(self) -> None:
-        self._hops: dict[str, dict[tuple[str, str], Hop]] = {}
-
-    def hear(self, events: Iterable[Event]) -> None:
-        for event in events:
-            match event:
-                case TxUpdated():
-                    for edge in event.edges:
-                        self._hop(event.equivalent, edge.source, edge.target).attempts += 1
-                case TxFailed():
-                    self._refused(event)
-                case _:
-                    pass
-
-    def worst(self, equivalent: str, most: int, least: Decimal = Decimal(0)) -> list[Bottleneck]:
-        """The hops with the highest scores, those first; equals in the order of their ends."""
-        found = [hop for hop in self._hops.get(equivalent, {}).values() if hop.score > 0 and hop.score >= least]
-        found.sort(key=lambda hop: (-hop.score, hop.target, hop.source))
-        return [_told(hop) for hop in found[:most]]
-
-    def equivalents(self) -> list[str]:
-        return sorted(self._hops)
-
-    def _refused(self, event: TxFailed) -> None:
-        named: Any = event.error.details.get("bottleneck")
-        if not isinstance(named, dict):
-            return
-        code, hop = Code(event.error.code), self._hop(event.equivalent, str(named["from"]), str(named["to"]))
-        hop.attempts += 1
-        hop.timeouts += code is Code.PAYMENT_TIMEOUT
-        if code in TECHNICAL:
-            hop.errors += 1
-        else:
-            hop.rejected += 1
-
-    def _hop(self, equivalent: str, source: str, target: str) -> Hop:
-        hops = self._hops.setdefault(equivalent, {})
-        if (source, target) not in hops:
-            hops[source, target] = Hop(source, target)
-        return hops[source, target]
+def worst(desk: EquivalentDesk, most: int, least: Decimal = Decimal(0)) -> list[Bottleneck]:
+    """The lines with the highest scores, the highest first; equals in the order of their ends."""
+    found = (one for one in desk.hops.bottlenecks() if one.counts.score >= Fraction(least))
+    return [_told(desk, one) for one, _ in zip(found, range(most), strict=False)]
 
 
-def _told(hop: Hop) -> Bottleneck:
-    label = f"{hop.source} → {hop.target}: {hop.rejected + hop.errors} of {hop.attempts} attempts failed"
-    return Bottleneck(Target(hop.target, hop.source), hop.score, hop.reason, label, ADVICE[hop.reason])
+def _told(desk: EquivalentDesk, found: Found) -> Bottleneck:
+    book, counts = desk.book, found.counts
+    names = book.people.names
+    creditor, debtor = names[book.creditor[found.hop]], names[book.debtor[found.hop]]
+    failed = counts.rejected + counts.errors + counts.timeouts
+    score = round(Decimal(counts.score.numerator) / counts.score.denominator, SCORE_DIGITS)
+    label = f"{debtor} → {creditor}: {failed} of {counts.attempts} attempts failed"
+    return Bottleneck(Target(creditor, debtor), score, counts.reason, label, ADVICE[counts.reason])

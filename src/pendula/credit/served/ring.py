@@ -74,6 +74,9 @@ class Ring:
         self._entries: list[Entry] = []
         self._base = 0  # the place of the first entry that is still held
         self._newest = 0  # the place of the first entry of the last `put`
+        # Readers that are up to date ask for the same: the first one does the work.
+        self._asked: tuple[str, int, int, int] = ("", -1, -1, -1)
+        self._found: tuple[list[Entry], int, bool] = ([], -1, False)
 
     def __len__(self) -> int:
         """How many events can be read."""
@@ -119,17 +122,23 @@ class Ring:
             # Whoever was let in may read what is still held, also when others would come too late for it by now.
             if start < self._base or self._is_too_far_behind(equivalent, start):
                 return [], start, True
-            found: list[Entry] = []
-            for place in range(start, self._end):
-                entry = self._entries[place - self._base]
-                if _concerns(entry, equivalent):
-                    found.append(entry)
-                # An end that something follows was not one: the run was started again.
-                if entry.terminal and place + 1 == self._end:
-                    return found, place + 1, True
-                if len(found) == most:
-                    return found, place + 1, False
-            return found, self._end, False
+            asked = (equivalent, start, most, self._end)
+            if asked != self._asked:
+                self._asked, self._found = asked, self._read(equivalent, start, most)
+            return self._found
+
+    def _read(self, equivalent: str, start: int, most: int) -> tuple[list[Entry], int, bool]:
+        found: list[Entry] = []
+        for place in range(start, self._end):
+            entry = self._entries[place - self._base]
+            if _concerns(entry, equivalent):
+                found.append(entry)
+            # An end that something follows was not one: the run was started again.
+            if entry.terminal and place + 1 == self._end:
+                return found, place + 1, True
+            if len(found) == most:
+                return found, place + 1, False
+        return found, self._end, False
 
     def _is_too_far_behind(self, equivalent: str, start: int) -> bool:
         # What came with the last `put` does not count: nobody can have read it, however prompt.

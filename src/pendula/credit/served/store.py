@@ -151,16 +151,15 @@ class Store:
             found[key].append((t_ms, value))
         return [series(key, values, times) for key, values in found.items()]
 
-    def save_bottlenecks(self, run_id: str, equivalent: str, found: Sequence[Bottleneck], computed_at: str) -> None:
-        """The worst hops as they are now, instead of those before."""
-        deletion = ("DELETE FROM bottlenecks WHERE run_id = ? AND equivalent = ?", (run_id, equivalent))
-        rows = []
-        for place, one in enumerate(found):
-            ends = encode(one.target).decode()
-            facts = (computed_at, one.target.kind, ends, str(one.score), one.reason_code, encode(one).decode(), place)
-            values = (run_id, equivalent, *facts)
-            rows.append((f"INSERT INTO bottlenecks VALUES ({_marks(values)})", values))
-        self._do([deletion, *rows])
+    def save_bottlenecks(self, run_id: str, found: Mapping[str, Sequence[Bottleneck]], computed_at: str) -> None:
+        """The worst lines of each equivalent as they are now, instead of those before."""
+        statements: list[tuple[str, Sequence[Any]]] = [("DELETE FROM bottlenecks WHERE run_id = ?", (run_id,))]
+        for equivalent, worst in found.items():
+            for place, one in enumerate(worst):
+                ends, whole = encode(one.target).decode(), encode(one).decode()
+                facts = (computed_at, one.target.kind, ends, str(one.score), one.reason_code, whole, place)
+                statements.append((f"INSERT INTO bottlenecks VALUES ({_marks('x' * 9)})", (run_id, equivalent, *facts)))
+        self._do(statements)
 
     def bottlenecks(self, run_id: str, equivalent: str) -> list[Bottleneck]:
         rows = self._rows(

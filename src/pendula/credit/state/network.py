@@ -8,6 +8,7 @@ from pendula.credit.ledger.book import Book, LedgerText, People
 from pendula.credit.ledger.payment import Cashier
 from pendula.credit.ledger.trust import Trust
 from pendula.credit.model import Drift, LineStatus, Participant, ParticipantStatus, Policy, Scenario, Trustline
+from pendula.credit.planning.draws import Draws
 from pendula.credit.planning.planner import Market, Planner
 from pendula.credit.settings import Settings
 from pendula.credit.state.hop_counts import HopCounts
@@ -66,6 +67,8 @@ class Network:
     def __init__(self, scenario: Scenario, settings: Settings, rules: Rules = NOW) -> None:
         self.scenario = scenario
         self.rules = rules
+        self._draws: Draws | None = None
+        self._gives_reasons = True
         self.settings = settings
         lines: dict[str, list[Trustline]] = {code: [] for code in scenario.equivalents}
         for line in scenario.lines:
@@ -78,13 +81,27 @@ class Network:
         drift = self.scenario.drift
         books = {code: Book(code, self.people, lines[code]) for code in sorted(lines)}
         self.desks = {code: EquivalentDesk(book, drift, self.settings, self.rules) for code, book in books.items()}
+        for desk in self.desks.values():
+            desk.cashier.gives_reasons = self._gives_reasons
         self.planner = self._planner()
 
     def _planner(self) -> Planner:
         scenario, settings = self.scenario, self.settings
         markets = [desk.market for desk in self.desks.values()]
         presets, cap = settings.profile_presets, settings.amount_cap
-        return Planner(self.people, markets, scenario.profiles, scenario.flow, presets, cap)
+        planner = Planner(self.people, markets, scenario.profiles, scenario.flow, presets, cap)
+        planner.draws = self._draws
+        return planner
+
+    def share(self, draws: Draws) -> None:
+        """Look up first draws there, and leave them there for further runs of the same seed; nothing else changes."""
+        self._draws = self.planner.draws = draws
+
+    def only_count(self) -> None:
+        """Refusals name no cure from now on: for those who count them, and keep no journal."""
+        self._gives_reasons = False
+        for desk in self.desks.values():
+            desk.cashier.gives_reasons = False
 
     def policies(self) -> dict[tuple[str, str, str], Policy]:
         """The policies of the scenario by (equivalent, creditor, debtor); only restoring asks."""

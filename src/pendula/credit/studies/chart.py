@@ -11,13 +11,16 @@ from math import floor, log10
 from msgspec import Struct
 
 from pendula import svg
+from pendula.credit.studies.columns import Columns
 from pendula.credit.studies.comparison import Comparison, Curve, Panel
+from pendula.credit.studies.statistics import in_order, quantile
 
 WIDTH = 960
 LEFT, RIGHT = 76, 770
 TALL, GAP, TOP = 220, 62, 92
 LABEL_CHARS = 24
 PANELS_MOST = 7
+LABELS_MOST = 9
 _BETWEEN_LABELS = 32
 
 _STYLE = (
@@ -49,21 +52,40 @@ class _Scale(Struct, frozen=True):
         return self.y + TALL * (self.high - value) / (self.high - self.low)
 
 
+class Named(Struct, frozen=True):
+    """A panel with the names of its two curves; a curve without points is left out."""
+
+    panel: Panel
+    names: tuple[str, str]
+
+
+class Page(Struct, frozen=True):
+    """What a picture is about: over how many ticks, and how many of the first are not counted."""
+
+    heading: str
+    summary: str
+    ticks: int
+    skip: int = 0
+    labels: tuple[str, ...] = ()  # of the places across, where they are not ticks
+
+
 def comparison_svg(comparison: Comparison, title: str | None = None) -> str:
     """The picture, 960 pixels wide, a panel for the committed rate and one for the debts of each equivalent."""
-    heading = title or comparison.scenario_id
-    panels = comparison.panels[:PANELS_MOST]
-    parts = [svg.words(20, 34, _short(heading, 90), "h1"), svg.words(20, 56, _summary(comparison), "soft")]
+    page = Page(title or comparison.scenario_id, _summary(comparison), comparison.ticks, comparison.skip)
+    return panels_svg(page, [Named(panel, comparison.names) for panel in comparison.panels])
+
+
+def panels_svg(page: Page, panels: Sequence[Named]) -> str:
+    """Panels below each other, the first few of them, 960 pixels wide."""
+    parts = [svg.words(20, 34, _short(page.heading, 90), "h1"), svg.words(20, 56, page.summary, "soft")]
     y = TOP + 8.0
-    for panel in panels:
-        parts += _panel(panel, comparison, y)
+    for one in panels[:PANELS_MOST]:
+        parts += _panel(one, page, y)
         y += TALL + GAP
-    if len(comparison.panels) > len(panels):
-        parts.append(
-            svg.words(20, y - 8, f"{len(comparison.panels) - len(panels)} more equivalents are not drawn.", "soft")
-        )
+    if len(panels) > PANELS_MOST:
+        parts.append(svg.words(20, y - 8, f"{len(panels) - PANELS_MOST} more equivalents are not drawn.", "soft"))
         y += 16
-    head = svg.opening(WIDTH, y - 8, f"{heading}: {_summary(comparison)}")
+    head = svg.opening(WIDTH, y - 8, f"{page.heading}: {page.summary}")
     paper = f'<rect width="{WIDTH}" height="{svg.number(y - 8)}" class="paper"/>'
     return "\n".join([head, f"<style>{_STYLE}</style>", paper, *parts, "</svg>\n"])
 
@@ -75,16 +97,19 @@ def _summary(comparison: Comparison) -> str:
     return f"Median and middle half of {seeds} seeds · {names[1]} is {word} {names[0]}"
 
 
-def _panel(panel: Panel, comparison: Comparison, y: float) -> Iterator[str]:
-    scale = _scale(panel, comparison.ticks, y)
+def _panel(named: Named, page: Page, y: float) -> Iterator[str]:
+    panel = named.panel
+    scale = _scale(panel, page.ticks, y)
     unit = f", {panel.unit}" if panel.unit else ""
     yield svg.words(20, y - 16, panel.title + unit, "h2")
-    yield from _axes(scale, comparison.skip, bool(panel.unit))
-    for side, curve in (("a", panel.a), ("b", panel.b)):
+    yield from _axes(scale, page, bool(panel.unit))
+    sides = [side for side in (("a", panel.a, named.names[0]), ("b", panel.b, named.names[1])) if side[1].middle]
+    for side, curve, _ in sides:
         yield _band(curve, scale, side)
-    for side, curve, name in (("a", panel.a, comparison.names[0]), ("b", panel.b, comparison.names[1])):
-        yield svg.tooltip(f"{name}: median", _path(_places(curve.middle, scale), f"line {side}"))
-    yield from _labels(panel, comparison.names, scale)
+    for side, curve, name in sides:
+        many = ": median" if curve.low != curve.high else ""
+        yield svg.tooltip(f"{name}{many}", _path(_places(curve.middle, scale), f"line {side}"))
+    yield from _labels(panel, named.names, scale)
 
 
 def _scale(panel: Panel, ticks: int, y: float) -> _Scale:
@@ -106,10 +131,10 @@ def _step(span: float) -> float:
     return next(power * factor for factor in (5, 2, 1) if span / (power * factor) >= 4)
 
 
-def _axes(scale: _Scale, skip: int, amounts: bool) -> Iterator[str]:
+def _axes(scale: _Scale, page: Page, amounts: bool) -> Iterator[str]:
     bottom = scale.y + TALL
-    if skip:
-        edge = scale.across(min(skip, scale.ticks - 1))
+    if page.skip:
+        edge = scale.across(min(page.skip, scale.ticks - 1))
         yield svg.box(LEFT, scale.y, edge - LEFT, TALL, "rest")
         yield svg.words((LEFT + edge) / 2, scale.y + 14, "not counted", "soft mid halo")
     for number in range(round((scale.high - scale.low) / scale.step) + 1):
@@ -119,6 +144,11 @@ def _axes(scale: _Scale, skip: int, amounts: bool) -> Iterator[str]:
         yield svg.words(
             LEFT - 8, place + 4, f"{value:,.0f}" if amounts and scale.step >= 1 else f"{value:.2f}", "soft end"
         )
+    if page.labels:
+        every = -(-len(page.labels) // LABELS_MOST)
+        for at in range(0, len(page.labels), every):
+            yield svg.words(scale.across(at), bottom + 18, _short(page.labels[at], LABEL_CHARS // 2), "soft mid")
+        return
     across = max(1, int(_step(scale.ticks)))
     for tick in range(0, scale.ticks, across):
         yield svg.words(scale.across(tick), bottom + 18, str(tick), "soft mid")
@@ -165,3 +195,30 @@ def _path(pieces: Sequence[Sequence[tuple[float, float]]], classes: str, closed:
 
 def _short(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def sweep_svg(columns: Columns, axes: Sequence[str], title: str) -> str:
+    """A sweep, combination by combination: rates and debts, the median over seeds and the middle half as a band."""
+    groups: dict[tuple[int | str | None, ...], list[int]] = {}
+    for at in range(len(columns)):
+        groups.setdefault(tuple(columns.values[name][at] for name in axes), []).append(at)
+    labels = tuple(" ".join(_told(value) for value in values) or "as it is" for values in groups)
+    panels = []
+    debts = [name for name in columns.values if name.startswith("total_debt_")]
+    for name in ("committed_rate", "no_capacity_rate", *debts):
+        runs = [in_order(_value(columns.values[name][at]) for at in places) for places in groups.values()]
+        quartiles = [tuple(quantile(values, Fraction(part, 4)) for values in runs) for part in (1, 2, 3)]
+        unit = name.removeprefix("total_debt_") if name in debts else ""
+        heading = "Total debt" if unit else name.replace("_", " ").capitalize()
+        panels.append(Named(Panel(heading, unit, Curve(*quartiles), Curve((), (), ())), ("median", "")))
+    summary = f"{len(columns)} runs · over {', '.join(axes) or 'seeds alone'}"
+    return panels_svg(Page(title, _short(summary, 120), len(groups), labels=labels), panels)
+
+
+def _value(cell: int | str | None) -> Fraction | None:
+    return None if cell is None else Fraction(cell)
+
+
+def _told(value: int | str | None) -> str:
+    text = "none" if value is None else str(value)
+    return text.rstrip("0").rstrip(".") if "." in text else text

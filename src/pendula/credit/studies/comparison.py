@@ -206,7 +206,7 @@ def judged(left: Sequence[Figures], right: Sequence[Figures], skip: int, calenda
     )
     halves = [all(check.passed for check in half) for half in (sound, no_worse)]
     worth = _no_worse("worth_its_calls", calendar, right, _committed, 1, "the nearest cadence") if calendar else None
-    return Verdict(all(halves), sound + no_worse, *halves, worth)
+    return Verdict(all(halves), sound + no_worse, sound=halves[0], no_worse=halves[1], worth_its_calls=worth)
 
 
 def _committed(one: Figures) -> Fraction | None:

@@ -15,7 +15,8 @@ from msgspec.structs import astuple
 from pendula.credit.engine import Run
 from pendula.credit.events import ClearingDecision, ClearingDone, Event, TxFailed
 from pendula.credit.model import Code
-from pendula.credit.money import ATOMS
+from pendula.credit.money import ATOMS, atoms_of_sum
+from pendula.credit.planning.draws import Draws
 from pendula.credit.runs.headless import Headless, made
 from pendula.credit.settings import ClearingMode, ClearingPolicy, Settings
 from pendula.credit.state.clearing_policy import Why, hard_timeout_ms
@@ -145,14 +146,20 @@ def figures_of(
     intensity: int = 100,
     lenient: bool = False,
     trail: bool = False,
+    draws: Draws | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> Figures:
     """Run a scenario and count; `trail` keeps what curves are drawn from, `stop` is asked before each tick.
+
+    `draws` are shared with other runs of the same seed, which makes all but the first of them faster.
 
     Raises `Stopped` when `stop` says so, and whatever the run itself raises.
     """
     plan = made(document, seed=seed, intensity=intensity, settings=settings, lenient=lenient, patches=False)
     headless = Headless(plan)
+    headless.run.network.only_count()
+    if draws is not None:
+        headless.run.network.share(draws)
     if needs_solver(settings):
         from pendula.credit.outside.solver import OptimalOutside
 
@@ -217,8 +224,8 @@ class _Count:
                 case ClearingDone():
                     done[event.equivalent] = event
                     self._cycles += event.cleared_cycles
-                    self._cleared[event.equivalent] += _atoms(event.cleared_amount)
-                    self._reduced[event.equivalent] += _atoms(event.debt_reduction)
+                    self._cleared[event.equivalent] += atoms_of_sum(event.cleared_amount)
+                    self._reduced[event.equivalent] += atoms_of_sum(event.debt_reduction)
                 case _:
                     pass
         for code, last in self._run.last_clearing.items():
@@ -290,11 +297,5 @@ def within_budget(
         return True
     allowed = min(budget_ms, hard_timeout_ms(budget_ms, settings.clearing_hard_timeout_sec))
     # Circles of at most `depth` debts shrink the debts by at most `depth` times what each of them loses.
-    shallow = done is None or _atoms(done.debt_reduction) <= depth * _atoms(done.cleared_amount)
+    shallow = done is None or atoms_of_sum(done.debt_reduction) <= depth * atoms_of_sum(done.cleared_amount)
     return work <= allowed * settings.work_units_per_ms and shallow
-
-
-def _atoms(amount: str) -> int:
-    """Sums may be longer than any amount may be, so that they are not read as amounts are."""
-    whole, _, rest = amount.partition(".")
-    return int(whole + rest.ljust(8, "0"))

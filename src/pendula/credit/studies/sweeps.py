@@ -19,10 +19,12 @@ from pendula.credit.settings import Kind as SettingKind
 from pendula.credit.studies.columns import Columns, columns_of
 from pendula.credit.studies.figures import Kind, measures, written
 from pendula.credit.studies.statistics import median
+from pendula.credit.studies.variations import names_a_place, variation, varied
 from pendula.credit.studies.workers import RUNS_MOST, Task, Watch, Where, job_of, seeds_of, spread
 from pendula.credit.tick.metrics import ratio
-from pendula.documents import Document
+from pendula.documents import Document, from_value
 from pendula.documents.faults import suggestion
+from pendula.kernel.canonical import decode, encode
 from pendula.kernel.errors import InputRefused, LimitExceeded
 
 
@@ -33,10 +35,11 @@ class InvalidGrid(InputRefused):
 
 
 class Combination(Struct, frozen=True):
-    """One point of the grid: the values that vary, as texts by name, and all settings with them."""
+    """One point of the grid: the values that vary, as texts by name, all settings and changes of the scenario."""
 
     values: dict[str, str]
     settings: Settings
+    changes: tuple[tuple[str, str], ...] = ()
 
     @property
     def about(self) -> str:
@@ -55,30 +58,45 @@ def sweep(
     skip: int = 0,
     intensity: int = 100,
     lenient: bool = False,
+    changes: Sequence[tuple[str, str]] = (),
     watch: Watch | None = None,
 ) -> Columns:
     """A row for each combination and seed: what varies, the seed, every measure, and the digests of plan and ledger.
 
-    The grid has settings by name or by variable and their values as texts; everything else is as in `settings`. The
+    The grid has settings by name or by variable and their values as texts, or places of the scenario (`variations`);
+    everything else is as in `settings`, and in the scenario with its `changes`. The
     scenario and all combinations are checked before anything runs. Raises `DocumentRefused`, `InvalidGrid`,
     `InvalidSetting`, and what `spread` raises.
     """
+    if changes:
+        document = _varied(document, tuple(changes))
     scenario = read_scenario(document, lenient=lenient)
     all_seeds = seeds_of(seeds)
     points = combinations(grid, settings or Settings(), len(all_seeds))
+    for wanted_changes in dict.fromkeys(point.changes for point in points if point.changes):
+        read_scenario(_varied(document, wanted_changes), lenient=lenient)
     job = job_of(document, ticks, skip, intensity, lenient)
-    tasks = [Task(point.settings, seed, point.about) for point in points for seed in all_seeds]
+    tasks = [Task(point.settings, seed, point.about, point.changes) for point in points for seed in all_seeds]
     found = spread(job, tasks, Where(workers, dask), watch)
     wanted = measures(sorted(scenario.equivalents))
-    varied = [BY_NAME[name] for name in points[0].values]
-    kinds = {one.name: _kind(one) for one in varied} | {"seed": Kind.INTEGER}
+    axes = list(points[0].values)
+    kinds = {name: _kind(BY_NAME[name]) if name in BY_NAME else Kind.TEXT for name in axes} | {"seed": Kind.INTEGER}
     clash = [one.name for one in wanted if one.name in kinds]
     assert not clash, f"a setting and a measure are both called {clash}"
     rows = [
-        [*(_cell(one, task.settings) for one in varied), task.seed, *(written(one.of(figures)) for one in wanted)]
+        [*(_axis(name, task) for name in axes), task.seed, *(written(one.of(figures)) for one in wanted)]
         for task, figures in zip(tasks, found, strict=True)
     ]
     return columns_of(kinds | {one.name: one.kind for one in wanted}, rows)
+
+
+def _varied(document: Document, changes: tuple[tuple[str, str], ...]) -> Document:
+    return from_value(varied(decode(encode(document.value)), changes), "scenario")
+
+
+def _axis(name: str, task: Task) -> int | str | None:
+    """What varies, as its column holds it: a setting, or a value at a place of the scenario."""
+    return _cell(BY_NAME[name], task.settings) if name in BY_NAME else dict(task.changes)[name]
 
 
 def summarised(columns: Columns, varied: Sequence[str]) -> Columns:
@@ -115,9 +133,9 @@ def combinations(grid: Mapping[str, Sequence[str]], settings: Settings, seeds: i
         message = f"Too many runs: {count}, allowed are {RUNS_MOST}"
         raise LimitExceeded(message, limit="runs", value=count, allowed=RUNS_MOST)
     points = [_point(dict(zip(axes, values, strict=True)), settings) for values in product(*axes.values())]
-    first: dict[Settings, Combination] = {}
+    first: dict[object, Combination] = {}
     for point in points:
-        twin = first.setdefault(point.settings, point)
+        twin = first.setdefault((point.settings, point.changes), point)
         if twin is not point:
             message = f"{twin.about} and {point.about} are the same settings; each would be run twice"
             raise InvalidGrid(message, setting=next(iter(axes)))
@@ -127,21 +145,28 @@ def combinations(grid: Mapping[str, Sequence[str]], settings: Settings, seeds: i
 def _axes(grid: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
     axes: dict[str, Sequence[str]] = {}
     for key, values in grid.items():
-        setting = BY_NAME.get(key) or BY_VARIABLE.get(key)
-        if setting is None:
-            near = suggestion(key, [*BY_NAME, *BY_VARIABLE])
-            raise InvalidGrid(f"No setting is called {key!r}{near}", setting=key)
-        if setting.name in axes:
-            raise InvalidGrid(f"The setting {setting.name} varies twice", setting=setting.name)
+        name = variation(key).path if names_a_place(key) else _setting(key).name
+        if name in axes:
+            raise InvalidGrid(f"The setting {name} varies twice", setting=name)
         if not values:
-            raise InvalidGrid(f"The setting {setting.name} has no values to vary over", setting=setting.name)
-        axes[setting.name] = values
+            raise InvalidGrid(f"The setting {name} has no values to vary over", setting=name)
+        axes[name] = values
     return axes
+
+
+def _setting(key: str) -> Setting:
+    setting = BY_NAME.get(key) or BY_VARIABLE.get(key)
+    if setting is None:
+        near = suggestion(key, [*BY_NAME, *BY_VARIABLE])
+        raise InvalidGrid(f"No setting is called {key!r}{near}", setting=key)
+    return setting
 
 
 def _point(values: dict[str, str], settings: Settings) -> Combination:
     try:
-        return Combination(values, changed(settings, values))
+        changes = tuple((name, value) for name, value in values.items() if name not in BY_NAME)
+        mine = {name: value for name, value in values.items() if name in BY_NAME}
+        return Combination(values, changed(settings, mine), changes)
     except InvalidSetting as refused:
         about = ", ".join(f"{name}={value}" for name, value in values.items())
         raise InvalidSetting(f"With {about}: {refused.message}", **refused.details) from None

@@ -22,8 +22,10 @@ from msgspec import Struct
 
 from pendula import __version__
 from pendula.credit.engine import Run
+from pendula.credit.planning.draws import Draws
 from pendula.credit.settings import Settings
 from pendula.credit.studies.figures import Figures, Stopped, figures_of, needs_solver
+from pendula.credit.studies.variations import varied
 from pendula.documents import Document, from_value
 from pendula.kernel.canonical import decode, encode
 from pendula.kernel.errors import LimitExceeded, MissingExtra, WorldBroken, WrongUsage
@@ -65,11 +67,12 @@ class Job(Struct, frozen=True):
 
 
 class Task(Struct, frozen=True):
-    """One run; `about` names its settings in words, for whoever has to look for it."""
+    """One run; `about` names its settings in words, for whoever has to look for it. `changes` are of the scenario."""
 
     settings: Settings
     seed: int
     about: str
+    changes: tuple[tuple[str, str], ...] = ()
 
 
 class Where(Struct, frozen=True):
@@ -131,10 +134,12 @@ def _opened(job: Job) -> Document:
     return from_value(decode(job.scenario), "scenario")
 
 
-def _run(job: Job, document: Document, task: Task, stop: Callable[[], bool] | None = None) -> Figures:
+def _run(
+    job: Job, document: Document, task: Task, draws: Draws | None = None, stop: Callable[[], bool] | None = None
+) -> Figures:
     try:
         return figures_of(
-            document,
+            from_value(varied(decode(job.scenario), task.changes), "scenario") if task.changes else document,
             task.settings,
             task.seed,
             job.ticks,
@@ -142,6 +147,7 @@ def _run(job: Job, document: Document, task: Task, stop: Callable[[], bool] | No
             intensity=job.intensity,
             lenient=job.lenient,
             trail=job.trail,
+            draws=draws,
             stop=stop,
         )
     except Stopped:
@@ -157,11 +163,21 @@ def _run(job: Job, document: Document, task: Task, stop: Callable[[], bool] | No
 
 
 def _here(job: Job, tasks: Sequence[Task], tell: Watch) -> list[Figures]:
-    document, found = _opened(job), []
-    for task in tasks:
-        found.append(_run(job, document, task))
+    """Runs of one seed follow each other and share their draws; what comes back is in the order of the tasks."""
+    document, found = _opened(job), dict[int, Figures]()
+    draws, seed = Draws(), -1
+    for at in _by_seed(tasks):
+        if tasks[at].seed != seed:
+            draws, seed = Draws(), tasks[at].seed
+        found[at] = _run(job, document, tasks[at], draws)
         tell(len(found))
-    return found
+    return [found[at] for at in range(len(tasks))]
+
+
+def _by_seed(tasks: Sequence[Task]) -> list[int]:
+    """The places of the tasks, those of one seed together."""
+    seeds = {seed: order for order, seed in enumerate(dict.fromkeys(task.seed for task in tasks))}
+    return sorted(range(len(tasks)), key=lambda at: (seeds[tasks[at].seed], at))
 
 
 class _Worker:
@@ -170,6 +186,8 @@ class _Worker:
     job: Job
     document: Document
     stop: Event
+    draws: Draws
+    seed: int
 
 
 def _on_processes(job: Job, tasks: Sequence[Task], workers: int, tell: Watch) -> list[Figures]:
@@ -183,8 +201,8 @@ def _on_processes(job: Job, tasks: Sequence[Task], workers: int, tell: Watch) ->
         done: SimpleQueue[Future[Figures]] = SimpleQueue()
         try:
             with _interrupts_held():
-                for at, task in enumerate(tasks):
-                    future = pool.submit(_run_in_worker, task)
+                for at in _by_seed(tasks):
+                    future = pool.submit(_run_in_worker, tasks[at])
                     places[future] = at
                     future.add_done_callback(done.put)
             while len(found) < len(tasks):
@@ -225,6 +243,7 @@ def _begin(job: Job, stop: Event) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Thread(target=_leave_with_parent, daemon=True).start()
     _Worker.job, _Worker.document, _Worker.stop = job, _opened(job), stop
+    _Worker.draws, _Worker.seed = Draws(), -1
 
 
 def _leave_with_parent() -> None:
@@ -236,7 +255,9 @@ def _leave_with_parent() -> None:
 
 
 def _run_in_worker(task: Task) -> Figures:
-    return _run(_Worker.job, _Worker.document, task, _Worker.stop.is_set)
+    if task.seed != _Worker.seed:
+        _Worker.draws, _Worker.seed = Draws(), task.seed
+    return _run(_Worker.job, _Worker.document, task, _Worker.draws, _Worker.stop.is_set)
 
 
 def _on_cluster(job: Job, tasks: Sequence[Task], address: str, tell: Watch) -> list[Figures]:

@@ -7,8 +7,8 @@ from msgspec import UNSET
 from pendula.credit.events import ClearingDone, ClearingPlan, Event, Note, PlanStep, TopologyChanged, TopologyPayload
 from pendula.credit.ids import plan_name
 from pendula.credit.ledger.book import Book
-from pendula.credit.ledger.circulation import QUESTION, as_cycles, flows_of, question_of
-from pendula.credit.ledger.cycles import Cleared, Cycle, clear, clearable, find_and_clear
+from pendula.credit.ledger.circulation import best_circulation
+from pendula.credit.ledger.cycles import Cleared, clear_at_once, find_and_clear
 from pendula.credit.money import text
 from pendula.credit.settings import ClearingMode
 from pendula.credit.state.clearing_policy import Why, hard_timeout_ms
@@ -36,8 +36,8 @@ def call(run: RunState, desk: EquivalentDesk, reason: Why, depth: int, budget_ms
     ordinal = _ordinal(run, code)
     optimum = None
     if settings.clearing_yardstick:
-        best = _circulation(run, desk.book)
-        optimum = None if isinstance(best, Refusal) else sum(cycle.amount * len(cycle.hops) for cycle in best)
+        best = best_circulation(desk.book, run.outside.ask)
+        optimum = None if isinstance(best, Refusal) else best.reduction
     if settings.clearing_mode is ClearingMode.OPTIMAL:
         cleared = _clear_at_once(run, desk.book, events)
     else:
@@ -71,29 +71,14 @@ def _ordinal(run: RunState, code: str) -> int:
     return ordinal
 
 
-def _circulation(run: RunState, book: Book) -> tuple[Cycle, ...] | Refusal:
-    """The best circulation, as cycles; a refusal where the solver has none or says what cannot be."""
-    debts = clearable(book)
-    hops = list(debts)
-    edges = [(book.debtor[h], book.creditor[h], owed) for h, owed in debts.items()]
-    if not edges:
-        return ()
-    flows = flows_of(edges, run.outside.ask(QUESTION, question_of(edges)))
-    if isinstance(flows, Refusal):
-        return flows
-    found = as_cycles(edges, flows)
-    return tuple(Cycle(one.nodes, tuple(hops[at] for at in one.hops), one.amount) for one in found)
-
-
 def _clear_at_once(run: RunState, book: Book, events: list[Event]) -> Cleared:
-    cycles = _circulation(run, book)
-    if isinstance(cycles, Refusal):
-        facts = {"kind": "optimal_clearing_failed", "code": cycles.code, "message": cycles.message}
+    best = best_circulation(book, run.outside.ask)
+    if isinstance(best, Refusal):
+        facts = {"kind": "optimal_clearing_failed", "code": best.code, "message": best.message}
         events.append(Note(run.tick, run.sim_time_ms, {**facts, "equivalent": book.code}))
         return Cleared((), 1, "failed")
-    for cycle in cycles:
-        clear(book, cycle)
-    return Cleared(cycles, 1, "done")
+    clear_at_once(book, best.flows)
+    return Cleared(best.cycles, 1, "done")
 
 
 def _told(
@@ -129,11 +114,7 @@ def _told(
 def _grown(run: RunState, desk: EquivalentDesk, cleared: Cleared) -> list[Event]:
     if not run.scenario.drift.enabled:
         return []
-    volumes: dict[int, int] = {}
-    for cycle in cleared.cycles:
-        for h in cycle.hops:
-            volumes[h] = volumes.get(h, 0) + cycle.amount
-    grown = desk.trust.cleared(volumes, run.tick)
+    grown = desk.trust.cleared(cleared.flows(), run.tick)
     return [drift_event(run.tick, desk, grown, "trust_drift_growth")] if grown else []
 
 

@@ -5,13 +5,18 @@ round that follows the stream costs a little driving and no waiting.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
 
-from pendula.fleet.routing.planner import Planner
+from pendula.fleet.routing.planner import AtNode, Planner, Way
 from pendula.fleet.site.compiled_map import CompiledMap
 
+Opposite: TypeAlias = tuple[tuple[int, ...], ...]
+# How often all trips are planned anew before the directions of a map have settled.
+_ROUNDS = 3
 
-def opposite_edges(site: CompiledMap) -> tuple[tuple[int, ...], ...]:
+
+def opposite_edges(site: CompiledMap) -> Opposite:
     """For every edge those of its group that run the other way."""
     network = site.network
     edges = network.edges
@@ -25,9 +30,7 @@ def opposite_edges(site: CompiledMap) -> tuple[tuple[int, ...], ...]:
     )
 
 
-def against_us(
-    planner: Planner, opposite: tuple[tuple[int, ...], ...], routes: Iterable[Iterable[int]], milli: int
-) -> dict[int, int]:
+def against_us(planner: Planner, opposite: Opposite, routes: Iterable[Iterable[int]], milli: int) -> dict[int, int]:
     """What to add to the cost of edges: `milli` thousandths of it for every route that runs the other way."""
     met: Counter[int] = Counter()
     for route in routes:
@@ -37,3 +40,50 @@ def against_us(
         edge: planner.drive_us(edge, edges[edge].path.length_um) * milli * count // 1000
         for edge, count in sorted(met.items())
     }
+
+
+def one_way_us(planner: Planner, opposite: Opposite, trips: Mapping[int, Sequence[int]], milli: int) -> dict[int, int]:
+    """What to add to the cost of edges so that streams go round in one direction: up to `milli` thousandths of it, by
+    the share of all trips that run the other way. `trips` are the nodes from which trucks come to each goal.
+
+    Trips are planned goal by goal against all others, over and over: whoever goes with the stream strengthens it.
+    """
+    if all(_is_leaf(planner.site, edge) for edge, others in enumerate(opposite) if others):
+        return {}
+    ways: dict[int, Counter[int]] = {}
+    flow: Counter[int] = Counter()
+    for _ in range(_ROUNDS):
+        for goal, starts in sorted(trips.items()):
+            flow.subtract(ways.get(goal, Counter()))
+            ways[goal] = _driven(planner.dearer(_shares(planner, opposite, flow, milli)), goal, starts)
+            flow.update(ways[goal])
+    return _shares(planner, opposite, flow, milli)
+
+
+def _shares(planner: Planner, opposite: Opposite, flow: Counter[int], milli: int) -> dict[int, int]:
+    edges = planner.site.network.edges
+    found = {}
+    for edge, others in enumerate(opposite):
+        against = sum(flow[other] for other in others)
+        if against > flow[edge]:
+            cost = planner.drive_us(edge, edges[edge].path.length_um)
+            found[edge] = cost * milli * against // (1000 * (against + flow[edge]))
+    return found
+
+
+def _driven(planner: Planner, goal: int, starts: Sequence[int]) -> Counter[int]:
+    """How often each edge is driven on the ways from some nodes to a goal."""
+    found: Counter[int] = Counter()
+    for start in starts:
+        way = planner.way(AtNode(start), goal)
+        if isinstance(way, Way):
+            found.update(way.edges)
+    return found
+
+
+def _is_leaf(site: CompiledMap, edge: int) -> bool:
+    """Whether an edge is the only one at one of its ends, there and back: nobody can go round it."""
+    network = site.network
+    one = network.edges[edge]
+    ends = (one.start, one.end)
+    return any(len({network.edges[out].end for out in network.outgoing[node]}) == 1 for node in ends)

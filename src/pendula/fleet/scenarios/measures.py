@@ -89,7 +89,9 @@ class Measures:
         if record.waiting is not None and code is not None and since is not None:
             one.longest_ms[code] = max(one.longest_ms[code], now_ms - since)
             one.total_ms[code] += self.params.tick_period_ms
-        if command.mode in (CommandMode.GO, CommandMode.HOLD) and command.mode is not one.mode:
+        # A truck that has arrived, or is about to turn, holds as well, but for nobody.
+        held = command.mode is CommandMode.HOLD and record.waiting is not None
+        if (held or command.mode is CommandMode.GO) and command.mode is not one.mode:
             one.changes += one.mode is not None
             one.mode = command.mode
 

@@ -9,14 +9,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pendula.fleet.contracts.traffic import Phase
-from pendula.fleet.routing.opposition import against_us, opposite_edges
+from pendula.fleet.routing.opposition import against_us, one_way_us, opposite_edges
 from pendula.fleet.routing.planner import Anchor, AtNode, Closed, Planner
-from pendula.fleet.routing.route_plan import RoutePlan, continued, plan_route
+from pendula.fleet.routing.route_plan import RoutePlan, plan_route
+from pendula.fleet.routing.splicing import continued
 from pendula.fleet.scenarios.model import Scenario, ScenarioTask
 from pendula.fleet.scenarios.task_list import TaskList
 from pendula.fleet.simulator.world import World
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.kernel.engine import Refusal
+
+# What a lane costs more, in thousandths, that all streams drive the other way.
+_ONE_WAY_MILLI = 2_000
 
 
 @dataclass(slots=True)
@@ -56,6 +60,7 @@ class PlainTasks:
         self._opposition_milli = scenario.opposition_milli
         self._opposite = opposite_edges(site)
         number = site.node_number
+        planners = {name: self._one_way(one, scenario) for name, one in planners.items()}
         self.drivers = [
             Driver(
                 robot_id=one.robot_id,
@@ -179,6 +184,25 @@ class PlainTasks:
 
     def _here(self, number: int, driver: Driver, world: World) -> Anchor:
         return driver.anchor or AtNode(driver.node, world.latest[number].yaw_urad)
+
+    def _one_way(self, planner: Planner, scenario: Scenario) -> Planner:
+        """A planner that prefers the direction in which the streams of a scenario go round. It knows all ways between
+        picks and drops and from there to rest."""
+        if not self._opposition_milli:
+            return planner
+        number = self.site.node_number
+        trips: dict[int, list[int]] = {}
+        streams = sorted(scenario.streams, key=lambda one: one.stream_id)
+        drops = sorted({number[name] for one in streams for name in one.drop_node_ids})
+        for one in streams:
+            picks = [number[name] for name in one.pick_node_ids]
+            for name in one.drop_node_ids:
+                trips.setdefault(number[name], []).extend(picks)
+            for pick in picks:
+                trips[pick] = trips.get(pick, []) + drops
+        for robot in scenario.robots:
+            trips.setdefault(number[robot.park_node_id], []).extend(drops)
+        return planner.dearer(one_way_us(planner, self._opposite, trips, _ONE_WAY_MILLI))
 
     def _keeping_off(self, number: int, driver: Driver, world: World) -> Planner:
         """A planner to which lanes are dear that others are about to drive the other way."""

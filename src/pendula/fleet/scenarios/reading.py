@@ -9,11 +9,11 @@ from pendula.fleet.reading.params import PARAMS, params
 from pendula.fleet.reading.profiles import profiles
 from pendula.fleet.reading.source_map import read_source_map, source_map
 from pendula.fleet.reading.values import name, version
+from pendula.fleet.samples.catalogue import LIMITS, NOBODY, SAMPLES, USUAL, sample_of
 from pendula.fleet.samples.live_maps import Sample
 from pendula.fleet.samples.scenes import FL_STD
 from pendula.fleet.scenarios.expectation_reading import expectation
 from pendula.fleet.scenarios.model import EventType, Robot, Scenario, ScenarioEvent, ScenarioStream, ScenarioTask
-from pendula.fleet.scenarios.sample_maps import LIMITS, NOBODY, SAMPLES, USUAL, sample_of
 from pendula.fleet.scenarios.traffic_params import TRAFFIC_PARAMS, traffic_params
 from pendula.fleet.simulator.settings import WorldSettings
 from pendula.fleet.trucks.profiles import RobotProfile
@@ -23,7 +23,7 @@ LONGEST_MS = 1000 * 3_600_000
 MEMBERS = ("contractVersion", "name", "durationMs")
 OPTIONAL = (
     *("title", "map", "mapFile", "sample", "profiles", "params", "robots", "streams", "tasks", "events", "expect"),
-    *("seed", "override", "patienceMs", "world"),
+    *("seed", "override", "patienceMs", "oppositionMilli", "world"),
 )
 WORLD = (
     *("stepMs", "telemetryPeriodMs", "telemetryLatencyMs", "telemetryLoss", "commandLatencyMs", "commandLoss"),
@@ -60,6 +60,7 @@ def _scenario(root: Cursor, directory: Path) -> Scenario:
         world=_world(it["world"]),
         seed=it["seed"].integer(min=0, max=2**64 - 1, default=0),
         override=it["override"].boolean(default=False),
+        opposition_milli=it["oppositionMilli"].integer(min=0, default=3_000),
         patience_ms=it["patienceMs"].integer(min=0, default=3_000),
     )
 

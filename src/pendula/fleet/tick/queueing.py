@@ -33,12 +33,10 @@ class Queue:
 
     def barred_by(self, i: int, unit: Ints) -> tuple[int, int] | None:
         """The first waiter that bars truck i from a unit, and the resource it is about."""
+        resources = unit.tolist()
         for waiter, around in self.ripe:
-            if waiter == i:
-                continue
-            for resource in unit.tolist():
-                if resource in around and not self.reaches(waiter, i):
-                    return waiter, resource
+            if waiter != i and not around.isdisjoint(resources) and not self.reaches(waiter, i):
+                return waiter, next(resource for resource in resources if resource in around)
         return None
 
     def reaches(self, start: int, goal: int) -> bool:

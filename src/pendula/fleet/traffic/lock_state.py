@@ -138,7 +138,9 @@ class LockState:
         found = one.fresh.get(position)
         if found is None:
             before, after = self.shadow(i, position - 1), self.shadow(i, position)
-            found = one.fresh[position] = np.setdiff1d(after, before, assume_unique=True)
+            self.marks[before] = True
+            found = one.fresh[position] = after[~self.marks[after]]
+            self.marks[before] = False
         return found
 
     # -- columns -----------------------------------------------------------------------------------------------------

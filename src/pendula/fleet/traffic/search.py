@@ -122,7 +122,7 @@ class Search:
     def attempt(self, way: Callable[[], bool]) -> bool:
         """Tries a way to go on; everything is as it was if it fails."""
         before, waiting = len(self.moves), dict(self.waiting)
-        start = {i: self.state.truck(i).position for i in self.state.known()}
+        start = positions_of(self.state)
         if way():
             return True
         put_back(self.state, start)
@@ -271,7 +271,7 @@ def find_witness(state: LockState, start: list[int], old: list[Move], nodes: int
     as the old witness says, then those few to rest. `None` where none was found within so many branches. The old
     witness need not be one for the trucks of `start`."""
     search = Search(state, nodes, waiting=dict.fromkeys((i for i in start if not state.truck(i).frozen), 0))
-    positions = {i: state.truck(i).position for i in state.known()}
+    positions = positions_of(state)
     found = search.solved(sorted(search.waiting))
     touched = {i for i, _ in search.moves} | set(start)
     last = [(i, state.truck(i).goal) for i in sorted(touched) if search.can_move(i)]
@@ -281,9 +281,14 @@ def find_witness(state: LockState, start: list[int], old: list[Move], nodes: int
     return (moves if found else None), search
 
 
-def put_back(state: LockState, positions: dict[int, int]) -> None:
-    for i, position in positions.items():
-        if state.truck(i).position != position:
+def positions_of(state: LockState) -> list[int]:
+    """Where all grants end; -1 for trucks that are not known."""
+    return [-1 if one is None else one.position for one in state.trucks]
+
+
+def put_back(state: LockState, positions: list[int]) -> None:
+    for i, (one, position) in enumerate(zip(state.trucks, positions, strict=True)):
+        if one is not None and one.position != position:
             state.place(i, position)
 
 

@@ -27,6 +27,8 @@ from pendula.jobs.model import (
     Status,
     job_json,
 )
+from pendula.jobs.objects.gates import is_high_risk
+from pendula.jobs.objects.tiers import tiers
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.requests import Ack, Enqueue
 from pendula.jobs.requests_finishing import read_ack, read_fail, read_proof
@@ -103,7 +105,7 @@ def carry_out(tx: Writer, job: Job, done: Done, actor: Actor) -> Job:
     after = tx.change(job, done.job, done.touched, done.reason, actor)
     if after.status == Status.DEAD_LETTER:
         alert_id = f"dead_letter:{after.job_id}:{after.delivery_count}"
-        tx.alert(alert_id, _alert(after, alert_id, event))
+        tx.alert(alert_id, _alert(after, alert_id, event, is_risky=_is_risky(tx, after)))
     return after
 
 
@@ -211,11 +213,19 @@ def _ack_refusal(faults: Faults) -> Refused:
     return faults.refusal()
 
 
-def _alert(job: Job, alert_id: str, event: str) -> dict[str, Json]:
+def _is_risky(tx: Writer, job: Job) -> bool:
+    """Whether the job was about a governed object of high risk."""
+    subject = tx.governance.governed(job.object_type, job.object_id)
+    if subject is None:
+        return False
+    return is_high_risk(*tiers(subject, lambda memory: tx.governance.governed("memory", memory)))
+
+
+def _alert(job: Job, alert_id: str, event: str, *, is_risky: bool) -> dict[str, Json]:
     return {
         "alert": "job.dead_letter",
         "alert_id": alert_id,
-        "severity": "critical" if job.priority == Priority.HIGH else "warning",
+        "severity": "critical" if is_risky or job.priority == Priority.HIGH else "warning",
         "job_id": job.job_id,
         "object_type": job.object_type,
         "object_id": job.object_id,

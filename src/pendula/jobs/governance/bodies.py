@@ -6,16 +6,18 @@ from typing import Any
 
 from msgspec import Struct
 
+from pendula.jobs.durations import ALLOWED, parse_duration
 from pendula.jobs.model import Code
-from pendula.jobs.objects.durations import ALLOWED, parse_duration
 from pendula.jobs.objects.endings import Verdict
 from pendula.jobs.objects.gates import EVERYTHING, VERDICTS
-from pendula.jobs.objects.governed import Impact, Mode, Risk, Unknown
+from pendula.jobs.objects.governed import DAY_US, Impact, Mode, Risk, Unknown
 from pendula.jobs.request_reading import BodyReader, Faults
+from pendula.kernel.time import format_utc
 
 OBJECT_ID_MOST, REF_MOST, REFS_MOST, REASON_MOST = 200, 300, 100, 1000
 PLACE_MOST, SCOPE_MOST, BUDGET_MOST, VERSION_MOST, NUMBER_MOST = 130, 270, 1000, 2**53, 1000
 PAGE_DEFAULT, PAGE_MOST = 100, 1000
+LENGTH_MOST_DAYS, WEIGHT_DIGITS = 36_525, 28  # a hundred years: every date that follows can be written
 PROOF = {"worker_id", "lease_token"}
 MEMBERS = frozenset(
     {
@@ -82,7 +84,7 @@ class Page(Struct, frozen=True):
     limit: int
 
 
-def read_new(given: Mapping[str, Any]) -> NewObject | Faults:
+def read_new(given: Mapping[str, Any], now: int) -> NewObject | Faults:
     body = BodyReader(given, MEMBERS)
     kind = body.text("object_type", 64) if body.required("object_type") else None
     name = body.text("object_id", OBJECT_ID_MOST, trimmed=True) if body.required("object_id") else None
@@ -99,6 +101,7 @@ def read_new(given: Mapping[str, Any]) -> NewObject | Faults:
     }
     for date in ("review_due_at", "expires_at", "last_accessed_at"):
         members[date] = body.time(date)
+    _impossible(body, members, now)
     for length in ("review_interval", "half_life", "uncertainty_ttl"):
         members[length] = _length(body, given, length)
     for number in ("auto_verify_budget", "deception_signals", "reinforcement_count"):
@@ -140,11 +143,15 @@ def read_decision(given: Mapping[str, Any]) -> Decision | Faults:
     return Decision(action, verdict, version)
 
 
-def read_gate(given: Mapping[str, Any]) -> SetGate | Faults:
+def read_gate(given: Mapping[str, Any], kinds: Collection[str]) -> SetGate | Faults:
+    """A gate may be set before its object is there: what is to come under governance can be barred in advance."""
     body = BodyReader(given, {"gate", "scope", "verdict", "reason"})
     name = body.word("gate", list(VERDICTS)) if body.required("gate") else None
     verdict = body.word("verdict", VERDICTS.get(name or "", ())) if body.required("verdict") and name else None
     scope = body.text("scope", SCOPE_MOST, trimmed=True) or EVERYTHING
+    kind, _, about = scope.partition(":")
+    if scope != EVERYTHING and (kind not in kinds or not about or about != about.strip()):
+        body.bad("scope", allowed=f"* or type:id with a type of {', '.join(sorted(kinds))}")
     reason = body.text("reason", REASON_MOST) if body.required("reason") else None
     if body.faults.found or name is None or verdict is None or reason is None:
         return body.faults
@@ -227,12 +234,22 @@ def _is_ref(ref: object) -> bool:
     return isinstance(ref, str) and 1 <= len(ref) <= REF_MOST and ref.isprintable() and ref == ref.strip()
 
 
+def _impossible(body: BodyReader, members: Mapping[str, Any], now: int) -> None:
+    """A review may be overdue when an object comes; what is over before it begins, or used in the future, is wrong."""
+    expires, accessed = members["expires_at"], members["last_accessed_at"]
+    if expires is not None and expires <= now:
+        body.bad("expires_at", allowed=f"later than now, {format_utc(now)}")
+    if accessed is not None and accessed > now:
+        body.bad("last_accessed_at", allowed=f"not later than now, {format_utc(now)}")
+
+
 def _length(body: BodyReader, given: Mapping[str, Any], name: str) -> int | None:
     if given.get(name) is None:
         return None
     length = parse_duration(given[name])
-    if length is None:
-        body.bad(name, allowed=ALLOWED)
+    if length is None or length > LENGTH_MOST_DAYS * DAY_US:
+        body.bad(name, allowed=f"{ALLOWED}, at most P{LENGTH_MOST_DAYS}D")
+        return None
     return length
 
 
@@ -242,7 +259,9 @@ def _weight(body: BodyReader, given: Mapping[str, Any]) -> Decimal | None:
         return None
     if isinstance(value, float):
         value = Decimal(repr(value))
+    if isinstance(value, Decimal) and not (value.is_finite() and len(value.as_tuple().digits) <= WEIGHT_DIGITS):
+        value = None
     if isinstance(value, bool) or not isinstance(value, int | Decimal) or not 0 <= value <= 100:
-        body.bad("impact_weight", Code.INVALID_FIELD, allowed="a number from 0 to 100")
+        body.bad("impact_weight", allowed=f"a number from 0 to 100 of at most {WEIGHT_DIGITS} digits")
         return None
     return Decimal(value)

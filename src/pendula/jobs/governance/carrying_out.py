@@ -13,14 +13,13 @@ from pendula.jobs.calls.finish import enqueue_next
 from pendula.jobs.decide import Done
 from pendula.jobs.governance.showing import changes
 from pendula.jobs.model import Actor, Job, Policy, Status
-from pendula.jobs.objects.endings import Asked, Ending, Executed, How
+from pendula.jobs.objects.endings import Asked, Ending, How, Outcome
+from pendula.jobs.objects.gates import is_high_risk
 from pendula.jobs.objects.governed import Governed, Risk
 from pendula.jobs.requests import Enqueue
 from pendula.jobs.store.protocol import ObjectRow, Writer
 from pendula.kernel.canonical import Json
 from pendula.kernel.time import format_utc
-
-CLOSED_ERROR = "ontic_limit_reached"
 
 
 class Carried(Struct, frozen=True):
@@ -38,12 +37,12 @@ def carry_out(
     if ending.subject != before:
         put(tx, ending.subject)
         _told(tx, before, ending, asked, actor, job=job, trace=trace)
-    elif ending.executed is Executed.BLOCKED:
+    elif trace is not None:
         _gate_event(tx, ending, asked, actor, job, trace)
     if ending.escalation is not None:
         _escalated(tx, ending, asked, job)
     if ending.rollback:
-        _rollback(tx, ending, asked, actor, job)
+        ask_rollback(tx, ending.subject, ending.reason, actor, asked.now, refs=ending.evidence, job=job)
     if ending.closes:
         _close_waiting(tx, ending.subject, actor, asked.now, but=job)
     followup = next_job(tx, ending.subject, actor, policy, asked.now, job=job) if ending.how is How.ACK else None
@@ -146,20 +145,22 @@ def _place(subject: Governed) -> dict[str, Json]:
     return both if subject.epistemic is None else {**both, "epistemic_state": subject.epistemic}
 
 
-def _tier(asked: Asked, trace: str | None) -> str:
+def _tier(asked: Asked, trace: str | None) -> str | None:
     # At tier high an event names its trace; without one nothing was decided at that tier.
-    return Risk.MEDIUM.value if asked.risk is Risk.HIGH and trace is None else asked.risk.value
+    return None if asked.risk is Risk.HIGH and trace is None else asked.risk.value
 
 
-def _gate_event(tx: Writer, ending: Ending, asked: Asked, actor: Actor, job: Job | None, trace: str | None) -> None:
+def _gate_event(tx: Writer, ending: Ending, asked: Asked, actor: Actor, job: Job | None, trace: str) -> None:
+    """The gates were asked and nothing changed: blocked, put off, or not to be read."""
     assert ending.reading is not None
+    assert ending.executed is not None
     subject = ending.subject
     event = GovernanceEvent(
         event_type=GATE_EVENT,
         object_type=subject.object_type,
         object_id=subject.object_id,
         before=_place(subject),
-        after={**_place(subject), "verdicts": {**ending.reading.verdicts}, "outcome": Executed.BLOCKED.value},
+        after={**_place(subject), "verdicts": {**ending.reading.verdicts}, "outcome": ending.executed.value},
         reason=ending.reason,
         evidence=evidence_of(subject, ending.evidence),
         job=job,
@@ -177,7 +178,7 @@ def _escalated(tx: Writer, ending: Ending, asked: Asked, job: Job | None) -> Non
     body: dict[str, Json] = {
         "alert": "governance.escalation",
         "alert_id": alert_id,
-        "severity": "critical" if asked.risk is Risk.HIGH else "warning",
+        "severity": "critical" if is_high_risk(asked.risk, asked.impact) else "warning",
         "object_type": subject.object_type,
         "object_id": subject.object_id,
         "action": asked.action,
@@ -189,20 +190,29 @@ def _escalated(tx: Writer, ending: Ending, asked: Asked, job: Job | None) -> Non
     tx.alert(alert_id, body)
 
 
-def _rollback(tx: Writer, ending: Ending, asked: Asked, actor: Actor, job: Job | None) -> None:
-    subject = ending.subject
-    n = tx.governance.ask_rollback(subject, ending.reason, None if job is None else job.job_id, asked.now)
+def ask_rollback(
+    tx: Writer,
+    subject: Governed,
+    reason: str,
+    actor: Actor,
+    now: int,
+    *,
+    refs: Sequence[str] = (),
+    job: Job | None = None,
+) -> None:
+    """Hand the object to the rollback service: one durable wish."""
+    n = tx.governance.ask_rollback(subject, reason, None if job is None else job.job_id, now)
     event = GovernanceEvent(
         event_type=ROLLBACK_EVENT,
         object_type=subject.object_type,
         object_id=subject.object_id,
         before=None,
         after={"rollback_id": f"rb_{n:012d}", "rollback_pending": True},
-        reason=ending.reason,
-        evidence=evidence_of(subject, ending.evidence),
+        reason=reason,
+        evidence=evidence_of(subject, refs),
         job=job,
     )
-    tx.governance_event(event, actor, asked.now)
+    tx.governance_event(event, actor, now)
 
 
 def _close_waiting(tx: Writer, subject: Governed, actor: Actor, now: int, *, but: Job | None) -> None:
@@ -211,5 +221,5 @@ def _close_waiting(tx: Writer, subject: Governed, actor: Actor, now: int, *, but
         waiting = tx.job(job_id)
         if waiting is None or waiting.status != Status.QUEUED or (but is not None and job_id == but.job_id):
             continue
-        done: Done = decide.given_up(waiting, CLOSED_ERROR, now)
+        done: Done = decide.given_up(waiting, Outcome.LIMIT_REACHED.value, now)
         tx.change(waiting, done.job, done.touched, done.reason, actor)

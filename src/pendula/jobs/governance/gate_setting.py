@@ -4,19 +4,19 @@ from pendula.jobs.audit import GATE_EVENT, OVERRIDE_EVENT, GovernanceEvent
 from pendula.jobs.calls.replies import Answer, Body, Reply
 from pendula.jobs.governance.bodies import read_gate
 from pendula.jobs.governance.showing import gate_json
-from pendula.jobs.model import Actor, Code, Refused
+from pendula.jobs.model import Actor, Code, Policy, Refused
 from pendula.jobs.objects.gates import Gate
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.store.protocol import Writer
 
 
-def set_gate(tx: Writer, body: Body, actor: Actor, now: int) -> Answer:
+def set_gate(tx: Writer, body: Body, actor: Actor, policy: Policy, now: int) -> Answer:
     """Give a gate its word. `override` passes only in the name of a user, and its event says which."""
-    request = read_gate(body)
+    request = read_gate(body, policy.machines)
     if isinstance(request, Faults):
         return request.refusal()
     is_override = request.verdict == "override"
-    if is_override and actor.type != "user":
+    if is_override and not (actor.type == "user" and actor.id):
         return Refused(
             Code.USER_REQUIRED, "only a named user may override a gate; say who you are", {"gate": request.name}
         )

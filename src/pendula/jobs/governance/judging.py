@@ -3,14 +3,19 @@
 from collections.abc import Iterable
 
 from pendula.jobs.model import Code, Policy, Refused
-from pendula.jobs.objects.endings import Asked
+from pendula.jobs.objects.endings import Asked, Ending
+from pendula.jobs.objects.gates import is_high_risk
 from pendula.jobs.objects.governed import Governed, Impact, Risk
 from pendula.jobs.objects.machine import Machine
+from pendula.jobs.objects.tiers import tiers as the_tiers
 from pendula.jobs.store.governed_protocol import GovernedReading
 from pendula.kernel.canonical import Json
 
-MEMORY_REF = "memory:"
-_RISKS, _IMPACTS = list(Risk), list(Impact)
+# What is under inquiry or was found forged proves nothing; what was set aside takes no part in a promotion.
+_NO_EVIDENCE = frozenset(
+    {("memory", "quarantine"), ("memory", "rejected_poisoned"), ("memory", "stale_uncertain")}
+    | {("cognition", "stale/uncertain"), ("cognition", "refuted/refuted"), ("experience", "invalidated")}
+)
 
 
 def machine_of(policy: Policy, object_type: str) -> Machine | Refused:
@@ -48,33 +53,33 @@ def question(
 
 
 def tiers(look: GovernedReading, subject: Governed) -> tuple[Risk, Impact]:
-    """Those of the object; for an experience the highest of its source memories, and high where there are none."""
-    if subject.object_type != "experience":
-        return subject.risk_tier, subject.impact_tier
-    ids = (ref.removeprefix(MEMORY_REF) for ref in subject.sources if ref.startswith(MEMORY_REF))
-    found = [memory for memory in (look.governed("memory", each) for each in ids) if memory is not None]
-    if not found:
-        return Risk.HIGH, subject.impact_tier
-    return _highest_risk(one.risk_tier for one in found), _highest_impact(one.impact_tier for one in found)
+    """The tiers that count, with the memories as they are in this moment."""
+    return the_tiers(subject, lambda memory: look.governed("memory", memory))
 
 
-def _highest_risk(tiers: Iterable[Risk]) -> Risk:
-    return max(tiers, key=_RISKS.index)
+def is_promotion(before: Governed, ending: Ending, machine: Machine) -> bool:
+    """Whether the object would be trusted more than before."""
+    return machine.trust[ending.subject.place] > machine.trust[before.place]
 
 
-def _highest_impact(tiers: Iterable[Impact]) -> Impact:
-    return max(tiers, key=_IMPACTS.index)
+def unfit_evidence(look: GovernedReading, subject: Governed, said: Iterable[str], asked: Asked) -> str | None:
+    """Why a promotion may not rest on what the object carries and what was said for it.
 
-
-def unfit_evidence(look: GovernedReading, refs: Iterable[str], risk: Risk) -> str | None:
-    """Why a promotion may not rest on these: what is in quarantine proves nothing, what needs review nothing risky."""
-    for ref in refs:
+    A reference that names no governed object is taken at its word: evidence may lie anywhere.
+    """
+    is_risky = is_high_risk(asked.risk, asked.impact)
+    for ref in dict.fromkeys((*said, *subject.evidence, *subject.sources)):
         kind, _, name = ref.partition(":")
         source = look.governed(kind, name) if name else None
-        if source is None:
-            continue
-        if source.object_type == "memory" and source.status in ("quarantine", "rejected_poisoned"):
-            return f"{ref} is in {source.status} and cannot serve as evidence"
-        if source.object_type == "experience" and source.status == "needs_review" and risk is Risk.HIGH:
-            return f"{ref} needs review and cannot carry a decision of high risk"
+        if source is not None and (wrong := _unfit(source, is_risky=is_risky)) is not None:
+            return f"{ref} {wrong}"
+    return None
+
+
+def _unfit(source: Governed, *, is_risky: bool) -> str | None:
+    where = (source.object_type, source.place)
+    if where in _NO_EVIDENCE:
+        return f"is in {source.place} and cannot serve as evidence"
+    if where == ("experience", "needs_review") and is_risky:
+        return "needs review and cannot carry a decision of high risk"
     return None

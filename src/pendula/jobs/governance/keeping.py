@@ -17,13 +17,14 @@ from pendula.jobs.governance.bodies import (
     read_reason,
     read_refill,
 )
-from pendula.jobs.governance.carrying_out import carry_out, count_granted, evidence_of, next_job, put
-from pendula.jobs.governance.judging import machine_of, no_object, question, tiers, unfit_evidence
+from pendula.jobs.governance.carrying_out import ask_rollback, carry_out, count_granted, evidence_of, next_job, put
+from pendula.jobs.governance.judging import is_promotion, machine_of, no_object, question, tiers, unfit_evidence
 from pendula.jobs.governance.showing import changes, ending_json, object_json, rollback_json
 from pendula.jobs.model import Actor, Code, Policy, Refused
 from pendula.jobs.objects import budgets, deciding
 from pendula.jobs.objects.applying import dated
 from pendula.jobs.objects.endings import How
+from pendula.jobs.objects.gates import risk_that_counts
 from pendula.jobs.objects.governed import Epistemic, Governed, Risk, Unknown
 from pendula.jobs.objects.machine import Machine
 from pendula.jobs.request_reading import Faults
@@ -33,7 +34,7 @@ from pendula.kernel.canonical import Json
 
 def create(tx: Writer, body: Body, actor: Actor, policy: Policy, now: int) -> Answer:
     """Put an object under governance; its first job is made with it."""
-    request = read_new(body)
+    request = read_new(body, now)
     if isinstance(request, Faults):
         return request.refusal()
     machine = machine_of(policy, request.object_type)
@@ -49,6 +50,8 @@ def create(tx: Writer, body: Body, actor: Actor, policy: Policy, now: int) -> An
     put(tx, subject)
     count_granted(tx, None, subject)
     _tell(tx, STATE_EVENT, None, subject, request.reason, actor)
+    if subject.place in machine.rolls_back:
+        ask_rollback(tx, subject, request.reason, actor, now)
     followup = next_job(tx, subject, actor, policy, now, job=None)
     return Reply(201, {"object": object_json(subject), "followup_job_id": followup})
 
@@ -64,9 +67,13 @@ def attach_evidence(
     if isinstance(found, Refused):
         return found
     subject, machine = found
+    if subject.closed and request.unknown_type is not None and set(request.refs) <= set(subject.evidence):
+        faults = Faults()
+        faults.add("evidence_refs", Code.INVALID_FIELD, allowed="at least one reference that it does not have yet")
+        return faults.refusal("what is closed opens again on new evidence alone")
     after = replace(subject, evidence=tuple(dict.fromkeys((*subject.evidence, *request.refs))))
     if request.unknown_type is not None and subject.place in machine.uncertain:
-        risk, _ = tiers(tx.governance, subject)
+        risk = risk_that_counts(*tiers(tx.governance, subject))
         after = replace(
             after,
             unknown_type=request.unknown_type,
@@ -106,11 +113,14 @@ def decide_by_hand(
     if isinstance(found, Refused):
         return found
     subject, machine = found
+    if (unknown := _unknown_action(request.action, machine, policy)) is not None:
+        return unknown
     asked = replace(question(tx.governance, subject, request.action, policy, now), automatic=False)
-    wrong = unfit_evidence(tx.governance, request.verdict.evidence, asked.risk)
-    if wrong is not None and request.verdict.finding in deciding.PROMOTING:
-        return Refused(Code.ILLEGAL_TRANSITION, wrong, {"object_type": object_type, "object_id": object_id})
     ending = deciding.conclude(subject, machine, asked, request.verdict)
+    if is_promotion(subject, ending, machine):
+        wrong = unfit_evidence(tx.governance, subject, request.verdict.evidence, asked)
+        if wrong is not None:
+            return Refused(Code.ILLEGAL_TRANSITION, wrong, {"object_type": object_type, "object_id": object_id})
     if ending.how is not How.ACK:
         code = Code.ILLEGAL_TRANSITION if ending.how is How.FAIL and ending.reading is None else Code.GATE_CLOSED
         details: dict[str, Json] = {"object_type": object_type, "object_id": object_id, **ending_json(ending, None)}
@@ -142,6 +152,7 @@ def rollback_finished(
         reported = replace(subject, rollback_pending=False, updated_at=now)
         _tell(tx, ROLLBACK_EVENT, subject, reported, reason, actor)
         _tell(tx, STATE_EVENT, subject, after, reason, actor)
+        next_job(tx, after, actor, policy, now, job=None)
         subject = after
     told: list[Json] = [rollback_json(one) for one in tx.governance.rollbacks(object_type, object_id)]
     return Reply(200, {"object": object_json(subject), "rollbacks": told})
@@ -168,13 +179,47 @@ def _made(request: NewObject, machine: Machine, policy: Policy, now: int) -> Gov
         **members,
     )
     if place in machine.uncertain:
-        ttl = policy.limits.uncertainty_ttl
-        mode = subject.decision_mode
-        subject = budgets.made_uncertain(subject, subject.unknown_type, subject.risk_tier, ttl, now)
-        subject = subject if mode is None else replace(subject, decision_mode=mode)
+        unsure = _unsure(subject, policy, now)
+        if isinstance(unsure, Refused):
+            return unsure
+        subject = unsure
     if lacking := deciding.lacking(subject, machine.needs.get(place, ())):
         return _incomplete(subject, lacking)
-    return dated(subject, machine, now)
+    return dated(_begun(subject, machine, now), machine, now)
+
+
+def _begun(subject: Governed, machine: Machine, now: int) -> Governed:
+    """With the dates of the place in which it begins, as if it had come there just now."""
+    begun = replace(subject, rollback_pending=subject.place in machine.awaits_rollback)
+    if subject.place in machine.stale:
+        begun = replace(begun, stale_since=now)
+    follow, interval = machine.follow.get(subject.place), subject.review_interval
+    if follow is None or follow.at != "review_due_at" or interval is None or subject.review_due_at is not None:
+        return begun
+    return replace(begun, review_due_at=now + interval)
+
+
+def _unsure(subject: Governed, policy: Policy, now: int) -> Governed | Refused:
+    """From now on uncertain, in the mode that was asked for unless its risk forbids that."""
+    risk, wish = risk_that_counts(subject.risk_tier, subject.impact_tier), subject.decision_mode
+    unsure = budgets.made_uncertain(subject, subject.unknown_type, risk, policy.limits.uncertainty_ttl, now)
+    if wish is None:
+        return unsure
+    allowed = budgets.modes_allowed(unsure.unknown_type, risk)
+    if wish not in allowed:
+        faults = Faults()
+        faults.add("decision_mode", Code.INVALID_ENUM, allowed=[mode.value for mode in allowed])
+        return faults.refusal(f"at risk {risk.value} nobody decides in mode {wish.value}")
+    return replace(unsure, decision_mode=wish)
+
+
+def _unknown_action(action: str, machine: Machine, policy: Policy) -> Refused | None:
+    known = sorted({*policy.vocabulary.actions, *(arrow.action for arrow in machine.arrows)})
+    if action in known:
+        return None
+    faults = Faults()
+    faults.add("action", Code.INVALID_ENUM, allowed=[*known])
+    return faults.refusal()
 
 
 def _place(request: NewObject, first_status: str, first_axis: str) -> str:

@@ -57,7 +57,8 @@ class Governance:
         return self._keep(keeping.rollback_finished, object_type, object_id, body, caller)
 
     def set_gate(self, body: Body, caller: Caller = LOCAL) -> Answer:
-        return self._write(lambda tx, now: gate_setting.set_gate(tx, body, caller.actor, now), caller)
+        policy = self._calls.policy
+        return self._write(lambda tx, now: gate_setting.set_gate(tx, body, caller.actor, policy, now), caller)
 
     # Questions
 

@@ -13,7 +13,7 @@ from pendula.jobs.calls.finish import holder
 from pendula.jobs.calls.replies import Answer, Body, Reply, not_found
 from pendula.jobs.governance.bodies import Finish, read_begin, read_finish
 from pendula.jobs.governance.carrying_out import carry_out, evidence_of, put
-from pendula.jobs.governance.judging import machine_of, no_object, question, unfit_evidence
+from pendula.jobs.governance.judging import is_promotion, machine_of, no_object, question, unfit_evidence
 from pendula.jobs.governance.showing import changes, ending_json, gate_json, object_json
 from pendula.jobs.model import Actor, Code, Ended, Job, Policy, Refused, Status, job_json
 from pendula.jobs.objects import deciding
@@ -55,7 +55,8 @@ def begin(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, now
         return _ended(tx, job, subject, entered, asked, actor=actor, policy=policy)
     if entered != subject:
         _spent(tx, subject, entered, holder(job, actor), job, now)
-    tx.governance.put_job(job.seq, replace(known, begun_fence=job.delivery_count))
+    begun = replace(known, begun_fence=job.delivery_count, begun_version=entered.version)
+    tx.governance.put_job(job.seq, begun)
     return _entered(job, entered, asked)
 
 
@@ -80,7 +81,8 @@ def finish(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, no
         message = "this delivery has not begun: call begin first, which reads the gates and takes the budget"
         return Refused(Code.NOT_BEGUN, message, {"job_id": job.job_id})
     asked = question(tx.governance, subject, job.action, policy, now, deferrals=known.deferrals)
-    ending = _concluded(tx, subject, machine, asked, request)
+    begun_version = known.begun_version if known.begun_fence == job.delivery_count else None
+    ending = _concluded(tx, subject, machine, asked, request, begun_version)
     reply = _ended(tx, job, subject, ending, asked, actor=actor, policy=policy)
     has_moved = request.gates is not None and moved(request.gates, _reading(asked))
     return Reply(reply.status, {**reply.body, "gates_moved": has_moved})
@@ -131,19 +133,23 @@ def _subject(tx: Writer, job: Job, policy: Policy) -> tuple[Governed, Machine] |
     return no_object(job.object_type, job.object_id) if subject is None else (subject, machine)
 
 
-def _concluded(tx: Writer, subject: Governed, machine: Machine, asked: Asked, request: Finish) -> Ending:
-    if request.version is not None and request.version != subject.version:
+def _concluded(
+    tx: Writer, subject: Governed, machine: Machine, asked: Asked, request: Finish, begun_version: int | None
+) -> Ending:
+    version = begun_version if request.version is None else request.version
+    if version is not None and version != subject.version:
         return Ending(
             how=How.RETRY,
             outcome=Outcome.CONFLICT,
             subject=subject,
-            reason=f"the object changed meanwhile: version {subject.version}, not {request.version}",
-            error=f"{STATE_CONFLICT}: version {subject.version}, not {request.version}",
+            reason=f"the object changed meanwhile: version {subject.version}, not {version}",
+            error=f"{STATE_CONFLICT}: version {subject.version}, not {version}",
         )
-    verdict = request.verdict
-    if verdict.finding in deciding.PROMOTING and (wrong := unfit_evidence(tx.governance, verdict.evidence, asked.risk)):
-        return deciding.illegal(subject, asked, wrong)
-    return deciding.conclude(subject, machine, asked, verdict)
+    ending = deciding.conclude(subject, machine, asked, request.verdict)
+    if is_promotion(subject, ending, machine):
+        wrong = unfit_evidence(tx.governance, subject, request.verdict.evidence, asked)
+        return ending if wrong is None else deciding.illegal(subject, asked, wrong)
+    return ending
 
 
 def _spent(tx: Writer, before: Governed, after: Governed, actor: Actor, job: Job, now: int) -> None:

@@ -5,7 +5,8 @@ from msgspec.structs import replace
 from pendula.jobs.objects import budgets
 from pendula.jobs.objects.endings import Asked, Verdict
 from pendula.jobs.objects.following import following
-from pendula.jobs.objects.governed import VERIFICATIONS, Governed, Mode, Risk
+from pendula.jobs.objects.gates import is_high_risk, risk_that_counts
+from pendula.jobs.objects.governed import VERIFICATIONS, Governed, Mode
 from pendula.jobs.objects.machine import Arrow, Finding, Machine
 
 REINFORCING = frozenset({Finding.NEW_EVIDENCE, Finding.SOME_EVIDENCE})
@@ -69,11 +70,10 @@ def _uncertainty(
     if arrow.target not in machine.uncertain:
         return budgets.made_certain(subject)
     if before.place not in machine.uncertain or arrow.finding in REINFORCING:
-        return budgets.made_uncertain(
-            subject, verdict.unknown_type, asked.risk, asked.limits.uncertainty_ttl, asked.now
-        )
+        risk = risk_that_counts(asked.risk, asked.impact)
+        return budgets.made_uncertain(subject, verdict.unknown_type, risk, asked.limits.uncertainty_ttl, asked.now)
     if arrow.finding == Finding.EXHAUSTED:
-        mode = Mode.ESCALATE if asked.risk is Risk.HIGH else Mode.CONSERVATIVE
+        mode = Mode.ESCALATE if is_high_risk(asked.risk, asked.impact) else Mode.CONSERVATIVE
         return replace(subject, decision_mode=mode)
     return subject
 

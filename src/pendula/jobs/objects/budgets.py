@@ -72,6 +72,16 @@ def decision_mode(unknown: Unknown | None, risk: Risk) -> Mode:
     return Mode.EXPLORE if unknown is Unknown.MULTIPATH else Mode.COLLECT
 
 
+def modes_allowed(unknown: Unknown | None, risk: Risk) -> tuple[Mode, ...]:
+    """The ways in which one may choose to decide: never a bolder one than the risk allows."""
+    if risk is Risk.HIGH:
+        return Mode.ESCALATE, Mode.ABSTAIN
+    careful = (Mode.CONSERVATIVE, Mode.ESCALATE, Mode.ABSTAIN)
+    if risk is Risk.MEDIUM:
+        return careful
+    return (Mode.EXPLORE, Mode.COLLECT, *careful) if unknown is Unknown.MULTIPATH else (Mode.COLLECT, *careful)
+
+
 def made_uncertain(subject: Governed, unknown: Unknown | None, risk: Risk, ttl: int, now: int) -> Governed:
     """From now on uncertain. The budget stays what is left of it: only new evidence or a person refills it."""
     kind = unknown or subject.unknown_type or Unknown.OUT_OF_SCOPE

@@ -42,7 +42,8 @@ def enter(subject: Governed, machine: Machine, asked: Asked) -> Governed | Endin
     if (stopped := _stopped(subject, asked, reading)) is not None:
         return stopped
     if not machine.has_row(subject.place, asked.action):
-        return _noop(subject, machine, asked, NOTHING_FOUND, reading, f"nothing leads on from {subject.place}")
+        ending = _noop(subject, machine, asked, NOTHING_FOUND, reading, f"nothing leads on from {subject.place}")
+        return _unseen(ending, subject)
     match budgets.entry(subject, asked.action, machine, asked.limits.ontic_verify_limit):
         case Entry.FREE:
             return subject
@@ -50,8 +51,10 @@ def enter(subject: Governed, machine: Machine, asked: Asked) -> Governed | Endin
             return budgets.spent(subject, asked.now)
         case Entry.NO_BUDGET:
             return _exhausted(subject, machine, asked, reading)
+        case Entry.UNKNOWABLE if subject.closed:
+            return _too_late(subject)
         case Entry.UNKNOWABLE:
-            return _closed(subject, machine, asked, reading, NOTHING_FOUND)
+            return _unseen(_closed(subject, machine, asked, reading, NOTHING_FOUND), subject)
 
 
 def conclude(subject: Governed, machine: Machine, asked: Asked, said: Verdict) -> Ending:
@@ -116,16 +119,28 @@ def _stopped(subject: Governed, asked: Asked, reading: Reading | None) -> Ending
 
 
 def _found(subject: Governed, machine: Machine, asked: Asked, said: Verdict) -> Verdict:
-    """What was said, measured by what it rests on."""
+    """What was said, measured by what it rests on and by what the object itself knows better."""
+    if (untrue := _untrue(subject, said.finding, asked.now)) is not None:
+        return replace(said, finding=Finding.INCONCLUSIVE, reason=untrue)
     enough = len(set(subject.evidence) | set(said.evidence)) >= asked.limits.min_evidence_count
-    if said.finding == Finding.PASSED and not enough:
+    if said.finding in PROMOTING and not enough:
         wanted = asked.limits.min_evidence_count
-        return replace(said, finding=Finding.INSUFFICIENT, reason=f"{said.reason}; fewer than {wanted} references")
+        said = replace(said, finding=Finding.INSUFFICIENT, reason=f"{said.reason}; fewer than {wanted} references")
     ways = {arrow.finding for arrow in machine.arrows if (arrow.source, arrow.action) == (subject.place, asked.action)}
-    undecided = said.finding == Finding.INCONCLUSIVE and Finding.INCONCLUSIVE not in ways
+    # A review that is overdue and not passed has failed: else the object would be due again at once, for ever.
+    undecided = said.finding not in ways and said.finding != Finding.PASSED
     if undecided and Finding.OVERDUE in ways and _is_overdue(subject, asked.now):
         return replace(said, finding=Finding.OVERDUE)
     return said
+
+
+def _untrue(subject: Governed, finding: str, now: int) -> str | None:
+    """Why nobody may say this of the object, whatever they found."""
+    if finding == Finding.ROLLED_BACK and subject.rollback_pending:
+        return "the rollback is not finished"
+    if finding == Finding.EXHAUSTED and (subject.verify_budget_left > 0 or not budgets.is_over(subject, now)):
+        return "its budget or its time of uncertainty is not used up"
+    return None
 
 
 def _forbidden(subject: Governed, machine: Machine, asked: Asked, verdict: Verdict) -> Never | None:
@@ -155,10 +170,17 @@ def _followed(
         subject=after,
         reason=verdict.reason,
         evidence=verdict.evidence,
-        executed=None if reading is None else Executed.EXECUTED,
+        executed=None if reading is None else _how_executed(subject, machine.promotes(arrow), reading),
         reading=reading,
         rollback=arrow.target in machine.rolls_back,
     )
+
+
+def _how_executed(subject: Governed, promotes: bool, reading: Reading) -> Executed:
+    """At high risk only what is certain, and behind open gates alone, counts as executed."""
+    if subject.epistemic == Epistemic.UNCERTAIN:
+        return Executed.ESCALATED if promotes else Executed.LIMITED  # upwards a person alone gets here
+    return Executed.EXECUTED if reading.passage is Passage.OPEN else Executed.LIMITED
 
 
 def lacking(subject: Governed, needed: Iterable[str]) -> list[str]:
@@ -239,6 +261,22 @@ def _closed(subject: Governed, machine: Machine, asked: Asked, reading: Reading 
         executed=None if reading is None else Executed.ABSTAINED,
         reading=reading,
         closes=True,
+    )
+
+
+def _unseen(ending: Ending, before: Governed) -> Ending:
+    """Nobody has looked at the object: when it was last verified stays."""
+    return replace(ending, subject=replace(ending.subject, last_verified_at=before.last_verified_at))
+
+
+def _too_late(subject: Governed) -> Ending:
+    """A verification of what was closed while the job waited or ran."""
+    return Ending(
+        how=How.FAIL,
+        outcome=Outcome.LIMIT_REACHED,
+        subject=subject,
+        reason=f"nobody verifies it any more: it {subject.closed}",
+        error=Outcome.LIMIT_REACHED.value,
     )
 
 

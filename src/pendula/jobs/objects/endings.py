@@ -27,6 +27,7 @@ class Outcome(StrEnum):
     NOOP = "noop"
     BUDGET_EXHAUSTED = "budget_exhausted"
     CLOSED = "ontic_closed"
+    LIMIT_REACHED = "ontic_limit_reached"
     DEFERRED = "deferred"
     BLOCKED = "gate_blocked"
     UNAVAILABLE = "gate_unavailable"

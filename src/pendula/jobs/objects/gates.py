@@ -83,16 +83,21 @@ def is_high_risk(risk: Risk, impact: Impact) -> bool:
     return risk is Risk.HIGH or impact is Impact.CRITICAL
 
 
+def risk_that_counts(risk: Risk, impact: Impact) -> Risk:
+    """A critical impact makes the risk high, whatever its tier."""
+    return Risk.HIGH if is_high_risk(risk, impact) else risk
+
+
 def read(gates: Iterable[Gate], required: Sequence[str]) -> Reading:
     """What these gates mean together. Of equals the first by name is said to have decided."""
     found = tuple(sorted(gates, key=lambda gate: (gate.name, gate.scope)))
     missing = [name for name in sorted(required) if all(gate.name != name for gate in found)]
-    if missing:
-        return Reading(Passage.UNAVAILABLE, missing[0], found)
     decisive = max(found, key=lambda gate: _STRICTNESS[_passage(gate)], default=None)
-    if decisive is None:
+    passage = None if decisive is None else _passage(decisive)
+    if missing and passage is not Passage.BLOCKED:  # what blocks does so whatever another gate would say
+        return Reading(Passage.UNAVAILABLE, missing[0], found)
+    if decisive is None or passage is None:
         return NOT_ASKED
-    passage = _passage(decisive)
     return Reading(passage, None if passage is Passage.OPEN else decisive.name, found)
 
 

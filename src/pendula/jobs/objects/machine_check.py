@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 
-from pendula.jobs.objects.governed import Governed
-from pendula.jobs.objects.machine import Machine
+from pendula.jobs.objects.governed import VERIFICATIONS, Governed
+from pendula.jobs.objects.machine import Finding, Machine
 
 
 def faults(machine: Machine, actions: Iterable[str]) -> list[str]:
@@ -82,3 +82,14 @@ def _ways(machine: Machine) -> Iterator[str]:
         yield "there is no last state: every state has a way out"
     if machine.uncertain and machine.exhausted is None and any(p not in machine.stale for p in machine.uncertain):
         yield "exhausted is missing: an uncertain object would have nowhere to go when its budget is used up"
+    yield from _dead_ends(machine)
+
+
+def _dead_ends(machine: Machine) -> Iterator[str]:
+    """Uncertain places that are looked at again and again, and cannot be left when the budget is used up."""
+    for place in sorted(machine.uncertain - machine.stale):
+        follow = machine.follow.get(place)
+        if follow is None or follow.action not in VERIFICATIONS:
+            continue
+        if machine.arrow(place, follow.action, Finding.EXHAUSTED) is None:
+            yield f"{place} has no row for {follow.action}, {Finding.EXHAUSTED}: it would be uncertain for ever"

@@ -121,7 +121,7 @@ COGNITION = Machine(
         (
             (_NEW, VERIFY, Finding.PASSED, _SURE),
             (_SURE, f"{REVALIDATE}|{DECAY}", Finding.OVERDUE, _DOUBT),
-            (_SURE, REVALIDATE, Finding.CONFLICT, _DOUBT),
+            (_SURE, f"{REVALIDATE}|{DECAY}", Finding.CONFLICT, _DOUBT),
             (f"{_UNSURE}|{_DOUBT}", f"{VERIFY}|{REVALIDATE}", Finding.PASSED, _SURE),  # + active/uncertain
             (f"{_NEW}|{_UNSURE}|{_DOUBT}", f"{VERIFY}|{REVALIDATE}", Finding.EXHAUSTED, _STALE),  # + the first two
             (

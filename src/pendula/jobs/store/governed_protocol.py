@@ -10,10 +10,14 @@ from pendula.kernel.canonical import Json
 
 
 class JobInGovernance(Struct, frozen=True):
-    """What governance knows of a job: how often a gate put it off, and which delivery entered the verifier."""
+    """What governance knows of a job: how often a gate put it off, and which delivery entered the verifier.
+
+    `begun_version` is the object as that delivery read it, and what its verdict is about.
+    """
 
     deferrals: int = 0
     begun_fence: int = 0
+    begun_version: int | None = None
 
 
 class Rollback(Struct, frozen=True):

@@ -66,6 +66,7 @@ class StreamLedger:
         self._most = settings.allowed(STREAMS)
         self._most_each = settings.allowed(STREAMS_PER_TOKEN)
         self._open: Counter[str] = Counter()
+        self._answers: dict[Principal, bool] = {}
         self.stopping = False
         metrics.streams.set_function(self._open.total)
 
@@ -84,6 +85,14 @@ class StreamLedger:
         self._open[name] += 1
         return lambda: self._open.subtract([name])
 
+    def asked_once(self, principal: Principal, good: Callable[[Principal], bool]) -> bool:
+        """What `good` says of somebody, asked once for all readers that look in the same turn of the event loop."""
+        if principal not in self._answers:
+            if not self._answers:
+                asyncio.get_running_loop().call_soon(self._answers.clear)
+            self._answers[principal] = good(principal)
+        return self._answers[principal]
+
 
 class StreamResponse(EventSourceResponse):
     """Gives its place back however it ends, also when the reader is gone in the middle of a write."""
@@ -99,6 +108,38 @@ class StreamResponse(EventSourceResponse):
             await super().__call__(scope, receive, send)
         finally:
             self._at_end()
+
+
+class Alarm:
+    """Sets an event after so much silence, once and again; a timer for each wait would cost more than most events."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, seconds: float, wake: asyncio.Event) -> None:
+        self._loop = loop
+        self._seconds = seconds
+        self._wake = wake
+        self._since = loop.time()
+        self._handle = loop.call_at(self._since + seconds, self._ring)
+
+    def put_off(self) -> None:
+        """Something was said: the silence begins anew."""
+        self._since = self._loop.time()
+
+    def rang(self) -> bool:
+        """Whether there was silence for long enough; it begins anew then."""
+        if self._loop.time() - self._since < self._seconds:
+            return False
+        self.put_off()
+        return True
+
+    def cancel(self) -> None:
+        self._handle.cancel()
+
+    def _ring(self) -> None:
+        due = self._since + self._seconds
+        if due <= self._loop.time():
+            self._wake.set()
+            due = self._loop.time() + self._seconds
+        self._handle = self._loop.call_at(due, self._ring)
 
 
 class Reader(Generic[Item]):
@@ -140,25 +181,28 @@ class Reader(Generic[Item]):
         return StreamResponse(self._chunks(place), end, self._framing.headers)
 
     async def _chunks(self, place: Place[Item]) -> AsyncIterator[bytes]:
-        yield self._framing.opening
-        behind = True
-        while self._may_look():
-            # Cleared before looking: what is published in between sets it again.
-            self._wake.clear()
-            # What lies behind may come from the journal, and the loop does not wait for a disk.
-            items = await asyncio.to_thread(place.take, AT_ONCE) if behind else place.take(AT_ONCE)
-            behind = behind and len(items) == AT_ONCE
-            if items:
-                yield self._framing.write(items)
-            if place.over:
-                return
-            if items:
-                continue
-            if self._ledger.stopping:
-                return
-            else:
-                async for chunk in self._rest():
-                    yield chunk
+        loop = asyncio.get_running_loop()
+        alarm = Alarm(loop, KEEP_ALIVE_SECONDS, self._wake)
+        try:
+            yield self._framing.opening
+            behind = True
+            while self._may_look():
+                # Cleared before looking: what is published in between sets it again.
+                self._wake.clear()
+                # What lies behind may come from the journal, and the loop does not wait for a disk.
+                items = await asyncio.to_thread(place.take, AT_ONCE) if behind else place.take(AT_ONCE)
+                behind = behind and len(items) == AT_ONCE
+                if items:
+                    yield self._framing.write(items)
+                    alarm.put_off()
+                if place.over or (not items and self._ledger.stopping):
+                    return
+                if alarm.rang():
+                    yield self._framing.keep_alive
+                if len(items) < AT_ONCE:
+                    await self._wake.wait()
+        finally:
+            alarm.cancel()
 
     def _may_look(self) -> bool:
         try:
@@ -166,13 +210,6 @@ class Reader(Generic[Item]):
         except WorldBroken:
             # Tokens that cannot be read let nobody in, and nobody stay.
             return False
-
-    async def _rest(self) -> AsyncIterator[bytes]:
-        try:
-            async with asyncio.timeout(KEEP_ALIVE_SECONDS):
-                await self._wake.wait()
-        except TimeoutError:
-            yield self._framing.keep_alive
 
 
 def engine_framing(host: EngineHost) -> Framing[Published[Any] | Gap]:

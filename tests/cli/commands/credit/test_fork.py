@@ -142,7 +142,8 @@ def test_out_leaves_every_artifact(ring: Path, tmp_path: Path, pendula: Pendula)
         json.loads((tmp_path / "out" / f"{name}.json").read_text(encoding="utf-8"))
         for name in ("status", "summary", "last_tick")
     )
-    assert names == ["bundle.zip", "events.ndjson", "last_tick.json", "status.json", "summary.json"]
+    documents = ("last_tick.json", "ledger.json", "repeat.json", "scenario.json", "status.json", "summary.json")
+    assert names == ["bundle.zip", "events.ndjson", *documents]
     assert (status["seed"], status["state"], status["tick_index"]) == (3, "stopped", 12)
     assert status["settings"]["SIMULATOR_CLEARING_EVERY_N_TICKS"] == "4"
     assert {name: summary[name] for name in ("counters", "digests", "metrics")} == {

@@ -58,7 +58,11 @@ class CircleSolver:
 def test_json_is_one_canonical_document_in_the_fixed_form(ring: Path, pendula: Pendula) -> None:
     ended = pendula("credit", "run", ring, "--ticks", "12", *OFTEN, "--json")
 
-    assert said(ended) == {
+    told = said(ended)
+    totals, refusals = told.pop("totals"), told.pop("refusals")
+    assert (totals["UNIT"]["committed"], totals["UNIT"]["cleared_amount"]) == (90, "39.97000000")
+    assert (refusals["reasons"], sum(refusals["participants"].values())) == ({"ROUTING_NO_CAPACITY": 150}, 150)
+    assert told == {
         "clearing": [
             {
                 "cleared_amount": "20.00",
@@ -432,3 +436,26 @@ def test_a_run_loads_no_library_it_does_not_need(ring: Path, python: Callable[..
     assert ended.code == 0
     unneeded = {"fastapi", "numpy", "ortools", "rich", "pendula.credit.runs.artifacts", "pendula.kernel.driver"}
     assert not unneeded & set(ended.err.split())
+
+
+def test_a_run_is_drawn_and_its_series_written(ring: Path, tmp_path: Path, pendula: Pendula) -> None:
+    chart, table = tmp_path / "run.svg", tmp_path / "run.csv"
+
+    pendula("credit", "run", ring, "--ticks", "12", *OFTEN, "--chart", chart, "--csv", table)
+
+    rows = table.read_text(encoding="utf-8").splitlines()
+    assert (len(rows), rows[0].split(",")[:4]) == (13, ["tick", "sim_time_ms", "equivalent", "committed"])
+    assert chart.read_text(encoding="utf-8").startswith("<svg")
+
+
+def test_a_bundle_is_repeated_to_the_same_digests_and_takes_no_other_options(
+    ring: Path, tmp_path: Path, pendula: Pendula
+) -> None:
+    first = said(pendula("credit", "run", ring, "--ticks", "12", *OFTEN, "--out", tmp_path / "out", "--json"))
+    bundle = tmp_path / "out" / "bundle.zip"
+
+    again = said(pendula("credit", "run", bundle, "--json"))
+
+    assert again["digests"] == first["digests"]
+    assert pendula("credit", "run", bundle, "--ticks", "3").code == 2
+    assert pendula("credit", "run", ring).code == 2

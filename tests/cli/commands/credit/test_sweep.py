@@ -202,3 +202,16 @@ def _until(look: Callable[[], list[int]], enough: Callable[[list[int]], bool]) -
     while not enough(found := look()) and time.monotonic() < last:
         time.sleep(0.01)
     return found
+
+
+def test_a_sweep_varies_the_scenario_and_draws_its_result(ring: Path, tmp_path: Path, pendula: Pendula) -> None:
+    chart = tmp_path / "limits.svg"
+    words = ("--ticks", "6", "--seeds", "1", "--workers", "1", "--chart", chart, "--json")
+    limits = ("--vary", "trustlines[*].limit*=0.5,1", "--set", "participants.*.limit*2")
+
+    told = said(pendula("credit", "sweep", ring, *limits, *words))
+
+    assert told["columns"]["values"]["trustlines[*].limit*"] == ["0.5", "1"]
+    assert len(set(told["columns"]["values"]["ledger_digest"])) == 2
+    assert ElementTree.fromstring(chart.read_text(encoding="utf-8")).tag.endswith("svg")
+    assert pendula("credit", "sweep", ring, "--vary", "trustlines[*]=1", *words).code == 2

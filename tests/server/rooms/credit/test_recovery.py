@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
+from bench.credit_served import journal_bytes
 from pendula.credit.commands import Tick
 from pendula.credit.engine import Run
 from pendula.credit.runs.headless import Headless, made
@@ -18,6 +19,7 @@ from pendula.kernel.bodies import CommandReader, read_input
 from pendula.kernel.disk import RealDisk
 from pendula.kernel.journal import FileJournal
 from pendula.kernel.replay import replay
+from pendula.server.rooms.credit.service import SNAPSHOT_EVERY
 from tests.server.living import until
 from tests.server.rooms.credit.killing import doomed
 from tests.server.rooms.credit.simulators import BASE, QUICK, STILL, VILLAGE, Simulator, simulator
@@ -218,3 +220,8 @@ async def test_the_journal_says_who_acted(still: Simulator) -> None:
     (meta,) = [read_input(one.body).meta for one in journal.read() if one.kind == "input"]
 
     assert (meta.by, meta.request_id) == ("local", "by-hand-1")
+
+
+def test_ten_thousand_ticks_of_the_village_fit_into_fifty_mebibytes() -> None:
+    """What a journal keeps of a tick, a checkpoint included; the events themselves are made again by a replay."""
+    assert journal_bytes(SNAPSHOT_EVERY + 10) * 10_000 < 50 * 2**20

@@ -110,6 +110,20 @@ def pairs(option: str, texts: Iterable[str] | None) -> dict[str, str]:
     return found
 
 
+def of_the_scenario(texts: Sequence[str] | None) -> tuple[list[str], list[tuple[str, str]]]:
+    """What is about settings, and changes of the scenario as (path, value); raises `WrongUsage`."""
+    from pendula.credit.studies.variations import InvalidVariation, names_a_place, split, variation
+
+    places = [text for text in texts or () if names_a_place(text)]
+    try:
+        changes = [split(text) for text in places]
+        for path, _ in changes:
+            variation(path)
+    except InvalidVariation as refused:
+        raise WrongUsage(refused.message, **refused.details) from None
+    return [text for text in texts or () if text not in places], changes
+
+
 def cores() -> int:
     """How many this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

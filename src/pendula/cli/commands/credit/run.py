@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
 
 import typer
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pendula.credit.runs.artifacts import Artifacts
     from pendula.credit.runs.headless import Headless, Made, Result, Watch
     from pendula.credit.runs.recording import Recording
+    from pendula.credit.studies.series import Series
     from pendula.kernel.engine import Outside
 
     Step: TypeAlias = Callable[[int, Watch], None]
@@ -33,7 +34,7 @@ def register(credit: typer.Typer) -> None:
     credit.command(
         "run",
         epilog=example(
-            "pendula credit run village.json --seed 42 --ticks 200 --cap 500",
+            "pendula credit run village.json --seed 42 --ticks 200 --cap 500 --chart village.svg --csv village.csv",
             "pendula credit run village.json --ticks 200 --policy adaptive --journal village-journal --json > run.json",
         ),
     )(run)
@@ -41,7 +42,9 @@ def register(credit: typer.Typer) -> None:
 
 def run(
     scenario: ScenarioArgument,
-    ticks: Annotated[int, typer.Option(metavar="T", min=0, help="How many ticks.", show_default=False)],
+    ticks: Annotated[
+        int | None, typer.Option(metavar="T", min=0, help="How many ticks; a bundle knows its own.", show_default=False)
+    ] = None,
     seed: Annotated[
         int | None, typer.Option(metavar="S", min=0, help="Where chance begins.", show_default="the scenario's, or 0")
     ] = None,
@@ -58,32 +61,50 @@ def run(
     journal: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Keep a journal there, for `pendula replay`.")
     ] = None,
+    chart: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the run over its ticks there (SVG).")] = None,
+    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write every series there, tick by tick.")] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the run whose journal is there, up to T ticks in all.")
     ] = False,
     lenient: LenientFlag = False,
     json: JsonFlag = False,
 ) -> None:
-    """Run a scenario, tick after tick: who pays whom, what is refused, what clearing frees.
+    """Run a scenario, tick after tick: who pays whom, what is refused, what clearing frees; or repeat a bundle.
 
     Settings come from the environment (SIMULATOR_…), and options go over them. The same scenario, seed and settings
-    give the same digests on every machine. Payments that find no capacity are a result, and the exit code is 0.
+    give the same digests on every machine. Payments that find no capacity are a result, and the exit code is 0. A
+    bundle that --out wrote is repeated as it was, and must come to the same digests.
     """
-    if resume and journal is None:
-        raise WrongUsage("--resume goes on from a journal; say with --journal where it is")
+    if scenario.suffix == ".zip":
+        others = ticks, seed, policy, cap, set_, out, journal
+        alone = others == (None,) * len(others) and not (yardstick or resume or lenient) and intensity == 100
+        _repeat(scenario, Output(json), chart, csv, alone=alone)
+        return
+    ticks = _ticks(ticks, resume, journal)
+    options.require_folder(chart, csv)
     output = Output(json)
     settings = options.over(options.from_environment(), options.chosen(policy, cap, set_, yardstick))
     solver = options.solver_for(settings)
     plan = _made(scenario, seed, intensity, settings, lenient, patches=out is not None or journal is not None)
-    with output.progress("ticks", ticks) as advance, _running(plan, solver, out, journal, resume) as (headless, step):
+    kept = Keeping(out, journal, resume, drawn=chart is not None or csv is not None)
+    with output.progress("ticks", ticks) as advance, _running(plan, solver, kept) as (headless, step, series):
         if headless.run.tick > ticks:
             raise WrongUsage(f"The run has {headless.run.tick} ticks already; --ticks {ticks} is fewer", ticks=ticks)
         step(ticks - headless.run.tick, lambda _: advance(headless.run.tick))
         result = headless.result()
+    _draw(result, series, chart, csv)
     output.result(document(result), lambda: tables_of("credit").ran(result))
     if (error := headless.run.last_error) is not None:
         message = f"A guardrail ended the run at tick {result.ticks}: {error.message}"
         raise RunFailed(message, tick=result.ticks, last_error=error)
+
+
+def _ticks(ticks: int | None, resume: bool, journal: Path | None) -> int:
+    if ticks is None:
+        raise WrongUsage("Missing option '--ticks': how many ticks the run has")
+    if resume and journal is None:
+        raise WrongUsage("--resume goes on from a journal; say with --journal where it is")
+    return ticks
 
 
 def document(result: "Result") -> dict[str, Any]:
@@ -94,7 +115,55 @@ def document(result: "Result") -> dict[str, Any]:
         "metrics": result.metrics,
         "clearing": result.clearing,
         "diagnostics": result.diagnostics,
+        "totals": result.totals,
+        "refusals": result.refusals,
     }
+
+
+class Keeping(NamedTuple):
+    """What is kept of a run beside its result."""
+
+    out: Path | None
+    journal: Path | None
+    resume: bool
+    drawn: bool
+
+
+def _repeat(path: Path, output: Output, chart: Path | None, csv: Path | None, *, alone: bool) -> None:
+    from pendula.credit.runs.bundles import headless_of, read_bundle, repeated
+    from pendula.credit.studies.series import Series
+
+    if not alone:
+        raise WrongUsage("A bundle is repeated as it was: only --chart, --csv and --json go with it")
+    options.require_folder(chart, csv)
+    bundle = read_bundle(path)
+    solver = options.solver_for(bundle.config.settings)
+    series = Series(headless_of(bundle).run)
+    with output.progress("ticks", bundle.ticks) as advance:
+        done = iter(range(1, bundle.ticks + 1))
+
+        def watch(events: "tuple[Event, ...]") -> None:
+            series.watch(events)
+            advance(next(done))
+
+        result = repeated(bundle, solver, watch)
+    _draw(result, series, chart, csv)
+    output.result(document(result), lambda: tables_of("credit").ran(result))
+
+
+def _draw(result: "Result", series: "Series | None", chart: Path | None, csv: Path | None) -> None:
+    if series is None:
+        return
+    if csv is not None:
+        csv.write_text(series.columns().csv(), encoding="utf-8", newline="\n")
+    if chart is not None:
+        from pendula.credit.studies.chart import Named, Page, panels_svg
+
+        told = result.counters
+        summary = f"seed {result.seed} · {told.attempts_total} payments tried, {told.committed_total} made"
+        page = Page(result.scenario_id, summary, result.ticks)
+        drawn = panels_svg(page, [Named(*panel) for panel in series.panels()])
+        chart.write_text(drawn, encoding="utf-8", newline="\n")
 
 
 def _made(scenario: Path, seed: int | None, intensity: int, settings: Any, lenient: bool, patches: bool) -> "Made":
@@ -108,14 +177,16 @@ def _made(scenario: Path, seed: int | None, intensity: int, settings: Any, lenie
 
 @contextmanager
 def _running(
-    plan: "Made", solver: "Outside | None", out: Path | None, journal: Path | None, resume: bool
-) -> "Iterator[tuple[Headless, Step]]":
+    plan: "Made", solver: "Outside | None", keeping: Keeping
+) -> "Iterator[tuple[Headless, Step, Series | None]]":
     """The run and how it is stepped: straight or by way of a journal; a directory keeps what happens, if one is given.
 
     Artifacts are finished when all went well. What lies in a directory already is refused before anything is made.
     """
     from pendula.credit.runs.headless import Headless
+    from pendula.credit.studies.series import Series
 
+    out, journal, resume, drawn = keeping
     own_run = plan.config.run_id if resume else None
     if out is not None:
         _require_free(out, own_run)
@@ -125,12 +196,14 @@ def _running(
         if recording is None and solver is not None:
             headless.ask(solver)
         kept = None if out is None else stack.enter_context(_artifacts(plan, out, own_run))
-        tell: Watch = _unheard if kept is None else kept.write
+        series = Series(headless.run) if drawn else None
+        listeners: list[Watch] = [*([] if kept is None else [kept.write]), *([] if series is None else [series.watch])]
+        tell = partial(_heard, listeners)
         if recording is not None and resume:
             recording.tell_again(tell)
-        yield headless, partial(_stepped, headless.step if recording is None else recording.step, tell)
+        yield headless, partial(_stepped, headless.step if recording is None else recording.step, tell), series
         if kept is not None:
-            kept.finish(headless.run.status(), headless.result())
+            kept.finish(headless.run, headless.result())
 
 
 def _require_free(directory: Path, own_run: str | None) -> None:
@@ -166,5 +239,7 @@ def _stepped(step: "Step", tell: "Watch", ticks: int, watch: "Watch") -> None:
     step(ticks, heard)
 
 
-def _unheard(_: object) -> None:
-    """Events that nobody keeps."""
+def _heard(listeners: "list[Watch]", events: "tuple[Event, ...]") -> None:
+    """Tell everybody who keeps something of the run."""
+    for listener in listeners:
+        listener(events)

@@ -53,6 +53,7 @@ def sweep(
     workers: WorkersOption = None,
     dask: DaskOption = None,
     csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write every run there.")] = None,
+    chart: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the result there (SVG).")] = None,
     lenient: LenientFlag = False,
     json: JsonFlag = False,
 ) -> None:
@@ -60,15 +61,19 @@ def sweep(
 
     Settings come from the environment, options go over them, and --vary over those; short names are policy and cap.
     Rows are the same bytes for any number of workers and on a cluster; each has the digests of its plan and ledger.
+    --vary and --set change the scenario as well: 'trustlines[*].limit*=0.8,1,1.2' or 'participants.*.limit*1.2'.
     The table shows medians over seeds; --csv and --json have every run. Connect only to a cluster that you trust.
     """
     from pendula.credit.studies.sweeps import sweep as swept
     from pendula.documents import read_file
 
-    options.require_folder(csv)
+    options.require_folder(csv, chart)
     output = Output(json)
-    settings = options.over(options.from_environment(), options.chosen(policy, cap, set_))
-    grid = {name: texts.split(",") for name, texts in options.pairs("--vary", vary).items()}
+    sets, changes = options.of_the_scenario(set_)
+    settings = options.over(options.from_environment(), options.chosen(policy, cap, sets))
+    of_settings, of_scenario = options.of_the_scenario(vary)
+    grid = {name: texts.split(",") for name, texts in options.pairs("--vary", of_settings).items()}
+    grid |= {path: texts.split(",") for path, texts in of_scenario}
     total = _runs(grid, settings, seeds)
     with output.progress("runs", total) as advance:
         columns = swept(
@@ -82,11 +87,20 @@ def sweep(
             skip=skip,
             intensity=intensity,
             lenient=lenient,
+            changes=changes,
             watch=advance,
         )
     if csv is not None:
         csv.write_text(columns.csv(), encoding="utf-8", newline="\n")
+    if chart is not None:
+        _draw(columns, list(grid), scenario.name, chart)
     output.result(document(columns), lambda: tables_of("credit").swept(columns, list(grid)))
+
+
+def _draw(columns: "Columns", axes: list[str], title: str, chart: Path) -> None:
+    from pendula.credit.studies.chart import sweep_svg
+
+    chart.write_text(sweep_svg(columns, axes, title), encoding="utf-8", newline="\n")
 
 
 def document(columns: "Columns") -> dict[str, Any]:
@@ -99,8 +113,9 @@ def _runs(grid: dict[str, list[str]], settings: "Settings", seeds: int) -> int:
     """How many runs there will be; a grid that makes no sense is wrong usage."""
     from pendula.credit.settings import InvalidSetting
     from pendula.credit.studies.sweeps import InvalidGrid, combinations
+    from pendula.credit.studies.variations import InvalidVariation
 
     try:
         return seeds * len(combinations(grid, settings, seeds))
-    except (InvalidGrid, InvalidSetting) as refused:
+    except (InvalidGrid, InvalidSetting, InvalidVariation) as refused:
         raise WrongUsage(refused.message, **refused.details) from None

@@ -23,14 +23,10 @@ if TYPE_CHECKING:
 MOST_SHOWN = 200
 SWEPT = ("committed_rate", "no_capacity_rate", "errors", "clearing_calls", "mean_interval", "mean_cost", "total_debt_")
 CLEARING = ("tick", "equivalent", "why", "cycles", "cleared", "debts less by")
-METRICS = (
-    "success_rate",
-    "avg_route_length",
-    "total_debt",
-    "clearing_volume",
-    "active_participants",
-    "active_trustlines",
-)
+OVERALL = ("success_rate", "avg_route_length", "volume", "cleared_amount", "debt_reduction", "total_debt")
+# What stands at the end.
+ENDS = ("active_participants", "active_trustlines")
+PEOPLE_SHOWN = 3
 
 
 def ran(result: Result) -> RenderableType:
@@ -43,7 +39,13 @@ def ran(result: Result) -> RenderableType:
         ("plan", result.digests["plan"]),
         ("ledger", result.digests["ledger"]),
     ]
-    return Group(facts(pairs), *_metrics(result.metrics), *_cleared(result.clearing), *_warnings(result.diagnostics))
+    return Group(
+        facts(pairs),
+        *_over_the_run(result),
+        *_refused(result),
+        *_cleared(result.clearing),
+        *_warnings(result.diagnostics),
+    )
 
 
 def checked(told: Mapping[str, Any]) -> RenderableType:
@@ -128,10 +130,32 @@ def _payments(counters: Counters) -> str:
     return f"{tried} tried, {made} made{share}, {rest}"
 
 
-def _metrics(metrics: Mapping[str, Mapping[str, str | None]]) -> Iterator[RenderableType]:
-    if metrics:
-        rows = [(key.replace("_", " "), *(_short(values.get(key)) for values in metrics.values())) for key in METRICS]
-        yield table(("in the last tick", *metrics), rows)
+def _over_the_run(result: Result) -> Iterator[RenderableType]:
+    if result.metrics:
+        rows = [
+            (key.replace("_", " "), *(_rounded(values.get(key)) for values in result.totals.values()))
+            for key in OVERALL
+        ]
+        ends = [
+            (key.replace("_", " "), *(_rounded(values.get(key)) for values in result.metrics.values())) for key in ENDS
+        ]
+        yield table(("over the run", *result.totals), rows + ends)
+
+
+def _refused(result: Result) -> Iterator[RenderableType]:
+    """Why payments were refused, and whose they were most often."""
+    refusals = result.refusals
+    if not refusals.reasons:
+        return
+    groups = [(f"group {printable(name)}", count) for name, count in _most(refusals.groups) if name]
+    people = [(printable(name), count) for name, count in _most(refusals.participants)[:PEOPLE_SHOWN]]
+    rows = [*_most(refusals.reasons), *groups, *people]
+    yield table(("refused", "payments"), [(name, str(count)) for name, count in rows])
+
+
+def _most(counts: Mapping[str, int]) -> list[tuple[str, int]]:
+    """The largest first, of equals by name."""
+    return sorted(counts.items(), key=lambda one: (-one[1], one[0]))
 
 
 def _short(value: str | None) -> str:
@@ -159,7 +183,8 @@ def _cleared(rows: Sequence[ClearingRow], title: str = "Clearing") -> Iterator[R
 
 def _warnings(diagnostics: Sequence[Diagnostic]) -> Iterator[RenderableType]:
     for one in diagnostics[:MOST_SHOWN]:
-        yield _warning(f"{one.message} ({one.code})")
+        times = f" {one.count} times in all, the last at tick {one.last_tick}." if one.count else ""
+        yield _warning(f"{one.message}{times} ({one.code})")
     if len(diagnostics) > MOST_SHOWN:
         yield Text(f"… and {len(diagnostics) - MOST_SHOWN} more warnings; --json has them all")
 

@@ -78,15 +78,16 @@ class GovernedTables:
     # Jobs
 
     def job(self, seq: int) -> JobInGovernance:
-        query = "SELECT deferrals, begun_fence FROM governed_jobs WHERE job_seq = ?"
+        query = "SELECT deferrals, begun_fence, begun_version FROM governed_jobs WHERE job_seq = ?"
         row = self._connection.execute(query, (seq,)).fetchone()
         return JobInGovernance() if row is None else JobInGovernance(*row)
 
     def put_job(self, seq: int, known: JobInGovernance) -> None:
         self._connection.execute(
-            "INSERT INTO governed_jobs VALUES (?, ?, ?) ON CONFLICT (job_seq) DO UPDATE SET "
-            "deferrals = excluded.deferrals, begun_fence = excluded.begun_fence",
-            (seq, known.deferrals, known.begun_fence),
+            "INSERT INTO governed_jobs (job_seq, deferrals, begun_fence, begun_version) VALUES (?, ?, ?, ?) "
+            "ON CONFLICT (job_seq) DO UPDATE SET deferrals = excluded.deferrals, "
+            "begun_fence = excluded.begun_fence, begun_version = excluded.begun_version",
+            (seq, known.deferrals, known.begun_fence, known.begun_version),
         )
 
     # Gates

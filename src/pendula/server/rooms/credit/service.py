@@ -16,6 +16,7 @@ import structlog
 
 from pendula.credit.commands import Config
 from pendula.credit.engine import Run
+from pendula.credit.outside.solver import SolverWhenAsked
 from pendula.credit.served import scenarios
 from pendula.credit.served.lifecycle import ENDED, Capacity, RunConflict, admit
 from pendula.credit.served.records import DEMO_OWNER, Owner, Record, chosen_seed, run_name
@@ -51,7 +52,7 @@ HOUSEKEEPING_SECONDS = 60
 DAY_US = 86_400_000_000
 
 DEMO = Owner(DEMO_OWNER, DEMO_OWNER)
-DEMO_RUN = NewRun("village-100", "real", 70, settings={"amount_cap": "500"})
+DEMO_RUN = NewRun("village-100", "real", 70, settings={"amount_cap": "500", "clearing_yardstick": "on"})
 DEMO_TICKS = 3600  # then the village begins anew: an example need not be long
 
 T = TypeVar("T")
@@ -139,6 +140,7 @@ class SimulatorService:
             metrics=self._host.metrics,
             clock=self._host.clock,
             journal_bytes=self._host.settings.allowed(JOURNAL_BYTES),
+            outside=SolverWhenAsked(),
             label=str(slot),
             keep_events=False,
             snapshot_every=SNAPSHOT_EVERY,

@@ -10,6 +10,7 @@ from pendula.credit.engine import Run
 from pendula.credit.ledger.book import Book
 from pendula.credit.model import LineStatus
 from pendula.credit.money import text
+from pendula.credit.served.bottlenecks import worst
 from pendula.credit.served.pictures import Snapshot, neighbourhood, picture
 from pendula.credit.served.ring import moment
 from pendula.credit.served.series import Span
@@ -106,11 +107,7 @@ async def bottlenecks(run_id: str, request: Request, caller: Looking) -> Respons
     run = await caller.run(run_id)
     most, least = whole(request, "limit", 20, 1, 200), _score(request.query_params.get("min_score", "0"))
     code = _code(run, request)
-    if run.is_open:
-        found = await run.ask(lambda _: run.writer.hops.worst(code, most, least))
-    else:
-        stored = await caller.service.from_store(lambda store: store.bottlenecks(run.record.run_id, code))
-        found = [one for one in stored if one.score >= least][:most]
+    found = await caller.service.ask(run, lambda engine: worst(engine.network.desks[code], most, least))
     return answer(BottlenecksView(run_id=run.record.run_id, equivalent=code, items=found))
 
 

@@ -5,8 +5,7 @@ numbers. It begins with what was missed, if that is asked for, goes on with wher
 """
 
 import asyncio
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -76,16 +75,8 @@ class RunSource:
         return self._run.follow(self._equivalent, after)
 
 
-def framing(counters: RunCounters) -> Framing[Entry]:
-    def write(items: Iterable[Entry]) -> bytes:
-        items = list(items)
-        for kind, count in Counter(entry.type for entry in items).items():
-            counters.sent.labels(kind).inc(count)
-        frames = b"".join([entry.frame for entry in items])
-        counters.bytes_sent.inc(len(frames))
-        return frames
-
-    return Framing(write, keep_alive=KEEP_ALIVE, headers=HEADERS)
+def framing(run: ServedRun, counters: RunCounters) -> Framing[Entry]:
+    return Framing(lambda items: run.frames.write(items, counters), keep_alive=KEEP_ALIVE, headers=HEADERS)
 
 
 @router.get(
@@ -129,8 +120,8 @@ async def _stream(run: ServedRun, request: Request, supervisor: Supervised, call
         RunSource(caller.service, run, code),
         supervisor.streams,
         caller.principal,
-        supervisor.sessions.good,
-        framing(caller.service.counters),
+        lambda who: supervisor.streams.asked_once(who, supervisor.sessions.good),
+        framing(run, caller.service.counters),
     )
     response = await reader.open(request.headers.get("last-event-id"))
     slot_of(request).release()

@@ -1,9 +1,14 @@
 """What Prometheus reads of served runs; labels are few and none of them is an id."""
 
+from collections import Counter as Tally
+from collections.abc import Iterable, Iterator
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.core import CounterMetricFamily, Metric
 
 from pendula.credit.events import ClearingDone, Event, TxFailed, TxUpdated
 from pendula.credit.model import TECHNICAL, Code
+from pendula.credit.served.ring import Entry
 
 SECONDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10)
 
@@ -23,11 +28,21 @@ class RunCounters:
             name + "action_duration_seconds", "Seconds of an action", ("action",), buckets=SECONDS, registry=here
         )
         self.clients = Gauge(name + "sse_clients", "Streams of runs that are open", registry=here)
-        self.sent = Counter(name + "sse_events_sent", "Events sent to readers", ("type",), registry=here)
-        self.bytes_sent = Counter(name + "sse_bytes_sent", "Bytes sent to readers", registry=here)
+        # Counted here and told when asked for: a counter of its own for each event would cost more than sending it.
+        self.streamed: Tally[str] = Tally()
+        self.bytes_streamed = 0
+        here.register(self)
         self.disconnects = Counter(name + "sse_disconnects", "Streams that ended", ("reason",), registry=here)
         self.buffered = Gauge(name + "event_buffer_size", "Events that can be read again", registry=here)
         self.dropped = Counter(name + "event_dropped", "Events that were not kept", ("reason",), registry=here)
+
+    def collect(self) -> Iterator[Metric]:
+        """What was streamed so far."""
+        sent = CounterMetricFamily("geo_simulator_sse_events_sent", "Events sent to readers", labels=["type"])
+        for kind, count in sorted(self.streamed.items()):
+            sent.add_metric([kind], count)
+        yield sent
+        yield CounterMetricFamily("geo_simulator_sse_bytes_sent", "Bytes sent to readers", self.bytes_streamed)
 
     def count(self, events: list[Event]) -> None:
         """Actions that events tell of."""
@@ -42,3 +57,21 @@ class RunCounters:
                     self.actions.labels("clearing", "done").inc()
                 case _:
                     pass
+
+
+class FrameWriter:
+    """Joins frames and counts them; readers that are up to date get the same ones, which are joined once."""
+
+    def __init__(self) -> None:
+        self._items: Iterable[Entry] = ()
+        self._frames = b""
+        self._types: Tally[str] = Tally()
+
+    def write(self, items: Iterable[Entry], counters: RunCounters) -> bytes:
+        if items is not self._items:
+            self._items, self._frames = items, b"".join([entry.frame for entry in items])
+            self._types = Tally([entry.type for entry in items])
+        for kind, count in self._types.items():
+            counters.streamed[kind] += count
+        counters.bytes_streamed += len(self._frames)
+        return self._frames

@@ -16,7 +16,7 @@ from msgspec.structs import asdict
 from pendula.credit.engine import Run
 from pendula.credit.events import Event, Ticked
 from pendula.credit.served.artifacts import ServedArtifacts, index
-from pendula.credit.served.bottlenecks import HopCounts
+from pendula.credit.served.bottlenecks import worst
 from pendula.credit.served.records import Record
 from pendula.credit.served.ring import moment
 from pendula.credit.served.series import Measured, measurements
@@ -66,12 +66,11 @@ class RunWriter:
         self._measured: list[Measured] = []
         self._settings: dict[str, str] = {}
         self._saved_at = 0.0
-        self.hops = HopCounts()
         self.dirty = False
 
     def begin(self, settings: dict[str, str], *, again: bool = False) -> None:
         """The run begins with these settings; what it wrote in an earlier life is not part of it."""
-        self._settings, self.hops, self._measured = settings, HopCounts(), []
+        self._settings, self._measured = settings, []
         run_id, context = self._record.run_id, self._context
         if again:
             context.keeper.later(lambda store: store.forget_measured(run_id))
@@ -90,20 +89,19 @@ class RunWriter:
             if self._artifacts.dropped > before:
                 self._context.counters.dropped.labels("artifacts").inc(self._artifacts.dropped - before)
 
-    def heard(self, events: list[Event]) -> None:
+    def heard(self, events: list[Event], run: Run) -> None:
         """What became durable, all of it."""
-        self.hops.hear(events)
         for event in events:
             if isinstance(event, Ticked):
-                self._ticked(event)
+                self._ticked(event, run)
 
-    def _ticked(self, event: Ticked) -> None:
+    def _ticked(self, event: Ticked, run: Run) -> None:
         settings = self._context.settings
         self._measured += measurements(event)
         if event.tick_index % settings.metrics_every_n_ticks == 0:
             self.write_measured()
         if event.tick_index % settings.bottlenecks_every_n_ticks == 0:
-            self.write_bottlenecks()
+            self._write_bottlenecks(run)
         if self._artifacts is not None:
             self._artifacts.tick(event)
 
@@ -129,13 +127,10 @@ class RunWriter:
             run_id = self._record.run_id
             self._context.keeper.later(lambda store: store.measure(run_id, found))
 
-    def write_bottlenecks(self) -> None:
+    def _write_bottlenecks(self, run: Run) -> None:
         run_id, now = self._record.run_id, moment(self._context.clock())
-        found = {code: self.hops.worst(code, BOTTLENECKS_KEPT) for code in self.hops.equivalents()}
-        for code, worst in found.items():
-            self._context.keeper.later(
-                lambda store, code=code, worst=worst: store.save_bottlenecks(run_id, code, worst, now)  # type: ignore[misc]
-            )
+        found = {code: worst(desk, BOTTLENECKS_KEPT) for code, desk in run.network.desks.items()}
+        self._context.keeper.later(lambda store: store.save_bottlenecks(run_id, found, now))
 
     async def finish(self, run: Run) -> None:
         """The run has ended: all that waits is written, the files are closed and listed."""
@@ -143,7 +138,7 @@ class RunWriter:
         self._record.plan_digest, self._record.ledger_digest = digests["plan"], digests["ledger"]
         summary = await asyncio.to_thread(self._close, run)
         self.write_measured()
-        self.write_bottlenecks()
+        self._write_bottlenecks(run)
         run_id = self._record.run_id
         found = await asyncio.to_thread(self._context.index, run_id)
         self._context.keeper.later(lambda store: store.save_artifacts(run_id, found))

@@ -28,6 +28,7 @@ from pendula.kernel.engine import Outcome
 from pendula.kernel.errors import PendulaError, WorldBroken
 from pendula.kernel.journal import FileJournal
 from pendula.server.hosting.engine_host import EngineHost, real_disk
+from pendula.server.rooms.credit.running.counters import FrameWriter
 from pendula.server.rooms.credit.running.metronome import Metronome
 from pendula.server.rooms.credit.running.run_writer import RunContext, RunWriter
 
@@ -72,6 +73,7 @@ class ServedRun:
             settings.event_buffer_size, settings.event_buffer_ttl_sec * 1_000_000, settings.sse_sub_queue_max
         )
         self.ring = Ring(record.run_id, context.clock, bounds, record.seq_reserved)
+        self.frames = FrameWriter()
         self._changing = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
         self._listeners: set[asyncio.Event] = set()
@@ -274,7 +276,7 @@ class ServedRun:
                         told.append(form)
                         last_type = form.type
         self._put(told)
-        self.writer.heard(events)
+        self.writer.heard(events, run)
         self._context.counters.count(events)
         self._context.counters.tick_seconds.labels("emit").observe((self._context.clock() - begun) / 1_000_000)
         self._loop.call_soon_threadsafe(self._heard, Batch(statuses, last_type, run.status()))

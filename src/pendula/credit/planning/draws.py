@@ -1,0 +1,71 @@
+"""First draws kept for further runs of one seed: what a position draws first depends on seed, tick and place alone.
+
+Whether a candidate is accepted is decided by the first number of a generator of its own, and seeding that generator is
+most of the work of a plan. Two runs of one seed seed the same generators, whatever their settings: the second one looks
+up what the first one drew, and seeds only where a candidate is accepted. The order of candidates is kept likewise.
+"""
+
+from array import array
+from collections.abc import Sequence
+from math import nan
+from typing import TypeVar
+
+from pendula.kernel.rng import Mersenne, tick_generator
+
+T = TypeVar("T")
+
+BYTES_MOST = 256 * 1024 * 1024
+
+
+class Draws:
+    """Numbers by (seed, tick, position); nothing more is kept once there are `most` bytes of them."""
+
+    def __init__(self, most: int = BYTES_MOST) -> None:
+        self._first: dict[tuple[int, int], array[float]] = {}
+        self._orders: dict[tuple[int, int, int], array[int]] = {}
+        self._left = most
+
+    def first(self, seed: int, tick: int, positions: int) -> "array[float]":
+        """What positions drew first, not a number where none has drawn yet: to be looked at and filled in."""
+        known = self._first.get((seed, tick))
+        if known is None:
+            known = array("d")
+            if self._left > 0:
+                self._first[seed, tick] = known
+        if len(known) < positions:
+            self._left -= 8 * (positions - len(known))
+            known.extend([nan] * (positions - len(known)))
+        return known
+
+    def order(self, seed: int, tick: int, count: int) -> "array[int] | None":
+        """The order in which so many candidates come in this tick, if it is known."""
+        return self._orders.get((seed, tick, count))
+
+    def keep_order(self, seed: int, tick: int, order: list[int]) -> None:
+        if self._left > 0:
+            self._left -= 4 * len(order)
+            self._orders[seed, tick, len(order)] = array("i", order)
+
+
+def ordered(draws: Draws | None, seed: int, tick: int, candidates: Sequence[T]) -> list[T]:
+    """The candidates as the tick shuffles them."""
+    if draws is None:
+        return shuffled(tick_generator(seed, tick), candidates)
+    places = draws.order(seed, tick, len(candidates))
+    if places is None:
+        fresh = shuffled(tick_generator(seed, tick), range(len(candidates)))
+        draws.keep_order(seed, tick, fresh)
+        return [candidates[place] for place in fresh]
+    return [candidates[place] for place in places]
+
+
+def shuffled(draw: Mersenne, items: Sequence[T]) -> list[T]:
+    """A copy in the order that `draw.shuffle` gives, with the same draws, in less than half of its time."""
+    found, bits = list(items), draw.getrandbits
+    for at in range(len(found) - 1, 0, -1):
+        width = (at + 1).bit_length()
+        other = bits(width)
+        while other > at:
+            other = bits(width)
+        found[at], found[other] = found[other], found[at]
+    return found

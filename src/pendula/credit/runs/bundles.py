@@ -1,0 +1,96 @@
+"""A bundle read again: all that a run was made of, so that it can be repeated anywhere to the same digests.
+
+bundle = read_bundle(Path("out/bundle.zip"))
+repeated(bundle).digests == bundle.digests
+"""
+
+from pathlib import Path
+from zipfile import BadZipFile, ZipFile
+
+import msgspec
+from msgspec import Struct
+
+from pendula.credit.commands import Config
+from pendula.credit.engine import Run
+from pendula.credit.runs.artifacts import REPEAT, SCENARIO
+from pendula.credit.runs.headless import Headless, Made, Result, Watch
+from pendula.kernel.canonical import decode, encode
+from pendula.kernel.engine import Outside
+from pendula.kernel.errors import InputRefused, NotCanonical
+
+# An archive may promise little and unpack to much.
+BYTES_MOST = 256 * 1024 * 1024
+
+
+class InvalidBundle(InputRefused):
+    """What was handed in is not the bundle of a run that can be repeated. Facts: `path`."""
+
+    code = "invalid_bundle"
+
+
+class BundleDiffers(InputRefused):
+    """The run of a bundle came to other digests. Facts: `recorded`, `repeated`."""
+
+    code = "bundle_differs"
+
+
+class Bundle(Struct, frozen=True):
+    """A run as it was made, by which decisions, how many ticks it had and what it came to."""
+
+    config: Config
+    decisions: int
+    ticks: int
+    digests: dict[str, str]
+
+
+class _Repeat(Struct, frozen=True):
+    config: dict[str, object]
+    decisions: int
+    ticks: int
+    digests: dict[str, str]
+
+
+def read_bundle(path: Path) -> Bundle:
+    """Raises `InvalidBundle`, and `OSError` where the file cannot be read."""
+    try:
+        with ZipFile(path) as archive:
+            scenario, told = decode(_file(archive, SCENARIO)), decode(_file(archive, REPEAT))
+        repeat = msgspec.convert(told, _Repeat)
+        config = msgspec.convert({**repeat.config, "scenario": scenario}, Config)
+    except (BadZipFile, KeyError, NotCanonical, msgspec.ValidationError) as trouble:
+        message = f"{path} is not the bundle of a run that can be repeated: {trouble}"
+        raise InvalidBundle(message, path=str(path)) from None
+    return Bundle(config, repeat.decisions, repeat.ticks, repeat.digests)
+
+
+def _file(archive: ZipFile, name: str) -> bytes:
+    entry = archive.getinfo(name)
+    if entry.file_size > BYTES_MOST:
+        raise BadZipFile(f"{name} has {entry.file_size} bytes")
+    with archive.open(entry) as file:
+        data = file.read(BYTES_MOST + 1)
+    if len(data) > BYTES_MOST:
+        raise BadZipFile(f"{name} has more than {BYTES_MOST} bytes")
+    return data
+
+
+def headless_of(bundle: Bundle, outside: Outside | None = None) -> Headless:
+    """The run of a bundle before its first tick, deciding as it did then."""
+    run = Run.deciding_by(bundle.decisions).create(decode(encode(bundle.config)))
+    if run.decisions != bundle.decisions:
+        raise InvalidBundle(f"The bundle was written with decisions {bundle.decisions}; this version knows them not")
+    headless = Headless(Made(run.config, run.scenario, (), "bundle"), run)
+    if outside is not None:
+        headless.ask(outside)
+    return headless
+
+
+def repeated(bundle: Bundle, outside: Outside | None = None, watch: Watch | None = None) -> Result:
+    """The whole run again; raises `BundleDiffers` where it comes to something else."""
+    headless = headless_of(bundle, outside)
+    headless.step(bundle.ticks, watch)
+    result = headless.result()
+    if result.digests != bundle.digests:
+        message = "The run of the bundle came to other digests: it was steered by hand, or asked somebody else"
+        raise BundleDiffers(message, recorded=bundle.digests, repeated=result.digests)
+    return result

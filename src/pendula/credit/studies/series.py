@@ -1,0 +1,165 @@
+"""Everything measured in a run, tick by tick: one row for each tick and equivalent, as columns and as curves.
+
+series = Series(headless.run)
+headless.step(200, series.watch)
+series.columns().csv()
+"""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+from msgspec import UNSET, Struct
+
+from pendula.credit.engine import Run
+from pendula.credit.events import ClearingDone, Event, Ticked, TxFailed, TxUpdated
+from pendula.credit.model import Code
+from pendula.credit.studies.columns import Columns, columns_of
+from pendula.credit.studies.comparison import WINDOW, Curve, Panel
+from pendula.credit.studies.figures import Kind, share
+from pendula.credit.tick.metrics import ratio
+
+COUNTS = ("committed", "rejected", "no_capacity", "no_route_at_all", "errors", "timeouts", "cleared_cycles")
+AMOUNTS = ("cleared_amount", "debt_reduction", "optimum")
+METRICS = (
+    "success_rate",
+    "avg_route_length",
+    "total_debt",
+    "clearing_volume",
+    "bottlenecks_score",
+    "active_participants",
+    "active_trustlines",
+)
+NOTHING = Curve((), (), ())
+
+
+class Row(Struct):
+    """One tick of one equivalent; amounts and metrics as texts, null where nothing was measured."""
+
+    tick: int
+    sim_time_ms: int
+    equivalent: str
+    counts: dict[str, int]
+    amounts: dict[str, str | None]
+    metrics: dict[str, str | None]
+
+
+class Series:
+    """Gathers the rows of a run from its events; a tick that a guardrail ended has none."""
+
+    def __init__(self, run: Run) -> None:
+        self._codes = tuple(run.network.desks)
+        self.rows: list[Row] = []
+
+    def watch(self, events: Sequence[Event]) -> None:
+        """The events of one tick or of several."""
+        fresh = self._fresh()
+        for event in events:
+            match event:
+                case TxUpdated(seq=int()):
+                    fresh[event.equivalent].counts["committed"] += 1
+                case TxFailed(seq=int()) if event.equivalent in fresh:
+                    _refused(fresh[event.equivalent].counts, event)
+                case ClearingDone():
+                    _cleared(fresh[event.equivalent], event)
+                case Ticked():
+                    self._close(fresh, event)
+                    fresh = self._fresh()
+                case _:
+                    pass
+
+    def _fresh(self) -> dict[str, Row]:
+        return {code: Row(0, 0, code, dict.fromkeys(COUNTS, 0), dict.fromkeys(AMOUNTS), {}) for code in self._codes}
+
+    def _close(self, fresh: dict[str, Row], event: Ticked) -> None:
+        for code, row in fresh.items():
+            row.tick, row.sim_time_ms = event.tick_index, event.sim_time_ms
+            row.metrics = dict(event.metrics.get(code, {}))
+            self.rows.append(row)
+
+    def columns(self) -> Columns:
+        """Every series, a row for each tick and equivalent."""
+        kinds = {"tick": Kind.INTEGER, "sim_time_ms": Kind.INTEGER, "equivalent": Kind.TEXT}
+        kinds |= dict.fromkeys(COUNTS, Kind.INTEGER) | dict.fromkeys((*AMOUNTS, *METRICS), Kind.DECIMAL)
+        rows: list[list[int | str | None]] = [
+            [
+                *(row.tick, row.sim_time_ms, row.equivalent),
+                *(row.counts[name] for name in COUNTS),
+                *(row.amounts[name] for name in AMOUNTS),
+                *(row.metrics.get(name) for name in METRICS),
+            ]
+            for row in self.rows
+        ]
+        return columns_of(kinds, rows)
+
+    def panels(self) -> list[tuple[Panel, tuple[str, str]]]:
+        """What is drawn of a run, each with the names of its two curves: rates and refusals, then debts by unit."""
+        ticks = sorted({row.tick for row in self.rows})
+        sums = {name: _summed(self.rows, ticks, name) for name in COUNTS}
+        tried = [a + b + c for a, b, c in zip(sums["committed"], sums["rejected"], sums["errors"], strict=True)]
+        rates = (_rates(sums[name], tried) for name in ("committed", "no_capacity", "no_route_at_all"))
+        committed, no_capacity, never = (_curve(rate) for rate in rates)
+        found = [
+            (Panel(f"Committed rate over {WINDOW} ticks", "", committed, NOTHING), ("committed", "")),
+            (Panel(f"Refused, of those tried, over {WINDOW} ticks", "", no_capacity, never), REFUSALS),
+        ]
+        for code in self._codes:
+            mine = [row for row in self.rows if row.equivalent == code]
+            debts = _curve([_number(row.metrics.get("total_debt")) for row in mine])
+            found.append((Panel("Total debt, and cleared in all", code, debts, _curve(_running(mine))), DEBTS))
+        return found
+
+
+REFUSALS = ("for want of capacity", "no route at all")
+DEBTS = ("total debt", "cleared so far")
+
+
+def _refused(counts: dict[str, int], event: TxFailed) -> None:
+    code = event.error.code
+    if code in (Code.PAYMENT_TIMEOUT, Code.INTERNAL_ERROR):
+        counts["errors"] += 1
+        counts["timeouts"] += code == Code.PAYMENT_TIMEOUT
+        return
+    never = "no_route_at_all" in event.error.details
+    counts["rejected"] += 1
+    counts["no_route_at_all"] += never
+    counts["no_capacity"] += code == Code.ROUTING_NO_CAPACITY and not never
+
+
+def _cleared(row: Row, event: ClearingDone) -> None:
+    row.counts["cleared_cycles"] += event.cleared_cycles
+    told: dict[str, Any] = {"cleared_amount": event.cleared_amount, "debt_reduction": event.debt_reduction}
+    if event.optimum is not UNSET:
+        told["optimum"] = event.optimum
+    for name, amount in told.items():
+        total = Fraction(row.amounts[name] or 0) + Fraction(amount)
+        row.amounts[name] = ratio(total.numerator, total.denominator)
+
+
+def _summed(rows: Sequence[Row], ticks: Sequence[int], name: str) -> list[int]:
+    found = dict.fromkeys(ticks, 0)
+    for row in rows:
+        found[row.tick] += row.counts[name]
+    return list(found.values())
+
+
+def _rates(part: Sequence[int], whole: Sequence[int]) -> list[Fraction | None]:
+    windows = (slice(max(0, at + 1 - WINDOW), at + 1) for at in range(len(whole)))
+    return [share(sum(part[window]), sum(whole[window])) for window in windows]
+
+
+def _running(rows: Sequence[Row]) -> list[Fraction | None]:
+    total, found = Fraction(0), list[Fraction | None]()
+    for row in rows:
+        total += Fraction(row.amounts["debt_reduction"] or 0)
+        found.append(total)
+    return found
+
+
+def _number(text: str | None) -> Fraction | None:
+    return None if text is None else Fraction(text)
+
+
+def _curve(values: Sequence[Fraction | None]) -> Curve:
+    line = tuple(values)
+    return Curve(line, line, line)

@@ -1,0 +1,148 @@
+"""Other scenarios out of one: limits, rates and whatever else a document has, set or multiplied at places by a path.
+
+    trustlines[*].limit*            every limit, times the value
+    trustlines[from=ann].limit      the limits of Ann's lines, set to the value
+    participants.*.limit*           the limits of the lines that participants give, times the value
+    behaviorProfiles.retail.props.tx_rate*
+
+A path begins with a member of the document; `.name` goes to a member, or to what has that id in a list, `.*` and `[*]`
+to all, `[member=value,…]` to those in a list that have these values. A `*` at the end multiplies; without it the value
+is set. Arithmetic is exact.
+"""
+
+from collections.abc import Iterable, Iterator
+from decimal import ROUND_DOWN, Decimal, InvalidOperation
+from re import compile as regex
+from typing import Any
+
+from msgspec import Struct
+
+from pendula.kernel.canonical import Json
+from pendula.kernel.errors import InputRefused
+
+ROOTS = ("participants", "trustlines", "behaviorProfiles", "groups", "events", "settings", "equivalents")
+_STEP = regex(r"\.([A-Za-z0-9_:-]+|\*)|\[([^\]]*)\]")
+_START = regex(r"[A-Za-z]+")
+_FINEST = Decimal(1).scaleb(-8)
+
+
+class InvalidVariation(InputRefused):
+    """What should vary in a scenario is not there, or cannot be changed like this. Facts: `path`."""
+
+    code = "invalid_variation"
+
+
+class Variation(Struct, frozen=True):
+    """A place of a scenario, and whether what stands there is multiplied."""
+
+    path: str
+    steps: tuple[str, ...]
+    times: bool
+
+
+def names_a_place(text: str) -> bool:
+    """Whether a text is about a scenario and not about a setting."""
+    root = _START.match(text)
+    return root is not None and root.group() in ROOTS and text[root.end() : root.end() + 1] in (".", "[")
+
+
+def split(text: str) -> tuple[str, str]:
+    """The place and the value of `PATH=VALUE` or `PATH*VALUE`; raises `InvalidVariation`."""
+    depth = 0
+    for at, sign in enumerate(text):
+        depth += (sign == "[") - (sign == "]")
+        if depth == 0 and sign == "=":
+            return text[:at].strip(), text[at + 1 :].strip()
+    path, star, factor = text.rpartition("*")
+    if star and factor.strip() and not path.endswith((".", "[")):
+        return f"{path.strip()}*", factor.strip()
+    raise InvalidVariation(f"{text!r} is neither PATH=VALUE nor PATH*FACTOR", path=text)
+
+
+def variation(path: str) -> Variation:
+    """A path as it is written; raises `InvalidVariation`."""
+    times = path.endswith("*") and not path.endswith((".*", "[*"))
+    plain = path.removesuffix("*") if times else path
+    start = _START.match(plain)
+    if start is None or not names_a_place(plain):
+        raise InvalidVariation(f"{path!r} does not begin with a member of a scenario", path=path)
+    steps, at = [start.group()], start.end()
+    while at < len(plain):
+        step = _STEP.match(plain, at)
+        if step is None:
+            raise InvalidVariation(f"{path!r} is no path from {plain[at:]!r} on", path=path)
+        steps.append(step.group())
+        at = step.end()
+    if not steps[-1].startswith(".") or steps[-1] == ".*":
+        raise InvalidVariation(f"{path!r} does not end with the name of a member", path=path)
+    return Variation(path, tuple(steps), times)
+
+
+def varied(scenario: Json, changes: Iterable[tuple[str, str]]) -> Json:
+    """The scenario, changed in place; paths and values as texts. Raises `InvalidVariation`."""
+    for path, value in changes:
+        _change(scenario, variation(path), value)
+    return scenario
+
+
+def _change(scenario: Any, one: Variation, value: str) -> None:
+    field = one.steps[-1].removeprefix(".")
+    places: list[Any] = [scenario.get(one.steps[0])]
+    for step in one.steps[1:-1]:
+        places = [found for place in places for found in _selected(place, step)]
+    if one.steps[0] == "participants" and field == "limit":
+        givers = {place.get("id") for place in places if isinstance(place, dict)}
+        places = [line for line in scenario.get("trustlines", ()) if line.get("from") in givers]
+    holders = [place for place in places if isinstance(place, dict) and (not one.times or field in place)]
+    if not holders:
+        raise InvalidVariation(f"Nothing in the scenario is at {one.path!r}", path=one.path)
+    for holder in holders:
+        holder[field] = _product(one, holder[field], value) if one.times else _read(value)
+
+
+def _selected(place: Any, step: str) -> Iterator[Any]:
+    wanted = step.removeprefix(".") if step.startswith(".") else step[1:-1]
+    match place:
+        case dict() if step.startswith(".") and wanted != "*":
+            if wanted in place:
+                yield place[wanted]
+        case dict():
+            yield from place.values()
+        case list():
+            yield from (item for item in place if _fits(item, wanted, step.startswith(".")))
+        case _:
+            pass
+
+
+def _fits(item: Any, wanted: str, by_id: bool) -> bool:
+    if wanted == "*":
+        return True
+    if not isinstance(item, dict):
+        return False
+    if by_id:
+        return bool(item.get("id") == wanted)
+    pairs = (pair.partition("=") for pair in wanted.split(","))
+    return all(str(item.get(name.strip())) == value.strip() for name, _, value in pairs)
+
+
+def _product(one: Variation, known: Any, factor: str) -> Json:
+    """What stands there times the factor, rounded down to eight digits; a text stays a text."""
+    try:
+        found = (Decimal(str(known)) * Decimal(factor)).quantize(_FINEST, ROUND_DOWN)
+    except InvalidOperation:
+        message = f"{known!r} at {one.path!r} cannot be multiplied by {factor!r}"
+        raise InvalidVariation(message, path=one.path) from None
+    return format(found, "f") if isinstance(known, str) else found.normalize() + 0
+
+
+def _read(value: str) -> Json:
+    words: dict[str, Json] = {"true": True, "false": False, "null": None}
+    if value in words:
+        return words[value]
+    try:
+        number = Decimal(value)
+    except InvalidOperation:
+        return value
+    if not number.is_finite():
+        return value
+    return int(number) if number == number.to_integral_value() else number

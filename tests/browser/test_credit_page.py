@@ -1,0 +1,124 @@
+"""The page of the credit room in a real browser: the village of the demo, alive, and five who are paid by hand."""
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Serve, Watched
+
+AROUND = ("anna", "bakery", "farm", "dmytro", "cafe")
+
+
+@pytest.fixture(scope="module")
+def demo(serve: Serve) -> str:
+    return serve("--demo")
+
+
+def opened(watched: Watched, demo: str) -> Page:
+    page = watched.page
+    page.goto(f"{demo}/#/rooms/credit")
+    expect(page.get_by_test_id("network").locator("canvas").first).to_be_visible()
+    return page
+
+
+@pytest.fixture
+def five(demo: str, watched: Watched) -> Page:
+    """The page of a paused run in which nobody owes anything, started and paused with its own buttons."""
+    page = opened(watched, demo)
+    page.get_by_test_id("start-run").locator("summary").click()
+    page.get_by_test_id("scenario").select_option("ring-of-five")
+    page.get_by_test_id("start").click()
+    again = page.get_by_test_id("stop-and-start")
+    expect(page.get_by_test_id("panel-network").filter(has_text="5 participants").or_(again).first).to_be_visible()
+    if again.is_visible():
+        again.click()
+        # What the refusal wrote into the console was meant.
+        watched.errors.clear()
+    expect(page.get_by_test_id("panel-network")).to_contain_text("5 participants")
+    expect(page.get_by_test_id("run-state")).to_contain_text("running")
+    page.get_by_test_id("run-pause").click()
+    expect(page.get_by_test_id("run-state")).to_contain_text("paused")
+    return page
+
+
+def pay(page: Page, payer: str, payee: str, amount: str) -> None:
+    page.get_by_test_id("pay-from").select_option(payer)
+    page.get_by_test_id("pay-to").select_option(payee)
+    page.get_by_test_id("pay-amount").fill(amount)
+    page.get_by_test_id("pay").click()
+
+
+def test_the_village_lives_before_the_eyes(demo: str, watched: Watched) -> None:
+    page = opened(watched, demo)
+    expect(page.get_by_test_id("connection")).to_have_attribute("data-state", "live")
+    made = page.get_by_test_id("readout-made").locator("dd")
+    before = made.inner_text()
+
+    expect(made).not_to_have_text(before)
+
+    expect(page.get_by_test_id("panel-network")).to_contain_text("100 participants")
+    expect(page.get_by_test_id("happened").locator("li").first).to_contain_text("→")
+    expect(page.get_by_test_id("curve-debt").locator("svg")).to_be_visible()
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert watched.errors == []
+
+
+def test_the_picture_is_read_with_keys_and_as_tables(demo: str, watched: Watched) -> None:
+    page = opened(watched, demo)
+    page.get_by_test_id("network").focus()
+
+    page.keyboard.press("ArrowRight")
+
+    told = page.get_by_test_id("network-told")
+    expect(told).to_contain_text(re.compile("Trusted by .* trusts"))
+    page.keyboard.press("Escape")
+    expect(told).to_contain_text("the wider, the more is used")
+    page.get_by_test_id("network-tables").locator("summary").click()
+    expect(page.get_by_test_id("participants").locator("tbody tr")).to_have_count(100)
+    page.get_by_test_id("lines").locator("tbody button").first.click()
+    expect(told).to_contain_text("trusts")
+    assert watched.errors == []
+
+
+def test_a_payment_by_hand_is_made_or_says_why_not(five: Page, watched: Watched) -> None:
+    pay(five, "anna", "bakery", "4")
+    expect(five.get_by_test_id("paid")).to_have_text("Anna paid 4.00 HOUR to Bakery.")
+    expect(five.get_by_test_id("happened")).to_contain_text("by hand")
+    assert watched.errors == []
+
+    pay(five, "anna", "bakery", "40")
+    expect(five.get_by_test_id("refused")).to_have_attribute("data-code", "ROUTING_NO_CAPACITY")
+    expect(five.get_by_test_id("refused-because")).to_be_visible()
+    five.get_by_test_id("show-line").click()
+
+    expect(five.get_by_test_id("network-told")).to_contain_text("trusts")
+
+
+def test_a_circle_of_debts_is_cleared_by_hand(five: Page, watched: Watched) -> None:
+    for payer, payee in zip(AROUND, (*AROUND[1:], AROUND[0]), strict=True):
+        pay(five, payer, payee, "2")
+        expect(five.get_by_test_id("paid")).to_contain_text(re.compile(f"^{payer.replace('cafe', 'café')}", re.I))
+
+    five.get_by_test_id("clear").click()
+
+    expect(five.get_by_test_id("cleared")).to_contain_text("Cleared 1 circle, 2.00 HOUR in all.")
+    expect(five.get_by_test_id("happened")).to_contain_text("Cleared 1 circles")
+    assert watched.errors == []
+
+
+def test_a_run_goes_on_stops_and_begins_again(five: Page, watched: Watched) -> None:
+    five.get_by_test_id("intensity").focus()
+    five.keyboard.press("Home")
+    expect(five.get_by_test_id("run-controls").locator("output")).to_have_text("0 %")
+    five.get_by_test_id("run-resume").click()
+    expect(five.get_by_test_id("run-state")).to_contain_text("running")
+    five.get_by_test_id("run-stop").click()
+    expect(five.get_by_test_id("run-state")).to_contain_text("stopped")
+    expect(five.get_by_test_id("pay")).to_be_disabled()
+
+    five.get_by_test_id("run-restart").click()
+
+    expect(five.get_by_test_id("run-state")).to_contain_text("running")
+    assert watched.errors == []

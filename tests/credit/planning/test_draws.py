@@ -1,0 +1,87 @@
+"""First draws kept for further runs of one seed: looked up instead of drawn, and nothing else differs."""
+
+from math import isnan
+from typing import Any
+
+import pytest
+
+from pendula.credit.authoring.villages import village
+from pendula.credit.planning.draws import Draws
+from pendula.credit.runs.headless import Headless, made
+from pendula.credit.settings import Settings, changed
+from pendula.credit.studies.comparison import compare
+from pendula.credit.studies.figures import figures_of
+from pendula.documents import from_value
+from pendula.kernel import rng
+from tests.credit.conftest import headless
+
+
+def told(seed: int, draws: Draws | None, **settings: str) -> tuple[Any, ...]:
+    run = headless(village(25, 4), seed=seed, intensity=70, **{"amount_cap": "200", **settings})
+    if draws is not None:
+        run.run.network.share(draws)
+    events: list[Any] = []
+    run.step(25, events.extend)
+    return tuple(events)
+
+
+@pytest.mark.req("SIM-DET-6")
+@pytest.mark.req("SIM-DET-1")
+def test_runs_that_share_draws_tell_what_they_tell_alone() -> None:
+    draws = Draws()
+
+    for seed in (1, 2, 1):
+        for settings in ({}, {"clearing_policy": "adaptive"}, {"amount_cap": "7", "actions_per_tick_max": "90"}):
+            assert told(seed, draws, **settings) == told(seed, None, **settings)
+
+
+def test_a_further_run_of_a_seed_seeds_a_generator_only_where_a_candidate_is_accepted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seeded = 0
+
+    def counted() -> Any:
+        draw, reseed = rng.reseedable()
+
+        def seed(number: int) -> None:
+            nonlocal seeded
+            seeded += 1
+            reseed(number)
+
+        return draw, seed
+
+    monkeypatch.setattr("pendula.credit.planning.planner.reseedable", counted)
+    draws = Draws()
+    told(1, draws)
+    first, seeded = seeded, 0
+    told(1, draws)
+
+    assert seeded < first / 2
+
+
+def test_draws_end_where_their_memory_does_and_plans_stay_the_same() -> None:
+    small = Draws(most=0)
+
+    assert told(3, small) == told(3, None)
+    assert all(isnan(one) for one in small.first(3, 0, 10)), "nothing was kept"
+
+
+def test_only_counting_changes_no_figure() -> None:
+    document, settings = from_value(village(30, 2)), changed(Settings(), {"amount_cap": "500"})
+    run = Headless(made(document, seed=1, settings=settings))
+    run.step(40)
+
+    counted = figures_of(document, settings, 1, 40)
+
+    digests = run.run.digests()
+    assert (counted.plan, counted.ledger) == (digests["plan"], digests["ledger"])
+    assert (counted.attempts, counted.rejected) == (run.run.counters.attempts_total, run.run.counters.rejected_total)
+
+
+def test_a_comparison_is_the_same_bytes_on_one_process_and_on_two() -> None:
+    document = from_value(village(8, 7))
+    sides = Settings(), changed(Settings(), {"clearing_policy": "adaptive"})
+
+    one, two = (compare(document, *sides, range(1, 6), 34, workers) for workers in (1, 2))
+
+    assert one == two

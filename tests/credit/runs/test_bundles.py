@@ -1,0 +1,106 @@
+"""Bundles: what a run was made of, repeated to the same digests."""
+
+from pathlib import Path
+from typing import Any
+from zipfile import ZipFile
+
+import pytest
+
+from pendula.credit.authoring.villages import village
+from pendula.credit.commands import Pay
+from pendula.credit.engine import Run
+from pendula.credit.runs.artifacts import Artifacts
+from pendula.credit.runs.bundles import BundleDiffers, InvalidBundle, read_bundle, repeated
+from pendula.credit.runs.headless import Headless, made
+from pendula.credit.settings import Settings, changed
+from pendula.documents import from_value
+from pendula.kernel.canonical import decode, encode
+
+SETTINGS = changed(Settings(), {"amount_cap": "200", "clearing_policy": "adaptive", "clearing_every_n_ticks": "5"})
+
+
+def bundled(folder: Path, *by_hand: Pay) -> Headless:
+    """A run of twelve ticks with artifacts in the folder."""
+    plan = made(from_value(village(12, 3)), seed=5, intensity=60, settings=SETTINGS)
+    headless = Headless(plan)
+    with Artifacts(folder, plan, lambda: 0) as artifacts:
+        for command in by_hand:
+            headless.do(command)
+        headless.step(12, artifacts.write)
+        artifacts.finish(headless.run, headless.result())
+    return headless
+
+
+def test_a_bundle_repeats_its_run_to_the_same_digests(tmp_path: Path) -> None:
+    headless = bundled(tmp_path)
+
+    result = repeated(read_bundle(tmp_path / "bundle.zip"))
+
+    assert result.digests == headless.run.digests()
+    assert (result.counters, result.ticks, result.seed) == (headless.run.counters, 12, 5)
+
+
+def test_a_bundle_holds_the_scenario_the_settings_and_the_last_ledger(tmp_path: Path) -> None:
+    headless = bundled(tmp_path)
+
+    with ZipFile(tmp_path / "bundle.zip") as archive:
+        files: dict[str, Any] = {
+            name: decode(archive.read(name)) for name in archive.namelist() if name.endswith(".json")
+        }
+
+    assert set(files) == {f"{name}.json" for name in ("last_tick", "ledger", "repeat", "scenario", "status", "summary")}
+    assert encode(files["scenario.json"]) == encode(headless.plan.config.scenario)
+    assert files["repeat.json"]["config"]["settings"]["amount_cap"] == 200 * 10**8
+    book = headless.run.network.desks["UNIT"].book
+    assert len(files["ledger.json"]["UNIT"]["debts"]) == len(list(book.debt_rows())) > 0
+    assert len(files["ledger.json"]["UNIT"]["lines"]) == len(book)
+
+
+def test_a_run_that_was_steered_by_hand_does_not_repeat_and_says_so(tmp_path: Path) -> None:
+    scenario: Any = village(12, 3)
+    people = [one["id"] for one in scenario["participants"]]
+    bundled(tmp_path, *(Pay(a, b, "UNIT", "5") for a in people[:4] for b in people[4:8]))
+
+    with pytest.raises(BundleDiffers) as differs:
+        repeated(read_bundle(tmp_path / "bundle.zip"))
+
+    assert differs.value.details["recorded"] != differs.value.details["repeated"]
+
+
+def test_a_bundle_of_earlier_decisions_is_repeated_by_the_rules_of_then(tmp_path: Path) -> None:
+    bundled(tmp_path)
+    bundle = read_bundle(tmp_path / "bundle.zip")
+    old = Run.deciding_by(1).create(decode(encode(bundle.config)))
+    headless = Headless(made(from_value(village(12, 3)), seed=5), old)
+    headless.step(12)
+
+    found = repeated(type(bundle)(bundle.config, 1, 12, old.digests()))
+
+    assert found.digests == old.digests()
+
+
+@pytest.mark.parametrize("missing", ["scenario.json", "repeat.json"])
+def test_an_archive_without_what_a_repetition_needs_is_refused(tmp_path: Path, missing: str) -> None:
+    bundled(tmp_path / "run")
+    with ZipFile(tmp_path / "run" / "bundle.zip") as whole, ZipFile(tmp_path / "part.zip", "w") as part:
+        for name in whole.namelist():
+            if name != missing:
+                part.writestr(name, whole.read(name))
+
+    with pytest.raises(InvalidBundle, match=missing):
+        read_bundle(tmp_path / "part.zip")
+
+
+def test_a_file_that_is_no_archive_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "bundle.zip").write_text("not an archive")
+
+    with pytest.raises(InvalidBundle):
+        read_bundle(tmp_path / "bundle.zip")
+
+
+def test_a_bundle_of_decisions_to_come_is_refused(tmp_path: Path) -> None:
+    bundled(tmp_path)
+    bundle = read_bundle(tmp_path / "bundle.zip")
+
+    with pytest.raises(InvalidBundle, match="decisions 99"):
+        repeated(type(bundle)(bundle.config, 99, 12, bundle.digests))

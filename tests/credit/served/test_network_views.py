@@ -1,0 +1,161 @@
+"""Pictures, bottlenecks, series and targets: what a page is shown follows from the ledger and the events alone."""
+
+from decimal import Decimal
+
+import pytest
+
+from pendula.credit.engine import Run
+from pendula.credit.events import Ticked
+from pendula.credit.ledger.payment import Cashier
+from pendula.credit.model import Code, Drift, LineStatus, Policy
+from pendula.credit.money import ATOMS, atoms
+from pendula.credit.served.bottlenecks import worst
+from pendula.credit.served.pictures import PALETTE, alpha, neighbourhood, picture
+from pendula.credit.served.series import UNITS, InvalidSpan, Span, measurements, series
+from pendula.credit.served.targets import targets
+from pendula.credit.settings import Settings
+from pendula.credit.state.network import EquivalentDesk
+from pendula.credit.state.rules import BY_DECISIONS
+from tests.credit.conftest import book as book_of
+
+
+def desk_of(*lines: tuple[str, str, int]) -> EquivalentDesk:
+    return EquivalentDesk(book_of(*lines), Drift(), Settings(), BY_DECISIONS[Run.decisions])
+
+
+def hop(desk: EquivalentDesk, debtor: str, creditor: str) -> int:
+    found = desk.book.line(creditor, debtor)
+    assert found is not None
+    return found
+
+
+@pytest.mark.req("SIM-MET-5")
+def test_a_line_with_many_timeouts_says_so_and_is_drawn_from_its_creditor() -> None:
+    desk = desk_of(("b", "a", 100))
+    h = hop(desk, "a", "b")
+    desk.hops.made([h] * 7)
+    for _ in range(3):
+        desk.hops.failed([h], Code.PAYMENT_TIMEOUT)
+
+    (found,) = worst(desk, 10)
+
+    assert (found.score, found.reason_code) == (Decimal("0.3"), "TOO_MANY_TIMEOUTS")
+    assert (found.target.source, found.target.target) == ("b", "a")
+    assert found.label == "a → b: 3 of 10 attempts failed"
+
+
+@pytest.mark.req("SIM-MET-5")
+def test_the_worst_come_first_and_those_without_failures_not_at_all() -> None:
+    desk = desk_of(("a", "x", 9), ("b", "a", 9), ("c", "b", 9), ("d", "c", 9))
+    desk.hops.made([hop(desk, "a", "b"), hop(desk, "b", "c"), hop(desk, "c", "d")])
+    for ends in (("c", "d"), ("b", "c"), ("x", "a")):
+        desk.hops.failed([hop(desk, *ends)], Code.ROUTING_NO_CAPACITY)
+
+    found = [(one.target.target, one.target.source, one.score) for one in worst(desk, 10)]
+
+    half = Decimal("0.5")
+    assert found == [("x", "a", 1), ("b", "c", half), ("c", "d", half)]
+    assert len(worst(desk, 2)) == 2
+    assert len(worst(desk, 10, Decimal("0.6"))) == 1
+
+
+@pytest.mark.req("SIM-MET-3")
+def test_a_point_has_the_last_value_at_or_before_it() -> None:
+    found = series("total_debt", [(1000, "1"), (3000, "3")], Span(0, 4000, 1000).points())
+
+    assert [(point.t_ms, point.v) for point in found.points] == [
+        (0, None),
+        (1000, "1"),
+        (2000, "1"),
+        (3000, "3"),
+        (4000, "3"),
+    ]
+
+
+@pytest.mark.req("SIM-MET-3")
+def test_at_most_two_thousand_points() -> None:
+    assert len(Span(0, 1999, 1).points()) == 2000
+    with pytest.raises(InvalidSpan, match="2001"):
+        Span(0, 2000, 1).points()
+
+
+def test_every_measured_key_has_a_unit() -> None:
+    tick = Ticked(
+        tick_index=3,
+        sim_time_ms=3000,
+        budget=0,
+        planned=0,
+        committed=0,
+        rejected=0,
+        errors=0,
+        timeouts=0,
+        dropped=0,
+        metrics={"UAH": dict.fromkeys(UNITS)},
+        digests={},
+    )
+
+    assert {(one.key, one.t_ms) for one in measurements(tick)} == {(key, 3000) for key in UNITS}
+
+
+@pytest.mark.parametrize(
+    ("used", "status", "key"),
+    [
+        (0, LineStatus.ACTIVE, "bg"),
+        (14, LineStatus.ACTIVE, "bg"),
+        (15, LineStatus.ACTIVE, "muted"),
+        (40, LineStatus.ACTIVE, "active"),
+        (75, LineStatus.ACTIVE, "hi"),
+        (100, LineStatus.FROZEN, "muted"),
+    ],
+)
+def test_a_line_is_lit_by_how_much_of_it_is_used(used: int, status: LineStatus, key: str) -> None:
+    assert alpha(used, 100, status) == key
+
+
+@pytest.mark.req("SIM-API-13")
+def test_every_key_of_a_picture_is_in_its_palette_and_debtors_are_the_redder_the_deeper() -> None:
+    book = book_of(("b", "a", 100), ("c", "b", 100), ("a", "c", 100), ("d", "a", 100))
+    for creditor, debtor, amount in (("b", "a", 30), ("d", "a", 40), ("c", "b", 35)):
+        h = book.line(creditor, debtor)
+        assert h is not None
+        book.move(h, amount * ATOMS)
+
+    shown = picture(book, "2026-01-01T00:00:00.000Z")
+
+    nodes = {node.id: node for node in shown.nodes}
+    assert {node.viz_color_key for node in shown.nodes} <= set(PALETTE)
+    assert (nodes["a"].net_balance, nodes["a"].net_sign, nodes["a"].viz_color_key) == ("-70.00", -1, "debt-8")
+    assert (nodes["b"].net_balance, nodes["b"].viz_color_key) == ("-5.00", "debt-0")
+    assert nodes["a"].viz_size.w > nodes["b"].viz_size.w
+    assert sum(int(node.net_balance_atoms) for node in shown.nodes) == 0
+
+
+def test_a_neighbourhood_is_what_is_within_so_many_lines() -> None:
+    book = book_of(("b", "a", 10), ("c", "b", 10), ("d", "c", 10))
+
+    assert [book.people.names[node] for node in sorted(neighbourhood(book, 0, 1))] == ["a", "b"]
+    assert [book.people.names[node] for node in sorted(neighbourhood(book, 0, 2))] == ["a", "b", "c"]
+
+
+@pytest.mark.req("SIM-API-26")
+def test_targets_are_those_whom_a_payment_reaches_and_their_amounts_can_be_paid() -> None:
+    book = book_of(("b", "a", 100), ("c", "b", 40), ("d", "c", 0), ("a", "e", 50))
+    cashier = Cashier(book, Settings())
+
+    found = targets(book, cashier, book.people.index["a"], 6, amounts=True)
+
+    assert [(one.to_pid, one.hops, one.max_available) for one in found] == [("b", 1, "100.00"), ("c", 2, "40.00")]
+    for one in found:
+        ends = book.people.index["a"], book.people.index[one.to_pid]
+        routes = cashier.find_routes(*ends, atoms(str(one.max_available)))
+        assert getattr(routes, "amount", 0) == atoms(str(one.max_available))
+
+
+@pytest.mark.req("SIM-API-26")
+def test_targets_end_where_value_may_not_go_on_or_hops_run_out() -> None:
+    book = book_of(("b", "a", 100), ("c", "b", 40), ba=Policy(mediates=False))
+    found = targets(book, Cashier(book, Settings()), 0, 6, amounts=False)
+
+    assert [one.to_pid for one in found] == ["b"]
+    chain = book_of(("b", "a", 9), ("c", "b", 9), ("d", "c", 9))
+    assert [one.to_pid for one in targets(chain, Cashier(chain, Settings()), 0, 2, amounts=False)] == ["b", "c"]

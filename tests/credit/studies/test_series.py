@@ -1,0 +1,88 @@
+"""Everything measured in a run: a row for each tick and equivalent, and what is drawn of it."""
+
+from collections import Counter
+from decimal import Decimal
+from xml.etree import ElementTree
+
+from pendula.credit.authoring.villages import village
+from pendula.credit.events import Event, Ticked, TxFailed
+from pendula.credit.studies.chart import Named, Page, panels_svg
+from pendula.credit.studies.series import Series
+from tests.credit.conftest import headless, network
+
+
+def test_the_rows_of_a_run_add_up_to_its_counters_and_its_clearings() -> None:
+    run = headless(village(30, 2), seed=1, intensity=100, amount_cap="500", clearing_every_n_ticks="7")
+    series = Series(run.run)
+
+    run.step(40, series.watch)
+
+    columns = series.columns().values
+    counters = run.run.counters
+    assert len(columns["tick"]) == 40
+    assert sum(int(one or 0) for one in columns["committed"]) == counters.committed_total
+    assert sum(int(one or 0) for one in columns["rejected"]) == counters.rejected_total > 0
+    reduced = sum(Decimal(one or 0) for one in columns["debt_reduction"])
+    assert reduced == sum(Decimal(row.debt_reduction) for row in run.clearing) > 0
+    assert columns["total_debt"][-1] == run.run.measured["UNIT"]["total_debt"]
+
+
+def test_every_equivalent_has_a_row_of_its_own_in_each_tick() -> None:
+    scenario = network(("b", "a", 10), equivalents=["UAH", "HOUR"])
+    run = headless(scenario, intensity=100)
+    series = Series(run.run)
+
+    run.step(2, series.watch)
+
+    assert [(row.tick, row.equivalent) for row in series.rows] == [(0, "HOUR"), (0, "UAH"), (1, "HOUR"), (1, "UAH")]
+
+
+def test_a_run_is_drawn_with_its_rates_refusals_and_debts() -> None:
+    run = headless(village(30, 2), seed=1, intensity=100, amount_cap="500", clearing_every_n_ticks="7")
+    series = Series(run.run)
+    run.step(40, series.watch)
+
+    drawn = panels_svg(Page("village", "a run", 40), [Named(*panel) for panel in series.panels()])
+
+    ElementTree.fromstring(drawn)
+    for words in ("Committed rate", "for want of capacity", "no route at all", "cleared so far"):
+        assert words in drawn
+
+
+def test_refusals_are_told_by_reason_group_and_participant() -> None:
+    run = headless(village(30, 2), seed=1, intensity=100, amount_cap="500")
+    heard: list[Event] = []
+    run.step(30, heard.extend)
+
+    failed = [one for one in heard if isinstance(one, TxFailed)]
+    refusals = run.result().refusals
+    people = run.run.network.people
+    assert failed
+    assert refusals.participants == Counter(one.sender for one in failed)
+    assert refusals.groups == Counter(people.all[people.index[one.sender]].group or "" for one in failed)
+    assert sum(refusals.reasons.values()) == len(failed)
+    never = sum(one.no_route_at_all or 0 for one in heard if isinstance(one, Ticked))
+    assert refusals.reasons.get("no_route_at_all", 0) == never
+
+
+def test_the_totals_of_a_run_speak_of_all_its_ticks() -> None:
+    run = headless(village(30, 2), seed=1, intensity=100, amount_cap="500", clearing_every_n_ticks="7")
+    run.step(40)
+
+    total = run.result().totals["UNIT"]
+
+    counters = run.run.counters
+    assert (total["committed"], total["refused"]) == (counters.committed_total, counters.rejected_total)
+    assert Decimal(str(total["success_rate"])) == round(
+        Decimal(100 * counters.committed_total) / counters.attempts_total, 8
+    )
+    assert Decimal(str(total["cleared_amount"])) == sum(Decimal(row.cleared_amount) for row in run.clearing)
+
+
+def test_a_warning_that_comes_again_is_told_once_with_a_count() -> None:
+    options = {"amount_cap": "500", "clearing_time_budget_ms": "1", "work_units_per_ms": "1"}
+    run = headless(village(30, 2), seed=1, intensity=100, routing_timeout_ms="1000000", **options)
+    run.step(101)
+
+    (warning,) = [one for one in run.diagnostics if one.code == "nothing_cleared"]
+    assert (warning.count, warning.last_tick, warning.facts["equivalent"]) == (4, 100, "UNIT")

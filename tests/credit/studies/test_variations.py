@@ -1,0 +1,120 @@
+"""Other scenarios out of one: what a path selects, what is set and multiplied, and what a sweep makes of it."""
+
+from decimal import Decimal
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from pendula.credit.studies.chart import sweep_svg
+from pendula.credit.studies.sweeps import InvalidGrid, sweep
+from pendula.credit.studies.variations import InvalidVariation, names_a_place, split, varied
+from pendula.documents import DocumentRefused, from_value
+from pendula.kernel.canonical import decode, encode
+from tests.credit.conftest import network
+
+
+def ring(**more: Any) -> Any:
+    return decode(encode(network(("b", "a", 20), ("c", "b", "12.50"), ("a", "c", 8), **more)))
+
+
+def limits(scenario: Any) -> dict[str, Any]:
+    return {f"{line['from']}>{line['to']}": line["limit"] for line in scenario["trustlines"]}
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "expected"),
+    [
+        ("trustlines[*].limit*", "1.2", {"b>a": 24, "c>b": "15.00000000", "a>c": Decimal("9.6")}),
+        ("trustlines[from=b].limit*", "0.5", {"b>a": 10, "c>b": "12.50", "a>c": 8}),
+        ("trustlines[from=b,to=a].limit", "3", {"b>a": 3, "c>b": "12.50", "a>c": 8}),
+        ("participants.*.limit*", "2", {"b>a": 40, "c>b": "25.00000000", "a>c": 16}),
+        ("participants.c.limit*", "2", {"b>a": 20, "c>b": "25.00000000", "a>c": 8}),
+        ("participants[id=a].limit", "1", {"b>a": 20, "c>b": "12.50", "a>c": 1}),
+    ],
+)
+def test_limits_are_set_and_multiplied_where_a_path_says(path: str, value: str, expected: dict[str, Any]) -> None:
+    assert limits(varied(ring(), [(path, value)])) == expected
+
+
+def test_members_of_profiles_settings_and_policies_can_be_changed() -> None:
+    profile = {"id": "retail", "props": {"tx_rate": Decimal("0.1")}}
+    scenario = ring(behaviorProfiles=[profile], settings={"warmup": {"ticks": 5}})
+
+    changes = [
+        ("behaviorProfiles.retail.props.tx_rate*", "1.5"),
+        ("settings.warmup.ticks", "9"),
+        ("participants[id=a].status", "frozen"),
+    ]
+    found: Any = varied(scenario, changes)
+
+    assert found["behaviorProfiles"][0]["props"]["tx_rate"] == Decimal("0.15")
+    assert found["settings"]["warmup"]["ticks"] == 9
+    assert [one.get("status") for one in found["participants"]] == ["frozen", None, None]
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("participants.*.limit*1.2", ("participants.*.limit*", "1.2")),
+        ("trustlines[from=a].limit=30", ("trustlines[from=a].limit", "30")),
+        ("trustlines[*].limit*=0.8,1", ("trustlines[*].limit*", "0.8,1")),
+    ],
+)
+def test_an_option_is_split_into_place_and_value(text: str, parts: tuple[str, str]) -> None:
+    assert names_a_place(text)
+    assert split(text) == parts
+
+
+def test_names_of_settings_are_no_places() -> None:
+    assert not any(names_a_place(text) for text in ("clearing_policy=static", "cap=5", "settings=3", "trustlines"))
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("trustlines[from=nobody].limit*", "2"),
+        ("trustlines[*].limits*", "2"),
+        ("trustlines[*]", "2"),
+        ("trustlines[*].limit*", "much"),
+        ("trustlines[*.limit", "2"),
+        ("nothing.here", "2"),
+    ],
+)
+def test_a_place_that_is_not_there_or_cannot_be_changed_is_refused(path: str, value: str) -> None:
+    with pytest.raises(InvalidVariation) as refused:
+        varied(ring(), [(path, value)])
+
+    assert refused.value.details["path"] == path
+
+
+def test_a_sweep_over_limits_runs_each_scenario() -> None:
+    grid = {"trustlines[*].limit*": ["0.5", "1", "2"]}
+
+    columns = sweep(from_value(ring()), grid, (1, 2), 6)
+
+    assert columns.values["trustlines[*].limit*"] == ["0.5", "0.5", "1", "1", "2", "2"]
+    assert len(set(columns.values["ledger_digest"])) == 6
+    same = sweep(from_value(ring()), {}, (1, 2), 6)
+    assert columns.values["ledger_digest"][2:4] == same.values["ledger_digest"]
+    fixed = sweep(from_value(ring()), {}, (1, 2), 6, changes=[("trustlines[*].limit*", "2")])
+    assert columns.values["ledger_digest"][4:] == fixed.values["ledger_digest"]
+
+
+def test_a_variation_that_makes_no_scenario_is_refused_before_anything_runs() -> None:
+    with pytest.raises(DocumentRefused):
+        sweep(from_value(ring()), {"trustlines[*].limit": ["5", "-1"]}, (1,), 6)
+    with pytest.raises(InvalidGrid):
+        sweep(from_value(ring()), {"trustlines[*].limit": ["5", "5"]}, (1,), 6)
+
+
+def test_a_sweep_is_drawn_with_its_values_across() -> None:
+    grid = {"trustlines[*].limit*": ["0.5", "1", "2"], "clearing_policy": ["static", "adaptive"]}
+    columns = sweep(from_value(ring()), grid, (1, 2), 6)
+
+    drawn = sweep_svg(columns, list(grid), "ring")
+
+    ElementTree.fromstring(drawn)
+    assert "0.5 static" in drawn
+    assert "Committed rate" in drawn
+    assert "Total debt, UAH" in drawn

@@ -1,0 +1,68 @@
+"""A route that is changed in mid-lane: what lay ahead is let go of when the truck has acknowledged, and not before."""
+
+import pytest
+
+from pendula.fleet import RoutePlan, splice
+from pendula.fleet.contracts.traffic import Phase
+from pendula.fleet.scenarios import Run, shipped
+from pendula.fleet.scenarios.plain_tasks import Driver
+from pendula.fleet.tick import TickInputs, TickOutputs
+from tests.fleet.scenarios.watching import Grants, Place
+
+
+def sent_home(run: Run, driver: Driver) -> RoutePlan:
+    """Another route for a truck on its way to a pick in a spur: it turns back at the mouth of it, and rests."""
+    assert driver.route is not None
+    assert driver.task is not None
+    mouth = run.site.node_number["M"]
+    ends = [one.route_s0_um + one.length_um for one in driver.route.segments]
+    at = next(end for end, one in zip(ends, driver.route.segments, strict=True) if leads_to(run, one.edge, mouth))
+    plan = splice(driver.planner, driver.route, at, (driver.rest,), "home", "OPERATOR", driver.closed)
+    assert isinstance(plan, RoutePlan)
+    run.tasks.tasks.give_back(driver.task)
+    driver.task, driver.phase, driver.route, driver.admitted = None, Phase.TO_PARK, plan, False
+    run.world.learn(0, plan)
+    return plan
+
+
+def leads_to(run: Run, edge: int, node: int) -> bool:
+    return run.site.network.edges[edge].end == node
+
+
+def with_route(run: Run, plan: RoutePlan) -> TickOutputs:
+    """A tick that gets one route more."""
+    tick = run.traffic.tick
+
+    def more(inputs: TickInputs) -> TickOutputs:
+        return tick(TickInputs(inputs.now_ms, inputs.reports, (*inputs.routes, plan)))
+
+    run.traffic.tick = more  # type: ignore[method-assign]
+    outputs = run.step()
+    run.traffic.tick = tick  # type: ignore[method-assign]
+    return outputs
+
+
+@pytest.mark.req("FLT-RES-13", "FLT-EVO-6", "FLT-TEST-48")
+def test_a_truck_replanned_in_mid_lane_lets_go_of_the_spur_when_it_has_acknowledged() -> None:
+    run = Run(shipped("spur"))
+    token = run.site.token(0)
+    since = None
+    while since is None or run.now_ms < since + 2_500:
+        run.step()
+        since = run.now_ms if since is None and token in run.traffic._records[0].held else since
+    outputs = with_route(run, sent_home(run, run.tasks.drivers[0]))
+    given = outputs.scene.records[0].retraction
+    assert given is not None
+    assert token in given.resources
+
+    grants, wrong = Grants(run), list[str]()
+    while token in run.traffic._records[0].keeps:
+        places = [Place.of(one) for one in run.world.trucks]
+        outputs = run.step()
+        wrong += grants.lost(outputs, places)
+        others = [one.robot_id for one in outputs.scene.records[1:] if token in one.keeps]
+        assert not others or token not in outputs.scene.records[0].keeps
+    assert run.traffic._records[0].ack_seq >= given.seq
+
+    assert wrong == []
+    assert run.run().unmet == ()

@@ -1,0 +1,109 @@
+"""Rules of traffic that show only in runs: locks that stay, stops that name their reason, time that is virtual."""
+
+import time
+
+import pytest
+from msgspec.structs import replace
+
+from pendula.fleet import compile_map
+from pendula.fleet.contracts.traffic import CommandMode
+from pendula.fleet.exclusion.relation import Relation
+from pendula.fleet.samples import FL_STD
+from pendula.fleet.samples.live_maps import spur_grid
+from pendula.fleet.samples.scenes import head_on_lane
+from pendula.fleet.scenarios import Run, shipped
+from pendula.fleet.scenarios.model import EventType, ScenarioEvent
+from tests.fleet.scenarios.watching import Witness
+from tests.fleet.tick.yard import Yard
+
+
+@pytest.mark.req("FLT-RES-11", "FLT-TEST-48")
+def test_a_truck_that_stands_for_minutes_keeps_what_it_holds() -> None:
+    stands = ScenarioEvent(6_000, EventType.STAND, "R1", 240_000)
+    run = Run(replace(shipped("crossing"), events=(stands,), duration_ms=240_000))
+    run.run(30_000)
+    early = set(run.traffic._records[0].keeps)
+    run.run(200_000)
+
+    assert early
+    assert set(run.traffic._records[0].keeps) >= early
+
+
+@pytest.mark.req("FLT-GEO-16")
+def test_a_truck_that_cannot_stop_in_time_is_stopped_and_the_requirement_is_named() -> None:
+    run = Run(shipped("arrival"))
+    run.run(20_000)
+    # It says that it drives four times as fast as it may.
+    seen = run.world.latest[0]
+    run.world.latest[0] = replace(seen, at_ms=run.now_ms, v_um_s=4_800_000)
+    outputs = run.step()
+
+    assert [(one.code, one.robotId, one.details["requirement"]) for one in outputs.alerts] == [
+        ("SAFETY_STOP", "R1", "FLT-TEST-47")
+    ]
+    assert [one.mode for one in outputs.commands] == [CommandMode.STOP]
+
+
+@pytest.mark.req("FLT-RES-19")
+def test_lanes_without_a_joint_exclude_each_other_where_they_come_too_near() -> None:
+    run = Run(shipped("tail-swing"))
+    run.run()
+    waits = sum(one.total_ms["WAIT_CONFLICT"] for one in run.measures.waits.values())
+
+    assert waits > 0
+    assert run.measures.violations == {}
+
+
+def rows(relation: Relation) -> list[tuple[int, int]]:
+    """Every pair of a relation."""
+    return [(row, number) for row in range(len(relation)) for number in relation.members(row)]
+
+
+@pytest.mark.req("FLT-EVO-9")
+def test_a_longer_standoff_changes_who_follows_and_nothing_else() -> None:
+    far = replace(FL_STD, min_following_gap_um=3_000_000)
+    usual, apart = (compile_map(head_on_lane(), (profile,)) for profile in (FL_STD, far))
+
+    assert rows(usual.conflicts) == rows(apart.conflicts)
+    assert len(rows(usual.following)) < len(rows(apart.following))
+
+
+@pytest.mark.req("FLT-TEST-2")
+def test_a_run_reads_no_clock_and_never_sleeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forbidden(*_: object) -> float:
+        raise AssertionError("time is virtual")
+
+    run = Run(shipped("crossing"))
+    for name in ("time", "monotonic", "perf_counter", "sleep", "time_ns", "monotonic_ns"):
+        monkeypatch.setattr(time, name, forbidden)
+    result = run.run(10_000)
+    monkeypatch.undo()
+
+    assert result.form["simulatedMs"] == 10_000
+
+
+@pytest.mark.req("FLT-TEST-51", "FLT-LIVE-13")
+def test_the_witness_of_forty_trucks_and_more_replays_after_every_tick() -> None:
+    sample = spur_grid(8, 7)
+    yard = Yard(compile_map(sample.source, (FL_STD,)), sample.fleet, [FL_STD])
+    yard.endless = True
+    witness = Witness()
+    wrong: list[str] = []
+    for _ in range(60):
+        yard.step()
+        wrong += witness.wrong(yard.traffic._locks, yard.now)
+
+    assert len(yard.drivers) > 39
+    assert wrong == []
+    assert len(yard.traffic._locks.witness) > 39
+
+
+@pytest.mark.req("FLT-RTP-12", "FLT-TASK-11")
+def test_trucks_that_turn_or_load_are_the_only_ones_in_their_discs() -> None:
+    run = Run(shipped("spur"))
+    turns = 0
+    while run.now_ms < 40_000:
+        turns += sum(one.mode is CommandMode.TURN for one in run.step().commands)
+
+    assert turns > 0
+    assert run.measures.violations["I-7"] == 0

@@ -1,0 +1,166 @@
+"""What cannot be: every fault of a body is told at once, and nothing changes."""
+
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pendula.jobs import JobRefused
+from pendula.jobs.upkeep.verification import check
+from tests.jobs.governance.living import WHOLE, Town
+
+
+@pytest.fixture
+def town(tmp_path: Path) -> Iterator[Town]:
+    town = Town(tmp_path)
+    yield town
+    assert check(town.scheduler.calls.store) == []
+    town.scheduler.close()
+
+
+def _faults(refused: pytest.ExceptionInfo[JobRefused]) -> list[tuple[str, str]]:
+    return [(fault["field"], fault["code"]) for fault in refused.value.details["fields"]]
+
+
+@pytest.mark.req("JOB-SM-12", "JOB-ENQ-7")
+@pytest.mark.parametrize(
+    ("members", "faults"),
+    [
+        ({"expires_at": "2026-02-20T11:59:59Z"}, [("expires_at", "invalid_field")]),
+        ({"expires_at": "2026-02-30T00:00:00Z"}, [("expires_at", "invalid_timestamp")]),
+        ({"last_accessed_at": "2027-01-01T00:00:00Z"}, [("last_accessed_at", "invalid_field")]),
+        ({"review_due_at": "9999-12-31T24:00:00Z"}, [("review_due_at", "invalid_timestamp")]),
+        ({"review_interval": "P999999W"}, [("review_interval", "invalid_field")]),
+        ({"half_life": "PT0S"}, [("half_life", "invalid_field")]),
+        ({"uncertainty_ttl": "P1M"}, [("uncertainty_ttl", "invalid_field")]),
+        ({"auto_verify_budget": 10**30}, [("auto_verify_budget", "invalid_field")]),
+        ({"auto_verify_budget": -1}, [("auto_verify_budget", "invalid_field")]),
+        ({"auto_verify_budget": True}, [("auto_verify_budget", "invalid_field")]),
+        ({"impact_weight": float("nan")}, [("impact_weight", "invalid_field")]),
+        ({"impact_weight": float("inf")}, [("impact_weight", "invalid_field")]),
+        ({"impact_weight": Decimal("0." + "1" * 10_000)}, [("impact_weight", "invalid_field")]),
+        ({"evidence_refs": ["a\x00b"]}, [("evidence_refs", "invalid_field")]),
+        ({"evidence_refs": [""]}, [("evidence_refs", "invalid_field")]),
+        ({"evidence_refs": "ev_1"}, [("evidence_refs", "invalid_field")]),
+        ({"status": "asleep"}, [("status", "invalid_enum")]),
+        ({"risk_tier": "HIGH"}, [("risk_tier", "invalid_enum")]),
+        ({"colour": "red"}, [("colour", "unknown_field")]),
+        (
+            {"risk_tier": "none", "half_life": "soon", "expires_at": "2020-01-01T00:00:00Z", "colour": 1},
+            [
+                ("colour", "unknown_field"),
+                ("risk_tier", "invalid_enum"),
+                ("expires_at", "invalid_field"),
+                ("half_life", "invalid_field"),
+            ],
+        ),
+    ],
+)
+def test_an_object_that_cannot_be_is_refused_with_all_that_is_wrong(town: Town, members: Any, faults: Any) -> None:
+    with pytest.raises(JobRefused) as refused:
+        town.user.create("memory", "m", **members)
+
+    assert _faults(refused) == faults
+    assert town.scheduler.list()["jobs"] == []
+
+
+@pytest.mark.req("JOB-SM-12")
+@pytest.mark.parametrize("missing", ["falsify_if", "review_interval", "expires_at"])
+def test_no_cognition_is_active_from_the_start_without_what_it_needs(town: Town, missing: str) -> None:
+    with pytest.raises(JobRefused) as refused:
+        town.user.create("cognition", "cg", status="active", **{k: v for k, v in WHOLE.items() if k != missing})
+
+    assert _faults(refused)[0][1] == "missing_field"
+
+
+@pytest.mark.req("JOB-GATE-11")
+@pytest.mark.parametrize(
+    ("tier", "mode"), [("medium", "explore"), ("medium", "collect"), ("high", "conservative"), ("low", "explore")]
+)
+def test_nobody_chooses_a_bolder_mode_than_the_risk_allows(town: Town, tier: str, mode: str) -> None:
+    with pytest.raises(JobRefused) as refused:
+        town.user.create("cognition", "cg", **WHOLE, risk_tier=tier, decision_mode=mode, unknown_type="out_of_scope")
+
+    assert _faults(refused) == [("decision_mode", "invalid_enum")]
+
+
+@pytest.mark.req("JOB-OBJ-5")
+@pytest.mark.parametrize("name", ["a/b", "a:b", "ä-漢-🦆", "*", "' OR 1=1 --", "x" * 200])
+def test_an_odd_name_is_a_name(town: Town, name: str) -> None:
+    town.user.create("memory", name, evidence_refs=["ev_1"], risk_tier="high")
+    town.open_gates()
+    town.user.set_gate("risk_gate", "block", "under inquiry", scope=f"memory:{name}")
+
+    assert town.begun(town.pulled(1))["job"]["last_error"] == "gate_blocked: risk_gate"
+
+
+@pytest.mark.req("JOB-OBJ-5")
+@pytest.mark.parametrize("name", ["", " a", "a\n", "a\x00", "\ud800", "x" * 201, 7])
+def test_what_is_no_name_is_refused(town: Town, name: Any) -> None:
+    with pytest.raises(JobRefused) as refused:
+        town.user.create("memory", name)
+
+    assert _faults(refused) == [("object_id", "invalid_field")]
+
+
+@pytest.mark.req("JOB-GATE-3", "JOB-AUD-2")
+@pytest.mark.parametrize(
+    ("gate", "verdict", "scope", "field"),
+    [
+        ("mood_gate", "pass", "*", "gate"),
+        ("risk_gate", "override", "*", "verdict"),
+        ("risk_gate", "PASS", "*", "verdict"),
+        ("risk_gate", "pass", "planet:mars", "scope"),
+        ("risk_gate", "pass", "memory:", "scope"),
+        ("risk_gate", "pass", "memory", "scope"),
+        ("risk_gate", "pass", "memory: m", "scope"),
+    ],
+)
+def test_a_gate_says_only_what_it_can_of_what_there_can_be(
+    town: Town, gate: str, verdict: str, scope: str, field: str
+) -> None:
+    with pytest.raises(JobRefused) as refused:
+        town.user.set_gate(gate, verdict, "for a test", scope=scope)
+
+    assert [name for name, _ in _faults(refused)] == [field]
+    assert town.scheduler.objects.gates()["gates"] == []
+
+
+@pytest.mark.req("JOB-GATE-1")
+def test_a_gate_may_bar_what_is_still_to_come(town: Town) -> None:
+    town.open_gates()
+    town.user.set_gate("risk_gate", "block", "before it is there", scope="memory:later")
+    town.user.create("memory", "later", risk_tier="high", evidence_refs=["ev_1"])
+
+    assert town.begun(town.pulled(1))["outcome"] == "gate_blocked"
+
+
+@pytest.mark.req("JOB-GATE-4")
+@pytest.mark.parametrize("who", ["system", "nobody"])
+def test_an_override_without_a_name_is_refused(town: Town, who: str) -> None:
+    caller = town.scheduler.objects if who == "system" else town.scheduler.objects.as_user("")
+
+    with pytest.raises(JobRefused, match="named user"):
+        caller.set_gate("persona_conflict_gate", "override", "because")
+
+
+@pytest.mark.req("JOB-SM-3")
+def test_a_person_cannot_ask_for_an_action_that_there_is_not(town: Town) -> None:
+    town.user.create("memory", "m")
+
+    with pytest.raises(JobRefused) as refused:
+        town.user.decide("memory", "m", "forget", "passed", reason="why not")
+
+    assert _faults(refused) == [("action", "invalid_enum")]
+
+
+@pytest.mark.req("JOB-WRK-9")
+def test_a_job_about_nothing_says_so_and_stays_with_its_worker(town: Town) -> None:
+    town.scheduler.enqueue(object_type="memory", object_id="nobody", action="verify")
+
+    with pytest.raises(JobRefused) as refused:
+        town.begun(town.pulled())
+
+    assert refused.value.code == "object_not_found"

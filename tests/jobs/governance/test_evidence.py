@@ -1,0 +1,183 @@
+"""What a decision rests on: evidence that is fit for it, of the version that was looked at, and in the trail."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pendula.jobs import JobRefused
+from pendula.jobs.upkeep.verification import check
+from tests.jobs.governance.living import WHOLE, Town, proof
+
+
+@pytest.fixture
+def town(tmp_path: Path) -> Iterator[Town]:
+    town = Town(tmp_path)
+    yield town
+    assert check(town.scheduler.calls.store) == []
+    town.scheduler.close()
+
+
+def _unfit(town: Town, kind: str) -> str:
+    """An object that proves nothing; far in the future for everybody."""
+    members: dict[str, Any] = {
+        "memory:quarantine": {"status": "quarantine"},
+        "memory:stale_uncertain": {"status": "stale_uncertain"},
+        "cognition:stale/uncertain": {"status": "stale", **WHOLE},
+    }[kind]
+    object_type = kind.partition(":")[0]
+    town.user.create(object_type, "bad", **members)
+    for waiting in town.scheduler.list()["jobs"]:
+        town.scheduler.cancel(waiting["job_id"], reason="only its state matters here")
+    return f"{object_type}:bad"
+
+
+@pytest.mark.req("JOB-SM-8", "JOB-GATE-10")
+@pytest.mark.parametrize("kind", ["memory:quarantine", "memory:stale_uncertain", "cognition:stale/uncertain"])
+@pytest.mark.parametrize("where", ["said", "carried"])
+def test_what_proves_nothing_promotes_nothing_whoever_names_it(town: Town, kind: str, where: str) -> None:
+    bad = _unfit(town, kind)
+    town.user.create("memory", "m", evidence_refs=[bad] if where == "carried" else ["ev_1"])
+
+    ended = town.verified("passed", 1, evidence_refs=[bad] if where == "said" else ["ev_2"])
+
+    assert (ended["job"]["status"], ended["object"]["status"]) == ("failed", "candidate")
+    assert ended["job"]["last_error"].startswith("illegal_transition")
+
+
+@pytest.mark.req("JOB-SM-8")
+def test_a_suspect_memory_may_be_named_for_what_lowers_trust(town: Town) -> None:
+    bad = _unfit(town, "memory:quarantine")
+    town.user.create("memory", "m", evidence_refs=["ev_1"])
+
+    assert town.verified("suspicious", 1, evidence_refs=[bad])["object"]["status"] == "quarantine"
+
+
+@pytest.mark.req("JOB-SM-5")
+def test_a_reference_that_names_nothing_here_is_taken_at_its_word(town: Town) -> None:
+    town.user.create("memory", "m")
+
+    passed = town.verified("passed", 1, evidence_refs=["memory:of another store"])
+
+    assert (passed["object"]["status"], passed["object"]["evidence_refs"]) == ("verified", ["memory:of another store"])
+
+
+@pytest.mark.req("JOB-SM-10")
+@pytest.mark.parametrize(("tier", "status"), [("medium", "verified"), ("critical", "candidate")])
+def test_what_needs_review_carries_no_decision_of_high_risk(town: Town, tier: str, status: str) -> None:
+    town.open_gates()
+    town.user.create("experience", "e", status="needs_review", source_refs=["memory:none"])
+    town.scheduler.cancel(town.scheduler.list()["jobs"][0]["job_id"])
+    town.user.create("memory", "m", evidence_refs=["experience:e"], impact_tier=tier)
+
+    assert town.verified("passed", 1)["object"]["status"] == status
+
+
+@pytest.mark.req("JOB-SM-4")
+def test_a_verdict_is_about_the_version_that_begin_gave_though_it_does_not_say_so(town: Town) -> None:
+    town.user.create("memory", "m", evidence_refs=["ev_1"])
+    job = town.pulled(1)
+    town.begun(job)
+    town.user.decide("memory", "m", "verify", "suspicious", reason="seen by a person")
+
+    ended = town.finished(job, "passed")  # of a candidate, which is in quarantine by now
+
+    assert (ended["object"]["status"], ended["job"]["status"]) == ("quarantine", "queued")
+    assert ended["job"]["last_error"].startswith("state_conflict")
+
+
+@pytest.mark.req("JOB-AUD-6")
+@pytest.mark.parametrize(
+    ("members", "said", "wanted"),
+    [
+        ({"evidence_refs": ["ev_1"], "source_refs": ["memory:a"]}, ["ev_2"], ["ev_2"]),
+        ({"evidence_refs": ["ev_1"], "source_refs": ["memory:a"]}, [], ["ev_1"]),
+        ({"source_refs": ["memory:a"]}, [], ["memory:a"]),
+        ({}, [], []),
+    ],
+)
+def test_an_event_names_what_it_rests_on_and_always_its_job(town: Town, members: Any, said: Any, wanted: Any) -> None:
+    town.user.create("memory", "m", **members)
+    ended = town.verified("suspicious", 1, evidence_refs=said)
+
+    event = town.events("memory", "m")[-1]
+    assert event["evidence_refs"] == [*wanted, f"scheduler_job:{ended['job']['job_id']}"]
+
+
+@pytest.mark.req("JOB-GATE-13")
+def test_what_is_closed_opens_on_new_evidence_alone(town: Town) -> None:
+    unknowable = {"status": "needs_revalidate", "unknown_type": "ontic_unknowable"}
+    town.user.create("cognition", "cg", **{**WHOLE, **unknowable})
+    town.verified("inconclusive", 1)
+
+    with pytest.raises(JobRefused, match="new evidence"):
+        town.user.attach_evidence("cognition", "cg", "ev_1", unknown_type="out_of_scope")
+
+    opened = town.user.attach_evidence("cognition", "cg", "ev_9", unknown_type="out_of_scope")["object"]
+    assert (opened["closed"], opened["unknown_type"], opened["decision_mode"]) == (None, "out_of_scope", "collect")
+
+
+@pytest.mark.req("JOB-GATE-13")
+def test_a_verification_that_ran_when_it_was_closed_fails_at_its_next_begin(town: Town) -> None:
+    unknowable = {"status": "needs_revalidate", "unknown_type": "ontic_unknowable", "auto_verify_budget": 5}
+    town.user.create("cognition", "cg", **{**WHOLE, **unknowable})
+    late = town.scheduler.enqueue(object_type="cognition", object_id="cg", action="verify", run_at=town.clock.text(1))
+    running = town.pulled(1)
+    assert running["job_id"] == late["job"]["job_id"]
+    town.verified("inconclusive")  # closes it
+
+    ended = town.begun(running)
+
+    assert (ended["entered"], ended["job"]["status"]) == (False, "failed")
+    assert ended["job"]["last_error"] == "ontic_limit_reached"
+    counts = {(one["kind"], one["word"]): one["count"] for one in town.scheduler.objects.figures()["counts"]}
+    assert (town.entered, counts["ontic_closure", "cognition"]) == (1, 1)
+
+
+@pytest.mark.req("JOB-GATE-5", "JOB-GATE-3")
+@pytest.mark.parametrize("gate", ["deferred", "unavailable"])
+def test_a_decision_trace_is_named_by_an_event_though_nothing_changed(town: Town, gate: str) -> None:
+    if gate == "deferred":
+        town.open_gates()
+        town.user.set_gate("social_gate", "defer", "not now")
+    town.user.create("memory", "m", risk_tier="high", evidence_refs=["ev_1"])
+
+    ended = town.begun(town.pulled(1))
+
+    [event] = [one for one in town.events("memory", "m") if one["event_type"] == "decision_gate"]
+    assert (event["decision_trace_id"], event["after"]["outcome"]) == (ended["decision_trace_id"], "abstained")
+
+
+@pytest.mark.req("JOB-FAIL-6")
+@pytest.mark.parametrize(("tier", "severity"), [("low", "warning"), ("high", "critical")])
+def test_a_dead_letter_about_something_of_high_risk_is_critical(town: Town, tier: str, severity: str) -> None:
+    town.user.create("memory", "m", risk_tier=tier, evidence_refs=["ev_1"])
+    for _ in range(3):
+        job = town.pulled(1)
+        town.scheduler.fail(job["job_id"], error="the verifier is down", retry_delay_sec=0, **proof(job))
+
+    alerts = town.scheduler.calls.store.read(lambda look: look.alerts_waiting(0, 10))
+    assert [body["severity"] for _, body in alerts] == [severity]
+
+
+@pytest.mark.req("JOB-SM-15")
+def test_a_finished_rollback_leads_to_the_archive_though_the_first_job_is_gone(town: Town) -> None:
+    created = town.user.create("memory", "m", status="rejected_poisoned")
+    assert created["object"]["rollback_pending"] is True
+    town.scheduler.cancel(created["followup_job_id"], reason="by mistake")
+    [_] = town.user.rollbacks()["rollbacks"]
+
+    town.user.rollback_finished("memory", "m")
+
+    job = town.pulled(1)
+    assert town.scheduler.objects.settle(job["job_id"], **proof(job))["object"]["status"] == "archived"
+
+
+@pytest.mark.req("JOB-SM-6", "JOB-SM-14")
+def test_an_object_begins_with_the_dates_of_its_place(town: Town) -> None:
+    stale = town.user.create("memory", "m", status="stale")["object"]
+    active = town.user.create("cognition", "cg", **{**WHOLE, "status": "active", "review_interval": "P2D"})["object"]
+
+    assert stale["stale_since"] == stale["created_at"]
+    assert active["next_action_at"] == active["review_due_at"] == "2026-02-22T12:00:00.000002Z"

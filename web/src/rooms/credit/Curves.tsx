@@ -1,0 +1,95 @@
+/** How a run goes over time: payments made, refusals by cause, debt, what was cleared and how near that was to the best. */
+
+import type { MetricsView } from "../../api/types";
+import type { CurvePoint } from "../../charts/Curve";
+import { Curve } from "../../charts/Curve";
+import { integer } from "../../wording";
+import type { Counts } from "./counts";
+import { causesOf } from "./counts";
+import { cause, short, simTime } from "./wording";
+
+interface CurvesProps {
+  readonly metrics: MetricsView | null;
+  readonly counts: Counts;
+  readonly equivalent: string;
+}
+
+const percent = (value: number) => `${Math.round(value)} %`;
+const tick = (at: number) => `tick ${integer(Math.round(at))}`;
+const CAUSES_MOST = 4;
+const WINDOW = 10;
+
+export function Curves({ metrics, counts, equivalent }: CurvesProps) {
+  const causes = causesOf(counts);
+  return (
+    <section class="panel" aria-labelledby="credit-curves" data-testid="panel-curves">
+      <h2 id="credit-curves">How it goes</h2>
+      <div class="curves">
+        <Curve
+          name="payments made"
+          points={smoothed(seriesOf(metrics, "success_rate"))}
+          writeValue={percent}
+          writeAt={simTime}
+          most={100}
+          note="of those tried"
+          empty="Nothing was tried yet."
+          testId="curve-made"
+        />
+        <Curve
+          name="debt"
+          points={seriesOf(metrics, "total_debt")}
+          writeValue={short}
+          writeAt={simTime}
+          note={equivalent}
+          empty="Nobody owes anything yet."
+          testId="curve-debt"
+        />
+        <Curve
+          name="cleared"
+          points={seriesOf(metrics, "clearing_volume").filter(({ value }) => value !== null && value > 0)}
+          writeValue={short}
+          writeAt={simTime}
+          note={equivalent}
+          bars
+          empty="Nothing was cleared yet."
+          testId="curve-cleared"
+        />
+        <Curve
+          name="of the best clearing"
+          points={counts.nearness.map((one) => ({ at: one.tick, value: one.percent }))}
+          writeValue={percent}
+          writeAt={tick}
+          most={100}
+          bars
+          empty="No clearing was measured against the best one since this page listens."
+          testId="curve-optimum"
+        />
+        {causes.slice(0, CAUSES_MOST).map(([code, count]) => (
+          <Curve
+            key={code}
+            name={`refused: ${cause(code)}`}
+            points={counts.ticks.map(({ tick: at, refused }) => ({ at, value: refused[code] ?? 0 }))}
+            writeValue={short}
+            writeAt={tick}
+            note={`a tick, ${integer(count)} in all`}
+            empty=""
+            testId={`curve-${code}`}
+          />
+        ))}
+      </div>
+    </section>
+  );
+}
+
+export function seriesOf(metrics: MetricsView | null, key: string): CurvePoint[] {
+  const found = metrics?.series.find((one) => one.key === key);
+  return (found?.points ?? []).map(({ t_ms, v }) => ({ at: t_ms, value: v === null ? null : Number(v) }));
+}
+
+/** The mean of the last ten points: what a single tick does says little. */
+export function smoothed(points: readonly CurvePoint[]): CurvePoint[] {
+  return points.map(({ at }, place) => {
+    const window = points.slice(Math.max(0, place + 1 - WINDOW), place + 1).flatMap(({ value }) => value ?? []);
+    return { at, value: window.length === 0 ? null : window.reduce((sum, value) => sum + value, 0) / window.length };
+  });
+}

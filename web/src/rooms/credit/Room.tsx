@@ -1,0 +1,150 @@
+/** The page of the credit room: one run, its network alive, how it goes, where it sticks, and what one may do to it. */
+
+import { useSignal } from "@preact/signals";
+import { useEffect, useMemo } from "preact/hooks";
+
+import type { ApiError } from "../../api/client";
+import { asApiError } from "../../api/client";
+import { api, openStream } from "../../api/server";
+import type { RunStatusView } from "../../api/types";
+import { RoomFrame } from "../../components/RoomFrame";
+import type { RunsRoomProps } from "../../registry";
+import { roomHref } from "../../route";
+import { ByHand } from "./ByHand";
+import { Curves } from "./Curves";
+import { Happened } from "./Happened";
+import { LiveRun } from "./live_run";
+import type { Chosen } from "./model";
+import { NetworkView } from "./NetworkView";
+import { RunControls } from "./RunControls";
+import { StartRun } from "./StartRun";
+import { Stuck } from "./Stuck";
+import "./credit.css";
+import { simTime } from "./wording";
+
+const LOOK_MS = 5_000;
+
+export function CreditRoom({ room, run }: RunsRoomProps) {
+  const { runs, error, look } = useRuns();
+  const shown = run ?? runs?.find(({ state }) => isActive(state))?.run_id ?? runs?.[0]?.run_id ?? null;
+  const open = (runId: string) => {
+    location.hash = roomHref(room.name, runId);
+    look();
+  };
+  return (
+    <RoomFrame
+      at={null}
+      journal={null}
+      error={error}
+      onMove={() => undefined}
+      fetching={runs === null ? "Fetching the runs …" : null}
+    >
+      {runs !== null && runs.length > 1 && <RunPicker runs={runs} shown={shown} onOpen={open} />}
+      {shown !== null && <OneRun key={shown} runId={shown} />}
+      {runs !== null && shown === null && <p class="note">No run is there yet. Start one below.</p>}
+      {runs !== null && <StartRun open={shown === null} onStarted={open} />}
+    </RoomFrame>
+  );
+}
+
+function OneRun({ runId }: { readonly runId: string }) {
+  const live = useLiveRun(runId);
+  const chosen = useSignal<Chosen>(null);
+  const choose = (next: Chosen) => {
+    chosen.value = next;
+  };
+  const [status, network] = [live.status.value, live.network.value];
+  if (status === null || network === null) {
+    const { error } = live;
+    return (
+      <RoomFrame at={null} journal={null} error={error.value} onMove={() => undefined} fetching="Fetching the run …">
+        {null}
+      </RoomFrame>
+    );
+  }
+  const shared = { network, chosen: chosen.value, onChoose: choose };
+  return (
+    <>
+      <RunControls status={status} details={live.details.value} onStatus={(next) => live.take(next)} />
+      <div class="credit-columns">
+        <NetworkView name={status.scenario_id} lights={live.lights} {...shared} />
+        <div class="credit-column">
+          <ByHand runId={runId} active={isActive(status.state)} {...shared} />
+          <Stuck bottlenecks={live.bottlenecks.value} {...shared} />
+        </div>
+      </div>
+      <Curves metrics={live.metrics.value} counts={live.counts.value} equivalent={network.equivalent} />
+      <Happened happened={live.happened.value} {...shared} />
+    </>
+  );
+}
+
+interface RunPickerProps {
+  readonly runs: readonly RunStatusView[];
+  readonly shown: string | null;
+  readonly onOpen: (runId: string) => void;
+}
+
+function RunPicker({ runs, shown, onOpen }: RunPickerProps) {
+  return (
+    <label class="run-picker" for="credit-run">
+      Run
+      <select
+        id="credit-run"
+        value={shown ?? ""}
+        onChange={(event) => onOpen(event.currentTarget.value)}
+        data-testid="run-picker"
+      >
+        {runs.map((one) => (
+          <option key={one.run_id} value={one.run_id}>
+            {one.run_id}: {one.scenario_id}, {one.state}, {simTime(one.sim_time_ms)}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+/** The runs that we may see, the newest first, looked up every few seconds. */
+function useRuns() {
+  const runs = useSignal<readonly RunStatusView[] | null>(null);
+  const error = useSignal<ApiError | null>(null);
+  const look = async () => {
+    try {
+      runs.value = (await api.get("/api/v1/simulator/admin/runs", {})).items;
+      error.value = null;
+    } catch (thrown) {
+      error.value = asApiError(thrown);
+    }
+  };
+  useEffect(() => {
+    void look();
+    const timer = setInterval(() => {
+      if (document.visibilityState === "visible") void look();
+    }, LOOK_MS);
+    return () => clearInterval(timer);
+  }, []);
+  return { runs: runs.value, error: error.value, look: () => void look() };
+}
+
+/** The run followed as long as the page shows it; its stream is what the connection badge speaks of. */
+function useLiveRun(runId: string): LiveRun {
+  const live = useMemo(() => new LiveRun(api, runId, null), [runId]);
+  const stream = live.stream.value;
+  useEffect(() => {
+    void live.start();
+    return () => live.stop();
+  }, [live]);
+  useEffect(() => {
+    if (stream === null) return;
+    openStream.value = { connection: stream.connection, retryNow: () => stream.retryNow() };
+    return () => {
+      openStream.value = null;
+    };
+  }, [stream]);
+  return live;
+}
+
+function isActive(state: string): boolean {
+  return state !== "stopped" && state !== "error";
+}

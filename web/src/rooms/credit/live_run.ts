@@ -1,0 +1,223 @@
+/** A run followed live: where it stands, its network, what happened in it, what is measured, where payments stick.
+ *
+ * Events come many at a time and are taken in together. After a pause in the stream everything is asked for anew, so
+ * that nothing that was missed can be wrong on the page for longer than that.
+ */
+
+import type { ReadonlySignal } from "@preact/signals";
+import { batch, effect, signal } from "@preact/signals";
+
+import type { Api, ApiError } from "../../api/client";
+import { asApiError } from "../../api/client";
+import type { JsonObject } from "../../api/json";
+import type { StreamOptions } from "../../api/stream";
+import { EventStream } from "../../api/stream";
+import type { Bottleneck, MetricsView, RunDetails, RunStatusView } from "../../api/types";
+import type { Counts } from "./counts";
+import { counted, NOTHING } from "./counts";
+import type { Light } from "./lit";
+import { lightsOf, plannedLights, shining } from "./lit";
+import type { Happening, Network } from "./model";
+import { happeningOf, networkOf, patched } from "./model";
+
+export const HAPPENED_MOST = 150;
+const GATHER_MS = 120;
+const MEASURE_MS = 3_000;
+const POINTS = 240;
+const ENDED = ["stopped", "error"];
+
+const RUN = "/api/v1/simulator/runs/{run_id}";
+
+export class LiveRun {
+  readonly runId: string;
+  readonly status = signal<RunStatusView | null>(null);
+  readonly network = signal<Network | null>(null);
+  readonly happened = signal<readonly Happening[]>([]);
+  readonly counts = signal<Counts>(NOTHING);
+  readonly lights = signal<readonly Light[]>([]);
+  readonly metrics = signal<MetricsView | null>(null);
+  readonly bottlenecks = signal<readonly Bottleneck[]>([]);
+  readonly details = signal<RunDetails | null>(null);
+  readonly error = signal<ApiError | null>(null);
+  readonly stream: ReadonlySignal<EventStream | null>;
+  readonly #stream = signal<EventStream | null>(null);
+  readonly #api: Api;
+  readonly #open: StreamOptions["open"];
+  readonly #equivalent: string | null;
+  #gathered: JsonObject[] = [];
+  #gathering: ReturnType<typeof setTimeout> | null = null;
+  #measuring: ReturnType<typeof setInterval> | null = null;
+  #unfollow: (() => void) | null = null;
+  #stopped = false;
+
+  constructor(api: Api, runId: string, equivalent: string | null, open?: StreamOptions["open"]) {
+    this.#api = api;
+    this.runId = runId;
+    this.#equivalent = equivalent;
+    this.#open = open;
+    this.stream = this.#stream;
+  }
+
+  async start(): Promise<void> {
+    await this.refresh();
+    await this.#recall();
+    if (this.#stopped || this.error.value !== null) return;
+    this.#follow();
+    this.#measuring = setInterval(() => {
+      if (this.active && document.visibilityState === "visible") void this.measure();
+    }, MEASURE_MS);
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#unfollow?.();
+    this.#stream.value?.close();
+    this.#stream.value = null;
+    if (this.#gathering !== null) clearTimeout(this.#gathering);
+    if (this.#measuring !== null) clearInterval(this.#measuring);
+  }
+
+  get active(): boolean {
+    const state = this.status.value?.state;
+    return state !== undefined && !ENDED.includes(state);
+  }
+
+  /** Everything as it stands, asked for anew; a run that has begun again is followed again. */
+  async refresh(): Promise<void> {
+    const names = { run_id: this.runId };
+    const query = { equivalent: this.#equivalent };
+    try {
+      const [status, picture] = await Promise.all([
+        this.#api.get(RUN, names),
+        this.#api.get(`${RUN}/graph/snapshot`, names, query),
+      ]);
+      if (this.#stopped) return;
+      batch(() => {
+        this.status.value = status;
+        this.network.value = networkOf(picture);
+        this.error.value = null;
+      });
+    } catch (thrown) {
+      this.#failed(thrown);
+      return;
+    }
+    await this.measure();
+  }
+
+  /** What is measured and counted by the server: curves, bottlenecks, details. */
+  async measure(): Promise<void> {
+    const names = { run_id: this.runId };
+    const last = this.status.value?.sim_time_ms ?? 0;
+    const equivalent = this.network.value?.equivalent ?? null;
+    const step = Math.max(1000, 1000 * Math.ceil(last / 1000 / POINTS));
+    try {
+      const [metrics, bottlenecks, details] = await Promise.all([
+        this.#api.get(`${RUN}/metrics`, names, { equivalent, from_ms: 0, to_ms: last, step_ms: step }),
+        this.#api.get(`${RUN}/bottlenecks`, names, { equivalent, limit: 12 }),
+        this.#api.get(`${RUN}/details`, names),
+      ]);
+      if (this.#stopped) return;
+      batch(() => {
+        this.metrics.value = metrics;
+        this.bottlenecks.value = bottlenecks.items;
+        this.details.value = details;
+      });
+    } catch (thrown) {
+      this.#failed(thrown);
+    }
+  }
+
+  /** Take in a status that a call was answered with; an ended run that lives again is followed again. */
+  take(status: RunStatusView): void {
+    const before = this.active;
+    this.status.value = status;
+    if (!before && this.active) {
+      this.#follow();
+      void this.refresh();
+    }
+  }
+
+  /** What happened before the page was opened, as far as the server still tells of it. */
+  async #recall(): Promise<void> {
+    try {
+      const equivalent = this.network.value?.equivalent ?? null;
+      const events = await this.#api.get(`${RUN}/events/poll`, { run_id: this.runId }, { equivalent });
+      if (!this.#stopped) this.#note(events.map(happeningOf).filter((one) => one !== null));
+    } catch {
+      // The past is no condition for the present: what comes from now on is told all the same.
+    }
+  }
+
+  #follow(): void {
+    this.#unfollow?.();
+    this.#stream.value?.close();
+    const equivalent = this.network.value?.equivalent ?? "";
+    const address = `${RUN.replace("{run_id}", encodeURIComponent(this.runId))}/events?equivalent=${encodeURIComponent(equivalent)}`;
+    const stream = new EventStream({
+      address: () => address,
+      after: null,
+      named: "simulator.event",
+      onEvent: (_, body) => this.#gather(body),
+      onRefused: () => void this.refresh(),
+      ...(this.#open === undefined ? {} : { open: this.#open }),
+    });
+    this.#stream.value = stream;
+    let lost = false;
+    this.#unfollow = effect(() => {
+      const { kind } = stream.connection.value;
+      if (kind === "lost") lost = true;
+      if (kind !== "live" || !lost) return;
+      lost = false;
+      void this.refresh();
+    });
+  }
+
+  #gather(event: JsonObject): void {
+    this.#gathered.push(event);
+    // The end is taken in at once: the server closes the stream after it, which is no loss.
+    if (event["type"] === "run_status" && ENDED.includes(String(event["state"]))) this.#takeIn();
+    else this.#gathering ??= setTimeout(() => this.#takeIn(), GATHER_MS);
+  }
+
+  #takeIn(): void {
+    if (this.#gathering !== null) clearTimeout(this.#gathering);
+    this.#gathering = null;
+    const events = this.#gathered;
+    this.#gathered = [];
+    const now = performance.now();
+    const happenings = events.map(happeningOf).filter((one) => one !== null);
+    const last = events.findLast((event) => event["type"] === "run_status");
+    const wasAt = this.status.value?.sim_time_ms ?? 0;
+    batch(() => {
+      const network = this.network.value;
+      if (network !== null) this.network.value = patched(network, events);
+      if (last !== undefined && this.status.value !== null)
+        this.status.value = { ...this.status.value, ...(last as unknown as Partial<RunStatusView>) };
+      const lights = [...lightsOf(happenings, now), ...events.flatMap((event) => plannedLights(event, now))];
+      if (lights.length > 0) this.lights.value = shining([...this.lights.value, ...lights], now);
+      this.#note(happenings);
+    });
+    const begunAnew = (this.status.value?.sim_time_ms ?? 0) < wasAt;
+    if (begunAnew || events.some((event) => event["type"] === "topology.changed")) void this.refresh();
+    if (!this.active) this.#ended();
+  }
+
+  #ended(): void {
+    this.#unfollow?.();
+    this.#stream.value?.close();
+    this.#stream.value = null;
+    void this.refresh();
+  }
+
+  #note(happenings: readonly Happening[]): void {
+    if (happenings.length === 0) return;
+    batch(() => {
+      this.counts.value = counted(this.counts.value, happenings);
+      this.happened.value = [...this.happened.value, ...happenings].slice(-HAPPENED_MOST);
+    });
+  }
+
+  #failed(thrown: unknown): void {
+    if (!this.#stopped) this.error.value = asApiError(thrown);
+  }
+}
