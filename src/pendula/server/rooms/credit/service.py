@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import structlog
+from prometheus_client import CollectorRegistry
 
 from pendula.credit.commands import Config
 from pendula.credit.engine import Run
@@ -32,6 +33,7 @@ from pendula.kernel.canonical import Json, decode, encode
 from pendula.kernel.errors import PendulaError, WorldBroken
 from pendula.kernel.limits import JOURNAL_BYTES
 from pendula.kernel.time import format_utc, parse_utc
+from pendula.server.errors import EngineUnavailable
 from pendula.server.hosting.engine_host import EngineHost
 from pendula.server.hosting.room_spec import Host
 from pendula.server.rooms.credit.errors import PREFIX, RunNotFound
@@ -67,7 +69,7 @@ class SimulatorService:
         self.settings = settings
         self.defaults = defaults
         self.scenarios = Registry(settings.scenario_allowlist)
-        self.counters = RunCounters(host.metrics.registry)
+        self.counters = RunCounters(host.metrics.registry if settings.metrics_enabled else CollectorRegistry())
         self.streams = 0
         self.comparing = asyncio.Lock()
         self._host = host
@@ -187,7 +189,7 @@ class SimulatorService:
         if self._failure is not None:
             raise self._failure
         if self._context is None:
-            raise WorldBroken("The simulator is starting; try again in a moment")
+            raise EngineUnavailable("The simulator is starting; try again in a moment")
         return self._context
 
     @property
