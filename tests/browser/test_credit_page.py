@@ -89,7 +89,7 @@ def test_the_village_is_forked_and_compared(demo: str, watched: Watched) -> None
 
     page.get_by_test_id("compare").click()
 
-    expect(page.get_by_test_id("verdict")).to_contain_text(re.compile("The ways part at tick .* payments would be made"))
+    expect(page.get_by_test_id("verdict")).to_contain_text(re.compile("ways part at tick .* would be made"))
     clearings = page.get_by_test_id("what-if-table").locator("tr").filter(has_text="clearings").locator("td")
     expect(clearings.nth(1)).not_to_have_text("0")
     expect(clearings.nth(2)).to_have_text("0")
