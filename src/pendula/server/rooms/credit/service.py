@@ -71,6 +71,7 @@ class SimulatorService:
         self.scenarios = Registry(settings.scenario_allowlist)
         self.counters = RunCounters(host.metrics.registry if settings.metrics_enabled else CollectorRegistry())
         self.streams = 0
+        self.comparing = asyncio.Lock()
         self._host = host
         self._keeper = RecordKeeper()
         self._records: dict[str, Record] = {}
