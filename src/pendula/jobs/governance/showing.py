@@ -1,7 +1,7 @@
 """Governed objects, gates and endings as replies show them: times and lengths as text, both axes by their names."""
 
 from pendula.jobs.calls.replies import utc_or_null
-from pendula.jobs.objects.durations import format_duration
+from pendula.jobs.durations import format_duration
 from pendula.jobs.objects.endings import Ending
 from pendula.jobs.objects.gates import REQUIRED, VERDICTS, Gate
 from pendula.jobs.objects.governed import Governed
