@@ -5,7 +5,8 @@ What the truck is committed to stays: the new way leaves the old one in the firs
 
 from pendula.fleet.driving.records import Record
 from pendula.fleet.routing.planner import Closed, Planner
-from pendula.fleet.routing.route_plan import RoutePlan, splice
+from pendula.fleet.routing.route_plan import RoutePlan
+from pendula.fleet.routing.splicing import splice
 from pendula.fleet.site.compiled_map import CompiledMap
 
 
@@ -16,7 +17,7 @@ def detour(record: Record, planner: Planner, closed: Closed) -> RoutePlan | None
         return None
     barred = Closed(closed.edges | _edges_of(record.site, waiting.resource), closed.turns)
     old = track.plan
-    plan = splice(planner, old, record.grant_um, _stops(old), old.route_id, "DEADLOCK", barred)
+    plan = splice(planner, old, record.grant_um, _stops(old), old.route_id, "DEADLOCK", closed=barred)
     if not isinstance(plan, RoutePlan) or [one.edge for one in plan.whole] == [one.edge for one in old.whole]:
         return None
     return plan

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pendula.fleet.contracts.traffic import Phase
 from pendula.fleet.routing.opposition import against_us, one_way_us, opposite_edges
 from pendula.fleet.routing.planner import Anchor, AtNode, Closed, Planner
-from pendula.fleet.routing.route_plan import RoutePlan, continued, plan_route
+from pendula.fleet.routing.route_plan import RoutePlan, plan_route
+from pendula.fleet.routing.splicing import continued
 from pendula.fleet.scenarios.model import Scenario, ScenarioTask
 from pendula.fleet.scenarios.task_list import TaskList
 from pendula.fleet.simulator.world import World

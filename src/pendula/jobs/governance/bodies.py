@@ -6,8 +6,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from pendula.jobs.durations import ALLOWED, parse_duration
 from pendula.jobs.model import Code
-from pendula.jobs.objects.durations import ALLOWED, parse_duration
 from pendula.jobs.objects.endings import Verdict
 from pendula.jobs.objects.gates import EVERYTHING, VERDICTS
 from pendula.jobs.objects.governed import DAY_US, Impact, Mode, Risk, Unknown

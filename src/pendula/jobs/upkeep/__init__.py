@@ -8,12 +8,25 @@ together        the three above that every worker on a store does beside its wor
 retention       what has been over for long is removed, in small steps; a key may be freed
 verification    whether a store is what it should be: its file, its invariants, its trail replayed
 
-`alerts` (HTTP) and `together` are imported where they are needed: they load more than the rest.
+`alerts` (HTTP) and `together` are loaded when they are needed: they load more than the rest.
 """
+
+from typing import TYPE_CHECKING, Any
 
 from pendula.jobs.upkeep.outbox import WriteBacks
 from pendula.jobs.upkeep.recurring import Recurrences
 from pendula.jobs.upkeep.retention import free_key, retain
 from pendula.jobs.upkeep.verification import check, replay
 
-__all__ = ["Recurrences", "WriteBacks", "check", "free_key", "replay", "retain"]
+if TYPE_CHECKING:
+    from pendula.jobs.upkeep.together import in_background
+
+__all__ = ["Recurrences", "WriteBacks", "check", "free_key", "in_background", "replay", "retain"]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "in_background":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from pendula.jobs.upkeep.together import in_background
+
+    return in_background
