@@ -358,3 +358,27 @@ async def test_a_run_of_the_demonstration_mode_is_served_too(sim: Simulator) -> 
     kinds = {event["type"] for event in await sim.events(run_id)}
 
     assert {"run_status", "tx.updated", "clearing.plan", "clearing.done"} <= kinds
+
+
+@pytest.mark.req("SIM-STO-3")
+@pytest.mark.parametrize(("every", "listed"), [("1", True), ("0", False)])
+async def test_the_stored_index_of_artifacts_is_refreshed_while_a_run_goes_on_unless_that_is_off(
+    tmp_path: Path, every: str, listed: bool
+) -> None:
+    async with simulator(tmp_path / "data", {**QUICK, "SIMULATOR_REAL_ARTIFACTS_SYNC_EVERY_MS": every}) as sim:
+        run_id = await sim.start()
+        await sim.after_tick(run_id, 5)
+        running = await sim.service.from_store(lambda store: store.artifacts(run_id))
+        await sim.ok(f"/runs/{run_id}/stop")
+        ended = await sim.service.from_store(lambda store: store.artifacts(run_id))
+
+    assert bool(running) is listed
+    assert len(ended) == 5
+
+
+@pytest.mark.req("SIM-MET-6")
+async def test_counters_can_be_switched_off(tmp_path: Path) -> None:
+    async with simulator(tmp_path / "data", {**STILL, "METRICS_ENABLED": "off"}) as sim:
+        await sim.start()
+
+        assert "geo_simulator" not in (await sim.client.get("/metrics")).text

@@ -13,14 +13,15 @@ from pathlib import Path
 from typing import TypeVar
 
 import structlog
+from prometheus_client import CollectorRegistry
 
 from pendula.credit.commands import Config
 from pendula.credit.engine import Run
 from pendula.credit.outside.solver import SolverWhenAsked
+from pendula.credit.runs.artifacts import moment
 from pendula.credit.served import scenarios
 from pendula.credit.served.lifecycle import ENDED, Capacity, RunConflict, admit
 from pendula.credit.served.records import DEMO_OWNER, Owner, Record, chosen_seed, run_name
-from pendula.credit.served.ring import moment
 from pendula.credit.served.scenarios import Kept, Registry
 from pendula.credit.served.series import Measured
 from pendula.credit.served.settings import ServedSettings
@@ -32,6 +33,7 @@ from pendula.kernel.canonical import Json, decode, encode
 from pendula.kernel.errors import PendulaError, WorldBroken
 from pendula.kernel.limits import JOURNAL_BYTES
 from pendula.kernel.time import format_utc, parse_utc
+from pendula.server.errors import EngineUnavailable
 from pendula.server.hosting.engine_host import EngineHost
 from pendula.server.hosting.room_spec import Host
 from pendula.server.rooms.credit.errors import PREFIX, RunNotFound
@@ -67,8 +69,9 @@ class SimulatorService:
         self.settings = settings
         self.defaults = defaults
         self.scenarios = Registry(settings.scenario_allowlist)
-        self.counters = RunCounters(host.metrics.registry)
+        self.counters = RunCounters(host.metrics.registry if settings.metrics_enabled else CollectorRegistry())
         self.streams = 0
+        self.comparing = asyncio.Lock()
         self._host = host
         self._keeper = RecordKeeper()
         self._records: dict[str, Record] = {}
@@ -186,7 +189,7 @@ class SimulatorService:
         if self._failure is not None:
             raise self._failure
         if self._context is None:
-            raise WorldBroken("The simulator is starting; try again in a moment")
+            raise EngineUnavailable("The simulator is starting; try again in a moment")
         return self._context
 
     @property

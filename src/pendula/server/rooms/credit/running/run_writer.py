@@ -15,10 +15,10 @@ from msgspec.structs import asdict
 
 from pendula.credit.engine import Run
 from pendula.credit.events import Event, Ticked
+from pendula.credit.runs.artifacts import moment
 from pendula.credit.served.artifacts import ServedArtifacts, index
 from pendula.credit.served.bottlenecks import worst
 from pendula.credit.served.records import Record
-from pendula.credit.served.ring import moment
 from pendula.credit.served.series import Measured, measurements
 from pendula.credit.served.settings import ServedSettings
 from pendula.credit.served.store import Artifact
@@ -65,7 +65,8 @@ class RunWriter:
         self._artifacts: ServedArtifacts | None = None
         self._measured: list[Measured] = []
         self._settings: dict[str, str] = {}
-        self._saved_at = 0.0
+        self._saved_at = self._listed_at = 0.0
+        self._listing: asyncio.Task[None] | None = None
         self.dirty = False
 
     def begin(self, settings: dict[str, str], *, again: bool = False) -> None:
@@ -120,6 +121,15 @@ class RunWriter:
         every = settings.run_persist_dirty_every_ms if self.dirty else settings.run_persist_every_ms
         if self._loop.time() - self._saved_at >= every / 1000:
             self.save()
+        every = settings.artifacts_sync_every_ms
+        if 0 < every / 1000 <= self._loop.time() - self._listed_at:
+            self._listed_at = self._loop.time()
+            self._listing = self._loop.create_task(self._list_artifacts())
+
+    async def _list_artifacts(self) -> None:
+        run_id = self._record.run_id
+        found = await asyncio.to_thread(self._context.index, run_id)
+        self._context.keeper.later(lambda store: store.save_artifacts(run_id, found))
 
     def write_measured(self) -> None:
         found, self._measured = self._measured, []
@@ -139,9 +149,9 @@ class RunWriter:
         summary = await asyncio.to_thread(self._close, run)
         self.write_measured()
         self._write_bottlenecks(run)
-        run_id = self._record.run_id
-        found = await asyncio.to_thread(self._context.index, run_id)
-        self._context.keeper.later(lambda store: store.save_artifacts(run_id, found))
+        if self._listing is not None:
+            await self._listing
+        await self._list_artifacts()
         self.save(summary)
 
     def _close(self, run: Run) -> dict[str, Any]:
