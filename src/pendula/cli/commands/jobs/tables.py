@@ -187,9 +187,17 @@ def stats(reply: Mapping[str, Any], before: Mapping[str, Any] | None = None) -> 
     if reply["workers"]:
         parts += ["", workers(reply["workers"])]
     if (governance := reply.get("governance")) is not None and governance["places"]:
-        from pendula.cli.commands.jobs.governed.tables import figures
+        parts += ["", governed(governance)]
+    return Group(*parts)
 
-        parts += ["", figures(governance)]
+
+def governed(told: Mapping[str, Any]) -> "RenderableType":
+    """Objects by place, and what governance did."""
+    places = [(one["object_type"], one["place"], str(one["objects"])) for one in told["places"]]
+    counts = [(one["kind"].replace("_", " "), one["word"], str(one["count"])) for one in told["counts"]]
+    parts: list[RenderableType] = [whole(("governed", "state", "objects"), places, 2)]
+    if counts:
+        parts.append(whole(("counted", "of", "times"), counts, 2))
     return Group(*parts)
 
 

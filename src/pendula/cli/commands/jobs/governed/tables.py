@@ -102,16 +102,6 @@ def rollbacks(reply: Mapping[str, Any]) -> "RenderableType":
     return whole(("rollback", "object", "asked", "finished", "why"), rows, 2)
 
 
-def figures(told: Mapping[str, Any]) -> "RenderableType":
-    """Objects by place, and what governance did."""
-    places = [(one["object_type"], one["place"], str(one["objects"])) for one in told["places"]]
-    counts = [(one["kind"].replace("_", " "), one["word"], str(one["count"])) for one in told["counts"]]
-    parts: list[RenderableType] = [whole(("governed", "state", "objects"), places, 2)]
-    if counts:
-        parts.append(whole(("counted", "of", "times"), counts, 2))
-    return Group(*parts)
-
-
 def _traces(traces: Sequence[Mapping[str, Any]]) -> "RenderableType":
     rows = [
         (
