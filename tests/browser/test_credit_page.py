@@ -119,7 +119,7 @@ def test_a_circle_of_debts_is_cleared_by_hand(five: Page, watched: Watched) -> N
     five.get_by_test_id("clear").click()
 
     expect(five.get_by_test_id("cleared")).to_contain_text("Cleared 1 circle, 2.00 HOUR in all.")
-    expect(five.get_by_test_id("happened")).to_contain_text("Cleared 1 circles")
+    expect(five.get_by_test_id("happened")).to_contain_text("Cleared 1 circle:")
     assert watched.errors == []
 
 
@@ -134,6 +134,20 @@ def test_a_run_goes_on_stops_and_begins_again(five: Page, watched: Watched) -> N
     expect(five.get_by_test_id("pay")).to_be_disabled()
 
     five.get_by_test_id("run-restart").click()
+    expect(five.get_by_test_id("run-state")).to_contain_text("running")
+    assert watched.errors == []
+
+
+def test_a_run_that_was_stopped_goes_on_as_a_new_one(five: Page, watched: Watched) -> None:
+    pay(five, "anna", "bakery", "4")
+    expect(five.get_by_test_id("paid")).to_be_visible()
+    five.get_by_test_id("run-stop").click()
+    before = five.get_by_test_id("run-picker").input_value()
+
+    five.get_by_test_id("run-continue").click()
 
     expect(five.get_by_test_id("run-state")).to_contain_text("running")
+    expect(five.get_by_test_id("run-picker")).not_to_have_value(before)
+    five.get_by_test_id("network-tables").locator("summary").click()
+    expect(five.get_by_test_id("participants").locator("tr").filter(has_text="Bakery")).to_contain_text("4.00")
     assert watched.errors == []

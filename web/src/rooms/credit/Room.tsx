@@ -41,14 +41,19 @@ export function CreditRoom({ room, run }: RunsRoomProps) {
       fetching={runs === null ? "Fetching the runs …" : null}
     >
       {runs !== null && runs.length > 1 && <RunPicker runs={runs} shown={shown} onOpen={open} />}
-      {shown !== null && <OneRun key={shown} runId={shown} />}
+      {shown !== null && <OneRun key={shown} runId={shown} onOther={open} />}
       {runs !== null && shown === null && <p class="note">No run is there yet. Start one below.</p>}
       {runs !== null && <StartRun open={shown === null} onStarted={open} />}
     </RoomFrame>
   );
 }
 
-function OneRun({ runId }: { readonly runId: string }) {
+interface OneRunProps {
+  readonly runId: string;
+  readonly onOther: (runId: string) => void;
+}
+
+function OneRun({ runId, onOther }: OneRunProps) {
   const live = useLiveRun(runId);
   const chosen = useSignal<Chosen>(null);
   const choose = (next: Chosen) => {
@@ -66,7 +71,12 @@ function OneRun({ runId }: { readonly runId: string }) {
   const shared = { network, chosen: chosen.value, onChoose: choose };
   return (
     <>
-      <RunControls status={status} details={live.details.value} onStatus={(next) => live.take(next)} />
+      <RunControls
+        status={status}
+        details={live.details.value}
+        onStatus={(next) => live.take(next)}
+        onOther={onOther}
+      />
       <div class="credit-columns">
         <NetworkView name={status.scenario_id} lights={live.lights} {...shared} />
         <div class="credit-column">

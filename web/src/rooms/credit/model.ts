@@ -148,6 +148,11 @@ export function nameOf(network: Network, id: string): string {
   return network.nodes.get(id)?.name ?? id;
 }
 
+/** A sentence of the engine with the names of participants where it has their ids. */
+export function withNames(network: Network, sentence: string): string {
+  return sentence.replace(/[\p{L}\p{N}_-]+/gu, (word) => nameOf(network, word));
+}
+
 /** The lines that a choice stands for: those of a participant, or the one that is chosen. */
 export function chosenLines(network: Network, chosen: Chosen): ReadonlySet<string> {
   if (chosen === null) return new Set();

@@ -58,11 +58,12 @@ export function paintNetwork(context: CanvasRenderingContext2D, scene: Scene, co
   const { network, size, chosen } = scene;
   context.clearRect(0, 0, size.width, size.height);
   const marked = chosenLines(network, chosen);
+  const full = mixed(colours.ink, colours.bad, 0.75);
   for (const strong of [false, true]) {
     for (const [key, link] of network.links) {
       if (marked.has(key) !== strong) continue;
       const use = usedShare(link);
-      const colour = use >= FULL ? colours.warn : use > 0 ? colours.ink : colours["line-strong"];
+      const colour = use >= FULL ? full : use > 0 ? colours.ink : colours["line-strong"];
       context.globalAlpha = strong ? 0.95 : chosen === null ? 0.14 + 0.5 * use : 0.07 + 0.1 * use;
       context.strokeStyle = strong && chosen?.kind === "line" ? colours.accent : colour;
       context.lineWidth = (strong ? 1 : 0.5) + 3.2 * use + (strong && chosen?.kind === "line" ? 1.5 : 0);
