@@ -3,8 +3,8 @@
 import { useSignal } from "@preact/signals";
 
 import { counted, integer } from "../../wording";
-import type { Chosen, Happening, Network } from "./model";
-import { nameOf } from "./model";
+import type { Chosen, Happening, Network } from "./network/model";
+import { nameOf } from "./network/model";
 import { amount, cause } from "./wording";
 
 interface HappenedProps {

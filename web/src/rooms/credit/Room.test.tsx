@@ -10,9 +10,9 @@ import { ByHand } from "./ByHand";
 import { Curves, nearnessOf, seriesOf, smoothed } from "./Curves";
 import { counted, NOTHING } from "./counts";
 import { Happened } from "./Happened";
-import { forgetPlaces } from "./layout";
-import { happeningOf, withNames } from "./model";
-import { NetworkView, readingOrder, sentenceOf, stepped } from "./NetworkView";
+import { forgetPlaces } from "./network/layout";
+import { happeningOf, withNames } from "./network/model";
+import { NetworkView, readingOrder, sentenceOf, stepped } from "./network/NetworkView";
 import { RunControls } from "./RunControls";
 import { bodyOf } from "./StartRun";
 import { Stuck } from "./Stuck";
@@ -152,7 +152,7 @@ test("a bottleneck selects its line, and lets go of it", () => {
   const choose = vi.fn();
   const one = {
     target: { kind: "edge", from: "ann", to: "bob" },
-    score: "0.75",
+    score: 0.75,
     reason_code: "FREQUENT_ABORTS",
     label: "bob → ann: 3 of 4 attempts failed",
     suggested_action: null,

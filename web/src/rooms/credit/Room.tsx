@@ -14,8 +14,8 @@ import { ByHand } from "./ByHand";
 import { Curves } from "./Curves";
 import { Happened } from "./Happened";
 import { LiveRun } from "./live_run";
-import type { Chosen } from "./model";
-import { NetworkView } from "./NetworkView";
+import type { Chosen } from "./network/model";
+import { NetworkView } from "./network/NetworkView";
 import { RunControls } from "./RunControls";
 import { StartRun } from "./StartRun";
 import { Stuck } from "./Stuck";
@@ -54,7 +54,9 @@ interface OneRunProps {
 }
 
 function OneRun({ runId, onOther }: OneRunProps) {
-  const live = useLiveRun(runId);
+  const equivalent = useSignal<string | null>(null);
+  const live = useLiveRun(runId, equivalent.value);
+  const equivalents = useEquivalents(live.status.value?.scenario_id);
   const chosen = useSignal<Chosen>(null);
   const choose = (next: Chosen) => {
     chosen.value = next;
@@ -77,6 +79,16 @@ function OneRun({ runId, onOther }: OneRunProps) {
         onStatus={(next) => live.take(next)}
         onOther={onOther}
       />
+      {equivalents.length > 1 && (
+        <Equivalents
+          all={equivalents}
+          shown={network.equivalent}
+          onChange={(code) => {
+            equivalent.value = code;
+            chosen.value = null;
+          }}
+        />
+      )}
       <div class="credit-columns">
         <NetworkView name={status.scenario_id} lights={live.lights} {...shared} />
         <div class="credit-column">
@@ -88,6 +100,25 @@ function OneRun({ runId, onOther }: OneRunProps) {
       <WhatIf runId={runId} equivalent={network.equivalent} active={isActive(status.state)} />
       <Happened happened={live.happened.value} {...shared} />
     </>
+  );
+}
+
+interface EquivalentsProps {
+  readonly all: readonly string[];
+  readonly shown: string;
+  readonly onChange: (code: string) => void;
+}
+
+/** Networks of several equivalents are looked at one at a time. */
+function Equivalents({ all, shown, onChange }: EquivalentsProps) {
+  return (
+    <div class="segmented equivalents" role="group" aria-label="Equivalent" data-testid="equivalents">
+      {all.map((code) => (
+        <button key={code} type="button" aria-pressed={code === shown} onClick={() => onChange(code)}>
+          {code}
+        </button>
+      ))}
+    </div>
   );
 }
 
@@ -139,9 +170,22 @@ function useRuns() {
   return { runs: runs.value, error: error.value, look: () => void look() };
 }
 
+/** The equivalents of a scenario; none where the scenario is not known any more. */
+function useEquivalents(scenario: string | undefined): readonly string[] {
+  const found = useSignal<readonly string[]>([]);
+  useEffect(() => {
+    if (scenario === undefined) return;
+    api.get("/api/v1/simulator/scenarios/{scenario_id}", { scenario_id: scenario }).then(
+      ({ equivalents }) => (found.value = equivalents),
+      () => (found.value = []),
+    );
+  }, [scenario]);
+  return found.value;
+}
+
 /** The run followed as long as the page shows it; its stream is what the connection badge speaks of. */
-function useLiveRun(runId: string): LiveRun {
-  const live = useMemo(() => new LiveRun(api, runId, null), [runId]);
+function useLiveRun(runId: string, equivalent: string | null): LiveRun {
+  const live = useMemo(() => new LiveRun(api, runId, equivalent), [runId, equivalent]);
   const stream = live.stream.value;
   useEffect(() => {
     void live.start();

@@ -16,6 +16,7 @@ from pendula.credit.model import Code
 from pendula.credit.served.lifecycle import RunState
 from pendula.credit.served.records import Record
 from pendula.credit.served.series import Measured, measurements
+from pendula.credit.served.store import Store
 from pendula.kernel.canonical import Json, Reader, decode
 from pendula.kernel.disk import RealDisk
 from pendula.kernel.driver import Driver
@@ -50,6 +51,11 @@ def abandon(record: Record, directory: Path, clock: Callable[[], int], now_text:
     record.ended(state, clock())
     record.last_seq = record.seq_reserved
     return found
+
+
+def store_ended(record: Record, found: list[Measured], store: Store) -> None:
+    store.save(record)
+    store.measure(record.run_id, found)
 
 
 def _measured_last(directory: Path) -> list[Measured]:

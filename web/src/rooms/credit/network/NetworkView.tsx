@@ -6,11 +6,12 @@ import { useComputed, useSignal } from "@preact/signals";
 import type { RefObject } from "preact";
 import { useEffect, useId, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 
-import { useDarkScheme } from "../../canvas/colour_scheme";
-import { fittingContext, useWidth } from "../../canvas/context";
-import { paletteOf } from "../../canvas/palette";
-import { theme } from "../../theme";
-import { counted } from "../../wording";
+import { useDarkScheme } from "../../../canvas/colour_scheme";
+import { fittingContext, useWidth } from "../../../canvas/context";
+import { paletteOf } from "../../../canvas/palette";
+import { theme } from "../../../theme";
+import { counted } from "../../../wording";
+import { amount } from "../wording";
 import type { Places } from "./layout";
 import { placesOf } from "./layout";
 import type { Light } from "./lit";
@@ -19,7 +20,6 @@ import { nameOf, usedShare } from "./model";
 import { NetworkTables } from "./NetworkTables";
 import type { Scene, Size } from "./paint";
 import { nodeAt, paintLights, paintNetwork } from "./paint";
-import { amount } from "./wording";
 
 interface NetworkViewProps {
   /** What the places are kept under: the scenario. */

@@ -3,7 +3,7 @@
  * Shape says what somebody is, colour and filling where they stand: who is owed is full, who owes is hollow.
  */
 
-import type { Palette } from "../../canvas/palette";
+import type { Palette } from "../../../canvas/palette";
 import type { Places } from "./layout";
 import type { Light } from "./lit";
 import type { Chosen, LineEnds, Network } from "./model";

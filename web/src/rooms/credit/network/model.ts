@@ -3,9 +3,9 @@
  * Nothing here computes money: positions and uses come from the server, in the picture and in the patches of events.
  */
 
-import type { Json, JsonObject } from "../../api/json";
-import { isList, isObject } from "../../api/json";
-import type { Link, Node, Snapshot } from "../../api/types";
+import type { Json, JsonObject } from "../../../api/json";
+import { isList, isObject } from "../../../api/json";
+import type { Link, Node, Snapshot } from "../../../api/types";
 
 /** A line is named by its ends: the creditor, who trusts, and the debtor. */
 export interface LineEnds {
