@@ -82,6 +82,21 @@ def test_the_picture_is_read_with_keys_and_as_tables(demo: str, watched: Watched
     assert watched.errors == []
 
 
+def test_the_village_is_forked_and_compared(demo: str, watched: Watched) -> None:
+    page = opened(watched, demo)
+    page.get_by_test_id("what-if").select_option("off")
+    page.get_by_test_id("what-if-ticks").select_option("30")
+
+    page.get_by_test_id("compare").click()
+
+    expect(page.get_by_test_id("verdict")).to_contain_text(re.compile("ways part at tick .* would be made"))
+    clearings = page.get_by_test_id("what-if-table").locator("tr").filter(has_text="clearings").locator("td")
+    expect(clearings.nth(1)).not_to_have_text("0")
+    expect(clearings.nth(2)).to_have_text("0")
+    expect(page.get_by_test_id("what-if-curve").locator("svg")).to_be_visible()
+    assert watched.errors == []
+
+
 def test_a_payment_by_hand_is_made_or_says_why_not(five: Page, watched: Watched) -> None:
     pay(five, "anna", "bakery", "4")
     expect(five.get_by_test_id("paid")).to_have_text("Anna paid 4.00 HOUR to Bakery.")

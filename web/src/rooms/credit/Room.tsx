@@ -19,6 +19,7 @@ import { NetworkView } from "./NetworkView";
 import { RunControls } from "./RunControls";
 import { StartRun } from "./StartRun";
 import { Stuck } from "./Stuck";
+import { WhatIf } from "./WhatIf";
 import "./credit.css";
 import { simTime } from "./wording";
 
@@ -74,6 +75,7 @@ function OneRun({ runId }: { readonly runId: string }) {
         </div>
       </div>
       <Curves metrics={live.metrics.value} counts={live.counts.value} equivalent={network.equivalent} />
+      <WhatIf runId={runId} equivalent={network.equivalent} active={isActive(status.state)} />
       <Happened happened={live.happened.value} {...shared} />
     </>
   );

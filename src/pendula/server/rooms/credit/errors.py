@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from starlette.responses import Response
 from starlette.types import Scope
 
+from pendula.credit.runs.forking import ForkRefused
 from pendula.credit.served.lifecycle import RunConflict
 from pendula.credit.served.ring import EventGone
 from pendula.credit.served.scenarios import ScenarioExists, ScenarioInvalid, ScenarioNotFound
@@ -75,6 +76,13 @@ class Conflict(HttpRefused):
     status = 409
 
 
+class ForkImpossible(HttpRefused):
+    """A run that has ended goes no way at all. Facts: `tick`, `state`."""
+
+    code = ForkRefused.code
+    status = 409
+
+
 class InvalidScenario(HttpRefused):
     code = ScenarioInvalid.code
     status = 400
@@ -114,6 +122,7 @@ class Internal(HttpRefused):
 
 WORDS: Mapping[type[PendulaError], type[HttpRefused]] = {
     RunConflict: Conflict,
+    ForkRefused: ForkImpossible,
     ScenarioInvalid: InvalidScenario,
     ScenarioExists: ExistingScenario,
     ScenarioNotFound: MissingScenario,

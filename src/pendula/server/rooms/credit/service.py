@@ -18,10 +18,10 @@ from prometheus_client import CollectorRegistry
 from pendula.credit.commands import Config
 from pendula.credit.engine import Run
 from pendula.credit.outside.solver import SolverWhenAsked
+from pendula.credit.runs.artifacts import moment
 from pendula.credit.served import scenarios
 from pendula.credit.served.lifecycle import ENDED, Capacity, RunConflict, admit
 from pendula.credit.served.records import DEMO_OWNER, Owner, Record, chosen_seed, run_name
-from pendula.credit.served.ring import moment
 from pendula.credit.served.scenarios import Kept, Registry
 from pendula.credit.served.series import Measured
 from pendula.credit.served.settings import ServedSettings
@@ -71,6 +71,7 @@ class SimulatorService:
         self.scenarios = Registry(settings.scenario_allowlist)
         self.counters = RunCounters(host.metrics.registry if settings.metrics_enabled else CollectorRegistry())
         self.streams = 0
+        self.comparing = asyncio.Lock()
         self._host = host
         self._keeper = RecordKeeper()
         self._records: dict[str, Record] = {}

@@ -98,6 +98,34 @@ class RunDetails(Control, frozen=True, kw_only=True):
     continued_from: str | None
 
 
+class WhatIfBranch(Struct, frozen=True, kw_only=True):
+    """How one of two ways went on: what was tried and made from where they part, and the last values measured."""
+
+    attempts: int
+    committed: int
+    rejected: int
+    metrics: dict[str, dict[str, str | None]]
+    clearings: int
+    debt_reduction: str
+    tried_by_tick: list[int]
+    made_by_tick: list[int]
+
+
+class WhatIfView(Control, frozen=True, kw_only=True):
+    """A run that goes on twice: as it is, and with other settings, of which both values are told.
+
+    `first_difference` is the first tick after which the ledgers differ, null if they never do.
+    """
+
+    run_id: str
+    tick_index: int
+    ticks: int
+    settings: dict[str, list[str]]
+    first_difference: int | None
+    original: WhatIfBranch
+    fork: WhatIfBranch
+
+
 class MetricsView(Control, frozen=True, kw_only=True):
     run_id: str
     equivalent: str
@@ -249,6 +277,11 @@ class Intensity(Body, frozen=True):
     intensity_percent: Percent
 
 
+class WhatIf(Body, frozen=True):
+    settings: dict[str, str]
+    ticks: Annotated[int, Meta(ge=1, le=500)] = 60
+
+
 class Action(Body, frozen=True, kw_only=True):
     client_action_id: Text | None = None
 
@@ -312,6 +345,7 @@ VIEWS = (
     RunName,
     RunStatusView,
     RunDetails,
+    WhatIfView,
     MetricsView,
     BottlenecksView,
     ArtifactIndex,
@@ -331,6 +365,7 @@ VIEWS = (
     ActionRefusal,
     NewRun,
     Intensity,
+    WhatIf,
     Payment,
     Clearing,
     TrustlineCreate,

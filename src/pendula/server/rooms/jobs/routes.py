@@ -332,7 +332,16 @@ def room_for(settings: Settings) -> RoomSpec:
     """The room as the settings of the server say; raises `DocumentRefused` for a file of parameters with faults."""
     told = Configured() if settings.jobs_settings is None else settings_file.load(settings.jobs_settings)
     database = None if settings.jobs_database is None else Path(settings.jobs_database)
-    return room(told.policy, database=database, upkeep=partial(_upkeep, told), tell_of_workers=True)
+    if not settings.demo:
+        return room(told.policy, database=database, upkeep=partial(_upkeep, told), tell_of_workers=True)
+    from pendula.server.rooms.jobs.demo import Keeper, quickened
+
+    return room(
+        quickened(told.policy),
+        database=database,
+        upkeep=lambda calls: [*_upkeep(told, calls), Keeper(calls)],
+        tell_of_workers=True,
+    )
 
 
 def _upkeep(told: Configured, calls: Calls) -> list[Upkeep]:

@@ -10,9 +10,9 @@ from pendula.credit.engine import Run
 from pendula.credit.ledger.book import Book
 from pendula.credit.model import LineStatus
 from pendula.credit.money import text
+from pendula.credit.runs.artifacts import moment
 from pendula.credit.served.bottlenecks import worst
 from pendula.credit.served.pictures import Snapshot, neighbourhood, picture
-from pendula.credit.served.ring import moment
 from pendula.credit.served.series import Span
 from pendula.credit.served.targets import targets
 from pendula.server.rooms.credit.errors import PREFIX, BadRequest, RunNotFound, UnknownParticipant

@@ -6,9 +6,9 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from pendula.credit.runs.artifacts import moment
 from pendula.credit.served import scenarios
 from pendula.credit.served.pictures import Snapshot, picture
-from pendula.credit.served.ring import moment
 from pendula.credit.served.scenarios import Kept, Summary
 from pendula.credit.settings import Settings as RunSettings
 from pendula.credit.state.network import Network

@@ -15,10 +15,10 @@ from msgspec.structs import asdict
 
 from pendula.credit.engine import Run
 from pendula.credit.events import Event, Ticked
+from pendula.credit.runs.artifacts import moment
 from pendula.credit.served.artifacts import ServedArtifacts, index
 from pendula.credit.served.bottlenecks import worst
 from pendula.credit.served.records import Record
-from pendula.credit.served.ring import moment
 from pendula.credit.served.series import Measured, measurements
 from pendula.credit.served.settings import ServedSettings
 from pendula.credit.served.store import Artifact
