@@ -139,6 +139,13 @@ def _progress(record: Record, params: TrafficParams, moved: bool) -> None:
     record.health, record.stop_code = Health.HEALTHY, None
 
 
+def _overshoot_um(record: Record, params: TrafficParams) -> int:
+    """How far beyond the end of its grant a truck that obeys may say it is. Farther off it is lost, however long ago it
+    was seen where it belongs."""
+    errors = record.profile.localization_error.value_um + record.profile.tracking_error.value_um
+    return errors + params.stop_line_tol_um
+
+
 def _position(record: Record, params: TrafficParams) -> int | None:
     """The position of the pose on the track, not beyond a node in which something is still to be done."""
     assert record.pose is not None
@@ -150,13 +157,16 @@ def _position(record: Record, params: TrafficParams) -> int | None:
         if away <= 2 * params.node_snap_um:
             return act.s_um - away
     near = _near_um(record, params)
-    if near is not None:
+    farthest = record.grant_um + _overshoot_um(record, params)
+    if near is not None and near <= farthest:
         return near if act is None else min(near, act.s_um)
     limits = Limits(params.off_route_um, params.heading_tol_urad)
     found = record.track.plan.project(record.pose, record.at_um, limits)
     if found is None:
         return 0 if _distance_um(record, record.node) <= 2 * params.node_snap_um else None
     if found.lateral_um > limits.off_route_um or abs(found.heading_error_urad) > limits.heading_urad:
+        return None
+    if found.s_on_route_um > farthest:
         return None
     return found.s_on_route_um if act is None else min(found.s_on_route_um, act.s_um)
 

@@ -71,7 +71,7 @@ def freeze_the_lost(draft: Draft) -> None:
         if record.failed and not one.frozen:
             cut_off = freeze(draft.locks, record.number, [], effort=draft.effort)
             draft.alert(
-                "ROBOT_OFFLINE" if record.stop_code == "STOP_OFFLINE" else "ROBOT_FAULT",
+                alarms.ROBOT_OFFLINE if record.stop_code == "STOP_OFFLINE" else alarms.ROBOT_FAULT,
                 "WARN",
                 draft.now_ms,
                 record.robot_id,
@@ -155,7 +155,8 @@ def _try(draft: Draft, record: Record, plan: RoutePlan, fit: Adoption) -> None:
 def _refuse(draft: Draft, plan: RoutePlan, code: str, cycle: tuple[int, ...] = ()) -> None:
     names = tuple(draft.records[number].robot_id for number in cycle)
     draft.refused.append(RefusedRoute(plan.robot_id, plan.route_id, plan.revision, code, names))
-    draft.alert("ROUTE_REFUSED", "INFO", draft.now_ms, plan.robot_id, routeId=plan.route_id, code=code, cycle=[*names])
+    details: dict[str, Json] = {"routeId": plan.route_id, "code": code, "cycle": [*names]}
+    draft.alert(alarms.ROUTE_REFUSED, "INFO", draft.now_ms, plan.robot_id, **details)
 
 
 def _forget(record: Record, now_ms: int) -> None:
@@ -355,7 +356,7 @@ def tell(draft: Draft) -> None:
         draft.commands.append(aim(record, draft.now_ms, draft.params))
         if not can_stop(record, draft.params):
             record.stop_code = "STOP_INVARIANT"
-            draft.alert("SAFETY_STOP", "ERROR", draft.now_ms, record.robot_id, requirement="FLT-TEST-47")
+            draft.alert(alarms.SAFETY_STOP, "ERROR", draft.now_ms, record.robot_id, requirement="FLT-TEST-47")
             record.seq -= 1
             draft.commands[-1] = aim(record, draft.now_ms, draft.params)
 

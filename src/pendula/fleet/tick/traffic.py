@@ -10,7 +10,7 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Self
 
-from msgspec import structs, to_builtins
+from msgspec import DecodeError, structs, to_builtins
 
 from pendula.fleet.contracts.traffic import Alert, CorridorRequest, LockResult, LockSnapshot, RollingTargetCommand
 from pendula.fleet.driving.detours import detour
@@ -238,6 +238,7 @@ class Traffic:
                 form=saving.FORM,
                 compiled_hash=self.site.compiled_hash,
                 params_hash=self.params.digest(),
+                fleet_hash=saving.fleet_hash(self._records),
                 tick=self.tick_number,
                 now_ms=self.now_ms,
                 alerts=self._alerts,
@@ -262,11 +263,13 @@ class Traffic:
     ) -> Self:
         """Traffic that goes on where another one stopped. Raises `TrafficRefused` where the state is not of this site,
         fleet and parameters."""
-        saved = saving.decode(state)
+        try:
+            saved = saving.decode(state)
+        except DecodeError as error:
+            raise TrafficRefused("this is not a state of traffic, or one of another version", findings=[]) from error
         self = cls.create(site, fleet, profiles, params, override=True)
-        names = [truck.plain["robot_id"] for truck in saved.trucks]
-        own = (saving.FORM, site.compiled_hash, self.params.digest(), [record.robot_id for record in self._records])
-        if (saved.form, saved.compiled_hash, saved.params_hash, names) != own:
+        own = (saving.FORM, site.compiled_hash, self.params.digest(), saving.fleet_hash(self._records))
+        if (saved.form, saved.compiled_hash, saved.params_hash, saved.fleet_hash) != own:
             raise TrafficRefused("the state is of another map, fleet or set of parameters", findings=[])
         self.tick_number, self.now_ms, self._alerts, self._order = saved.tick, saved.now_ms, saved.alerts, saved.order
         for truck, record in zip(saved.trucks, self._records, strict=True):
