@@ -248,7 +248,7 @@ def _closed(subject: Governed, machine: Machine, asked: Asked, reading: Reading 
     shut = budgets.closed(subject)
     arrow = machine.arrow(subject.place, asked.action, Finding.EXHAUSTED)
     if arrow is None:
-        after = dated(shut, machine, asked.now)
+        after = confirmed(shut, machine, verdict, asked)
     else:
         after = applied(shut, arrow, machine, verdict, asked)
         after = dated(replace(budgets.closed(after), version=subject.version), machine, asked.now)

@@ -20,6 +20,7 @@ from pendula.server.rooms.credit.routes.calling import Caller, Looking, answer, 
 from pendula.server.rooms.credit.running.served_run import ServedRun
 from pendula.server.rooms.credit.shapes import (
     BottlenecksView,
+    BottleneckView,
     MetricsView,
     ParticipantList,
     ParticipantView,
@@ -108,7 +109,8 @@ async def bottlenecks(run_id: str, request: Request, caller: Looking) -> Respons
     most, least = whole(request, "limit", 20, 1, 200), _score(request.query_params.get("min_score", "0"))
     code = _code(run, request)
     found = await caller.service.ask(run, lambda engine: worst(engine.network.desks[code], most, least))
-    return answer(BottlenecksView(run_id=run.record.run_id, equivalent=code, items=found))
+    items = list(map(BottleneckView.of, found))
+    return answer(BottlenecksView(run_id=run.record.run_id, equivalent=code, items=items))
 
 
 @router.get(f"{RUN}/payment-targets", responses=answers(TargetList), operation_id="credit_targets")

@@ -16,6 +16,7 @@ from pendula.credit.model import Code
 from pendula.credit.served.lifecycle import RunState
 from pendula.credit.served.records import Record
 from pendula.credit.served.series import Measured, measurements
+from pendula.credit.served.store import Store
 from pendula.kernel.canonical import Json, Reader, decode
 from pendula.kernel.disk import RealDisk
 from pendula.kernel.driver import Driver
@@ -58,6 +59,11 @@ def _disk_of(directory: Path) -> RealDisk:
         return RealDisk(directory, make=False)
     except OSError as trouble:
         raise JournalMissing(f"The run {directory.parent.name} has no journal: {trouble.strerror}") from trouble
+
+
+def store_ended(record: Record, found: list[Measured], store: Store) -> None:
+    store.save(record)
+    store.measure(record.run_id, found)
 
 
 def _measured_last(directory: Path) -> list[Measured]:
