@@ -24,7 +24,7 @@ from pendula.kernel.replay import replay
 from pendula.server.app import create_app
 from pendula.server.rooms.credit.room import room_for
 from pendula.server.rooms.credit.service import SNAPSHOT_EVERY
-from pendula.server.settings import Settings
+from pendula.server.settings import Settings as ServerSettings
 from tests.server.living import client_of, until
 from tests.server.rooms.credit.killing import doomed
 from tests.server.rooms.credit.simulators import BASE, QUICK, STILL, VILLAGE, Simulator, simulator
@@ -142,7 +142,7 @@ async def test_a_process_killed_before_the_journal_was_made_leaves_a_simulator_t
 @pytest.mark.req("SIM-RUN-12")
 async def test_nobody_sees_a_run_as_active_that_a_killed_process_left(tmp_path: Path) -> None:
     run_id, _ = left_running(tmp_path / "data", random.Random(9))
-    settings = Settings(data=str(tmp_path / "data"))
+    settings = ServerSettings(data=str(tmp_path / "data"))
     app = create_app(settings, (room_for(settings, STILL),))
     seen: list[str] = []
     async with app.router.lifespan_context(app), client_of(app) as client:
