@@ -17,7 +17,8 @@
     async_scheduler         the same to be awaited, on an event loop
     bulk                    cancel or requeue all that fit a filter
     joining                 a job within somebody's own transaction
-    settings_file           a settings file in, or all its faults
+    settings_file, machine_file
+                            a settings file in, and state machines of one's own, or all their faults
     worker/                 who does the work: workers, handlers, leases, effects
     reaper                  leases that ran out come back, whether or not anybody pulls
     upkeep/                 alerts, outbox, recurring jobs, retention, verification

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from pendula.jobs import AsyncContext, AsyncScheduler, AsyncWorker, Policy
+from pendula.jobs import AsyncContext, AsyncScheduler, AsyncWorker, Policy, Verdict
 from pendula.jobs.client import RemoteScheduler
 from pendula.jobs.governance import GovernedObjects
 from pendula.jobs.model import Durability
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.upkeep.verification import check
 from pendula.jobs.worker.delivery import Delivery, Ending, Failed
-from pendula.jobs.worker.handlers import Context, Handlers, Verdict, handler, verifier
+from pendula.jobs.worker.handlers import Context, Handlers, handler, verifier
 from pendula.jobs.worker.worker import Worker
 from pendula.kernel.errors import WrongUsage
 from pendula.server.rooms.jobs.routes import room

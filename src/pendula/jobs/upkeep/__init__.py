@@ -1,10 +1,11 @@
-"""What keeps a store in order beside the work itself; five of them may run in the background.
+"""What keeps a store in order beside the work itself; six of them may run in the background.
 
 alerts          dead letters are told: every alert to every sink, at least once, with growing pauses
 outbox          objects in another database are told of their next time: at least once, in order, with a fence
 recurring       jobs that come again: the next occurrence of every time plan is always in the store
 unhandled       jobs that are due and that nobody takes are told
-together        the three above that every worker on a store does beside its work
+learning        that nothing is found out any more about uncertain objects is told
+together        what every worker on a store does beside its work: alerts, recurring, unhandled, learning
 retention       what has been over for long is removed, in small steps; a key may be freed
 verification    whether a store is what it should be: its file, its invariants, its trail replayed
 

@@ -18,6 +18,8 @@ interface RunControlsProps {
   readonly status: RunStatusView;
   readonly details: RunDetails | null;
   readonly onStatus: (status: RunStatusView) => void;
+  /** A run that goes on where this one has ended. */
+  readonly onOther: (runId: string) => void;
 }
 
 const RUN = "/api/v1/simulator/runs/{run_id}";
@@ -30,13 +32,13 @@ const WORDS: Readonly<Record<string, string>> = {
   error: "▲ failed",
 };
 
-export function RunControls({ status, details, onStatus }: RunControlsProps) {
+export function RunControls({ status, details, onStatus, onOther }: RunControlsProps) {
   const error = useSignal<ApiError | null>(null);
   const busy = useSignal(false);
-  const call = async (change: () => Promise<RunStatusView>) => {
+  const work = async (task: () => Promise<void>) => {
     busy.value = true;
     try {
-      onStatus(await change());
+      await task();
       error.value = null;
     } catch (thrown) {
       error.value = asApiError(thrown);
@@ -45,6 +47,12 @@ export function RunControls({ status, details, onStatus }: RunControlsProps) {
     }
   };
   const names = { run_id: status.run_id };
+  const call = (change: () => Promise<RunStatusView>) => work(async () => onStatus(await change()));
+  const goOn = () =>
+    work(async () => {
+      const { run_id } = await api.post(`${RUN}/continue`, names);
+      if (run_id !== null) onOther(run_id);
+    });
   const steer = (verb: Verb) => call(() => api.post(`${RUN}/${verb}`, names));
   const closed = busy.value || !mayCommand.value;
   const ended = status.state === "stopped" || status.state === "error";
@@ -65,6 +73,7 @@ export function RunControls({ status, details, onStatus }: RunControlsProps) {
             <Steer name="pause" word="Pause" closed={closed || ended} onPress={() => steer("pause")} />
           )}
           <Steer name="stop" word="Stop" closed={closed || ended} onPress={() => steer("stop")} />
+          {ended && <Steer name="continue" word="Go on as a new run" closed={closed} onPress={goOn} />}
           <Steer name="restart" word="Begin again" closed={closed} onPress={() => steer("restart")} />
         </div>
         <Intensity
@@ -91,7 +100,7 @@ export function RunControls({ status, details, onStatus }: RunControlsProps) {
 }
 
 interface SteerProps {
-  readonly name: Verb;
+  readonly name: Verb | "continue";
   readonly word: string;
   readonly closed: boolean;
   readonly onPress: () => void;

@@ -22,6 +22,7 @@ from pendula.jobs.reaper import Reaper
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.settings_file import Configured
 from pendula.jobs.upkeep.alerts import Alerts, Webhook
+from pendula.jobs.upkeep.learning import Learning
 from pendula.jobs.upkeep.recurring import Recurrences
 from pendula.jobs.upkeep.retention import Retaining, free_key
 from pendula.jobs.upkeep.unhandled import UnhandledJobs
@@ -352,6 +353,7 @@ def _upkeep(told: Configured, calls: Calls) -> list[Upkeep]:
         Recurrences(calls, told.recurring),
         Retaining(calls),
         UnhandledJobs(calls),
+        Learning(calls),
         Reaper(calls),
     ]
 

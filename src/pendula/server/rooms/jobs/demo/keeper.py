@@ -26,7 +26,7 @@ ROUND_SEC = 3.0
 # After hours of it the trail would only grow: from so many objects on, life is slower.
 LIVELY, SLOW_SEC = 500, 30.0
 FIRST_BORN, BORN_A_ROUND = 16, 2
-JOBS_A_ROUND = 3
+JOBS_A_ROUND = 6
 DIES_ONE_IN = 25
 LOST_EVERY = 25  # objects: with each of these comes a job that nobody can do at first
 REVIVE_SEC = 60
