@@ -139,7 +139,7 @@ class Artifacts:
         self._finished = True
 
     def _repeat_files(self, run: Run, result: Result) -> None:
-        repeat = {"ticks": result.ticks, "digests": result.digests}
+        repeat: dict[str, Json] = {"ticks": result.ticks, "digests": {**result.digests}}
         for name, value in repeat_files(run, decode(encode(run.config)), repeat).items():
             self._file(name, value)
 
