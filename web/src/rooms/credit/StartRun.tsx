@@ -3,9 +3,8 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useId } from "preact/hooks";
 
-import type { ApiError } from "../../api/client";
-import { asApiError } from "../../api/client";
-import type { JsonObject } from "../../api/json";
+import { ApiError, asApiError } from "../../api/client";
+import type { Json, JsonObject } from "../../api/json";
 import { parseJson } from "../../api/json";
 import { api, mayCommand } from "../../api/server";
 import type { Summary } from "../../api/types";
@@ -55,7 +54,7 @@ export function StartRun({ open, onStarted }: StartRunProps) {
     if (run_id !== null) onStarted(run_id);
   };
   const upload = async (file: File) => {
-    const kept = await api.post("/api/v1/simulator/scenarios", {}, parseJson(await file.text()));
+    const kept = await api.post("/api/v1/simulator/scenarios", {}, documentIn(await file.text(), file.name));
     await load();
     set({ scenario: kept.scenario_id });
   };
@@ -171,6 +170,16 @@ export function StartRun({ open, onStarted }: StartRunProps) {
       )}
     </details>
   );
+}
+
+/** The document that a file holds; throws an `ApiError` that names the file. */
+export function documentIn(text: string, name: string): Json {
+  try {
+    return parseJson(text);
+  } catch (thrown) {
+    const fault = thrown instanceof Error ? thrown.message : String(thrown);
+    throw new ApiError("not_json", `${name} is not JSON: ${fault}`);
+  }
 }
 
 /** A wish as the server takes it; every clearing is measured against the best one, which the curves show. */
