@@ -26,6 +26,7 @@ export interface Wish {
 
 const FIRST: Wish = { scenario: "village-100", seed: "", cap: "500", policy: "static", intensity: 70 };
 const OWN_RUN = "owner_active_exists";
+const EXISTS = "SCENARIO_EXISTS";
 
 export function StartRun({ open, onStarted }: StartRunProps) {
   const id = useId();
@@ -54,9 +55,17 @@ export function StartRun({ open, onStarted }: StartRunProps) {
     if (run_id !== null) onStarted(run_id);
   };
   const upload = async (file: File) => {
-    const kept = await api.post("/api/v1/simulator/scenarios", {}, documentIn(await file.text(), file.name));
-    await load();
-    set({ scenario: kept.scenario_id });
+    const document = documentIn(await file.text(), file.name);
+    try {
+      const kept = await api.post("/api/v1/simulator/scenarios", {}, document);
+      await load();
+      set({ scenario: kept.scenario_id });
+    } catch (thrown) {
+      // One of this id is there: that is told, and it is the one that was probably meant.
+      const known = thrown instanceof ApiError && thrown.code === EXISTS ? thrown.details["scenario_id"] : undefined;
+      if (typeof known === "string") set({ scenario: known });
+      throw thrown;
+    }
   };
   const conflict = error.value?.details["conflict_kind"] === OWN_RUN ? error.value.details["active_run_id"] : undefined;
   useEffect(() => void work(load), []);
