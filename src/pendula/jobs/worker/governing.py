@@ -30,7 +30,8 @@ class Governs(Protocol):
 
 
 def types_governed(client: object, handlers: Handlers, govern: bool | Sequence[str]) -> Sequence[str]:
-    """The types whose objects decide by themselves here. A server does not say which machines it has."""
+    """The types whose objects decide by themselves here. No server is asked before the worker runs: name the types of
+    its own machines."""
     if not isinstance(govern, bool):
         return govern
     if not govern:
