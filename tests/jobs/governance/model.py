@@ -293,6 +293,8 @@ class Model:
         if finding == "passed":
             self.redraw(after)
         self.plan(after)
+        if after["next_action"] == action and after["next_action_at"] <= self.now:
+            after["next_action_at"] = self.now + DAY
         return Ending("ack", "noop", thing=after, refs=refs, trace=trace)
 
     def move(

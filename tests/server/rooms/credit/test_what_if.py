@@ -43,6 +43,15 @@ async def test_the_run_itself_is_left_alone(still: Simulator) -> None:
     assert (after["digests"], after["settings"]) == (before["digests"], before["settings"])
 
 
+async def test_a_setting_that_is_misspelt_is_refused_with_the_one_that_was_meant(still: Simulator) -> None:
+    wish = {"scenario_id": "ring-of-five", "mode": "real", "intensity_percent": 1}
+
+    response = await still.post("/runs", {**wish, "settings": {"amount_cpa": "5"}})
+
+    assert (response.status_code, response.json()["error"]["code"]) == (400, "invalid_setting")
+    assert "did you mean amount_cap?" in response.json()["error"]["message"]
+
+
 async def test_what_cannot_be_asked_is_refused(still: Simulator) -> None:
     run_id = await still.start()
 
@@ -51,5 +60,5 @@ async def test_what_cannot_be_asked_is_refused(still: Simulator) -> None:
     await still.ok(f"/runs/{run_id}/stop")
     ended = await still.post(f"/runs/{run_id}/what-if", {"settings": {}})
 
-    assert [one.status_code for one in (unknown, far, ended)] == [422, 400, 409]
+    assert [one.status_code for one in (unknown, far, ended)] == [400, 400, 409]
     assert ended.json()["error"]["code"] == "fork_refused"

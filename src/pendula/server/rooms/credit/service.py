@@ -111,22 +111,19 @@ class SimulatorService:
                 self.scenarios.add(scenarios.read(from_value(stored.document, "store"), stored.created_at))
             for record in await self._keeper.ask(Store.records):
                 self._records[record.run_id] = record
+        await self._end_what_was_left(context)
+        # From here on callers are answered: nobody sees a run as active that nobody lets tick.
         self._context = context
-        await self._end_what_was_left()
         self._forget_oldest()
         await self._show_demo()
         self._housekeeping = asyncio.get_running_loop().create_task(self._keep_house())
 
-    async def _end_what_was_left(self) -> None:
+    async def _end_what_was_left(self, context: RunContext) -> None:
         for record in list(self._records.values()):
             if record.state not in ENDED:
-                directory = self.context.journal(record.run_id)
+                directory = context.journal(record.run_id)
                 found = await asyncio.to_thread(
-                    recovery.abandon,
-                    record,
-                    directory,
-                    self._host.clock.now,
-                    lambda: format_utc(self._host.clock.now()),
+                    recovery.abandon, record, directory, context.clock, lambda: format_utc(context.clock())
                 )
                 log.warning("sim.run.abandoned", run_id=record.run_id, tick=record.tick_index)
                 await self._keeper.ask(partial(recovery.store_ended, record, found))

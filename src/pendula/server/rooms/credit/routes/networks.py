@@ -13,7 +13,7 @@ from pendula.credit.money import text
 from pendula.credit.runs.artifacts import moment
 from pendula.credit.served.bottlenecks import worst
 from pendula.credit.served.pictures import Snapshot, neighbourhood, picture
-from pendula.credit.served.series import Span
+from pendula.credit.served.series import Span, usual_step
 from pendula.credit.served.targets import targets
 from pendula.server.rooms.credit.errors import PREFIX, BadRequest, RunNotFound, UnknownParticipant
 from pendula.server.rooms.credit.routes.calling import Caller, Looking, answer, equivalent_of, known_equivalent, whole
@@ -85,7 +85,7 @@ async def metrics(run_id: str, request: Request, caller: Looking) -> Response:
     run = await caller.run(run_id)
     last = run.record.sim_time_ms
     from_ms, to_ms = whole(request, "from_ms", 0, 0, BIG), whole(request, "to_ms", last, 0, BIG)
-    span = Span(from_ms, to_ms, whole(request, "step_ms", 1000, 0, BIG))
+    span = Span(from_ms, to_ms, whole(request, "step_ms", usual_step(from_ms, to_ms), 0, BIG))
     times = span.points()
     code = _code(run, request)
     await run.flush_measured()
