@@ -6,6 +6,7 @@ import json
 import zipfile
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -50,6 +51,22 @@ async def test_an_uploaded_scenario_survives_a_restart(tmp_path: Path, body: dic
 
     assert listed[name] == summary
     assert {"village-100", "ring-of-five"} <= set(listed)
+
+
+@pytest.mark.req("SIM-API-2", "SIM-API-3")
+@pytest.mark.parametrize("name", ["a/b", "a\\b", "..", ".", "a\x00b", "x" * 201])
+async def test_a_scenario_that_no_path_could_name_is_refused(still: Simulator, name: str) -> None:
+    response = await still.post("/scenarios", {**TINY, "scenario_id": name})
+
+    assert (response.status_code, response.json()["error"]["code"]) == (400, "SCENARIO_INVALID")
+
+
+@pytest.mark.req("SIM-API-2", "SIM-API-3")
+@pytest.mark.parametrize("name", ["a b", "é", "v1.2", "<b>", "?#%", "x" * 200])
+async def test_a_scenario_with_an_odd_name_can_be_asked_for(still: Simulator, name: str) -> None:
+    await still.ok("/scenarios", {**TINY, "scenario_id": name})
+
+    assert (await still.look(f"/scenarios/{quote(name)}"))["scenario_id"] == name
 
 
 @pytest.mark.req("SIM-SCN-6")
