@@ -3,13 +3,14 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useId } from "preact/hooks";
 
-import { ApiError, asApiError } from "../../api/client";
+import { ApiError } from "../../api/client";
 import type { Json, JsonObject } from "../../api/json";
 import { parseJson } from "../../api/json";
 import { api, mayCommand } from "../../api/server";
 import type { Summary } from "../../api/types";
 import { ErrorNote } from "../../components/ErrorNote";
 import { counted } from "../../wording";
+import { useWork } from "../shared/work";
 
 interface StartRunProps {
   readonly open: boolean;
@@ -32,21 +33,9 @@ export function StartRun({ open, onStarted }: StartRunProps) {
   const id = useId();
   const scenarios = useSignal<readonly Summary[]>([]);
   const wish = useSignal<Wish>(FIRST);
-  const error = useSignal<ApiError | null>(null);
-  const busy = useSignal(false);
+  const { busy, error, work } = useWork();
   const set = (change: Partial<Wish>) => (wish.value = { ...wish.value, ...change });
 
-  const work = async (task: () => Promise<void>) => {
-    busy.value = true;
-    try {
-      await task();
-      error.value = null;
-    } catch (thrown) {
-      error.value = asApiError(thrown);
-    } finally {
-      busy.value = false;
-    }
-  };
   const load = async () => {
     scenarios.value = (await api.get("/api/v1/simulator/scenarios", {})).items;
   };
