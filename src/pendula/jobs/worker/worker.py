@@ -110,11 +110,7 @@ class Worker:
         pauses: tuple[float, float] = (FIRST_PAUSE_SEC, LONGEST_PAUSE_SEC),
     ) -> None:
         _check(concurrency, batch, interval_sec, max_jobs)
-        handlers = handlers.governing(types_governed(client, handlers, govern))
-        if not handlers.works:
-            raise WrongUsage("A worker needs at least one handler: mark functions with @handler or @verifier")
-        if isinstance(client, Scheduler):
-            handlers.check_words(client.calls.policy.vocabulary)
+        handlers = _usable(client, handlers.governing(types_governed(client, handlers, govern)))
         self.client = client
         self.handlers = handlers
         self.worker_id = worker_id or own_name()
@@ -376,6 +372,14 @@ def _asked(
     if lease_sec is not None:
         asked["lease_sec"] = lease_sec
     return asked
+
+
+def _usable(client: Client, handlers: Handlers) -> Handlers:
+    if not handlers.works:
+        raise WrongUsage("A worker needs at least one handler: mark functions with @handler or @verifier")
+    if isinstance(client, Scheduler):
+        handlers.check_words(client.calls.policy.vocabulary)
+    return handlers
 
 
 def _check(concurrency: int, batch: int, interval_sec: float, max_jobs: int | None) -> None:

@@ -31,16 +31,18 @@ from pendula.server.hosting.room_spec import RoomSpec
 from pendula.server.rooms.jobs import governed, plan_routes, plan_shapes, reply_shapes, shapes
 from pendula.server.rooms.jobs import metrics as prometheus
 from pendula.server.rooms.jobs.answering import (
+    BATCH_BODY_MOST,
     NAME,
     caller_of,
     changed,
     documented,
     listed,
+    query_of,
+    read_object,
     response_of,
     service_in,
     service_of,
 )
-from pendula.server.rooms.jobs.bodies import BATCH_BODY_MOST, query_of, read_object
 from pendula.server.rooms.jobs.errors import PREFIX, RouteNotFound, SchedulerErrors, method_refused
 from pendula.server.rooms.jobs.service import JobService, OpenStore, Upkeep, open_sqlite
 from pendula.server.routes.dependencies import Admin, Operator, Viewer
