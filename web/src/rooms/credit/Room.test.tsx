@@ -14,7 +14,7 @@ import { forgetPlaces } from "./network/layout";
 import { happeningOf, withNames } from "./network/model";
 import { NetworkView, readingOrder, sentenceOf, stepped } from "./network/NetworkView";
 import { RunControls } from "./RunControls";
-import { bodyOf } from "./StartRun";
+import { bodyOf, documentIn } from "./StartRun";
 import { Stuck } from "./Stuck";
 import { cleared, link, network, node, paid, refused, status } from "./testing";
 import { rowsOf, verdictOf } from "./WhatIf";
@@ -275,4 +275,9 @@ test("two ways are told side by side, and what parts them in a sentence", () => 
   );
   expect(verdictOf({ ...found, fork: { ...way, committed: 4 } })).toContain("1 fewer");
   expect(verdictOf({ ...found, first_difference: null, fork: way })).toBe("Nothing would differ.");
+});
+
+test("a file that is no JSON is refused by its name before anything is sent", () => {
+  expect(documentIn('{"a": 1}', "village.json")).toEqual({ a: 1 });
+  expect(() => documentIn("participants:", "village.yaml")).toThrow(/^village.yaml is not JSON: /);
 });

@@ -5,11 +5,12 @@ import { useEffect, useMemo } from "preact/hooks";
 
 import type { ApiError } from "../../api/client";
 import { asApiError } from "../../api/client";
-import { api, openStream } from "../../api/server";
+import { api } from "../../api/server";
 import type { RunStatusView } from "../../api/types";
 import { RoomFrame } from "../../components/RoomFrame";
 import type { RunsRoomProps } from "../../registry";
 import { roomHref } from "../../route";
+import { useStreaming } from "../shared/following";
 import { ByHand } from "./ByHand";
 import { Curves } from "./Curves";
 import { Happened } from "./Happened";
@@ -186,18 +187,7 @@ function useEquivalents(scenario: string | undefined): readonly string[] {
 /** The run followed as long as the page shows it; its stream is what the connection badge speaks of. */
 function useLiveRun(runId: string, equivalent: string | null): LiveRun {
   const live = useMemo(() => new LiveRun(api, runId, equivalent), [runId, equivalent]);
-  const stream = live.stream.value;
-  useEffect(() => {
-    void live.start();
-    return () => live.stop();
-  }, [live]);
-  useEffect(() => {
-    if (stream === null) return;
-    openStream.value = { connection: stream.connection, retryNow: () => stream.retryNow() };
-    return () => {
-      openStream.value = null;
-    };
-  }, [stream]);
+  useStreaming(live);
   return live;
 }
 

@@ -3,13 +3,12 @@
 import { useSignal } from "@preact/signals";
 import { useId } from "preact/hooks";
 
-import type { ApiError } from "../../api/client";
-import { asApiError } from "../../api/client";
 import { api, mayCommand } from "../../api/server";
 import type { RunDetails, RunStatusView } from "../../api/types";
 import { ErrorNote } from "../../components/ErrorNote";
 import { Readout, Readouts } from "../../components/Readout";
 import { integer } from "../../wording";
+import { useWork } from "../shared/work";
 import { simTime } from "./wording";
 
 type Verb = "pause" | "resume" | "stop" | "restart";
@@ -33,19 +32,7 @@ const WORDS: Readonly<Record<string, string>> = {
 };
 
 export function RunControls({ status, details, onStatus, onOther }: RunControlsProps) {
-  const error = useSignal<ApiError | null>(null);
-  const busy = useSignal(false);
-  const work = async (task: () => Promise<void>) => {
-    busy.value = true;
-    try {
-      await task();
-      error.value = null;
-    } catch (thrown) {
-      error.value = asApiError(thrown);
-    } finally {
-      busy.value = false;
-    }
-  };
+  const { busy, error, work } = useWork();
   const names = { run_id: status.run_id };
   const call = (change: () => Promise<RunStatusView>) => work(async () => onStatus(await change()));
   const goOn = () =>

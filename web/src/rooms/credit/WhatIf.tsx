@@ -3,8 +3,6 @@
 import { useSignal } from "@preact/signals";
 import { useId } from "preact/hooks";
 
-import type { ApiError } from "../../api/client";
-import { asApiError } from "../../api/client";
 import { api } from "../../api/server";
 import type { WhatIfBranch, WhatIfView } from "../../api/types";
 import type { CurvePoint } from "../../charts/Curve";
@@ -12,6 +10,7 @@ import { Curve } from "../../charts/Curve";
 import { DataTable } from "../../components/DataTable";
 import { ErrorNote } from "../../components/ErrorNote";
 import { integer } from "../../wording";
+import { useWork } from "../shared/work";
 import { smoothed } from "./Curves";
 import { amount } from "./wording";
 
@@ -44,22 +43,14 @@ export function WhatIf({ runId, equivalent, active }: WhatIfProps) {
   const id = useId();
   const chosen = useSignal("often");
   const ticks = useSignal(60);
-  const busy = useSignal(false);
-  const error = useSignal<ApiError | null>(null);
+  const { busy, error, work } = useWork();
   const answer = useSignal<WhatIfView | null>(null);
-  const ask = async () => {
-    const settings = CHOICES.find(({ name }) => name === chosen.value)?.settings ?? {};
-    busy.value = true;
-    try {
+  const ask = () =>
+    work(async () => {
+      const settings = CHOICES.find(({ name }) => name === chosen.value)?.settings ?? {};
       const names = { run_id: runId };
       answer.value = await api.post("/api/v1/simulator/runs/{run_id}/what-if", names, { settings, ticks: ticks.value });
-      error.value = null;
-    } catch (thrown) {
-      error.value = asApiError(thrown);
-    } finally {
-      busy.value = false;
-    }
-  };
+    });
   return (
     <section class="panel" aria-labelledby={`${id}title`} data-testid="panel-what-if">
       <h2 id={`${id}title`}>What if</h2>

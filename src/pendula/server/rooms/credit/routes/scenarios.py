@@ -39,6 +39,7 @@ async def upload(request: Request, supervisor: Supervised, caller: Steering) -> 
     uploaded_at = moment(supervisor.clock.now())
     limits = document_limits(supervisor.settings)
     kept = await asyncio.to_thread(lambda: _read(read_bytes(data, limits=limits), uploaded_at))
+    scenarios.require_addressable(kept.scenario.id)
     await caller.service.add_scenario(kept)
     return answer(kept.summary(API_VERSION))
 

@@ -15,7 +15,8 @@ from msgspec.structs import asdict
 
 from pendula.credit.engine import Run
 from pendula.credit.events import Event, Ticked
-from pendula.credit.runs.artifacts import moment
+from pendula.credit.runs.artifacts import moment, repeat_files
+from pendula.credit.runs.recording import last_life, reading
 from pendula.credit.served.artifacts import ServedArtifacts, index
 from pendula.credit.served.bottlenecks import worst
 from pendula.credit.served.records import Record
@@ -23,6 +24,7 @@ from pendula.credit.served.series import Measured, measurements
 from pendula.credit.served.settings import ServedSettings
 from pendula.credit.served.store import Artifact
 from pendula.kernel.canonical import Json
+from pendula.kernel.errors import PendulaError
 from pendula.server.hosting.engine_host import EngineHost
 from pendula.server.rooms.credit.running.counters import RunCounters
 from pendula.server.rooms.credit.running.record_keeper import RecordKeeper
@@ -167,8 +169,20 @@ class RunWriter:
             "metrics": run.measured,
         }
         if self._artifacts is not None:
-            self._artifacts.finish(self._description(), summary)
+            self._artifacts.finish(self._description(), summary, self._repeat(run))
         return summary
+
+    def _repeat(self, run: Run) -> dict[str, Json]:
+        """What `pendula credit run bundle.zip` needs; nothing where the journal cannot be read."""
+        run_id = self._record.run_id
+        try:
+            with reading(self._context.journal(run_id)) as journal:
+                config, commands = last_life(journal)
+        except (PendulaError, OSError) as trouble:
+            log.error("sim.bundle.failed", run_id=run_id, problem=str(trouble))
+            return {}
+        digests: dict[str, Json] = {**run.digests()}
+        return repeat_files(run, config, {"ticks": run.tick, "digests": digests, "commands": commands})
 
     def _description(self) -> dict[str, Any]:
         """What `status.json` says: what the run is made of, and where it stands."""
