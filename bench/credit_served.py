@@ -252,7 +252,7 @@ def _journal(ticks: int) -> Row:
     )
 
 
-def journal_bytes(ticks: int) -> float:
+def journal_bytes(ticks: int, snapshot_every: int = SNAPSHOT_EVERY) -> float:
     """Bytes a tick of a served run's journal."""
     settings = changed(RunSettings(), {"amount_cap": "500"})
     config = made(from_value(bundled("village-100").document), seed=42, settings=settings).json
@@ -263,7 +263,7 @@ def journal_bytes(ticks: int) -> float:
             RealDisk(Path(folder) / "journal"),
             min_free_bytes=0,
             keep_events=False,
-            snapshot_every=SNAPSHOT_EVERY,
+            snapshot_every=snapshot_every,
             clock=lambda: "2026-01-01T00:00:00.000000Z",
         )
         driver.flush()

@@ -7,7 +7,7 @@ the wall, flushes counted in.
 import tempfile
 from pathlib import Path
 
-from bench import jobs_beside, jobs_costs, jobs_http, jobs_latency, jobs_raw, jobs_scale
+from bench import jobs_beside, jobs_costs, jobs_governed, jobs_http, jobs_latency, jobs_raw, jobs_scale
 from bench.kernel_journal import why_unfair as why_unfair
 from pendula.cli.benchmarks import Progress, Row
 
@@ -24,6 +24,7 @@ def run(quick: bool, progress: Progress) -> list[Row]:
             *jobs_http.rows(place, quick, progress, unfair),
             *jobs_scale.rows(place, quick, progress, unfair),
             *jobs_costs.rows(place, quick, progress, unfair),
+            *jobs_governed.rows(place, quick, progress, unfair),
             *jobs_latency.rows(place, quick, progress),
             *jobs_beside.rows(place, quick, progress, unfair),
         ]

@@ -65,11 +65,12 @@ def test_text_is_written_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == "[bold]" + "x" * 200 + "\n"
 
 
-def test_cells_are_text_and_never_markup(capsys: pytest.CaptureFixture[str]) -> None:
-    Output(False).result(None, lambda: table(("name",), [("[red]a[/red]",)]))
+def test_heads_and_cells_are_text_and_never_markup(capsys: pytest.CaptureFixture[str]) -> None:
+    Output(False).result(None, lambda: table(("lines[to=ann]",), [("[red]a[/red]",)]))
     Output(False).result(None, lambda: facts([("[b]", ":smile:")]))
 
     out = capsys.readouterr().out
+    assert "lines[to=ann]" in out
     assert "[red]a[/red]" in out
     assert "[b]  :smile:" in out
 

@@ -81,7 +81,7 @@ def make(folder: Path) -> None:
     _tally(folder / "tally-journal")
     with served(folder / "served", "--demo"):
         time.sleep(SERVED_SECONDS)
-    # The store of the demo has no jobs yet.
+    # The store of the demo is at whatever moment it was left.
     (folder / STORE).unlink()
     _jobs(folder / STORE)
     for path in folder.rglob("*lock"):

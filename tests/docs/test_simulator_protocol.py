@@ -29,7 +29,7 @@ def test_every_path_is_on_the_page_and_every_path_of_the_page_is_served() -> Non
         (method, route.path.removeprefix(PREFIX))
         for route in routes
         if isinstance(route, APIRoute) and route.path.startswith(PREFIX)
-        for method in route.methods
+        for method in route.methods or ()
     }
 
     told = {(row[0], path) for row in rows("Paths") for path in re.findall(r"`(/[^`]*)`", row[1])}

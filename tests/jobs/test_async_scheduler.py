@@ -9,7 +9,10 @@ from typing import Any, TypeVar
 import pytest
 
 from pendula.jobs import AsyncScheduler, JobRefused, Policy, Scheduler
+from pendula.jobs.async_scheduler import AsyncObjects
+from pendula.jobs.governance import GovernedObjects
 from pendula.jobs.model import Durability
+from pendula.jobs.remote_objects import RemoteObjects
 from tests.jobs.faces import http
 
 T = TypeVar("T")
@@ -157,3 +160,31 @@ def test_every_call_of_the_scheduler_is_there() -> None:
     names = {name for name in vars(Scheduler) if not name.startswith("_")}
 
     assert names <= {name for name in dir(AsyncScheduler) if not name.startswith("_")}
+
+
+def test_governed_objects_are_awaited_on_a_store(tmp_path: Path) -> None:
+    async def case(scheduler: AsyncScheduler) -> Any:
+        mia = scheduler.objects.as_user("mia")
+        await mia.create("memory", "m", evidence_refs=["ev_1"])
+        await mia.attach_evidence("memory", "m", "ev_2")
+        await mia.decide("memory", "m", "verify", "passed", reason="seen")
+        await mia.refill("memory", "m", "worth it", budget=3)
+        await mia.set_gate("risk_gate", "pass", "calm")
+        job = await scheduler.defer("memory", "m", "decay")
+        [given] = (await scheduler.pull(worker_id="w"))["jobs"]
+        settled = await scheduler.objects.settle(job["job_id"], worker_id="w", lease_token=given["lease_token"])
+        [shown] = (await scheduler.objects.list("memory", limit=5))["objects"]
+        assert shown == (await scheduler.objects.show("memory", "m"))["object"]
+        assert len((await scheduler.objects.gates())["gates"]) == 1
+        assert (await scheduler.objects.rollbacks())["rollbacks"] == []
+        assert (await scheduler.objects.figures())["places"]
+        return settled["outcome"], (await scheduler.objects.why("memory", "m"))["status"]
+
+    assert on_a_loop(tmp_path, case) == ("noop", "verified")
+
+
+def test_every_call_on_governed_objects_is_there_on_every_way_in() -> None:
+    def calls(kind: type) -> set[str]:
+        return {name for name in vars(kind) if not name.startswith("_")}
+
+    assert calls(GovernedObjects) == calls(RemoteObjects) == calls(AsyncObjects)

@@ -199,6 +199,7 @@ def story(jobs: Program, at: tuple[str, str], db: tuple[str, str], clock: Still,
     tell("plans", "run-now", "nightly")
     tell("plans", "run-now", "nobody")
     tell("plans", "remove", "nightly")
+    governed_story(tell)
     tell("free-key", "k-1", "--reason", "x")
     tell("audit", "verify", on=db)
     clock.pass_by(31 * DAY)
@@ -211,7 +212,37 @@ def story(jobs: Program, at: tuple[str, str], db: tuple[str, str], clock: Still,
     return told
 
 
-WHO_AND_WHERE = ("actor", "metadata", "file", "paused_by")
+def governed_story(tell: Callable[..., Any]) -> None:
+    """Every call on governed objects; a server takes the name of the token, which is ops."""
+    about = ("memory", "a/b c")
+    tell("objects", "create", *about, "--evidence", "ev_1", "--source", "doc_1", "--risk", "high", "--budget", 3)
+    tell("objects", "create", *about)
+    tell("objects", "create", "memory", "x", "--members", '{"half_life": "soon", "impact_weight": 0.5}')
+    tell(
+        "objects", "create", "memory", "y", "--members", '{"half_life": "P3D"}', "--expires-at", "2027-01-01T00:00:00Z"
+    )
+    tell("objects", "evidence", *about, "ev_2", "ev_3", "--reason", "found")
+    tell("objects", "evidence", *about, "ev_2", "--at-version", 1)
+    for gate in ("persona_conflict_gate", "risk_gate", "cognition_gate"):
+        tell("gates", "set", gate, "pass", "--reason", "calm")
+    tell("gates", "set", "risk_gate", "maybe", "--reason", "?")
+    tell("gates", "set", "risk_gate", "limit", "--reason", "careful", "--scope", "memory:y")
+    tell("gates", "list", "--scope", "memory:y")
+    tell("objects", "decide", *about, "verify", "suspicious", "--reason", "odd", "--evidence", "ev_4")
+    tell("objects", "decide", *about, "verify", "forged", "--reason", "a copy", "--user", "ops")
+    tell("objects", "decide", *about, "reinstate-check", "new_evidence", "--reason", "no")
+    tell("rollbacks", "--limit", 5)
+    tell("objects", "rollback-finished", *about, "--reason", "taken back")
+    tell("objects", "refill", *about, "--reason", "worth it", "--budget", 4, "--user", "ops")
+    tell("objects", "show", *about)
+    tell("objects", "why", *about)
+    tell("objects", "why", "memory", "nobody")
+    tell("objects", "list", "memory", "--place", "candidate", "--limit", 1)
+    tell("objects", "list", "house")
+    tell("stats")
+
+
+WHO_AND_WHERE = ("set_by", "override_by", "actor", "metadata", "file", "paused_by")
 
 
 def _plain(value: Any) -> Any:
@@ -244,7 +275,7 @@ def test_a_store_and_a_server_say_the_same(
 
     assert near == far
     codes = [code for _, code, _, _ in near]
-    assert (codes.count(1), set(codes)) == (16, {0, 1})
+    assert (codes.count(1), set(codes)) == (23, {0, 1})
     assert near[-1] == ("check", 0, {"findings": [], "sound": True}, None)
 
 
@@ -665,7 +696,7 @@ def test_what_works_on_the_store_itself_says_so(command: tuple[str, ...], jobs: 
         (["stats", "--watch", "--json"], 2, "--watch is for people"),
         (["stats", "--count", "2"], 2, "--count is for --watch"),
         (["retain", "--days", "0"], 2, "Invalid value for '--days'"),
-        (["worker"], 2, "Missing option '--handlers'"),
+        (["worker"], 2, "Say what to work with: --handlers package.module, or --govern"),
         (["worker", "--handlers", "no.such.module"], 2, "There is no module no"),
         (["worker", "--handlers", "json"], 2, "json has no handlers"),
         (["list", "--status", "lost"], 1, "status: invalid enum, allowed: queued, running"),
@@ -1165,3 +1196,70 @@ def test_a_plan_is_put_with_a_payload(
 
     assert made.document["plan"]["payload"] == {"by": 2}
     assert (wrong.code, wrong.err.startswith("pendula: --payload is not JSON")) == (2, True)
+
+
+# Governed objects
+
+
+def test_people_read_where_an_object_is_and_why(jobs: Program, db: tuple[str, str], clock: Still) -> None:
+    made = jobs("objects", "create", "memory", "m", "--evidence", "ev_1", "--user", "mia", "--reason", "met today", *db)
+    first = "memory m is candidate; next comes verify at 2026-02-21T12:00:00Z (job_000000000001).\n"
+    assert made == Finished(0, first, "")
+    decided = jobs("objects", "decide", "memory", "m", "verify", "passed", "--reason", "read it", *db).out
+    assert decided.startswith("transitioned: read it. memory m is verified; next comes decay at ")
+    assert "memory m is verified since" in jobs("objects", "why", "memory", "m", *db).out
+    listed = jobs("objects", "list", "memory", *db).out
+    assert "verified" in listed
+    shown = jobs("objects", "show", "memory", "m", *db).out
+    assert "evidence refs" in shown
+    assert jobs("objects", "list", "cognition", *db).out == "There are no such objects.\n"
+    assert "verified" in jobs("stats", *db).out
+
+
+def test_people_read_gates_decisions_and_rollbacks(jobs: Program, db: tuple[str, str]) -> None:
+    assert jobs("gates", "list", *db).out.startswith("No gate is set;")
+    assert jobs("rollbacks", *db).out == "No rollback is waited for.\n"
+    for gate in ("persona_conflict_gate", "risk_gate", "cognition_gate"):
+        jobs("gates", "set", gate, "pass", "--reason", "calm", *db)
+    said = jobs("gates", "set", "risk_gate", "block", "--reason", "x", "--scope", "memory:n", "--user", "mia", *db)
+    assert said.out == "risk_gate says block for memory:n, by mia.\n"
+    jobs("objects", "create", "memory", "m", "--risk", "high", "--status", "quarantine", *db)
+    jobs("objects", "decide", "memory", "m", "verify", "forged", "--reason", "a copy", *db)
+    shown = jobs("objects", "show", "memory", "m", *db).out
+    for word in ("rb_000000000001", "trace_000000000001", "executed"):
+        assert word in shown
+    assert "rb_000000000001" in jobs("rollbacks", *db).out
+
+
+def test_a_user_of_the_command_line_stands_in_the_trail(jobs: Program, db: tuple[str, str]) -> None:
+    jobs("objects", "create", "memory", "m", *db)
+    jobs("objects", "refill", "memory", "m", "--reason", "worth it", "--user", "zoë", *db)
+
+    [*_, event] = jobs("audit", "--object-id", "m", *db, "--json").document["events"]
+    assert event["actor"] == {"type": "user", "id": "zoë"}
+    assert jobs("objects", "refill", "memory", "m", "--reason", "x", "--user", " ", *db).code == 2
+
+
+def test_another_user_than_the_token_names_is_refused(jobs: Program, served: tuple[str, str]) -> None:
+    said = jobs("objects", "create", "memory", "m", "--user", "mia", *served)
+
+    assert said.code == 1
+    assert "The token says who calls, which is ops" in said.err
+
+
+def test_members_that_are_no_object_are_wrong_usage(jobs: Program, db: tuple[str, str]) -> None:
+    for text in ("[1]", "{"):
+        assert jobs("objects", "create", "memory", "m", "--members", text, *db).code == 2
+
+
+def test_a_worker_settles_governed_objects_without_a_handler(
+    jobs: Program, db: tuple[str, str], file: Path, clock: Still
+) -> None:
+    jobs("objects", "create", "memory", "m", "--status", "active", "--members", '{"half_life": "P1D"}', *db)
+    clock.pass_by(30 * DAY)
+
+    ended = jobs("worker", "--govern", "--once", *db, "--json")
+
+    assert ended.document["succeeded"] == 1
+    assert jobs("objects", "show", "memory", "m", *db, "--json").document["object"]["status"] == "stale"
+    assert jobs("worker", "--once", *db).code == 2

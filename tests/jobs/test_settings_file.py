@@ -14,8 +14,10 @@ from pendula.documents import DocumentRefused, from_value
 from pendula.documents.toml_text import read_toml
 from pendula.jobs import JobRefused, Policy
 from pendula.jobs.model import AuditCheck, Durability, Priority, PullClock, PullOrder, RetryBase
+from pendula.jobs.objects.endings import Limits
+from pendula.jobs.objects.reference_machines import MEMORY, REFERENCE
 from pendula.jobs.plans import Recurring
-from pendula.jobs.settings_file import BESIDES, POLICY, Configured, Governance, duration_us, load, read
+from pendula.jobs.settings_file import BESIDES, POLICY, Configured, duration_us, load, read
 from pendula.kernel.errors import InputRefused
 from tests.jobs.stores import opened
 
@@ -56,7 +58,7 @@ def refused(**members: Any) -> list[tuple[str, str]]:
 
 
 def test_an_empty_file_gives_the_defaults() -> None:
-    assert configured() == Configured(Policy(), Decimal(5), Governance(2, 7 * 86_400_000_000, 1, 1), (), None)
+    assert configured() == Configured(Policy(), Decimal(5), (), None)
 
 
 @pytest.mark.parametrize(("name", "default"), [row[:2] for row in TABLE])
@@ -77,7 +79,9 @@ def test_values_beyond_the_edges_are_refused_by_name(name: str, value: Any) -> N
 
 
 def test_every_parameter_of_the_policy_can_be_set() -> None:
-    assert {row[0] for row in TABLE} | {"retry_jitter", "head_start_sec", "objects_elsewhere"} >= set(POLICY)
+    assert {row[0] for row in TABLE} | {"retry_jitter", "head_start_sec", "objects_elsewhere", "machines"} >= set(
+        POLICY
+    )
     assert set(POLICY) | set(BESIDES) >= {row[0] for row in TABLE}
 
 
@@ -190,9 +194,9 @@ def test_toml_yaml_and_json_say_the_same(name: str, text: str, tmp_path: Path) -
     assert policy == Policy(
         policy.vocabulary, Priority.HIGH, 5, 50, 500, 30, 10, 1, False, RetryBase.NOW, PullClock.SERVER,
         PullOrder.WEIGHTED, (600, 60, 5), AuditCheck.STRICT, False, True, 7, Durability.NORMAL,
+        limits=Limits(3, 2, 0, 36 * 3_600_000_000),
     )  # fmt: skip
     assert found.worker_interval_sec == Decimal("0.5")
-    assert found.governance == Governance(0, 36 * 3_600_000_000, 2, 3)
     assert found.recurring == (
         Recurring("nightly", "0 3 * * *", "invoice", "all", "re-index"),
         Recurring("weekly", "@weekly", "memory", "mem_1", "decay", Priority.LOW, 1, "slow"),
@@ -391,3 +395,83 @@ def test_a_payload_that_is_too_large_is_a_fault_at_its_place(tmp_path: Path) -> 
 
     with pytest.raises(DocumentRefused, match=r"\$\.recurring\[0\]\.payload: the payload has 65538 bytes"):
         load(tmp_path / "jobs.toml")
+
+
+# State machines
+
+
+HOUSE: dict[str, Any] = {
+    "first": "planned",
+    "trust": {"planned": 1, "lived_in": 3, "ruin": 0},
+    "arrows": [
+        {"from": "planned", "action": "verify", "finding": "passed", "to": "lived_in", "gates": ["risk_gate"]},
+        {"from": "lived_in", "action": "decay", "finding": "faded", "to": "ruin"},
+    ],
+    "follow": {"planned": {"action": "verify", "after": "P1D"}, "lived_in": {"action": "decay", "after": "P2W"}},
+    "never": [{"from": "ruin", "to": "lived_in", "because": "nobody moves back into a ruin"}],
+    "stale": ["ruin"],
+    "needs": {"lived_in": ["falsify_if|expires_at"]},
+}
+
+
+@pytest.mark.req("JOB-SM-2")
+def test_a_machine_of_the_settings_is_added_to_those_that_are_there() -> None:
+    machines = configured(object_types=["house"], machines={"house": HOUSE}).policy.machines
+
+    assert sorted(machines) == ["cognition", "experience", "house", "memory"]
+    assert machines["memory"] is MEMORY
+    house = machines["house"]
+    assert (house.object_type, house.arrows[0].gates, house.follow["lived_in"].after) == (
+        "house",
+        ("risk_gate",),
+        14 * 86_400_000_000,
+    )
+    assert (house.stale, house.needs) == (frozenset({"ruin"}), {"lived_in": ("falsify_if|expires_at",)})
+    assert configured().policy.machines is REFERENCE
+
+
+@pytest.mark.req("JOB-SM-2")
+def test_a_machine_may_take_the_place_of_one_that_comes_with_pendula_and_lie_in_a_file(tmp_path: Path) -> None:
+    (tmp_path / "memory.yaml").write_text(json.dumps(HOUSE))
+    (tmp_path / "jobs.toml").write_text('[machines]\nmemory = "memory.yaml"\n')
+
+    assert load(tmp_path / "jobs.toml").policy.machines["memory"].first == "planned"
+
+
+def test_every_fault_of_a_machine_is_told_at_once_with_its_place() -> None:
+    bad = {
+        **HOUSE,
+        "arrows": [*HOUSE["arrows"], {"from": "planned", "action": "paint", "finding": "x", "to": "castle"}],
+        "follow": {**HOUSE["follow"], "planned": {"action": "verify", "after": "a month"}},
+        "never": [],
+    }
+
+    found = refused(object_types=["house"], machines={"house": bad, "tree": HOUSE})
+
+    assert sorted(found) == [
+        *[("$.machines.house", "invalid_field")] * 3,
+        ("$.machines.house.follow.planned.after", "input_refused"),
+        ("$.machines.tree", "invalid_enum"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [("[machines]\nmemory = 'nowhere.yaml'\n", "nowhere.yaml"), ("[machines]\nmemory = 'bad.yaml'\n", "first")],
+)
+def test_a_file_of_a_machine_that_cannot_be_used_is_told_where_it_is_named(
+    tmp_path: Path, text: str, told: str
+) -> None:
+    (tmp_path / "bad.yaml").write_text("trust: {}\n")
+    (tmp_path / "jobs.toml").write_text(text)
+
+    with pytest.raises(DocumentRefused) as refused:
+        load(tmp_path / "jobs.toml")
+
+    [fault] = refused.value.faults
+    assert fault.path == "$.machines.memory"
+    assert told in fault.message
+
+
+def test_the_words_that_stand_before_a_type_in_a_path_are_no_types() -> None:
+    assert refused(object_types=["show"]) == [("$.object_types[0]", "invalid_field")]

@@ -22,7 +22,8 @@ export interface WholeRoomProps {
   readonly room: RoomView;
 }
 
-/** What the page of a room of runs is given: runs come and go, so that the address may name one or none. */
+/** What the page of a room of runs, or of jobs and objects, is given: they come and go, so that the address may name
+ * one or none. */
 export interface RunsRoomProps {
   readonly room: RoomView;
   readonly run: string | null;
@@ -73,6 +74,10 @@ const ENTRIES: Readonly<Record<string, RoomEntry>> = {
   credit: {
     shows: "runs",
     page: new LazyPage(() => import("./rooms/credit/Room").then(({ CreditRoom }) => CreditRoom)),
+  },
+  jobs: {
+    shows: "runs",
+    page: new LazyPage(() => import("./rooms/jobs/Room").then(({ JobsRoom }) => JobsRoom)),
   },
   playback: {
     shows: "engines",

@@ -81,12 +81,13 @@ def _unseen(_done: int) -> None:
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str | None = None) -> "RenderableType":
-    """A plain table; cells are text, never markup."""
+    """A plain table; heads and cells are text, never markup."""
     from rich.box import SIMPLE_HEAD
-    from rich.table import Table
+    from rich.table import Column, Table
     from rich.text import Text
 
-    drawn = Table(*columns, title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    heads = (Column(Text(column)) for column in columns)
+    drawn = Table(*heads, title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     for row in rows:
         drawn.add_row(*(Text(cell) for cell in row))
     return drawn

@@ -6,6 +6,7 @@
     decide, ordering        what becomes of a job; which goes first. Pure
     objects/                what becomes of a governed object: machines, gates, budgets. Pure
     audit                   the trail: before and after, chained
+    durations               lengths of time as ISO 8601 writes them. Pure
     zones, cron, plans      times that come again, in any time zone; time plans. Pure
     store/                  one transaction at a time: SQLite
     calls/                  every call: enqueue, pull, ack, fail, renew, ... and the queries
@@ -16,7 +17,8 @@
     async_scheduler         the same to be awaited, on an event loop
     bulk                    cancel or requeue all that fit a filter
     joining                 a job within somebody's own transaction
-    settings_file           a settings file in, or all its faults
+    settings_file, machine_file
+                            a settings file in, and state machines of one's own, or all their faults
     worker/                 who does the work: workers, handlers, leases, effects
     reaper                  leases that ran out come back, whether or not anybody pulls
     upkeep/                 alerts, outbox, recurring jobs, retention, verification
@@ -43,9 +45,11 @@ from pendula.jobs.worker import (
     PermanentError,
     RetryAfter,
     RunAgain,
+    Verdict,
     Worker,
     handler,
     load,
+    verifier,
 )
 from pendula.jobs.zones import zone_of
 
@@ -66,6 +70,7 @@ __all__ = [
     "RunAgain",  # returned by a handler: the same again later
     "Scheduler",  # enqueue, pull, ack, fail and the rest
     "Status",  # queued, running, succeeded, failed, dead_letter
+    "Verdict",  # returned by a verifier: what it found, why, and the evidence
     "Vocabulary",  # what jobs can be about
     "Worker",  # pulls, executes, acks or fails, repeats
     "cancel_all",  # cancels all jobs that fit a filter, step by step
@@ -75,5 +80,6 @@ __all__ = [
     "load",  # the handlers of modules
     "next_after",  # when a cron expression comes round next
     "requeue_all",  # revives all jobs that fit a filter, step by step
+    "verifier",  # registers a function that looks into governed objects, after gates and budget
     "zone_of",  # a time zone by its IANA name
 ]

@@ -6,7 +6,7 @@ pull was given are handed back.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
@@ -17,7 +17,9 @@ from typing import Any, Self, TypeVar
 
 from pendula.jobs.calls import POLL_SECONDS
 from pendula.jobs.client import RemoteScheduler
+from pendula.jobs.governance import GovernedObjects
 from pendula.jobs.model import Policy
+from pendula.jobs.remote_objects import RemoteObjects
 from pendula.jobs.scheduler import Scheduler
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import InputRefused, WorldBroken
@@ -195,7 +197,72 @@ class AsyncScheduler:
     async def remove_plan(self, name: str, **members: Any) -> Reply:
         return await self._made(self.blocking.remove_plan, name, **members)
 
+    @property
+    def objects(self) -> "AsyncObjects":
+        """Governed objects: state machines, gates, budgets, evidence."""
+        return AsyncObjects(self.blocking.objects, self._made)
+
     async def _made(self, call: Callable[..., T], *given: Any, **members: Any) -> T:
         """What a call gives, made in a thread with the caller's context variables."""
         work = partial(copy_context().run, partial(call, *given, **members))
         return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+
+
+class AsyncObjects:
+    """Governed objects of a store or a server, awaited; the calls are those of `GovernedObjects`."""
+
+    def __init__(self, blocking: GovernedObjects | RemoteObjects, made: Callable[..., Awaitable[Reply]]) -> None:
+        self.blocking = blocking
+        self._made = made
+
+    def as_user(self, name: str) -> "AsyncObjects":
+        """The same in the name of a person, who then stands in the trail."""
+        return AsyncObjects(self.blocking.as_user(name), self._made)
+
+    async def create(self, object_type: str, object_id: str, **members: Any) -> Reply:
+        return await self._made(self.blocking.create, object_type, object_id, **members)
+
+    async def show(self, object_type: str, object_id: str) -> Reply:
+        return await self._made(self.blocking.show, object_type, object_id)
+
+    async def why(self, object_type: str, object_id: str) -> Reply:
+        return await self._made(self.blocking.why, object_type, object_id)
+
+    async def list(self, object_type: str, **query: Any) -> Reply:
+        return await self._made(self.blocking.list, object_type, **query)
+
+    async def attach_evidence(self, object_type: str, object_id: str, *refs: str, **members: Any) -> Reply:
+        return await self._made(self.blocking.attach_evidence, object_type, object_id, *refs, **members)
+
+    async def decide(self, object_type: str, object_id: str, action: str, finding: str, **members: Any) -> Reply:
+        return await self._made(self.blocking.decide, object_type, object_id, action, finding, **members)
+
+    async def refill(self, object_type: str, object_id: str, reason: str, **members: Any) -> Reply:
+        return await self._made(self.blocking.refill, object_type, object_id, reason, **members)
+
+    async def rollback_finished(self, object_type: str, object_id: str, **members: Any) -> Reply:
+        return await self._made(self.blocking.rollback_finished, object_type, object_id, **members)
+
+    async def rollbacks(self, **query: Any) -> Reply:
+        return await self._made(self.blocking.rollbacks, **query)
+
+    async def set_gate(self, gate: str, verdict: str, reason: str, **members: Any) -> Reply:
+        return await self._made(self.blocking.set_gate, gate, verdict, reason, **members)
+
+    async def gates(self, **query: Any) -> Reply:
+        return await self._made(self.blocking.gates, **query)
+
+    async def machines(self) -> Reply:
+        return await self._made(self.blocking.machines)
+
+    async def figures(self) -> Reply:
+        return await self._made(self.blocking.figures)
+
+    async def begin(self, job_id: str, **proof: Any) -> Reply:
+        return await self._made(self.blocking.begin, job_id, **proof)
+
+    async def finish(self, job_id: str, **members: Any) -> Reply:
+        return await self._made(self.blocking.finish, job_id, **members)
+
+    async def settle(self, job_id: str, **proof: Any) -> Reply:
+        return await self._made(self.blocking.settle, job_id, **proof)

@@ -44,7 +44,8 @@ def defer_within(
     answer = enqueue_within(connection, scheduler.calls, given, scheduler.caller)
     if isinstance(answer, Refused):
         raise JobRefused(answer)
-    job: dict[str, Any] = answer.body["job"]
+    job = answer.body["job"]
+    assert isinstance(job, dict)
     return job
 
 

@@ -67,6 +67,9 @@ class RemoteObjects:
     def gates(self, **query: Any) -> Reply:
         return self._get("/gates", query)
 
+    def machines(self) -> Reply:
+        return self._get("/machines")
+
     def figures(self) -> Reply:
         return self._get("/governance")
 

@@ -3,7 +3,7 @@
 What a file leaves out has its default. Object types and actions are added to those that are always there.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from decimal import Decimal
 from pathlib import Path
 from re import Match
@@ -17,6 +17,7 @@ from pendula.documents import Cursor, Document, DocumentLimits, Members, read_fi
 from pendula.documents.faults import shown, suggestion
 from pendula.documents.toml_text import BYTES_MOST, read_toml
 from pendula.jobs.cron import Cron
+from pendula.jobs.machine_file import read_machine
 from pendula.jobs.model import (
     LEASE_MOST_SEC,
     PAYLOAD_MOST_BYTES,
@@ -31,6 +32,9 @@ from pendula.jobs.model import (
     RetryBase,
     Vocabulary,
 )
+from pendula.jobs.objects.endings import Limits
+from pendula.jobs.objects.machine import Machine
+from pendula.jobs.objects.reference_machines import REFERENCE
 from pendula.jobs.plans import NAME, NAME_FORM, PLANS_MOST, Recurring
 from pendula.jobs.request_reading import canonical
 from pendula.jobs.requests import ATTEMPTS_MOST, OBJECT_ID_MOST, QUEUE
@@ -45,20 +49,11 @@ HEAD_START_MOST_SEC = 30 * DAY_SEC
 WORD = regex(r"[a-z][a-z0-9_-]{0,63}")
 WORD_FORM = "a letter, then at most 63 of a-z, 0-9, _ and -"
 OBJECT_ID = r"(?!\s)[^\x00-\x1f\x7f-\x9f]+(?<!\s)"  # not blank at its ends
-# What events of the trail can be about beside governed objects.
-RESERVED = ("decision", "scheduler_job", "persona")
+# What events of the trail can be about beside governed objects, and what stands before a type in a path.
+RESERVED = ("decision", "scheduler_job", "persona", "show", "why")
 
 _DURATION = regex(r"P(?:(\d{1,6})W|(?=.)(?:(\d{1,6})D)?(?:T(?=.)(?:(\d{1,6})H)?(?:(\d{1,6})M)?(?:(\d{1,6})S)?)?)")
 _UNIT_SEC = (7 * DAY_SEC, DAY_SEC, 3600, 60, 1)
-
-
-class Governance(Struct, frozen=True):
-    """What holds for governed objects that do not say otherwise."""
-
-    auto_verify_budget: int = 2
-    uncertainty_ttl_us: int = 7 * DAY_SEC * SECOND
-    ontic_verify_limit: int = 1
-    min_evidence_count: int = 1
 
 
 class Configured(Struct, frozen=True):
@@ -66,12 +61,11 @@ class Configured(Struct, frozen=True):
 
     policy: Policy = Policy()
     worker_interval_sec: Decimal = Decimal(5)
-    governance: Governance = Governance()
     recurring: tuple[Recurring, ...] = ()
     alert_webhook: str | None = None
 
 
-POLICY = tuple(name for name in Policy.__struct_fields__ if name != "vocabulary")
+POLICY = tuple(name for name in Policy.__struct_fields__ if name not in ("vocabulary", "limits"))
 BESIDES = (
     "object_types",
     "actions",
@@ -89,16 +83,16 @@ def load(path: str | Path) -> Configured:
     """The settings in a file, its form told by the suffix; raises `DocumentRefused` with every fault."""
     file = Path(path)
     if file.suffix.lower() == ".toml":
-        return read(read_toml(file))
-    return read(read_file(file, limits=DocumentLimits(size=BYTES_MOST)))
+        return read(read_toml(file), file.parent)
+    return read(read_file(file, limits=DocumentLimits(size=BYTES_MOST)), file.parent)
 
 
-def read(document: Document) -> Configured:
-    """The settings in a document; raises `DocumentRefused` with every fault."""
-    return document.read(_configured)
+def read(document: Document, folder: Path | None = None) -> Configured:
+    """The settings in a document; raises `DocumentRefused` with every fault. `folder` is where other files lie."""
+    return document.read(lambda root: _configured(root, folder))
 
 
-def _configured(root: Cursor) -> Configured:
+def _configured(root: Cursor, folder: Path | None) -> Configured:
     it = root.object(optional=(*POLICY, *BESIDES))
     plain = Configured()
     vocabulary = Vocabulary(
@@ -106,17 +100,16 @@ def _configured(root: Cursor) -> Configured:
         _added(it["actions"], plain.policy.vocabulary.actions),
     )
     return Configured(
-        policy=_policy(it, vocabulary),
+        policy=_policy(it, vocabulary, folder),
         worker_interval_sec=it["worker_interval_sec"].decimal(
             min=Decimal("0.05"), max=3600, default=plain.worker_interval_sec
         ),
-        governance=_governance(it, plain.governance),
         recurring=it["recurring"].list_of(_recurring(vocabulary), max=PLANS_MOST, default=()),
         alert_webhook=_webhook(it["alerts"]),
     )
 
 
-def _policy(it: Members, vocabulary: Vocabulary) -> Policy:
+def _policy(it: Members, vocabulary: Vocabulary, folder: Path | None) -> Policy:
     plain = Policy()
 
     def integer(name: str, least: int, most: int) -> int:
@@ -144,6 +137,8 @@ def _policy(it: Members, vocabulary: Vocabulary) -> Policy:
         retention_days=integer("retention_days", 1, 3650),
         unhandled_alert_sec=integer("unhandled_alert_sec", 1, 30 * DAY_SEC),
         durability=it["durability"].choice(Durability, default=plain.durability),
+        machines=_machines(it["machines"], vocabulary, folder),
+        limits=_limits(it, plain.limits),
     )
     if policy.pull_default_limit > policy.pull_max_limit:
         named = "pull_default_limit" if "pull_default_limit" in it else "pull_max_limit"
@@ -154,15 +149,28 @@ def _policy(it: Members, vocabulary: Vocabulary) -> Policy:
     return policy
 
 
-def _governance(it: Members, plain: Governance) -> Governance:
-    return Governance(
-        auto_verify_budget=it["auto_verify_budget"].integer(min=0, max=1000, default=plain.auto_verify_budget),
-        uncertainty_ttl_us=it["uncertainty_ttl"].parsed(
-            duration_us, stand_in=plain.uncertainty_ttl_us, default=plain.uncertainty_ttl_us
-        ),
-        ontic_verify_limit=it["ontic_verify_limit"].integer(min=1, max=10, default=plain.ontic_verify_limit),
+def _limits(it: Members, plain: Limits) -> Limits:
+    """What holds for governed objects that do not say otherwise."""
+    return Limits(
         min_evidence_count=it["min_evidence_count"].integer(min=1, max=100, default=plain.min_evidence_count),
+        ontic_verify_limit=it["ontic_verify_limit"].integer(min=1, max=10, default=plain.ontic_verify_limit),
+        auto_verify_budget=it["auto_verify_budget"].integer(min=0, max=1000, default=plain.auto_verify_budget),
+        uncertainty_ttl=it["uncertainty_ttl"].parsed(
+            duration_us, stand_in=plain.uncertainty_ttl, default=plain.uncertainty_ttl
+        ),
     )
+
+
+def _machines(at: Cursor, vocabulary: Vocabulary, folder: Path | None) -> Mapping[str, Machine]:
+    """The state machines that are always there, and those of the file, which may take the place of one of them."""
+    if not at.given:
+        return REFERENCE
+
+    def known(name: Cursor) -> None:
+        _among(name, vocabulary.object_types)
+
+    own = at.map_of(lambda one: read_machine(one, str(one.path[-1]), vocabulary.actions, folder), key=known)
+    return {**REFERENCE, **own}
 
 
 def duration_us(text: str) -> int:
@@ -194,7 +202,7 @@ def _added(at: Cursor, there: tuple[str, ...], reserved: tuple[str, ...] = ()) -
     def word(one: Cursor) -> None:
         text = one.text(pattern=WORD, form=WORD_FORM)
         if text in reserved:
-            one.refuse(f"{text!r} is what the trail calls something else", allowed=("another word",))
+            one.refuse(f"{text!r} is what the scheduler calls something else", allowed=("another word",))
         elif text in words:
             one.refuse(f"{text!r} is there already")
         elif text:

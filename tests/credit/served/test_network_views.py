@@ -11,7 +11,7 @@ from pendula.credit.model import Code, Drift, LineStatus, Policy
 from pendula.credit.money import ATOMS, atoms
 from pendula.credit.served.bottlenecks import worst
 from pendula.credit.served.pictures import PALETTE, alpha, neighbourhood, picture
-from pendula.credit.served.series import UNITS, InvalidSpan, Span, measurements, series
+from pendula.credit.served.series import UNITS, InvalidSpan, Span, measurements, series, usual_step
 from pendula.credit.served.targets import targets
 from pendula.credit.settings import Settings
 from pendula.credit.state.network import EquivalentDesk
@@ -159,3 +159,10 @@ def test_targets_end_where_value_may_not_go_on_or_hops_run_out() -> None:
     assert [one.to_pid for one in found] == ["b"]
     chain = book_of(("b", "a", 9), ("c", "b", 9), ("d", "c", 9))
     assert [one.to_pid for one in targets(chain, Cashier(chain, Settings()), 0, 2, amounts=False)] == ["b", "c"]
+
+
+@pytest.mark.req("SIM-MET-3")
+@pytest.mark.parametrize(("to_ms", "step_ms"), [(0, 1000), (1_999_000, 1000), (1_999_001, 2000), (90_000_000, 46_000)])
+def test_who_gives_no_step_gets_one_with_which_a_run_of_any_length_fits(to_ms: int, step_ms: int) -> None:
+    assert usual_step(0, to_ms) == step_ms
+    assert len(Span(0, to_ms, usual_step(0, to_ms)).points()) <= 2000

@@ -1,5 +1,7 @@
 """Parameters that contradict each other or the trucks are named before anything moves."""
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -51,3 +53,24 @@ def test_a_value_out_of_its_range_is_named() -> None:
 
 def test_other_parameters_have_another_hash() -> None:
     assert TrafficParams().digest() != TrafficParams(starve_ms=61_000).digest()
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"cooldown_ms": -1},
+        {"lookahead_um": 8e6},
+        {"starve_ms": float("nan")},
+        {"search_nodes": None},
+        {"heading_tol_urad": 0},
+        {"rtp_max_advance_um": 0},
+        {"tick_period_ms": 99},
+        {"tick_period_ms": 201},
+    ],
+)
+def test_a_parameter_that_cannot_be_is_refused_in_a_sentence(changed: dict[str, Any]) -> None:
+    (name,) = changed
+
+    assert [one.split(" is ")[0] for one in faults(TrafficParams(**changed), [FL_STD], CompileParams())] == [
+        f"PARAMETER_OUT_OF_RANGE: {name}"
+    ]

@@ -19,7 +19,8 @@ from pendula.fleet import (
 )
 from pendula.fleet.contracts.schema import parse, schema_of, serialise
 from pendula.fleet.model import MoveStyle
-from pendula.fleet.routing.route_plan import committed, continued, segments_of
+from pendula.fleet.routing.route_plan import segments_of
+from pendula.fleet.routing.splicing import committed, continued
 from pendula.fleet.samples import scenes
 from pendula.fleet.samples.scenes import FL_STD, Sketch
 from pendula.kernel.canonical import encode

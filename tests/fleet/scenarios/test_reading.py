@@ -189,3 +189,32 @@ def test_what_is_named_twice_or_is_not_there_is_told_before_anything_moves(chang
         Run(read_scenario(from_value(form), Path()))
 
     assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("expected", "path"),
+    [
+        ({"alert": {"code": "DEADLOCK", "byMs": 1}}, "$.expect[0].alert.code"),
+        ({"noAlert": "DEADLOCK"}, "$.expect[0].noAlert"),
+        ({"somebodyWaits": {"reasonCode": "WAIT"}}, "$.expect[0].somebodyWaits.reasonCode"),
+        ({"longestWait": {"atMostMs": 1, "reasonCode": "WAIT"}}, "$.expect[0].longestWait.reasonCode"),
+    ],
+)
+def test_a_code_that_never_comes_cannot_be_expected(expected: dict[str, Any], path: str) -> None:
+    assert faults({**PLAIN, "expect": [expected]}) == [path]
+
+
+def test_a_task_that_nobody_comes_back_from_is_refused_also_with_an_override() -> None:
+    """R2 rests in Q, on the only way to B."""
+    nodes = [{"id": name, "x": x, "y": 0} for name, x in (("P", 0), ("A", 10), ("Q", 20), ("B", 35))]
+    edges = [{"id": way, "start": way[0], "end": way[1], "props": {"direction": "both"}} for way in ("PA", "AQ", "QB")]
+    form: dict[str, Any] = {key: value for key, value in PLAIN.items() if key != "sample"}
+    form["map"] = {"contractVersion": "1.0.0", "mapId": "one-lane", "nodes": nodes, "edges": edges}
+    form["robots"] = [{"robotId": "R1", "parkNodeId": "P"}, {"robotId": "R2", "parkNodeId": "Q"}]
+    form["tasks"] = [{"taskId": "T", "pickNodeId": "A", "dropNodeId": "B", "robotId": "R1"}]
+    form["override"] = True
+
+    with pytest.raises(ScenarioRefused) as refused:
+        Run(read_scenario(from_value(form), Path()))
+
+    assert "'T': nobody can go over 'A' and 'B' and come back to rest" in str(refused.value)

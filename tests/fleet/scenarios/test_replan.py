@@ -1,11 +1,9 @@
 """A route that is changed in mid-lane: what lay ahead is let go of when the truck has acknowledged, and not before."""
 
 import pytest
-from msgspec.structs import replace
 
 from pendula.fleet import RoutePlan, splice
 from pendula.fleet.contracts.traffic import Phase
-from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.scenarios.plain_tasks import Driver
 from pendula.fleet.tick import TickInputs, TickOutputs
@@ -46,8 +44,7 @@ def with_route(run: Run, plan: RoutePlan) -> TickOutputs:
 
 @pytest.mark.req("FLT-RES-13", "FLT-EVO-6", "FLT-TEST-48")
 def test_a_truck_replanned_in_mid_lane_lets_go_of_the_spur_when_it_has_acknowledged() -> None:
-    # It asks for the spur while it is still far enough from it to stop.
-    run = Run(replace(shipped("spur"), traffic=TrafficParams(rtp_lookahead_um=5_000_000)))
+    run = Run(shipped("spur"))
     token = run.site.token(0)
     since = None
     while since is None or run.now_ms < since + 2_500:

@@ -199,3 +199,17 @@ def test_why_says_in_one_sentence_where_it_is_and_what_comes(town: Town) -> None
     assert told["sentence"].startswith("memory m is candidate since ")
     assert "because met today; next comes verify at " in told["sentence"]
     assert told["in_the_way"] is None
+
+
+def test_why_finds_the_last_change_behind_a_thousand_that_changed_nothing(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pendula.jobs.governance.why.EVENTS_AT_ONCE", 2)
+    town.user.create("memory", "m", evidence_refs=["ev_1"])
+    for n in range(5):
+        town.user.attach_evidence("memory", "m", f"ev_{n}")
+    town.user.decide("memory", "m", "verify", "passed", reason="seen by eye")
+    for n in range(5):
+        town.user.attach_evidence("memory", "m", f"more_{n}")
+
+    assert town.scheduler.objects.why("memory", "m")["because"]["reason"] == "seen by eye"

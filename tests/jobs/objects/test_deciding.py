@@ -323,6 +323,14 @@ def test_an_overdue_review_that_is_not_passed_has_failed(finding: str) -> None:
     assert ending.subject.next_action_at > NOW
 
 
+@pytest.mark.req("JOB-ACK-4", "JOB-SM-3")
+def test_what_came_to_nothing_is_not_due_again_at_once() -> None:
+    expired = governed("memory", "stale", expires_at=NOW - 1)
+    ending = conclude(expired, MEMORY, asked("archive"), Verdict("inconclusive", "I would keep it"))
+
+    assert (ending.subject.next_action, ending.subject.next_action_at) == ("archive", NOW + DAY_US)
+
+
 @pytest.mark.req("JOB-SM-6")
 @pytest.mark.parametrize(
     ("subject", "machine"),

@@ -50,6 +50,10 @@ def test_a_machine_without_fault_has_none() -> None:
             replace(DOCUMENT, uncertain=frozenset({"draft"}), exhausted="withdrawn"),
             "draft has no row for verify, exhausted: it would be uncertain for ever",
         ),
+        (
+            replace(DOCUMENT, uncertain=frozenset({"withdrawn"})),
+            "withdrawn is uncertain and has no follow: it would hang without a date",
+        ),
     ],
 )
 def test_each_fault_is_told(machine: Machine, told: str) -> None:

@@ -12,6 +12,7 @@ from pendula.jobs.model import Policy
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.jobs.upkeep.verification import check, replay
+from tests.jobs.governance.living import Town
 from tests.jobs.lived import JOB, lived
 from tests.jobs.playing import Play
 
@@ -133,3 +134,39 @@ def test_calls_of_another_scheduler_on_the_same_store_go_on_the_same_chain(tmp_p
     assert check(scheduler.calls.store) == []
     scheduler.close()
     other.close()
+
+
+PLANTED_IN_OBJECTS = {
+    "budget": ("UPDATE governed SET body = replace(body, '_budget_left\":1', '_budget_left\":9')", "trail_differs"),
+    "verifications": (
+        "UPDATE governed SET body = replace(body, 'verifications\":1', 'verifications\":0')",
+        "trail_differs",
+    ),
+    "state": ("UPDATE governed SET body = replace(body, '\"needs_revalidate\"', '\"active\"')", "trail_differs"),
+    "next time": ("UPDATE governed SET body = replace(body, '_action_at\":1', '_action_at\":2')", "trail_differs"),
+    "evidence": ("UPDATE governed SET body = replace(body, 'ev_1', 'ev_2')", "trail_differs"),
+    "removed": ("DELETE FROM governed", "object_lost"),
+    "added": (
+        "INSERT INTO governed SELECT object_type, 'x', place, next_action_at, replace(body, 'cg', 'x') FROM governed",
+        "object_without_trail",
+    ),
+    "row among all": ("UPDATE objects SET state = 'active'", "objects_differ"),
+}
+
+
+@pytest.mark.req("JOB-AUD-3", "JOB-STO-12")
+@pytest.mark.parametrize(("sql", "code"), PLANTED_IN_OBJECTS.values(), ids=list(PLANTED_IN_OBJECTS))
+def test_the_check_finds_what_was_done_to_a_governed_object_behind_its_back(
+    tmp_path: Path, sql: str, code: str
+) -> None:
+    town = Town(tmp_path)
+    town.user.create("cognition", "cg", status="needs_revalidate", unknown_type="out_of_scope", evidence_refs=["ev_1"])
+    town.begun(town.pulled(1))
+    assert check(town.scheduler.calls.store) == []
+    with closing(sqlite3.connect(tmp_path / "jobs.db")) as connection, connection:
+        assert connection.execute(sql).rowcount == 1
+
+    found = {finding.code for finding in check(town.scheduler.calls.store)}
+    town.scheduler.close()
+
+    assert code in found

@@ -9,12 +9,13 @@ import pytest
 
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.upkeep.verification import check
-from pendula.jobs.worker.delivery import Acked, EndReporter
+from pendula.jobs.worker.delivery import Acked
 from pendula.jobs.worker.handlers import (
     Context,
     Done,
 )
 from pendula.jobs.worker.leases import Held, Leases
+from pendula.jobs.worker.reporting import EndReporter
 from pendula.jobs.worker.worker import Worker
 from pendula.kernel.time import parse_utc
 from tests.jobs.workers import MEMORY, Virtual, close_all, decays, shaky, virtual, worked

@@ -15,6 +15,7 @@ import type {
   Readiness,
   Reason,
   RoomList,
+  SchedulerOneGate,
   SessionView,
   StateView,
 } from "./types";
@@ -116,8 +117,18 @@ export class Api {
   }
 
   /** What a path of the server's own table answers to a POST, with or without a body. */
-  post<Path extends keyof PostAnswers>(path: Path, names: Names<Path>, body?: Json): Promise<PostAnswers[Path]> {
-    return this.#call("POST", filled(path, names), body);
+  post<Path extends keyof PostAnswers>(
+    path: Path,
+    names: Names<Path>,
+    body?: Json,
+    user: string | null = null,
+  ): Promise<PostAnswers[Path]> {
+    return this.#call("POST", filled(path, names), body, undefined, user);
+  }
+
+  /** Give a gate of governed objects its word; `user` is who does it, where no token says so. */
+  setGate(wish: Json, user: string | null): Promise<SchedulerOneGate> {
+    return this.#call("PUT", "/scheduler/gates", wish, undefined, user);
   }
 
   command(engine: EngineAddress, command: Json): Promise<CommandResult> {
@@ -128,8 +139,8 @@ export class Api {
     return this.#call("POST", `${engine.base}/why`, { question });
   }
 
-  async #call<T>(method: string, path: string, body?: Json, signal?: AbortSignal): Promise<T> {
-    const answer = await this.#send(method, path, body, signal);
+  async #call<T>(method: string, path: string, body?: Json, signal?: AbortSignal, user?: string | null): Promise<T> {
+    const answer = await this.#send(method, path, body, signal, user);
     if (!answer.ok) {
       if (answer.status === 401) this.#wire.onUnauthorised();
       throw errorOf(answer);
@@ -137,8 +148,15 @@ export class Api {
     return answer.body as T;
   }
 
-  async #send(method: string, path: string, body?: Json, signal?: AbortSignal): Promise<Answer> {
+  async #send(
+    method: string,
+    path: string,
+    body?: Json,
+    signal?: AbortSignal,
+    user: string | null = null,
+  ): Promise<Answer> {
     const headers: Record<string, string> = { accept: "application/json" };
+    if (user !== null) headers["x-pendula-user"] = encodeURIComponent(user);
     // The server takes state-changing calls only as application/json, with or without a body.
     if (method !== "GET") headers["content-type"] = "application/json";
     const init: RequestInit = { method, headers, credentials: "same-origin", cache: "no-store" };

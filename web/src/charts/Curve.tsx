@@ -19,6 +19,8 @@ export interface CurveProps {
   readonly note?: string;
   /** Single values, a bar each, instead of one course. */
   readonly bars?: boolean;
+  /** A second course to compare the first with, drawn in dashes. */
+  readonly other?: readonly CurvePoint[];
   readonly empty: string;
   readonly testId: string;
 }
@@ -35,7 +37,7 @@ export function Curve(props: CurveProps) {
   const { name, points, writeValue, writeAt, note, empty, testId } = props;
   const id = useId();
   const pointed = useSignal<number | null>(null);
-  const extent = extentOf(points, props.most);
+  const extent = extentOf([...points, ...(props.other ?? [])], props.most);
   const known = points.filter(({ value }) => value !== null);
   const shown = pointed.value === null ? known.at(-1) : nearest(known, pointed.value);
   return (
@@ -61,6 +63,9 @@ export function Curve(props: CurveProps) {
         >
           <line class="curve-ground" x1={0} x2={WIDTH} y1={HEIGHT - 1} y2={HEIGHT - 1} />
           {props.bars ? <Bars points={known} extent={extent} /> : <Course points={points} extent={extent} />}
+          {partsOf(props.other ?? []).map((part, place) => (
+            <path key={place} class="curve-other" d={pathOf(part, extent)} />
+          ))}
           {pointed.value !== null && shown !== undefined && (
             <line class="curve-pointed" x1={xOf(extent, shown.at)} x2={xOf(extent, shown.at)} y1={0} y2={HEIGHT} />
           )}

@@ -10,7 +10,7 @@ from pendula.credit.money import InvalidAmount, atoms
 from pendula.documents import Cursor, Members, path_text
 from pendula.documents.faults import shown
 
-FORM_OF_ID = "1 to 200 letters, digits and _ . : -"
+FORM_OF_ID = "1 to 200 of a-z, A-Z, 0-9 and _ . : -"
 FORM_OF_CODE = "1 to 16 capital letters, digits and _"
 
 _CODE = regex(CODE_FORM)

@@ -15,7 +15,7 @@ holds artifacts is refused; only a run that goes on from its journal writes its 
 """
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
@@ -139,11 +139,9 @@ class Artifacts:
         self._finished = True
 
     def _repeat_files(self, run: Run, result: Result) -> None:
-        config: Any = decode(encode(run.config))
-        repeat = {"decisions": run.decisions, "ticks": result.ticks, "digests": result.digests}
-        self._file(REPEAT, {**repeat, "config": {key: value for key, value in config.items() if key != "scenario"}})
-        self._file(SCENARIO, config["scenario"])
-        self._file(LEDGER, ledger_of(run))
+        repeat: dict[str, Json] = {"ticks": result.ticks, "digests": {**result.digests}}
+        for name, value in repeat_files(run, decode(encode(run.config)), repeat).items():
+            self._file(name, value)
 
     def _tick_file(self) -> None:
         nothing = {"tick_index": None, "sim_time_ms": 0}
@@ -169,6 +167,16 @@ class Artifacts:
 
     def _file(self, name: str, value: object) -> None:
         replace(self._disk, name, msgspec.json.format(encode(value), indent=2) + b"\n")
+
+
+def repeat_files(run: Run, config: Any, facts: Mapping[str, Json]) -> dict[str, Json]:
+    """What a bundle needs to be repeated, by the names of its files."""
+    rest = {key: value for key, value in config.items() if key != "scenario"}
+    return {
+        REPEAT: {**facts, "decisions": run.decisions, "config": rest},
+        SCENARIO: config["scenario"],
+        LEDGER: ledger_of(run),
+    }
 
 
 def ledger_of(run: Run) -> dict[str, Json]:
@@ -245,7 +253,7 @@ def bundle(disk: RealDisk) -> None:
     with draft.open("r+b") as file:
         with ZipFile(file, "w", ZIP_DEFLATED, compresslevel=6) as archive:
             for name in BUNDLED:
-                # A served run leaves fewer files.
+                # A served run whose journal cannot be read leaves fewer files.
                 if (disk.directory / name).exists():
                     _add(archive, disk.directory / name)
         file.flush()

@@ -4,16 +4,17 @@ bundle = read_bundle(Path("out/bundle.zip"))
 repeated(bundle).digests == bundle.digests
 """
 
+from contextlib import suppress
 from pathlib import Path
 from zipfile import BadZipFile, ZipFile
 
 import msgspec
 from msgspec import Struct
 
-from pendula.credit.commands import Config
+from pendula.credit.commands import Commands, Config, Tick
 from pendula.credit.engine import Run
 from pendula.credit.runs.artifacts import REPEAT, SCENARIO
-from pendula.credit.runs.headless import Headless, Made, Result, Watch
+from pendula.credit.runs.headless import Headless, Made, Result, RunRefused, Watch
 from pendula.kernel.canonical import decode, encode
 from pendula.kernel.engine import Outside
 from pendula.kernel.errors import InputRefused, NotCanonical
@@ -35,12 +36,16 @@ class BundleDiffers(InputRefused):
 
 
 class Bundle(Struct, frozen=True):
-    """A run as it was made, by which decisions, how many ticks it had and what it came to."""
+    """A run as it was made, by which decisions, how many ticks it had and what it came to.
+
+    `commands` are those of a served run, which people may have steered; without them it is ticks and nothing else.
+    """
 
     config: Config
     decisions: int
     ticks: int
     digests: dict[str, str]
+    commands: tuple[Commands, ...] | None = None
 
 
 class _Repeat(Struct, frozen=True):
@@ -48,6 +53,7 @@ class _Repeat(Struct, frozen=True):
     decisions: int
     ticks: int
     digests: dict[str, str]
+    commands: tuple[Commands, ...] | None = None
 
 
 def read_bundle(path: Path) -> Bundle:
@@ -58,9 +64,9 @@ def read_bundle(path: Path) -> Bundle:
         repeat = msgspec.convert(told, _Repeat)
         config = msgspec.convert({**repeat.config, "scenario": scenario}, Config)
     except (BadZipFile, KeyError, NotCanonical, msgspec.ValidationError) as trouble:
-        message = f"{path} is not the bundle of a run that can be repeated: {trouble}"
+        message = f"{path} is not the bundle of a run that can be repeated: {trouble.args[0]}"
         raise InvalidBundle(message, path=str(path)) from None
-    return Bundle(config, repeat.decisions, repeat.ticks, repeat.digests)
+    return Bundle(config, repeat.decisions, repeat.ticks, repeat.digests, repeat.commands)
 
 
 def _file(archive: ZipFile, name: str) -> bytes:
@@ -88,7 +94,14 @@ def headless_of(bundle: Bundle, outside: Outside | None = None) -> Headless:
 def repeated(bundle: Bundle, outside: Outside | None = None, watch: Watch | None = None) -> Result:
     """The whole run again; raises `BundleDiffers` where it comes to something else."""
     headless = headless_of(bundle, outside)
-    headless.step(bundle.ticks, watch)
+    if bundle.commands is None:
+        headless.step(bundle.ticks, watch)
+    for command in bundle.commands or ():
+        # What was refused then is refused again, and changes nothing.
+        with suppress(RunRefused):
+            outcome = headless.do(command)
+            if watch is not None and isinstance(command, Tick):
+                watch(outcome.events)
     result = headless.result()
     if result.digests != bundle.digests:
         message = "The run of the bundle came to other digests: it was steered by hand, or asked somebody else"

@@ -21,7 +21,7 @@ from pendula.credit.events import Event
 from pendula.credit.runs.headless import Headless, Made, Watch
 from pendula.credit.state.rules import with_defaults_of
 from pendula.kernel.bodies import CommandReader, Recorded, read_input, read_outcome
-from pendula.kernel.canonical import Reader, first_difference
+from pendula.kernel.canonical import Json, Reader, decode, first_difference
 from pendula.kernel.disk import Disk, RealDisk
 from pendula.kernel.driver import Driver, ReplayDiffers, Ticket
 from pendula.kernel.engine import Outcome, Outside
@@ -210,6 +210,28 @@ def _history(journal: Journal) -> Iterator[tuple[Commands, Outcome[Event]]]:
                 raise NotReplayable("The journal is of a served run: it keeps digests of what was told, not the events")
             if bytes(outcome.refusal) == b"null":
                 yield command, Outcome(_read_events(outcome.events))
+
+
+def last_life(journal: Journal) -> tuple[dict[str, Json], list[Json]]:
+    """What the run was made of and what was done to it, to be done again; of one that was restarted, since then.
+
+    Raises `NotReplayable` where the beginning of the journal was pruned.
+    """
+    if journal.first_n > 0:
+        raise NotReplayable(f"Records before {journal.first_n} were pruned; what was done there is not known")
+    config: Any = dict(journal.header.config) if isinstance(journal.header.config, dict) else {}
+    done: list[Any] = []
+    for record in journal.read():
+        if record.kind != "input":
+            continue
+        command: Any = decode(bytes(read_input(record.body).command))
+        if command["type"] == "restart":
+            # It keeps how the run is set, and nothing else.
+            done = [one for one in done if one["type"] in ("set_intensity", "configure")]
+            config.pop("checkpoint", None)
+        else:
+            done.append(command)
+    return config, done
 
 
 def _as_of(decisions: int, plan: Made) -> Made:

@@ -16,7 +16,7 @@ import msgspec
 from pendula.credit.events import Ticked
 from pendula.credit.runs.artifacts import BUNDLE, EVENTS, LAST_TICK, NAMES, STATUS, SUMMARY, Lines, bundle
 from pendula.credit.served.store import Artifact
-from pendula.kernel.canonical import encode
+from pendula.kernel.canonical import Json, encode
 from pendula.kernel.disk import RealDisk, replace
 
 CONTENT_TYPES = {".ndjson": "application/x-ndjson", ".json": "application/json", ".zip": "application/zip"}
@@ -59,8 +59,8 @@ class ServedArtifacts:
             self._tick_written = now
             self._tick_file()
 
-    def finish(self, status: Mapping[str, Any], summary: Mapping[str, Any]) -> None:
-        """All lines on the disk, the final files, and the archive of them."""
+    def finish(self, status: Mapping[str, Any], summary: Mapping[str, Any], repeat: Mapping[str, Json]) -> None:
+        """All lines on the disk, the final files, those of `repeat` by name, and the archive of them."""
         try:
             self._lines.close()
         except OSError as trouble:
@@ -68,6 +68,8 @@ class ServedArtifacts:
         self._tick_file()
         self._file(STATUS, status)
         self._file(SUMMARY, {**summary, "dropped_lines": self.dropped})
+        for name, value in repeat.items():
+            self._file(name, value)
         try:
             bundle(self._disk)
         except OSError as trouble:

@@ -9,8 +9,8 @@ from hashlib import sha256
 from msgspec import Struct
 
 from pendula.credit.events import LastError, RunStatus
+from pendula.credit.runs.artifacts import moment
 from pendula.credit.served.lifecycle import ACTIVE, RunState
-from pendula.credit.served.ring import moment
 from pendula.kernel.time import format_utc
 
 DEMO_OWNER = "demo"

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
 
+from pendula.credit.runs.artifacts import moment
 from pendula.kernel.errors import InputRefused
-from pendula.kernel.time import format_utc
 
 _ID = re.compile(r"evt_(?P<run>.+)_(?P<seq>[0-9]{6,18})")
 
@@ -209,12 +209,6 @@ class Cursor:
 
 def event_id(run_id: str, seq: int) -> str:
     return f"evt_{run_id}_{seq:06}"
-
-
-def moment(micros: int) -> str:
-    """ISO-8601 in UTC with milliseconds and `Z`."""
-    whole, rest = divmod(micros, 1_000_000)
-    return f"{format_utc(whole * 1_000_000)[:-1]}.{rest // 1000:03}Z"
 
 
 def _data(name: str, ts: str, body: bytes) -> bytes:

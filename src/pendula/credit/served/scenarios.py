@@ -3,6 +3,7 @@
 A scenario is read once, when it comes in, with every fault at its place; what a run gets is a copy of its own.
 """
 
+import re
 from collections.abc import Callable, Collection, Mapping
 from functools import cache
 from typing import Any
@@ -17,6 +18,10 @@ from pendula.kernel.canonical import Json, decode, encode
 from pendula.kernel.errors import InputRefused
 
 FAULTS_MOST = 50
+
+
+ID_MOST = 200
+UNADDRESSABLE = re.compile(r"\.+|.*[/\\].*")
 
 
 class ScenarioInvalid(InputRefused):
@@ -150,6 +155,16 @@ class Registry:
         """Take in what was uploaded, now or before the process began."""
         self.check_new(kept)
         self._uploaded[kept.scenario.id] = kept
+
+
+def require_addressable(scenario_id: str) -> None:
+    """Raise `ScenarioInvalid` for an id that no path could name; one that came in by a file may be such."""
+    if len(scenario_id) <= ID_MOST and scenario_id.isprintable() and not UNADDRESSABLE.fullmatch(scenario_id):
+        return
+    message = f"the id {scenario_id[:50]!r} cannot be part of an address"
+    allowed = f"allowed: at most {ID_MOST} characters that can be printed, without / and \\, and not dots alone"
+    errors: list[Json] = [{"path": "$.scenario_id", "message": message}]
+    raise ScenarioInvalid(f"scenario: $.scenario_id: {message}; {allowed}", errors=errors)
 
 
 def named(document: Document, scenario_id: str | None) -> Document:

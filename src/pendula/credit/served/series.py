@@ -12,6 +12,7 @@ from pendula.credit.events import Ticked
 from pendula.kernel.errors import InputRefused
 
 POINTS_MOST = 2000
+SECOND_MS = 1000
 UNITS = {
     "success_rate": "%",
     "avg_route_length": "count",
@@ -47,6 +48,12 @@ class Series(Struct, frozen=True):
     key: str
     unit: str | None
     points: list[Point]
+
+
+def usual_step(from_ms: int, to_ms: int) -> int:
+    """The step of whoever gave none: a second, or as many whole ones as let a long run fit."""
+    seconds = -(-max(0, to_ms - from_ms) // ((POINTS_MOST - 1) * SECOND_MS))
+    return max(1, seconds) * SECOND_MS
 
 
 class Span(Struct, frozen=True):

@@ -41,7 +41,6 @@ class ServedSettings(Struct, frozen=True):
     db_enabled: bool = True
     metrics_enabled: bool = True
     scenario_allowlist: tuple[str, ...] | None = None
-    csrf_origin_allowlist: tuple[str, ...] = ()
 
 
 TABLE: tuple[Setting, ...] = (
@@ -95,7 +94,6 @@ TABLE: tuple[Setting, ...] = (
     Setting("metrics_enabled", "METRICS_ENABLED", "counters for Prometheus", Kind.SWITCH),
 )
 ALLOWLIST = _S + "SCENARIO_ALLOWLIST"
-ORIGINS = _S + "CSRF_ORIGIN_ALLOWLIST"
 
 
 def from_environment(environment: Mapping[str, str]) -> ServedSettings:
@@ -108,7 +106,6 @@ def from_environment(environment: Mapping[str, str]) -> ServedSettings:
     names = _list(environment.get(ALLOWLIST, ""))
     if names and not {"all", "*"} & set(names):
         found["scenario_allowlist"] = names
-    found["csrf_origin_allowlist"] = _list(environment.get(ORIGINS, ""))
     return msgspec.structs.replace(ServedSettings(), **found)
 
 

@@ -178,6 +178,12 @@ class Store:
         ]
         self._do([deletion, *rows])
 
+    def artifacts(self, run_id: str) -> list[Artifact]:
+        """The files of a run as they were listed last, in the order of their names."""
+        columns = "name, url, content_type, size_bytes, sha256"
+        rows = self._rows(f"SELECT {columns} FROM artifacts WHERE run_id = ? ORDER BY name", (run_id,))
+        return [Artifact(*row) for row in rows]
+
     def _prepare(self) -> None:
         for table in TABLES:
             self._connection.execute(table)

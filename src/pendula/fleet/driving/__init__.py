@@ -5,5 +5,6 @@ uses          what a route uses from where to where
 track         a route as uses of resources and standing positions
 records       what is known of a truck between two ticks
 detours       another way on for a truck that waits
+screening     whether a route can be meant for a truck at all
 adoption      how a new route takes the place of the old one
 """

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
 from pendula.fleet.driving.track import Track, track_of
-from pendula.fleet.driving.uses import NEVER_UM, Ground, left_um
+from pendula.fleet.driving.uses import NEVER_UM, Act, Ground, left_um
 from pendula.fleet.exclusion.critical_sections import EXIT_CLEARANCE_UM
 from pendula.fleet.routing.planner import AtNode, OnEdge
 from pendula.fleet.routing.route_plan import RoutePlan, Segment
@@ -163,6 +163,13 @@ def goes_on(record: Record, plan: RoutePlan) -> bool:
     ahead = [one.edge for one in old.segments if one.route_s0_um + one.length_um > record.grant_um]
     own = [one.edge for one in plan.whole]
     return own[len(own) - len(ahead) :] == ahead
+
+
+def is_done(act: Act, done: Act, shift_um: int) -> bool:
+    """Whether an act of a new way is behind the truck, which did `done` last on the old one. A new way may ask for a
+    stop, or for another turn, in a node in which the truck has turned already."""
+    at_um = done.s_um - shift_um
+    return act.s_um < at_um or (act.s_um == at_um and (act.stop, act.yaw_urad) == (False, done.yaw_urad))
 
 
 def _continues(record: Record, track: Track, shift_um: int) -> bool:

@@ -5,7 +5,8 @@ What the truck is committed to stays: the new way leaves the old one in the firs
 
 from pendula.fleet.driving.records import Record
 from pendula.fleet.routing.planner import Closed, Planner
-from pendula.fleet.routing.route_plan import RoutePlan, splice
+from pendula.fleet.routing.route_plan import RoutePlan
+from pendula.fleet.routing.splicing import splice
 from pendula.fleet.site.compiled_map import CompiledMap
 
 

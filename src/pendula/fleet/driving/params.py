@@ -78,6 +78,8 @@ _RANGES = {
     "robot_offline_ms": (500, 5_000),
     "fairness_step_ms": (1, 600_000),
     "progress_window": (1, 100),
+    "heading_tol_urad": (1, 3_141_593),
+    "rtp_max_advance_um": (1, 100_000_000),
 }
 # The rank of TASK: an aged rank below it would let classes outrank each other for ever.
 _LEAST_CAP = 20
@@ -86,6 +88,14 @@ _LEAST_CAP = 20
 def faults(params: TrafficParams, profiles: Sequence[RobotProfile], compiled: CompileParams) -> tuple[str, ...]:
     """Every rule that the parameters break, as `CODE: sentence`, in a fixed order."""
     found = [
+        f"PARAMETER_OUT_OF_RANGE: {name} is {value!r}, allowed are whole numbers from 0"
+        for name, value in structs.asdict(params).items()
+        if not isinstance(value, NodeLockPolicy | bool) and (type(value) is not int or value < 0)
+    ]
+    if found:
+        # Nothing can be compared with what is no number.
+        return tuple(found)
+    found += [
         f"PARAMETER_OUT_OF_RANGE: {name} is {getattr(params, name)}, allowed are {low} to {high}"
         for name, (low, high) in _RANGES.items()
         if not low <= getattr(params, name) <= high

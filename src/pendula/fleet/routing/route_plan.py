@@ -246,7 +246,7 @@ def plan_route(
     way = planner.way(start, goal, closed)
     if isinstance(way, Refusal):
         return way
-    onward = _onward(planner, way, start, stops, rest, closed)
+    onward = onward_over(planner, way, start, stops, rest, closed)
     if isinstance(onward, Refusal):
         return onward
     segments = segments_of(planner.site, way.edges)
@@ -266,87 +266,7 @@ def plan_route(
     )
 
 
-def continued(planner: Planner, old: RoutePlan, route_id: str, yaw_urad: int | None, reason: str) -> RoutePlan:
-    """The way on from the goal of a route, edge by edge as it was planned, to its next stop and over the others to
-    rest: what was admitted once needs no second admission."""
-    first = old.onward_stops[0] + 1
-    network = old.site.network
-    start = AtNode(old.goal, yaw_urad)
-    return RoutePlan(
-        route_id=route_id,
-        revision=1,
-        robot_id=old.robot_id,
-        site=old.site,
-        start=start,
-        goal=network.edges[old.onward[first - 1]].end,
-        segments=segments_of(old.site, old.onward[:first]),
-        cost_us=_cost(planner, start, old.onward[:first]),
-        reason=reason,
-        rest=old.rest,
-        onward=old.onward[first:],
-        onward_stops=tuple(place - first for place in old.onward_stops[1:]),
-    )
-
-
-def splice(
-    planner: Planner,
-    old: RoutePlan,
-    stop_line_um: int,
-    stops: tuple[int, ...],
-    route_id: str,
-    reason: str,
-    closed: Closed = OPEN,
-) -> RoutePlan | Refusal:
-    """A new revision that keeps all segments up to the first node at or beyond the stop line the truck knows.
-
-    `route_id` is used when the goal changes; otherwise the old one stays.
-    """
-    kept = committed(old, stop_line_um)
-    goal = stops[0]
-    if kept == 0:
-        rest: Way | Refusal = planner.way(old.start, goal, closed)
-        own: tuple[int, ...] = ()
-        cost = 0
-    else:
-        own = tuple(segment.edge for segment in old.segments[:kept])
-        rest = planner.onward(own[-1], goal, closed)
-        cost = _cost(planner, old.start, own)
-    if isinstance(rest, Refusal):
-        return rest
-    edges = (*own, *rest.edges)
-    whole = Way(edges, cost + rest.cost_us, ())
-    onward = _onward(planner, whole, old.start, stops, old.rest, closed)
-    if isinstance(onward, Refusal):
-        return onward
-    name = old.route_id if goal == old.goal else route_id
-    segments = segments_of(planner.site, edges)
-    return RoutePlan(
-        route_id=name,
-        revision=old.revision + 1,
-        robot_id=old.robot_id,
-        site=planner.site,
-        start=old.start,
-        goal=goal,
-        segments=segments,
-        cost_us=whole.cost_us,
-        reason=reason,
-        rest=old.rest,
-        onward=onward.edges,
-        onward_stops=onward.stops,
-    )
-
-
-def committed(route: RoutePlan, stop_line_um: int) -> int:
-    """How many segments a truck that knows this stop line will drive to their end."""
-    for number, segment in enumerate(route.segments):
-        if segment.route_s0_um + segment.length_um >= stop_line_um:
-            # In the very start node nothing is committed yet.
-            at_start = number == 0 and isinstance(route.start, AtNode) and stop_line_um <= 0
-            return 0 if at_start else number + 1
-    return len(route.segments)
-
-
-def _cost(planner: Planner, start: Anchor, edges: tuple[int, ...]) -> int:
+def cost_of(planner: Planner, start: Anchor, edges: tuple[int, ...]) -> int:
     site = planner.site
     cost = planner.first_turn_us(edges[0], start.yaw_urad) if isinstance(start, AtNode) else 0
     for place, edge in enumerate(edges):
@@ -359,14 +279,16 @@ def _cost(planner: Planner, start: Anchor, edges: tuple[int, ...]) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class _Onward:
+class Onward:
+    """The way on from a goal: its edges, and after which of them the truck stops."""
+
     edges: tuple[int, ...]
     stops: tuple[int, ...]
 
 
-def _onward(
+def onward_over(
     planner: Planner, way: Way, start: Anchor, stops: tuple[int, ...], rest: int | None, closed: Closed
-) -> _Onward | Refusal:
+) -> Onward | Refusal:
     edges: list[int] = []
     places: list[int] = []
     last = way.edges[-1] if way.edges else None
@@ -381,7 +303,7 @@ def _onward(
         edges += leg.edges
         places.append(len(edges) - 1)
         last, at = leg.edges[-1], goal
-    return _Onward(tuple(edges), tuple(places))
+    return Onward(tuple(edges), tuple(places))
 
 
 def segments_of(site: CompiledMap, edges: tuple[int, ...], stops: Set[int] = frozenset()) -> tuple[Segment, ...]:

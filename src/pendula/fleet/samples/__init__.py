@@ -6,6 +6,7 @@ halls          the reference hall with its fleet, warehouses, grids
 random_maps    a map for every seed
 live_maps      maps that are LIVE by construction, with their fleets: for every seed, and grids with spurs
 built          warehouses as they are built: one-way aisles, two-lane main ways, docks, parking streets
+catalogue      all of them by name, with the numbers each may be told
 """
 
 from pendula.fleet.samples.built import built_warehouse

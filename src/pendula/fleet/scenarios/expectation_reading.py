@@ -21,6 +21,8 @@ from pendula.fleet.scenarios.model import (
     SomebodyWaits,
     TasksDone,
 )
+from pendula.fleet.tick.alarms import ALERTS
+from pendula.fleet.views.reasons import WAITS
 
 
 def expectation(at: Cursor) -> Expectation:
@@ -73,24 +75,39 @@ def _together(at: Cursor) -> Expectation:
 
 def _longest_wait(at: Cursor) -> Expectation:
     it = at.object(required=("atMostMs",), optional=("robotId", "reasonCode"))
-    return LongestWait(
-        it["atMostMs"].integer(min=0), it["robotId"].text(default=None), it["reasonCode"].text(default=None)
-    )
+    reason = _reason(it["reasonCode"]) if "reasonCode" in it else None
+    return LongestWait(it["atMostMs"].integer(min=0), it["robotId"].text(default=None), reason)
 
 
 def _somebody_waits(at: Cursor) -> Expectation:
     it = at.object(required=("reasonCode",), optional=("robotId",))
-    return SomebodyWaits(it["reasonCode"].text(min=1), it["robotId"].text(default=None))
+    return SomebodyWaits(_reason(it["reasonCode"]), it["robotId"].text(default=None))
 
 
 def _alert(at: Cursor) -> Expectation:
     it = at.object(required=("code", "byMs"), optional=("withinMs",))
     within = it["withinMs"].integer(min=0, default=None)
-    return AlertComes(it["code"].text(min=1), it["byMs"].integer(min=0), within)
+    return AlertComes(_alert_code(it["code"]), it["byMs"].integer(min=0), within)
 
 
 def _no_alert(at: Cursor) -> Expectation:
-    return NoAlert(at.text(min=1))
+    return NoAlert(_alert_code(at))
+
+
+def _alert_code(at: Cursor) -> str:
+    return _one_of(ALERTS, "alert", at)
+
+
+def _reason(at: Cursor) -> str:
+    return _one_of(WAITS, "reason to wait", at)
+
+
+def _one_of(codes: tuple[str, ...], what: str, at: Cursor) -> str:
+    """A code that can come: a word that never does would make an expectation that means nothing."""
+    code = at.text(min=1)
+    if code and code not in codes:
+        at.refuse(f"there is no {what} {code!r}", allowed=codes)
+    return code
 
 
 def _refused(at: Cursor) -> Expectation:

@@ -9,9 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pendula.fleet.contracts.traffic import Phase
+from pendula.fleet.model import Fleet
 from pendula.fleet.routing.opposition import against_us, one_way_us, opposite_edges
 from pendula.fleet.routing.planner import Anchor, AtNode, Closed, Planner
-from pendula.fleet.routing.route_plan import RoutePlan, committed, continued, plan_route, splice
+from pendula.fleet.routing.route_plan import RoutePlan, plan_route
+from pendula.fleet.routing.splicing import committed, continued, splice
 from pendula.fleet.scenarios.model import Scenario, ScenarioTask
 from pendula.fleet.scenarios.task_list import TaskList
 from pendula.fleet.simulator.world import World
@@ -203,28 +205,52 @@ class PlainTasks:
                 if (not task.robot_ids or one.robot_id in task.robot_ids)
                 and (cost := self._cost_us(i, one, task, world)) is not None
             ]
-            if costs:
-                number = min(costs)[2]
-                free = [one for one in free if one[0] != number]
-                self._send(number, self.drivers[number], task, now_ms, world)
+            # The nearest one takes it. On a map that is not LIVE it may be that it cannot, and somebody else can.
+            taken = next((i for _, _, i in sorted(costs) if self._take(i, task, now_ms, world)), None)
+            free = [one for one in free if one[0] != taken]
 
-    def _send(self, number: int, driver: Driver, task: ScenarioTask, now_ms: int, world: World) -> None:
-        """Gives a truck a task, and the route for it."""
+    def _take(self, number: int, task: ScenarioTask, now_ms: int, world: World) -> bool:
+        driver = self.drivers[number]
         stops = self.site.node_number[task.pick_node_id], self.site.node_number[task.drop_node_id]
-        driver.called_off = driver.phase is Phase.TO_PARK
-        if not driver.called_off:
-            self.tasks.take(task)
-            driver.task = task
-            self._go(number, driver, Phase.TO_PICK, stops, now_ms, world)
-            return
+        called_off = driver.phase is Phase.TO_PARK
+        sent = self._turn_round if called_off else self._set_out
+        if not sent(number, driver, stops, now_ms, world):
+            return False
+        self.tasks.take(task)
+        driver.task, driver.called_off = task, called_off
+        return True
+
+    def _set_out(self, number: int, driver: Driver, stops: tuple[int, ...], now_ms: int, world: World) -> bool:
+        return self._go(number, driver, Phase.TO_PICK, stops, now_ms, world)
+
+    def _turn_round(self, number: int, driver: Driver, stops: tuple[int, ...], now_ms: int, world: World) -> bool:
+        """Asks for a way that leaves the one to rest at the next node at which it can."""
         assert driver.route is not None
         planner, bound = self._keeping_off(number, driver, world), self._bound_um(number, world)
         name = self._next_id(driver)
         route = splice(planner, driver.route, bound, stops, name, "TASK_ASSIGNED", closed=driver.closed)
         if isinstance(route, RoutePlan):
-            self.tasks.take(task)
-            driver.task = task
             self._give(number, driver, Phase.TO_PICK, route, now_ms, world)
+        return isinstance(route, RoutePlan)
+
+    def undoable(self, fleet: Fleet) -> list[str]:
+        """A sentence for every pick and drop of which no truck that may serve them comes back to rest. There is none on
+        a map that is LIVE for the fleet."""
+        pairs = ((one, pick, drop) for one in fleet.streams for pick in one.pick_node_ids for drop in one.drop_node_ids)
+        return [
+            f"{one.stream_id!r}: nobody can go over {pick!r} and {drop!r} and come back to rest"
+            for one, pick, drop in pairs
+            if not any(self._comes_back(driver, pick, drop) for driver in self._may_serve(one.robot_ids))
+        ]
+
+    def _may_serve(self, robot_ids: tuple[str, ...]) -> list[Driver]:
+        return [one for one in self.drivers if not robot_ids or one.robot_id in robot_ids]
+
+    def _comes_back(self, driver: Driver, pick: str, drop: str) -> bool:
+        stops = self.site.node_number[pick], self.site.node_number[drop]
+        home = AtNode(driver.rest)
+        made = plan_route(driver.planner, driver.robot_id, "", home, stops, rest=driver.rest, closed=driver.closed)
+        return isinstance(made, RoutePlan)
 
     def _cost_us(self, number: int, driver: Driver, task: ScenarioTask, world: World) -> int | None:
         pick = self.site.node_number[task.pick_node_id]
@@ -274,8 +300,8 @@ class PlainTasks:
         passed = truck.segment if truck.route is route else 0
         return [one.edge for one in route.whole[passed:]]
 
-    def _go(self, number: int, driver: Driver, phase: Phase, stops: tuple[int, ...], now_ms: int, world: World) -> None:
-        """Gives a truck a new route from the node it stands in."""
+    def _go(self, number: int, driver: Driver, phase: Phase, stops: tuple[int, ...], now_ms: int, world: World) -> bool:
+        """Gives a truck a new route from the node it stands in; false where there is none."""
         route = plan_route(
             self._keeping_off(number, driver, world),
             driver.robot_id,
@@ -286,8 +312,10 @@ class PlainTasks:
             reason="TASK_ASSIGNED" if phase is not Phase.TO_PARK else "PARKING",
             closed=driver.closed,
         )
-        assert isinstance(route, RoutePlan), f"{driver.robot_id}: {route}"
+        if isinstance(route, Refusal):
+            return False
         self._give(number, driver, phase, route, now_ms, world)
+        return True
 
     def _go_on(self, number: int, driver: Driver, phase: Phase, now_ms: int, world: World) -> None:
         """Sends a truck on along the way it was admitted to."""

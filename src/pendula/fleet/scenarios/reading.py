@@ -9,11 +9,11 @@ from pendula.fleet.reading.params import PARAMS, params
 from pendula.fleet.reading.profiles import profiles
 from pendula.fleet.reading.source_map import read_source_map, source_map
 from pendula.fleet.reading.values import name, version
+from pendula.fleet.samples.catalogue import LIMITS, NOBODY, SAMPLES, USUAL, sample_of
 from pendula.fleet.samples.live_maps import Sample
 from pendula.fleet.samples.scenes import FL_STD
 from pendula.fleet.scenarios.expectation_reading import expectation
 from pendula.fleet.scenarios.model import EventType, Robot, Scenario, ScenarioEvent, ScenarioStream, ScenarioTask
-from pendula.fleet.scenarios.sample_maps import LIMITS, NOBODY, SAMPLES, USUAL, sample_of
 from pendula.fleet.scenarios.traffic_params import TRAFFIC_PARAMS, traffic_params
 from pendula.fleet.simulator.settings import WorldSettings
 from pendula.fleet.trucks.profiles import RobotProfile

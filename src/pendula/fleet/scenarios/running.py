@@ -81,6 +81,9 @@ class Run:
         self.judge = Judge(names, [one.profile for one in starts])
         planners = {name: Planner(self.site, profile) for name, profile in by_id.items()}
         self.tasks = PlainTasks(self.site, scenario, planners, self.traffic.closed, elsewhere)
+        wrong = self.tasks.undoable(scenario.fleet) if scenario.override else []
+        if wrong:
+            raise ScenarioRefused(f"{scenario.name} cannot begin: {'; '.join(wrong)}", findings=wrong)
         self.measures = Measures(self.site, scenario.traffic, names)
         self._events = sorted(scenario.events, key=lambda one: (one.at_ms, one.robot_id))
         self._hash = sha256()

@@ -14,16 +14,21 @@ starting_state  where a fleet starts from, and whether it may
 saving        traffic as bytes and back
 """
 
+from pendula.fleet.contracts.traffic import CommandMode, Phase, RobotStatus
 from pendula.fleet.driving.params import NodeLockPolicy, TrafficParams
 from pendula.fleet.tick.draft import RefusedRoute
-from pendula.fleet.tick.observing import TruckReport
+from pendula.fleet.tick.observing import DroppedReport, TruckReport
 from pendula.fleet.tick.traffic import TickInputs, TickOutputs, Traffic, TrafficRefused
 from pendula.fleet.views.reasons import Reason
 
 __all__ = [
+    "CommandMode",
+    "DroppedReport",
     "NodeLockPolicy",
+    "Phase",
     "Reason",
     "RefusedRoute",
+    "RobotStatus",
     "TickInputs",
     "TickOutputs",
     "Traffic",

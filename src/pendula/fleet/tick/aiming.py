@@ -49,14 +49,6 @@ def aim(record: Record, now_ms: int, params: TrafficParams) -> RollingTargetComm
     return _command(record, now_ms, params, mode, reason, target=record.target_um, stop=stop)
 
 
-def reach_um(record: Record, params: TrafficParams) -> int:
-    """Up to where a truck asks for units: as far as its rolling target needs so that it never slows down for want of
-    them, and no farther, since others wait for what it takes before it needs it."""
-    tick = record.profile.v_max_um_s * params.tick_period_ms // 1000
-    ahead = params.rtp_lookahead_um + params.safety_buffer_um + params.hold_hysteresis_um + tick
-    return record.at_um + min(ahead, params.lookahead_um)
-
-
 def _first_step_um(record: Record, now_ms: int, params: TrafficParams) -> int:
     """By how much the hold point moves at least. A truck that stands at it and waits on does not set out for every cell
     that is freed before it: for a short way it stays where it is, for a while or until nobody is in its way."""

@@ -15,6 +15,11 @@ from pendula.kernel.canonical import Json
 
 DEADLOCK_SUSPECTED = "DEADLOCK_SUSPECTED"
 DEADLOCK_CONFIRMED = "DEADLOCK_CONFIRMED"
+ROUTE_REFUSED = "ROUTE_REFUSED"
+ROBOT_OFFLINE = "ROBOT_OFFLINE"
+ROBOT_FAULT = "ROBOT_FAULT"
+SAFETY_STOP = "SAFETY_STOP"
+ALERTS = (DEADLOCK_SUSPECTED, DEADLOCK_CONFIRMED, ROUTE_REFUSED, ROBOT_OFFLINE, ROBOT_FAULT, SAFETY_STOP)
 # A truck this close to the end of its grant has nowhere to go: farther off it still drives or turns, and frees what is
 # behind it. Contains the hysteresis of hold points and the buffer before them.
 _AT_THE_END_UM = 500_000
@@ -43,6 +48,7 @@ def watched(since: dict[tuple[int, ...], int], cycle: tuple[int, ...], now_ms: i
 def alert(
     number: int, code: str, severity: str, since_ms: int, robot_id: str | None = None, /, **details: Json
 ) -> Alert:
+    assert code in ALERTS, f"{code} is not named among the alerts"
     return Alert(
         alertId=f"al-{number}",
         code=code,

@@ -1,16 +1,17 @@
 """A tick in the making: what the phases work on, and what they decided so far. Nothing of it is true before all are."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from pendula.fleet.contracts.traffic import Alert, RollingTargetCommand
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
 from pendula.fleet.driving.uses import Ground
+from pendula.fleet.routing.planner import Closed
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.tick import alarms
 from pendula.fleet.tick.directions import Directions
-from pendula.fleet.tick.observing import TruckReport
+from pendula.fleet.tick.observing import DroppedReport, TruckReport
 from pendula.fleet.tick.queueing import Queue
 from pendula.fleet.traffic.grants import Effort, Rule
 from pendula.fleet.traffic.lock_state import LockState
@@ -41,6 +42,8 @@ class Draft:
     rule: Rule
     records: list[Record]
     numbers: dict[str, int]
+    # What every truck keeps off.
+    closed: Mapping[str, Closed]
     locks: LockState
     effort: Effort
     directions: Directions
@@ -57,7 +60,7 @@ class Draft:
     touched: set[int] = field(default_factory=set)
     accepted: list[RoutePlan] = field(default_factory=list)
     refused: list[RefusedRoute] = field(default_factory=list)
-    unknown: list[str] = field(default_factory=list)
+    dropped: list[DroppedReport] = field(default_factory=list)
     commands: list[RollingTargetCommand] = field(default_factory=list)
     alerts: list[Alert] = field(default_factory=list)
 

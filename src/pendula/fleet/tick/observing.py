@@ -4,9 +4,10 @@ Noise does not pull the truck back, a jump does not move it. While a truck turns
 taken to be in the node as long as its pivot is.
 """
 
+from collections.abc import Collection, Iterable
 from math import isqrt
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from pendula.fleet.contracts.traffic import Health, Phase, RobotStatus
 from pendula.fleet.driving.params import TrafficParams
@@ -19,6 +20,10 @@ from pendula.fleet.routing.route_plan import Limits, Pose
 
 # Slower than this a truck stands.
 STANDING_UM_S = 20_000
+# By so much the clock of a truck may be ahead of that of the tick.
+AHEAD_MS = 200
+# No number of a report is larger, in whatever unit.
+_MOST = 10**15
 # How far along its edge a truck is looked for first: farther than it drives between two reports.
 _NEAR_UM = 1_500_000
 
@@ -36,6 +41,41 @@ class TruckReport(Struct, frozen=True):
     phase: Phase = Phase.IDLE
     last_ack_seq: int = 0
     load: bool = False
+
+
+class DroppedReport(Struct, frozen=True):
+    """A report that was not taken in: of a truck that is not known, with numbers or words that cannot be, of a time to
+    come, or older than what is known."""
+
+    robot_id: str
+    code: str
+
+
+def screened(
+    reports: Iterable[TruckReport], known: Collection[str], now_ms: int
+) -> tuple[list[TruckReport], list[DroppedReport]]:
+    """The reports that can be read, in an order that does not depend on how they came; and the others."""
+    readable, dropped = [], []
+    for report in reports:
+        code = _unreadable(report, known, now_ms)
+        if code is None:
+            readable.append(report)
+        else:
+            dropped.append(DroppedReport(str(report.robot_id), code))
+    # All members: of two that differ under one time the same one counts, whichever came first.
+    return sorted(readable, key=structs.astuple), sorted(dropped, key=structs.astuple)
+
+
+def _unreadable(report: TruckReport, known: Collection[str], now_ms: int) -> str | None:
+    if report.robot_id not in known:
+        return "UNKNOWN_ROBOT"
+    numbers = (report.at_ms, report.x_um, report.y_um, report.yaw_urad, report.v_um_s, report.last_ack_seq)
+    # A program may hand over anything: NaN, decimals and endless integers stop nobody but their own truck.
+    if any(type(one) is not int or abs(one) > _MOST for one in numbers):
+        return "REPORT_MALFORMED"
+    if not isinstance(report.status, RobotStatus) or not isinstance(report.phase, Phase):
+        return "REPORT_MALFORMED"
+    return "REPORT_FROM_THE_FUTURE" if report.at_ms > now_ms + AHEAD_MS else None
 
 
 def take_in(record: Record, report: TruckReport, params: TrafficParams) -> None:
@@ -99,6 +139,13 @@ def _progress(record: Record, params: TrafficParams, moved: bool) -> None:
     record.health, record.stop_code = Health.HEALTHY, None
 
 
+def _overshoot_um(record: Record, params: TrafficParams) -> int:
+    """How far beyond the end of its grant a truck that obeys may say it is. Farther off it is lost, however long ago it
+    was seen where it belongs."""
+    errors = record.profile.localization_error.value_um + record.profile.tracking_error.value_um
+    return errors + params.stop_line_tol_um
+
+
 def _position(record: Record, params: TrafficParams) -> int | None:
     """The position of the pose on the track, not beyond a node in which something is still to be done."""
     assert record.pose is not None
@@ -110,13 +157,16 @@ def _position(record: Record, params: TrafficParams) -> int | None:
         if away <= 2 * params.node_snap_um:
             return act.s_um - away
     near = _near_um(record, params)
-    if near is not None:
+    farthest = record.grant_um + _overshoot_um(record, params)
+    if near is not None and near <= farthest:
         return near if act is None else min(near, act.s_um)
     limits = Limits(params.off_route_um, params.heading_tol_urad)
     found = record.track.plan.project(record.pose, record.at_um, limits)
     if found is None:
         return 0 if _distance_um(record, record.node) <= 2 * params.node_snap_um else None
     if found.lateral_um > limits.off_route_um or abs(found.heading_error_urad) > limits.heading_urad:
+        return None
+    if found.s_on_route_um > farthest:
         return None
     return found.s_on_route_um if act is None else min(found.s_on_route_um, act.s_um)
 

@@ -1,17 +1,17 @@
 """The steps of a tick, in the order in which they happen. Each works on a draft: nothing is true before all are."""
 
 from pendula.fleet.contracts.traffic import Phase
-from pendula.fleet.driving.adoption import Adoption, Unfit, adoption, goes_on
+from pendula.fleet.driving.adoption import Adoption, Unfit, adoption, goes_on, is_done
 from pendula.fleet.driving.records import Record, Retraction, Waiting
-from pendula.fleet.driving.uses import Act
+from pendula.fleet.driving.screening import screened_routes
 from pendula.fleet.routing.replanning import may_replan
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.targets.sequence import acknowledged
 from pendula.fleet.tick import alarms, directions
-from pendula.fleet.tick.aiming import aim, reach_um
+from pendula.fleet.tick.aiming import aim
 from pendula.fleet.tick.draft import Draft, RefusedRoute
 from pendula.fleet.tick.invariants import InvariantBroken, broken, can_stop
-from pendula.fleet.tick.observing import judge, release_bound_um, take_in
+from pendula.fleet.tick.observing import DroppedReport, judge, release_bound_um, screened, take_in
 from pendula.fleet.tick.queueing import ripe, waited_for
 from pendula.fleet.tick.ranks import bars, class_of, order_of, rank_of, starved
 from pendula.fleet.traffic.grants import (
@@ -38,21 +38,27 @@ _BARRED_MS = 1_000
 
 def observe(draft: Draft) -> None:
     """Reports and routes come in; the order they came in does not matter."""
-    for report in sorted(draft.reports, key=lambda one: (one.robot_id, one.at_ms)):
-        number = draft.numbers.get(report.robot_id)
-        if number is None:
-            draft.unknown.append(report.robot_id)
-        elif draft.records[number].pose is None or report.at_ms > draft.records[number].report_ms:
-            take_in(draft.records[number], report, draft.params)
+    readable, draft.dropped = screened(draft.reports, draft.numbers, draft.now_ms)
+    for report in readable:
+        record = draft.records[draft.numbers[report.robot_id]]
+        if record.pose is None or report.at_ms > record.report_ms:
+            take_in(record, report, draft.params)
+        elif report.at_ms < record.report_ms:
+            draft.dropped.append(DroppedReport(report.robot_id, "REPORT_OUTDATED"))
     for record in draft.records:
         judge(record, draft.now_ms, draft.params)
         record.priority = class_of(record)
-    for plan in sorted(draft.routes, key=lambda one: (one.robot_id, one.revision, one.route_id)):
-        number = draft.numbers.get(plan.robot_id)
-        if number is None:
-            draft.unknown.append(plan.robot_id)
-            continue
-        record = draft.records[number]
+    _take_routes(draft)
+
+
+def _take_routes(draft: Draft) -> None:
+    """New routes wait for their judgement."""
+    known = {record.robot_id: record for record in draft.records}
+    taken, refused = screened_routes(draft.routes, known, draft.closed)
+    for plan, code in refused:
+        _refuse(draft, plan, code)
+    for plan in taken:
+        record = known[plan.robot_id]
         record.pending = plan
         record.retry_ms = draft.now_ms
         if record.pending_since_ms is None:
@@ -66,7 +72,7 @@ def freeze_the_lost(draft: Draft) -> None:
         if record.failed and not one.frozen:
             cut_off = freeze(draft.locks, record.number, [], effort=draft.effort)
             draft.alert(
-                "ROBOT_OFFLINE" if record.stop_code == "STOP_OFFLINE" else "ROBOT_FAULT",
+                alarms.ROBOT_OFFLINE if record.stop_code == "STOP_OFFLINE" else alarms.ROBOT_FAULT,
                 "WARN",
                 draft.now_ms,
                 record.robot_id,
@@ -119,7 +125,7 @@ def admit_routes(draft: Draft) -> None:
             continue
         fit = adoption(record, plan, draft.ground, draft.params, draft.now_ms)
         if isinstance(fit, Unfit):
-            _refuse(draft, record, plan, fit.code, ())
+            _refuse(draft, plan, fit.code)
             record.pending = None
         elif fit.continues:
             # What was admitted once needs no check.
@@ -149,17 +155,16 @@ def _try(draft: Draft, record: Record, plan: RoutePlan, fit: Adoption) -> None:
         # Postponed: this tick has searched enough.
         return
     if answer.cycle != record.refused_cycle or not record.refused_cycle:
-        _refuse(draft, record, plan, reasons.WAIT_SAFE_STATE, answer.cycle)
+        _refuse(draft, plan, reasons.WAIT_SAFE_STATE, answer.cycle)
     record.refused_cycle = answer.cycle
     record.retry_ms = draft.now_ms + draft.params.cooldown_ms
 
 
-def _refuse(draft: Draft, record: Record, plan: RoutePlan, code: str, cycle: tuple[int, ...]) -> None:
+def _refuse(draft: Draft, plan: RoutePlan, code: str, cycle: tuple[int, ...] = ()) -> None:
     names = tuple(draft.records[number].robot_id for number in cycle)
-    draft.refused.append(RefusedRoute(record.robot_id, plan.route_id, plan.revision, code, names))
-    draft.alert(
-        "ROUTE_REFUSED", "INFO", draft.now_ms, record.robot_id, routeId=plan.route_id, code=code, cycle=[*names]
-    )
+    draft.refused.append(RefusedRoute(plan.robot_id, plan.route_id, plan.revision, code, names))
+    details: dict[str, Json] = {"routeId": plan.route_id, "code": code, "cycle": [*names]}
+    draft.alert(alarms.ROUTE_REFUSED, "INFO", draft.now_ms, plan.robot_id, **details)
 
 
 def _forget(record: Record, now_ms: int) -> None:
@@ -182,20 +187,13 @@ def _adopt(draft: Draft, record: Record, fit: Adoption, base: int) -> None:
     record.hold_um = fit.track.stands[0]
     record.farthest_um = max(record.farthest_um - shift, record.hold_um)
     record.target_um = min(record.target_um - shift, record.hold_um)
-    record.acted = 0 if done is None else sum(_is_done(act, done, shift) for act in fit.track.acts)
+    record.acted = 0 if done is None else sum(is_done(act, done, shift) for act in fit.track.acts)
     if record.progress is not None:
         record.progress = record.progress.shifted(shift)
     record.pending = record.pending_since_ms = None
     record.refused_cycle = ()
     record.waiting = record.waiting_since_ms = record.request_ms = None
     draft.accepted.append(fit.track.plan)
-
-
-def _is_done(act: Act, done: Act, shift_um: int) -> bool:
-    """Whether an act of a new way is behind the truck, which did `done` last on the old one. A new way may ask for a
-    stop, or for another turn, in a node in which the truck has turned already."""
-    at_um = done.s_um - shift_um
-    return act.s_um < at_um or (act.s_um == at_um and (act.stop, act.yaw_urad) == (False, done.yaw_urad))
 
 
 def grant(draft: Draft) -> None:
@@ -205,7 +203,7 @@ def grant(draft: Draft) -> None:
         track = record.track
         if track is None or record.stop_code is not None or record.phase in _WORKING or _is_undecided(draft, record):
             continue
-        reach = min(reach_um(record, draft.params), track.goal_um)
+        reach = min(record.at_um + draft.params.lookahead_um, track.goal_um)
         blocked: Waiting | None = None
         while blocked is None and record.grant_um < reach and record.retraction is None:
             blocked = _unit(draft, record)
@@ -366,7 +364,7 @@ def tell(draft: Draft) -> None:
         draft.commands.append(aim(record, draft.now_ms, draft.params))
         if not can_stop(record, draft.params):
             record.stop_code = "STOP_INVARIANT"
-            draft.alert("SAFETY_STOP", "ERROR", draft.now_ms, record.robot_id, requirement="FLT-TEST-47")
+            draft.alert(alarms.SAFETY_STOP, "ERROR", draft.now_ms, record.robot_id, requirement="FLT-TEST-47")
             record.seq -= 1
             draft.commands[-1] = aim(record, draft.now_ms, draft.params)
 

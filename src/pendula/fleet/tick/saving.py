@@ -4,7 +4,7 @@ Tracks are made anew from their routes; what the locks know of a way is kept as 
 route that goes on along it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -23,6 +23,7 @@ from pendula.fleet.tick.directions import Directions
 from pendula.fleet.traffic.demand import Demand
 from pendula.fleet.traffic.lock_state import LockState, Refusal
 from pendula.fleet.traffic.lock_state import Truck as Locked
+from pendula.kernel.canonical import digest
 
 
 class SavedRoute(Struct, frozen=True, array_like=True):
@@ -79,6 +80,7 @@ class SavedTraffic(Struct, frozen=True, array_like=True):
     form: int
     compiled_hash: str
     params_hash: str
+    fleet_hash: str
     tick: int
     now_ms: int
     alerts: int
@@ -91,7 +93,7 @@ class SavedTraffic(Struct, frozen=True, array_like=True):
     cycles: tuple[tuple[tuple[int, ...], int], ...]
 
 
-FORM = 1
+FORM = 2
 _PLAIN = (
     "robot_id",
     "node",
@@ -124,6 +126,12 @@ _PLAIN = (
     "rank",
 )
 _ENUMS: Mapping[str, Any] = {"status": RobotStatus, "phase": Phase, "health": Health, "priority": PriorityClass}
+
+
+def fleet_hash(records: Iterable[Record]) -> str:
+    """`sha256:…` over the trucks, what they are and where they rest."""
+    trucks = [[one.robot_id, msgspec.to_builtins(one.profile), one.rest] for one in records]
+    return "sha256:" + digest(trucks)
 
 
 def saved_truck(record: Record, locks: LockState) -> SavedTruck:

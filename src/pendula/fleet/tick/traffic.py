@@ -10,7 +10,7 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Self
 
-from msgspec import structs, to_builtins
+from msgspec import DecodeError, structs, to_builtins
 
 from pendula.fleet.contracts.traffic import Alert, CorridorRequest, LockResult, LockSnapshot, RollingTargetCommand
 from pendula.fleet.driving.detours import detour
@@ -26,7 +26,7 @@ from pendula.fleet.tick import saving
 from pendula.fleet.tick.aiming import result, stopped
 from pendula.fleet.tick.directions import Directions, two_way
 from pendula.fleet.tick.draft import Draft, RefusedRoute
-from pendula.fleet.tick.observing import TruckReport
+from pendula.fleet.tick.observing import DroppedReport, TruckReport
 from pendula.fleet.tick.phases import PHASES
 from pendula.fleet.tick.starting_state import place_all
 from pendula.fleet.traffic.grants import Effort, Rule
@@ -38,7 +38,7 @@ from pendula.fleet.views import reasons
 from pendula.fleet.views.corridor_request import corridor_request
 from pendula.fleet.views.snapshot import Scene, queue_places, snapshot
 from pendula.kernel.canonical import digest
-from pendula.kernel.errors import InputRefused
+from pendula.kernel.errors import InputRefused, WrongUsage
 
 
 class TrafficRefused(InputRefused):
@@ -64,6 +64,7 @@ class TickOutputs:
     commands: tuple[RollingTargetCommand, ...]
     accepted_routes: tuple[RoutePlan, ...] = ()
     refused_routes: tuple[RefusedRoute, ...] = ()
+    dropped_reports: tuple[DroppedReport, ...] = ()
     alerts: tuple[Alert, ...] = ()
     error: str | None = None
 
@@ -121,6 +122,7 @@ class Traffic:
         self._directions = Directions()
         self._cycles: dict[tuple[int, ...], int] = {}
         self._alerts = 0
+        self._ticking = False
         self._order: tuple[int, ...] = tuple(range(len(self._records)))
 
     @classmethod
@@ -171,7 +173,22 @@ class Traffic:
         }
 
     def tick(self, inputs: TickInputs) -> TickOutputs:
-        """One atomic step: on any internal error the old state stays and everybody stops."""
+        """One atomic step. On any internal error, and where the clock has gone back, the old state stays and everybody
+        stops. Raises `WrongUsage` where a tick is under way already, in another thread."""
+        if self._ticking:
+            raise WrongUsage("a tick is under way: one thread at a time calls tick")
+        self._ticking = True
+        try:
+            return self._tick(inputs)
+        finally:
+            self._ticking = False
+
+    def _tick(self, inputs: TickInputs) -> TickOutputs:
+        wrong = _wrong_time(inputs.now_ms, self.now_ms)
+        if wrong is not None:
+            self.tick_number += 1
+            return self._stopped(wrong, inputs.routes)
+        before = self.tick_number, self.now_ms
         saved = [None if one is None else one.copied() for one in self._locks.trucks]
         witness = list(self._locks.witness)
         draft = self._draft(inputs)
@@ -180,9 +197,13 @@ class Traffic:
         try:
             for phase in PHASES:
                 phase(draft)
-        except Exception as error:
+        except BaseException as error:
             self._locks = restored(self._locks.exclusion, saved, witness)
-            return self._stopped(f"{type(error).__name__}: {error}")
+            if not isinstance(error, Exception):
+                # Somebody wants to end the program: as if this tick had never begun.
+                self.tick_number, self.now_ms = before
+                raise
+            return self._stopped(f"{type(error).__name__}: {error}", inputs.routes)
         self._records, self._directions, self._cycles = draft.records, draft.directions, draft.cycles
         self._alerts = draft.alert_count
         self._order = tuple(record.number for record in draft.order)
@@ -191,6 +212,7 @@ class Traffic:
             commands=tuple(draft.commands),
             accepted_routes=tuple(draft.accepted),
             refused_routes=tuple(draft.refused),
+            dropped_reports=tuple(draft.dropped),
             alerts=tuple(draft.alerts),
         )
 
@@ -216,6 +238,7 @@ class Traffic:
                 form=saving.FORM,
                 compiled_hash=self.site.compiled_hash,
                 params_hash=self.params.digest(),
+                fleet_hash=saving.fleet_hash(self._records),
                 tick=self.tick_number,
                 now_ms=self.now_ms,
                 alerts=self._alerts,
@@ -240,11 +263,13 @@ class Traffic:
     ) -> Self:
         """Traffic that goes on where another one stopped. Raises `TrafficRefused` where the state is not of this site,
         fleet and parameters."""
-        saved = saving.decode(state)
+        try:
+            saved = saving.decode(state)
+        except DecodeError as error:
+            raise TrafficRefused("this is not a state of traffic, or one of another version", findings=[]) from error
         self = cls.create(site, fleet, profiles, params, override=True)
-        names = [truck.plain["robot_id"] for truck in saved.trucks]
-        own = (saving.FORM, site.compiled_hash, self.params.digest(), [record.robot_id for record in self._records])
-        if (saved.form, saved.compiled_hash, saved.params_hash, names) != own:
+        own = (saving.FORM, site.compiled_hash, self.params.digest(), saving.fleet_hash(self._records))
+        if (saved.form, saved.compiled_hash, saved.params_hash, saved.fleet_hash) != own:
             raise TrafficRefused("the state is of another map, fleet or set of parameters", findings=[])
         self.tick_number, self.now_ms, self._alerts, self._order = saved.tick, saved.now_ms, saved.alerts, saved.order
         for truck, record in zip(saved.trucks, self._records, strict=True):
@@ -270,6 +295,7 @@ class Traffic:
             rule=self.rule,
             records=[record.copied() for record in self._records],
             numbers=self._numbers,
+            closed=self.closed,
             locks=self._locks,
             effort=Effort(self.params.search_nodes, self.params.search_nodes_per_tick),
             directions=self._directions.copied(),
@@ -284,11 +310,13 @@ class Traffic:
         planner = self._planners.setdefault(profile.profile_id, Planner(self.site, profile))
         return detour(record, planner, self.closed[record.robot_id])
 
-    def _stopped(self, error: str) -> TickOutputs:
-        """Everybody stops. Numbers of commands go on rising: what was decided before stays decided."""
+    def _stopped(self, error: str, routes: Sequence[RoutePlan]) -> TickOutputs:
+        """Everybody stops, and no route was looked at. Numbers of commands go on rising: what was decided before stays
+        decided."""
         self._records = [record.copied() for record in self._records]
         commands = tuple(stopped(record, self.now_ms, self.params) for record in self._records)
-        return TickOutputs(scene=self._scene(), commands=commands, error=error)
+        refused = tuple(RefusedRoute(one.robot_id, one.route_id, one.revision, "TICK_FAILED") for one in routes)
+        return TickOutputs(scene=self._scene(), commands=commands, refused_routes=refused, error=error)
 
     def _scene(self) -> Scene:
         return Scene(
@@ -329,6 +357,12 @@ def _record(
         short_um=short_um(profile, params),
         node=rest,
     )
+
+
+def _wrong_time(now_ms: int, before_ms: int) -> str | None:
+    if type(now_ms) is not int:
+        return f"the time of a tick is a whole number of milliseconds, not {now_ms!r}"
+    return f"the clock went back from {before_ms} to {now_ms}" if now_ms < before_ms else None
 
 
 def _sentences(findings: Sequence[Finding]) -> list[str]:

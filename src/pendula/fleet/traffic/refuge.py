@@ -37,8 +37,8 @@ def _by_position(state: LockState, i: int, first: int, last: int, found: Words) 
 def refuges(state: LockState, i: int, first: int, last: int) -> Ints:
     """The positions from `first` to `last` at which a truck is in nobody's way, counted from `first`."""
     found = state.needers.besides(i, _standing_sets(state, i, first, last))
-    free: Ints = (_by_position(state, i, first, last, found) == 0).nonzero()[0]
-    return free
+    free: Bools = _by_position(state, i, first, last, found) == 0
+    return free.nonzero()[0]
 
 
 def needed_by(state: LockState, i: int, first: int, last: int) -> int:

@@ -7,6 +7,7 @@ keeping        objects made, given evidence, decided about, refilled
 gate_setting   gates set for everything or for one object
 carrying_out   what an ending writes, all or nothing
 judging        what an action is judged by: machine, tiers, gates
+learning       whether anything is still found out
 bodies         bodies in, with all their faults
 showing        objects, gates and endings as replies show them
 why            why an object is where it is, and what comes next

@@ -6,18 +6,18 @@ from typing import Any
 
 from msgspec import Struct
 
+from pendula.jobs.durations import ALLOWED, parse_duration
 from pendula.jobs.model import Code
-from pendula.jobs.objects.durations import ALLOWED, parse_duration
 from pendula.jobs.objects.endings import Verdict
 from pendula.jobs.objects.gates import EVERYTHING, VERDICTS
-from pendula.jobs.objects.governed import DAY_US, Impact, Mode, Risk, Unknown
+from pendula.jobs.objects.governed import Impact, Mode, Risk, Unknown
 from pendula.jobs.request_reading import BodyReader, Faults
 from pendula.kernel.time import format_utc
 
 OBJECT_ID_MOST, REF_MOST, REFS_MOST, REASON_MOST = 200, 300, 100, 1000
 PLACE_MOST, SCOPE_MOST, BUDGET_MOST, VERSION_MOST, NUMBER_MOST = 130, 270, 1000, 2**53, 1000
 PAGE_DEFAULT, PAGE_MOST = 100, 1000
-LENGTH_MOST_DAYS, WEIGHT_DIGITS = 36_525, 28  # a hundred years: every date that follows can be written
+WEIGHT_DIGITS = 28
 PROOF = {"worker_id", "lease_token"}
 MEMBERS = frozenset(
     {
@@ -247,9 +247,8 @@ def _length(body: BodyReader, given: Mapping[str, Any], name: str) -> int | None
     if given.get(name) is None:
         return None
     length = parse_duration(given[name])
-    if length is None or length > LENGTH_MOST_DAYS * DAY_US:
-        body.bad(name, allowed=f"{ALLOWED}, at most P{LENGTH_MOST_DAYS}D")
-        return None
+    if length is None:
+        body.bad(name, allowed=ALLOWED)
     return length
 
 

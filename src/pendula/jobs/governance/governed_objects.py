@@ -67,6 +67,10 @@ class GovernedObjects:
         """All gates; with `scope` those that count for it."""
         return _granted(self._governance.gates(_asked(query)))
 
+    def machines(self) -> dict[str, Any]:
+        """The state machine of each type of object, and the words that gates can be given."""
+        return _granted(self._governance.machines())
+
     def figures(self) -> dict[str, Any]:
         return _granted(self._governance.figures())
 

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from pendula.jobs.audit import ROLLBACK_EVENT, STATE_EVENT, GovernanceEvent
 from pendula.jobs.calls.replies import Answer, Body, Reply
+from pendula.jobs.governance import learning
 from pendula.jobs.governance.bodies import (
     NewObject,
     read_decision,
@@ -49,6 +50,7 @@ def create(tx: Writer, body: Body, actor: Actor, policy: Policy, now: int) -> An
         return subject
     put(tx, subject)
     count_granted(tx, None, subject)
+    learning.began(tx.governance, now)
     _tell(tx, STATE_EVENT, None, subject, request.reason, actor)
     if subject.place in machine.rolls_back:
         ask_rollback(tx, subject, request.reason, actor, now)

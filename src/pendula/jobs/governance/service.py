@@ -8,7 +8,8 @@ from pendula.jobs.calls.replies import LOCAL, Answer, Body, Caller, Reply
 from pendula.jobs.governance import gate_setting, keeping, steps
 from pendula.jobs.governance.bodies import read_limit, read_page, read_scope
 from pendula.jobs.governance.judging import no_object
-from pendula.jobs.governance.showing import gate_json, object_json, rollback_json
+from pendula.jobs.governance.learning import INNER
+from pendula.jobs.governance.showing import gate_json, gate_words, machine_json, object_json, rollback_json
 from pendula.jobs.governance.why import why
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.store.protocol import Reader, Writer
@@ -99,12 +100,19 @@ class Governance:
         shown: list[Json] = [rollback_json(one) for one in found]
         return Reply(200, {"rollbacks": shown})
 
+    def machines(self) -> Reply:
+        """The state machine of each type of object, and the words that gates can be given."""
+        machines: list[Json] = [machine_json(one) for _, one in sorted(self._calls.policy.machines.items())]
+        return Reply(200, {"machines": machines, "gates": gate_words()})
+
     def figures(self) -> Reply:
         """Objects by place, and what governance did, counted."""
         places, counts = self._calls.store.read(lambda look: (look.governance.places(), look.governance.counts()))
         body: dict[str, Json] = {
             "places": [{"object_type": kind, "place": place, "objects": count} for kind, place, count in places],
-            "counts": [{"kind": kind, "word": word, "count": count} for kind, word, count in counts],
+            "counts": [
+                {"kind": kind, "word": word, "count": count} for kind, word, count in counts if kind not in INNER
+            ],
         }
         return Reply(200, body)
 

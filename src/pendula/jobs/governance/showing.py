@@ -1,10 +1,11 @@
 """Governed objects, gates and endings as replies show them: times and lengths as text, both axes by their names."""
 
 from pendula.jobs.calls.replies import utc_or_null
-from pendula.jobs.objects.durations import format_duration
+from pendula.jobs.durations import format_duration
 from pendula.jobs.objects.endings import Ending
-from pendula.jobs.objects.gates import Gate
+from pendula.jobs.objects.gates import REQUIRED, VERDICTS, Gate
 from pendula.jobs.objects.governed import Governed
+from pendula.jobs.objects.machine import Machine
 from pendula.jobs.store.governed_protocol import Rollback
 from pendula.kernel.canonical import Json
 from pendula.kernel.time import format_utc
@@ -79,3 +80,41 @@ def ending_json(ending: Ending, trace: str | None) -> dict[str, Json]:
         "decision_trace_id": trace,
         "escalated": ending.escalation is not None,
     }
+
+
+def machine_json(machine: Machine) -> dict[str, Json]:
+    """A state machine to be drawn: its places, the most trusted first, its arrows, and what must never happen."""
+    places: list[Json] = [
+        {
+            "place": place,
+            "trust": trust,
+            "uncertain": place in machine.uncertain,
+            "next_action": None if (follow := machine.follow.get(place)) is None else follow.action,
+            "after": None if follow is None else format_duration(follow.after),
+            "at": None if follow is None else follow.at,
+        }
+        for place, trust in sorted(machine.trust.items(), key=lambda one: (-one[1], one[0]))
+    ]
+    return {
+        "object_type": machine.object_type,
+        "first": machine.first,
+        "places": places,
+        "arrows": [
+            {
+                "source": arrow.source,
+                "action": arrow.action,
+                "finding": arrow.finding,
+                "target": arrow.target,
+                "gates": [*arrow.gates],
+            }
+            for arrow in machine.arrows
+        ],
+        "never": [{"source": one.source, "target": one.target, "because": one.because} for one in machine.never],
+    }
+
+
+def gate_words() -> list[Json]:
+    """Every gate there is, the words it can be given, and whether what is of high risk needs it."""
+    return [
+        {"gate": name, "verdicts": [*verdicts], "required": name in REQUIRED} for name, verdicts in VERDICTS.items()
+    ]

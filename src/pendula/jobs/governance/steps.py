@@ -14,6 +14,7 @@ from pendula.jobs.calls.replies import Answer, Body, Reply, not_found
 from pendula.jobs.governance.bodies import Finish, read_begin, read_finish
 from pendula.jobs.governance.carrying_out import carry_out, evidence_of, put
 from pendula.jobs.governance.judging import is_promotion, machine_of, no_object, question, unfit_evidence
+from pendula.jobs.governance.learning import explored
 from pendula.jobs.governance.showing import changes, ending_json, gate_json, object_json
 from pendula.jobs.model import Actor, Code, Ended, Job, Policy, Refused, Status, job_json
 from pendula.jobs.objects import deciding
@@ -168,6 +169,7 @@ def _spent(tx: Writer, before: Governed, after: Governed, actor: Actor, job: Job
     )
     tx.governance_event(event, actor, now)
     tx.governance.count("verification", after.object_type)
+    explored(tx.governance, after, now)
 
 
 def _entered(job: Job, subject: Governed, asked: Asked) -> Reply:

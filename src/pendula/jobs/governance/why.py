@@ -1,5 +1,8 @@
 """Why an object is in its state, what comes next and when, and what is in the way: one sentence, and the facts."""
 
+from msgspec.structs import replace
+
+from pendula.jobs.audit import Row
 from pendula.jobs.calls.replies import Answer, Reply, utc_or_null
 from pendula.jobs.governance.judging import machine_of, no_object, question, tiers
 from pendula.jobs.governance.showing import object_json
@@ -11,6 +14,8 @@ from pendula.jobs.objects.machine import Machine
 from pendula.jobs.store.protocol import AuditListing, Listing, Reader
 from pendula.kernel.canonical import Json, decode
 from pendula.kernel.time import format_utc
+
+EVENTS_AT_ONCE = 1000
 
 
 def why(look: Reader, object_type: str, object_id: str, policy: Policy, now: int) -> Answer:
@@ -46,18 +51,29 @@ def why(look: Reader, object_type: str, object_id: str, policy: Policy, now: int
 
 def _cause(look: Reader, subject: Governed) -> dict[str, Json] | None:
     """The last event that changed its state."""
-    newest = AuditListing(
-        object_type=subject.object_type, object_id=subject.object_id, event_type="state_transition", limit=1000
+    last: dict[str, Json] | None = None
+    page = AuditListing(
+        object_type=subject.object_type,
+        object_id=subject.object_id,
+        event_type="state_transition",
+        limit=EVENTS_AT_ONCE,
     )
-    for row in reversed(look.events(newest)):
-        event = decode(row.body.encode())
-        assert isinstance(event, dict)
-        after = event["after"]
-        assert isinstance(after, dict)
-        if event["before"] is None or after.get("transitioned") is True:
-            told: dict[str, Json] = {"event": event["id"], "at": event["timestamp"], "reason": event["reason"]}
-            return {**told, "job_id": event["job_id"], "actor": event["actor"], "evidence_refs": event["evidence_refs"]}
-    return None
+    while rows := look.events(page):
+        last = next(filter(None, (_moving(row) for row in reversed(rows))), last)
+        page = replace(page, after=rows[-1].n)
+    return last
+
+
+def _moving(row: Row) -> dict[str, Json] | None:
+    """What an event tells of a change of the state, where it does."""
+    event = decode(row.body.encode())
+    assert isinstance(event, dict)
+    after = event["after"]
+    assert isinstance(after, dict)
+    if event["before"] is not None and after.get("transitioned") is not True:
+        return None
+    told: dict[str, Json] = {"event": event["id"], "at": event["timestamp"], "reason": event["reason"]}
+    return {**told, "job_id": event["job_id"], "actor": event["actor"], "evidence_refs": event["evidence_refs"]}
 
 
 def _obstacle(look: Reader, subject: Governed, machine: Machine, policy: Policy, now: int) -> str | None:

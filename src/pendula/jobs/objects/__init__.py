@@ -5,7 +5,6 @@ machine              a state machine as data
 reference_machines   memory, experience and cognition
 machine_check        what is wrong with a machine, all at once
 decay                how much an object still weighs
-durations            lengths of time as ISO 8601 writes them
 gates                what gates say together
 tiers                the risk and the impact that count
 budgets              what uncertainty may cost

@@ -23,7 +23,7 @@ from pendula.jobs.objects.endings import (
     Verdict,
 )
 from pendula.jobs.objects.gates import Passage, Reading
-from pendula.jobs.objects.governed import Epistemic, Governed, Unknown
+from pendula.jobs.objects.governed import DAY_US, Epistemic, Governed, Unknown
 from pendula.jobs.objects.machine import Arrow, Finding, Machine, Never
 from pendula.kernel.time import format_utc
 
@@ -195,12 +195,19 @@ def _noop(
     return Ending(
         how=How.ACK,
         outcome=Outcome.NOOP,
-        subject=confirmed(subject, machine, verdict, asked),
+        subject=_not_at_once(confirmed(subject, machine, verdict, asked), asked),
         reason=reason,
         evidence=verdict.evidence,
         executed=None if reading is None else Executed.ABSTAINED,
         reading=reading,
     )
+
+
+def _not_at_once(subject: Governed, asked: Asked) -> Governed:
+    """What came to nothing is not due again in the same moment, or a worker could go round in it for ever."""
+    at = subject.next_action_at
+    is_due = subject.next_action == asked.action and at is not None and at <= asked.now
+    return replace(subject, next_action_at=asked.now + DAY_US) if is_due else subject
 
 
 def _limited(subject: Governed, machine: Machine, asked: Asked, verdict: Verdict, reading: Reading | None) -> Ending:
@@ -248,7 +255,7 @@ def _closed(subject: Governed, machine: Machine, asked: Asked, reading: Reading 
     shut = budgets.closed(subject)
     arrow = machine.arrow(subject.place, asked.action, Finding.EXHAUSTED)
     if arrow is None:
-        after = dated(shut, machine, asked.now)
+        after = confirmed(shut, machine, verdict, asked)
     else:
         after = applied(shut, arrow, machine, verdict, asked)
         after = dated(replace(budgets.closed(after), version=subject.version), machine, asked.now)

@@ -86,10 +86,12 @@ def _ways(machine: Machine) -> Iterator[str]:
 
 
 def _dead_ends(machine: Machine) -> Iterator[str]:
-    """Uncertain places that are looked at again and again, and cannot be left when the budget is used up."""
-    for place in sorted(machine.uncertain - machine.stale):
+    """Uncertain places that nobody looks at, or again and again, with no way out when the budget is used up."""
+    for place in sorted(machine.uncertain):
         follow = machine.follow.get(place)
-        if follow is None or follow.action not in VERIFICATIONS:
+        if follow is None:
+            yield f"{place} is uncertain and has no follow: it would hang without a date"
+        elif place in machine.stale or follow.action not in VERIFICATIONS:
             continue
-        if machine.arrow(place, follow.action, Finding.EXHAUSTED) is None:
+        elif machine.arrow(place, follow.action, Finding.EXHAUSTED) is None:
             yield f"{place} has no row for {follow.action}, {Finding.EXHAUSTED}: it would be uncertain for ever"

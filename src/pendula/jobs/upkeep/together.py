@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.settings_file import Configured
 from pendula.jobs.upkeep.alerts import Alerts, Webhook
+from pendula.jobs.upkeep.learning import Learning
 from pendula.jobs.upkeep.recurring import Recurrences
 from pendula.jobs.upkeep.unhandled import UnhandledJobs
 from pendula.kernel.errors import WorldBroken
@@ -29,7 +30,7 @@ def in_background(scheduler: Scheduler, configured: Configured | None = None) ->
         recurring.enqueue_next()
     except WorldBroken as trouble:  # tried again in the background
         log.warning("recurring jobs cannot be enqueued now: %s", trouble)
-    parts = (_alerts(scheduler, told), recurring, UnhandledJobs(scheduler.calls))
+    parts = (_alerts(scheduler, told), recurring, UnhandledJobs(scheduler.calls), Learning(scheduler.calls))
     for part in parts:
         part.start()
     try:

@@ -5,18 +5,18 @@ one ends the delivery. A delivery whose lease is lost ends without a word: the s
 """
 
 import asyncio
-import logging
 import threading
 import traceback
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from inspect import getfile, isawaitable
 from itertools import dropwhile
-from typing import Any, Protocol, TypeVar, assert_never
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from pendula.jobs.model import SECOND, Code
+from pendula.jobs.model import SECOND
+from pendula.jobs.objects.endings import Verdict
 from pendula.jobs.worker.handlers import (
     Answer,
     AsyncContext,
@@ -30,11 +30,8 @@ from pendula.jobs.worker.handlers import (
     RetryAfter,
     RunAgain,
 )
-from pendula.jobs.worker.leases import Held, LeaseGone, is_rate_limit
-from pendula.kernel.errors import InputRefused, WorldBroken
+from pendula.jobs.worker.leases import Held, LeaseGone
 from pendula.kernel.time import format_utc
-
-log = logging.getLogger("pendula.jobs.worker")
 
 T = TypeVar("T")
 
@@ -43,9 +40,6 @@ FRAMES = 5  # of a traceback, the last ones
 BEFORE = frozenset({__file__, getfile(Future)})  # who calls a handler, or waits for it
 MESSAGE_MOST = 1500
 FRAMES_MOST = 2000
-LEASE_CODES = frozenset(
-    {Code.LEASE_LOST, Code.LEASE_EXPIRED, Code.LEASE_TOKEN_REQUIRED, Code.JOB_NOT_RUNNING, Code.JOB_NOT_FOUND}
-)
 
 
 class Acked(Struct, frozen=True):
@@ -71,22 +65,29 @@ class Unhandled(Struct, frozen=True):
     """It is for another worker, and is handed back; the store gave what was not asked for."""
 
 
-Ending = Acked | Failed | Dropped | Unhandled
+class Found(Struct, frozen=True):
+    """A verifier found something; the members of `finish`."""
+
+    members: dict[str, Any]
+
+
+class Settled(Struct, frozen=True):
+    """The object itself decides."""
+
+
+class Told(Struct, frozen=True):
+    """It has ended in the store already; the status of the job then, and the outcome."""
+
+    status: str
+    outcome: str | None = None
+
+
+Ending = Acked | Failed | Dropped | Unhandled | Found | Settled | Told
 Returned = Answer | Awaitable[Answer]
 
 
 class HandlerTimeout(Exception):
     """The handler took longer than it may."""
-
-
-class Ends(Protocol):
-    """How a store is told."""
-
-    def ack(self, job_id: str, **members: Any) -> dict[str, Any]: ...
-
-    def fail(self, job_id: str, **members: Any) -> dict[str, Any]: ...
-
-    def release(self, job_id: str, **members: Any) -> dict[str, Any]: ...
 
 
 class Delivery:
@@ -98,6 +99,7 @@ class Delivery:
         self.context = context
         self.calling = calling
         self.handler: Handler | None = None
+        self.begun: dict[str, Any] = {}  # what a verdict rests on: the version of the object, those of the gates
 
 
 Step = Callable[[Delivery], Ending | None]
@@ -133,7 +135,11 @@ def find_handler(delivery: Delivery) -> Ending | None:
 
 def run_handler(delivery: Delivery) -> Ending:
     assert delivery.handler is not None
+    if delivery.handler.settles:
+        return Settled()
     answer = delivery.calling.call(delivery.handler, delivery.context)
+    if delivery.handler.verifies:
+        return _found(delivery, answer)
     match answer:
         case None:
             return Acked(Done().members())
@@ -145,6 +151,14 @@ def run_handler(delivery: Delivery) -> Ending:
             return Acked(again.members(), follows=True)
         case _:
             raise PermanentError(f"a handler returns None, Done or RunAgain, not {type(answer).__name__}")
+
+
+def _found(delivery: Delivery, answer: Answer) -> Found:
+    if not isinstance(answer, Verdict):
+        raise PermanentError(f"a verifier returns a Verdict, not {type(answer).__name__}")
+    unknown = {} if answer.unknown_type is None else {"unknown_type": str(answer.unknown_type)}
+    said = {"finding": answer.finding, "reason": answer.reason, "evidence_refs": list(answer.evidence)}
+    return Found({**said, **unknown, **delivery.begun})
 
 
 def _after_error(held: Held, error: BaseException) -> Ending:
@@ -304,59 +318,3 @@ def _within(future: Future[T], seconds: float | None) -> T:
             return future.result()
     future.cancel()
     raise HandlerTimeout(f"the handler took longer than {seconds} s")
-
-
-class EndReporter:
-    """Reports to the store how deliveries ended, again and again until it has heard or the lease is over."""
-
-    def __init__(self, client: Ends, rest: Callable[[int], bool]) -> None:
-        """`rest(n)` waits before the n-th repetition; False when it is no use to go on."""
-        self._client = client
-        self._rest = rest
-
-    def report(self, held: Held, ending: Ending) -> Ending:
-        """How it ended in truth: dropped where the store did not accept it."""
-        tries = 0
-        held.reporting = True
-        while True:
-            if isinstance(ending, Dropped):
-                log.warning("the result of %s is thrown away: %s", held.job_id, ending.reason)
-                return ending
-            try:
-                self._send(held, ending)
-                return ending
-            except WorldBroken as trouble:
-                log.warning("the end of %s cannot be told now: %s", held.job_id, trouble)
-            except InputRefused as refused:
-                if not is_rate_limit(refused):
-                    ending = _instead(ending, refused)
-                    continue
-            tries += 1
-            if held.lost is not None or not self._rest(tries):
-                ending = Dropped(held.lost or "store_lost")
-
-    def _send(self, held: Held, ending: Acked | Failed | Unhandled) -> None:
-        match ending:
-            case Acked():
-                reply = self._client.ack(held.job_id, **held.proof, **ending.members)
-                if ending.follows and not reply["already_acked"] and reply["followup_job_id"] is None:
-                    log.error("%s is not run again: follow-ups are switched off (auto_followup)", held.job_id)
-            case Failed():
-                self._client.fail(held.job_id, **held.proof, **ending.members)
-            case Unhandled():
-                log.warning("%s is handed back: this worker has no handler for it", held.job_id)
-                self._client.release(held.job_id, **held.proof)
-            case _:
-                assert_never(ending)
-
-
-def _instead(ending: Acked | Failed | Unhandled, refused: InputRefused) -> Ending:
-    """What to say when the store does not take it: the fault, or nothing where the lease is lost."""
-    if refused.code in LEASE_CODES:
-        return Dropped(refused.code)
-    if isinstance(ending, Acked):
-        return Failed({"error": f"the answer of the handler was refused: {refused.code}: {refused.message}"})
-    if isinstance(ending, Failed) and "retry_delay_sec" in ending.members:
-        members = {name: value for name, value in ending.members.items() if name != "retry_delay_sec"}
-        return Failed(members)
-    return Dropped(refused.code)

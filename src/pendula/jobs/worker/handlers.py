@@ -24,6 +24,7 @@ from typing import Any, TypeVar
 from msgspec import UNSET, Struct, UnsetType
 
 from pendula.jobs.model import RETRY_DELAY_MOST_SEC, Vocabulary
+from pendula.jobs.objects.endings import Verdict
 from pendula.jobs.worker.effects import Transaction
 from pendula.jobs.worker.leases import Held, LeaseGone
 from pendula.kernel.canonical import Json
@@ -31,6 +32,7 @@ from pendula.kernel.errors import WrongUsage
 from pendula.kernel.time import format_utc
 
 MARK = "__pendula_handlers__"
+SETTLED = ("decay", "archive")
 AGAIN_MOST_SEC = 36_525 * 86_400
 
 
@@ -104,7 +106,7 @@ class RunAgain(Struct, frozen=True):
             raise ValueError(f"in_sec has to be a whole number from 1 to {AGAIN_MOST_SEC}, not {self.in_sec}")
 
 
-Answer = Done | RunAgain | None
+Answer = Done | RunAgain | Verdict | None
 Effect = Callable[[Transaction], Json]
 Function = Callable[["Context"], Answer | Awaitable[Answer]]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -112,10 +114,16 @@ T = TypeVar("T")
 
 
 class Handler(Struct, frozen=True):
-    """A function, and how long it may take."""
+    """A function, and how long it may take.
+
+    One that `verifies` is entered under governance and answers with a `Verdict`; where the object `settles` the job by
+    itself there is nothing to be called.
+    """
 
     function: Function
     timeout_sec: float | None = None
+    verifies: bool = False
+    settles: bool = False
 
     @property
     def is_async(self) -> bool:
@@ -124,13 +132,19 @@ class Handler(Struct, frozen=True):
 
 
 class Context:
-    """What a handler is handed: the job as pull shows it, and the delivery it may act for."""
+    """What a handler is handed: the job as pull shows it, and the delivery it may act for.
+
+    A verifier also finds the governed `object` as it was when it was entered, and the `mode` in which to decide while
+    the object is uncertain (explore, collect, conservative, escalate, abstain).
+    """
 
     def __init__(self, held: Held, effects: Callable[[Effect], Json] | None) -> None:
         self.job: dict[str, Any] = held.job
         self._held = held
         self._effects = effects
         self._applied = False
+        self.object: dict[str, Any] = {}
+        self.mode: str | None = None
 
     @property
     def idempotency_key(self) -> str:
@@ -226,15 +240,32 @@ def _held_by_a_future(call: Callable[[], T]) -> T:
 
 def handler(object_type: str, action: str, *, timeout_sec: float | None = None) -> Callable[[F], F]:
     """Marks a function, sync or async, as the handler of an action on a type of objects."""
+    return _marking((object_type, action), timeout_sec, verifies=False)
+
+
+def verifier(object_type: str, action: str, *, timeout_sec: float | None = None) -> Callable[[F], F]:
+    """Marks a function, sync or async, as the one that looks into governed objects: it answers with a `Verdict`.
+
+    It is entered after the gates were read and the budget was taken, and never when they refuse. What it raises is a
+    failure as any other; the budget stays taken.
+    """
+    return _marking((object_type, action), timeout_sec, verifies=True)
+
+
+def _marking(work: tuple[str, str], timeout_sec: float | None, *, verifies: bool) -> Callable[[F], F]:
     if timeout_sec is not None and timeout_sec <= 0:
         raise HandlersUnusable(f"A time limit is more than 0 seconds, not {timeout_sec}")
 
     def mark(function: F) -> F:
-        marks = (*getattr(function, MARK, ()), ((object_type, action), timeout_sec))
+        marks = (*getattr(function, MARK, ()), (work, timeout_sec, verifies))
         setattr(function, MARK, marks)
         return function
 
     return mark
+
+
+def _nothing_to_call(_: Context) -> None:
+    raise AssertionError("what an object settles by itself is not called")
 
 
 class Handlers:
@@ -247,12 +278,28 @@ class Handlers:
 
     def add(self, function: Callable[..., Any]) -> None:
         """Add a marked function, for everything it is marked for."""
-        for work, timeout_sec in getattr(function, MARK, ()):
+        for work, timeout_sec, verifies in getattr(function, MARK, ()):
             there = self._by_work.get(work)
             if there is not None and there.function is not function:
                 names = f"{_name(there.function)} and {_name(function)}"
                 raise HandlersUnusable(f"{' '.join(work)} has two handlers: {names}", work=list(work))
-            self._by_work[work] = Handler(function, timeout_sec)
+            self._by_work[work] = Handler(function, timeout_sec, verifies)
+
+    def governing(self, object_types: Iterable[str]) -> "Handlers":
+        """The same, and for these types what their objects settle by themselves, unless somebody handles it."""
+        more = Handlers()
+        own = [(kind, action) for kind in object_types for action in SETTLED]
+        more._by_work = {**{work: Handler(_nothing_to_call, settles=True) for work in own}, **self._by_work}
+        return more
+
+    @property
+    def governs(self) -> bool:
+        return any(found.verifies or found.settles for found in self._by_work.values())
+
+    @property
+    def verified(self) -> list[str]:
+        """The types of objects that are looked into here."""
+        return sorted({kind for (kind, _), found in self._by_work.items() if found.verifies})
 
     def find(self, object_type: str, action: str) -> Handler | None:
         return self._by_work.get((object_type, action))
@@ -278,7 +325,9 @@ def load(names: Iterable[str]) -> Handlers:
         module = _imported(name)
         marked = [value for value in vars(module).values() if isinstance(getattr(value, MARK, None), tuple)]
         if not marked:
-            raise HandlersUnusable(f"{name} has no handlers: no function in it is marked with @handler", module=name)
+            raise HandlersUnusable(
+                f"{name} has no handlers: no function in it is marked with @handler or @verifier", module=name
+            )
         for function in marked:
             found.add(function)
     return found

@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any, Protocol
 
 from pendula.jobs.background import CLOSE_SEC, BackgroundLoop
-from pendula.jobs.model import SECOND
+from pendula.jobs.model import SECOND, Code
 from pendula.jobs.requests import NOTE_MOST
 from pendula.kernel.errors import InputRefused, PendulaError, WorldBroken
 from pendula.kernel.time import parse_utc
@@ -24,6 +24,9 @@ TOO_MANY_REQUESTS = 429
 PAUSE_SEC = 1.0
 UNCONFIRMED = "lease_unconfirmed"
 NAMED_MOST = 5
+LEASE_CODES = frozenset(
+    {Code.LEASE_LOST, Code.LEASE_EXPIRED, Code.LEASE_TOKEN_REQUIRED, Code.JOB_NOT_RUNNING, Code.JOB_NOT_FOUND}
+)
 
 
 class LeaseGone(PendulaError):

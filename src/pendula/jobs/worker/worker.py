@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from time import monotonic
 from types import FrameType
-from typing import Any, Protocol, assert_never
+from typing import Any, Protocol
 
 from msgspec.structs import asdict
 
@@ -24,20 +24,18 @@ from pendula.jobs.reaper import Reaper
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.worker import effects
 from pendula.jobs.worker.delivery import (
-    Acked,
     Calling,
     Delivery,
     Dropped,
     Ending,
-    EndReporter,
-    Failed,
     Step,
-    Unhandled,
     carried_out,
     in_order,
 )
+from pendula.jobs.worker.governing import entering, objects_of, types_governed
 from pendula.jobs.worker.handlers import Context, Effect, Handlers
 from pendula.jobs.worker.leases import Held, Leases, is_rate_limit, named
+from pendula.jobs.worker.reporting import EndReporter, counted_as
 from pendula.jobs.worker.signs import About, Counted, Signs, Tally, own_name, works_among
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import InputRefused, WorldBroken, WrongUsage
@@ -79,6 +77,9 @@ class Worker:
 
     Only jobs that it has handlers for are taken; others stay where they are, for a worker that has.
 
+    `govern` also takes the decay and the archive of governed objects, which these decide by themselves: of all types
+    that have a state machine, or of those that are named.
+
     `wake_up=False` looks for due jobs every `interval_sec` only. `once` does one round, `max_jobs` ends after so many
     jobs. `gates` and `budget` are further steps before a handler. `pauses` are the first and the longest one, in
     seconds, while the store is lost.
@@ -101,6 +102,7 @@ class Worker:
         queues: Sequence[str] = (),
         object_types: Sequence[str] = (),
         actions: Sequence[str] = (),
+        govern: bool | Sequence[str] = False,
         gates: Sequence[Step] = (),
         budget: Sequence[Step] = (),
         ticks: Callable[[], int] = steady_us,
@@ -108,10 +110,7 @@ class Worker:
         pauses: tuple[float, float] = (FIRST_PAUSE_SEC, LONGEST_PAUSE_SEC),
     ) -> None:
         _check(concurrency, batch, interval_sec, max_jobs)
-        if not handlers.works:
-            raise WrongUsage("A worker needs at least one handler: mark functions with @handler")
-        if isinstance(client, Scheduler):
-            handlers.check_words(client.calls.policy.vocabulary)
+        handlers = _usable(client, handlers.governing(types_governed(client, handlers, govern)))
         self.client = client
         self.handlers = handlers
         self.worker_id = worker_id or own_name()
@@ -125,12 +124,14 @@ class Worker:
         self._max_jobs = max_jobs
         wanted = {"queues": list(queues), "object_types": list(object_types), "actions": list(actions)}
         self._asked = _asked(self.worker_id, wanted, handlers.works, lease_sec)
-        self._steps = in_order(gates, budget)
+        objects = objects_of(client, handlers)
+        begin = () if objects is None else (entering(objects, self._rest_in_thread),)
+        self._steps = in_order(gates, (*budget, *begin))
         self._ticks = ticks
         self._pauses = pauses
         self._leases = Leases(ticks)
         self._calling = calling or Calling()
-        self._reporter = EndReporter(client, self._rest_in_thread)
+        self._reporter = EndReporter(client, self._rest_in_thread, objects)
         self._bell = Bell()
         self._lock = threading.Lock()
         self._waiting: deque[Held] = deque()
@@ -279,17 +280,8 @@ class Worker:
         self._leases.let_go(held)
         with self._lock:
             self._running.pop(held.proof["lease_token"], None)
-            match ending:
-                case Acked():
-                    self.tally.succeeded += 1
-                case Failed():
-                    self.tally.failed += 1
-                case Dropped():
-                    self.tally.dropped += 1
-                case Unhandled():
-                    self.tally.released += 1
-                case _:
-                    assert_never(ending)
+            word = counted_as(ending)
+            setattr(self.tally, word, getattr(self.tally, word) + 1)
         self._bell.ring()
 
     def _counted(self) -> Counted:
@@ -380,6 +372,14 @@ def _asked(
     if lease_sec is not None:
         asked["lease_sec"] = lease_sec
     return asked
+
+
+def _usable(client: Client, handlers: Handlers) -> Handlers:
+    if not handlers.works:
+        raise WrongUsage("A worker needs at least one handler: mark functions with @handler or @verifier")
+    if isinstance(client, Scheduler):
+        handlers.check_words(client.calls.policy.vocabulary)
+    return handlers
 
 
 def _check(concurrency: int, batch: int, interval_sec: float, max_jobs: int | None) -> None:

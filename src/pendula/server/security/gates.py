@@ -118,10 +118,12 @@ class OriginGate:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
         known = allowed_origin(headers, self._settings) is not None
-        if known and scope["method"] == "OPTIONS" and "access-control-request-method" in headers:
+        asks_first = scope["method"] == "OPTIONS" and "access-control-request-method" in headers
+        if known and asks_first:
             await Response(status_code=204, headers=PREFLIGHT)(scope, receive, send)
             return
-        if scope["method"] not in READING and not known:
+        # A browser shows the page no reason, but it shows the answer to whoever writes the page.
+        if not known and (asks_first or scope["method"] not in READING):
             self._check(scope, headers)
         await self.app(scope, receive, send)
 

@@ -1,6 +1,8 @@
 """Runs that a killed process left: their records are right, their journals replay, and they can be gone on with."""
 
+import asyncio
 import random
+import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -19,8 +21,11 @@ from pendula.kernel.bodies import CommandReader, read_input
 from pendula.kernel.disk import RealDisk
 from pendula.kernel.journal import FileJournal
 from pendula.kernel.replay import replay
+from pendula.server.app import create_app
+from pendula.server.rooms.credit.room import room_for
 from pendula.server.rooms.credit.service import SNAPSHOT_EVERY
-from tests.server.living import until
+from pendula.server.settings import Settings as ServerSettings
+from tests.server.living import client_of, until
 from tests.server.rooms.credit.killing import doomed
 from tests.server.rooms.credit.simulators import BASE, QUICK, STILL, VILLAGE, Simulator, simulator
 
@@ -119,6 +124,36 @@ async def test_a_run_whose_journal_is_gone_has_failed_all_the_same(tmp_path: Pat
         await sim.start()
 
     assert (status["state"], status["last_error"]["code"]) == ("error", "INTERNAL_ERROR")
+
+
+@pytest.mark.req("SIM-RUN-12")
+async def test_a_process_killed_before_the_journal_was_made_leaves_a_simulator_that_works(tmp_path: Path) -> None:
+    run_id, _ = left_running(tmp_path / "data", random.Random(8))
+    shutil.rmtree(tmp_path / "data/stores/credit/runs" / run_id / "journal")
+    async with simulator(tmp_path / "data", STILL) as sim:
+        status = await sim.status(run_id)
+        picture = await sim.get(f"/runs/{run_id}/graph/snapshot")
+        await sim.start()
+
+    assert (status["state"], status["last_error"]["code"]) == ("error", "INTERNAL_ERROR")
+    assert (picture.status_code, str(tmp_path) in picture.text) == (503, False)
+
+
+@pytest.mark.req("SIM-RUN-12")
+async def test_nobody_sees_a_run_as_active_that_a_killed_process_left(tmp_path: Path) -> None:
+    run_id, _ = left_running(tmp_path / "data", random.Random(9))
+    settings = ServerSettings(data=str(tmp_path / "data"))
+    app = create_app(settings, (room_for(settings, STILL),))
+    seen: list[str] = []
+    async with app.router.lifespan_context(app), client_of(app) as client:
+        for _ in range(1000):
+            response = await client.get(f"{BASE}/runs/{run_id}")
+            if response.status_code == 200:
+                seen.append(response.json()["state"])
+                break
+            await asyncio.sleep(0.001)
+
+    assert seen == ["error"]
 
 
 async def test_a_server_that_stops_cleanly_stops_its_runs(tmp_path: Path) -> None:
@@ -223,5 +258,5 @@ async def test_the_journal_says_who_acted(still: Simulator) -> None:
 
 
 def test_ten_thousand_ticks_of_the_village_fit_into_fifty_mebibytes() -> None:
-    """What a journal keeps of a tick, a checkpoint included; the events themselves are made again by a replay."""
-    assert journal_bytes(SNAPSHOT_EVERY + 10) * 10_000 < 50 * 2**20
+    """What a journal keeps of a tick, with ten times as many checkpoints as a server writes."""
+    assert journal_bytes(60, SNAPSHOT_EVERY // 10) * 10_000 < 50 * 2**20

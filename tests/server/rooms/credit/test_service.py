@@ -6,9 +6,12 @@ import json
 import zipfile
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
+from pendula.credit.runs.artifacts import BUNDLED, NAMES
+from pendula.credit.runs.bundles import read_bundle, repeated
 from pendula.credit.served.store import Store
 from pendula.kernel.errors import WorldBroken
 from pendula.server.rooms.credit.owners import LOCAL_OWNER, OwnerCookies
@@ -48,6 +51,22 @@ async def test_an_uploaded_scenario_survives_a_restart(tmp_path: Path, body: dic
 
     assert listed[name] == summary
     assert {"village-100", "ring-of-five"} <= set(listed)
+
+
+@pytest.mark.req("SIM-API-2", "SIM-API-3")
+@pytest.mark.parametrize("name", ["a/b", "a\\b", "..", ".", "a\x00b", "x" * 201])
+async def test_a_scenario_that_no_path_could_name_is_refused(still: Simulator, name: str) -> None:
+    response = await still.post("/scenarios", {**TINY, "scenario_id": name})
+
+    assert (response.status_code, response.json()["error"]["code"]) == (400, "SCENARIO_INVALID")
+
+
+@pytest.mark.req("SIM-API-2", "SIM-API-3")
+@pytest.mark.parametrize("name", ["a b", "é", "v1.2", "<b>", "?#%", "x" * 200])
+async def test_a_scenario_with_an_odd_name_can_be_asked_for(still: Simulator, name: str) -> None:
+    await still.ok("/scenarios", {**TINY, "scenario_id": name})
+
+    assert (await still.look(f"/scenarios/{quote(name)}"))["scenario_id"] == name
 
 
 @pytest.mark.req("SIM-SCN-6")
@@ -112,7 +131,7 @@ async def test_a_stopped_run_leaves_its_files_with_their_checksums(sim: Simulato
     index = await sim.look(f"/runs/{run_id}/artifacts")
     files = {one["name"]: (await sim.client.get(one["url"])) for one in index["items"]}
 
-    assert set(files) == {"status.json", "last_tick.json", "events.ndjson", "summary.json", "bundle.zip"}
+    assert set(files) == set(NAMES)
     for one in index["items"]:
         assert files[one["name"]].headers["content-type"].startswith(one["content_type"])
         assert hashlib.sha256(files[one["name"]].content).hexdigest() == one["sha256"]
@@ -124,7 +143,45 @@ async def test_a_stopped_run_leaves_its_files_with_their_checksums(sim: Simulato
     assert (status["seed"], status["state"], len(status["settings"]) > 40) == (7, "stopped", True)
     with zipfile.ZipFile(io.BytesIO(files["bundle.zip"].content)) as archive:
         assert archive.read("status.json") == files["status.json"].content
-        assert len(archive.namelist()) == 4
+        assert set(archive.namelist()) == set(BUNDLED)
+
+
+@pytest.mark.req("SIM-STO-1", "SIM-DET-2")
+@pytest.mark.parametrize("again", [False, True], ids=["once", "restarted"])
+async def test_the_bundle_of_a_run_that_people_steered_repeats_it(sim: Simulator, tmp_path: Path, again: bool) -> None:
+    run_id = await sim.start()
+    pay = {"from_pid": "anna", "to_pid": "farm", "equivalent": "HOUR", "amount": "1.5"}
+    await sim.after_tick(run_id, 3)
+    await sim.ok(f"/runs/{run_id}/intensity", {"intensity_percent": 90})
+    if again:
+        await sim.ok(f"/runs/{run_id}/stop")
+        await sim.ok(f"/runs/{run_id}/restart")
+    await sim.post(f"/runs/{run_id}/actions/payment-real", pay)
+    await sim.post(f"/runs/{run_id}/actions/payment-real", {**pay, "amount": "1000"})
+    await sim.after_tick(run_id, 6)
+    await sim.ok(f"/runs/{run_id}/actions/clearing-real", {"equivalent": "HOUR"})
+    await sim.ok(f"/runs/{run_id}/stop")
+    found = await sim.client.get(f"{BASE}/runs/{run_id}/artifacts/bundle.zip")
+    (tmp_path / "bundle.zip").write_bytes(found.content)
+
+    result = repeated(read_bundle(tmp_path / "bundle.zip"))
+
+    details = await sim.look(f"/runs/{run_id}/details")
+    assert (result.digests, result.ticks) == (details["digests"], details["tick_index"])
+
+
+@pytest.mark.req("SIM-STO-1", "SIM-STO-8")
+async def test_the_bundle_of_a_run_that_goes_on_where_another_ended_repeats_it(sim: Simulator, tmp_path: Path) -> None:
+    first = await sim.start()
+    await sim.after_tick(first, 3)
+    await sim.ok(f"/runs/{first}/stop")
+    run_id = (await sim.ok(f"/runs/{first}/continue"))["run_id"]
+    await sim.after_tick(run_id, 8)
+    await sim.ok(f"/runs/{run_id}/stop")
+    found = await sim.client.get(f"{BASE}/runs/{run_id}/artifacts/bundle.zip")
+    (tmp_path / "bundle.zip").write_bytes(found.content)
+
+    assert repeated(read_bundle(tmp_path / "bundle.zip")).ticks >= 8
 
 
 @pytest.mark.req("SIM-API-23")
@@ -358,3 +415,27 @@ async def test_a_run_of_the_demonstration_mode_is_served_too(sim: Simulator) -> 
     kinds = {event["type"] for event in await sim.events(run_id)}
 
     assert {"run_status", "tx.updated", "clearing.plan", "clearing.done"} <= kinds
+
+
+@pytest.mark.req("SIM-STO-3")
+@pytest.mark.parametrize(("every", "listed"), [("1", True), ("0", False)])
+async def test_the_stored_index_of_artifacts_is_refreshed_while_a_run_goes_on_unless_that_is_off(
+    tmp_path: Path, every: str, listed: bool
+) -> None:
+    async with simulator(tmp_path / "data", {**QUICK, "SIMULATOR_REAL_ARTIFACTS_SYNC_EVERY_MS": every}) as sim:
+        run_id = await sim.start()
+        await sim.after_tick(run_id, 5)
+        running = await sim.service.from_store(lambda store: store.artifacts(run_id))
+        await sim.ok(f"/runs/{run_id}/stop")
+        ended = await sim.service.from_store(lambda store: store.artifacts(run_id))
+
+    assert bool(running) is listed
+    assert len(ended) == len(NAMES)
+
+
+@pytest.mark.req("SIM-MET-6")
+async def test_counters_can_be_switched_off(tmp_path: Path) -> None:
+    async with simulator(tmp_path / "data", {**STILL, "METRICS_ENABLED": "off"}) as sim:
+        await sim.start()
+
+        assert "geo_simulator" not in (await sim.client.get("/metrics")).text

@@ -47,7 +47,7 @@ async def test_viewers_read_and_operators_change(settings: Settings) -> None:
         for method, path, body, expected in changes:
             assert await status(Role.VIEWER, method, path, body) == 403, path
             assert await status(Role.OPERATOR, method, path, body) == expected, path
-        for path in (*reads, "gates", "rollbacks", "governance"):
+        for path in (*reads, "gates", "rollbacks", "governance", "machines"):
             assert await status(Role.VIEWER, "GET", path) == 200, path
         found = await served.client.get("/scheduler/audit", headers={"authorization": f"Bearer {secrets[Role.VIEWER]}"})
     assert {event["actor"]["id"] for event in found.json()["events"]} == {"the-operator"}
@@ -118,3 +118,15 @@ async def test_prometheus_reads_what_governance_did(jobs: Jobs) -> None:
         'jobs_pull_to_ack_seconds_count{action="revalidate",object_type="cognition",priority="medium"} 1.0',
     ):
         assert line in text.splitlines()
+
+
+async def test_the_state_machines_can_be_drawn_from_what_the_server_says(jobs: Jobs) -> None:
+    told = (await jobs.client.get("/scheduler/machines")).json()
+
+    machines = {machine["object_type"]: machine for machine in told["machines"]}
+    memory = machines["memory"]
+    assert sorted(machines) == ["cognition", "experience", "memory"]
+    assert [place["place"] for place in memory["places"]][:2] == ["active", "verified"]
+    drawn = {place["place"] for place in memory["places"]}
+    assert all({arrow["source"], arrow["target"]} <= drawn for arrow in memory["arrows"])
+    assert {"gate": "social_gate", "verdicts": ["pass", "block", "defer"], "required": False} in told["gates"]

@@ -10,8 +10,8 @@ import type { ClearingDoneView, PaymentDone, Reason } from "../../api/types";
 import { ErrorNote } from "../../components/ErrorNote";
 import { ReasonChain } from "../../components/ReasonChain";
 import { counted } from "../../wording";
-import type { Chosen, LineEnds, Network } from "./model";
-import { bottleneckOf, nameOf } from "./model";
+import type { Chosen, LineEnds, Network } from "./network/model";
+import { bottleneckOf, nameOf, withNames } from "./network/model";
 import { amount, cause } from "./wording";
 
 const RUN = "/api/v1/simulator/runs/{run_id}";
@@ -205,7 +205,7 @@ function Refused({ error, reason, network, onChoose }: RefusedProps) {
       </p>
       {reason?.because.map(({ sentence }) => (
         <p key={sentence} data-testid="refused-because">
-          {sentence}
+          {withNames(network, sentence)}
         </p>
       ))}
       {line !== null && <ShowLine line={line} network={network} onChoose={onChoose} />}

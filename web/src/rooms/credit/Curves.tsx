@@ -46,7 +46,7 @@ export function Curves({ metrics, counts, equivalent }: CurvesProps) {
         />
         <Curve
           name="cleared"
-          points={seriesOf(metrics, "clearing_volume").filter(({ value }) => value !== null && value > 0)}
+          points={seriesOf(metrics, "clearing_volume").map((point) => (point.value === 0 ? nothing(point) : point))}
           writeValue={short}
           writeAt={simTime}
           note={equivalent}
@@ -56,7 +56,7 @@ export function Curves({ metrics, counts, equivalent }: CurvesProps) {
         />
         <Curve
           name="of the best clearing"
-          points={counts.nearness.map((one) => ({ at: one.tick, value: one.percent }))}
+          points={nearnessOf(counts)}
           writeValue={percent}
           writeAt={tick}
           most={100}
@@ -79,6 +79,16 @@ export function Curves({ metrics, counts, equivalent }: CurvesProps) {
       </div>
     </section>
   );
+}
+
+function nothing({ at }: CurvePoint): CurvePoint {
+  return { at, value: null };
+}
+
+/** The clearings among the ticks that were counted, so that all curves by tick have one axis. */
+export function nearnessOf({ ticks, nearness }: Counts): CurvePoint[] {
+  const ends = [ticks[0], ticks.at(-1)].flatMap((one) => (one === undefined ? [] : [{ at: one.tick, value: null }]));
+  return [...ends, ...nearness.map(({ tick: at, percent: value }) => ({ at, value }))];
 }
 
 export function seriesOf(metrics: MetricsView | null, key: string): CurvePoint[] {

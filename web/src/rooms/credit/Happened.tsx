@@ -2,9 +2,9 @@
 
 import { useSignal } from "@preact/signals";
 
-import { integer } from "../../wording";
-import type { Chosen, Happening, Network } from "./model";
-import { nameOf } from "./model";
+import { counted, integer } from "../../wording";
+import type { Chosen, Happening, Network } from "./network/model";
+import { nameOf } from "./network/model";
 import { amount, cause } from "./wording";
 
 interface HappenedProps {
@@ -73,7 +73,7 @@ function Sentence({ happening: one, network, onChoose }: SentenceProps) {
     const best = one.optimum === null ? "" : ` of at most ${amount(one.optimum)}`;
     return (
       <>
-        <strong>Cleared</strong> {integer(one.cycles)} circles: debts less by {amount(one.reduction)}
+        <strong>Cleared</strong> {counted(one.cycles, "circle")}: debts less by {amount(one.reduction)}
         {best}
       </>
     );

@@ -5,20 +5,22 @@ import { useEffect, useMemo } from "preact/hooks";
 
 import type { ApiError } from "../../api/client";
 import { asApiError } from "../../api/client";
-import { api, openStream } from "../../api/server";
+import { api } from "../../api/server";
 import type { RunStatusView } from "../../api/types";
 import { RoomFrame } from "../../components/RoomFrame";
 import type { RunsRoomProps } from "../../registry";
 import { roomHref } from "../../route";
+import { useStreaming } from "../shared/following";
 import { ByHand } from "./ByHand";
 import { Curves } from "./Curves";
 import { Happened } from "./Happened";
 import { LiveRun } from "./live_run";
-import type { Chosen } from "./model";
-import { NetworkView } from "./NetworkView";
+import type { Chosen } from "./network/model";
+import { NetworkView } from "./network/NetworkView";
 import { RunControls } from "./RunControls";
 import { StartRun } from "./StartRun";
 import { Stuck } from "./Stuck";
+import { WhatIf } from "./WhatIf";
 import "./credit.css";
 import { simTime } from "./wording";
 
@@ -40,15 +42,22 @@ export function CreditRoom({ room, run }: RunsRoomProps) {
       fetching={runs === null ? "Fetching the runs …" : null}
     >
       {runs !== null && runs.length > 1 && <RunPicker runs={runs} shown={shown} onOpen={open} />}
-      {shown !== null && <OneRun key={shown} runId={shown} />}
+      {shown !== null && <OneRun key={shown} runId={shown} onOther={open} />}
       {runs !== null && shown === null && <p class="note">No run is there yet. Start one below.</p>}
       {runs !== null && <StartRun open={shown === null} onStarted={open} />}
     </RoomFrame>
   );
 }
 
-function OneRun({ runId }: { readonly runId: string }) {
-  const live = useLiveRun(runId);
+interface OneRunProps {
+  readonly runId: string;
+  readonly onOther: (runId: string) => void;
+}
+
+function OneRun({ runId, onOther }: OneRunProps) {
+  const equivalent = useSignal<string | null>(null);
+  const live = useLiveRun(runId, equivalent.value);
+  const equivalents = useEquivalents(live.status.value?.scenario_id);
   const chosen = useSignal<Chosen>(null);
   const choose = (next: Chosen) => {
     chosen.value = next;
@@ -65,7 +74,22 @@ function OneRun({ runId }: { readonly runId: string }) {
   const shared = { network, chosen: chosen.value, onChoose: choose };
   return (
     <>
-      <RunControls status={status} details={live.details.value} onStatus={(next) => live.take(next)} />
+      <RunControls
+        status={status}
+        details={live.details.value}
+        onStatus={(next) => live.take(next)}
+        onOther={onOther}
+      />
+      {equivalents.length > 1 && (
+        <Equivalents
+          all={equivalents}
+          shown={network.equivalent}
+          onChange={(code) => {
+            equivalent.value = code;
+            chosen.value = null;
+          }}
+        />
+      )}
       <div class="credit-columns">
         <NetworkView name={status.scenario_id} lights={live.lights} {...shared} />
         <div class="credit-column">
@@ -74,8 +98,28 @@ function OneRun({ runId }: { readonly runId: string }) {
         </div>
       </div>
       <Curves metrics={live.metrics.value} counts={live.counts.value} equivalent={network.equivalent} />
+      <WhatIf runId={runId} equivalent={network.equivalent} active={isActive(status.state)} />
       <Happened happened={live.happened.value} {...shared} />
     </>
+  );
+}
+
+interface EquivalentsProps {
+  readonly all: readonly string[];
+  readonly shown: string;
+  readonly onChange: (code: string) => void;
+}
+
+/** Networks of several equivalents are looked at one at a time. */
+function Equivalents({ all, shown, onChange }: EquivalentsProps) {
+  return (
+    <div class="segmented equivalents" role="group" aria-label="Equivalent" data-testid="equivalents">
+      {all.map((code) => (
+        <button key={code} type="button" aria-pressed={code === shown} onClick={() => onChange(code)}>
+          {code}
+        </button>
+      ))}
+    </div>
   );
 }
 
@@ -127,21 +171,23 @@ function useRuns() {
   return { runs: runs.value, error: error.value, look: () => void look() };
 }
 
+/** The equivalents of a scenario; none where the scenario is not known any more. */
+function useEquivalents(scenario: string | undefined): readonly string[] {
+  const found = useSignal<readonly string[]>([]);
+  useEffect(() => {
+    if (scenario === undefined) return;
+    api.get("/api/v1/simulator/scenarios/{scenario_id}", { scenario_id: scenario }).then(
+      ({ equivalents }) => (found.value = equivalents),
+      () => (found.value = []),
+    );
+  }, [scenario]);
+  return found.value;
+}
+
 /** The run followed as long as the page shows it; its stream is what the connection badge speaks of. */
-function useLiveRun(runId: string): LiveRun {
-  const live = useMemo(() => new LiveRun(api, runId, null), [runId]);
-  const stream = live.stream.value;
-  useEffect(() => {
-    void live.start();
-    return () => live.stop();
-  }, [live]);
-  useEffect(() => {
-    if (stream === null) return;
-    openStream.value = { connection: stream.connection, retryNow: () => stream.retryNow() };
-    return () => {
-      openStream.value = null;
-    };
-  }, [stream]);
+function useLiveRun(runId: string, equivalent: string | null): LiveRun {
+  const live = useMemo(() => new LiveRun(api, runId, equivalent), [runId, equivalent]);
+  useStreaming(live);
   return live;
 }
 

@@ -3,13 +3,12 @@
 import { useSignal } from "@preact/signals";
 import { useId } from "preact/hooks";
 
-import type { ApiError } from "../../api/client";
-import { asApiError } from "../../api/client";
 import { api, mayCommand } from "../../api/server";
 import type { RunDetails, RunStatusView } from "../../api/types";
 import { ErrorNote } from "../../components/ErrorNote";
 import { Readout, Readouts } from "../../components/Readout";
 import { integer } from "../../wording";
+import { useWork } from "../shared/work";
 import { simTime } from "./wording";
 
 type Verb = "pause" | "resume" | "stop" | "restart";
@@ -18,6 +17,8 @@ interface RunControlsProps {
   readonly status: RunStatusView;
   readonly details: RunDetails | null;
   readonly onStatus: (status: RunStatusView) => void;
+  /** A run that goes on where this one has ended. */
+  readonly onOther: (runId: string) => void;
 }
 
 const RUN = "/api/v1/simulator/runs/{run_id}";
@@ -30,21 +31,15 @@ const WORDS: Readonly<Record<string, string>> = {
   error: "▲ failed",
 };
 
-export function RunControls({ status, details, onStatus }: RunControlsProps) {
-  const error = useSignal<ApiError | null>(null);
-  const busy = useSignal(false);
-  const call = async (change: () => Promise<RunStatusView>) => {
-    busy.value = true;
-    try {
-      onStatus(await change());
-      error.value = null;
-    } catch (thrown) {
-      error.value = asApiError(thrown);
-    } finally {
-      busy.value = false;
-    }
-  };
+export function RunControls({ status, details, onStatus, onOther }: RunControlsProps) {
+  const { busy, error, work } = useWork();
   const names = { run_id: status.run_id };
+  const call = (change: () => Promise<RunStatusView>) => work(async () => onStatus(await change()));
+  const goOn = () =>
+    work(async () => {
+      const { run_id } = await api.post(`${RUN}/continue`, names);
+      if (run_id !== null) onOther(run_id);
+    });
   const steer = (verb: Verb) => call(() => api.post(`${RUN}/${verb}`, names));
   const closed = busy.value || !mayCommand.value;
   const ended = status.state === "stopped" || status.state === "error";
@@ -65,6 +60,7 @@ export function RunControls({ status, details, onStatus }: RunControlsProps) {
             <Steer name="pause" word="Pause" closed={closed || ended} onPress={() => steer("pause")} />
           )}
           <Steer name="stop" word="Stop" closed={closed || ended} onPress={() => steer("stop")} />
+          {ended && <Steer name="continue" word="Go on as a new run" closed={closed} onPress={goOn} />}
           <Steer name="restart" word="Begin again" closed={closed} onPress={() => steer("restart")} />
         </div>
         <Intensity
@@ -91,7 +87,7 @@ export function RunControls({ status, details, onStatus }: RunControlsProps) {
 }
 
 interface SteerProps {
-  readonly name: Verb;
+  readonly name: Verb | "continue";
   readonly word: string;
   readonly closed: boolean;
   readonly onPress: () => void;

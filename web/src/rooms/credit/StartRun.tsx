@@ -3,14 +3,14 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useId } from "preact/hooks";
 
-import type { ApiError } from "../../api/client";
-import { asApiError } from "../../api/client";
-import type { JsonObject } from "../../api/json";
+import { ApiError } from "../../api/client";
+import type { Json, JsonObject } from "../../api/json";
 import { parseJson } from "../../api/json";
 import { api, mayCommand } from "../../api/server";
 import type { Summary } from "../../api/types";
 import { ErrorNote } from "../../components/ErrorNote";
 import { counted } from "../../wording";
+import { useWork } from "../shared/work";
 
 interface StartRunProps {
   readonly open: boolean;
@@ -27,26 +27,15 @@ export interface Wish {
 
 const FIRST: Wish = { scenario: "village-100", seed: "", cap: "500", policy: "static", intensity: 70 };
 const OWN_RUN = "owner_active_exists";
+const EXISTS = "SCENARIO_EXISTS";
 
 export function StartRun({ open, onStarted }: StartRunProps) {
   const id = useId();
   const scenarios = useSignal<readonly Summary[]>([]);
   const wish = useSignal<Wish>(FIRST);
-  const error = useSignal<ApiError | null>(null);
-  const busy = useSignal(false);
+  const { busy, error, work } = useWork();
   const set = (change: Partial<Wish>) => (wish.value = { ...wish.value, ...change });
 
-  const work = async (task: () => Promise<void>) => {
-    busy.value = true;
-    try {
-      await task();
-      error.value = null;
-    } catch (thrown) {
-      error.value = asApiError(thrown);
-    } finally {
-      busy.value = false;
-    }
-  };
   const load = async () => {
     scenarios.value = (await api.get("/api/v1/simulator/scenarios", {})).items;
   };
@@ -55,9 +44,17 @@ export function StartRun({ open, onStarted }: StartRunProps) {
     if (run_id !== null) onStarted(run_id);
   };
   const upload = async (file: File) => {
-    const kept = await api.post("/api/v1/simulator/scenarios", {}, parseJson(await file.text()));
-    await load();
-    set({ scenario: kept.scenario_id });
+    const document = documentIn(await file.text(), file.name);
+    try {
+      const kept = await api.post("/api/v1/simulator/scenarios", {}, document);
+      await load();
+      set({ scenario: kept.scenario_id });
+    } catch (thrown) {
+      // One of this id is there: that is told, and it is the one that was probably meant.
+      const known = thrown instanceof ApiError && thrown.code === EXISTS ? thrown.details["scenario_id"] : undefined;
+      if (typeof known === "string") set({ scenario: known });
+      throw thrown;
+    }
   };
   const conflict = error.value?.details["conflict_kind"] === OWN_RUN ? error.value.details["active_run_id"] : undefined;
   useEffect(() => void work(load), []);
@@ -171,6 +168,16 @@ export function StartRun({ open, onStarted }: StartRunProps) {
       )}
     </details>
   );
+}
+
+/** The document that a file holds; throws an `ApiError` that names the file. */
+export function documentIn(text: string, name: string): Json {
+  try {
+    return parseJson(text);
+  } catch (thrown) {
+    const fault = thrown instanceof Error ? thrown.message : String(thrown);
+    throw new ApiError("not_json", `${name} is not JSON: ${fault}`);
+  }
 }
 
 /** A wish as the server takes it; every clearing is measured against the best one, which the curves show. */

@@ -1,11 +1,11 @@
 /** Where payments get stuck: the worst lines first; each selects its line in the picture. */
 
-import type { Bottleneck } from "../../api/types";
-import type { Chosen, LineEnds, Network } from "./model";
-import { nameOf } from "./model";
+import type { BottleneckView } from "../../api/types";
+import type { Chosen, LineEnds, Network } from "./network/model";
+import { nameOf } from "./network/model";
 
 interface StuckProps {
-  readonly bottlenecks: readonly Bottleneck[];
+  readonly bottlenecks: readonly BottleneckView[];
   readonly network: Network;
   readonly chosen: Chosen;
   readonly onChoose: (chosen: Chosen) => void;
@@ -50,11 +50,11 @@ export function Stuck({ bottlenecks, network, chosen, onChoose }: StuckProps) {
 }
 
 /** What the server counted, without the names that stand above. */
-export function toldOf({ label, score }: Bottleneck): string {
+export function toldOf({ label, score }: BottleneckView): string {
   const counts = label?.split(": ").at(-1);
   return counts === undefined || counts === "" ? `${Math.round(100 * Number(score))} % failed` : counts;
 }
 
-function lineOf({ target }: Bottleneck): LineEnds {
+function lineOf({ target }: BottleneckView): LineEnds {
   return { from: target.from, to: target.to };
 }

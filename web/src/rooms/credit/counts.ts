@@ -1,6 +1,6 @@
 /** Refusals by cause and clearings beside the best one, tick by tick, as the events tell of them. */
 
-import type { Happening } from "./model";
+import type { Happening } from "./network/model";
 
 export const TICKS_KEPT = 600;
 

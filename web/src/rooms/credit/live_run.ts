@@ -12,13 +12,13 @@ import { asApiError } from "../../api/client";
 import type { JsonObject } from "../../api/json";
 import type { StreamOptions } from "../../api/stream";
 import { EventStream } from "../../api/stream";
-import type { Bottleneck, MetricsView, RunDetails, RunStatusView } from "../../api/types";
+import type { BottleneckView, MetricsView, RunDetails, RunStatusView } from "../../api/types";
 import type { Counts } from "./counts";
 import { counted, NOTHING } from "./counts";
-import type { Light } from "./lit";
-import { lightsOf, plannedLights, shining } from "./lit";
-import type { Happening, Network } from "./model";
-import { happeningOf, networkOf, patched } from "./model";
+import type { Light } from "./network/lit";
+import { lightsOf, plannedLights, shining } from "./network/lit";
+import type { Happening, Network } from "./network/model";
+import { happeningOf, networkOf, patched } from "./network/model";
 
 export const HAPPENED_MOST = 150;
 const GATHER_MS = 120;
@@ -36,7 +36,7 @@ export class LiveRun {
   readonly counts = signal<Counts>(NOTHING);
   readonly lights = signal<readonly Light[]>([]);
   readonly metrics = signal<MetricsView | null>(null);
-  readonly bottlenecks = signal<readonly Bottleneck[]>([]);
+  readonly bottlenecks = signal<readonly BottleneckView[]>([]);
   readonly details = signal<RunDetails | null>(null);
   readonly error = signal<ApiError | null>(null);
   readonly stream: ReadonlySignal<EventStream | null>;

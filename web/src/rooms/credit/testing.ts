@@ -2,8 +2,8 @@
 
 import type { JsonObject } from "../../api/json";
 import type { Link, Node, RunStatusView, Snapshot } from "../../api/types";
-import type { Network } from "./model";
-import { networkOf } from "./model";
+import type { Network } from "./network/model";
+import { networkOf } from "./network/model";
 
 export function node(id: string, change: Partial<Node> = {}): Node {
   return {
@@ -128,7 +128,7 @@ export function status(change: Partial<RunStatusView> = {}): RunStatusView {
     stop_client: null,
     sim_time_ms: 61_000,
     intensity_percent: 70,
-    ops_sec: "1",
+    ops_sec: 1,
     queue_depth: 0,
     errors_total: 0,
     committed_total: 3,

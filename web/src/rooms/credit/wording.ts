@@ -2,9 +2,9 @@
 
 const NARROW_SPACE = "\u202f";
 
-/** An amount as the ledger writes it, its whole digits in groups of three from five digits on. */
+/** An amount as the ledger writes it, without needless zeros, its whole digits in groups of three from five on. */
 export function amount(text: string): string {
-  const [whole = "", part] = text.split(".");
+  const [whole = "", part] = text.replace(/(\.\d\d)(\d*?)0+$/, "$1$2").split(".");
   const grouped = whole.replace("-", "").length < 5 ? whole : whole.replace(/\B(?=(\d{3})+$)/g, NARROW_SPACE);
   return part === undefined ? grouped : `${grouped}.${part}`;
 }

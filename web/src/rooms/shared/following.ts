@@ -7,6 +7,7 @@ import { useEffect, useMemo } from "preact/hooks";
 import type { ApiError } from "../../api/client";
 import { asApiError, EngineAddress } from "../../api/client";
 import { api, openStream } from "../../api/server";
+import type { EventStream } from "../../api/stream";
 import type { Frame } from "../../components/RoomFrame";
 import type { EngineRoomProps } from "../../registry";
 import { replaceAddress, roomHref } from "../../route";
@@ -57,6 +58,19 @@ export function useLiveEngine<State extends Numbered>(
   readNow: ReadNow<State>,
 ): LiveEngine<State> {
   const live = useMemo(() => new LiveEngine(api, new EngineAddress(room, engine), readNow), [room, engine]);
+  useStreaming(live);
+  return live;
+}
+
+/** What is followed by a stream. */
+interface Streaming {
+  readonly stream: ReadonlySignal<EventStream | null>;
+  start(): Promise<void>;
+  stop(): void;
+}
+
+/** Started and stopped with the page; its stream is what the connection badge speaks of. */
+export function useStreaming(live: Streaming): void {
   const stream = live.stream.value;
   useEffect(() => {
     void live.start();
@@ -69,7 +83,6 @@ export function useLiveEngine<State extends Numbered>(
       openStream.value = null;
     };
   }, [stream]);
-  return live;
 }
 
 export interface Asked<T> {

@@ -4,6 +4,7 @@ target      the store or the server that is meant: --db or --url
 change      calls on one job that change something
 operate     calls on many jobs at once, by a filter
 plans       time plans: list, put, pause, resume, run now, remove
+governed/   governed objects, gates, rollbacks
 look        calls that only look
 filters     the options that choose jobs
 spans       spans of time: 90, 15m, 2h, 7d
@@ -15,6 +16,7 @@ tables      results as tables
 import typer
 
 from pendula.cli.commands.jobs import change, look, operate, plans, upkeep, work
+from pendula.cli.commands.jobs.governed import gates, objects
 from pendula.cli.output import example
 
 jobs = typer.Typer(
@@ -30,3 +32,5 @@ change.register(jobs)
 operate.register(jobs)
 look.register(jobs)
 plans.register(jobs)
+objects.register(jobs)
+gates.register(jobs)

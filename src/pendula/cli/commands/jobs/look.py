@@ -142,7 +142,7 @@ def stats(
         int | None, typer.Option(metavar="N", min=1, help="Stop --watch after N looks.", show_default="never")
     ] = None,
 ) -> None:
-    """How the scheduler is: what is due and for how long, jobs by status, rates, dead letters."""
+    """How the scheduler is: what is due and for how long, jobs by status, rates, dead letters, governed objects."""
     from pendula.jobs.scheduler import Scheduler
 
     asked = members(window_sec=window_sec)
@@ -155,6 +155,7 @@ def stats(
             reply, before = _watched(scheduler, asked, interval, count, target.out)
         else:
             reply, before = scheduler.metrics(**asked), None
+        reply["governance"] = scheduler.objects.figures()
         if isinstance(scheduler, Scheduler):
             target.note_time(scheduler.calls.store)
     target.out.result(reply, lambda: _tables().stats(reply, before))

@@ -62,14 +62,14 @@ def jobs(reply: Mapping[str, Any]) -> "RenderableType":
         (
             one["job_id"],
             one["status"],
-            _second(one["run_at"]),
+            second(one["run_at"]),
             f"{one['attempt']}/{one['max_attempts']}",
             f"{one['action']} {one['object_type']} {one['object_id']}",
-            _short(_doing(one) or one["last_error"] or ""),
+            short(_doing(one) or one["last_error"] or ""),
         )
         for one in reply["jobs"]
     ]
-    drawn = _whole(("job", "status", "due", "tried", "what", "worker or last error"), rows, whole=4)
+    drawn = whole(("job", "status", "due", "tried", "what", "worker or last error"), rows, 4)
     if reply["next_cursor"] is None:
         return drawn
     return Group(drawn, Text(f"There are more: --cursor {reply['next_cursor']}"))
@@ -122,7 +122,7 @@ def failed(reply: Mapping[str, Any]) -> "RenderableType":
 
 
 def history(reply: Mapping[str, Any]) -> "RenderableType":
-    errors = [(str(one["attempt"]), one["at"], one["worker_id"] or "", _short(one["error"])) for one in reply["errors"]]
+    errors = [(str(one["attempt"]), one["at"], one["worker_id"] or "", short(one["error"])) for one in reply["errors"]]
     parts: list[RenderableType] = [_events(reply["events"])]
     if errors:
         parts.insert(0, table(("attempt", "at", "worker", "error"), errors))
@@ -142,16 +142,16 @@ def _events(events: Sequence[Mapping[str, Any]]) -> "RenderableType":
     rows = [
         (
             event["id"],
-            _second(event["timestamp"]),
+            second(event["timestamp"]),
             event["job_id"]
             if event["event_type"] == "scheduler_job"
             else f"{event['object_type']} {event['object_id']}",
             f"{event['actor']['type']} {event['actor']['id']}",
-            _short(event["reason"]),
+            short(event["reason"]),
         )
         for event in events
     ]
-    return _whole(("event", "at", "about", "who", "what happened"), rows, whole=2)
+    return whole(("event", "at", "about", "who", "what happened"), rows, 2)
 
 
 def findings(found: Sequence[Mapping[str, str]]) -> "RenderableType":
@@ -180,11 +180,25 @@ def stats(reply: Mapping[str, Any], before: Mapping[str, Any] | None = None) -> 
     parts = [numbers, "", table(("status", "jobs", "since the last look" if before is not None else ""), rows)]
     if reply["unhandled"]:
         kinds = [
-            (f"{one['action']} {one['object_type']}", str(one["count"]), _second(one["since"]), one["job_id"])
+            (f"{one['action']} {one['object_type']}", str(one["count"]), second(one["since"]), one["job_id"])
             for one in reply["unhandled"]
         ]
         parts.append(table(("nobody takes", "jobs", "due since", "first"), kinds))
-    return Group(*parts, *(["", workers(reply["workers"])] if reply["workers"] else []))
+    if reply["workers"]:
+        parts += ["", workers(reply["workers"])]
+    if (governance := reply.get("governance")) is not None and governance["places"]:
+        parts += ["", governed(governance)]
+    return Group(*parts)
+
+
+def governed(told: Mapping[str, Any]) -> "RenderableType":
+    """Objects by place, and what governance did."""
+    places = [(one["object_type"], one["place"], str(one["objects"])) for one in told["places"]]
+    counts = [(one["kind"].replace("_", " "), one["word"], str(one["count"])) for one in told["counts"]]
+    parts: list[RenderableType] = [whole(("governed", "state", "objects"), places, 2)]
+    if counts:
+        parts.append(whole(("counted", "of", "times"), counts, 2))
+    return Group(*parts)
 
 
 def workers(rows: Sequence[Mapping[str, Any]]) -> "RenderableType":
@@ -200,7 +214,7 @@ def workers(rows: Sequence[Mapping[str, Any]]) -> "RenderableType":
         )
         for one in rows
     ]
-    return _whole(("worker", "heard of", *names), drawn, whole=2)
+    return whole(("worker", "heard of", *names), drawn, 2)
 
 
 def plans(reply: Mapping[str, Any]) -> "RenderableType":
@@ -217,7 +231,7 @@ def plans(reply: Mapping[str, Any]) -> "RenderableType":
         )
         for one in reply["plans"]
     ]
-    return _whole(("plan", "cron", "zone", "next", "what", "from"), rows, whole=2)
+    return whole(("plan", "cron", "zone", "next", "what", "from"), rows, 2)
 
 
 def line(reply: Mapping[str, Any]) -> str:
@@ -226,20 +240,20 @@ def line(reply: Mapping[str, Any]) -> str:
     return f"{reply['now']}: {reply['jobs_due_count']} due, lag {_seconds(reply['jobs_lag_seconds'])}; {by_status}"
 
 
-def _whole(columns: Sequence[str], rows: Sequence[Sequence[str]], whole: int) -> "RenderableType":
+def whole(columns: Sequence[str], rows: Sequence[Sequence[str]], uncut: int) -> "RenderableType":
     """A table whose first columns are never cut, and the others folded: ids are there to be copied."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
     drawn = Table(box=SIMPLE_HEAD, pad_edge=False)
     for number, column in enumerate(columns):
-        drawn.add_column(column, no_wrap=number < whole, overflow="fold")
+        drawn.add_column(column, no_wrap=number < uncut, overflow="fold")
     for row in rows:
         drawn.add_row(*(Text(cell) for cell in row))
     return drawn
 
 
-def _second(time: str) -> str:
+def second(time: str) -> str:
     """The time without its fraction."""
     return time if "." not in time else time[: time.index(".")] + "Z"
 
@@ -252,6 +266,6 @@ def _percent(rate: int | Decimal | None) -> str:
     return "nothing ended" if rate is None else f"{(Decimal(rate) * 100).quantize(Decimal('0.01')).normalize():f} %"
 
 
-def _short(text: str) -> str:
+def short(text: str) -> str:
     first = text.split("\n", 1)[0]
     return first if len(first) <= LONGEST_ERROR else first[: LONGEST_ERROR - 1] + "…"

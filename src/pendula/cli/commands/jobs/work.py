@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 HandlersOption = Annotated[
-    list[str],
+    list[str] | None,
     typer.Option(metavar="MODULE", help="Where handlers are: package.module; may be repeated.", show_default=False),
 ]
 NameOption = Annotated[
@@ -68,6 +68,7 @@ def register(jobs: typer.Typer) -> None:
         f"pendula jobs worker --handlers my_project.upkeep {at}",
         "pendula jobs worker --handlers my_project.upkeep --concurrency 8 --url http://127.0.0.1:8765",
         f"pendula jobs worker --handlers my_project.upkeep --once {at} --json",
+        f"pendula jobs worker --handlers my_project.verifiers --govern {at}",
     )(worker)
 
 
@@ -132,7 +133,10 @@ def serve(
 
 def worker(
     target: Target,
-    handlers: HandlersOption,
+    handlers: HandlersOption = None,
+    govern: Annotated[
+        bool, typer.Option("--govern", help="Settle decay and archive of governed objects, which decide by themselves.")
+    ] = False,
     worker_id: NameOption = None,
     concurrency: Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="Handlers at work at a time.")] = 1,
     batch: Annotated[int, typer.Option(metavar="N", min=0, max=10_000, help="Jobs held besides.")] = 0,
@@ -159,6 +163,8 @@ def worker(
     configured = target.configured()
     seconds = float(configured.worker_interval_sec) if interval is None else interval
     given = members(worker_id=worker_id, lease_sec=lease_sec, max_jobs=max_jobs, interval_sec=seconds)
+    if not handlers and not govern:
+        raise WrongUsage("Say what to work with: --handlers package.module, or --govern for governed objects")
     if init and target.url is not None:
         raise WrongUsage("--init makes a store for --db; a server has its own")
     with (
@@ -170,7 +176,8 @@ def worker(
     ):
         made = Worker(
             scheduler,
-            load(handlers),
+            load(handlers or ()),
+            govern=govern,
             concurrency=concurrency,
             batch=batch,
             once=once,

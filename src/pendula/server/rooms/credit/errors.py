@@ -8,12 +8,15 @@ from collections.abc import Mapping
 from starlette.responses import Response
 from starlette.types import Scope
 
+from pendula.credit.runs.forking import ForkRefused
 from pendula.credit.served.lifecycle import RunConflict
 from pendula.credit.served.ring import EventGone
 from pendula.credit.served.scenarios import ScenarioExists, ScenarioInvalid, ScenarioNotFound
 from pendula.credit.served.series import InvalidSpan
 from pendula.credit.served.store import SimulatorStoreUnusable
+from pendula.credit.settings import InvalidSetting
 from pendula.documents import DocumentRefused
+from pendula.documents.faults import suggestion
 from pendula.kernel.errors import PendulaError
 from pendula.server.errors import HttpRefused, InvalidRequest, error_response, json_response
 from pendula.server.rooms.credit.running.record_keeper import StoreDisabled
@@ -75,6 +78,13 @@ class Conflict(HttpRefused):
     status = 409
 
 
+class ForkImpossible(HttpRefused):
+    """A run that has ended goes no way at all. Facts: `tick`, `state`."""
+
+    code = ForkRefused.code
+    status = 409
+
+
 class InvalidScenario(HttpRefused):
     code = ScenarioInvalid.code
     status = 400
@@ -100,6 +110,11 @@ class BadSpan(HttpRefused):
     status = 400
 
 
+class WrongSetting(HttpRefused):
+    code = InvalidSetting.code
+    status = 400
+
+
 class MetricsUnavailable(HttpRefused):
     """What was measured cannot be read; nothing is invented instead."""
 
@@ -114,6 +129,7 @@ class Internal(HttpRefused):
 
 WORDS: Mapping[type[PendulaError], type[HttpRefused]] = {
     RunConflict: Conflict,
+    ForkRefused: ForkImpossible,
     ScenarioInvalid: InvalidScenario,
     ScenarioExists: ExistingScenario,
     ScenarioNotFound: MissingScenario,
@@ -132,6 +148,8 @@ class SimulatorErrors:
                 return BadRequest(error.message, errors=errors)
             case InvalidRequest():
                 return BadRequest(error.message, **error.details)
+            case InvalidSetting():
+                return WrongSetting(f"{error.message}{_near(error.details)}", **error.details)
             case SimulatorStoreUnusable() | StoreDisabled():
                 return MetricsUnavailable("What is stored of runs cannot be read; the log of the server says why")
             case _:
@@ -150,6 +168,12 @@ class SimulatorErrors:
 
     def defect(self) -> Internal:
         return Internal("The server made a mistake; its log has the details under this request's id")
+
+
+def _near(facts: Mapping[str, object]) -> str:
+    """The name that was meant, where a setting is not known."""
+    allowed = facts.get("allowed")
+    return suggestion(str(facts.get("variable")), allowed) if isinstance(allowed, list) else ""
 
 
 def action_refusal(code: str, message: str, details: Mapping[str, object]) -> bytes:

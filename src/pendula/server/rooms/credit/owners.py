@@ -12,7 +12,7 @@ from hashlib import sha256
 from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 
-from pendula.credit.served.records import Owner
+from pendula.credit.served.records import DEMO_OWNER, Owner, Record
 from pendula.server.security.identity import Principal, Role, Via
 
 COOKIE = "pendula_simulator_owner"
@@ -77,3 +77,8 @@ def owner_of(principal: Principal, cookie: str | None, cookies: OwnerCookies) ->
         return Owner(principal.name, "admin" if principal.role is Role.ADMIN else "participant")
     known = None if cookie is None else cookies.owner(cookie)
     return known or LOCAL_OWNER
+
+
+def may_see(owner: Owner, record: Record) -> bool:
+    """A run is there for whoever owns it, and for admins; the living example for everybody."""
+    return owner.kind == "admin" or record.owner.id in (owner.id, DEMO_OWNER)

@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import TypeVar
 
 import structlog
+from prometheus_client import CollectorRegistry
 
 from pendula.credit.commands import Config
 from pendula.credit.engine import Run
 from pendula.credit.outside.solver import SolverWhenAsked
+from pendula.credit.runs.artifacts import moment
 from pendula.credit.served import scenarios
 from pendula.credit.served.lifecycle import ENDED, Capacity, RunConflict, admit
 from pendula.credit.served.records import DEMO_OWNER, Owner, Record, chosen_seed, run_name
-from pendula.credit.served.ring import moment
 from pendula.credit.served.scenarios import Kept, Registry
-from pendula.credit.served.series import Measured
 from pendula.credit.served.settings import ServedSettings
 from pendula.credit.served.store import Store
 from pendula.credit.settings import Settings as RunSettings
@@ -32,10 +32,11 @@ from pendula.kernel.canonical import Json, decode, encode
 from pendula.kernel.errors import PendulaError, WorldBroken
 from pendula.kernel.limits import JOURNAL_BYTES
 from pendula.kernel.time import format_utc, parse_utc
+from pendula.server.errors import EngineUnavailable
 from pendula.server.hosting.engine_host import EngineHost
 from pendula.server.hosting.room_spec import Host
 from pendula.server.rooms.credit.errors import PREFIX, RunNotFound
-from pendula.server.rooms.credit.owners import OwnerCookies, read_key
+from pendula.server.rooms.credit.owners import OwnerCookies, may_see, read_key
 from pendula.server.rooms.credit.running import recovery
 from pendula.server.rooms.credit.running.counters import RunCounters
 from pendula.server.rooms.credit.running.record_keeper import RecordKeeper
@@ -67,8 +68,9 @@ class SimulatorService:
         self.settings = settings
         self.defaults = defaults
         self.scenarios = Registry(settings.scenario_allowlist)
-        self.counters = RunCounters(host.metrics.registry)
+        self.counters = RunCounters(host.metrics.registry if settings.metrics_enabled else CollectorRegistry())
         self.streams = 0
+        self.comparing = asyncio.Lock()
         self._host = host
         self._keeper = RecordKeeper()
         self._records: dict[str, Record] = {}
@@ -109,25 +111,22 @@ class SimulatorService:
                 self.scenarios.add(scenarios.read(from_value(stored.document, "store"), stored.created_at))
             for record in await self._keeper.ask(Store.records):
                 self._records[record.run_id] = record
+        await self._end_what_was_left(context)
+        # From here on callers are answered: nobody sees a run as active that nobody lets tick.
         self._context = context
-        await self._end_what_was_left()
         self._forget_oldest()
         await self._show_demo()
         self._housekeeping = asyncio.get_running_loop().create_task(self._keep_house())
 
-    async def _end_what_was_left(self) -> None:
+    async def _end_what_was_left(self, context: RunContext) -> None:
         for record in list(self._records.values()):
             if record.state not in ENDED:
-                directory = self.context.journal(record.run_id)
+                directory = context.journal(record.run_id)
                 found = await asyncio.to_thread(
-                    recovery.abandon,
-                    record,
-                    directory,
-                    self._host.clock.now,
-                    lambda: format_utc(self._host.clock.now()),
+                    recovery.abandon, record, directory, context.clock, lambda: format_utc(context.clock())
                 )
                 log.warning("sim.run.abandoned", run_id=record.run_id, tick=record.tick_index)
-                await self._keeper.ask(partial(_save_ended, record, found))
+                await self._keeper.ask(partial(recovery.store_ended, record, found))
 
     def _new_host(self, run_id: str) -> EngineHost:
         taken = {int(run.label) for run in self._open.values() if run.is_open}
@@ -186,7 +185,7 @@ class SimulatorService:
         if self._failure is not None:
             raise self._failure
         if self._context is None:
-            raise WorldBroken("The simulator is starting; try again in a moment")
+            raise EngineUnavailable("The simulator is starting; try again in a moment")
         return self._context
 
     @property
@@ -392,15 +391,6 @@ class SimulatorService:
         ended = [one for one in self._records.values() if one.state in ENDED and one.run_id not in self._open]
         for record in ended[: max(0, len(ended) - self.settings.max_run_records)]:
             del self._records[record.run_id]
-
-
-def _save_ended(record: Record, found: list[Measured], store: Store) -> None:
-    store.save(record)
-    store.measure(record.run_id, found)
-
-
-def may_see(owner: Owner, record: Record) -> bool:
-    return owner.kind == "admin" or record.owner.id in (owner.id, DEMO_OWNER)
 
 
 def _url(run_id: str, name: str) -> str:

@@ -1,11 +1,10 @@
 """The closed forms of the protocol: what answers hold, member by member and nothing besides, and what calls take."""
 
-from decimal import Decimal
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from pendula.credit.served.bottlenecks import Bottleneck
+from pendula.credit.served.bottlenecks import Bottleneck, Target
 from pendula.credit.served.records import ErrorAt, Record
 from pendula.credit.served.scenarios import Summary
 from pendula.credit.served.series import Series
@@ -57,7 +56,7 @@ class RunStatusView(Control, frozen=True, kw_only=True):
     stop_client: str | None
     sim_time_ms: int
     intensity_percent: int
-    ops_sec: Decimal
+    ops_sec: float
     queue_depth: int
     errors_total: int
     committed_total: int
@@ -74,7 +73,8 @@ class RunStatusView(Control, frozen=True, kw_only=True):
 def status_view(record: Record, current_phase: str | None = None) -> RunStatusView:
     names = [name for name in RunStatusView.__struct_fields__ if hasattr(record, name)]
     facts: dict[str, Any] = {name: getattr(record, name) for name in names}
-    return RunStatusView(**{**facts, "state": record.state.value, "queue_depth": 0, "current_phase": current_phase})
+    told = {"state": record.state.value, "queue_depth": 0, "current_phase": current_phase}
+    return RunStatusView(**{**facts, **told, "ops_sec": float(record.ops_sec)})
 
 
 class RunDetails(Control, frozen=True, kw_only=True):
@@ -98,6 +98,34 @@ class RunDetails(Control, frozen=True, kw_only=True):
     continued_from: str | None
 
 
+class WhatIfBranch(Struct, frozen=True, kw_only=True):
+    """How one of two ways went on: what was tried and made from where they part, and the last values measured."""
+
+    attempts: int
+    committed: int
+    rejected: int
+    metrics: dict[str, dict[str, str | None]]
+    clearings: int
+    debt_reduction: str
+    tried_by_tick: list[int]
+    made_by_tick: list[int]
+
+
+class WhatIfView(Control, frozen=True, kw_only=True):
+    """A run that goes on twice: as it is, and with other settings, of which both values are told.
+
+    `first_difference` is the first tick after which the ledgers differ, null if they never do.
+    """
+
+    run_id: str
+    tick_index: int
+    ticks: int
+    settings: dict[str, list[str]]
+    first_difference: int | None
+    original: WhatIfBranch
+    fork: WhatIfBranch
+
+
 class MetricsView(Control, frozen=True, kw_only=True):
     run_id: str
     equivalent: str
@@ -107,10 +135,24 @@ class MetricsView(Control, frozen=True, kw_only=True):
     series: list[Series]
 
 
+class BottleneckView(Struct, frozen=True):
+    """A line at which payments fail; the score is a share from 0 to 1."""
+
+    target: Target
+    score: float
+    reason_code: str
+    label: str | None
+    suggested_action: str | None
+
+    @classmethod
+    def of(cls, found: Bottleneck) -> Self:
+        return cls(found.target, float(found.score), found.reason_code, found.label, found.suggested_action)
+
+
 class BottlenecksView(Control, frozen=True, kw_only=True):
     run_id: str
     equivalent: str
-    items: list[Bottleneck]
+    items: list[BottleneckView]
 
 
 class ArtifactIndex(Control, frozen=True, kw_only=True):
@@ -249,6 +291,11 @@ class Intensity(Body, frozen=True):
     intensity_percent: Percent
 
 
+class WhatIf(Body, frozen=True):
+    settings: dict[str, str]
+    ticks: Annotated[int, Meta(ge=1, le=500)] = 60
+
+
 class Action(Body, frozen=True, kw_only=True):
     client_action_id: Text | None = None
 
@@ -312,6 +359,7 @@ VIEWS = (
     RunName,
     RunStatusView,
     RunDetails,
+    WhatIfView,
     MetricsView,
     BottlenecksView,
     ArtifactIndex,
@@ -331,6 +379,7 @@ VIEWS = (
     ActionRefusal,
     NewRun,
     Intensity,
+    WhatIf,
     Payment,
     Clearing,
     TrustlineCreate,

@@ -1,21 +1,28 @@
-"""Between HTTP and the calls of the scheduler: a body goes in, what a call answers comes out."""
+"""Between HTTP and the calls of the scheduler: a body goes in, what a call answers comes out.
 
+A body is one JSON object of a bounded size, read by the reader of documents.
+"""
+
+import asyncio
 from collections.abc import Callable, Sequence
+from re import compile as regex
 from typing import Any
 from urllib.parse import unquote
 
 from starlette.requests import Request
 from starlette.responses import Response
 
+from pendula.documents import DocumentLimits, read_bytes
 from pendula.jobs.calls import Answer, Body, Caller, Calls
-from pendula.jobs.model import Actor, Refused
+from pendula.jobs.model import Actor, Code, Refused
 from pendula.jobs.request_reading import Faults
-from pendula.server.errors import error_body, json_response
+from pendula.kernel.limits import MIB
+from pendula.server.errors import BodyTooLarge, error_body, json_response
 from pendula.server.hosting.room_spec import Host
 from pendula.server.rooms.jobs import shapes
-from pendula.server.rooms.jobs.bodies import BODY_MOST, query_of, read_object
-from pendula.server.rooms.jobs.errors import Forbidden
+from pendula.server.rooms.jobs.errors import BodyNotObject, Forbidden
 from pendula.server.rooms.jobs.service import JobService
+from pendula.server.routes.bodies import QUICK_BYTES
 from pendula.server.routes.dependencies import request_id_of
 from pendula.server.security.identity import Principal, Via
 from pendula.server.views import encode_view
@@ -23,6 +30,11 @@ from pendula.server.views import encode_view
 NAME = "jobs"
 USER_HEADER = "X-Pendula-User"
 USER_MOST = 128
+BODY_MOST = MIB
+BATCH_BODY_MOST = 8 * MIB
+INTEGERS = frozenset({"limit", "window_sec"})
+_LIMITS = DocumentLimits()
+_INTEGER = regex(r"-?[0-9]{1,18}")
 
 
 def documented(name: str, takes: str | None = None, parameters: Sequence[shapes.Shape] = ()) -> dict[str, Any]:
@@ -80,3 +92,43 @@ def response_of(answer: Answer) -> Response:
     if isinstance(answer, Refused):
         return json_response(error_body(answer.code.value, answer.message, answer.details), answer.status)
     return json_response(encode_view(answer.body), answer.status)
+
+
+async def read_object(request: Request, most: int = BODY_MOST) -> dict[str, Any]:
+    """The object in the body; raises `BodyTooLarge`, `BodyNotObject` or `DocumentRefused`."""
+    declared = request.headers.get("content-length", "0")
+    if declared.isascii() and declared.isdigit():
+        _check(int(declared[:20]), most)
+    data = bytearray()
+    async for part in request.stream():
+        data += part
+        _check(len(data), most)
+    if len(data) <= QUICK_BYTES:
+        return _object(bytes(data))
+    return await asyncio.to_thread(_object, bytes(data))
+
+
+def _check(size: int, most: int) -> None:
+    if size > most:
+        raise BodyTooLarge(f"The body has at least {size} bytes; allowed are {most}", value=size, allowed=most)
+
+
+def _object(data: bytes) -> dict[str, Any]:
+    value: Any = read_bytes(data, limits=_LIMITS).value
+    if not isinstance(value, dict):
+        raise BodyNotObject("The body is not an object; allowed is one JSON object")
+    return value
+
+
+def query_of(request: Request) -> dict[str, Any] | Faults:
+    """The parameters behind the path, those that are integers as such; a parameter that stands there twice is a fault.
+
+    What cannot be read as an integer stays as it is, so that whoever asks for it says what is allowed.
+    """
+    faults = Faults()
+    found: dict[str, Any] = {}
+    for name, value in request.query_params.multi_items():
+        if name in found:
+            faults.add(name, Code.INVALID_FIELD, allowed="to be given once")
+        found[name] = int(value) if name in INTEGERS and _INTEGER.fullmatch(value) else value
+    return faults if faults.found else found

@@ -22,6 +22,7 @@ from pendula.jobs.reaper import Reaper
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.settings_file import Configured
 from pendula.jobs.upkeep.alerts import Alerts, Webhook
+from pendula.jobs.upkeep.learning import Learning
 from pendula.jobs.upkeep.recurring import Recurrences
 from pendula.jobs.upkeep.retention import Retaining, free_key
 from pendula.jobs.upkeep.unhandled import UnhandledJobs
@@ -30,16 +31,18 @@ from pendula.server.hosting.room_spec import RoomSpec
 from pendula.server.rooms.jobs import governed, plan_routes, plan_shapes, reply_shapes, shapes
 from pendula.server.rooms.jobs import metrics as prometheus
 from pendula.server.rooms.jobs.answering import (
+    BATCH_BODY_MOST,
     NAME,
     caller_of,
     changed,
     documented,
     listed,
+    query_of,
+    read_object,
     response_of,
     service_in,
     service_of,
 )
-from pendula.server.rooms.jobs.bodies import BATCH_BODY_MOST, query_of, read_object
 from pendula.server.rooms.jobs.errors import PREFIX, RouteNotFound, SchedulerErrors, method_refused
 from pendula.server.rooms.jobs.service import JobService, OpenStore, Upkeep, open_sqlite
 from pendula.server.routes.dependencies import Admin, Operator, Viewer
@@ -332,7 +335,16 @@ def room_for(settings: Settings) -> RoomSpec:
     """The room as the settings of the server say; raises `DocumentRefused` for a file of parameters with faults."""
     told = Configured() if settings.jobs_settings is None else settings_file.load(settings.jobs_settings)
     database = None if settings.jobs_database is None else Path(settings.jobs_database)
-    return room(told.policy, database=database, upkeep=partial(_upkeep, told), tell_of_workers=True)
+    if not settings.demo:
+        return room(told.policy, database=database, upkeep=partial(_upkeep, told), tell_of_workers=True)
+    from pendula.server.rooms.jobs.demo import Keeper, quickened
+
+    return room(
+        quickened(told.policy),
+        database=database,
+        upkeep=lambda calls: [*_upkeep(told, calls), Keeper(calls)],
+        tell_of_workers=True,
+    )
 
 
 def _upkeep(told: Configured, calls: Calls) -> list[Upkeep]:
@@ -343,6 +355,7 @@ def _upkeep(told: Configured, calls: Calls) -> list[Upkeep]:
         Recurrences(calls, told.recurring),
         Retaining(calls),
         UnhandledJobs(calls),
+        Learning(calls),
         Reaper(calls),
     ]
 

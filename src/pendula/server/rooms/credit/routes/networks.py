@@ -10,16 +10,17 @@ from pendula.credit.engine import Run
 from pendula.credit.ledger.book import Book
 from pendula.credit.model import LineStatus
 from pendula.credit.money import text
+from pendula.credit.runs.artifacts import moment
 from pendula.credit.served.bottlenecks import worst
 from pendula.credit.served.pictures import Snapshot, neighbourhood, picture
-from pendula.credit.served.ring import moment
-from pendula.credit.served.series import Span
+from pendula.credit.served.series import Span, usual_step
 from pendula.credit.served.targets import targets
 from pendula.server.rooms.credit.errors import PREFIX, BadRequest, RunNotFound, UnknownParticipant
 from pendula.server.rooms.credit.routes.calling import Caller, Looking, answer, equivalent_of, known_equivalent, whole
 from pendula.server.rooms.credit.running.served_run import ServedRun
 from pendula.server.rooms.credit.shapes import (
     BottlenecksView,
+    BottleneckView,
     MetricsView,
     ParticipantList,
     ParticipantView,
@@ -84,7 +85,7 @@ async def metrics(run_id: str, request: Request, caller: Looking) -> Response:
     run = await caller.run(run_id)
     last = run.record.sim_time_ms
     from_ms, to_ms = whole(request, "from_ms", 0, 0, BIG), whole(request, "to_ms", last, 0, BIG)
-    span = Span(from_ms, to_ms, whole(request, "step_ms", 1000, 0, BIG))
+    span = Span(from_ms, to_ms, whole(request, "step_ms", usual_step(from_ms, to_ms), 0, BIG))
     times = span.points()
     code = _code(run, request)
     await run.flush_measured()
@@ -108,7 +109,8 @@ async def bottlenecks(run_id: str, request: Request, caller: Looking) -> Respons
     most, least = whole(request, "limit", 20, 1, 200), _score(request.query_params.get("min_score", "0"))
     code = _code(run, request)
     found = await caller.service.ask(run, lambda engine: worst(engine.network.desks[code], most, least))
-    return answer(BottlenecksView(run_id=run.record.run_id, equivalent=code, items=found))
+    items = list(map(BottleneckView.of, found))
+    return answer(BottlenecksView(run_id=run.record.run_id, equivalent=code, items=items))
 
 
 @router.get(f"{RUN}/payment-targets", responses=answers(TargetList), operation_id="credit_targets")

@@ -23,6 +23,7 @@ from pendula.server.errors import json_response
 from pendula.server.rooms.credit.errors import PREFIX, ArtifactNotFound
 from pendula.server.rooms.credit.owners import COOKIE
 from pendula.server.rooms.credit.routes.calling import Caller, Looking, Steering, answer
+from pendula.server.rooms.credit.running import what_if as comparing
 from pendula.server.rooms.credit.running.served_run import ServedRun, StopRequest
 from pendula.server.rooms.credit.shapes import (
     ArtifactIndex,
@@ -34,6 +35,8 @@ from pendula.server.rooms.credit.shapes import (
     RunName,
     RunStatusView,
     StoppedRuns,
+    WhatIf,
+    WhatIfView,
     status_view,
 )
 from pendula.server.routes.bodies import read_body
@@ -130,6 +133,22 @@ async def go_on(run_id: str, caller: Steering) -> Response:
     record = (await caller.run(run_id)).record
     fresh = await caller.service.go_on(caller.owner, record)
     return answer(RunName(run_id=fresh.run_id))
+
+
+@router.post(
+    f"{RUN}/what-if",
+    responses=answers(WhatIfView, CHANGE_ERRORS),
+    openapi_extra=takes("WhatIf"),
+    operation_id="credit_what_if",
+)
+async def what_if(run_id: str, request: Request, caller: Looking) -> Response:
+    """Let a run go on from where it stands twice, as it is and with other settings, and compare; it is left alone."""
+    run = await caller.run(run_id)
+    wish = await read_body(request, WhatIf)
+    found = await caller.service.ask(run, comparing.standing)
+    # One at a time: each takes as long as so many ticks of two runs.
+    async with caller.service.comparing:
+        return answer(await asyncio.to_thread(comparing.what_if, run_id, found, wish))
 
 
 # What is known of a run

@@ -6,9 +6,9 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from pendula.credit.runs.artifacts import moment
 from pendula.credit.served import scenarios
 from pendula.credit.served.pictures import Snapshot, picture
-from pendula.credit.served.ring import moment
 from pendula.credit.served.scenarios import Kept, Summary
 from pendula.credit.settings import Settings as RunSettings
 from pendula.credit.state.network import Network
@@ -39,6 +39,7 @@ async def upload(request: Request, supervisor: Supervised, caller: Steering) -> 
     uploaded_at = moment(supervisor.clock.now())
     limits = document_limits(supervisor.settings)
     kept = await asyncio.to_thread(lambda: _read(read_bytes(data, limits=limits), uploaded_at))
+    scenarios.require_addressable(kept.scenario.id)
     await caller.service.add_scenario(kept)
     return answer(kept.summary(API_VERSION))
 

@@ -16,11 +16,12 @@ from pendula.credit.model import Code
 from pendula.credit.served.lifecycle import RunState
 from pendula.credit.served.records import Record
 from pendula.credit.served.series import Measured, measurements
+from pendula.credit.served.store import Store
 from pendula.kernel.canonical import Json, Reader, decode
 from pendula.kernel.disk import RealDisk
 from pendula.kernel.driver import Driver
 from pendula.kernel.errors import PendulaError
-from pendula.kernel.journal import FileJournal
+from pendula.kernel.journal import FileJournal, JournalMissing
 from pendula.kernel.replay import follow, newest_engine
 
 RECOVERY = "recovery"
@@ -52,9 +53,22 @@ def abandon(record: Record, directory: Path, clock: Callable[[], int], now_text:
     return found
 
 
+def _disk_of(directory: Path) -> RealDisk:
+    """Where the journal is; raises `JournalMissing`: who was killed early has not even made the directory."""
+    try:
+        return RealDisk(directory, make=False)
+    except OSError as trouble:
+        raise JournalMissing(f"The run {directory.parent.name} has no journal: {trouble.strerror}") from trouble
+
+
+def store_ended(record: Record, found: list[Measured], store: Store) -> None:
+    store.save(record)
+    store.measure(record.run_id, found)
+
+
 def _measured_last(directory: Path) -> list[Measured]:
     """What was measured since the last checkpoint: the end of it may not have been stored."""
-    disk = RealDisk(directory, make=False)
+    disk = _disk_of(directory)
     try:
         journal = FileJournal.open(disk, read_only=True)
         engine, start = newest_engine(journal, Run.deciding_by(journal.header.decisions))
@@ -69,7 +83,7 @@ def _measured_last(directory: Path) -> list[Measured]:
 
 
 def _abandoned(directory: Path, now_text: Callable[[], str]) -> Run:
-    disk = RealDisk(directory, make=False)
+    disk = _disk_of(directory)
     try:
         driver = Driver.recover(FileJournal.open(disk), lambda _: Run, clock=now_text, keep_events=False)
     except BaseException:
@@ -87,7 +101,7 @@ def _abandoned(directory: Path, now_text: Callable[[], str]) -> Run:
 
 def last_state(directory: Path) -> Run:
     """A run that has ended, as it stood then; raises what is wrong with its journal."""
-    disk = RealDisk(directory, make=False)
+    disk = _disk_of(directory)
     try:
         journal = FileJournal.open(disk, read_only=True)
         engine, start = newest_engine(journal, Run.deciding_by(journal.header.decisions))

@@ -15,14 +15,16 @@ from msgspec.structs import asdict
 
 from pendula.credit.engine import Run
 from pendula.credit.events import Event, Ticked
+from pendula.credit.runs.artifacts import moment, repeat_files
+from pendula.credit.runs.recording import last_life, reading
 from pendula.credit.served.artifacts import ServedArtifacts, index
 from pendula.credit.served.bottlenecks import worst
 from pendula.credit.served.records import Record
-from pendula.credit.served.ring import moment
 from pendula.credit.served.series import Measured, measurements
 from pendula.credit.served.settings import ServedSettings
 from pendula.credit.served.store import Artifact
 from pendula.kernel.canonical import Json
+from pendula.kernel.errors import PendulaError
 from pendula.server.hosting.engine_host import EngineHost
 from pendula.server.rooms.credit.running.counters import RunCounters
 from pendula.server.rooms.credit.running.record_keeper import RecordKeeper
@@ -65,7 +67,8 @@ class RunWriter:
         self._artifacts: ServedArtifacts | None = None
         self._measured: list[Measured] = []
         self._settings: dict[str, str] = {}
-        self._saved_at = 0.0
+        self._saved_at = self._listed_at = 0.0
+        self._listing: asyncio.Task[None] | None = None
         self.dirty = False
 
     def begin(self, settings: dict[str, str], *, again: bool = False) -> None:
@@ -120,6 +123,15 @@ class RunWriter:
         every = settings.run_persist_dirty_every_ms if self.dirty else settings.run_persist_every_ms
         if self._loop.time() - self._saved_at >= every / 1000:
             self.save()
+        every = settings.artifacts_sync_every_ms
+        if 0 < every / 1000 <= self._loop.time() - self._listed_at:
+            self._listed_at = self._loop.time()
+            self._listing = self._loop.create_task(self._list_artifacts())
+
+    async def _list_artifacts(self) -> None:
+        run_id = self._record.run_id
+        found = await asyncio.to_thread(self._context.index, run_id)
+        self._context.keeper.later(lambda store: store.save_artifacts(run_id, found))
 
     def write_measured(self) -> None:
         found, self._measured = self._measured, []
@@ -139,9 +151,9 @@ class RunWriter:
         summary = await asyncio.to_thread(self._close, run)
         self.write_measured()
         self._write_bottlenecks(run)
-        run_id = self._record.run_id
-        found = await asyncio.to_thread(self._context.index, run_id)
-        self._context.keeper.later(lambda store: store.save_artifacts(run_id, found))
+        if self._listing is not None:
+            await self._listing
+        await self._list_artifacts()
         self.save(summary)
 
     def _close(self, run: Run) -> dict[str, Any]:
@@ -157,8 +169,20 @@ class RunWriter:
             "metrics": run.measured,
         }
         if self._artifacts is not None:
-            self._artifacts.finish(self._description(), summary)
+            self._artifacts.finish(self._description(), summary, self._repeat(run))
         return summary
+
+    def _repeat(self, run: Run) -> dict[str, Json]:
+        """What `pendula credit run bundle.zip` needs; nothing where the journal cannot be read."""
+        run_id = self._record.run_id
+        try:
+            with reading(self._context.journal(run_id)) as journal:
+                config, commands = last_life(journal)
+        except (PendulaError, OSError) as trouble:
+            log.error("sim.bundle.failed", run_id=run_id, problem=str(trouble))
+            return {}
+        digests: dict[str, Json] = {**run.digests()}
+        return repeat_files(run, config, {"ticks": run.tick, "digests": digests, "commands": commands})
 
     def _description(self) -> dict[str, Any]:
         """What `status.json` says: what the run is made of, and where it stands."""

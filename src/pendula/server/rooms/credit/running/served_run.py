@@ -17,10 +17,11 @@ from pendula.credit.commands import Commands, Restart, Stop, Tick
 from pendula.credit.engine import Run
 from pendula.credit.events import Event, LastError, Note, RunStatus
 from pendula.credit.model import Code
+from pendula.credit.runs.artifacts import moment
 from pendula.credit.served.event_forms import Teller, note_form, status_told
 from pendula.credit.served.lifecycle import ENDED, RunState, Verb, after
 from pendula.credit.served.records import Record
-from pendula.credit.served.ring import Bounds, Cursor, Ring, Told, moment
+from pendula.credit.served.ring import Bounds, Cursor, Ring, Told
 from pendula.credit.settings import effective
 from pendula.kernel.canonical import Json
 from pendula.kernel.driver import Published, Stream

@@ -2,7 +2,7 @@
 
 steps    a governed job in two steps
 objects  objects, by a verb, a type and an id
-gates    gates, rollbacks, figures
+gates    gates, rollbacks, machines, figures
 shapes   their bodies in OpenAPI
 """
 

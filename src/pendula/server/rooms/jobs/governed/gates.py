@@ -1,4 +1,4 @@
-"""Gates, rollbacks and the figures of governance over HTTP."""
+"""Gates, rollbacks, state machines and the figures of governance over HTTP."""
 
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -51,3 +51,9 @@ async def rollbacks(request: Request, _: Viewer) -> Response:
 async def figures(request: Request, _: Viewer) -> Response:
     """Objects by place, and what governance did, counted."""
     return response_of(await service_of(request).look(lambda calls: Governance(calls).figures()))
+
+
+@router.get("/machines", responses=shapes.gives("Machines"), **documented("machines"))
+async def machines(request: Request, _: Viewer) -> Response:
+    """The state machine of each type of object, and the words that gates can be given."""
+    return response_of(await service_of(request).look(lambda calls: Governance(calls).machines()))

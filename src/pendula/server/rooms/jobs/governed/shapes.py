@@ -152,6 +152,13 @@ def _replies() -> dict[str, Shape]:
         "OneGate": record({"gate": gate}),
         "Rollbacks": record({"rollbacks": shapes.listed(rollback)}),
         "Governance": record(figures),
+        "Machine": _machine(),
+        "Machines": record(
+            {
+                "machines": shapes.listed(shapes.ref("Machine")),
+                "gates": shapes.listed(record({"gate": TEXT, "verdicts": shapes.listed(TEXT), "required": FLAG})),
+            }
+        ),
     }
 
 
@@ -200,6 +207,28 @@ def _gate() -> Shape:
             "set_by": TEXT,
             "reason": TEXT,
             "override_by": ANY_TEXT,
+        }
+    )
+
+
+def _machine() -> Shape:
+    place: Shape = {
+        "place": TEXT,
+        "trust": COUNT,
+        "uncertain": FLAG,
+        "next_action": ANY_TEXT,
+        "after": ANY_TEXT,
+        "at": ANY_TEXT,
+    }
+    ends: Shape = {"source": TEXT, "target": TEXT}
+    arrow: Shape = {**ends, "action": TEXT, "finding": TEXT, "gates": shapes.listed(TEXT)}
+    return record(
+        {
+            "object_type": TEXT,
+            "first": TEXT,
+            "places": shapes.listed(record(place)),
+            "arrows": shapes.listed(record(arrow)),
+            "never": shapes.listed(record({**ends, "because": TEXT})),
         }
     )
 

@@ -2,12 +2,12 @@
 
 import { useSignal } from "@preact/signals";
 
-import type { Link, Node } from "../../api/types";
-import type { Column } from "../../components/DataTable";
-import { DataTable } from "../../components/DataTable";
+import type { Link, Node } from "../../../api/types";
+import type { Column } from "../../../components/DataTable";
+import { DataTable } from "../../../components/DataTable";
+import { amount } from "../wording";
 import type { Chosen, Network } from "./model";
 import { nameOf, usedShare } from "./model";
-import { amount } from "./wording";
 
 interface NetworkTablesProps {
   readonly network: Network;

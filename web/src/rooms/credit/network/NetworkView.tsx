@@ -6,11 +6,12 @@ import { useComputed, useSignal } from "@preact/signals";
 import type { RefObject } from "preact";
 import { useEffect, useId, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 
-import { useDarkScheme } from "../../canvas/colour_scheme";
-import { fittingContext, useWidth } from "../../canvas/context";
-import { paletteOf } from "../../canvas/palette";
-import { theme } from "../../theme";
-import { counted } from "../../wording";
+import { useDarkScheme } from "../../../canvas/colour_scheme";
+import { fittingContext, useWidth } from "../../../canvas/context";
+import { paletteOf } from "../../../canvas/palette";
+import { theme } from "../../../theme";
+import { counted } from "../../../wording";
+import { amount } from "../wording";
 import type { Places } from "./layout";
 import { placesOf } from "./layout";
 import type { Light } from "./lit";
@@ -19,7 +20,6 @@ import { nameOf, usedShare } from "./model";
 import { NetworkTables } from "./NetworkTables";
 import type { Scene, Size } from "./paint";
 import { nodeAt, paintLights, paintNetwork } from "./paint";
-import { amount } from "./wording";
 
 interface NetworkViewProps {
   /** What the places are kept under: the scenario. */
@@ -178,7 +178,13 @@ export function sentenceOf(network: Network, chosen: NonNullable<Chosen>): strin
         ? `is owed ${amount(node.net_balance)} ${equivalent} more than it owes`
         : `owes ${amount(node.net_balance.replace("-", ""))} ${equivalent} more than it is owed`;
   const status = node.status === "active" ? "" : `, ${node.status}`;
-  return `${nameOf(network, chosen.id)} (${node.type}${status}) ${stands}. Trusted by ${trusted.length}, ${full === 0 ? "no line of these is full" : `${full} of these ${full === 1 ? "line is" : "lines are"} full`}; trusts ${trusts.length}.`;
+  const who = `${nameOf(network, chosen.id)} (${node.type}${status})`;
+  return `${who} ${stands}. Trusted by ${trusted.length}, ${fullLines(full)}; trusts ${trusts.length}.`;
+}
+
+function fullLines(count: number): string {
+  if (count === 0) return "no line of these is full";
+  return count === 1 ? "one line of these is full" : `${count} lines of these are full`;
 }
 
 function sizeFor(width: number): Size {

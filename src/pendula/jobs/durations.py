@@ -5,18 +5,20 @@ from re import compile as regex
 
 _SHAPE = regex(r"P(?:(\d{1,6})W|(?:(\d{1,6})D)?(?:T(?:(\d{1,6})H)?(?:(\d{1,8})M)?(?:(\d{1,9}(?:\.\d{1,6})?)S)?)?)")
 _UNITS = (604_800, 86_400, 3600, 60, 1)
-ALLOWED = "a duration such as P7D, PT12H or P1DT30M (no months or years)"
 SECOND_US = 1_000_000
+DAYS_MOST = 36_525  # a hundred years: every date that lies so far ahead can still be written
+ALLOWED = f"a duration such as P7D, PT12H or P1DT30M (no months or years), at most P{DAYS_MOST}D"
 
 
 def parse_duration(text: object) -> int | None:
-    """Whole microseconds, more than none; None for anything else."""
+    """Whole microseconds, more than none and at most a hundred years; None for anything else."""
     match = _SHAPE.fullmatch(text) if isinstance(text, str) and not text.endswith("T") else None
     if match is None or not any(match.groups()):
         return None
     parts = zip(match.groups(), _UNITS, strict=True)
     seconds = sum((Decimal(amount) * unit for amount, unit in parts if amount), Decimal(0))
-    return int(seconds * SECOND_US) or None
+    micros = int(seconds * SECOND_US)
+    return micros if 0 < micros <= DAYS_MOST * 86_400 * SECOND_US else None
 
 
 def format_duration(micros: int) -> str:

@@ -1,13 +1,13 @@
 import { beforeEach, expect, test } from "vitest";
 
-import { causesOf, counted, NOTHING } from "./counts";
+import { causesOf, counted, NOTHING } from "../counts";
+import { cleared, link, network, node, paid, refused } from "../testing";
+import { amount, cause, short, simTime } from "../wording";
 import { forgetPlaces, placesOf, settled } from "./layout";
 import { lightsOf, MOST_LIGHTS, plannedLights, shining } from "./lit";
 import type { Happening } from "./model";
 import { chosenLines, happeningOf, lineKey, patched, standings, usedShare } from "./model";
 import { mixed, nodeAt, spotOf } from "./paint";
-import { cleared, link, network, node, paid, refused } from "./testing";
-import { amount, cause, short, simTime } from "./wording";
 
 beforeEach(forgetPlaces);
 

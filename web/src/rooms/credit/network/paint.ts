@@ -3,7 +3,7 @@
  * Shape says what somebody is, colour and filling where they stand: who is owed is full, who owes is hollow.
  */
 
-import type { Palette } from "../../canvas/palette";
+import type { Palette } from "../../../canvas/palette";
 import type { Places } from "./layout";
 import type { Light } from "./lit";
 import type { Chosen, LineEnds, Network } from "./model";
@@ -58,11 +58,12 @@ export function paintNetwork(context: CanvasRenderingContext2D, scene: Scene, co
   const { network, size, chosen } = scene;
   context.clearRect(0, 0, size.width, size.height);
   const marked = chosenLines(network, chosen);
+  const full = mixed(colours.ink, colours.bad, 0.75);
   for (const strong of [false, true]) {
     for (const [key, link] of network.links) {
       if (marked.has(key) !== strong) continue;
       const use = usedShare(link);
-      const colour = use >= FULL ? colours.warn : use > 0 ? colours.ink : colours["line-strong"];
+      const colour = use >= FULL ? full : use > 0 ? colours.ink : colours["line-strong"];
       context.globalAlpha = strong ? 0.95 : chosen === null ? 0.14 + 0.5 * use : 0.07 + 0.1 * use;
       context.strokeStyle = strong && chosen?.kind === "line" ? colours.accent : colour;
       context.lineWidth = (strong ? 1 : 0.5) + 3.2 * use + (strong && chosen?.kind === "line" ? 1.5 : 0);

@@ -1,7 +1,7 @@
 /** What shines in the picture for a moment: payments on their way, circles being cleared, the line where value stuck. */
 
-import type { JsonObject } from "../../api/json";
-import { isList, isObject } from "../../api/json";
+import type { JsonObject } from "../../../api/json";
+import { isList, isObject } from "../../../api/json";
 import type { Happening, LineEnds } from "./model";
 
 export type Glow = "payment" | "clearing" | "refusal";

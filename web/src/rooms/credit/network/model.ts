@@ -3,9 +3,9 @@
  * Nothing here computes money: positions and uses come from the server, in the picture and in the patches of events.
  */
 
-import type { Json, JsonObject } from "../../api/json";
-import { isList, isObject } from "../../api/json";
-import type { Link, Node, Snapshot } from "../../api/types";
+import type { Json, JsonObject } from "../../../api/json";
+import { isList, isObject } from "../../../api/json";
+import type { Link, Node, Snapshot } from "../../../api/types";
 
 /** A line is named by its ends: the creditor, who trusts, and the debtor. */
 export interface LineEnds {
@@ -146,6 +146,11 @@ export function standings(network: Network): Map<string, number> {
 
 export function nameOf(network: Network, id: string): string {
   return network.nodes.get(id)?.name ?? id;
+}
+
+/** A sentence of the engine with the names of participants where it has their ids. */
+export function withNames(network: Network, sentence: string): string {
+  return sentence.replace(/[\p{L}\p{N}_-]+/gu, (word) => nameOf(network, word));
 }
 
 /** The lines that a choice stands for: those of a participant, or the one that is chosen. */

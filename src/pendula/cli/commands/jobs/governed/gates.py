@@ -1,0 +1,85 @@
+"""The commands of gates and rollbacks: gates list, gates set, rollbacks."""
+
+from typing import Annotated, Any
+
+import typer
+
+from pendula.cli.commands.jobs.governed.objects import UserOption, WhyOption, governed
+from pendula.cli.commands.jobs.target import Target, command, members
+from pendula.cli.output import example
+
+
+def register(jobs: typer.Typer) -> None:
+    at = "--db sqlite:///jobs.db"
+    group = typer.Typer(
+        no_args_is_help=True,
+        epilog=example(
+            f"pendula jobs gates list {at}", f"pendula jobs gates set risk_gate limit --reason 'careful' {at}"
+        ),
+    )
+    command(group, "list", f"pendula jobs gates list --scope memory:mem_1 {at}")(list_)
+    command(
+        group,
+        "set",
+        f"pendula jobs gates set risk_gate pass --reason 'all is calm' {at}",
+        f"pendula jobs gates set persona_conflict_gate block --scope memory:mem_1 --reason 'not her' --user mia {at}",
+    )(set_)
+    jobs.add_typer(group, name="gates", help="Gates that high-risk changes of governed objects have to pass.")
+    command(jobs, "rollbacks", f"pendula jobs rollbacks {at}")(rollbacks)
+
+
+def list_(
+    target: Target,
+    scope: Annotated[
+        str | None,
+        typer.Option(metavar="SCOPE", help="Those that count for memory:mem_1.", show_default="all there are"),
+    ] = None,
+) -> None:
+    """List the gates: what each says, since when, and by whom."""
+    with governed(target) as objects:
+        reply = objects.gates(**members(scope=scope))
+    target.out.result(reply, lambda: _tables().gates(reply))
+
+
+def set_(
+    target: Target,
+    gate: Annotated[
+        str,
+        typer.Argument(
+            metavar="GATE",
+            help="persona_conflict_gate, risk_gate, cognition_gate, social_gate.",
+            show_default=False,
+        ),
+    ],
+    verdict: Annotated[
+        str,
+        typer.Argument(metavar="VERDICT", help="pass, block, limit, degrade, defer, override.", show_default=False),
+    ],
+    reason: WhyOption,
+    scope: Annotated[
+        str | None, typer.Option(metavar="SCOPE", help="One object: memory:mem_1.", show_default="everything")
+    ] = None,
+    user: UserOption = None,
+) -> None:
+    """Give a gate its word, for everything or for one object. An override needs a named user."""
+    given = members(gate=gate, verdict=verdict, reason=reason, scope=scope)
+    with governed(target, user) as objects:
+        reply = objects.set_gate(given.pop("gate"), given.pop("verdict"), given.pop("reason"), **given)
+    target.out.result(reply, lambda: _tables().gate(reply["gate"]))
+
+
+def rollbacks(
+    target: Target,
+    limit: Annotated[int | None, typer.Option(metavar="N", help="1 to 1000.", show_default="100")] = None,
+) -> None:
+    """List the rollbacks that nobody has reported finished, the oldest first."""
+    with governed(target) as objects:
+        reply = objects.rollbacks(**members(limit=limit))
+    target.out.result(reply, lambda: _tables().rollbacks(reply))
+
+
+def _tables() -> Any:
+    """Only where something is drawn: it loads rich."""
+    from pendula.cli.commands.jobs.governed import tables
+
+    return tables

@@ -1,0 +1,249 @@
+"""The commands of governed objects: create, show, list, why, evidence, decide, refill, rollback-finished."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pendula.cli.commands.jobs.change import json_given
+from pendula.cli.commands.jobs.target import Target, command, members
+from pendula.cli.output import example
+from pendula.kernel.errors import WrongUsage
+
+if TYPE_CHECKING:
+    from pendula.jobs.governance import GovernedObjects
+    from pendula.jobs.remote_objects import RemoteObjects
+
+TypeArgument = Annotated[str, typer.Argument(metavar="TYPE", help="memory, experience, cognition.", show_default=False)]
+IdArgument = Annotated[str, typer.Argument(metavar="ID", help="Which object.", show_default=False)]
+UserOption = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Who acts, for the trail.", show_default="you; with --url the token's name"),
+]
+ReasonOption = Annotated[str | None, typer.Option(metavar="TEXT", help="Why, for the trail.", show_default=False)]
+WhyOption = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why, for the trail.", show_default=False)]
+EvidenceOption = Annotated[
+    list[str] | None,
+    typer.Option("--evidence", metavar="REF", help="What it rests on; may be repeated.", show_default=False),
+]
+UnknownOption = Annotated[
+    str | None,
+    typer.Option(metavar="KIND", help="multipath, out_of_scope or ontic_unknowable.", show_default=False),
+]
+VersionOption = Annotated[
+    int | None, typer.Option("--at-version", metavar="N", help="Only if it is at this version.", show_default=False)
+]
+
+
+def register(jobs: typer.Typer) -> None:
+    at = "--db sqlite:///jobs.db"
+    group = typer.Typer(
+        no_args_is_help=True,
+        epilog=example(f"pendula jobs objects list memory {at}", f"pendula jobs objects why memory mem_1 {at}"),
+    )
+    command(group, "create", f"pendula jobs objects create memory mem_1 --evidence doc_7 --risk high {at}")(create)
+    command(group, "show", f"pendula jobs objects show memory mem_1 {at} --json")(show)
+    command(group, "list", f"pendula jobs objects list cognition --place stale/uncertain {at}")(list_)
+    command(group, "why", f"pendula jobs objects why memory mem_1 {at}")(why)
+    command(group, "evidence", f"pendula jobs objects evidence memory mem_1 doc_8 doc_9 {at}")(evidence)
+    command(
+        group, "decide", f"pendula jobs objects decide memory mem_1 verify passed --reason 'read it' --user mia {at}"
+    )(decide)
+    command(group, "refill", f"pendula jobs objects refill cognition cg_1 --reason 'new method' --budget 2 {at}")(
+        refill
+    )
+    command(group, "rollback-finished", f"pendula jobs objects rollback-finished memory mem_1 {at}")(rollback_finished)
+    jobs.add_typer(group, name="objects", help="Governed objects: their states, evidence, budgets; why they are there.")
+
+
+@contextmanager
+def governed(target: Target, user: str | None = None) -> "Iterator[GovernedObjects | RemoteObjects]":
+    """The governed objects of the store or of the server, in the name of a user where one is told."""
+    name = members(user=user).get("user")
+    if name is not None and not name.strip():
+        raise WrongUsage("--user is a name")
+    with target.scheduler() as scheduler:
+        yield scheduler.objects if name is None else scheduler.objects.as_user(name)
+
+
+def create(
+    target: Target,
+    object_type: TypeArgument,
+    object_id: IdArgument,
+    status: Annotated[str | None, typer.Option(metavar="STATE", help="Where it is.", show_default="the first")] = None,
+    epistemic_state: Annotated[
+        str | None, typer.Option(metavar="WORD", help="supported, uncertain, refuted.", show_default=False)
+    ] = None,
+    risk: Annotated[str | None, typer.Option(metavar="TIER", help="low, medium, high.", show_default="low")] = None,
+    impact: Annotated[
+        str | None, typer.Option(metavar="TIER", help="low, medium, high, critical.", show_default="low")
+    ] = None,
+    evidence: EvidenceOption = None,
+    source: Annotated[
+        list[str] | None,
+        typer.Option(metavar="REF", help="What it was made of: memory:mem_1; may be repeated.", show_default=False),
+    ] = None,
+    expires_at: Annotated[
+        str | None, typer.Option(metavar="TIME", help="When it may be archived.", show_default=False)
+    ] = None,
+    review_interval: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="Between two reviews: P7D.", show_default=False)
+    ] = None,
+    falsify_if: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="What would prove it wrong.", show_default=False)
+    ] = None,
+    unknown_type: UnknownOption = None,
+    uncertainty_ttl: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="How long it may be uncertain.", show_default="P7D")
+    ] = None,
+    budget: Annotated[int | None, typer.Option(metavar="N", help="Verifications while uncertain.")] = None,
+    more: Annotated[
+        str | None,
+        typer.Option("--members", metavar="JSON", help="Any other members, as an object.", show_default=False),
+    ] = None,
+    reason: ReasonOption = None,
+    user: UserOption = None,
+) -> None:
+    """Put an object under governance; its first job is enqueued with it."""
+    given = members(
+        status=status,
+        epistemic_state=epistemic_state,
+        risk_tier=risk,
+        impact_tier=impact,
+        evidence_refs=evidence,
+        source_refs=source,
+        expires_at=expires_at,
+        review_interval=review_interval,
+        falsify_if=falsify_if,
+        unknown_type=unknown_type,
+        uncertainty_ttl=uncertainty_ttl,
+        auto_verify_budget=budget,
+        reason=reason,
+    )
+    kind, name = _about(object_type, object_id)
+    with governed(target, user) as objects:
+        reply = objects.create(kind, name, **{**_more(more), **given})
+    target.out.result(reply, lambda: _tables().kept(reply))
+
+
+def show(target: Target, object_type: TypeArgument, object_id: IdArgument) -> None:
+    """Show an object with its gates, its latest decisions and its rollbacks."""
+    with governed(target) as objects:
+        reply = objects.show(*_about(object_type, object_id))
+    target.out.result(reply, lambda: _tables().governed(reply))
+
+
+def list_(
+    target: Target,
+    object_type: TypeArgument,
+    place: Annotated[
+        str | None, typer.Option(metavar="STATE", help="Only there: active, active/supported.", show_default=False)
+    ] = None,
+    limit: Annotated[int | None, typer.Option(metavar="N", help="1 to 1000.", show_default="100")] = None,
+    after: Annotated[str | None, typer.Option(metavar="ID", help="Where the last page ended.")] = None,
+) -> None:
+    """List the governed objects of a type, by id."""
+    query = members(object_type=object_type, place=place, limit=limit, after=after)
+    with governed(target) as objects:
+        reply = objects.list(query.pop("object_type"), **query)
+    target.out.result(reply, lambda: _tables().page(reply))
+
+
+def why(target: Target, object_type: TypeArgument, object_id: IdArgument) -> None:
+    """Say why an object is in its state, what comes next and when, and what is in the way."""
+    with governed(target) as objects:
+        reply = objects.why(*_about(object_type, object_id))
+    target.out.result(reply, lambda: reply["sentence"])
+
+
+def evidence(
+    target: Target,
+    object_type: TypeArgument,
+    object_id: IdArgument,
+    refs: Annotated[list[str], typer.Argument(metavar="REF…", help="References.", show_default=False)],
+    unknown_type: UnknownOption = None,
+    at_version: VersionOption = None,
+    reason: ReasonOption = None,
+    user: UserOption = None,
+) -> None:
+    """Attach references to an object. With --unknown-type evidence opens again what could not be known."""
+    given = members(unknown_type=unknown_type, version=at_version, reason=reason, refs=refs)
+    with governed(target, user) as objects:
+        reply = objects.attach_evidence(*_about(object_type, object_id), *given.pop("refs"), **given)
+    target.out.result(reply, lambda: _tables().kept(reply))
+
+
+def decide(
+    target: Target,
+    object_type: TypeArgument,
+    object_id: IdArgument,
+    action: Annotated[str, typer.Argument(metavar="ACTION", help="verify, revalidate, use, …", show_default=False)],
+    finding: Annotated[str, typer.Argument(metavar="FINDING", help="passed, refuted, used, …", show_default=False)],
+    reason: WhyOption,
+    evidence: EvidenceOption = None,
+    unknown_type: UnknownOption = None,
+    at_version: VersionOption = None,
+    user: UserOption = None,
+) -> None:
+    """Say as a person what was found, through the same state machine and gates as a job."""
+    given = members(
+        action=action,
+        finding=finding,
+        reason=reason,
+        evidence_refs=evidence,
+        unknown_type=unknown_type,
+        version=at_version,
+    )
+    with governed(target, user) as objects:
+        reply = objects.decide(*_about(object_type, object_id), given.pop("action"), given.pop("finding"), **given)
+    target.out.result(reply, lambda: _tables().decided(reply))
+
+
+def refill(
+    target: Target,
+    object_type: TypeArgument,
+    object_id: IdArgument,
+    reason: WhyOption,
+    budget: Annotated[int | None, typer.Option(metavar="N", help="Units.", show_default="as it began with")] = None,
+    user: UserOption = None,
+) -> None:
+    """Give an object a new budget of verifications, as a named user."""
+    given = members(reason=reason, budget=budget)
+    with governed(target, user) as objects:
+        reply = objects.refill(*_about(object_type, object_id), given.pop("reason"), **given)
+    target.out.result(reply, lambda: _tables().kept(reply))
+
+
+def rollback_finished(
+    target: Target,
+    object_type: TypeArgument,
+    object_id: IdArgument,
+    reason: ReasonOption = None,
+    user: UserOption = None,
+) -> None:
+    """Report that all that was built on an object is taken back: it may be archived."""
+    with governed(target, user) as objects:
+        reply = objects.rollback_finished(*_about(object_type, object_id), **members(reason=reason))
+    target.out.result(reply, lambda: _tables().state(reply["object"]))
+
+
+def _about(object_type: str, object_id: str) -> tuple[str, str]:
+    given = members(object_type=object_type, object_id=object_id)
+    return given["object_type"], given["object_id"]
+
+
+def _more(text: str | None) -> dict[str, Any]:
+    if text is None:
+        return {}
+    found = json_given("--members", text)
+    if not isinstance(found, dict):
+        raise WrongUsage("--members is a JSON object", value=text)
+    return {str(name): value for name, value in found.items()}
+
+
+def _tables() -> Any:
+    """Only where something is drawn: it loads rich."""
+    from pendula.cli.commands.jobs.governed import tables
+
+    return tables

@@ -1,0 +1,98 @@
+"""A state machine of one's own out of a document: every fault at once, each with its place.
+
+Names and shapes are judged here; whether the states can be reached and left, and whether the rules hold, is judged by
+the check that every machine has to pass before anything runs by it.
+"""
+
+from collections.abc import Collection
+from pathlib import Path
+
+from pendula.documents import Cursor, DocumentRefused, read_file
+from pendula.jobs.durations import ALLOWED, parse_duration
+from pendula.jobs.objects.gates import VERDICTS
+from pendula.jobs.objects.governed import DAY_US
+from pendula.jobs.objects.machine import Arrow, Follow, Machine, Never
+from pendula.jobs.objects.machine_check import faults
+from pendula.jobs.objects.reference_machines import INVALIDATE, USE
+from pendula.kernel.errors import InputRefused
+
+CHAIN = (USE, INVALIDATE)  # actions of those who use objects, not of jobs
+SETS = ("rolls_back", "awaits_rollback", "stale", "uncertain")
+NOTHING = Machine(object_type="", first="", trust={}, arrows=(), follow={}, never=())
+ROWS_MOST, TRUST_MOST = 1000, 1000
+
+
+def read_machine(at: Cursor, object_type: str, actions: Collection[str], folder: Path | None) -> Machine:
+    """The machine that is written there, or in the file that is named there, beside the settings."""
+    if at.is_text:
+        found: Machine = at.parsed(lambda name: _from_file(name, object_type, actions, folder), stand_in=NOTHING)
+        return found
+    return _read(at, object_type, actions)
+
+
+def _from_file(name: str, object_type: str, actions: Collection[str], folder: Path | None) -> Machine:
+    if folder is None:
+        raise InputRefused("a file can be named only in settings that are one themselves")
+    try:
+        return read_file(folder / name).read(lambda root: _read(root, object_type, actions))
+    except DocumentRefused as refused:
+        told = "; ".join(fault.text(name) for fault in refused.faults)
+        raise InputRefused(told) from None
+
+
+def _read(at: Cursor, object_type: str, actions: Collection[str]) -> Machine:
+    it = at.object(
+        required=("first", "trust", "arrows", "follow", "never"), optional=("seeks", "needs", *SETS, "exhausted")
+    )
+    machine = Machine(
+        object_type=object_type,
+        first=it["first"].text(min=1),
+        trust=it["trust"].map_of(lambda one: one.integer(min=0, max=TRUST_MOST)),
+        arrows=it["arrows"].list_of(_arrow, min=1, max=ROWS_MOST),
+        follow=it["follow"].map_of(_follow),
+        never=it["never"].list_of(_never, max=ROWS_MOST),
+        seeks=it["seeks"].map_of(lambda one: one.text(min=1), default={}),
+        needs=it["needs"].map_of(lambda one: one.list_of(lambda name: name.text(min=1)), default={}),
+        exhausted=it["exhausted"].text(min=1, default=None),
+        **{name: frozenset(it[name].list_of(lambda one: one.text(min=1), default=())) for name in SETS},
+    )
+    if at.is_object and all(it[name].given for name in ("first", "trust", "arrows", "follow", "never")):
+        for sentence in faults(machine, (*actions, *CHAIN)):
+            at.refuse(sentence)
+    return machine
+
+
+def _arrow(at: Cursor) -> Arrow:
+    it = at.object(required=("from", "action", "finding", "to"), optional=("gates",))
+    return Arrow(
+        it["from"].text(min=1),
+        it["action"].text(min=1),
+        it["finding"].text(min=1),
+        it["to"].text(min=1),
+        it["gates"].list_of(_gate, default=()),
+    )
+
+
+def _gate(at: Cursor) -> str:
+    name = at.text(min=1)
+    if name and name not in VERDICTS:
+        at.refuse(f"there is no gate {name!r}", code="invalid_enum", allowed=tuple(VERDICTS))
+    return name
+
+
+def _follow(at: Cursor) -> Follow:
+    it = at.object(required=("action", "after"), optional=("at",))
+    after = it["after"].parsed(_length, stand_in=DAY_US)
+    return Follow(it["action"].text(min=1), after, it["at"].text(min=1, default=None))
+
+
+def _never(at: Cursor) -> Never:
+    it = at.object(required=("from", "to", "because"))
+    return Never(it["from"].text(min=1), it["to"].text(min=1), it["because"].text(min=1))
+
+
+def _length(text: str) -> int:
+    length = parse_duration(text)
+    if length is None:
+        raise InputRefused(f"{text!r} is not a length of time; write {ALLOWED}")
+    return length

@@ -1,0 +1,66 @@
+"""The page of jobs in a real browser, with the demo: a dead letter, an object and its machine, a gate."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Serve, Watched
+
+
+@pytest.fixture(scope="module")
+def demo(serve: Serve) -> str:
+    return serve("--demo")
+
+
+@pytest.fixture
+def page(demo: str, watched: Watched) -> Page:
+    watched.page.goto(f"{demo}/#/rooms/jobs")
+    expect(watched.page.get_by_test_id("due-line")).to_be_visible()
+    return watched.page
+
+
+def test_a_dead_letter_is_found_and_requeued(page: Page, watched: Watched) -> None:
+    expect(page.get_by_test_id("readout-dead-letters")).to_have_attribute("data-alarm", "true")
+    page.get_by_test_id("tab-dead").click()
+    letter = page.get_by_test_id("dead-letter").last
+    job = letter.get_attribute("data-job")
+    expect(letter).to_contain_text("the archive that was asked does not answer")
+
+    letter.get_by_test_id("requeue").click()
+
+    expect(page.get_by_test_id("dead-said")).to_have_text(f"{job} is queued again.")
+    expect(page.locator(f"[data-job={job}]")).to_have_count(0)
+    page.goto(f"{page.url.split('#')[0]}#/rooms/jobs/{job}")
+    expect(page.get_by_test_id("panel-job").get_by_test_id("trail")).to_contain_text("requeued in the control room")
+    assert watched.errors == []
+
+
+def test_an_object_shows_its_state_lit_and_says_why(page: Page, watched: Watched) -> None:
+    page.get_by_test_id("tab-objects").click()
+    page.get_by_test_id("objects-table").get_by_role("link", name="library-004-poisoned").click()
+
+    panel = page.get_by_test_id("panel-object")
+    expect(panel.get_by_test_id("why-sentence")).to_contain_text("memory library-004-poisoned is")
+    lit = panel.get_by_test_id("lit")
+    expect(lit).to_have_count(1)
+    place = str(lit.get_attribute("data-place"))
+    expect(panel.get_by_test_id("why-sentence")).to_contain_text(f"is {place} ")
+    expect(panel.get_by_test_id("trail-event").last).to_contain_text("told by a visitor")
+    page.set_viewport_size({"width": 390, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert watched.errors == []
+
+
+def test_a_gate_is_set(page: Page, watched: Watched) -> None:
+    page.get_by_test_id("tab-gates").click()
+    page.get_by_test_id("gate-name").select_option("risk_gate")
+    page.get_by_test_id("gate-verdict").select_option("limit")
+    page.get_by_test_id("gate-reason").fill("the week before the election")
+    page.get_by_test_id("your-name").fill("Ada")
+
+    page.get_by_test_id("set-gate").click()
+
+    expect(page.get_by_test_id("gate-told")).to_have_text("risk gate says limit from now on (version 2).")
+    row = page.get_by_test_id("gates-table").get_by_role("row", name="risk gate")
+    expect(row).to_contain_text("limit")
+    expect(row).to_contain_text("Ada")
+    assert watched.errors == []

@@ -1,0 +1,166 @@
+"""Workers on governed objects that die at random moments, and what must hold of a store whenever some have.
+
+A verifier leaves a line in a file each time it is entered: what it has written there stays though its process is gone.
+"""
+
+import os
+import signal
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from pendula.jobs import JobRefused
+from pendula.jobs.scheduler import Scheduler
+from pendula.jobs.store.protocol import AuditListing, Listing, Reader
+from pendula.jobs.upkeep.verification import check
+from pendula.kernel.canonical import decode
+from tests.jobs.crashing import SharedClock, scheduler
+from tests.jobs.governance.living import proof
+
+FINDINGS = ("inconclusive", "passed", "new_evidence", "suspicious", "conflict", "refuted")
+EXPECTED = ("lease_lost", "lease_expired", "job_not_running", "not_begun")
+
+
+class Dead(Exception):
+    """A worker in a thread that does nothing any more."""
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def drop() -> None:
+    raise Dead
+
+
+class Worker:
+    """Pulls, begins, verifies and finishes until nothing is due; at each moment it may die instead."""
+
+    def __init__(self, client: Scheduler, folder: Path, seed: str, end: Callable[[], None], luck: float = 0.1) -> None:
+        self.client, self.folder, self.end = client, folder, end
+        self.random, self.name, self.risk = Random(seed), f"w-{seed}", luck
+
+    def run(self) -> None:
+        while jobs := self.client.pull(worker_id=self.name, limit=1, lease_sec=60)["jobs"]:
+            try:
+                self._work(dict(jobs[0]))
+            except JobRefused as refused:
+                if refused.code not in EXPECTED:
+                    raise
+
+    def _work(self, job: dict[str, Any]) -> None:
+        self._moment()
+        objects = self.client.objects
+        if job["action"] in ("decay", "archive"):
+            objects.settle(job["job_id"], **proof(job))
+            return
+        if not objects.begin(job["job_id"], **proof(job))["entered"]:
+            return
+        entered(self.folder, f"{job['object_type']}:{job['object_id']} {job['action']}")
+        self._moment()
+        finding = self.random.choice(FINDINGS)
+        self._moment()
+        told = {"finding": finding, "reason": "looked into", "evidence_refs": [f"ev_{self.random.randrange(9)}"]}
+        objects.finish(job["job_id"], **told, **proof(job))
+
+    def _moment(self) -> None:
+        if self.random.random() < self.risk:
+            self.end()
+
+
+def entered(folder: Path, line: str) -> None:
+    file = os.open(folder / "entered.txt", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    os.write(file, line.encode() + b"\n")
+    os.close(file)
+
+
+def entries(folder: Path) -> Counter[str]:
+    """How often the verifier was entered, by object and action."""
+    file = folder / "entered.txt"
+    return Counter(file.read_text().splitlines()) if file.exists() else Counter()
+
+
+def wrongs(folder: Path, clock: SharedClock) -> list[str]:
+    """Everything that must never be, in sentences."""
+    with scheduler(folder, clock=clock) as client:
+        store = client.calls.store
+        return [*map(str, check(store)), *store.read(_trail), *store.read(_uncertain)]
+
+
+def _trail(look: Reader) -> list[str]:
+    """The trail from its beginning: states in one chain, evidence, gates as they were, one effect for one job."""
+    found: list[str] = []
+    places: dict[tuple[str, str], Any] = {}
+    gates: dict[tuple[str, str], tuple[int, str]] = {}
+    budgets: dict[tuple[str, str], int] = {}
+    effects: Counter[str] = Counter()
+    traces = {
+        name: body
+        for kind, place, _ in look.governance.places()
+        for one in look.governance.page(kind, place, "", 1000)
+        for name, body in look.governance.traces(kind, one.object_id, 1000)
+    }
+    for row in look.events(AuditListing(limit=100_000)):
+        event: Any = decode(row.body.encode())
+        after, about = event["after"], (row.object_type, row.object_id)
+        if not event["evidence_refs"]:
+            found.append(f"{event['id']} names no evidence")
+        if "gate" in after:
+            gates[after["gate"], after["scope"]] = (after["version"], after["verdict"])
+        if row.event_type == "investigation":
+            had, left = event["before"]["verify_budget_left"], after["verify_budget_left"]
+            if (had, left) != (budgets.get(about), had - 1) or left < 0:
+                found.append(f"{event['id']} takes from {had} to {left}, {about} had {budgets.get(about)}")
+        if "verify_budget_left" in after:
+            budgets[about] = after["verify_budget_left"]
+        if row.event_type != "state_transition" or "status" not in after:
+            continue
+        before = None if event["before"] is None else _place(event["before"])
+        if event["before"] is not None and before != places.get(about):
+            found.append(f"{event['id']} begins in {before}, {about} was in {places.get(about)}")
+        places[about] = _place(after)
+        if event["job_id"] is not None:
+            effects[event["job_id"]] += 1
+            if f"scheduler_job:{event['job_id']}" not in event["evidence_refs"]:
+                found.append(f"{event['id']} does not name its job")
+        trace = event.get("decision_trace_id")
+        if event.get("risk_tier") == "high" and trace is None:
+            found.append(f"{event['id']} is of high risk and has no trace")
+        if trace is not None:
+            found += _stale(event["id"], traces[trace], gates)
+    found += [f"{job} had {n} effects" for job, n in effects.items() if n > 1]
+    for (kind, name), place in places.items():
+        one = look.governance.governed(kind, name)
+        if one is None or (one.status, one.epistemic) != place:
+            found.append(f"{kind} {name} is not in {place}, where the trail leaves it")
+    return found
+
+
+def _place(told: dict[str, Any]) -> tuple[str, str | None]:
+    return told["status"], told.get("epistemic_state")
+
+
+def _stale(event: str, trace: Any, gates: dict[tuple[str, str], tuple[int, str]]) -> list[str]:
+    """Whether the decision met the gates as the trail has them at this moment, and was allowed by them."""
+    now = {f"{name} {scope}": version for (name, scope), (version, _) in gates.items()}
+    found = []
+    for name, version in trace["versions"].items():
+        if now.get(name) != version:
+            found.append(f"{event} passed {name} at version {version}, which was at {now.get(name)}")
+    shut = [word for word in trace["verdicts"].values() if word not in ("pass", "override")]
+    if trace["outcome"] == "executed" and (shut or len(trace["verdicts"]) < 3):
+        found.append(f"{event} was executed though gates said {shut}")
+    return found
+
+
+def _uncertain(look: Reader) -> list[str]:
+    """No uncertain object is without a date or a job."""
+    found = []
+    for kind, place, _ in look.governance.places():
+        for one in look.governance.page(kind, place, "", 1000):
+            waiting = look.jobs(Listing(object_type=kind, object_id=one.object_id, status="queued", limit=1))
+            if "uncertain" in place and "archived" not in place and one.next_action_at is None and not waiting:
+                found.append(f"{kind} {one.object_id} is uncertain for ever")
+    return found

@@ -1,0 +1,313 @@
+"""Random lives of governed objects, played on the package and on the model at once, and held against each other.
+
+Every step is a pair of a name and its arguments, so that a history that goes wrong can be printed and played again,
+shorter. Time stands still within a step.
+"""
+
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from pendula.jobs import JobRefused, Policy
+from pendula.jobs.audit import Row
+from pendula.jobs.calls import Calls as PackageCalls
+from pendula.jobs.governance.showing import object_json
+from pendula.jobs.model import Durability
+from pendula.jobs.scheduler import Scheduler
+from pendula.jobs.store.protocol import AuditListing, Listing, Reader
+from pendula.jobs.store.sqlite import SqliteStore
+from pendula.kernel.canonical import decode
+from pendula.kernel.time import format_utc, parse_utc
+from tests.jobs.governance.lives_chosen import NAMES, Choices, Step
+from tests.jobs.governance.model import Barred
+from tests.jobs.governance.model_calls import Calls
+from tests.jobs.governance.model_tables import DAY
+from tests.jobs.stores import NOON
+
+COMPARED = (
+    *("status", "epistemic_state", "version", "next_action", "verify_budget_left", "verifications", "closed"),
+    *("decision_mode", "unknown_type", "reinforcement_count", "rollback_pending", "evidence_refs"),
+)
+DATES = (
+    *("next_action_at", "uncertain_since", "stale_since", "last_verified_at", "last_reinforced_at"),
+    *("review_due_at", "updated_at", "created_at"),
+)
+
+
+@cache
+def _empty_store() -> bytes:
+    """A store that was just made: to copy it is far quicker than to make each one anew."""
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "empty.db"
+        SqliteStore(file).close()
+        return file.read_bytes()
+
+
+class Differs(AssertionError):
+    """The package and the model do not agree."""
+
+
+class Pair:
+    """The package and the model, side by side."""
+
+    def __init__(self, folder: Path) -> None:
+        self.now: int = NOON
+        (folder / "lives.db").write_bytes(_empty_store())
+        policy = Policy(retry_jitter=False, durability=Durability.NORMAL)
+        self.scheduler = Scheduler(PackageCalls(SqliteStore(folder / "lives.db"), policy, lambda: self.now))
+        self.user = self.scheduler.objects.as_user("mia")
+        self.model = Calls(now=NOON)
+        self.leases: dict[tuple[int, int], dict[str, Any]] = {}
+        self._ids: list[str] = []
+        self._events = self._alerts = 0
+        self._traces: set[str] = set()
+
+    def close(self) -> None:
+        self.scheduler.close()
+
+    def play(self, step: Step) -> None:
+        name, arguments = step
+        self.now += arguments[0] * 1_000_000 if name == "move" else 1
+        self.model.now = self.now
+        self.model.told = []
+        theirs = self._real(name, arguments)
+        ours = self._modelled(name, arguments)
+        if theirs != ours:
+            raise Differs(f"the package says {theirs!r}, the model {ours!r}")
+        self._compare()
+
+    def _real(self, name: str, arguments: tuple[Any, ...]) -> Any:
+        try:
+            return getattr(self, f"_real_{name}")(*arguments)
+        except JobRefused as refused:
+            return f"refused: {refused.code}"
+
+    def _modelled(self, name: str, arguments: tuple[Any, ...]) -> Any:
+        try:
+            match name, arguments:
+                case "move", _:
+                    return None
+                case "create", (kind, object_id, place, members):
+                    days = {"expires_at", "review_due_at"}
+                    lengths = {"review_interval", "half_life", "uncertainty_ttl"}
+                    told = {n: self.now + v * DAY if n in days else v * DAY if n in lengths else v for n, v in members}
+                    return self.model.create(kind, object_id, place, **told)
+                case "enqueue", (kind, object_id, action, seconds):
+                    return self.model.enqueue(kind, object_id, action, self.now + seconds * 1_000_000)
+                case _:
+                    return getattr(self.model, name)(*arguments)
+        except Barred as barred:
+            return f"refused: {barred.code}"
+
+    def _real_move(self, _: int) -> None:
+        return None
+
+    def _real_create(self, kind: str, name: str, place: str, members: tuple[tuple[str, Any], ...]) -> None:
+        told: dict[str, Any] = {}
+        for member, value in members:
+            match member:
+                case "expires_at" | "review_due_at":
+                    told[member] = format_utc(self.now + value * DAY)
+                case "review_interval" | "half_life" | "uncertainty_ttl":
+                    told[member] = f"P{value}D"
+                case _:
+                    told[member] = list(value) if isinstance(value, tuple) else value
+        status, _, axis = place.partition("/")
+        axes = {"epistemic_state": axis} if axis else {}
+        try:
+            self.user.create(kind, name, status=status, **axes, **told)
+        except JobRefused as refused:
+            if {fault["code"] for fault in refused.details.get("fields", [])} == {"missing_field"}:
+                raise Missing(refused.refused) from None
+            raise
+
+    def _real_enqueue(self, kind: str, name: str, action: str, seconds: int) -> None:
+        at = format_utc(self.now + seconds * 1_000_000)
+        self.scheduler.enqueue(object_type=kind, object_id=name, action=action, run_at=at)
+
+    def _real_pull(self, worker: str, limit: int) -> list[tuple[int, int]]:
+        taken = []
+        for job in self.scheduler.pull(worker_id=worker, limit=limit)["jobs"]:
+            token = (self._index(job["job_id"]), job["delivery_count"])
+            self.leases[token] = {"worker_id": worker, "lease_token": job["lease_token"]}
+            taken.append(token)
+        return taken
+
+    def _real_begin(self, token: tuple[int, int]) -> bool:
+        return bool(self.scheduler.objects.begin(self._ids[token[0]], **self.leases[token])["entered"])
+
+    def _real_finish(self, token: tuple[int, int], finding: str, refs: tuple[str, ...], unknown: str | None) -> None:
+        told = {"finding": finding, "reason": "looked into", "evidence_refs": list(refs), "unknown_type": unknown}
+        told = {name: value for name, value in told.items() if value is not None}
+        self.scheduler.objects.finish(self._ids[token[0]], **told, **self.leases[token])
+
+    def _real_settle(self, token: tuple[int, int]) -> None:
+        self.scheduler.objects.settle(self._ids[token[0]], **self.leases[token])
+
+    def _real_fail(self, token: tuple[int, int]) -> None:
+        told = {"error": "the verifier raised", "retry_delay_sec": 0}
+        self.scheduler.fail(self._ids[token[0]], **told, **self.leases[token])
+
+    def _real_release(self, token: tuple[int, int]) -> None:
+        self.scheduler.release(self._ids[token[0]], **self.leases[token])
+
+    def _real_cancel(self, name: int) -> None:
+        self.scheduler.cancel(self._ids[name], reason="by hand")
+
+    def _real_requeue(self, name: int) -> None:
+        self.scheduler.requeue(self._ids[name])
+
+    def _real_attach(self, kind: str, name: str, refs: tuple[str, ...], unknown: str | None) -> None:
+        told = {} if unknown is None else {"unknown_type": unknown}
+        self.user.attach_evidence(kind, name, *refs, **told)
+
+    def _real_refill(self, kind: str, name: str, budget: int | None) -> None:
+        self.user.refill(kind, name, "worth it", **({} if budget is None else {"budget": budget}))
+
+    def _real_set_gate(self, gate: str, verdict: str, scope: str) -> None:
+        self.user.set_gate(gate, verdict, "by chance", scope=scope)
+
+    def _real_decide(self, kind: str, name: str, action: str, finding: str, refs: tuple[str, ...]) -> None:
+        self.user.decide(kind, name, action, finding, reason="seen", evidence_refs=list(refs))
+
+    def _real_rolled_back(self, kind: str, name: str) -> None:
+        self.user.rollback_finished(kind, name)
+
+    # Comparing
+
+    def _index(self, job_id: str) -> int:
+        self._learn()
+        return self._ids.index(job_id)
+
+    def _learn(self) -> None:
+        """Ids in the order in which the jobs came."""
+        found = self.scheduler.calls.store.read(lambda look: look.jobs(Listing(limit=1000)))
+        self._ids = [job.job_id for job in sorted(found, key=lambda job: job.seq)]
+
+    def _compare(self) -> None:
+        told, jobs, things = self.scheduler.calls.store.read(self._look)
+        if sorted(map(repr, told)) != sorted(map(repr, self.model.told)):
+            raise Differs(f"told:\n  package {sorted(map(repr, told))}\n  model   {sorted(map(repr, self.model.told))}")
+        for job, row in zip(self.model.jobs, jobs, strict=True):
+            ours = (job.kind, job.id, job.action, job.run_at, job.status, job.attempt, job.outcome, job.deliveries)
+            if row[:-1] != ours or _first(row[-1]) != _first(job.error):
+                raise Differs(f"job {job.name}:\n  package {row}\n  model   {(*ours, job.error)}")
+        for key, thing in self.model.things.items():
+            self._compare_thing(thing, things[key])
+        if len(things) != len(self.model.things):
+            raise Differs("not the same objects")
+
+    def _look(self, look: Reader) -> tuple[list[Any], list[Any], dict[Any, Any]]:
+        rows = sorted(look.jobs(Listing(limit=1000)), key=lambda job: job.seq)
+        self._ids = [job.job_id for job in rows]
+        jobs = [
+            (
+                *(j.object_type, j.object_id, j.action, j.run_at, j.status, j.attempt, j.outcome, j.delivery_count),
+                j.last_error,
+            )
+            for j in rows
+        ]
+        told: list[Any] = [self._told(row) for row in look.events(AuditListing(limit=1000, after=self._events))]
+        self._events += len(told)
+        for n, alert in look.alerts_waiting(self._alerts, 100):
+            self._alerts = n
+            told.append(("alert", alert["alert"], alert["severity"]))
+        things = {}
+        for kind, names in NAMES.items():
+            for one in look.governance.page(kind, None, "", 10):
+                things[kind, one.object_id] = object_json(one)
+            told += [trace for name in sorted(set(names)) for trace in self._new_traces(look, kind, name)]
+        return told, jobs, things
+
+    def _told(self, row: Row) -> tuple[Any, ...]:
+        """An event without ids and times."""
+        event: Any = decode(row.body.encode())
+        refs = [self._named(ref) for ref in event["evidence_refs"]]
+        if row.event_type == "scheduler_job":
+            return "scheduler_job", self._ids.index(row.object_id)
+        moved = event["after"].get("transitioned")
+        traced = row.event_type == "state_transition" and "decision_trace_id" in event
+        return row.event_type, row.object_type, row.object_id, tuple(refs), moved, traced
+
+    def _named(self, ref: str) -> str | int:
+        job = ref.removeprefix("scheduler_job:")
+        return ref if job == ref else self._ids.index(job)
+
+    def _new_traces(self, look: Reader, kind: str, name: str) -> Iterator[tuple[str, str, str, str]]:
+        for trace, body in look.governance.traces(kind, name, 20):
+            if trace not in self._traces:
+                assert isinstance(body, dict)
+                self._traces.add(trace)
+                yield "trace", kind, name, str(body["outcome"])
+
+    def _compare_thing(self, thing: dict[str, Any], shown: dict[str, Any]) -> None:
+        for name in COMPARED:
+            if shown[name] != thing[name]:
+                raise Differs(
+                    f"{name} of {thing['kind']} {thing['id']}: package {shown[name]!r}, model {thing[name]!r}"
+                )
+        for name in DATES:
+            there = None if shown[name] is None else parse_utc(shown[name])
+            if there != thing[name]:
+                raise Differs(f"{name} of {thing['kind']} {thing['id']}: package {shown[name]}, model {thing[name]}")
+
+
+class Missing(JobRefused):
+    """Members that the place needs are not there."""
+
+    def __init__(self, refused: Any) -> None:
+        super().__init__(refused)
+        self.__dict__["code"] = "missing"
+
+
+def _first(error: str | None) -> str | None:
+    """The word of an error; what follows is a sentence."""
+    if error is None or error.startswith(("gate_", "lease_expired", "cancelled")):
+        return error
+    return error.partition(":")[0]
+
+
+def lived(seed: int, folder: Path, count: int) -> list[Step]:
+    """A history that both live through alike; raises `Differs` with the shortest one that they do not."""
+    pair, steps = Pair(folder), []
+    choices = Choices(Random(seed), pair.model)
+    try:
+        for step in choices.steps(count):
+            steps.append(step)
+            pair.play(step)
+            choices.tokens = list(pair.leases)
+    except Differs as differs:
+        shortest = shrunk(steps, folder)
+        text = "\n".join(f"  {name}{arguments!r}" for name, arguments in shortest)
+        raise Differs(f"seed {seed}: {differs}\n{text}") from None
+    finally:
+        pair.close()
+    return steps
+
+
+def shrunk(steps: list[Step], folder: Path) -> list[Step]:
+    """The same with every step left out that the difference does not need."""
+    for at in range(len(steps) - 2, -1, -1):
+        without = [*steps[:at], *steps[at + 1 :]]
+        place = folder / f"without-{at}-{len(steps)}"
+        place.mkdir()
+        if _differ(without, place):
+            steps = without
+    return steps
+
+
+def _differ(steps: list[Step], folder: Path) -> bool:
+    pair = Pair(folder)
+    try:
+        for step in steps:
+            pair.play(step)
+    except Differs:
+        return True
+    except (KeyError, IndexError):  # a step about a job that is no longer there
+        return False
+    finally:
+        pair.close()
+    return False

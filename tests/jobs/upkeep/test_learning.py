@@ -1,0 +1,86 @@
+"""That nothing is found out any more is told once, after three whole periods without an exploratory verification."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pendula.jobs.governance.learning import PERIOD_US
+from pendula.jobs.upkeep.learning import Learning
+from tests.jobs.governance.living import Town
+
+DOUBTED: dict[str, Any] = {"status": "needs_revalidate", "unknown_type": "out_of_scope", "evidence_refs": ["ev_1"]}
+WEEK = 7
+
+
+@pytest.fixture
+def town(tmp_path: Path) -> Iterator[Town]:
+    town = Town(tmp_path)
+    town.clock.now -= town.clock.now % PERIOD_US  # the first day of a period
+    yield town
+    town.scheduler.close()
+
+
+def later(town: Town, weeks: int) -> None:
+    town.clock.pass_by(weeks * WEEK * 86_400)
+
+
+def alerts(town: Town) -> list[dict[str, Any]]:
+    waiting = town.scheduler.calls.store.read(lambda look: look.alerts_waiting(0, 100))
+    return [dict(body) for _, body in waiting if body["alert"] == "governance.learning_stalled"]
+
+
+@pytest.mark.req("JOB-GATE-14")
+def test_three_whole_periods_without_one_raise_an_alert_and_two_do_not(town: Town) -> None:
+    town.user.create("cognition", "cg", **DOUBTED)
+
+    later(town, 3)
+    assert (Learning(town.scheduler.calls).tell(), alerts(town)) == (False, [])
+    later(town, 1)
+    assert Learning(town.scheduler.calls).tell() is True
+
+    [alert] = alerts(town)
+    assert (alert["periods"], alert["severity"]) == (3, "warning")
+
+
+@pytest.mark.req("JOB-GATE-14")
+def test_one_stall_has_one_alert_whoever_looks_and_the_next_one_another(town: Town) -> None:
+    town.user.create("cognition", "cg", **{**DOUBTED, "auto_verify_budget": 9, "uncertainty_ttl": "P99W"})
+    later(town, 5)
+    for _ in range(3):
+        Learning(town.scheduler.calls).tell()
+    assert len(alerts(town)) == 1
+
+    town.verified("inconclusive")
+    assert Learning(town.scheduler.calls).tell() is False
+    later(town, 4)
+    Learning(town.scheduler.calls).tell()
+
+    assert [alert["periods"] for alert in alerts(town)] == [4, 3]
+
+
+@pytest.mark.req("JOB-GATE-14")
+@pytest.mark.parametrize(("risk", "stalled"), [("low", False), ("medium", True)])
+def test_only_a_verification_that_may_try_something_explores(town: Town, risk: str, stalled: bool) -> None:
+    members = {**DOUBTED, "risk_tier": risk, "auto_verify_budget": 9, "uncertainty_ttl": "P99W"}
+    town.user.create("cognition", "cg", **members)
+    later(town, 4)
+    town.verified("inconclusive")
+
+    assert Learning(town.scheduler.calls).tell() is stalled
+
+
+def test_where_nothing_is_governed_nothing_stalls(town: Town) -> None:
+    later(town, 50)
+
+    assert Learning(town.scheduler.calls).tell() is False
+
+
+def test_what_is_counted_for_it_is_not_among_the_figures(town: Town) -> None:
+    town.user.create("cognition", "cg", **DOUBTED)
+    town.verified("inconclusive", 1)
+
+    kinds = {one["kind"] for one in town.scheduler.objects.figures()["counts"]}
+
+    assert kinds == {"verification", "budget_granted", "outcome"}

@@ -1,0 +1,64 @@
+"""A served run that is asked what would be with other settings."""
+
+import pytest
+
+from tests.server.rooms.credit.simulators import VILLAGE, Simulator
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_both_ways_begin_where_the_run_stands_and_only_the_settings_part_them(sim: Simulator) -> None:
+    run_id = (await sim.ok("/runs", VILLAGE))["run_id"]
+    await sim.after_tick(run_id, 3)
+    await sim.ok(f"/runs/{run_id}/pause")
+    tick = (await sim.look(f"/runs/{run_id}/details"))["tick_index"]
+
+    found = await sim.ok(f"/runs/{run_id}/what-if", {"settings": {"clearing_enabled": "off"}, "ticks": 30})
+
+    assert (found["tick_index"], found["ticks"]) == (tick, 30)
+    assert list(found["settings"]) == ["CLEARING_ENABLED"]
+    assert tick < found["first_difference"] < tick + 30
+    assert (found["original"]["clearings"], found["fork"]["clearings"]) == (1, 0)
+    for way in (found["original"], found["fork"]):
+        assert sum(way["made_by_tick"]) == way["committed"]
+        assert sum(way["tried_by_tick"]) == way["attempts"]
+
+
+async def test_the_same_settings_lead_to_the_same_place(still: Simulator) -> None:
+    run_id = await still.start(scenario_id="village-100")
+
+    found = await still.ok(f"/runs/{run_id}/what-if", {"settings": {}, "ticks": 5})
+
+    assert found["first_difference"] is None
+    assert found["original"] == found["fork"]
+
+
+async def test_the_run_itself_is_left_alone(still: Simulator) -> None:
+    run_id = await still.start(scenario_id="village-100")
+    before = await still.look(f"/runs/{run_id}/details")
+
+    await still.ok(f"/runs/{run_id}/what-if", {"settings": {"amount_cap": "7"}, "ticks": 5})
+
+    after = await still.look(f"/runs/{run_id}/details")
+    assert (after["digests"], after["settings"]) == (before["digests"], before["settings"])
+
+
+async def test_a_setting_that_is_misspelt_is_refused_with_the_one_that_was_meant(still: Simulator) -> None:
+    wish = {"scenario_id": "ring-of-five", "mode": "real", "intensity_percent": 1}
+
+    response = await still.post("/runs", {**wish, "settings": {"amount_cpa": "5"}})
+
+    assert (response.status_code, response.json()["error"]["code"]) == (400, "invalid_setting")
+    assert "did you mean amount_cap?" in response.json()["error"]["message"]
+
+
+async def test_what_cannot_be_asked_is_refused(still: Simulator) -> None:
+    run_id = await still.start()
+
+    unknown = await still.post(f"/runs/{run_id}/what-if", {"settings": {"no_such_setting": "1"}})
+    far = await still.post(f"/runs/{run_id}/what-if", {"settings": {}, "ticks": 501})
+    await still.ok(f"/runs/{run_id}/stop")
+    ended = await still.post(f"/runs/{run_id}/what-if", {"settings": {}})
+
+    assert [one.status_code for one in (unknown, far, ended)] == [400, 400, 409]
+    assert ended.json()["error"]["code"] == "fork_refused"

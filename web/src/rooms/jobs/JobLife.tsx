@@ -1,0 +1,111 @@
+/** One job's whole life: where it stands and why in a sentence, its errors, and its trail. */
+
+import { api } from "../../api/server";
+import type { SchedulerJob } from "../../api/types";
+import { ErrorNote } from "../../components/ErrorNote";
+import { roomHref } from "../../route";
+import { clockTime } from "../../wording";
+import { Requeue } from "./DeadLetters";
+import { fromNow, objectHref, plain } from "./model";
+import { usePolled } from "./polling";
+import { StateWord } from "./StateWord";
+import { Trail } from "./Trail";
+
+interface JobLifeProps {
+  readonly id: string;
+  readonly now: number;
+  readonly onChange: () => void;
+}
+
+export function JobLife({ id, now, onChange }: JobLifeProps) {
+  const found = usePolled(id, async (signal) => {
+    const names = { job_id: id };
+    const [{ job }, history, why] = await Promise.all([
+      api.get("/scheduler/jobs/{job_id}", names, {}, signal),
+      api.get("/scheduler/jobs/{job_id}/history", names, {}, signal),
+      api.get("/scheduler/jobs/{job_id}/why", names, {}, signal),
+    ]);
+    return { job, history, why };
+  });
+  const life = found.value.value;
+  return (
+    <section class="panel chosen" aria-labelledby="life" data-testid="panel-job">
+      <div class="panel-head">
+        <h2 id="life">
+          Job <span class="mono">{id}</span>
+        </h2>
+        <a class="button button-quiet" href={roomHref("jobs")} data-testid="close">
+          Close
+        </a>
+      </div>
+      {found.error.value !== null && <ErrorNote error={found.error.value} />}
+      {life === null && found.error.value === null && <p class="quiet">Fetching the job …</p>}
+      {life !== null && (
+        <>
+          <p class="why-sentence" data-testid="why-sentence">
+            {plain(life.why.sentence, now)}
+          </p>
+          <Standing job={life.job} now={now} />
+          {["dead_letter", "failed"].includes(life.job.status) && (
+            <div>
+              <Requeue
+                job={life.job}
+                onDone={() => {
+                  found.refresh();
+                  onChange();
+                }}
+              />
+            </div>
+          )}
+          {life.history.errors.length > 0 && (
+            <>
+              <h3>What went wrong</h3>
+              <ul class="job-errors">
+                {life.history.errors.map(({ attempt, worker_id, at, error }) => (
+                  <li key={`${attempt} ${at}`}>
+                    attempt {attempt}, {clockTime(Date.parse(at))}
+                    {worker_id !== null && `, ${worker_id}`}: {error}
+                  </li>
+                ))}
+              </ul>
+            </>
+          )}
+          <h3>Its life</h3>
+          <Trail events={life.history.events} now={now} label={`The life of ${id}`} />
+        </>
+      )}
+    </section>
+  );
+}
+
+function Standing({ job, now }: { readonly job: SchedulerJob; readonly now: number }) {
+  return (
+    <dl class="facts">
+      <Fact name="state">
+        <StateWord status={job.status} />
+      </Fact>
+      <Fact name="object">
+        <a href={objectHref(job.object_type, job.object_id)}>
+          {job.object_type} {job.object_id}
+        </a>
+      </Fact>
+      <Fact name="action">{job.action}</Fact>
+      <Fact name="due">{fromNow(job.run_at, now)}</Fact>
+      <Fact name="attempt">
+        {job.attempt} of {job.max_attempts}
+      </Fact>
+      <Fact name="deliveries">{job.delivery_count}</Fact>
+      {job.worker_id !== null && <Fact name="worker">{job.worker_id}</Fact>}
+      {job.outcome !== null && <Fact name="outcome">{job.outcome}</Fact>}
+    </dl>
+  );
+}
+
+function Fact({ name, children }: { readonly name: string; readonly children: preact.ComponentChildren }) {
+  return (
+    <div class="fact">
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}

@@ -1,0 +1,106 @@
+/** The page of jobs: what is due, the queue, dead letters, governed objects and their gates, and one of them closely. */
+
+import { useSignal } from "@preact/signals";
+
+import { api } from "../../api/server";
+import type { SchedulerMetrics } from "../../api/types";
+import { ErrorNote } from "../../components/ErrorNote";
+import { Readout, Readouts } from "../../components/Readout";
+import type { RunsRoomProps } from "../../registry";
+import { integer } from "../../wording";
+import { DeadLetters } from "./DeadLetters";
+import { DueLine } from "./DueLine";
+import { Gates } from "./Gates";
+import { JobLife } from "./JobLife";
+import { chosenIn, length } from "./model";
+import { ObjectLife } from "./ObjectLife";
+import { Objects } from "./Objects";
+import { usePolled } from "./polling";
+import { Queue } from "./Queue";
+import "./jobs.css";
+
+const WAITING_MOST = 500;
+const RUNNING_MOST = 100;
+const TABS = { queue: "Queue", dead: "Dead letters", objects: "Objects", gates: "Gates" } as const;
+type Tab = keyof typeof TABS;
+
+export function JobsRoom({ run }: RunsRoomProps) {
+  const tab = useSignal<Tab>("queue");
+  const overview = usePolled("overview", askOverview);
+  const machines = usePolled("machines", (signal) => api.get("/scheduler/machines", {}, {}, signal));
+  const chosen = chosenIn(run);
+  const seen = overview.value.value;
+  if (seen === null) {
+    return overview.error.value === null ? (
+      <p class="quiet">Fetching the queue …</p>
+    ) : (
+      <ErrorNote error={overview.error.value} />
+    );
+  }
+  const { metrics, jobs, figures } = seen;
+  const now = Date.parse(metrics.now);
+  const known = machines.value.value;
+  const kinds = known?.machines.map(({ object_type }) => object_type) ?? [];
+  return (
+    <div class="room jobs" data-testid="room">
+      {overview.error.value !== null && <ErrorNote error={overview.error.value} />}
+      <Figures metrics={metrics} />
+      <DueLine jobs={jobs} waiting={metrics.jobs.queued} now={now} />
+      <div class="jobs-columns" data-chosen={chosen !== null}>
+        <div class="jobs-column">
+          <div class="segmented jobs-tabs" role="group" aria-label="What to look at">
+            {(Object.keys(TABS) as Tab[]).map((word) => (
+              <button
+                key={word}
+                type="button"
+                aria-pressed={tab.value === word}
+                onClick={() => {
+                  tab.value = word;
+                }}
+                data-testid={`tab-${word}`}
+              >
+                {TABS[word]}
+                {word === "dead" && metrics.dead_letter_count > 0 && ` (${integer(metrics.dead_letter_count)})`}
+              </button>
+            ))}
+          </div>
+          {tab.value === "queue" && <Queue metrics={metrics} now={now} kinds={kinds} chosen={run} />}
+          {tab.value === "dead" && <DeadLetters now={now} onChange={overview.refresh} />}
+          {tab.value === "objects" && known !== null && (
+            <Objects machines={known} figures={figures} now={now} chosen={run} />
+          )}
+          {tab.value === "gates" && known !== null && <Gates machines={known} now={now} />}
+        </div>
+        {chosen?.what === "job" && <JobLife id={chosen.id} now={now} onChange={overview.refresh} />}
+        {chosen?.what === "object" && <ObjectLife kind={chosen.kind} id={chosen.id} machines={known} now={now} />}
+      </div>
+    </div>
+  );
+}
+
+async function askOverview(signal: AbortSignal) {
+  const [metrics, waiting, running, figures] = await Promise.all([
+    api.get("/scheduler/metrics", {}, {}, signal),
+    api.get("/scheduler/jobs", {}, { status: "queued", limit: WAITING_MOST }, signal),
+    api.get("/scheduler/jobs", {}, { status: "running", limit: RUNNING_MOST }, signal),
+    api.get("/scheduler/governance", {}, {}, signal),
+  ]);
+  return { metrics, jobs: [...running.jobs, ...waiting.jobs], figures };
+}
+
+function Figures({ metrics }: { readonly metrics: SchedulerMetrics }) {
+  const { jobs, jobs_due_count, jobs_lag_seconds, job_success_rate, dead_letter_count } = metrics;
+  return (
+    <Readouts>
+      <Readout name="waiting" value={integer(jobs.queued)} />
+      <Readout name="due now" value={integer(jobs_due_count)} />
+      <Readout name="oldest due" value={jobs_due_count === 0 ? "none" : length(Number(jobs_lag_seconds) * 1000)} />
+      <Readout name="running" value={integer(jobs.running)} />
+      <Readout
+        name="success"
+        value={job_success_rate === null ? "none yet" : `${Math.round(Number(job_success_rate) * 1000) / 10} %`}
+      />
+      <Readout name="dead letters" value={integer(dead_letter_count)} alarm={dead_letter_count > 0} />
+    </Readouts>
+  );
+}

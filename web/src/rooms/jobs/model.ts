@@ -1,0 +1,136 @@
+/** What the page of jobs reckons with: who is chosen, how far off a time is, and where a job stands on the time line. */
+
+import type { SchedulerGoverned, SchedulerJob, SchedulerStatus } from "../../api/types";
+import { roomHref } from "../../route";
+import { clockTime } from "../../wording";
+
+export const STATES: readonly SchedulerStatus[] = ["queued", "running", "succeeded", "failed", "dead_letter"];
+
+/** A shape for each state, beside its colour. */
+export const SIGNS: Readonly<Record<SchedulerStatus, string>> = {
+  queued: "○",
+  running: "◐",
+  succeeded: "●",
+  failed: "✗",
+  dead_letter: "▲",
+};
+
+/** What the address names: a job by its id, an object as `type:id`. */
+export type Chosen =
+  | { readonly what: "job"; readonly id: string }
+  | { readonly what: "object"; readonly kind: string; readonly id: string };
+
+export function chosenIn(name: string | null): Chosen | null {
+  if (name === null) return null;
+  const colon = name.indexOf(":");
+  if (colon < 1) return { what: "job", id: name };
+  return { what: "object", kind: name.slice(0, colon), id: name.slice(colon + 1) };
+}
+
+export function jobHref(id: string): string {
+  return roomHref("jobs", id);
+}
+
+export function objectHref(kind: string, id: string): string {
+  return roomHref("jobs", `${kind}:${id}`);
+}
+
+/** Where an object is in its machine: both axes in one word. */
+export function placeOf({ status, epistemic_state }: SchedulerGoverned): string {
+  return epistemic_state === null ? status : `${status}/${epistemic_state}`;
+}
+
+/** `dead_letter` as it is said. */
+export function said(word: string): string {
+  return word.replaceAll("_", " ");
+}
+
+const UNITS: readonly (readonly [number, string])[] = [
+  [86_400_000, "d"],
+  [3_600_000, "h"],
+  [60_000, "min"],
+  [1000, "s"],
+];
+
+/** A length of time in its largest whole unit. */
+export function length(ms: number): string {
+  for (const [unit, name] of UNITS) {
+    if (ms >= unit) return `${Math.floor(ms / unit)} ${name}`;
+  }
+  return "0 s";
+}
+
+/** `in 12 s`, `3 min ago`, `now`. */
+export function fromNow(time: string, now: number): string {
+  const ahead = Date.parse(time) - now;
+  if (Math.abs(ahead) < 1000) return "now";
+  return ahead > 0 ? `in ${length(ahead)}` : `${length(-ahead)} ago`;
+}
+
+const MOMENT = /(\d{4}-\d\d-\d\d)T\d\d:\d\d:\d\d(?:\.\d+)?Z/g;
+
+/** A sentence of the server with its times as a clock on the wall shows them; of another day with the date. */
+export function plain(sentence: string, now: number): string {
+  const today = new Date(now).toDateString();
+  return sentence.replace(MOMENT, (moment, date: string) => {
+    const time = new Date(moment);
+    return time.toDateString() === today ? clockTime(time.getTime()) : `${date} ${clockTime(time.getTime())}`;
+  });
+}
+
+const SPANS_MS: readonly number[] = [
+  120_000, 600_000, 3_600_000, 21_600_000, 86_400_000, 604_800_000, 2_592_000_000, 31_536_000_000,
+];
+const SHARE_SHOWN = 0.9;
+/** How much of the line lies before now. */
+export const BEFORE = 0.12;
+
+/** The shortest span in which most of what waits becomes due. */
+export function spanFor(jobs: readonly SchedulerJob[], now: number): number {
+  const ahead = jobs.map((job) => Date.parse(job.run_at) - now).sort((one, other) => one - other);
+  const wanted = ahead[Math.floor((ahead.length - 1) * SHARE_SHOWN)] ?? 0;
+  return SPANS_MS.find((span) => span >= wanted) ?? (SPANS_MS.at(-1) as number);
+}
+
+export interface Mark {
+  readonly job: SchedulerJob;
+  /** In percent of the line. */
+  readonly at: number;
+  readonly kind: "waiting" | "overdue" | "running";
+}
+
+export interface Lane {
+  readonly action: string;
+  readonly marks: readonly Mark[];
+  /** How many come after the end of the line. */
+  readonly later: number;
+}
+
+/** One lane an action, its jobs where they are due; what is overdue stands before now, no further than the edge. */
+export function lanesOf(jobs: readonly SchedulerJob[], now: number, span: number): Lane[] {
+  const actions = [...new Set(jobs.map((job) => job.action))].sort();
+  return actions.map((action) => {
+    const mine = jobs.filter((job) => job.action === action);
+    const placed = mine.map((job) => markOf(job, now, span));
+    return {
+      action,
+      marks: placed.filter((mark) => mark.at <= 100),
+      later: placed.filter((mark) => mark.at > 100).length,
+    };
+  });
+}
+
+function markOf(job: SchedulerJob, now: number, span: number): Mark {
+  const ahead = Date.parse(job.run_at) - now;
+  const at = Math.max(1, (BEFORE + (1 - BEFORE) * (ahead / span)) * 100);
+  const kind = job.status === "running" ? "running" : ahead < 0 ? "overdue" : "waiting";
+  return { job, at: kind === "running" ? BEFORE * 100 : at, kind };
+}
+
+/** Where the scale has its ticks, in percent, and what they say. */
+export function ticksOf(span: number): { readonly at: number; readonly words: string }[] {
+  return [0, 0.5, 1].map((part) => ({
+    at: (BEFORE + (1 - BEFORE) * part) * 100,
+    words: part === 0 ? "now" : length(span * part),
+  }));
+}
