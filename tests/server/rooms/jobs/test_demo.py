@@ -87,7 +87,11 @@ def test_a_worker_dies_and_its_job_comes_back(town: Town) -> None:
     town.live(60)
 
     listed: Any = queries.listed(town.calls.store, town.calls.policy, {"status": "succeeded", "limit": 1000})
-    assert any(job["delivery_count"] > 1 for job in listed.body["jobs"])
+    again: Any = [
+        queries.history(town.calls.store, job["job_id"]) for job in listed.body["jobs"] if job["delivery_count"] > 1
+    ]
+    errors = [error["error"] for history in again for error in history.body["errors"]]
+    assert any(error.startswith("lease_expired: demo-") for error in errors)
 
 
 def test_there_is_a_dead_letter_that_is_done_once_it_is_requeued(town: Town) -> None:

@@ -2,7 +2,7 @@
 
 import type { SchedulerMachine } from "../../api/types";
 
-export const BOX = { width: 128, height: 44 } as const;
+export const BOX = { width: 138, height: 44 } as const;
 const GAP = { x: 20, y: 56 } as const;
 const EDGE = 34;
 
