@@ -13,7 +13,7 @@ from starlette.responses import Response
 from pendula.jobs.model import Policy
 from pendula.jobs.requests import Enqueue, read_enqueue
 from pendula.server.errors import json_response
-from pendula.server.rooms.jobs.bodies import read_object
+from pendula.server.rooms.jobs.answering import read_object
 from pendula.server.rooms.jobs.routes import room
 from pendula.server.routes.dependencies import Operator
 from pendula.server.serving import serve

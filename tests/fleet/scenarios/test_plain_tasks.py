@@ -72,6 +72,7 @@ def test_a_truck_that_is_not_let_off_its_way_to_rest_keeps_to_it_and_gives_the_t
     for late in (0, 3_000):
         run.tasks._follow(0, driver, run.now_ms + late, run.world)
 
+    assert driver.route is not None
     assert (waiting, driver.phase, driver.task, driver.route.goal) == (
         Phase.TO_PICK,
         Phase.TO_PARK,
