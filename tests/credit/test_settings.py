@@ -295,6 +295,7 @@ def test_settings_too_fine_to_compute_with_are_refused_in_a_configuration_too() 
     ("variable", "default", "other"),
     [
         ("SIMULATOR_REAL_MAX_IN_FLIGHT", "1", "4"),
+        ("SIMULATOR_STOP_GRACE_SEC", "5", "9"),
         ("PREPARE_TIMEOUT_SECONDS", "3", "9"),
         ("COMMIT_TIMEOUT_SECONDS", "5", "9"),
         ("PREPARE_LOCK_TTL_SECONDS", "30", "9"),

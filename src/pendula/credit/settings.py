@@ -163,7 +163,10 @@ TABLE: tuple[Setting, ...] = (
         "max_consec_tick_failures", _R + "MAX_CONSEC_TICK_FAILURES", "failed ticks in a row that end a run", least=_ANY
     ),
     Setting("payment_retries", _S + "PAYMENT_RETRIES", "further attempts of a payment that timed out", most=100),
-    Setting("stop_grace_sec", _S + "STOP_GRACE_SEC", "seconds for payments in flight when a run stops"),
+    Setting(
+        *("stop_grace_sec", _S + "STOP_GRACE_SEC", "seconds for payments in flight when a run stops"),
+        fixed="a tick under way is brought to its end, so that a run repeats",
+    ),
     Setting("enable_inject", _R + "ENABLE_INJECT", "inject events change the network", Kind.SWITCH),
     Setting("clearing_policy", _C + "POLICY", "when clearing is tried", Kind.WORD, words=ClearingPolicy),
     Setting("clearing_every_n_ticks", _C + "EVERY_N_TICKS", "cadence of static clearing; 0 is off", least=_ANY),
