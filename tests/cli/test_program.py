@@ -21,6 +21,7 @@ from pendula.cli.rooms import Group
 from tests.cli.conftest import Finished, Pendula, quiet_environment
 
 FULL = Path("/dev/full")
+OBJECT_VERBS = ("create", "decide", "evidence", "list", "refill", "rollback-finished", "show", "why")
 RUN = "from pendula.cli import main; main()"
 
 
@@ -69,9 +70,12 @@ def test_the_standing_commands_are_there() -> None:
         ("jobs", "enqueue"),
         ("jobs", "fail"),
         ("jobs", "free-key"),
+        ("jobs", "gates", "list"),
+        ("jobs", "gates", "set"),
         ("jobs", "history"),
         ("jobs", "init"),
         ("jobs", "list"),
+        *(("jobs", "objects", verb) for verb in OBJECT_VERBS),
         ("jobs", "plans", "list"),
         ("jobs", "plans", "pause"),
         ("jobs", "plans", "put"),
@@ -83,6 +87,7 @@ def test_the_standing_commands_are_there() -> None:
         ("jobs", "renew"),
         ("jobs", "requeue"),
         ("jobs", "retain"),
+        ("jobs", "rollbacks"),
         ("jobs", "serve"),
         ("jobs", "show"),
         ("jobs", "stats"),
