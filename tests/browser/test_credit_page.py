@@ -18,7 +18,8 @@ def demo(serve: Serve) -> str:
 def opened(watched: Watched, demo: str) -> Page:
     page = watched.page
     page.goto(f"{demo}/#/rooms/credit")
-    expect(page.get_by_test_id("network").locator("canvas").first).to_be_visible()
+    # The village of the demo is made beside everything else: on a busy machine that takes its time.
+    expect(page.get_by_test_id("network").locator("canvas").first).to_be_visible(timeout=30_000)
     return page
 
 

@@ -199,7 +199,8 @@ class Reader(Generic[Item]):
                     return
                 if alarm.rang():
                     yield self._framing.keep_alive
-                if len(items) < AT_ONCE:
+                # A look that found something may have ended where the journal does, with more in the buffer behind it.
+                if not items:
                     await self._wake.wait()
         finally:
             alarm.cancel()
