@@ -17,7 +17,6 @@ REQUIRED = {
 }
 
 
-@pytest.mark.req("FLT-TEST-7")
 @pytest.mark.parametrize("name", sorted(REQUIRED))
 def test_a_required_mistake_can_be_planted(name: str) -> None:
     plant = PLANTED[name]
