@@ -2,6 +2,7 @@
 
 from pendula.fleet.contracts.traffic import Phase
 from pendula.fleet.driving.adoption import Adoption, Unfit, adoption, goes_on, is_done
+from pendula.fleet.driving.params import asked_um
 from pendula.fleet.driving.records import Record, Retraction, Waiting
 from pendula.fleet.driving.screening import screened_routes
 from pendula.fleet.routing.replanning import may_replan
@@ -197,13 +198,13 @@ def _adopt(draft: Draft, record: Record, fit: Adoption, base: int) -> None:
 
 
 def grant(draft: Draft) -> None:
-    """Units in rank order, for each truck in the order of its way, until one is refused or the lookahead is full."""
+    """Units in rank order, for each truck in the order of its way, until one is refused or it has what it can use."""
     draft.queue.before = waited_for(draft.records)
     for record in draft.order:
         track = record.track
         if track is None or record.stop_code is not None or record.phase in _WORKING or _is_undecided(draft, record):
             continue
-        reach = min(record.at_um + draft.params.lookahead_um, track.goal_um)
+        reach = min(record.at_um + asked_um(record.profile, draft.params), track.goal_um)
         blocked: Waiting | None = None
         while blocked is None and record.grant_um < reach and record.retraction is None:
             blocked = _unit(draft, record)
