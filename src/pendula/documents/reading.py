@@ -119,7 +119,7 @@ def _text(data: bytes, faults: FaultList) -> str:
         before = data[: error.start].decode().removeprefix(BYTE_ORDER_MARK)
         byte = data[error.start]
         faults.add(
-            "invalid_utf8", (), Lines(before).place(len(before)), f"the byte 0x{byte:02x} is not UTF-8 text here"
+            "invalid_utf8", (), Lines(before).place(len(before)), f"byte 0x{byte:02x} is not valid UTF-8"
         )
         text = data.decode(errors="replace")
     if text.startswith(BYTE_ORDER_MARK):

@@ -35,7 +35,7 @@ ScenarioArgument = Annotated[
     ),
 ]
 SeedOption = Annotated[
-    int | None, typer.Option(metavar="N", min=0, help="Where chance begins.", show_default="the scenario's")
+    int | None, typer.Option(metavar="N", min=0, help="Random seed.", show_default="the scenario's")
 ]
 RefugeOption = Annotated[
     Refuge | None,
