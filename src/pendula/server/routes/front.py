@@ -85,7 +85,7 @@ async def begin_session(request: Request, supervisor: Supervised) -> Response:
     offered = await read_body(request, views.SignIn)
     token = supervisor.tokens.check(offered.token)
     if token is None:
-        raise NotIdentified("The token opens nothing; it is mistyped, revoked or expired")
+        raise NotIdentified("This token is not valid: it is mistyped, revoked or expired")
     value, principal = supervisor.sessions.start(token)
     assert principal.expires_at is not None
     cookie = set_cookie(value, SESSION_SECONDS, _secure(request))

@@ -21,6 +21,7 @@ from pendula.cli.commands.jobs.filters import (
 )
 from pendula.cli.commands.jobs.target import Target, command, members, with_target
 from pendula.cli.output import Output, example
+from pendula.cli.text import counted
 from pendula.kernel.errors import InputRefused, WrongUsage
 
 if TYPE_CHECKING:
@@ -266,7 +267,8 @@ def drawn(told: dict[str, Any]) -> "RenderableType":
     if told["findings"]:
         found: RenderableType = _tables().findings(told["findings"])
         return found
-    return f"The trail is whole: {told['events']} events tell of {told['jobs']} jobs, and all is as they tell."
+    events, jobs = counted(told["events"], "event"), counted(told["jobs"], "job")
+    return f"Trail intact: {events}, {jobs}; the store matches."
 
 
 def wrong(told: dict[str, Any]) -> str:
