@@ -148,7 +148,6 @@ class SqliteStore:
 
     def check_writable(self) -> None:
         """Raise what whoever writes now would meet: a full disk, a file that may only be read, a lock held for long."""
-        self._refuse_closed()
         try:
             self._proof.check()
         except sqlite3.Error as trouble:
