@@ -253,6 +253,8 @@ def _found(
     subject = tx.governance.governed(object_type, object_id)
     if subject is None:
         return no_object(object_type, object_id)
+    if (strange := deciding.unknown_place(subject, machine)) is not None:
+        return Refused(Code.STATE_CONFLICT, strange, {"object_type": object_type, "object_id": object_id})
     if version is not None and version != subject.version:
         details: dict[str, Json] = {"version": subject.version, "given": version}
         return Refused(Code.STATE_CONFLICT, f"the object is at version {subject.version}, not {version}", details)

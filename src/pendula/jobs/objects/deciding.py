@@ -34,6 +34,8 @@ NOTHING_FOUND = Verdict(Finding.INCONCLUSIVE, "nothing was looked for")
 
 def enter(subject: Governed, machine: Machine, asked: Asked) -> Governed | Ending:
     """The object with what the verifier costs it, to be stored before the verifier is entered; or why it is not."""
+    if (strange := unknown_place(subject, machine)) is not None:
+        return _conflict(subject, strange)
     if missing := budgets.missing_members(subject):
         return _incomplete(subject, missing)
     if rule := machine.forbidden(subject.place, machine.sought(asked.action, None)):
@@ -59,6 +61,8 @@ def enter(subject: Governed, machine: Machine, asked: Asked) -> Governed | Endin
 
 def conclude(subject: Governed, machine: Machine, asked: Asked, said: Verdict) -> Ending:
     """What follows from a verdict, with the gates as they are now."""
+    if (strange := unknown_place(subject, machine)) is not None:
+        return _conflict(subject, strange)
     reading = _gates_of_risk(asked)
     if (stopped := _stopped(subject, asked, reading)) is not None:
         return stopped
@@ -71,6 +75,16 @@ def conclude(subject: Governed, machine: Machine, asked: Asked, said: Verdict) -
             return _closed(subject, machine, asked, reading, verdict)
         return _noop(subject, machine, asked, verdict, reading, verdict.reason)
     return _followed(subject, arrow, machine, asked, verdict, reading)
+
+
+def unknown_place(subject: Governed, machine: Machine) -> str | None:
+    """Why nothing may be decided by this machine: the object came to its place by another one.
+
+    Whoever decided all the same would find no way on from there, and take the object's next date away.
+    """
+    if subject.place in machine.trust:
+        return None
+    return f"the machine of {subject.object_type} here has no state {subject.place}; are the settings the same?"
 
 
 def by_itself(subject: Governed, machine: Machine, asked: Asked) -> Verdict:
@@ -295,6 +309,16 @@ def _incomplete(subject: Governed, missing: list[str]) -> Ending:
         subject=subject,
         reason=reason,
         error=f"{Outcome.INCOMPLETE}: {', '.join(missing)}",
+    )
+
+
+def _conflict(subject: Governed, because: str) -> Ending:
+    return Ending(
+        how=How.RETRY,
+        outcome=Outcome.CONFLICT,
+        subject=subject,
+        reason=because,
+        error=f"{Outcome.CONFLICT}: {because}",
     )
 
 
