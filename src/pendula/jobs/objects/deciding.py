@@ -23,8 +23,8 @@ from pendula.jobs.objects.endings import (
     Verdict,
 )
 from pendula.jobs.objects.gates import Passage, Reading
-from pendula.jobs.objects.governed import DAY_US, Epistemic, Governed, Unknown
-from pendula.jobs.objects.machine import Arrow, Finding, Machine, Never
+from pendula.jobs.objects.governed import DAY_US, Governed, Unknown
+from pendula.jobs.objects.machine import NEEDABLE, Arrow, Finding, Machine, Never
 from pendula.kernel.time import format_utc
 
 # What may make an object more trusted: such a verdict has to rest on evidence that is fit for it.
@@ -173,7 +173,7 @@ def _followed(
             return stopped
         if Passage.LOWERING_ONLY in (own.passage, Passage.OPEN if reading is None else reading.passage):
             return _limited(subject, machine, asked, verdict, reading)
-        if reading is not None and asked.automatic and subject.epistemic == Epistemic.UNCERTAIN:
+        if reading is not None and asked.automatic and subject.place in machine.uncertain:
             return _escalated(subject, machine, asked, verdict, reading)
     if needed := lacking(subject, machine.needs.get(arrow.target, ())):
         return illegal(subject, asked, f"{arrow.target} needs {', '.join(needed)}")
@@ -184,23 +184,23 @@ def _followed(
         subject=after,
         reason=verdict.reason,
         evidence=verdict.evidence,
-        executed=None if reading is None else _how_executed(subject, machine.promotes(arrow), reading),
+        executed=None if reading is None else _how_executed(arrow, machine, reading),
         reading=reading,
         rollback=arrow.target in machine.rolls_back,
     )
 
 
-def _how_executed(subject: Governed, promotes: bool, reading: Reading) -> Executed:
+def _how_executed(arrow: Arrow, machine: Machine, reading: Reading) -> Executed:
     """At high risk only what is certain, and behind open gates alone, counts as executed."""
-    if subject.epistemic == Epistemic.UNCERTAIN:
-        return Executed.ESCALATED if promotes else Executed.LIMITED  # upwards a person alone gets here
+    if arrow.source in machine.uncertain:
+        return Executed.ESCALATED if machine.promotes(arrow) else Executed.LIMITED  # upwards a person alone gets here
     return Executed.EXECUTED if reading.passage is Passage.OPEN else Executed.LIMITED
 
 
 def lacking(subject: Governed, needed: Iterable[str]) -> list[str]:
-    return [
-        need.replace("|", " or ") for need in needed if all(getattr(subject, name) is None for name in need.split("|"))
-    ]
+    """Which of these members it does not carry; of some joined by a bar, one is enough."""
+    there = {name for name, member in NEEDABLE.items() if getattr(subject, member) not in (None, ())}
+    return [need.replace("|", " or ") for need in needed if there.isdisjoint(need.split("|"))]
 
 
 def _noop(
