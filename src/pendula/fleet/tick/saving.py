@@ -95,7 +95,7 @@ class SavedTraffic(Struct, frozen=True, array_like=True):
     cycles: tuple[tuple[tuple[int, ...], int], ...]
 
 
-FORM = 2
+FORM = 3
 _PLAIN = (
     "robot_id",
     "node",
@@ -111,6 +111,8 @@ _PLAIN = (
     "load",
     "health",
     "stop_code",
+    "lost",
+    "paused",
     "ack_seq",
     "seq",
     "hold_um",

@@ -17,6 +17,7 @@ from pendula.fleet.driving.detours import detour
 from pendula.fleet.driving.params import NodeLockPolicy, TrafficParams, faults, short_um
 from pendula.fleet.driving.records import Record
 from pendula.fleet.driving.uses import Ground
+from pendula.fleet.health.orders import AppliedOrder, Order
 from pendula.fleet.liveness.certificate import Certificate, certify
 from pendula.fleet.model import Finding, Fleet
 from pendula.fleet.routing.planner import Anchor, Closed, Planner
@@ -50,11 +51,12 @@ class TrafficRefused(InputRefused):
 
 @dataclass(frozen=True, slots=True)
 class TickInputs:
-    """What a tick decides on. `routes` are new or changed ones only, complete to rest."""
+    """What a tick decides on. `routes` are new or changed ones only, complete to rest; `orders` come from people."""
 
     now_ms: int
     reports: tuple[TruckReport, ...] = ()
     routes: tuple[RoutePlan, ...] = ()
+    orders: tuple[Order, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,7 @@ class TickOutputs:
     accepted_routes: tuple[RoutePlan, ...] = ()
     refused_routes: tuple[RefusedRoute, ...] = ()
     dropped_reports: tuple[DroppedReport, ...] = ()
+    applied_orders: tuple[AppliedOrder, ...] = ()
     alerts: tuple[Alert, ...] = ()
     error: str | None = None
 
@@ -227,6 +230,7 @@ class Traffic:
             accepted_routes=tuple(draft.accepted),
             refused_routes=tuple(draft.refused),
             dropped_reports=tuple(draft.dropped),
+            applied_orders=tuple(draft.applied),
             alerts=tuple(draft.alerts),
         )
 
@@ -304,6 +308,7 @@ class Traffic:
             now_ms=inputs.now_ms,
             reports=inputs.reports,
             routes=inputs.routes,
+            orders=inputs.orders,
             ground=self._ground,
             params=self.params,
             rule=self.rule,
