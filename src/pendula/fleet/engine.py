@@ -57,9 +57,7 @@ class FleetEngine:
             return cls._restored(told, encode(told.state))
         site = site_of(told)
         starts = {one.robot_id: _anchor(site, one) for one in told.starts}
-        traffic = Traffic.create(
-            site, told.fleet, told.profiles, told.traffic, starts=starts, override=told.override
-        )
+        traffic = Traffic.create(site, told.fleet, told.profiles, told.traffic, starts=starts, override=told.override)
         return cls(told, traffic)
 
     @classmethod

@@ -50,9 +50,7 @@ def truck(traffic: Traffic, robot_id: str, seen: tuple[str, ...] = ()) -> Reason
     told = traffic.why(robot_id)
     next_one = told.blocker
     because = (
-        ()
-        if next_one is None or next_one in (*seen, robot_id)
-        else (truck(traffic, next_one, (*seen, robot_id)),)
+        () if next_one is None or next_one in (*seen, robot_id) else (truck(traffic, next_one, (*seen, robot_id)),)
     )
     return Reason(told.code or UNDER_WAY, sentence(told), facts(told), because)
 

@@ -5,7 +5,7 @@ from hashlib import sha256
 
 import msgspec
 
-from pendula.fleet.contracts.traffic import RollingTargetCommand
+from pendula.fleet.contracts.traffic import Alert, RollingTargetCommand
 from pendula.fleet.driving.records import Record
 from pendula.fleet.events import (
     AlertRaised,
@@ -88,10 +88,13 @@ def _incidents(before: Sequence[Record], outputs: TickOutputs) -> Iterator[Incid
             found.append((code, (new.robot_id,), f"{new.robot_id} was stopped: {code}"))
     for alert in outputs.alerts:
         if alert.code in _INCIDENT_ALERTS:
-            names = (alert.robotId,) if isinstance(alert.robotId, str) else ()
-            found.append((alert.code, names, f"alert {alert.alertId}: {alert.code}"))
+            found.append((alert.code, _named(alert), f"alert {alert.alertId}: {alert.code}"))
     for number, (code, names, message) in enumerate(found, 1):
         yield Incident(f"inc-{outputs.tick}-{number}", code, names, message)
+
+
+def _named(alert: Alert) -> tuple[str, ...]:
+    return (alert.robotId,) if isinstance(alert.robotId, str) else ()
 
 
 def locks_digest(records: Sequence[Record]) -> str:
