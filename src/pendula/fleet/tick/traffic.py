@@ -216,6 +216,11 @@ class Traffic:
             alerts=tuple(draft.alerts),
         )
 
+    @property
+    def records(self) -> Sequence[Record]:
+        """What is known of every truck after the last tick, to be read only."""
+        return self._records
+
     def why(self, robot_id: str) -> reasons.Reason:
         """Why a truck stands, with the chain of blockers to its root. Raises `KeyError` for an unknown truck."""
         record = self._records[self._numbers[robot_id]]
