@@ -331,7 +331,7 @@ def test_an_address_with_three_slashes_is_from_here(
 ) -> None:
     monkeypatch.chdir(tmp_path)
 
-    assert jobs("init", "--db", "sqlite:///here.db").out == f"The store here.db is made, version {len(migrations())}.\n"
+    assert jobs("init", "--db", "sqlite:///here.db").out == f"Created here.db (schema version {len(migrations())}).\n"
     assert (tmp_path / "here.db").exists()
 
 
@@ -493,7 +493,7 @@ def test_a_whole_trail_is_verified(jobs: Program, pendula: Program, db: tuple[st
     assert verified.document == {"events": 2, "findings": [], "jobs": 1, "verified": True}
     assert replayed.document == {"room": "jobs", **verified.document}
     assert (verified.code, replayed.code) == (0, 0)
-    assert pendula("replay", *db).out == "The trail is whole: 2 events tell of 1 jobs, and all is as they tell.\n"
+    assert pendula("replay", *db).out == "Trail intact: 2 events, 1 job; the store matches.\n"
 
 
 @pytest.mark.req("JOB-AUD-4")

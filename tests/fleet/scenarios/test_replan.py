@@ -1,6 +1,7 @@
 """A route that is changed in mid-lane: what lay ahead is let go of when the truck has acknowledged, and not before."""
 
 import pytest
+from msgspec.structs import replace
 
 from pendula.fleet import RoutePlan, splice
 from pendula.fleet.contracts.traffic import Phase, TaskState
@@ -44,7 +45,9 @@ def with_route(run: Run, plan: RoutePlan) -> TickOutputs:
 
 @pytest.mark.req("FLT-RES-13", "FLT-EVO-6", "FLT-TEST-48")
 def test_a_truck_replanned_in_mid_lane_lets_go_of_the_spur_when_it_has_acknowledged() -> None:
-    run = Run(shipped("spur"))
+    # It asks for the spur so early that it has held it long enough to give it back, and can still stop before it.
+    scenario = shipped("spur")
+    run = Run(replace(scenario, traffic=replace(scenario.traffic, rtp_lookahead_um=5_000_000)))
     token = run.site.token(0)
     since = None
     while since is None or run.now_ms < since + 2_500:

@@ -4,6 +4,7 @@ model          what a scenario is
 reading        a document into a scenario, with `expectation_reading` and `traffic_params`
 fleet_search   a fleet for a map that came without one
 names          what is named twice, or is not there
+configuring    a scenario as the configuration of an engine
 running        one run, tick by tick
 measures       what is measured on the way
 expectations   what did not come true

@@ -3,16 +3,20 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from pendula.fleet.checker import Disc, Judge, Poses
+from pendula.fleet.commands import Commands, Tick
+from pendula.fleet.compiled_sites import put
 from pendula.fleet.compiler.compile import compile_map
 from pendula.fleet.contracts.traffic import Phase, RobotStatus
+from pendula.fleet.engine import FleetEngine, config_form
 from pendula.fleet.network.transitions import truck_yaw
 from pendula.fleet.pictures.moment import ShownTruck
 from pendula.fleet.routing.planner import Anchor, AtNode, OnEdge
+from pendula.fleet.scenarios.configuring import config_of
 from pendula.fleet.scenarios.expectations import Outcome, unmet
 from pendula.fleet.scenarios.measures import WATCHED, Measures
 from pendula.fleet.scenarios.model import EventType, Robot, Scenario
@@ -20,7 +24,8 @@ from pendula.fleet.scenarios.names import wrong_names
 from pendula.fleet.simulator.world import Start, World
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tasks import Dispatch, DispatchStep, OperationDone, TaskEvent, TaskSubmitted, truck_views
-from pendula.fleet.tick import Reason, TickInputs, TickOutputs, Traffic, TruckReport
+from pendula.fleet.tick import Reason, TickOutputs, Traffic, TruckReport
+from pendula.fleet.tick.saving import route_form
 from pendula.fleet.trucks.profiles import RobotProfile
 from pendula.fleet.units import MILLION
 from pendula.kernel.canonical import Json
@@ -49,12 +54,25 @@ class Result:
         return not self.unmet
 
 
+class Road(Protocol):
+    """The way of a tick into the engine."""
+
+    def apply(self, command: Commands) -> object: ...
+
+
 class Run:
     """A scenario under way."""
 
-    def __init__(self, scenario: Scenario, site: CompiledMap | None = None) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        site: CompiledMap | None = None,
+        road: Callable[[FleetEngine, Json], Road] | None = None,
+    ) -> None:
+        """`road` makes the way to the engine: through a journal, or straight to it where nothing is said."""
         self.scenario = scenario
         self.site = site or compile_map(scenario.source, scenario.profiles, scenario.compile_params)
+        put(self.site)
         wrong = wrong_names(scenario, self.site)
         if wrong:
             raise ScenarioRefused(f"{scenario.name} cannot begin: {'; '.join(wrong)}", findings=wrong)
@@ -66,14 +84,9 @@ class Run:
             for robot, start in zip(self.robots, starts, strict=True)
             if robot.start_node_id != robot.park_node_id
         }
-        self.traffic = Traffic.create(
-            self.site,
-            scenario.fleet,
-            scenario.profiles,
-            scenario.traffic,
-            starts=elsewhere,
-            override=scenario.override,
-        )
+        self.config = config_form(config_of(scenario, self.site, elsewhere))
+        self.engine = FleetEngine.create(self.config)
+        self.road: Road = self.engine if road is None else road(self.engine, self.config)
         self.world = World(self.site, starts, scenario.world, scenario.seed)
         names = tuple(one.robot_id for one in self.robots)
         self._number = {name: number for number, name in enumerate(names)}
@@ -96,6 +109,10 @@ class Run:
         self._hash = sha256()
 
     @property
+    def traffic(self) -> Traffic:
+        return self.engine.traffic
+
+    @property
     def now_ms(self) -> int:
         return self.world.now_ms
 
@@ -112,7 +129,9 @@ class Run:
         views = truck_views(self.traffic.records, self.scenario.traffic, self._reports())
         step = self.dispatch.step(now, views, events)
         self._carry_out(step)
-        outputs = self.traffic.tick(TickInputs(now, self._reports(), step.routes))
+        self.road.apply(Tick(now, self._reports(), tuple(map(route_form, step.routes))))
+        outputs = self.engine.last
+        assert outputs is not None
         self.dispatch.settled(outputs.accepted_routes, outputs.refused_routes)
         for route in outputs.accepted_routes:
             self.world.learn(self._number[route.robot_id], route)

@@ -9,14 +9,14 @@ from pendula.fleet.contracts.traffic import TaskState
 from pendula.fleet.routing.route_plan import RoutePlan
 
 
-class Conditions(Struct, frozen=True):
+class Conditions(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """What must have been reported before a stream makes a task. A stream without conditions never runs out."""
 
     pick_has_goods: bool = False
     drop_has_room: bool = False
 
 
-class TaskStream(Struct, frozen=True):
+class TaskStream(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """Goods that keep coming: tasks are made one after the other from its picks and drops."""
 
     stream_id: str
@@ -34,7 +34,7 @@ class TaskStream(Struct, frozen=True):
     conditions: Conditions = Conditions()
 
 
-class TaskOrder(Struct, frozen=True):
+class TaskOrder(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """One task; the nearest free truck takes it, of those that are named or, where none is, of all."""
 
     task_id: str
@@ -49,36 +49,36 @@ class TaskOrder(Struct, frozen=True):
     stream_id: str | None = None
 
 
-class GoodsReported(Struct, frozen=True, tag="goods"):
+class GoodsReported(Struct, frozen=True, rename="camel", tag="goods"):
     """So many goods are in a node now."""
 
     node_id: str
     count: int
 
 
-class RoomReported(Struct, frozen=True, tag="room"):
+class RoomReported(Struct, frozen=True, rename="camel", tag="room"):
     """There is room for so many goods in a node now."""
 
     node_id: str
     count: int
 
 
-class TaskSubmitted(Struct, frozen=True, tag="task"):
+class TaskSubmitted(Struct, frozen=True, rename="camel", tag="task"):
     order: TaskOrder
 
 
-class PriorityChanged(Struct, frozen=True, tag="priority"):
+class PriorityChanged(Struct, frozen=True, rename="camel", tag="priority"):
     task_id: str
     priority: int
 
 
-class OperationDone(Struct, frozen=True, tag="operationDone"):
+class OperationDone(Struct, frozen=True, rename="camel", tag="operationDone"):
     """A truck has loaded or unloaded."""
 
     robot_id: str
 
 
-class OperationFailed(Struct, frozen=True, tag="operationFailed"):
+class OperationFailed(Struct, frozen=True, rename="camel", tag="operationFailed"):
     robot_id: str
     reason: str
 
@@ -155,7 +155,7 @@ class DispatchStep(Struct, frozen=True):
     alerts: tuple[TaskAlert, ...] = ()
 
 
-class DispatchParams(Struct, frozen=True):
+class DispatchParams(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     # How long a truck waits in a drop for its next task to be admitted before it goes to rest.
     patience_ms: int = 3_000
     # What a lane costs more for every route that runs the other way, in thousandths.

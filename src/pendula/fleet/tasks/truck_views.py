@@ -7,7 +7,7 @@ sent to rest.
 from collections.abc import Sequence
 
 from pendula.fleet.contracts.traffic import Health, RobotStatus
-from pendula.fleet.driving.params import TrafficParams
+from pendula.fleet.driving.params import TrafficParams, asked_um
 from pendula.fleet.driving.records import Record
 from pendula.fleet.routing.route_plan import Pose
 from pendula.fleet.tasks.model import TruckView
@@ -32,11 +32,12 @@ def _view(record: Record, params: TrafficParams, report: TruckReport | None) -> 
         route_id=None if track is None else track.plan.route_id,
         revision=0 if track is None else track.plan.revision,
         at_um=record.at_um,
-        bound_um=max(record.at_um + params.lookahead_um, record.grant_um),
+        bound_um=max(record.at_um + asked_um(record.profile, params), record.grant_um),
         at_goal=_is_at_goal(record, params),
         yaw_urad=None if pose is None else pose.yaw_urad,
-        ok=healthy and pose is not None and not record.failed,
-        failed=record.failed or record.health in (Health.FAULT, Health.OFFLINE),
+        ok=healthy and pose is not None,
+        failed=record.health in (Health.FAULT, Health.OFFLINE),
+        paused=record.paused,
         load=record.load if report is None else report.load,
     )
 

@@ -34,13 +34,9 @@ BY_ITSELF = ("decay", "archive")
 
 def begin(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, now: int) -> Answer:
     """Enter the verifier, with what that costs taken; or the job is ended, and the reply says how."""
-    job = tx.job(job_id)
-    if job is None:
-        return not_found(job_id)
-    if (repeated := _repeated(tx, job, body)) is not None:
-        return repeated
-    if (refused := decide.holding(job, read_proof(body), now)) is not None:
-        return refused
+    job = _held(tx, job_id, body, now)
+    if not isinstance(job, Job):
+        return job
     if (faults := read_begin(body)) is not None:
         return faults.refusal()
     found = _subject(tx, job, policy)
@@ -63,13 +59,9 @@ def begin(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, now
 
 def finish(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, now: int) -> Answer:
     """End the job with a verdict: the change, its trail, what follows and the ack, together."""
-    job = tx.job(job_id)
-    if job is None:
-        return not_found(job_id)
-    if (repeated := _repeated(tx, job, body)) is not None:
-        return repeated
-    if (refused := decide.holding(job, read_proof(body), now)) is not None:
-        return refused
+    job = _held(tx, job_id, body, now)
+    if not isinstance(job, Job):
+        return job
     request = read_finish(body)
     if isinstance(request, Faults):
         return request.refusal()
@@ -91,13 +83,9 @@ def finish(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, no
 
 def settle(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, now: int) -> Answer:
     """A job that nobody has to look into: decay and archive, decided by the object itself, begun and ended at once."""
-    job = tx.job(job_id)
-    if job is None:
-        return not_found(job_id)
-    if (repeated := _repeated(tx, job, body)) is not None:
-        return repeated
-    if (refused := decide.holding(job, read_proof(body), now)) is not None:
-        return refused
+    job = _held(tx, job_id, body, now)
+    if not isinstance(job, Job):
+        return job
     if (faults := read_begin(body)) is not None:
         return faults.refusal()
     if job.action not in BY_ITSELF:
@@ -112,6 +100,16 @@ def settle(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, no
     if not isinstance(entered, Ending):
         entered = deciding.conclude(subject, machine, asked, deciding.by_itself(subject, machine, asked))
     return _ended(tx, job, subject, entered, asked, actor=actor, policy=policy)
+
+
+def _held(tx: Writer, job_id: str, body: Body, now: int) -> Job | Answer:
+    """The job, in the hands of whoever proves it; or the answer that ends the call."""
+    job = tx.job(job_id)
+    if job is None:
+        return not_found(job_id)
+    if (repeated := _repeated(tx, job, body)) is not None:
+        return repeated
+    return decide.holding(job, read_proof(body), now) or job
 
 
 def _repeated(tx: Writer, job: Job, body: Body) -> Reply | None:
