@@ -29,7 +29,7 @@ _MOST = 10**15
 _NEAR_UM = 1_500_000
 
 
-class TruckReport(Struct, frozen=True):
+class TruckReport(Struct, frozen=True, rename="camel"):
     """What a truck says of itself, in whole micrometres, microradians and milliseconds."""
 
     robot_id: str
