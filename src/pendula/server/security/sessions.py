@@ -18,7 +18,6 @@ from msgspec import Struct
 from starlette.requests import cookie_parser
 
 from pendula.kernel.disk import RealDisk, replace
-
 from pendula.server.security.identity import Principal, Via
 from pendula.server.security.tokens import TokenRecord, TokenStore, wall_seconds
 
