@@ -150,7 +150,10 @@ def rollback_finished(
     if isinstance(found, Refused):
         return found
     subject, machine = found
-    tx.governance.finish_rollbacks(object_type, object_id, now)
+    finished = tx.governance.finish_rollbacks(object_type, object_id, now)
+    if finished and not subject.rollback_pending:  # a machine of one's own may ask for one and not wait for it
+        asked, over = replace(subject, rollback_pending=True), replace(subject, updated_at=now)
+        _tell(tx, ROLLBACK_EVENT, asked, over, reason, actor)
     if subject.rollback_pending:
         after = dated(replace(subject, rollback_pending=False), machine, now)
         put(tx, after)

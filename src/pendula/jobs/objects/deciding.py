@@ -264,9 +264,12 @@ def _exhausted(subject: Governed, machine: Machine, asked: Asked, reading: Readi
 
 
 def _is_at_its_limit(subject: Governed, machine: Machine, asked: Asked) -> bool:
-    unknowable = subject.unknown_type is Unknown.ONTIC_UNKNOWABLE
-    spent = subject.verifications >= asked.limits.ontic_verify_limit
-    return unknowable and spent and not subject.closed and subject.place in machine.uncertain
+    """Whether it is closed now. Where a verification would come next it has to be set aside by that, or it would wait
+    for a job that nobody may enqueue any more."""
+    if subject.unknown_type is not Unknown.ONTIC_UNKNOWABLE or subject.closed or subject.place not in machine.uncertain:
+        return False
+    is_spent = subject.verifications >= asked.limits.ontic_verify_limit
+    return is_spent and machine.can_be_closed(subject.place, asked.action)
 
 
 def _closed(subject: Governed, machine: Machine, asked: Asked, reading: Reading | None, verdict: Verdict) -> Ending:
