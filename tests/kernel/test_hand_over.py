@@ -94,6 +94,36 @@ def test_a_full_segment_ends_also_where_everything_was_handed_over() -> None:
     assert [record.n for record in FileJournal.open(disk, read_only=True).read()] == list(range(12))
 
 
+class _BusyDisk(FaultyDisk):
+    """A disk during whose first sync of the journal somebody hands over one more record."""
+
+    journal: FileJournal | None = None
+
+    def sync(self, name: str) -> None:
+        super().sync(name)
+        journal, self.journal = self.journal, None
+        if journal is not None:
+            journal.append("input", 1, b"2")
+            journal.hand_over()
+
+
+def test_a_segment_begins_only_after_one_that_is_whole_on_the_disk() -> None:
+    disk = _BusyDisk()
+    journal = new_journal(disk)
+    journal.append("input", 0, b"1")
+    journal.hand_over()
+    journal.rotate()
+    disk.journal = journal
+    before = len(disk.calls)
+
+    journal.flush()
+
+    calls = [(call.operation, call.name) for call in disk.calls[before:]]
+    begun = calls.index(("create", "00000001.journal.tmp"))
+    late = calls.index(("append", "00000000.journal"))
+    assert ("sync", "00000000.journal") in calls[late:begun]
+
+
 @pytest.mark.parametrize("failure", ["no_space", "io_error"])
 def test_a_failed_hand_over_breaks_the_journal_for_good(failure: str) -> None:
     trial = FaultyDisk()
