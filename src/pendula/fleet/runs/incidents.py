@@ -4,12 +4,11 @@ A bundle begins at a checkpoint, whose state is in its configuration, and holds 
 it was cut from, so `pendula replay` and every other command for journals take it as it is.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from pendula.fleet.events import FleetEvent, Incident
 from pendula.fleet.runs.recording import MAP_FILE
@@ -61,7 +60,9 @@ def bundle(journal: Journal, at_ms: int, disk: Disk, site: bytes | None = None) 
     cut.close()
 
 
-def bundle_all(journal: Journal, folder: Path, make_disk: Any, site: bytes | None = None) -> list[str]:
+def bundle_all(
+    journal: Journal, folder: Path, make_disk: Callable[[Path], Disk], site: bytes | None = None
+) -> list[str]:
     """A bundle for every incident that has none yet, each in a folder named after it; the names of those made."""
     made = []
     for found in incidents_of(journal):
@@ -95,5 +96,6 @@ def _copy(record: Record, cut: FileJournal, offset: int) -> None:
         if of < offset:
             # The outcome of an input that is part of the state already.
             return
-        body = body.replace(b'"of":%d,' % of, b'"of":%d,' % (of - offset), 1)
+        before, name, after = body.rpartition(b'"of":%d,' % of)
+        body = b'%b"of":%d,%b' % (before, of - offset, after) if name else body
     cut.append(record.kind, record.t, body)
