@@ -8,6 +8,7 @@ stock        goods and room, and who claims them
 intake       events, taken in or refused
 drivers      what each truck is about
 ways         routes over pick and drop to rest
+saving       tasks as plain values and back
 truck_views  trucks as tasks see them, from what traffic knows
 """
 

@@ -24,6 +24,7 @@ from pendula.fleet.tasks.model import (
     TaskAlert,
     TaskEvent,
     TaskStream,
+    Transition,
     TruckView,
 )
 from pendula.fleet.tasks.ways import Ways, one_way
@@ -92,7 +93,7 @@ class Dispatch:
         for driver in self.drivers:
             if driver.is_free and driver.node != driver.rest and trucks[driver.number].ok:
                 self._park(driver)
-        transitions, self.book.transitions = tuple(self.book.transitions), []
+        transitions = self.take_transitions()
         return DispatchStep(
             routes=tuple(self._routes),
             operations=tuple(self._operations),
@@ -116,6 +117,11 @@ class Dispatch:
             if asked is not None and (asked.route_id, asked.revision) == (one.route_id, one.revision):
                 # A route that would close a circle is tried again by traffic itself.
                 driver.rejected = None if one.code == WAIT_SAFE_STATE else one.code
+
+    def take_transitions(self) -> tuple[Transition, ...]:
+        """Changes of tasks that nobody was told of yet."""
+        transitions, self.book.transitions = tuple(self.book.transitions), []
+        return transitions
 
     def phase(self, number: int) -> Phase:
         return self.drivers[number].shown_phase
