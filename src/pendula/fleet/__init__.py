@@ -23,6 +23,13 @@ samples       maps of our own
 simulator     trucks in virtual time, with noise, delays and losses
 scenarios     a map, trucks and tasks in a file, run in virtual time
 checker       the independent judge of a run, from poses alone
+commands      what goes into a fleet: its configuration, its ticks
+events        what comes out of it
+engine        the state machine of the room
+telling       the events of a tick
+explain       why a truck stands
+saving        a fleet as bytes and back
+compiled_sites  compiled maps by their hash
 
 What may know what is in the layers of `pyproject.toml`.
 """

@@ -241,7 +241,7 @@ class Model:
                 return ending
         if rises and said is not None and said[0] == "lower":
             return self.left(thing, action, finding, refs, "limited")
-        unsure = thing["epistemic_state"] == "uncertain"
+        unsure = is_unsure(thing)
         if rises and said is not None and automatic and unsure:
             ending = self.left(thing, action, finding, refs, "escalated")
             ending.escalates = True

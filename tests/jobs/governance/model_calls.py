@@ -300,6 +300,8 @@ class Calls(Model):
         thing |= {"epistemic_state": axis or None, "created_at": self.now}
         thing["evidence_refs"], thing["source_refs"] = list(thing["evidence_refs"]), list(thing["source_refs"])
         thing["verify_budget_left"] = thing["auto_verify_budget"]
+        if not is_unsure(thing) and thing["unknown_type"] is not None:
+            raise Barred("invalid_field")
         if status == "active" and axis and not self.may_be_active(thing):
             raise Barred("missing")
         if is_unsure(thing):

@@ -86,6 +86,20 @@ def test_nobody_chooses_a_bolder_mode_than_the_risk_allows(town: Town, tier: str
     assert _faults(refused) == [("decision_mode", "invalid_enum")]
 
 
+@pytest.mark.req("JOB-GATE-11", "JOB-GATE-12")
+@pytest.mark.parametrize("member", [{"unknown_type": "ontic_unknowable"}, {"decision_mode": "explore"}])
+@pytest.mark.parametrize(
+    ("kind", "status"), [("memory", "candidate"), ("cognition", "active"), ("experience", "active")]
+)
+def test_what_is_not_uncertain_has_no_kind_of_uncertainty(
+    town: Town, kind: str, status: str, member: dict[str, str]
+) -> None:
+    with pytest.raises(JobRefused) as refused:
+        town.user.create(kind, "m", **WHOLE, status=status, **member)
+
+    assert _faults(refused) == [(name, "invalid_field") for name in member]
+
+
 @pytest.mark.req("JOB-OBJ-5")
 @pytest.mark.parametrize("name", ["a/b", "a:b", "ä-漢-🦆", "*", "' OR 1=1 --", "x" * 200])
 def test_an_odd_name_is_a_name(town: Town, name: str) -> None:

@@ -5,6 +5,7 @@ reading                a document into a scenario, with `expectation_reading` an
 task_list, plain_tasks tasks, and the plain dispatcher that hands them out
 fleet_search           a fleet for a map that came without one
 names                  what is named twice, or is not there
+configuring            a scenario as the configuration of an engine
 running                one run, tick by tick
 measures               what is measured on the way
 expectations           what did not come true

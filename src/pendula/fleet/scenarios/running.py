@@ -3,16 +3,20 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from pendula.fleet.checker import Disc, Judge, Poses
+from pendula.fleet.commands import Commands, Tick
+from pendula.fleet.compiled_sites import put
 from pendula.fleet.compiler.compile import compile_map
 from pendula.fleet.contracts.traffic import Phase, RobotStatus
+from pendula.fleet.engine import FleetEngine, config_form
 from pendula.fleet.network.transitions import truck_yaw
 from pendula.fleet.pictures.moment import ShownTruck
 from pendula.fleet.routing.planner import Anchor, AtNode, OnEdge, Planner
+from pendula.fleet.scenarios.configuring import config_of
 from pendula.fleet.scenarios.expectations import Outcome, unmet
 from pendula.fleet.scenarios.measures import WATCHED, Measures
 from pendula.fleet.scenarios.model import EventType, Robot, Scenario
@@ -20,7 +24,8 @@ from pendula.fleet.scenarios.names import wrong_names
 from pendula.fleet.scenarios.plain_tasks import PlainTasks
 from pendula.fleet.simulator.world import Start, World
 from pendula.fleet.site.compiled_map import CompiledMap
-from pendula.fleet.tick import Reason, TickInputs, TickOutputs, Traffic, TruckReport
+from pendula.fleet.tick import Reason, TickOutputs, Traffic, TruckReport
+from pendula.fleet.tick.saving import route_form
 from pendula.fleet.trucks.profiles import RobotProfile
 from pendula.fleet.units import MILLION
 from pendula.kernel.canonical import Json
@@ -50,12 +55,25 @@ class Result:
         return not self.unmet
 
 
+class Road(Protocol):
+    """The way of a tick into the engine."""
+
+    def apply(self, command: Commands) -> object: ...
+
+
 class Run:
     """A scenario under way."""
 
-    def __init__(self, scenario: Scenario, site: CompiledMap | None = None) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        site: CompiledMap | None = None,
+        road: Callable[[FleetEngine, Json], Road] | None = None,
+    ) -> None:
+        """`road` makes the way to the engine: through a journal, or straight to it where nothing is said."""
         self.scenario = scenario
         self.site = site or compile_map(scenario.source, scenario.profiles, scenario.compile_params)
+        put(self.site)
         wrong = wrong_names(scenario, self.site)
         if wrong:
             raise ScenarioRefused(f"{scenario.name} cannot begin: {'; '.join(wrong)}", findings=wrong)
@@ -67,14 +85,9 @@ class Run:
             for robot, start in zip(self.robots, starts, strict=True)
             if robot.start_node_id != robot.park_node_id
         }
-        self.traffic = Traffic.create(
-            self.site,
-            scenario.fleet,
-            scenario.profiles,
-            scenario.traffic,
-            starts=elsewhere,
-            override=scenario.override,
-        )
+        self.config = config_form(config_of(scenario, self.site, elsewhere))
+        self.engine = FleetEngine.create(self.config)
+        self.road: Road = self.engine if road is None else road(self.engine, self.config)
         self.world = World(self.site, starts, scenario.world, scenario.seed)
         names = tuple(one.robot_id for one in self.robots)
         self._number = {name: number for number, name in enumerate(names)}
@@ -87,6 +100,10 @@ class Run:
         self.measures = Measures(self.site, scenario.traffic, names)
         self._events = sorted(scenario.events, key=lambda one: (one.at_ms, one.robot_id))
         self._hash = sha256()
+
+    @property
+    def traffic(self) -> Traffic:
+        return self.engine.traffic
 
     @property
     def now_ms(self) -> int:
@@ -102,7 +119,9 @@ class Run:
         now = self.world.now_ms
         self._happen(now)
         routes = self.tasks.step(now, self.world)
-        outputs = self.traffic.tick(TickInputs(now, self._reports(), routes))
+        self.road.apply(Tick(now, self._reports(), tuple(map(route_form, routes))))
+        outputs = self.engine.last
+        assert outputs is not None
         self.tasks.admitted(outputs.accepted_routes, self.world)
         for command in outputs.commands:
             self.world.send(self._number[command.robotId], command)

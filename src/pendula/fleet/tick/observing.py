@@ -24,7 +24,7 @@ AHEAD_MS = 200
 _MOST = 10**15
 
 
-class TruckReport(Struct, frozen=True):
+class TruckReport(Struct, frozen=True, rename="camel"):
     """What a truck says of itself, in whole micrometres, microradians and milliseconds."""
 
     robot_id: str

@@ -4,7 +4,7 @@ The order of inputs does not matter, no clock is read, nothing is random. On any
 every truck is told to stop.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -28,6 +28,7 @@ from pendula.fleet.tick import saving
 from pendula.fleet.tick.aiming import result, stopped
 from pendula.fleet.tick.directions import Directions, two_way
 from pendula.fleet.tick.draft import Draft, RefusedRoute
+from pendula.fleet.tick.invariants import held_between_ticks
 from pendula.fleet.tick.observing import DroppedReport, TruckReport
 from pendula.fleet.tick.phases import PHASES
 from pendula.fleet.tick.starting_state import place_all
@@ -158,6 +159,19 @@ class Traffic:
         if wrong:
             raise TrafficRefused("the fleet cannot start where it stands: " + "; ".join(wrong), findings=wrong)
         return self
+
+    @property
+    def records(self) -> Sequence[Record]:
+        """What is known of every truck, in the order of their names, to look at. A tick makes new ones."""
+        return self._records
+
+    @property
+    def robot_ids(self) -> Collection[str]:
+        return self._numbers
+
+    def broken(self) -> list[str]:
+        """Invariants that do not hold between two ticks, by name."""
+        return [f"{name}: {text}" for name, text in held_between_ticks(self._records, self._locks, self.params)]
 
     @property
     def rule(self) -> Rule:

@@ -59,7 +59,8 @@ def tiers(look: GovernedReading, subject: Governed) -> tuple[Risk, Impact]:
 
 def is_promotion(before: Governed, ending: Ending, machine: Machine) -> bool:
     """Whether the object would be trusted more than before."""
-    return machine.trust[ending.subject.place] > machine.trust[before.place]
+    after = ending.subject
+    return after.place != before.place and machine.trust[after.place] > machine.trust[before.place]
 
 
 def unfit_evidence(look: GovernedReading, subject: Governed, said: Iterable[str], asked: Asked) -> str | None:

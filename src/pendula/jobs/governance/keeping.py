@@ -32,6 +32,8 @@ from pendula.jobs.request_reading import Faults
 from pendula.jobs.store.protocol import Writer
 from pendula.kernel.canonical import Json
 
+OF_UNCERTAINTY = ("unknown_type", "decision_mode")  # of what is certain they would say nothing, and bind nobody
+
 
 def create(tx: Writer, body: Body, actor: Actor, policy: Policy, now: int) -> Answer:
     """Put an object under governance; its first job is made with it."""
@@ -185,6 +187,11 @@ def _made(request: NewObject, machine: Machine, policy: Policy, now: int) -> Gov
         if isinstance(unsure, Refused):
             return unsure
         subject = unsure
+    elif stray := [name for name in OF_UNCERTAINTY if name in request.members]:
+        faults = Faults()
+        for name in stray:
+            faults.add(name, Code.INVALID_FIELD, allowed="none, where an object is not uncertain")
+        return faults.refusal(f"what is {place} is not uncertain, and has no {' and no '.join(stray)}")
     if lacking := deciding.lacking(subject, machine.needs.get(place, ())):
         return _incomplete(subject, lacking)
     return dated(_begun(subject, machine, now), machine, now)
@@ -253,6 +260,8 @@ def _found(
     subject = tx.governance.governed(object_type, object_id)
     if subject is None:
         return no_object(object_type, object_id)
+    if (strange := deciding.unknown_place(subject, machine)) is not None:
+        return Refused(Code.STATE_CONFLICT, strange, {"object_type": object_type, "object_id": object_id})
     if version is not None and version != subject.version:
         details: dict[str, Json] = {"version": subject.version, "given": version}
         return Refused(Code.STATE_CONFLICT, f"the object is at version {subject.version}, not {version}", details)

@@ -23,8 +23,8 @@ from pendula.jobs.objects.endings import (
     Verdict,
 )
 from pendula.jobs.objects.gates import Passage, Reading
-from pendula.jobs.objects.governed import DAY_US, Epistemic, Governed, Unknown
-from pendula.jobs.objects.machine import Arrow, Finding, Machine, Never
+from pendula.jobs.objects.governed import DAY_US, Governed, Unknown
+from pendula.jobs.objects.machine import NEEDABLE, Arrow, Finding, Machine, Never
 from pendula.kernel.time import format_utc
 
 # What may make an object more trusted: such a verdict has to rest on evidence that is fit for it.
@@ -34,6 +34,8 @@ NOTHING_FOUND = Verdict(Finding.INCONCLUSIVE, "nothing was looked for")
 
 def enter(subject: Governed, machine: Machine, asked: Asked) -> Governed | Ending:
     """The object with what the verifier costs it, to be stored before the verifier is entered; or why it is not."""
+    if (strange := unknown_place(subject, machine)) is not None:
+        return _conflict(subject, strange)
     if missing := budgets.missing_members(subject):
         return _incomplete(subject, missing)
     if rule := machine.forbidden(subject.place, machine.sought(asked.action, None)):
@@ -59,6 +61,8 @@ def enter(subject: Governed, machine: Machine, asked: Asked) -> Governed | Endin
 
 def conclude(subject: Governed, machine: Machine, asked: Asked, said: Verdict) -> Ending:
     """What follows from a verdict, with the gates as they are now."""
+    if (strange := unknown_place(subject, machine)) is not None:
+        return _conflict(subject, strange)
     reading = _gates_of_risk(asked)
     if (stopped := _stopped(subject, asked, reading)) is not None:
         return stopped
@@ -71,6 +75,16 @@ def conclude(subject: Governed, machine: Machine, asked: Asked, said: Verdict) -
             return _closed(subject, machine, asked, reading, verdict)
         return _noop(subject, machine, asked, verdict, reading, verdict.reason)
     return _followed(subject, arrow, machine, asked, verdict, reading)
+
+
+def unknown_place(subject: Governed, machine: Machine) -> str | None:
+    """Why nothing may be decided by this machine: the object came to its place by another one.
+
+    Whoever decided all the same would find no way on from there, and take the object's next date away.
+    """
+    if subject.place in machine.trust:
+        return None
+    return f"the machine of {subject.object_type} here has no state {subject.place}; are the settings the same?"
 
 
 def by_itself(subject: Governed, machine: Machine, asked: Asked) -> Verdict:
@@ -159,7 +173,7 @@ def _followed(
             return stopped
         if Passage.LOWERING_ONLY in (own.passage, Passage.OPEN if reading is None else reading.passage):
             return _limited(subject, machine, asked, verdict, reading)
-        if reading is not None and asked.automatic and subject.epistemic == Epistemic.UNCERTAIN:
+        if reading is not None and asked.automatic and subject.place in machine.uncertain:
             return _escalated(subject, machine, asked, verdict, reading)
     if needed := lacking(subject, machine.needs.get(arrow.target, ())):
         return illegal(subject, asked, f"{arrow.target} needs {', '.join(needed)}")
@@ -170,23 +184,23 @@ def _followed(
         subject=after,
         reason=verdict.reason,
         evidence=verdict.evidence,
-        executed=None if reading is None else _how_executed(subject, machine.promotes(arrow), reading),
+        executed=None if reading is None else _how_executed(arrow, machine, reading),
         reading=reading,
         rollback=arrow.target in machine.rolls_back,
     )
 
 
-def _how_executed(subject: Governed, promotes: bool, reading: Reading) -> Executed:
+def _how_executed(arrow: Arrow, machine: Machine, reading: Reading) -> Executed:
     """At high risk only what is certain, and behind open gates alone, counts as executed."""
-    if subject.epistemic == Epistemic.UNCERTAIN:
-        return Executed.ESCALATED if promotes else Executed.LIMITED  # upwards a person alone gets here
+    if arrow.source in machine.uncertain:
+        return Executed.ESCALATED if machine.promotes(arrow) else Executed.LIMITED  # upwards a person alone gets here
     return Executed.EXECUTED if reading.passage is Passage.OPEN else Executed.LIMITED
 
 
 def lacking(subject: Governed, needed: Iterable[str]) -> list[str]:
-    return [
-        need.replace("|", " or ") for need in needed if all(getattr(subject, name) is None for name in need.split("|"))
-    ]
+    """Which of these members it does not carry; of some joined by a bar, one is enough."""
+    there = {name for name, member in NEEDABLE.items() if getattr(subject, member) not in (None, ())}
+    return [need.replace("|", " or ") for need in needed if there.isdisjoint(need.split("|"))]
 
 
 def _noop(
@@ -295,6 +309,16 @@ def _incomplete(subject: Governed, missing: list[str]) -> Ending:
         subject=subject,
         reason=reason,
         error=f"{Outcome.INCOMPLETE}: {', '.join(missing)}",
+    )
+
+
+def _conflict(subject: Governed, because: str) -> Ending:
+    return Ending(
+        how=How.RETRY,
+        outcome=Outcome.CONFLICT,
+        subject=subject,
+        reason=because,
+        error=f"{Outcome.CONFLICT}: {because}",
     )
 
 

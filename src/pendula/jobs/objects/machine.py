@@ -31,6 +31,14 @@ class Finding:
     EXHAUSTED = "exhausted"
 
 
+# What a place may need of an object, and the member of the model that it is: what can be missing from one at all.
+NEEDABLE = {
+    **{name: name for name in ("review_interval", "review_due_at", "expires_at", "falsify_if", "last_accessed_at")},
+    **{name: name for name in ("unknown_type", "uncertainty_ttl", "decision_mode")},
+    "evidence_refs": "evidence",
+    "source_refs": "sources",
+}
+DATES = ("review_due_at", "expires_at")  # what may be waited for: the dates that lie ahead of an object
 COMPUTED = frozenset({Finding.FADED, Finding.OVERDUE, Finding.EXPIRED, Finding.ROLLED_BACK, Finding.EXHAUSTED})
 
 

@@ -91,6 +91,8 @@ class Supervisor:
             if room.store is not None:
                 self._stores[room.name] = room.store(self, self._data.store(room.name))
             creation.sweep(self._data.journal(room.name, room.name).parent)
+            for name in self._data.strangers(room.name):
+                log.warning("no_engine", room=room.name, folder=name, problem="a link, or not the name of an engine")
             wanted = self._wanted(room, self._data)
             for name, config in wanted:
                 host = self._add(room, name, len(wanted))

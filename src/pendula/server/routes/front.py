@@ -42,9 +42,14 @@ _UNREADY: Responses = {
 
 
 @router.get("/readyz", tags=["server"], responses=answers(views.Readiness, (400, 401, 421, 500)) | _UNREADY)
-async def readyz(supervisor: Supervised) -> Response:
-    """Every engine and store takes what is asked; otherwise 503, and the code of what is wrong where."""
+async def readyz(request: Request, supervisor: Supervised) -> Response:
+    """Every engine and store takes what is asked; otherwise 503, and the code of what is wrong where.
+
+    Names of engines are told to those who are signed in; others hear of rooms.
+    """
     found = await supervisor.readiness()
+    if principal_of(request.scope) is None:
+        found = found.by_room()
     return json_response(canonical.encode(found), 200 if found.status == "ready" else 503)
 
 

@@ -25,7 +25,10 @@ class GovernedTables:
 
     def governed(self, object_type: str, object_id: str) -> Governed | None:
         query = "SELECT body FROM governed WHERE object_type = ? AND object_id = ?"
-        row = self._connection.execute(query, (object_type, object_id)).fetchone()
+        try:
+            row = self._connection.execute(query, (object_type, object_id)).fetchone()
+        except UnicodeEncodeError:  # half a character: nothing of that name was ever stored
+            return None
         return None if row is None else _decode(row[0])
 
     def put(self, subject: Governed) -> None:
