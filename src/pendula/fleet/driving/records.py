@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from pendula.fleet.contracts.traffic import Health, Phase, PriorityClass, RobotStatus, RollingTargetCommand
 from pendula.fleet.driving.doubts import Doubt
+from pendula.fleet.driving.stops import FAILURES
 from pendula.fleet.driving.track import Track
 from pendula.fleet.driving.uses import Act
 from pendula.fleet.routing.progress import Progress
@@ -162,6 +163,11 @@ class Record:
     def at_rest(self) -> bool:
         """Whether the truck stands at the end of its way and holds no more than that takes."""
         return self.track is None or self.granted == len(self.track.stands) - 1
+
+    @property
+    def failed(self) -> bool:
+        """Whether nobody can count on the truck: it keeps what it has and needs nothing."""
+        return self.doubt is not None or self.stop_code in FAILURES
 
     @property
     def waited_since_ms(self) -> int | None:

@@ -13,7 +13,7 @@ from pendula.fleet.contracts.traffic import RobotStatus
 from pendula.fleet.driving.doubts import Doubt
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
-from pendula.fleet.driving.stops import FAILURES, Stop
+from pendula.fleet.driving.stops import Stop
 from pendula.fleet.driving.track import track_of
 from pendula.fleet.driving.uses import Ground
 from pendula.fleet.health.judging import is_fresh, judge
@@ -49,17 +49,13 @@ def care_for(records: list[Record], care: Care) -> None:
             _come_back(record, record.doubt, care)
         one = care.locks.truck(record.number)
         extra = () if record.doubt is None else record.doubt.extra
-        if has_failed(record) and not (one.frozen and one.held.issuperset(extra)):
+        if record.failed and not (one.frozen and one.held.issuperset(extra)):
             fresh = not one.frozen
             cut_off = freeze(care.locks, record.number, [*extra], effort=care.effort)
             if fresh:
                 care.failed(record, cut_off)
-        elif one.frozen and not has_failed(record):
+        elif one.frozen and not record.failed:
             _take_up(record, care)
-
-
-def has_failed(record: Record) -> bool:
-    return record.doubt is not None or record.stop_code in FAILURES
 
 
 def is_settled(record: Record, doubt: Doubt, care: Care) -> bool:
