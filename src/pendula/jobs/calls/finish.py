@@ -38,6 +38,7 @@ from pendula.kernel.canonical import Json
 from pendula.kernel.time import format_utc
 
 GIVEN_UP = (Status.FAILED, Status.DEAD_LETTER)
+FOLLOWUP = "followup:"  # how the key of a follow-up begins where the derived one was taken
 
 
 def ack(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, now: int) -> Answer:
@@ -201,7 +202,7 @@ def enqueue_next(tx: Writer, follow: Enqueue, after: str, actor: Actor, now: int
     if isinstance(stored, Refused) or stored[0].status in TERMINAL:
         # Other work has the key, or work that is over. One of its own, or the object would be forgotten.
         derived = decide.derived_key(follow, follow.run_at)
-        own = f"followup:{key_hash(f'{after} {derived}').hex()}"
+        own = f"{FOLLOWUP}{key_hash(f'{after} {derived}').hex()}"
         [stored] = store_all(tx, [replace(follow, idempotency_key=own)], actor, now)
     return None if isinstance(stored, Refused) else stored[0].job_id
 

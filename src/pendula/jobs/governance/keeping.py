@@ -18,7 +18,8 @@ from pendula.jobs.governance.bodies import (
     read_reason,
     read_refill,
 )
-from pendula.jobs.governance.carrying_out import ask_rollback, carry_out, count_granted, evidence_of, next_job, put
+from pendula.jobs.governance.carrying_out import ask_rollback, carry_out, count_granted, evidence_of, put
+from pendula.jobs.governance.followups import follow_up
 from pendula.jobs.governance.judging import is_promotion, machine_of, no_object, question, tiers, unfit_evidence
 from pendula.jobs.governance.showing import changes, ending_json, object_json, rollback_json
 from pendula.jobs.model import Actor, Code, Policy, Refused
@@ -56,7 +57,7 @@ def create(tx: Writer, body: Body, actor: Actor, policy: Policy, now: int) -> An
     _tell(tx, STATE_EVENT, None, subject, request.reason, actor)
     if subject.place in machine.rolls_back:
         ask_rollback(tx, subject, request.reason, actor, now)
-    followup = next_job(tx, subject, actor, policy, now, job=None)
+    followup = follow_up(tx, None, subject, actor, policy)
     return Reply(201, {"object": object_json(subject), "followup_job_id": followup})
 
 
@@ -156,7 +157,7 @@ def rollback_finished(
         reported = replace(subject, rollback_pending=False, updated_at=now)
         _tell(tx, ROLLBACK_EVENT, subject, reported, reason, actor)
         _tell(tx, STATE_EVENT, subject, after, reason, actor)
-        next_job(tx, after, actor, policy, now, job=None)
+        follow_up(tx, subject, after, actor, policy)
         subject = after
     told: list[Json] = [rollback_json(one) for one in tx.governance.rollbacks(object_type, object_id)]
     return Reply(200, {"object": object_json(subject), "rollbacks": told})
@@ -288,7 +289,7 @@ def _kept(
     put(tx, after)
     count_granted(tx, before, after)
     _tell(tx, STATE_EVENT, before, after, reason, actor, refs=refs)
-    followup = next_job(tx, after, actor, policy, after.updated_at, job=None)
+    followup = follow_up(tx, before, after, actor, policy)
     return Reply(200, {"object": object_json(after), "followup_job_id": followup})
 
 

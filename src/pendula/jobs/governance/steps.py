@@ -13,6 +13,7 @@ from pendula.jobs.calls.finish import holder
 from pendula.jobs.calls.replies import Answer, Body, Reply, not_found
 from pendula.jobs.governance.bodies import Finish, read_begin, read_finish
 from pendula.jobs.governance.carrying_out import carry_out, evidence_of, put
+from pendula.jobs.governance.followups import stands_for
 from pendula.jobs.governance.judging import is_promotion, machine_of, no_object, question, unfit_evidence
 from pendula.jobs.governance.learning import explored
 from pendula.jobs.governance.showing import changes, ending_json, gate_json, object_json
@@ -192,6 +193,9 @@ def _ended(
     tx: Writer, job: Job, before: Governed, ending: Ending, asked: Asked, *, actor: Actor, policy: Policy
 ) -> Reply:
     who = holder(job, actor)
+    if ending.how is How.FAIL and stands_for(before, job):
+        machine = policy.machines[before.object_type]
+        ending = replace(ending, subject=deciding.put_off(ending.subject, machine, asked))
     carried = carry_out(tx, before, ending, asked, who, job=job, policy=policy)
     after = _job_after(tx, job, ending, who, policy=policy, now=asked.now)
     body: dict[str, Json] = {

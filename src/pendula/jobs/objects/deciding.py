@@ -100,6 +100,11 @@ def by_itself(subject: Governed, machine: Machine, asked: Asked) -> Verdict:
     return Verdict(Finding.INCONCLUSIVE, "it has not expired")
 
 
+def put_off(subject: Governed, machine: Machine, asked: Asked) -> Governed:
+    """The object with a new date: the job of its own was stopped for good, and nobody would ever come back to it."""
+    return _not_at_once(dated(subject, machine, asked.now), asked)
+
+
 def _aged(subject: Governed, machine: Machine, asked: Asked) -> Verdict:
     if _is_overdue(subject, asked.now) and machine.arrow(subject.place, "decay", Finding.OVERDUE) is not None:
         return Verdict(Finding.OVERDUE, "its review is overdue")

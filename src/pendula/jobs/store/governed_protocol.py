@@ -63,8 +63,8 @@ class GovernedReading(Protocol):
         """What was counted, by kind and word."""
         ...
 
-    def waiting_verifications(self, object_type: str, object_id: str) -> list[str]:
-        """Ids of the object's queued verifications."""
+    def waiting(self, object_type: str, object_id: str) -> list[str]:
+        """Ids of the object's queued jobs, the oldest first."""
         ...
 
 

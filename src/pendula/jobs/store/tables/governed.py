@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import msgspec
 
 from pendula.jobs.objects.gates import EVERYTHING, Gate
-from pendula.jobs.objects.governed import VERIFICATIONS, Governed
+from pendula.jobs.objects.governed import Governed
 from pendula.jobs.store.governed_protocol import JobInGovernance, Rollback
 from pendula.kernel.canonical import Json, decode, encode
 
@@ -69,14 +69,14 @@ class GovernedTables:
         query = "SELECT 1 FROM closed_objects WHERE object_type = ? AND object_id = ?"
         return {one for one in about if self._connection.execute(query, one).fetchone() is not None}
 
-    def waiting_verifications(self, object_type: str, object_id: str) -> list[str]:
-        """Ids of the object's queued verifications."""
-        marks = ", ".join("?" * len(VERIFICATIONS))
+    def waiting(self, object_type: str, object_id: str) -> list[str]:
+        """Ids of the object's queued jobs, the oldest first."""
         query = (
-            "SELECT job_id FROM jobs WHERE object_type = ? AND object_id = ? AND status = 'queued' "
-            f"AND action IN ({marks}) ORDER BY seq"
+            # The first condition on the status is what the index of waiting jobs is for.
+            "SELECT job_id FROM jobs WHERE object_type = ? AND object_id = ? AND status IN ('queued', 'running') "
+            "AND status = 'queued' ORDER BY seq"
         )
-        return [row[0] for row in self._connection.execute(query, (object_type, object_id, *sorted(VERIFICATIONS)))]
+        return [row[0] for row in self._connection.execute(query, (object_type, object_id))]
 
     # Jobs
 
