@@ -31,7 +31,9 @@ def task_route(traffic: Traffic, robot_id: str, route_id: str, start: OnEdge | A
     return planned
 
 
-def report(robot_id: str, at_ms: int, s_mm: int, v_mm_s: int, y_mm: int = 0, yaw_mrad: int = 0, *, ack: int) -> TruckReport:
+def report(
+    robot_id: str, at_ms: int, s_mm: int, v_mm_s: int, y_mm: int = 0, yaw_mrad: int = 0, *, ack: int
+) -> TruckReport:
     return TruckReport(
         robot_id=robot_id,
         at_ms=at_ms,

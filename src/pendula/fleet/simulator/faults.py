@@ -1,7 +1,7 @@
 """What goes wrong with one simulated truck, and until when: every fault by itself, told by its kind.
 
-A jump moves what is reported, not the truck; a silent truck drives on as it was told; one that is stuck does not say so.
-Whatever happens, the truck is where it is: the judge looks at the truth.
+A jump moves what is reported, not the truck; a silent truck drives on as it was told; one that is stuck does not say
+so. Whatever happens, the truck is where it is: the judge looks at the truth.
 """
 
 from collections import deque
@@ -55,7 +55,7 @@ class Trouble:
         self.told[fault.kind] = fault
 
     def has(self, kind: FaultKind, now_ms: int) -> bool:
-        return now_ms < self.until_ms.get(kind, 0)
+        return now_ms <= self.until_ms.get(kind, -1)
 
     def is_still(self, now_ms: int) -> bool:
         """Whether the truck does not move, whatever it is told."""

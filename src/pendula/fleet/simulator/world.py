@@ -197,7 +197,6 @@ class World:
             for i, (truck, jitter, bound) in enumerate(zip(self.trucks, self._jitter, self._jitter_um, strict=True))
         ]
 
-
     def _off(self, truck: int, trouble: Trouble, at_ms: int) -> tuple[int, int]:
         """By how much a report is off beside the ordinary jitter."""
         if not trouble.until_ms:
