@@ -101,6 +101,9 @@ class World:
         self._wild = generators(seed, Source.WILD, count)
         # Reports whose time cannot be: whoever reads them has to notice.
         self.bad: list[list[Telemetry]] = [[] for _ in starts]
+        self._loads = [False] * count
+        # Whether a truck has something on its fork.
+        self.loaded = [False] * count
         self.latest = self._telemetry(0, self._trace([0], *self._places([])))
 
     def send(self, truck: int, command: RollingTargetCommand) -> None:
@@ -110,14 +113,19 @@ class World:
     def learn(self, truck: int, route: RoutePlan) -> None:
         self.trucks[truck].learn(route)
 
-    def operate(self, truck: int, for_ms: int) -> None:
-        """A truck begins to load or unload."""
+    def operate(self, truck: int, for_ms: int, loads: bool) -> None:
+        """A truck begins to load, or to unload."""
+        self._loads[truck] = loads
         part = for_ms * self.settings.operation_permille // 1000
         self._busy_until[truck] = self.now_ms + for_ms + within(self._operations[truck], part)
 
-    def is_operating(self, truck: int) -> bool:
-        until = self._busy_until[truck]
-        return until is not None and self.now_ms < until
+    def operated(self) -> list[int]:
+        """The trucks that have loaded or unloaded; each is told once."""
+        done = [i for i, until in enumerate(self._busy_until) if until is not None and self.now_ms >= until]
+        for truck in done:
+            self._busy_until[truck] = None
+            self.loaded[truck] = self._loads[truck]
+        return done
 
     def trouble_with(self, truck: int, fault: Fault) -> None:
         """Something goes wrong with a truck from now on."""
