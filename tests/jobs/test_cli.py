@@ -331,7 +331,7 @@ def test_an_address_with_three_slashes_is_from_here(
 ) -> None:
     monkeypatch.chdir(tmp_path)
 
-    assert jobs("init", "--db", "sqlite:///here.db").out == f"The store here.db is made, version {len(migrations())}.\n"
+    assert jobs("init", "--db", "sqlite:///here.db").out == f"Created here.db (schema version {len(migrations())}).\n"
     assert (tmp_path / "here.db").exists()
 
 
@@ -493,7 +493,7 @@ def test_a_whole_trail_is_verified(jobs: Program, pendula: Program, db: tuple[st
     assert verified.document == {"events": 2, "findings": [], "jobs": 1, "verified": True}
     assert replayed.document == {"room": "jobs", **verified.document}
     assert (verified.code, replayed.code) == (0, 0)
-    assert pendula("replay", *db).out == "The trail is whole: 2 events tell of 1 jobs, and all is as they tell.\n"
+    assert pendula("replay", *db).out == "Trail intact: 2 events, 1 job; the store matches.\n"
 
 
 @pytest.mark.req("JOB-AUD-4")
@@ -1214,6 +1214,19 @@ def test_people_read_where_an_object_is_and_why(jobs: Program, db: tuple[str, st
     assert "evidence refs" in shown
     assert jobs("objects", "list", "cognition", *db).out == "There are no such objects.\n"
     assert "verified" in jobs("stats", *db).out
+
+
+def test_a_group_without_a_command_says_that_one_is_missing(jobs: Program) -> None:
+    asked = jobs("objects")
+
+    assert asked.code == 2
+    assert asked.err == "pendula: Missing command; see pendula jobs objects --help (wrong_usage)\n"
+
+
+def test_a_rollback_that_nobody_asked_for_is_not_told_as_finished(jobs: Program, db: tuple[str, str]) -> None:
+    jobs("objects", "create", "memory", "m", "--half-life", "P1D", *db)
+
+    assert jobs("objects", "rollback-finished", "memory", "m", *db).out.startswith("No rollback was ever asked for. ")
 
 
 def test_people_read_gates_decisions_and_rollbacks(jobs: Program, db: tuple[str, str]) -> None:

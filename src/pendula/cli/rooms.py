@@ -48,6 +48,7 @@ GROUPS: Mapping[str, Group] = {
 ENGINES: Mapping[str, str] = {
     "actions": "pendula.actions.engine:World",
     "credit": "pendula.credit.engine:Run",
+    "fleet": "pendula.fleet.engine:FleetEngine",
     "playback": "pendula.playback.engine:Player",
     "tally": "pendula.testing.tally:Tally",
 }

@@ -118,9 +118,7 @@ def _text(data: bytes, faults: FaultList) -> str:
     except UnicodeDecodeError as error:
         before = data[: error.start].decode().removeprefix(BYTE_ORDER_MARK)
         byte = data[error.start]
-        faults.add(
-            "invalid_utf8", (), Lines(before).place(len(before)), f"the byte 0x{byte:02x} is not UTF-8 text here"
-        )
+        faults.add("invalid_utf8", (), Lines(before).place(len(before)), f"byte 0x{byte:02x} is not valid UTF-8")
         text = data.decode(errors="replace")
     if text.startswith(BYTE_ORDER_MARK):
         faults.add("byte_order_mark", (), Place(1, 1), "the text begins with a byte order mark; leave it out")

@@ -37,7 +37,7 @@ def read_toml(path: Path) -> Document:
         text = data.decode()
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        byte = f"the byte 0x{data[error.start]:02x} is not UTF-8 text here"
+        byte = f"byte 0x{data[error.start]:02x} is not valid UTF-8"
         raise _refusal_of("invalid_utf8", Place(line, 1), byte, name) from None
     try:
         value = _parsed(text)

@@ -15,9 +15,9 @@ LANE = "LM1->LM2"
 
 
 class Change:
-    """R1 alone on its lane, on its way into the spur."""
+    """R1 alone on its lane, on its way into the spur, so near that it asks for it."""
 
-    def __init__(self, at_m: float = 4.0) -> None:
+    def __init__(self, at_m: float = 7.0) -> None:
         self.start = on(SITE, LANE, at_m)
         self.at_um = self.start.s_um
         self.traffic = Traffic.create(SITE, FLEET, [FL_STD], starts={"R1": self.start})
@@ -60,8 +60,13 @@ class Change:
 
 
 @pytest.mark.req("FLT-DCL-8", "FLT-DCL-19")
-def test_a_spur_is_granted_as_one_unit_beyond_the_lookahead() -> None:
+def test_a_spur_is_granted_as_one_unit_beyond_what_the_truck_can_use() -> None:
     assert Change().grant_m() == 16
+
+
+def test_a_truck_takes_no_more_than_its_target_can_use() -> None:
+    # 3 m of target, 0.1 m of buffer, 0.2 m of hysteresis and 0.12 m of driving, to the next standing position.
+    assert Change(4.0).grant_m() == 7.5
 
 
 @pytest.mark.req("FLT-RES-13", "FLT-EVO-6", "FLT-COR-6", "FLT-RES-12")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from pendula.fleet.driving.params import TrafficParams, faults
+from pendula.fleet.driving.params import TrafficParams, asked_um, faults
 from pendula.fleet.model import CompileParams
 from pendula.fleet.samples import FL_STD
 
@@ -74,3 +74,17 @@ def test_a_parameter_that_cannot_be_is_refused_in_a_sentence(changed: dict[str, 
     assert [one.split(" is ")[0] for one in faults(TrafficParams(**changed), [FL_STD], CompileParams())] == [
         f"PARAMETER_OUT_OF_RANGE: {name}"
     ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected_um"),
+    [
+        ({}, 3_420_000),
+        ({"rtp_lookahead_um": 2_000_000}, 2_420_000),
+        # Below its stopping distance a truck would crawl.
+        ({"rtp_lookahead_um": 1_000_000}, 2_060_000),
+        ({"lookahead_um": 3_000_000}, 3_000_000),
+    ],
+)
+def test_a_truck_asks_as_far_as_target_and_speed_can_use(changes: dict[str, int], expected_um: int) -> None:
+    assert asked_um(FL_STD, replace(TrafficParams(), **changes)) == expected_um

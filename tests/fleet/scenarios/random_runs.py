@@ -11,8 +11,9 @@ from pendula.fleet import CompiledMap, compile_map
 from pendula.fleet.samples import FL_STD, live_map
 from pendula.fleet.samples.live_maps import Sample
 from pendula.fleet.scenarios import Run, Scenario
-from pendula.fleet.scenarios.model import EventType, Robot, ScenarioEvent, ScenarioTask
+from pendula.fleet.scenarios.model import EventType, Robot, ScenarioEvent
 from pendula.fleet.simulator import WorldSettings
+from pendula.fleet.tasks import TaskOrder
 from pendula.fleet.tick import NodeLockPolicy, TrafficParams
 
 # So many runs share a map: compiling one takes as long as some seconds of traffic.
@@ -27,7 +28,7 @@ class Case:
     map_seed: int
     parks: int
     trucks: tuple[int, ...]
-    tasks: tuple[ScenarioTask, ...]
+    tasks: tuple[TaskOrder, ...]
     stands: tuple[ScenarioEvent, ...]
     duration_ms: int
     seed: int
@@ -98,7 +99,7 @@ class Case:
         return "".join(f"{name}: {json.dumps(value)}\n" for name, value in members.items())
 
 
-def _task_form(one: ScenarioTask) -> dict[str, object]:
+def _task_form(one: TaskOrder) -> dict[str, object]:
     return {
         "taskId": one.task_id,
         "pickNodeId": one.pick_node_id,
@@ -139,12 +140,12 @@ def drawn(seed: int, most_trucks: int, duration_ms: int) -> Case:
     return Case(map_seed, parks, trucks, tasks, (stand,), duration_ms, seed, policy, tick_ms=tick_ms)
 
 
-def _drawn_task(random: Random, name: str, stations: list[str], duration_ms: int) -> ScenarioTask:
+def _drawn_task(random: Random, name: str, stations: list[str], duration_ms: int) -> TaskOrder:
     pick, drop = random.choice(stations), random.choice(stations)
     # Most are there from the start, so that trucks meet.
     at_ms = random.choice((0, 0, random.randrange(max(duration_ms // 2, 1))))
     pick_ms, drop_ms = random.randrange(500, 4_000), random.randrange(500, 3_000)
-    return ScenarioTask(name, pick, drop, at_ms=at_ms, pick_ms=pick_ms, drop_ms=drop_ms)
+    return TaskOrder(name, pick, drop, at_ms=at_ms, pick_ms=pick_ms, drop_ms=drop_ms)
 
 
 def failures(case: Case, watch: Callable[[Run], Iterator[str]] | None = None) -> tuple[str, ...]:

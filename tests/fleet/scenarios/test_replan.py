@@ -1,11 +1,12 @@
 """A route that is changed in mid-lane: what lay ahead is let go of when the truck has acknowledged, and not before."""
 
 import pytest
+from msgspec.structs import replace
 
 from pendula.fleet import RoutePlan, splice
-from pendula.fleet.contracts.traffic import Phase
+from pendula.fleet.contracts.traffic import Phase, TaskState
 from pendula.fleet.scenarios import Run, shipped
-from pendula.fleet.scenarios.plain_tasks import Driver
+from pendula.fleet.tasks.drivers import Driver
 from pendula.fleet.tick import TickInputs, TickOutputs
 from tests.fleet.scenarios.watching import Grants, Place
 
@@ -19,7 +20,7 @@ def sent_home(run: Run, driver: Driver) -> RoutePlan:
     at = next(end for end, one in zip(ends, driver.route.segments, strict=True) if leads_to(run, one.edge, mouth))
     plan = splice(driver.planner, driver.route, at, (driver.rest,), "home", "OPERATOR", driver.closed)
     assert isinstance(plan, RoutePlan)
-    run.tasks.tasks.give_back(driver.task)
+    run.dispatch.book.move(driver.task, TaskState.READY, run.now_ms, "OPERATOR")
     driver.task, driver.phase, driver.route, driver.admitted = None, Phase.TO_PARK, plan, False
     run.world.learn(0, plan)
     return plan
@@ -44,13 +45,15 @@ def with_route(run: Run, plan: RoutePlan) -> TickOutputs:
 
 @pytest.mark.req("FLT-RES-13", "FLT-EVO-6", "FLT-TEST-48")
 def test_a_truck_replanned_in_mid_lane_lets_go_of_the_spur_when_it_has_acknowledged() -> None:
-    run = Run(shipped("spur"))
+    # It asks for the spur so early that it has held it long enough to give it back, and can still stop before it.
+    scenario = shipped("spur")
+    run = Run(replace(scenario, traffic=replace(scenario.traffic, rtp_lookahead_um=5_000_000)))
     token = run.site.token(0)
     since = None
     while since is None or run.now_ms < since + 2_500:
         run.step()
         since = run.now_ms if since is None and token in run.traffic._records[0].held else since
-    outputs = with_route(run, sent_home(run, run.tasks.drivers[0]))
+    outputs = with_route(run, sent_home(run, run.dispatch.drivers[0]))
     given = outputs.scene.records[0].retraction
     assert given is not None
     assert token in given.resources

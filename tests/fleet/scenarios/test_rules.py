@@ -46,7 +46,9 @@ def test_a_truck_that_cannot_stop_in_time_is_stopped_and_the_requirement_is_name
 
 @pytest.mark.req("FLT-RES-19")
 def test_lanes_without_a_joint_exclude_each_other_where_they_come_too_near() -> None:
-    run = Run(shipped("tail-swing"))
+    # The first stands in the bend while the second comes by.
+    stands = ScenarioEvent(4_000, EventType.STAND, "R1", 20_000)
+    run = Run(replace(shipped("tail-swing"), events=(stands,)))
     run.run()
     waits = sum(one.total_ms["WAIT_CONFLICT"] for one in run.measures.waits.values())
 

@@ -13,7 +13,7 @@ test("the badge says since when the connection is lost, and a button retries", (
 
   doing(() => find(page, "button").click());
 
-  expect(find(page, "[role=status]").textContent).toMatch(/^Lost since \d\d:\d\d:\d\d$/);
+  expect(find(page, "[role=status]").textContent).toMatch(/^Connection lost at \d\d:\d\d:\d\d$/);
   expect(find(page, ".connection-countdown").textContent).toMatch(/^retrying in [45] s$/);
   expect(retry).toHaveBeenCalledOnce();
 });

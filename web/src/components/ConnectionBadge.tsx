@@ -37,7 +37,7 @@ function sentenceOf(connection: Connection): string {
     case "live":
       return "Live";
     case "lost":
-      return `Lost since ${clockTime(connection.since)}`;
+      return `Connection lost at ${clockTime(connection.since)}`;
   }
 }
 

@@ -41,7 +41,8 @@ def serve(
     tls_cert: Annotated[Path | None, typer.Option(metavar="FILE", help="Certificate chain in PEM.")] = None,
     tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="Private key in PEM.")] = None,
     behind_proxy: Annotated[
-        bool, typer.Option("--behind-proxy", help="A proxy before us does TLS; trust what it says of the caller.")
+        bool,
+        typer.Option("--behind-proxy", help="A proxy in front of us handles TLS; trust what it says of the caller."),
     ] = False,
     json: JsonFlag = False,
 ) -> None:

@@ -75,7 +75,7 @@ def revoke(
     config: ConfigOption = None,
     json: JsonFlag = False,
 ) -> None:
-    """Revoke a token: from now on it opens nothing. Its name stays taken."""
+    """Revoke a token: from now on it is not valid. Its name stays taken."""
     record = _store(data, config).revoke(name)
     Output(json).result(_told(record), lambda: f"Token {record.name} is revoked.")
 

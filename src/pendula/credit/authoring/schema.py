@@ -37,7 +37,7 @@ DESCRIPTIONS = {
     "scenario_id": "What the scenario is called by programs.",
     "name": "What the scenario is called by people.",
     "description": "What it is about.",
-    "seed": "Where chance begins, unless a run is given another seed.",
+    "seed": "Random seed, unless a run is given another seed.",
     "baseEquivalent": "The equivalent of lines that name none.",
     "equivalents": "The units of account; those of the lines need not be listed.",
     "participants": "Who takes part.",

@@ -144,3 +144,11 @@ def short_um(profile: RobotProfile, params: TrafficParams) -> int:
     """How far behind its place the release bound of a truck that has arrived somewhere may lie: it says that it is
     within the tolerance, and what it says may be wrong. Where it only waits it stops short by the buffer as well."""
     return profile.localization_error.value_um + params.arrive_tol_um
+
+
+def asked_um(profile: RobotProfile, params: TrafficParams) -> int:
+    """How far ahead of itself a truck asks for units: as far as its target and its speed can use in this tick, and
+    never beyond `lookahead_um`."""
+    tick = ceil_div(profile.v_max_um_s * params.tick_period_ms * 1000, MILLION)
+    used = max(params.rtp_lookahead_um, stop_distance_um(profile, profile.v_max_um_s))
+    return min(params.lookahead_um, used + params.safety_buffer_um + params.hold_hysteresis_um + tick)

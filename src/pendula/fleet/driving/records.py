@@ -64,6 +64,9 @@ class Record:
     load: bool = False
     health: Health = Health.HEALTHY
     stop_code: str | None = None
+    # Why its place is not trusted, and whether people hold it.
+    lost: str | None = None
+    paused: bool = False
     ack_seq: int = 0
     seq: int = 0
     hold_um: int = 0
@@ -137,10 +140,6 @@ class Record:
     def at_rest(self) -> bool:
         """Whether the truck stands at the end of its way and holds no more than that takes."""
         return self.track is None or self.granted == len(self.track.stands) - 1
-
-    @property
-    def failed(self) -> bool:
-        return self.status is not RobotStatus.OK
 
     @property
     def waited_since_ms(self) -> int | None:

@@ -13,9 +13,10 @@ from pendula.fleet.samples.catalogue import LIMITS, NOBODY, SAMPLES, USUAL, samp
 from pendula.fleet.samples.live_maps import Sample
 from pendula.fleet.samples.scenes import FL_STD
 from pendula.fleet.scenarios.expectation_reading import expectation
-from pendula.fleet.scenarios.model import EventType, Robot, Scenario, ScenarioEvent, ScenarioStream, ScenarioTask
+from pendula.fleet.scenarios.model import EventType, Robot, Scenario, ScenarioEvent
 from pendula.fleet.scenarios.traffic_params import TRAFFIC_PARAMS, traffic_params
 from pendula.fleet.simulator.settings import WorldSettings
+from pendula.fleet.tasks.model import DispatchParams, TaskOrder, TaskStream
 from pendula.fleet.trucks.profiles import RobotProfile
 from pendula.fleet.units import micro
 
@@ -60,8 +61,7 @@ def _scenario(root: Cursor, directory: Path) -> Scenario:
         world=_world(it["world"]),
         seed=it["seed"].integer(min=0, max=2**64 - 1, default=0),
         override=it["override"].boolean(default=False),
-        opposition_milli=it["oppositionMilli"].integer(min=0, default=3_000),
-        patience_ms=it["patienceMs"].integer(min=0, default=3_000),
+        dispatch=_dispatch(it),
     )
 
 
@@ -102,13 +102,21 @@ def _sample(at: Cursor) -> Sample:
         return Sample(_EMPTY, NOBODY)
 
 
+def _dispatch(it: Members) -> DispatchParams:
+    usual = DispatchParams()
+    return DispatchParams(
+        patience_ms=it["patienceMs"].integer(min=0, default=usual.patience_ms),
+        opposition_milli=it["oppositionMilli"].integer(min=0, default=usual.opposition_milli),
+    )
+
+
 def _robots_of(sample: Sample) -> tuple[Robot, ...]:
     return tuple(Robot(one.robot_id, one.profile_id, one.park_node_id, one.park_node_id) for one in sample.fleet.trucks)
 
 
-def _streams_of(sample: Sample) -> tuple[ScenarioStream, ...]:
+def _streams_of(sample: Sample) -> tuple[TaskStream, ...]:
     return tuple(
-        ScenarioStream(one.stream_id, one.pick_node_ids, one.drop_node_ids, robot_ids=one.robot_ids)
+        TaskStream(one.stream_id, one.pick_node_ids, one.drop_node_ids, robot_ids=one.robot_ids)
         for one in sample.fleet.streams
     )
 
@@ -130,12 +138,12 @@ def _robot(at: Cursor) -> Robot:
     )
 
 
-def _stream(at: Cursor) -> ScenarioStream:
+def _stream(at: Cursor) -> TaskStream:
     it = at.object(
         required=("streamId", "pickNodeIds", "dropNodeIds"),
         optional=("pickDurationMs", "dropDurationMs", "priority", "maxConcurrent", "lastMs", "robotIds"),
     )
-    return ScenarioStream(
+    return TaskStream(
         stream_id=name(it["streamId"]),
         pick_node_ids=it["pickNodeIds"].list_of(name, min=1),
         drop_node_ids=it["dropNodeIds"].list_of(name, min=1),
@@ -148,12 +156,12 @@ def _stream(at: Cursor) -> ScenarioStream:
     )
 
 
-def _task(at: Cursor) -> ScenarioTask:
+def _task(at: Cursor) -> TaskOrder:
     it = at.object(
         required=("taskId", "pickNodeId", "dropNodeId"),
         optional=("atMs", "robotId", "pickDurationMs", "dropDurationMs", "priority"),
     )
-    return ScenarioTask(
+    return TaskOrder(
         task_id=name(it["taskId"]),
         pick_node_id=name(it["pickNodeId"]),
         drop_node_id=name(it["dropNodeId"]),

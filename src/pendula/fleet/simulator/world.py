@@ -92,6 +92,9 @@ class World:
         self._off_yaw = Drift(seed, Source.HEADING, [_heading(one, settings.heading_permille) for one in profiles])
         self._operations = generators(seed, Source.OPERATION, count)
         self._busy_until: list[int | None] = [None] * count
+        self._loads = [False] * count
+        # Whether a truck has something on its fork.
+        self.loaded = [False] * count
         self.latest = self._telemetry(0, self._trace([0], *self._places([])))
 
     def send(self, truck: int, command: RollingTargetCommand) -> None:
@@ -101,14 +104,19 @@ class World:
     def learn(self, truck: int, route: RoutePlan) -> None:
         self.trucks[truck].learn(route)
 
-    def operate(self, truck: int, for_ms: int) -> None:
-        """A truck begins to load or unload."""
+    def operate(self, truck: int, for_ms: int, loads: bool) -> None:
+        """A truck begins to load, or to unload."""
+        self._loads[truck] = loads
         part = for_ms * self.settings.operation_permille // 1000
         self._busy_until[truck] = self.now_ms + for_ms + within(self._operations[truck], part)
 
-    def is_operating(self, truck: int) -> bool:
-        until = self._busy_until[truck]
-        return until is not None and self.now_ms < until
+    def operated(self) -> list[int]:
+        """The trucks that have loaded or unloaded; each is told once."""
+        done = [i for i, until in enumerate(self._busy_until) if until is not None and self.now_ms >= until]
+        for truck in done:
+            self._busy_until[truck] = None
+            self.loaded[truck] = self._loads[truck]
+        return done
 
     def stand(self, truck: int, until_ms: int) -> None:
         """A truck sees something in its way, and stops by itself until then."""

@@ -7,6 +7,7 @@ from pendula.fleet.contracts.traffic import Alert, RollingTargetCommand
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
 from pendula.fleet.driving.uses import Ground
+from pendula.fleet.health.orders import AppliedOrder, Order
 from pendula.fleet.routing.planner import Closed
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.tick import alarms
@@ -37,6 +38,7 @@ class Draft:
     now_ms: int
     reports: tuple[TruckReport, ...]
     routes: tuple[RoutePlan, ...]
+    orders: tuple[Order, ...]
     ground: Ground
     params: TrafficParams
     rule: Rule
@@ -61,6 +63,7 @@ class Draft:
     accepted: list[RoutePlan] = field(default_factory=list)
     refused: list[RefusedRoute] = field(default_factory=list)
     dropped: list[DroppedReport] = field(default_factory=list)
+    applied: list[AppliedOrder] = field(default_factory=list)
     commands: list[RollingTargetCommand] = field(default_factory=list)
     alerts: list[Alert] = field(default_factory=list)
 

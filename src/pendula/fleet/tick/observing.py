@@ -12,6 +12,7 @@ from msgspec import Struct, structs
 from pendula.fleet.contracts.traffic import Health, Phase, RobotStatus
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
+from pendula.fleet.driving.stops import Stop
 from pendula.fleet.driving.uses import Act
 from pendula.fleet.geometry.angles import turn_urad
 from pendula.fleet.network.transitions import truck_yaw
@@ -28,7 +29,7 @@ _MOST = 10**15
 _NEAR_UM = 1_500_000
 
 
-class TruckReport(Struct, frozen=True):
+class TruckReport(Struct, frozen=True, rename="camel"):
     """What a truck says of itself, in whole micrometres, microradians and milliseconds."""
 
     robot_id: str
@@ -96,20 +97,6 @@ def take_in(record: Record, report: TruckReport, params: TrafficParams) -> None:
     _act(record, params)
 
 
-def judge(record: Record, now_ms: int, params: TrafficParams) -> None:
-    """The health of a truck as far as its reports tell it: what is failed keeps all it has, what is stale gets no
-    more."""
-    age = now_ms - record.report_ms
-    if record.status is RobotStatus.FAULT:
-        record.health, record.stop_code = Health.FAULT, "STOP_ROBOT_FAULT"
-    elif record.status is RobotStatus.OFFLINE or (record.pose is not None and age > params.robot_offline_ms):
-        record.health, record.stop_code = Health.OFFLINE, "STOP_OFFLINE"
-    elif record.pose is None or age > params.max_status_age_ms:
-        record.health, record.stop_code = Health.STALE, "STOP_STALE_TELEMETRY"
-    elif record.health in (Health.FAULT, Health.OFFLINE, Health.STALE):
-        record.health, record.stop_code = Health.HEALTHY, None
-
-
 def release_bound_um(record: Record, now_ms: int) -> int:
     """What the truck has passed for certain; it never falls."""
     if record.progress is not None:
@@ -123,20 +110,20 @@ def _progress(record: Record, params: TrafficParams, moved: bool) -> None:
     still = None if moved or record.progress is None or record.health is not Health.HEALTHY else record.progress
     s_um = _position(record, params) if still is None else still.raw_um[-1]
     if s_um is None:
-        record.health, record.stop_code = Health.OFF_ROUTE, "STOP_OFF_ROUTE"
+        record.lost = Stop.OFF_ROUTE
         return
     if record.progress is None:
         record.progress = started(record.report_ms, s_um)
     window = ProgressParams(params.progress_window, params.progress_regress_um)
     after = advanced(record.progress, record.report_ms, s_um, record.profile, window)
     if isinstance(after, PoseJump):
-        record.health, record.stop_code = Health.POSE_JUMP, "STOP_POSE_JUMP"
+        record.lost = Stop.POSE_JUMP
         return
     record.progress = after
     # A new way may ask for a turn where the truck stands: it is not beyond that node, whatever noise said before.
     limit = record.grant_um if record.act is None else min(record.grant_um, record.act.s_um)
     record.at_um = max(record.at_um, min(after.extend_um, limit))
-    record.health, record.stop_code = Health.HEALTHY, None
+    record.lost = None
 
 
 def _overshoot_um(record: Record, params: TrafficParams) -> int:
@@ -191,10 +178,7 @@ def _near_um(record: Record, params: TrafficParams) -> int | None:
 
 
 def _stand_in_node(record: Record, params: TrafficParams) -> None:
-    if _distance_um(record, record.node) > 2 * params.node_snap_um:
-        record.health, record.stop_code = Health.OFF_ROUTE, "STOP_OFF_ROUTE"
-    else:
-        record.health, record.stop_code = Health.HEALTHY, None
+    record.lost = Stop.OFF_ROUTE if _distance_um(record, record.node) > 2 * params.node_snap_um else None
 
 
 def _distance_um(record: Record, node: int) -> int:

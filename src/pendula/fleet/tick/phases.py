@@ -2,8 +2,12 @@
 
 from pendula.fleet.contracts.traffic import Phase
 from pendula.fleet.driving.adoption import Adoption, Unfit, adoption, goes_on, is_done
+from pendula.fleet.driving.params import asked_um
 from pendula.fleet.driving.records import Record, Retraction, Waiting
 from pendula.fleet.driving.screening import screened_routes
+from pendula.fleet.health.judging import judge
+from pendula.fleet.health.orders import obeyed
+from pendula.fleet.health.recovery import freeze_failed
 from pendula.fleet.routing.replanning import may_replan
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.targets.sequence import acknowledged
@@ -11,7 +15,7 @@ from pendula.fleet.tick import alarms, directions
 from pendula.fleet.tick.aiming import aim
 from pendula.fleet.tick.draft import Draft, RefusedRoute
 from pendula.fleet.tick.invariants import InvariantBroken, broken, can_stop
-from pendula.fleet.tick.observing import DroppedReport, judge, release_bound_um, screened, take_in
+from pendula.fleet.tick.observing import DroppedReport, release_bound_um, screened, take_in
 from pendula.fleet.tick.queueing import ripe, waited_for
 from pendula.fleet.tick.ranks import bars, class_of, order_of, rank_of, starved
 from pendula.fleet.traffic.grants import (
@@ -22,9 +26,7 @@ from pendula.fleet.traffic.grants import (
     Wait,
     accept_route,
     extend,
-    freeze,
     release,
-    thaw,
 )
 from pendula.fleet.views import reasons
 from pendula.kernel.canonical import Json
@@ -65,24 +67,21 @@ def _take_routes(draft: Draft) -> None:
             record.pending_since_ms = draft.now_ms
 
 
+def obey(draft: Draft) -> None:
+    """What people ordered, before anything else."""
+    draft.applied = obeyed(draft.orders, draft.records)
+
+
 def freeze_the_lost(draft: Draft) -> None:
     """A failed truck keeps its cells and needs nothing; one that is back takes up its way where it stands."""
-    for record in draft.records:
-        one = draft.locks.truck(record.number)
-        if record.failed and not one.frozen:
-            cut_off = freeze(draft.locks, record.number, [], effort=draft.effort)
-            draft.alert(
-                alarms.ROBOT_OFFLINE if record.stop_code == "STOP_OFFLINE" else alarms.ROBOT_FAULT,
-                "WARN",
-                draft.now_ms,
-                record.robot_id,
-                keptResources=len(one.held),
-                cutOff=draft.names(cut_off),
-            )
-        elif one.frozen and not record.failed:
-            answer = thaw(draft.locks, record.number, one.demand, one.position, effort=draft.effort)
-            if not isinstance(answer, Accepted):
-                record.stop_code = reasons.WAIT_SAFE_STATE
+
+    def tell(record: Record, cut_off: list[int]) -> None:
+        kept = len(draft.locks.truck(record.number).held)
+        code = alarms.FAILURE[record.stop_code or ""]
+        names = draft.names(cut_off)
+        draft.alert(code, "WARN", draft.now_ms, record.robot_id, keptResources=kept, cutOff=names)
+
+    freeze_failed(draft.records, draft.locks, draft.effort, tell)
 
 
 def release_the_passed(draft: Draft) -> None:
@@ -197,13 +196,13 @@ def _adopt(draft: Draft, record: Record, fit: Adoption, base: int) -> None:
 
 
 def grant(draft: Draft) -> None:
-    """Units in rank order, for each truck in the order of its way, until one is refused or the lookahead is full."""
+    """Units in rank order, for each truck in the order of its way, until one is refused or it has what it can use."""
     draft.queue.before = waited_for(draft.records)
     for record in draft.order:
         track = record.track
         if track is None or record.stop_code is not None or record.phase in _WORKING or _is_undecided(draft, record):
             continue
-        reach = min(record.at_um + draft.params.lookahead_um, track.goal_um)
+        reach = min(record.at_um + asked_um(record.profile, draft.params), track.goal_um)
         blocked: Waiting | None = None
         while blocked is None and record.grant_um < reach and record.retraction is None:
             blocked = _unit(draft, record)
@@ -384,6 +383,7 @@ def _replay_every(trucks: int) -> int:
 
 
 PHASES = (
+    obey,
     observe,
     freeze_the_lost,
     release_the_passed,

@@ -4,7 +4,7 @@ The order of inputs does not matter, no clock is read, nothing is random. On any
 every truck is told to stop.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -17,6 +17,7 @@ from pendula.fleet.driving.detours import detour
 from pendula.fleet.driving.params import NodeLockPolicy, TrafficParams, faults, short_um
 from pendula.fleet.driving.records import Record
 from pendula.fleet.driving.uses import Ground
+from pendula.fleet.health.orders import AppliedOrder, Order
 from pendula.fleet.liveness.certificate import Certificate, certify
 from pendula.fleet.model import Finding, Fleet
 from pendula.fleet.routing.planner import Anchor, Closed, Planner
@@ -26,6 +27,7 @@ from pendula.fleet.tick import saving
 from pendula.fleet.tick.aiming import result, stopped
 from pendula.fleet.tick.directions import Directions, two_way
 from pendula.fleet.tick.draft import Draft, RefusedRoute
+from pendula.fleet.tick.invariants import held_between_ticks
 from pendula.fleet.tick.observing import DroppedReport, TruckReport
 from pendula.fleet.tick.phases import PHASES
 from pendula.fleet.tick.starting_state import place_all
@@ -49,11 +51,12 @@ class TrafficRefused(InputRefused):
 
 @dataclass(frozen=True, slots=True)
 class TickInputs:
-    """What a tick decides on. `routes` are new or changed ones only, complete to rest."""
+    """What a tick decides on. `routes` are new or changed ones only, complete to rest; `orders` come from people."""
 
     now_ms: int
     reports: tuple[TruckReport, ...] = ()
     routes: tuple[RoutePlan, ...] = ()
+    orders: tuple[Order, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,7 @@ class TickOutputs:
     accepted_routes: tuple[RoutePlan, ...] = ()
     refused_routes: tuple[RefusedRoute, ...] = ()
     dropped_reports: tuple[DroppedReport, ...] = ()
+    applied_orders: tuple[AppliedOrder, ...] = ()
     alerts: tuple[Alert, ...] = ()
     error: str | None = None
 
@@ -156,6 +160,19 @@ class Traffic:
         return self
 
     @property
+    def records(self) -> Sequence[Record]:
+        """What is known of every truck, in the order of their names, to look at. A tick makes new ones."""
+        return self._records
+
+    @property
+    def robot_ids(self) -> Collection[str]:
+        return self._numbers
+
+    def broken(self) -> list[str]:
+        """Invariants that do not hold between two ticks, by name."""
+        return [f"{name}: {text}" for name, text in held_between_ticks(self._records, self._locks, self.params)]
+
+    @property
     def rule(self) -> Rule:
         return Rule.WITNESS if self.params.refuge else Rule.OFF
 
@@ -213,6 +230,7 @@ class Traffic:
             accepted_routes=tuple(draft.accepted),
             refused_routes=tuple(draft.refused),
             dropped_reports=tuple(draft.dropped),
+            applied_orders=tuple(draft.applied),
             alerts=tuple(draft.alerts),
         )
 
@@ -290,6 +308,7 @@ class Traffic:
             now_ms=inputs.now_ms,
             reports=inputs.reports,
             routes=inputs.routes,
+            orders=inputs.orders,
             ground=self._ground,
             params=self.params,
             rule=self.rule,

@@ -26,7 +26,7 @@ from pendula.playback.settings import BUFFER_MOST, DEFAULTS, POOL_MOST
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 DESCRIPTIONS = {
-    "seed": "Where chance begins; without it every run is another.",
+    "seed": "Random seed; without it every run is different.",
     "channels": "What is followed, in this order.",
     "exposure": "How much of the screen each channel gets: all the same, by hand, or by size.",
     "pick": "How a channel gives its next record: from the newest to the oldest, or any of the newest r.",

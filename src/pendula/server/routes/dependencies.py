@@ -24,7 +24,7 @@ class Needs:
     async def __call__(self, request: Request) -> Principal:
         principal = principal_of(request.scope)
         if principal is None:
-            raise NotIdentified("Nobody is known by this request; allowed are a bearer token or a session")
+            raise NotIdentified("Please sign in: send a bearer token or a session cookie")
         if not principal.role.covers(self.role):
             how = "; without a token this machine is operator at most: make one with pendula token new"
             raise RoleTooLow(

@@ -29,7 +29,7 @@ Responses = dict[int | str, dict[str, Any]]
 
 _DESCRIPTIONS = {
     400: "The head or the body of the request is not well formed",
-    401: "Nobody is known by this request",
+    401: "The caller is not signed in",
     403: "The caller's role is too low, or the call comes from a foreign page",
     404: "There is no such thing",
     408: "The body stopped arriving",

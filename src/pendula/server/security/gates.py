@@ -320,13 +320,13 @@ class IdentityGate:
         kind, _, secret = offered.partition(" ")
         record = self._tokens.check(secret.strip()) if kind.lower() == "bearer" else None
         if record is None:
-            raise NotIdentified("The Authorization header opens nothing; allowed is Bearer with a token in force")
+            raise NotIdentified("The Authorization header is not valid: send Bearer and a token that is in force")
         return Principal(record.name, record.role, Via.TOKEN, record.expires_at)
 
     def _admin(self, secret: str) -> Principal:
         record = self._tokens.check(secret.strip())
         if record is None or record.role is not Role.ADMIN:
-            raise NotIdentified("The X-Admin-Token header opens nothing; allowed is the token of an admin")
+            raise NotIdentified("The X-Admin-Token header is not valid: send the token of an admin")
         return Principal(record.name, record.role, Via.TOKEN, record.expires_at)
 
     def _is_local(self, scope: Scope) -> bool:
@@ -346,7 +346,7 @@ def nobody_known(scope: Scope, settings: Settings) -> NotIdentified:
     """The refusal of a caller without a name, which says how to get one."""
     header = proxy_header(scope)
     if settings.behind_proxy or header is None:
-        return NotIdentified("Nobody is known by this request; allowed are a bearer token or a session")
+        return NotIdentified("Please sign in: send a bearer token or a session cookie")
     return NotIdentified(
         f"The request came through a proxy, as its header {header[:64]!r} shows, so it is not known to come from this "
         "machine; allowed are a bearer token or a session, and a proxy is declared with --behind-proxy",

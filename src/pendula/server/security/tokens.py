@@ -89,7 +89,7 @@ class TokenStore:
             return self._current()
 
     def revoke(self, name: str) -> TokenRecord:
-        """From now on the token opens nothing."""
+        """From now on the token is not valid."""
         with self._writing() as records:
             found = next((record for record in records if record.name == name), None)
             if found is None:

@@ -31,7 +31,7 @@ def new(
         int, typer.Option(metavar="N", min=LEAST, max=MOST, help="How many take part.", show_default=False)
     ],
     profile: Annotated[Profile, typer.Option(help="The shape of the network.")] = Profile.VILLAGE,
-    seed: Annotated[int, typer.Option(metavar="S", min=0, max=SEED_MOST, help="Where chance begins.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="S", min=0, max=SEED_MOST, help="Random seed.")] = 0,
     file: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it there.", show_default="stdout")
     ] = None,

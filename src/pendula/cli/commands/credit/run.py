@@ -46,7 +46,7 @@ def run(
         int | None, typer.Option(metavar="T", min=0, help="How many ticks; a bundle knows its own.", show_default=False)
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(metavar="S", min=0, help="Where chance begins.", show_default="the scenario's, or 0")
+        int | None, typer.Option(metavar="S", min=0, help="Random seed.", show_default="the scenario's, or 0")
     ] = None,
     intensity: Annotated[int, typer.Option(metavar="P", min=0, max=100, help="Per cent of the actions.")] = 100,
     policy: PolicyOption = None,

@@ -34,9 +34,7 @@ ScenarioArgument = Annotated[
         show_default=False,
     ),
 ]
-SeedOption = Annotated[
-    int | None, typer.Option(metavar="N", min=0, help="Where chance begins.", show_default="the scenario's")
-]
+SeedOption = Annotated[int | None, typer.Option(metavar="N", min=0, help="Random seed.", show_default="the scenario's")]
 RefugeOption = Annotated[
     Refuge | None,
     typer.Option(

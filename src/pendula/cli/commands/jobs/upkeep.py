@@ -61,8 +61,9 @@ def init(target: Target) -> None:
         "durability": store.durability.value,
         "settings": settings,
     }
-    said = "is there already and up to date" if there else "is made"
-    target.out.result(document, lambda: f"The store {path} {said}, version {document['version']}.")
+    schema = f"(schema version {document['version']})"
+    said = f"{path} exists and is up to date {schema}." if there else f"Created {path} {schema}."
+    target.out.result(document, lambda: said)
 
 
 def check(target: Target) -> None:

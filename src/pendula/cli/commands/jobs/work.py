@@ -90,7 +90,8 @@ def serve(
         Path | None, typer.Option(metavar="FILE", help="Private key in PEM.", show_default=False)
     ] = None,
     behind_proxy: Annotated[
-        bool, typer.Option("--behind-proxy", help="A proxy before us does TLS; trust what it says of the caller.")
+        bool,
+        typer.Option("--behind-proxy", help="A proxy in front of us handles TLS; trust what it says of the caller."),
     ] = False,
     init: InitOption = False,
 ) -> None:

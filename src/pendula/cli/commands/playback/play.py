@@ -47,7 +47,7 @@ def play(
     pick: Annotated[PickMode, typer.Option(help="From the newest on, or by lot.")] = PickMode.RECENCY,
     seed: Annotated[
         int | None,
-        typer.Option(metavar="S", min=0, max=MASK_64, help="Where chance begins.", show_default="by chance"),
+        typer.Option(metavar="S", min=0, max=MASK_64, help="Random seed.", show_default="random"),
     ] = None,
     count: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Stop after N pictures.", show_default="never")

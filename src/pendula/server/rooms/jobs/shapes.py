@@ -86,7 +86,7 @@ WITH_BODY: Mapping[int, tuple[str, ...]] = {
 }
 DESCRIPTIONS = {
     400: "The head or the body of the request is not well formed",
-    401: "Nobody is known by this request",
+    401: "The caller is not signed in",
     403: "The caller's role is too low, or the call comes from a foreign page",
     404: "There is no such thing",
     408: "The body stopped arriving",
