@@ -3,6 +3,7 @@
 recording     an engine and its journal; a killed fleet goes on from it
 ring_journal  a journal that never stops traffic, whatever the disk does
 reading       a journal to look at: the fleet at any tick, its ticks computed again
+verifying     ticks computed again, and the first that differs
 export        a journal as JSON Lines
 comparing     two sets of parameters on one journal
 incidents     the minute before and after an incident as a journal of its own
@@ -10,10 +11,11 @@ incidents     the minute before and after an incident as a journal of its own
 
 from pendula.fleet.runs.comparing import compared
 from pendula.fleet.runs.export import lines
-from pendula.fleet.runs.incidents import bundle, bundle_all, incidents_of
+from pendula.fleet.runs.incidents import bundle, bundles_in, incidents_of
 from pendula.fleet.runs.reading import Moment, UnknownTick, fleet_at, last_tick, moments, reading
 from pendula.fleet.runs.recording import JournalInUse, NoFleetJournal, Recording, recording_disk
 from pendula.fleet.runs.ring_journal import RingJournal
+from pendula.fleet.runs.verifying import verified
 
 __all__ = [
     "JournalInUse",
@@ -23,7 +25,7 @@ __all__ = [
     "RingJournal",
     "UnknownTick",
     "bundle",
-    "bundle_all",
+    "bundles_in",
     "compared",
     "fleet_at",
     "incidents_of",
@@ -32,4 +34,5 @@ __all__ = [
     "moments",
     "reading",
     "recording_disk",
+    "verified",
 ]
