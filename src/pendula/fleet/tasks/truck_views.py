@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from pendula.fleet.contracts.traffic import Health, RobotStatus
 from pendula.fleet.driving.params import TrafficParams, asked_um
 from pendula.fleet.driving.records import Record
+from pendula.fleet.health.places import STANDING_UM_S
 from pendula.fleet.routing.route_plan import Pose
 from pendula.fleet.tasks.model import TruckView
-from pendula.fleet.tick.observing import STANDING_UM_S, TruckReport
+from pendula.fleet.tick.observing import TruckReport
 
 
 def truck_views(
