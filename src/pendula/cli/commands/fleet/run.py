@@ -1,4 +1,4 @@
-"""`pendula fleet run` and `pendula fleet why`: a scenario in virtual time; why a truck stands there, or in a journal."""
+"""`pendula fleet run` and `why`: a scenario in virtual time, and why a truck stands in it or in a journal."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
