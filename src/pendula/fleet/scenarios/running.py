@@ -126,7 +126,7 @@ class Run:
         now = self.world.now_ms
         self._happen(now)
         events = self._task_events(now)
-        views = truck_views(self.traffic.records, self.scenario.traffic, self._reports())
+        views = truck_views(self.traffic.records, self.scenario.traffic, now, self._reports())
         step = self.dispatch.step(now, views, events)
         self._carry_out(step)
         self.road.apply(Tick(now, self._reports(), tuple(map(route_form, step.routes))))
@@ -257,7 +257,7 @@ class Run:
                 y_um=seen.y_um,
                 yaw_urad=seen.yaw_urad,
                 v_um_s=seen.v_um_s,
-                status=RobotStatus.OK,
+                status=RobotStatus.FAULT if self.dispatch.is_faulty(number) else RobotStatus.OK,
                 phase=self.dispatch.phase(number),
                 last_ack_seq=seen.last_ack_seq,
                 load=self.world.loaded[number],

@@ -7,12 +7,16 @@ book         all tasks, and what streams make
 stock        goods and room, and who claims them
 intake       events, taken in or refused
 drivers      what each truck is about
+tours        what each truck does next, and what becomes of its task when it cannot
+assignment   who takes which task, and why nobody does
 ways         routes over pick and drop to rest
+saving       tasks and drivers as plain data and back
 truck_views  trucks as tasks see them, from what traffic knows
 """
 
+from pendula.fleet.tasks.assignment import TaskReason
 from pendula.fleet.tasks.book import Task
-from pendula.fleet.tasks.dispatch import Dispatch
+from pendula.fleet.tasks.dispatch import Dispatch, TasksRefused
 from pendula.fleet.tasks.model import (
     Conditions,
     DispatchParams,
@@ -30,6 +34,7 @@ from pendula.fleet.tasks.model import (
     Transition,
     TruckView,
 )
+from pendula.fleet.tasks.saving import SavedDispatch
 from pendula.fleet.tasks.truck_views import truck_views
 
 __all__ = [
@@ -43,11 +48,14 @@ __all__ = [
     "OperationFailed",
     "PriorityChanged",
     "RoomReported",
+    "SavedDispatch",
     "Task",
     "TaskEvent",
     "TaskOrder",
+    "TaskReason",
     "TaskStream",
     "TaskSubmitted",
+    "TasksRefused",
     "Transition",
     "TruckView",
     "truck_views",
