@@ -2,6 +2,7 @@
 
 DATA/lock                       held while a server runs
 DATA/tokens.json                access tokens, as digests
+DATA/sessions.json              sessions of browsers, as digests
 DATA/rooms/ROOM/ENGINE/         the journal of one engine
 DATA/stores/ROOM/               what a room keeps beside its engines
 """

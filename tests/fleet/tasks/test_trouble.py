@@ -5,7 +5,9 @@ import pytest
 
 from pendula.fleet.contracts.traffic import Phase, TaskState
 from pendula.fleet.routing.planner import AtNode, OnEdge
-from pendula.fleet.tasks import DispatchParams, OperationFailed, SavedDispatch, TasksRefused, TaskStream
+from pendula.fleet.tasks import DispatchParams, OperationFailed, TasksRefused, TaskStream
+from pendula.fleet.tasks.saving import restore, saved
+from pendula.kernel.canonical import encode
 from pendula.kernel.engine import Refusal
 from tests.fleet.tasks.paper import NORTH_SOUTH, Paper, crossing
 
@@ -214,12 +216,12 @@ def test_a_dispatch_that_was_saved_and_restored_goes_on_as_if_nothing_had_been(a
     for paper in (through, broken):
         paper.submit("T", "S", "N", priority=20)
         paper.steps(after)
-    form = msgspec.json.encode(broken.dispatch.saved())
-    fresh = Paper(NORTH_SOUTH).dispatch
-    fresh.restore(msgspec.json.decode(form, type=SavedDispatch))
-    broken.dispatch = fresh
+    broken.told += broken.dispatch.take_transitions()
+    form = encode(saved(broken.dispatch))
+    broken.dispatch = Paper(NORTH_SOUTH).dispatch
+    restore(broken.dispatch, msgspec.json.decode(form))
     for paper in (through, broken):
         paper.steps(40)
 
     assert broken.told == through.told
-    assert msgspec.json.encode(broken.dispatch.saved()) == msgspec.json.encode(through.dispatch.saved())
+    assert encode(saved(broken.dispatch)) == encode(saved(through.dispatch))

@@ -229,7 +229,8 @@ class Model:
         target = rows.get((thing["place"], action, finding))
         if target is None:
             ontic = thing["unknown_type"] == "ontic_unknowable" and thing["verifications"] >= 1
-            if ontic and not thing["closed"] and is_unsure(thing):
+            aside = thing["place"] in STALE or (thing["place"], action, "exhausted") in rows
+            if ontic and not thing["closed"] and is_unsure(thing) and aside:
                 return self.closing(thing, action, refs, trace)
             return self.left(thing, action, finding, refs, trace)
         rises = good(target)

@@ -374,6 +374,17 @@ def test_only_what_is_of_low_risk_is_explored(question: Any, mode: Mode) -> None
     assert conclude(sure, COGNITION, asked("revalidate", **question), several).subject.decision_mode is mode
 
 
+@pytest.mark.req("JOB-GATE-9", "JOB-GATE-13")
+@pytest.mark.parametrize("finding", ["passed", "inconclusive"])
+def test_the_unknowable_is_closed_by_what_sets_it_aside_and_by_nothing_else(finding: str) -> None:
+    spent = _doubted(unknown_type=Unknown.ONTIC_UNKNOWABLE, verifications=1)
+    aged = conclude(spent, COGNITION, asked("decay"), Verdict(finding, "looked at in passing"))
+    verified = conclude(spent, COGNITION, asked("verify"), INCONCLUSIVE)
+
+    assert (aged.outcome, aged.subject.closed, aged.subject.next_action) == (Outcome.NOOP, None, "revalidate")
+    assert (verified.outcome, verified.subject.place) == (Outcome.CLOSED, "stale/uncertain")
+
+
 @pytest.mark.req("JOB-GATE-5")
 @pytest.mark.parametrize(("automatic", "place"), [(True, "stale_uncertain"), (False, "active")])
 def test_a_memory_set_aside_as_uncertain_is_promoted_at_high_risk_by_a_person_alone(

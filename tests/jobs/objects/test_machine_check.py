@@ -80,6 +80,18 @@ def test_a_machine_without_fault_has_none() -> None:
             "draft has no row for verify, exhausted: it would be uncertain for ever",
         ),
         (
+            replace(DOCUMENT, uncertain=frozenset({"draft"}), stale=frozenset({"draft"})),
+            "draft has no row for verify, exhausted: it would be uncertain for ever",
+        ),
+        (
+            replace(
+                DOCUMENT,
+                arrows=(*DOCUMENT.arrows, Arrow("draft", "verify", "exhausted", "published")),
+                follow={**DOCUMENT.follow, "published": Follow("verify", DAY_US)},
+            ),
+            "published is where objects go that nobody may verify any more",
+        ),
+        (
             replace(DOCUMENT, uncertain=frozenset({"withdrawn"})),
             "withdrawn is uncertain and has no follow: it would hang without a date",
         ),

@@ -3,6 +3,7 @@
 import io
 import json
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -24,7 +25,9 @@ ADD = {"type": "add", "amount": 1}
 def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
     """A server that waits for one second at most, and takes bodies of a thousand bytes."""
     data = tmp_path_factory.mktemp("hasty") / "data"
-    with LiveServer(Settings(port=0, data=str(data), limits={"header_seconds": 1, "body_bytes": 1000})) as server:
+    with LiveServer(
+        Settings(port=0, data=str(data), limits={"header_seconds": 1, "reader_seconds": 1, "body_bytes": 1000})
+    ) as server:
         yield server
 
 
@@ -339,3 +342,27 @@ def read_until(connection: socket.socket, end: bytes) -> bytes:
         assert chunk, data
         data += chunk
     return data
+
+
+def test_who_asks_and_never_reads_is_cut_off(hasty: LiveServer) -> None:
+    with socket.socket() as caller:
+        caller.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        caller.connect(("127.0.0.1", hasty.port))
+        # More answers than the buffers of the system hold.
+        caller.sendall(head(hasty, "GET", "/openapi.json") * 200)
+        until(lambda: len(hasty.answering()) == 1)
+        until(lambda: not hasty.answering())
+
+        assert rest(caller).count(b"HTTP/1.1 200 OK") < 200
+
+
+def test_who_reads_slowly_is_waited_for(hasty: LiveServer) -> None:
+    with socket.socket() as caller:
+        caller.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        caller.connect(("127.0.0.1", hasty.port))
+        caller.sendall(head(hasty, "GET", "/openapi.json") * 60)
+        end = time.monotonic() + 2.2
+        while time.monotonic() < end:
+            assert caller.recv(1 << 15)
+            time.sleep(0.02)
+        assert hasty.answering() or caller.recv(1)

@@ -34,7 +34,6 @@ from pendula.fleet.tasks.model import (
     Transition,
     TruckView,
 )
-from pendula.fleet.tasks.saving import SavedDispatch
 from pendula.fleet.tasks.truck_views import truck_views
 
 __all__ = [
@@ -48,7 +47,6 @@ __all__ = [
     "OperationFailed",
     "PriorityChanged",
     "RoomReported",
-    "SavedDispatch",
     "Task",
     "TaskEvent",
     "TaskOrder",

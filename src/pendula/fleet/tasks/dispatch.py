@@ -13,18 +13,15 @@ from pendula.fleet.model import Stream, Truck
 from pendula.fleet.routing.planner import Anchor, AtNode, Closed, Planner
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.site.compiled_map import CompiledMap
-from pendula.fleet.tasks import saving
 from pendula.fleet.tasks.assignment import Assignment, TaskReason
 from pendula.fleet.tasks.book import Task, TaskBook
 from pendula.fleet.tasks.drivers import Driver
 from pendula.fleet.tasks.intake import Intake
-from pendula.fleet.tasks.model import DispatchParams, DispatchStep, TaskEvent, TaskStream, TruckView
-from pendula.fleet.tasks.saving import SavedDispatch
+from pendula.fleet.tasks.model import DispatchParams, DispatchStep, TaskEvent, TaskStream, Transition, TruckView
 from pendula.fleet.tasks.states import TAKEN
 from pendula.fleet.tasks.tours import Sent, Tours
 from pendula.fleet.tasks.ways import Ways, one_way
 from pendula.fleet.tick import RefusedRoute
-from pendula.fleet.tick.saving import plan_of
 from pendula.fleet.trucks.profiles import RobotProfile
 from pendula.kernel.engine import Refusal
 from pendula.kernel.errors import InputRefused
@@ -103,11 +100,10 @@ class Dispatch:
             if tours.wants_to_park(driver):
                 tours.park(driver)
         sent, tours.sent = tours.sent, Sent()
-        transitions, self.book.transitions = tuple(self.book.transitions), []
         return DispatchStep(
             routes=tuple(sent.routes),
             operations=tuple(sent.operations),
-            transitions=transitions,
+            transitions=self.take_transitions(),
             refused=tuple(intake.refused),
             alerts=tuple(sent.alerts),
         )
@@ -127,6 +123,11 @@ class Dispatch:
             if asked is not None and (asked.route_id, asked.revision) == (one.route_id, one.revision):
                 # A route that would close a circle is tried again by traffic itself.
                 driver.rejected = None if one.code == WAIT_SAFE_STATE else one.code
+
+    def take_transitions(self) -> tuple[Transition, ...]:
+        """Changes of tasks that nobody was told of yet."""
+        transitions, self.book.transitions = tuple(self.book.transitions), []
+        return transitions
 
     def phase(self, number: int) -> Phase:
         return self.drivers[number].shown_phase
@@ -156,15 +157,9 @@ class Dispatch:
         task = self.book.find(task_id)
         return _unknown(task_id) if task is None else self._assignment.why(task, self.now_ms)
 
-    def saved(self) -> SavedDispatch:
-        """Everything the next step depends on beside site, fleet, streams and parameters."""
-        return saving.saved(self.now_ms, self.book, self.drivers, self._tours.sent.routes)
-
-    def restore(self, form: SavedDispatch) -> None:
-        """Goes on where another one stopped; for a dispatch that has made no step yet."""
-        self._tours.now_ms = form.now_ms
-        self._tours.sent.routes = [plan_of(one, self.site) for one in form.unsent]
-        saving.restore(form, self.site, self.book, self.drivers)
+    def goes_on_at(self, now_ms: int) -> None:
+        """The time of the last step, for a dispatch that is restored."""
+        self._tours.now_ms = now_ms
 
     def cancel(self, task_id: str, cause: str) -> Refusal | None:
         """Nobody is to do a task any more. One that is loaded, or being loaded, is refused unless it is held: then its

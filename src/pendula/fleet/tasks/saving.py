@@ -1,149 +1,131 @@
-"""Tasks and drivers as plain data and back: everything the next step depends on, nothing that follows from the site."""
+"""Tasks as plain values and back: everything that the next step depends on beside site, fleet and streams."""
 
-from collections import Counter, deque
-from collections.abc import Sequence
+from collections import Counter
 from dataclasses import fields
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, convert, to_builtins
 
 from pendula.fleet.contracts.traffic import Phase, TaskState
 from pendula.fleet.routing.planner import Anchor, AtNode, OnEdge
-from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.site.compiled_map import CompiledMap
-from pendula.fleet.tasks.book import REMEMBERED, Task, TaskBook
+from pendula.fleet.tasks.book import Task, TaskBook
+from pendula.fleet.tasks.dispatch import Dispatch
 from pendula.fleet.tasks.drivers import Driver
-from pendula.fleet.tasks.model import TaskOrder, Transition
 from pendula.fleet.tick.saving import SavedRoute, plan_of, route_form
 
-
-class SavedTask(Struct, frozen=True, array_like=True):
-    order: TaskOrder
-    created_ms: int
-    state: TaskState
-    since_ms: int
-    cause: str
-    robot_id: str | None
-    assigned_ms: int | None
-    eta_ms: int | None
-    candidates: tuple[tuple[str, int], ...]
-    loaded: bool
+# Members of a driver with a form of their own, and those that follow from the fleet.
+_OWN = frozenset({"task", "route", "kept", "anchor", "phase"})
+_GIVEN = frozenset({"number", "robot_id", "planner", "closed", "rest"})
+_PLAIN = tuple(one.name for one in fields(Driver) if one.name not in _OWN | _GIVEN)
 
 
-class SavedDriver(Struct, frozen=True, array_like=True):
-    """`anchor`: whether it is on an edge, the edge or node, and the position or yaw."""
-
-    node: int
-    anchor: tuple[bool, int, int | None] | None
+class SavedDriver(Struct, frozen=True, forbid_unknown_fields=True):
+    plain: dict[str, Any]
     phase: Phase
-    task_id: str | None
+    task: str | None
     route: SavedRoute | None
     kept: SavedRoute | None
-    plain: dict[str, Any]
+    # Whether on an edge; the edge or the node; the position or the yaw.
+    anchor: tuple[bool, int, int | None] | None
 
 
-class SavedDispatch(Struct, frozen=True):
+class SavedDispatch(Struct, frozen=True, forbid_unknown_fields=True):
     now_ms: int
     drivers: tuple[SavedDriver, ...]
-    tasks: tuple[SavedTask, ...]
-    over: tuple[SavedTask, ...]
-    made: dict[str, int]
+    # How many tasks each stream made, and how many of them are open.
+    flows: dict[str, tuple[int, int]]
     goods: dict[str, int]
     room: dict[str, int]
-    picks: dict[str, tuple[str, ...]]
-    drops: dict[str, tuple[str, ...]]
-    counts: dict[str, int]
-    # What happened after the last step and is told with the next: transitions, and routes for trucks that lost a task.
-    untold: tuple[Transition, ...]
-    unsent: tuple[SavedRoute, ...]
+    picks: dict[str, list[str]]
+    drops: dict[str, list[str]]
+    open: tuple[Task, ...]
+    watched: tuple[str, ...]
+    ready: tuple[str, ...]
+    over: tuple[Task, ...]
+    counts: dict[TaskState, int]
 
 
-# What a driver has that is a number, a word or a yes.
-_PLAIN = (
-    *("since_ms", "admitted", "rejected", "called_off", "leaves_um", "again_ms", "routes"),
-    *("faulty", "redo", "gone"),
-)
-_TASK = tuple(one.name for one in fields(Task))
-
-
-def saved(now_ms: int, book: TaskBook, drivers: list[Driver], unsent: Sequence[RoutePlan]) -> SavedDispatch:
+def saved(dispatch: Dispatch) -> Any:
+    """Plain values with string keys, ready to be written."""
+    book = dispatch.book
     stock = book.stock
-    return SavedDispatch(
-        now_ms=now_ms,
-        drivers=tuple(_driver_form(one) for one in drivers),
-        tasks=tuple(_task_form(one) for one in book.open.values()),
-        over=tuple(_task_form(one) for one in book.over),
-        made={name: one.made for name, one in book.flows.items()},
-        goods=dict(stock.goods),
-        room=dict(stock.room),
-        picks={node: tuple(claims) for node, claims in stock.picks.items() if claims},
-        drops={node: tuple(claims) for node, claims in stock.drops.items() if claims},
-        counts={state.value: count for state, count in sorted(book.counts.items())},
-        untold=tuple(book.transitions),
-        unsent=tuple(map(route_form, unsent)),
+    form = SavedDispatch(
+        now_ms=dispatch.now_ms,
+        drivers=tuple(_driver(one) for one in dispatch.drivers),
+        flows={name: (one.made, one.open) for name, one in book.flows.items()},
+        goods=stock.goods,
+        room=stock.room,
+        picks={node: claims for node, claims in stock.picks.items() if claims},
+        drops={node: claims for node, claims in stock.drops.items() if claims},
+        open=tuple(book.open.values()),
+        watched=tuple(book.watched),
+        ready=tuple(book.ready),
+        over=tuple(book.over),
+        counts={state: count for state, count in sorted(book.counts.items()) if count},
     )
+    return to_builtins(form, str_keys=True)
 
 
-def restore(form: SavedDispatch, site: CompiledMap, book: TaskBook, drivers: list[Driver]) -> None:
-    """Puts what was saved into a fresh book and fresh drivers of the same fleet. Raises `LookupError` for another."""
-    stock = book.stock
-    stock.goods, stock.room = dict(form.goods), dict(form.room)
-    stock.picks = {node: list(claims) for node, claims in form.picks.items()}
-    stock.drops = {node: list(claims) for node, claims in form.drops.items()}
-    book.counts = Counter({TaskState(name): count for name, count in form.counts.items()})
-    book.over = deque((_task(one) for one in form.over), maxlen=REMEMBERED)
-    book.transitions = list(form.untold)
-    for name, made in form.made.items():
-        book.flows[name].made = made
-    for one in form.tasks:
-        book.put(_task(one))
-    for driver, told in zip(drivers, form.drivers, strict=True):
-        _restore_driver(driver, told, site, book)
+def restore(dispatch: Dispatch, form: Any) -> None:
+    """Puts what was saved into a fresh dispatch of the same fleet. Raises `msgspec.ValidationError` or `LookupError`
+    where it is of another one."""
+    told = convert(form, SavedDispatch)
+    dispatch.goes_on_at(told.now_ms)
+    _restore_book(dispatch.book, told)
+    if len(told.drivers) != len(dispatch.drivers):
+        raise LookupError("the tasks are of another fleet")
+    for driver, one in zip(dispatch.drivers, told.drivers, strict=True):
+        _restore_driver(driver, one, dispatch)
 
 
-def _task_form(task: Task) -> SavedTask:
-    return SavedTask(*(getattr(task, name) for name in _TASK))
-
-
-def _task(form: SavedTask) -> Task:
-    return Task(**{name: getattr(form, name) for name in _TASK})
-
-
-def _driver_form(driver: Driver) -> SavedDriver:
+def _driver(one: Driver) -> SavedDriver:
     return SavedDriver(
-        node=driver.node,
-        anchor=_place_form(driver.anchor),
-        phase=driver.phase,
-        task_id=None if driver.task is None else driver.task.task_id,
-        route=None if driver.route is None else route_form(driver.route),
-        # Mostly the very same.
-        kept=None if driver.kept is None or driver.kept is driver.route else route_form(driver.kept),
-        plain={name: getattr(driver, name) for name in _PLAIN} | {"same": driver.kept is driver.route},
+        plain={name: getattr(one, name) for name in _PLAIN},
+        phase=one.phase,
+        task=None if one.task is None else one.task.task_id,
+        route=None if one.route is None else route_form(one.route),
+        kept=None if one.kept is None else route_form(one.kept),
+        anchor=None if one.anchor is None else _anchor(one.anchor),
     )
 
 
-def _restore_driver(driver: Driver, form: SavedDriver, site: CompiledMap, book: TaskBook) -> None:
-    driver.node, driver.phase = form.node, form.phase
-    driver.anchor = None if form.anchor is None else _place(form.anchor)
-    driver.task = None if form.task_id is None else book.open[form.task_id]
-    driver.route = None if form.route is None else plan_of(form.route, site)
-    driver.kept = None if form.kept is None else plan_of(form.kept, site)
-    if form.plain["same"]:
-        driver.kept = driver.route
-    for name in _PLAIN:
-        setattr(driver, name, form.plain[name])
-
-
-def _place_form(anchor: Anchor | None) -> tuple[bool, int, int | None] | None:
-    match anchor:
-        case None:
-            return None
+def _anchor(one: Anchor) -> tuple[bool, int, int | None]:
+    match one:
         case OnEdge(edge, s_um):
             return True, edge, s_um
         case AtNode(node, yaw):
             return False, node, yaw
 
 
-def _place(form: tuple[bool, int, int | None]) -> Anchor:
-    on_edge, place, at = form
-    return OnEdge(place, at or 0) if on_edge else AtNode(place, at)
+def _restore_driver(driver: Driver, told: SavedDriver, dispatch: Dispatch) -> None:
+    for name in _PLAIN:
+        setattr(driver, name, told.plain[name])
+    driver.phase = told.phase
+    driver.task = None if told.task is None else dispatch.book.open[told.task]
+    driver.kept = _route(told.kept, dispatch.site)
+    # One and the same where they are equal, as they were: traffic gave both.
+    driver.route = driver.kept if told.route == told.kept else _route(told.route, dispatch.site)
+    driver.anchor = None
+    if told.anchor is not None:
+        on_edge, place, at = told.anchor
+        driver.anchor = OnEdge(place, at or 0) if on_edge else AtNode(place, at)
+
+
+def _route(form: SavedRoute | None, site: CompiledMap) -> Any:
+    return None if form is None else plan_of(form, site)
+
+
+def _restore_book(book: TaskBook, told: SavedDispatch) -> None:
+    if told.flows.keys() != book.flows.keys():
+        raise LookupError("the tasks are of other streams")
+    for name, (made, open_) in told.flows.items():
+        book.flows[name].made, book.flows[name].open = made, open_
+    stock = book.stock
+    stock.goods, stock.room, stock.picks, stock.drops = told.goods, told.room, told.picks, told.drops
+    book.open = {one.task_id: one for one in told.open}
+    book.watched = {name: book.open[name] for name in told.watched}
+    book.ready = {name: book.open[name] for name in told.ready}
+    book.over.clear()
+    book.over.extend(told.over)
+    book.counts = Counter(told.counts)

@@ -113,10 +113,12 @@ def _ways(machine: Machine) -> Iterator[str]:
 def _dead_ends(machine: Machine) -> Iterator[str]:
     """Uncertain places that nobody looks at, or again and again, with no way out when the budget is used up."""
     for place in sorted(machine.uncertain):
-        follow = machine.follow.get(place)
-        if follow is None:
+        if place not in machine.follow:
             yield f"{place} is uncertain and has no follow: it would hang without a date"
-        elif place in machine.stale or follow.action not in VERIFICATIONS:
-            continue
-        elif machine.arrow(place, follow.action, Finding.EXHAUSTED) is None:
-            yield f"{place} has no row for {follow.action}, {Finding.EXHAUSTED}: it would be uncertain for ever"
+        for action in sorted(VERIFICATIONS):
+            is_next = place in machine.follow and machine.follow[place].action == action
+            if (is_next or machine.has_row(place, action)) and not machine.can_be_closed(place, action):
+                yield f"{place} has no row for {action}, {Finding.EXHAUSTED}: it would be uncertain for ever"
+    for place in sorted({arrow.target for arrow in machine.arrows if arrow.finding == Finding.EXHAUSTED}):
+        if place in machine.follow and machine.follow[place].action in VERIFICATIONS:
+            yield f"{place} is where objects go that nobody may verify any more, and its follow would verify them"

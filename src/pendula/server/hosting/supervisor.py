@@ -64,7 +64,7 @@ class Supervisor:
         self.metrics = Metrics()
         self.clock = WallClock()
         self.tokens = TokenStore(data.path if data else settings.data)
-        self.sessions = Sessions(self.tokens)
+        self.sessions = Sessions(self.tokens, directory=data.path if data else settings.data)
         self.streams = StreamLedger(settings, self.metrics)
         self.closing: dict[str, None] = {}  # what a stop waits for, by name
         self._data = data
@@ -81,6 +81,7 @@ class Supervisor:
         if self._data is None:
             self._data = DataDirectory.lock(self.settings.data)
         self.tokens.list()
+        self.sessions.load()
         self._tasks.append(asyncio.create_task(_watch(self.clock)))
         for room in self.rooms:
             if room.name in self._services:
