@@ -11,7 +11,7 @@ from pendula.fleet.checker import Disc, Judge, Poses
 from pendula.fleet.commands import Commands, Tick
 from pendula.fleet.compiled_sites import put
 from pendula.fleet.compiler.compile import compile_map
-from pendula.fleet.contracts.traffic import Phase, RobotStatus
+from pendula.fleet.contracts.traffic import Phase
 from pendula.fleet.engine import FleetEngine, OrdersOut, config_form
 from pendula.fleet.network.transitions import truck_yaw
 from pendula.fleet.pictures.moment import ShownTruck
@@ -19,7 +19,7 @@ from pendula.fleet.routing.planner import Anchor, AtNode, OnEdge
 from pendula.fleet.scenarios.configuring import config_of
 from pendula.fleet.scenarios.expectations import Outcome, unmet
 from pendula.fleet.scenarios.measures import WATCHED, Measures
-from pendula.fleet.scenarios.model import EventType, Robot, Scenario
+from pendula.fleet.scenarios.model import Robot, Scenario
 from pendula.fleet.scenarios.names import wrong_names
 from pendula.fleet.simulator.world import Start, World
 from pendula.fleet.site.compiled_map import CompiledMap
@@ -219,9 +219,7 @@ class Run:
     def _happen(self, now_ms: int) -> None:
         while self._events and self._events[0].at_ms <= now_ms:
             event = self._events.pop(0)
-            match event.type:
-                case EventType.STAND:
-                    self.world.stand(self._number[event.robot_id], event.at_ms + event.for_ms)
+            self.world.trouble_with(self._number[event.robot_id], event.fault)
 
     def _task_events(self, now_ms: int) -> tuple[TaskEvent, ...]:
         """Tasks whose time has come, and what trucks report done."""
@@ -248,10 +246,11 @@ class Run:
                 y_um=seen.y_um,
                 yaw_urad=seen.yaw_urad,
                 v_um_s=seen.v_um_s,
-                status=RobotStatus.OK,
+                status=seen.status,
                 phase=self.dispatch.phase(number),
                 last_ack_seq=seen.last_ack_seq,
                 load=self.world.loaded[number],
+                obstructed=seen.obstructed,
             )
             for number, (robot, seen) in enumerate(zip(self.robots, self.world.latest, strict=True))
         )

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from pendula.fleet.contracts.traffic import Health, RobotStatus
 from pendula.fleet.driving.params import TrafficParams, asked_um
 from pendula.fleet.driving.records import Record
-from pendula.fleet.health.recovery import has_failed
+from pendula.fleet.driving.stops import FAILURES
+from pendula.fleet.health.places import STANDING_UM_S
 from pendula.fleet.routing.route_plan import Pose
 from pendula.fleet.tasks.model import TruckView
-from pendula.fleet.tick.observing import STANDING_UM_S, TruckReport
+from pendula.fleet.tick.observing import TruckReport
 from pendula.fleet.tick.ranks import starved
 
 
@@ -39,7 +40,7 @@ def _view(record: Record, params: TrafficParams, report: TruckReport | None, sta
         at_goal=_is_at_goal(record, params),
         yaw_urad=None if pose is None else pose.yaw_urad,
         ok=healthy and pose is not None,
-        failed=has_failed(record),
+        failed=record.stop_code in FAILURES,
         paused=record.paused,
         load=record.load if report is None else report.load,
         starving=starving,
