@@ -146,6 +146,15 @@ def find_map(disk: Disk) -> None:
             raise MapDamaged(f"{name}: {damaged.message}; remove it to have it made anew", path=name) from damaged
 
 
+def find_map_in(directory: Path) -> None:
+    """As `find_map`, for a journal that somebody else reads."""
+    disk = RealDisk(directory, make=False)
+    try:
+        find_map(disk)
+    finally:
+        disk.close()
+
+
 def require_fleet(header: Header) -> None:
     if header.room != FleetEngine.room:
         raise NoFleetJournal(f"This is a journal of the room {header.room!r}, not of a fleet", room=header.room)
