@@ -64,13 +64,13 @@ def test_after_a_late_tick_no_truck_is_told_anything_and_the_next_ones_are_told_
     now, period = engine.now(), engine.config.traffic.tick_period_ms
 
     late = engine.apply(Tick(now + 2 * period + 1))
-    said = engine.commands_out
+    said = engine.orders_out.commands
     engine.apply(Tick(now + 3 * period + 1))
 
     assert said == ()
     assert isinstance(late.events[-1], TickLate)
     assert late.events[-1].gap_ms == 2 * period + 1
-    assert len(engine.commands_out) == 2
+    assert len(engine.orders_out.commands) == 2
 
 
 def test_a_tick_after_two_periods_is_not_late() -> None:
@@ -82,7 +82,7 @@ def test_a_tick_after_two_periods_is_not_late() -> None:
     outcome = engine.apply(Tick(engine.now() + 2 * engine.config.traffic.tick_period_ms))
 
     assert not Counter(type(one) for one in outcome.events)[TickLate]
-    assert engine.commands_out
+    assert engine.orders_out.commands
 
 
 @pytest.mark.req("FLT-FAIL-12")

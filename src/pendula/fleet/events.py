@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from pendula.fleet.contracts.traffic import Alert, HoldReason
+from pendula.fleet.contracts.traffic import Alert, HoldReason, TaskState
 
 
 class Event(Struct, frozen=True, rename="camel"):
@@ -73,6 +73,32 @@ class HoldChanged(Event, frozen=True, tag="hold_changed"):
     blocker_resource_id: str | None
 
 
+class TaskMoved(Event, frozen=True, tag="task"):
+    """A task came into another state; `before` is None for one that is new."""
+
+    task_id: str
+    before: TaskState | None
+    state: TaskState
+    cause: str
+    robot_id: str | None
+
+
+class TaskEventRefused(Event, frozen=True, tag="task_event_refused"):
+    """What was said about a task or a node and changes nothing."""
+
+    code: str
+    message: str
+
+
+class Operated(Event, frozen=True, tag="operation"):
+    """A truck is to load or to unload in the node it stands in."""
+
+    robot_id: str
+    kind: str
+    node_id: str
+    duration_ms: int
+
+
 class ReportDropped(Event, frozen=True, tag="report_dropped"):
     robot_id: str
     code: str
@@ -99,6 +125,9 @@ FleetEvent: TypeAlias = (
     | RouteRefused
     | Granted
     | HoldChanged
+    | TaskMoved
+    | TaskEventRefused
+    | Operated
     | ReportDropped
     | AlertRaised
     | Incident

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from hashlib import sha256
 
 import msgspec
+from msgspec import UNSET
 
 from pendula.fleet.contracts.traffic import Alert, RollingTargetCommand
 from pendula.fleet.driving.records import Record
@@ -13,12 +14,16 @@ from pendula.fleet.events import (
     Granted,
     HoldChanged,
     Incident,
+    Operated,
     ReportDropped,
     RouteAccepted,
     RouteRefused,
+    TaskEventRefused,
+    TaskMoved,
     Ticked,
     TickFailed,
 )
+from pendula.fleet.tasks.model import DispatchStep, TaskAlert, Transition
 from pendula.fleet.tick.traffic import TickOutputs
 from pendula.fleet.views.reasons import code_of, hold_reason, resource_id
 
@@ -58,6 +63,31 @@ def told(
     for alert in outputs.alerts:
         yield AlertRaised(alert)
     yield from _incidents(before, outputs)
+
+
+def told_of_tasks(step: DispatchStep, later: Sequence[Transition]) -> Iterator[FleetEvent]:
+    """What became of tasks: in the step, and when traffic had spoken."""
+    for wrong in step.refused:
+        yield TaskEventRefused(wrong.code, wrong.message)
+    for one in (*step.transitions, *later):
+        yield TaskMoved(one.task_id, one.before, one.state, one.cause, one.robot_id)
+    for operation in step.operations:
+        yield Operated(operation.robot_id, operation.kind, operation.node_id, operation.duration_ms)
+
+
+def raised(tick: int, now_ms: int, alerts: Sequence[TaskAlert]) -> Iterator[AlertRaised]:
+    """Alerts that do not come from traffic, with names that do not clash with those that do."""
+    for number, one in enumerate(alerts, 1):
+        yield AlertRaised(
+            Alert(
+                alertId=f"al-{tick}-{number}",
+                code=one.code,
+                severity=one.severity,
+                sinceMs=now_ms,
+                details={"message": one.message},
+                robotId=UNSET if one.robot_id is None else one.robot_id,
+            )
+        )
 
 
 def _changes(old: Record, new: Record, records: Sequence[Record]) -> Iterator[FleetEvent]:

@@ -1,11 +1,10 @@
 """What a scenario is: a map, trucks, tasks, events, how long, and what is expected of it. Nothing here acts."""
 
-from enum import StrEnum
-
 from msgspec import Struct
 
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.model import CompileParams, Fleet, SourceMap, Stream, Truck
+from pendula.fleet.simulator.faults import Fault, FaultKind
 from pendula.fleet.simulator.settings import WorldSettings
 from pendula.fleet.tasks.model import DispatchParams, TaskOrder, TaskStream
 from pendula.fleet.trucks.profiles import RobotProfile
@@ -22,17 +21,21 @@ class Robot(Struct, frozen=True):
     came_from_id: str | None = None
 
 
-class EventType(StrEnum):
-    STAND = "STAND"
-
-
 class ScenarioEvent(Struct, frozen=True):
-    """STAND: a truck sees something in its way, and stands for so long."""
+    """Something goes wrong with a truck for a while, or once; what the numbers mean depends on the kind of fault."""
 
     at_ms: int
-    type: EventType
+    type: FaultKind
     robot_id: str
     for_ms: int
+    x_um: int = 0
+    y_um: int = 0
+    by_um: int = 0
+    by_ms: int = 0
+
+    @property
+    def fault(self) -> Fault:
+        return Fault(self.type, self.for_ms, self.x_um, self.y_um, self.by_um, self.by_ms)
 
 
 class Place(Struct, frozen=True):

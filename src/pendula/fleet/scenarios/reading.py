@@ -12,8 +12,9 @@ from pendula.fleet.reading.values import name, version
 from pendula.fleet.samples.catalogue import LIMITS, NOBODY, SAMPLES, USUAL, sample_of
 from pendula.fleet.samples.live_maps import Sample
 from pendula.fleet.samples.scenes import FL_STD
+from pendula.fleet.scenarios.event_reading import event
 from pendula.fleet.scenarios.expectation_reading import expectation
-from pendula.fleet.scenarios.model import EventType, Robot, Scenario, ScenarioEvent
+from pendula.fleet.scenarios.model import Robot, Scenario
 from pendula.fleet.scenarios.traffic_params import TRAFFIC_PARAMS, traffic_params
 from pendula.fleet.simulator.settings import WorldSettings
 from pendula.fleet.tasks.model import DispatchParams, TaskOrder, TaskStream
@@ -54,7 +55,7 @@ def _scenario(root: Cursor, directory: Path) -> Scenario:
         duration_ms=it["durationMs"].integer(min=1, max=LONGEST_MS),
         streams=it["streams"].list_of(_stream) if "streams" in it else _streams_of(sample),
         tasks=it["tasks"].list_of(_task, default=()),
-        events=it["events"].list_of(_event, default=()),
+        events=it["events"].list_of(event, default=()),
         expect=it["expect"].list_of(expectation, default=()),
         compile_params=params(both) if both.given else CompileParams(),
         traffic=traffic_params(both) if both.given else TrafficParams(),
@@ -170,16 +171,6 @@ def _task(at: Cursor) -> TaskOrder:
         pick_ms=it["pickDurationMs"].integer(min=0, default=12_000),
         drop_ms=it["dropDurationMs"].integer(min=0, default=8_000),
         priority=it["priority"].integer(default=10),
-    )
-
-
-def _event(at: Cursor) -> ScenarioEvent:
-    it = at.object(required=("atMs", "type", "robotId", "forMs"))
-    return ScenarioEvent(
-        at_ms=it["atMs"].integer(min=0),
-        type=it["type"].choice(EventType),
-        robot_id=name(it["robotId"]),
-        for_ms=it["forMs"].integer(min=1),
     )
 
 

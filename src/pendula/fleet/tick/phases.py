@@ -7,7 +7,8 @@ from pendula.fleet.driving.records import Record, Retraction, Waiting
 from pendula.fleet.driving.screening import screened_routes
 from pendula.fleet.health.judging import judge
 from pendula.fleet.health.orders import obeyed
-from pendula.fleet.health.recovery import freeze_failed
+from pendula.fleet.health.protection import protect
+from pendula.fleet.health.recovery import Care, care_for
 from pendula.fleet.routing.replanning import may_replan
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.targets.sequence import acknowledged
@@ -47,6 +48,11 @@ def observe(draft: Draft) -> None:
             take_in(record, report, draft.params)
         elif report.at_ms < record.report_ms:
             draft.dropped.append(DroppedReport(report.robot_id, "REPORT_OUTDATED"))
+    for bad in draft.dropped:
+        if bad.robot_id in draft.numbers:
+            draft.records[draft.numbers[bad.robot_id]].bad_reports += 1
+    for stopped, stranger in protect(draft.records, draft.ground, draft.params):
+        draft.foreign(stopped, stranger)
     for record in draft.records:
         judge(record, draft.now_ms, draft.params)
         record.priority = class_of(record)
@@ -74,19 +80,25 @@ def obey(draft: Draft) -> None:
 
 def freeze_the_lost(draft: Draft) -> None:
     """A failed truck keeps its cells and needs nothing; one that is back takes up its way where it stands."""
-
-    def tell(record: Record, cut_off: list[int]) -> None:
-        kept = len(draft.locks.truck(record.number).held)
-        code = alarms.FAILURE[record.stop_code or ""]
-        names = draft.names(cut_off)
-        draft.alert(code, "WARN", draft.now_ms, record.robot_id, keptResources=kept, cutOff=names)
-
-    freeze_failed(draft.records, draft.locks, draft.effort, tell)
+    care = Care(
+        locks=draft.locks,
+        ground=draft.ground,
+        params=draft.params,
+        now_ms=draft.now_ms,
+        effort=draft.effort,
+        anchor=draft.anchor,
+        plan=draft.afresh,
+        failed=draft.failed,
+        accepted=draft.accepted.append,
+    )
+    care_for(draft.records, care)
 
 
 def release_the_passed(draft: Draft) -> None:
     """What lies behind the release bound, and what was given back and acknowledged."""
     for record in draft.records:
+        if record.doubt is not None:
+            continue
         bound = min(release_bound_um(record, draft.now_ms), record.passed_um)
         passed = [resource for resource, free in record.held.items() if free <= bound]
         given = record.retraction

@@ -13,6 +13,7 @@ import numpy as np
 from msgspec import Struct
 
 from pendula.fleet.contracts.traffic import Health, Phase, PriorityClass, RobotStatus
+from pendula.fleet.driving.doubts import Doubt
 from pendula.fleet.driving.records import Record, Retraction, Waiting
 from pendula.fleet.driving.track import track_of
 from pendula.fleet.driving.uses import Ground
@@ -76,6 +77,7 @@ class SavedTruck(Struct, frozen=True, array_like=True):
     waiting: tuple[str, int | None, int | None, int | None, tuple[int, ...]] | None
     retraction: tuple[int, int, tuple[int, ...]] | None
     lock: SavedLock | None
+    doubt: Doubt | None
 
 
 class SavedTraffic(Struct, frozen=True, array_like=True):
@@ -111,8 +113,8 @@ _PLAIN = (
     "load",
     "health",
     "stop_code",
-    "lost",
-    "paused",
+    *("latched", "foreign", "paused", "absent", "unheard", "bad_reports", "ack_ms", "crawl_um", "crawl_ms"),
+    *("obstructed", "confidence_ppm"),
     "ack_seq",
     "seq",
     "hold_um",
@@ -158,6 +160,7 @@ def saved_truck(record: Record, locks: LockState) -> SavedTruck:
         else (waiting.code, waiting.resource, waiting.by, waiting.theirs, waiting.cycle),
         retraction=None if given is None else (given.seq, given.stop_line_um, given.resources),
         lock=_lock(locks.trucks[record.number]),
+        doubt=record.doubt,
     )
 
 
@@ -218,6 +221,7 @@ def restore_truck(saved: SavedTruck, record: Record, ground: Ground) -> None:
     record.progress = None if saved.progress is None else Progress(*saved.progress)
     record.waiting = None if saved.waiting is None else Waiting(*saved.waiting)
     record.retraction = None if saved.retraction is None else Retraction(*saved.retraction)
+    record.doubt = saved.doubt
 
 
 def plan_of(saved: SavedRoute, site: CompiledMap) -> RoutePlan:

@@ -13,7 +13,7 @@ from typing import Self
 from msgspec import DecodeError, structs, to_builtins
 
 from pendula.fleet.contracts.traffic import Alert, CorridorRequest, LockResult, LockSnapshot, RollingTargetCommand
-from pendula.fleet.driving.detours import detour
+from pendula.fleet.driving.detours import afresh, detour
 from pendula.fleet.driving.params import NodeLockPolicy, TrafficParams, faults, short_um
 from pendula.fleet.driving.records import Record
 from pendula.fleet.driving.uses import Ground
@@ -22,6 +22,7 @@ from pendula.fleet.liveness.certificate import Certificate, certify
 from pendula.fleet.model import Finding, Fleet
 from pendula.fleet.routing.planner import Anchor, Closed, Planner
 from pendula.fleet.routing.route_plan import RoutePlan
+from pendula.fleet.routing.snapping import SnapParams, Snapper
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tick import saving
 from pendula.fleet.tick.aiming import result, stopped
@@ -320,14 +321,30 @@ class Traffic:
             directions=self._directions.copied(),
             two_way=self._two_way,
             detour=self._detour,
+            anchor=self._anchor,
+            afresh=self._afresh,
             cycles=self._cycles,
             alert_count=self._alerts,
         )
 
-    def _detour(self, record: Record) -> RoutePlan | None:
+    def _planner(self, record: Record) -> Planner:
         profile = record.profile
-        planner = self._planners.setdefault(profile.profile_id, Planner(self.site, profile))
-        return detour(record, planner, self.closed[record.robot_id])
+        return self._planners.setdefault(profile.profile_id, Planner(self.site, profile))
+
+    def _detour(self, record: Record) -> RoutePlan | None:
+        return detour(record, self._planner(record), self.closed[record.robot_id])
+
+    @cached_property
+    def _snapper(self) -> Snapper:
+        one = self.params
+        return Snapper(self.site, SnapParams(one.node_snap_um, one.heading_tol_urad, one.off_route_um))
+
+    def _anchor(self, record: Record) -> Anchor | None:
+        edges = () if record.track is None else [one.edge for one in record.track.segments]
+        return None if record.pose is None else self._snapper.anchor(record.pose, route_edges=edges)
+
+    def _afresh(self, record: Record, anchor: Anchor) -> RoutePlan | None:
+        return afresh(record, self._planner(record), self.closed[record.robot_id], anchor)
 
     def _stopped(self, error: str, routes: Sequence[RoutePlan]) -> TickOutputs:
         """Everybody stops, and no route was looked at. Numbers of commands go on rising: what was decided before stays

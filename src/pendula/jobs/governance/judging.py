@@ -36,6 +36,11 @@ def no_object(object_type: str, object_id: str) -> Refused:
     return Refused(Code.OBJECT_NOT_FOUND, f"no governed object {object_type} {object_id}", details)
 
 
+def user_required(what: str, details: dict[str, Json]) -> Refused:
+    how = "with a token, in X-Pendula-User, as_user(…) or --user"
+    return Refused(Code.USER_REQUIRED, f"only a named user may {what}; say who you are, {how}", details)
+
+
 def question(
     look: GovernedReading, subject: Governed, action: str, policy: Policy, now: int, *, deferrals: int = 0
 ) -> Asked:

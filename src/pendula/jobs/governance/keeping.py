@@ -11,6 +11,7 @@ from pendula.jobs.audit import ROLLBACK_EVENT, STATE_EVENT, GovernanceEvent
 from pendula.jobs.calls.replies import Answer, Body, Reply
 from pendula.jobs.governance import learning
 from pendula.jobs.governance.bodies import (
+    Decision,
     NewObject,
     read_decision,
     read_evidence,
@@ -20,7 +21,15 @@ from pendula.jobs.governance.bodies import (
 )
 from pendula.jobs.governance.carrying_out import ask_rollback, carry_out, count_granted, evidence_of, put
 from pendula.jobs.governance.followups import follow_up
-from pendula.jobs.governance.judging import is_promotion, machine_of, no_object, question, tiers, unfit_evidence
+from pendula.jobs.governance.judging import (
+    is_promotion,
+    machine_of,
+    no_object,
+    question,
+    tiers,
+    unfit_evidence,
+    user_required,
+)
 from pendula.jobs.governance.showing import changes, ending_json, object_json, rollback_json
 from pendula.jobs.model import Actor, Code, Policy, Refused
 from pendula.jobs.objects import budgets, deciding
@@ -118,7 +127,7 @@ def decide_by_hand(
     if isinstance(found, Refused):
         return found
     subject, machine = found
-    if (unknown := _unknown_action(request.action, machine, policy)) is not None:
+    if (unknown := _unknown_words(request, machine, policy)) is not None:
         return unknown
     asked = replace(question(tx.governance, subject, request.action, policy, now), automatic=False)
     ending = deciding.conclude(subject, machine, asked, request.verdict)
@@ -129,7 +138,7 @@ def decide_by_hand(
     if ending.how is not How.ACK:
         code = Code.ILLEGAL_TRANSITION if ending.how is How.FAIL and ending.reading is None else Code.GATE_CLOSED
         details: dict[str, Json] = {"object_type": object_type, "object_id": object_id, **ending_json(ending, None)}
-        return Refused(code, str(ending.error or ending.reason), details)
+        return Refused(code, f"{request.action} on {subject.place}: {ending.reason}", details)
     carried = carry_out(tx, subject, ending, asked, actor, job=None, policy=policy)
     told: dict[str, Json] = {
         **ending_json(ending, carried.trace),
@@ -226,13 +235,15 @@ def _unsure(subject: Governed, policy: Policy, now: int) -> Governed | Refused:
     return replace(unsure, decision_mode=wish)
 
 
-def _unknown_action(action: str, machine: Machine, policy: Policy) -> Refused | None:
-    known = sorted({*policy.vocabulary.actions, *(arrow.action for arrow in machine.arrows)})
-    if action in known:
-        return None
+def _unknown_words(request: Decision, machine: Machine, policy: Policy) -> Refused | None:
+    """A person who misspells a word is told; a job that does ends in a noop that says so."""
     faults = Faults()
-    faults.add("action", Code.INVALID_ENUM, allowed=[*known])
-    return faults.refusal()
+    known = sorted({*policy.vocabulary.actions, *(arrow.action for arrow in machine.arrows)})
+    if request.action not in known:
+        faults.add("action", Code.INVALID_ENUM, allowed=[*known])
+    elif not machine.knows(request.verdict.finding):
+        faults.add("finding", Code.INVALID_ENUM, allowed=[*machine.findings(request.action)])
+    return faults.refusal() if faults.found else None
 
 
 def _place(request: NewObject, first_status: str, first_axis: str) -> str:
@@ -276,7 +287,7 @@ def _nobody(actor: Actor) -> Refused | None:
     """What only a named user may do."""
     if actor.type == "user" and actor.id:
         return None
-    return Refused(Code.USER_REQUIRED, "only a named user may do this; say who you are", {"actor": actor.type})
+    return user_required("do this", {"actor": actor.type})
 
 
 def _kept(

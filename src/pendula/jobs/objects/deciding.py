@@ -73,8 +73,15 @@ def conclude(subject: Governed, machine: Machine, asked: Asked, said: Verdict) -
     if arrow is None:
         if _is_at_its_limit(subject, machine, asked):
             return _closed(subject, machine, asked, reading, verdict)
-        return _noop(subject, machine, asked, verdict, reading, verdict.reason)
+        return _noop(subject, machine, asked, verdict, reading, _nowhere(machine, asked, verdict))
     return _followed(subject, arrow, machine, asked, verdict, reading)
+
+
+def _nowhere(machine: Machine, asked: Asked, verdict: Verdict) -> str:
+    """The reason of a verdict that leads nowhere; a word that no machine has is told, for it may be misspelt."""
+    if machine.knows(verdict.finding):
+        return verdict.reason
+    return f"{verdict.reason}; {asked.action} of a {machine.object_type} knows no finding {verdict.finding}"
 
 
 def unknown_place(subject: Governed, machine: Machine) -> str | None:
@@ -143,14 +150,18 @@ def _found(subject: Governed, machine: Machine, asked: Asked, said: Verdict) -> 
         return replace(said, finding=Finding.INCONCLUSIVE, reason=untrue)
     enough = len(set(subject.evidence) | set(said.evidence)) >= asked.limits.min_evidence_count
     if said.finding in PROMOTING and not enough:
-        wanted = asked.limits.min_evidence_count
-        said = replace(said, finding=Finding.INSUFFICIENT, reason=f"{said.reason}; fewer than {wanted} references")
+        said = replace(said, finding=Finding.INSUFFICIENT, reason=f"{said.reason}; {_too_few(asked)}")
     ways = {arrow.finding for arrow in machine.arrows if (arrow.source, arrow.action) == (subject.place, asked.action)}
     # A review that is overdue and not passed has failed: else the object would be due again at once, for ever.
     undecided = said.finding not in ways and said.finding != Finding.PASSED
     if undecided and Finding.OVERDUE in ways and _is_overdue(subject, asked.now):
         return replace(said, finding=Finding.OVERDUE)
     return said
+
+
+def _too_few(asked: Asked) -> str:
+    wanted = asked.limits.min_evidence_count
+    return f"it needs {wanted} reference{'' if wanted == 1 else 's'} as evidence and has fewer"
 
 
 def _untrue(subject: Governed, finding: str, now: int) -> str | None:
@@ -345,7 +356,7 @@ def _unavailable(subject: Governed, reading: Reading) -> Ending:
         how=How.RETRY,
         outcome=Outcome.UNAVAILABLE,
         subject=subject,
-        reason=f"{reading.decided_by} was never set",
+        reason=gates.unset(reading),
         executed=Executed.ABSTAINED,
         reading=reading,
         error=f"{Outcome.UNAVAILABLE}: {reading.decided_by}",

@@ -41,6 +41,7 @@ NEEDABLE = {
     "source_refs": "sources",
 }
 DATES = ("review_due_at", "expires_at")  # what may be waited for: the dates that lie ahead of an object
+FINDINGS = frozenset(word for name, word in vars(Finding).items() if name.isupper())
 COMPUTED = frozenset({Finding.FADED, Finding.OVERDUE, Finding.EXPIRED, Finding.ROLLED_BACK, Finding.EXHAUSTED})
 
 
@@ -102,6 +103,14 @@ class Machine(Struct, frozen=True, kw_only=True):
 
     def has_row(self, place: str, action: str) -> bool:
         return any(arrow.source == place and arrow.action == action for arrow in self.arrows)
+
+    def findings(self, action: str) -> list[str]:
+        """What this action can find that leads somewhere, from any place."""
+        return sorted({arrow.finding for arrow in self.arrows if arrow.action == action})
+
+    def knows(self, finding: str) -> bool:
+        """Whether the finding is a word at all, here or anywhere; a misspelt one is not."""
+        return finding in FINDINGS or any(arrow.finding == finding for arrow in self.arrows)
 
     def can_be_closed(self, place: str, action: str) -> bool:
         """Whether what is uncertain there can be closed for verification and still has something that comes next."""
