@@ -21,9 +21,10 @@ from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.model import Fleet, Stream, Truck
 from pendula.fleet.samples import FL_STD, built_warehouse, halls
 from pendula.fleet.samples.live_maps import Sample, spur_grid
-from pendula.fleet.scenarios.model import Robot, Scenario, ScenarioStream
+from pendula.fleet.scenarios.model import Robot, Scenario
 from pendula.fleet.scenarios.running import Run
 from pendula.fleet.site.compiled_map import CompiledMap
+from pendula.fleet.tasks import DispatchParams, TaskStream
 from pendula.fleet.tick import Traffic, phases, traffic
 from pendula.fleet.traffic.grants import Rule
 from pendula.fleet.traffic.resources import Exclusion
@@ -101,7 +102,7 @@ def endless(sample: Sample, name: str, duration_ms: int, seed: int) -> Scenario:
         profiles=(FL_STD,),
         robots=tuple(Robot(one.robot_id, one.profile_id, one.park_node_id, one.park_node_id) for one in trucks),
         streams=tuple(
-            ScenarioStream(one.stream_id, one.pick_node_ids, one.drop_node_ids, max_concurrent=most) for one in streams
+            TaskStream(one.stream_id, one.pick_node_ids, one.drop_node_ids, max_concurrent=most) for one in streams
         ),
         duration_ms=duration_ms,
         traffic=TrafficParams(),
@@ -126,7 +127,7 @@ class Places:
             # These rules keep no witness that could be replayed.
             scenario = replace(scenario, traffic=TrafficParams(refuge=False))
         elif kind is Kind.SHORTEST:
-            scenario = replace(scenario, opposition_milli=0)
+            scenario = replace(scenario, dispatch=DispatchParams(opposition_milli=0))
         with _ruled(kind):
             form = Run(scenario, site).run(duration_ms).form
         wrong = [one for one in form["invariants"].values() if one["violations"]]

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from pendula.fleet import compile_map
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.samples import FL_STD, built_warehouse
-from pendula.fleet.scenarios.model import Robot, Scenario, ScenarioStream
+from pendula.fleet.scenarios.model import Robot, Scenario
 from pendula.fleet.scenarios.running import Run
+from pendula.fleet.tasks import TaskStream
 from pendula.fleet.tick import TickInputs, TickOutputs
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class Costs:
 
 def endless(sample: "Sample", name: str, duration_ms: int, params: TrafficParams | None = None) -> Scenario:
     """The fleet of a sample map with streams that never end."""
-    streams = tuple(ScenarioStream(one.stream_id, one.pick_node_ids, one.drop_node_ids) for one in sample.fleet.streams)
+    streams = tuple(TaskStream(one.stream_id, one.pick_node_ids, one.drop_node_ids) for one in sample.fleet.streams)
     robots = tuple(
         Robot(one.robot_id, one.profile_id, one.park_node_id, one.park_node_id) for one in sample.fleet.trucks
     )

@@ -48,6 +48,7 @@ def test_the_standing_commands_are_there() -> None:
         ("actions", "check"),
         ("actions", "run"),
         ("actions", "why"),
+        ("backup",),
         ("bench",),
         ("credit", "check"),
         ("credit", "compare"),

@@ -1216,6 +1216,19 @@ def test_people_read_where_an_object_is_and_why(jobs: Program, db: tuple[str, st
     assert "verified" in jobs("stats", *db).out
 
 
+def test_a_group_without_a_command_says_that_one_is_missing(jobs: Program) -> None:
+    asked = jobs("objects")
+
+    assert asked.code == 2
+    assert asked.err == "pendula: Missing command; see pendula jobs objects --help (wrong_usage)\n"
+
+
+def test_a_rollback_that_nobody_asked_for_is_not_told_as_finished(jobs: Program, db: tuple[str, str]) -> None:
+    jobs("objects", "create", "memory", "m", "--half-life", "P1D", *db)
+
+    assert jobs("objects", "rollback-finished", "memory", "m", *db).out.startswith("No rollback was ever asked for. ")
+
+
 def test_people_read_gates_decisions_and_rollbacks(jobs: Program, db: tuple[str, str]) -> None:
     assert jobs("gates", "list", *db).out.startswith("No gate is set;")
     assert jobs("rollbacks", *db).out == "No rollback is waited for.\n"

@@ -38,6 +38,7 @@ def test_a_length_is_read_and_shown_again(text: str, micros: int) -> None:
         "P1.5D",
         "7D",
         "p7d",
+        "P\N{ARABIC-INDIC DIGIT ONE}D",
         "P999999W",
         "P36525DT1S",
         7,

@@ -28,7 +28,9 @@ STATE_MOST = 64 * 1024
 def lived(random: Random) -> tuple[Scheduler, list[Channel]]:
     """A scheduler after a short life, and its channels."""
     channels = [Channel(name, shelf(some_slots(random))) for name in "abc"[: random.randrange(4)]]
-    scheduler = Scheduler(channels, settings(some_wishes(random)), seed=random.randrange(2**64))
+    scheduler = Scheduler(
+        channels, settings(some_wishes(random), [one.id for one in channels]), seed=random.randrange(2**64)
+    )
     for _ in range(random.randrange(25)):
         match random.randrange(6):
             case 0:

@@ -64,13 +64,13 @@ def shelf(slots: Sequence[Slot]) -> Shelf:
     return RoughShelf(slots)
 
 
-def settings(wishes: Wishes) -> Settings:
-    """The same wishes in the words of the package."""
+def settings(wishes: Wishes, names: Sequence[str] = NAMES) -> Settings:
+    """The same wishes in the words of the package, for channels of these names."""
     exposure = Exposure(
         Mode(wishes.mode),
-        {name: decimal(weight) for name, weight in wishes.manual.items()},
-        dict(wishes.total),
-        dict(wishes.recent),
+        {name: decimal(weight) for name, weight in wishes.manual.items() if name in names},
+        {name: count for name, count in wishes.total.items() if name in names},
+        {name: count for name, count in wishes.recent.items() if name in names},
         decimal(wishes.alpha),
         decimal(wishes.p_min),
         decimal(wishes.p_max),

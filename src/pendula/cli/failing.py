@@ -136,7 +136,8 @@ def _refused_by_the_system(error: OSError) -> WorldBroken:
 
 
 def _wrong_command_line(error: Any) -> WrongUsage:
-    message = " ".join(str(error.format_message()).split()).replace("Value error, ", "")
+    # A group without a command has printed its help and says nothing more.
+    message = " ".join(str(error.format_message()).split()).replace("Value error, ", "") or "Missing command"
     context = getattr(error, "ctx", None)
     if context is None:
         return WrongUsage(message)

@@ -11,7 +11,7 @@ import typer
 from typer.main import get_command
 
 from pendula import __version__
-from pendula.cli.commands import bench, replay, serve, token
+from pendula.cli.commands import backup, bench, replay, serve, token
 from pendula.cli.failing import INTERRUPTED, ending
 from pendula.cli.output import example
 from pendula.cli.rooms import GROUPS, commands_of
@@ -31,6 +31,7 @@ def build(first_argument: str | None) -> typer.Typer:
     program.callback(invoke_without_command=True)(_start)
     serve.register(program)
     replay.register(program)
+    backup.register(program)
     bench.register(program)
     token.register(program)
     for name, group in GROUPS.items():

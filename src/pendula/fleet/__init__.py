@@ -15,6 +15,7 @@ traffic       who may go on: locks and the refuge rule
 driving       trucks on their ways: tracks, records, parameters
 targets       where a truck is told to go
 views         requests, snapshots and reasons
+health        whether a truck can be counted on: faults, orders of people, recovery
 tick          one tick of traffic after the other
 contracts     the payloads of the room, and their schemas
 pictures      a map as a picture, and as GeoJSON
@@ -22,6 +23,13 @@ samples       maps of our own
 simulator     trucks in virtual time, with noise, delays and losses
 scenarios     a map, trucks and tasks in a file, run in virtual time
 checker       the independent judge of a run, from poses alone
+commands      what goes into a fleet: its configuration, its ticks
+events        what comes out of it
+engine        the state machine of the room
+telling       the events of a tick
+explain       why a truck stands
+saving        a fleet as bytes and back
+compiled_sites  compiled maps by their hash
 
 What may know what is in the layers of `pyproject.toml`.
 """

@@ -51,7 +51,7 @@ def hashed(token: str) -> bytes:
     return sha256(token.encode(errors="surrogatepass")).digest()[:16]
 
 
-def derived_key(request: Enqueue, run_at: int) -> str:
+def derived_key(request: Enqueue | Job, run_at: int) -> str:
     return f"{request.object_id}:{request.action}:{format_utc(run_at)}"
 
 

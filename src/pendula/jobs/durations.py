@@ -1,9 +1,14 @@
 """Lengths of time as ISO 8601 writes them: weeks, days, hours, minutes, seconds. Months and years have no length."""
 
 from decimal import Decimal
+from re import ASCII
 from re import compile as regex
 
-_SHAPE = regex(r"P(?:(\d{1,6})W|(?:(\d{1,6})D)?(?:T(?:(\d{1,6})H)?(?:(\d{1,8})M)?(?:(\d{1,9}(?:\.\d{1,6})?)S)?)?)")
+from pendula.kernel.errors import InputRefused
+
+_SHAPE = regex(
+    r"P(?:(\d{1,6})W|(?:(\d{1,6})D)?(?:T(?:(\d{1,6})H)?(?:(\d{1,8})M)?(?:(\d{1,9}(?:\.\d{1,6})?)S)?)?)", ASCII
+)
 _UNITS = (604_800, 86_400, 3600, 60, 1)
 SECOND_US = 1_000_000
 DAYS_MOST = 36_525  # a hundred years: every date that lies so far ahead can still be written
@@ -19,6 +24,14 @@ def parse_duration(text: object) -> int | None:
     seconds = sum((Decimal(amount) * unit for amount, unit in parts if amount), Decimal(0))
     micros = int(seconds * SECOND_US)
     return micros if 0 < micros <= DAYS_MOST * 86_400 * SECOND_US else None
+
+
+def duration_us(text: str) -> int:
+    """The same, of a document: what is no such length raises `InputRefused`."""
+    length = parse_duration(text)
+    if length is None:
+        raise InputRefused(f"{text[:100]!r} is not a length of time; write {ALLOWED}", value=text[:100])
+    return length
 
 
 def format_duration(micros: int) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from pendula.documents import Cursor, DocumentRefused, read_file
-from pendula.jobs.durations import ALLOWED, parse_duration
+from pendula.jobs.durations import duration_us
 from pendula.jobs.objects.gates import VERDICTS
 from pendula.jobs.objects.governed import DAY_US
 from pendula.jobs.objects.machine import Arrow, Follow, Machine, Never
@@ -19,7 +19,7 @@ from pendula.kernel.errors import InputRefused
 CHAIN = (USE, INVALIDATE)  # actions of those who use objects, not of jobs
 SETS = ("rolls_back", "awaits_rollback", "stale", "uncertain")
 NOTHING = Machine(object_type="", first="", trust={}, arrows=(), follow={}, never=())
-ROWS_MOST, TRUST_MOST = 1000, 1000
+ROWS_MOST, STATES_MOST, TRUST_MOST = 1000, 1000, 1000
 
 
 def read_machine(at: Cursor, object_type: str, actions: Collection[str], folder: Path | None) -> Machine:
@@ -56,7 +56,9 @@ def _read(at: Cursor, object_type: str, actions: Collection[str]) -> Machine:
         exhausted=it["exhausted"].text(min=1, default=None),
         **{name: frozenset(it[name].list_of(lambda one: one.text(min=1), default=())) for name in SETS},
     )
-    if at.is_object and all(it[name].given for name in ("first", "trust", "arrows", "follow", "never")):
+    if len(machine.trust) > STATES_MOST:
+        it["trust"].refuse(f"{len(machine.trust)} states are too many", allowed=f"at most {STATES_MOST} states")
+    elif at.is_object and all(it[name].given for name in ("first", "trust", "arrows", "follow", "never")):
         for sentence in faults(machine, (*actions, *CHAIN)):
             at.refuse(sentence)
     return machine
@@ -82,17 +84,10 @@ def _gate(at: Cursor) -> str:
 
 def _follow(at: Cursor) -> Follow:
     it = at.object(required=("action", "after"), optional=("at",))
-    after = it["after"].parsed(_length, stand_in=DAY_US)
+    after = it["after"].parsed(duration_us, stand_in=DAY_US)
     return Follow(it["action"].text(min=1), after, it["at"].text(min=1, default=None))
 
 
 def _never(at: Cursor) -> Never:
     it = at.object(required=("from", "to", "because"))
     return Never(it["from"].text(min=1), it["to"].text(min=1), it["because"].text(min=1))
-
-
-def _length(text: str) -> int:
-    length = parse_duration(text)
-    if length is None:
-        raise InputRefused(f"{text!r} is not a length of time; write {ALLOWED}")
-    return length

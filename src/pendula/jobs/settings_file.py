@@ -6,7 +6,6 @@ What a file leaves out has its default. Object types and actions are added to th
 from collections.abc import Callable, Collection, Mapping
 from decimal import Decimal
 from pathlib import Path
-from re import Match
 from re import compile as regex
 from typing import TypeVar
 from urllib.parse import urlsplit
@@ -17,12 +16,12 @@ from pendula.documents import Cursor, Document, DocumentLimits, Members, read_fi
 from pendula.documents.faults import shown, suggestion
 from pendula.documents.toml_text import BYTES_MOST, read_toml
 from pendula.jobs.cron import Cron
+from pendula.jobs.durations import duration_us
 from pendula.jobs.machine_file import read_machine
 from pendula.jobs.model import (
     LEASE_MOST_SEC,
     PAYLOAD_MOST_BYTES,
     PRIORITIES,
-    SECOND,
     AuditCheck,
     Durability,
     Policy,
@@ -51,9 +50,6 @@ WORD_FORM = "a letter, then at most 63 of a-z, 0-9, _ and -"
 OBJECT_ID = r"(?!\s)[^\x00-\x1f\x7f-\x9f]+(?<!\s)"  # not blank at its ends
 # What events of the trail can be about beside governed objects, and what stands before a type in a path.
 RESERVED = ("decision", "scheduler_job", "persona", "show", "why")
-
-_DURATION = regex(r"P(?:(\d{1,6})W|(?=.)(?:(\d{1,6})D)?(?:T(?=.)(?:(\d{1,6})H)?(?:(\d{1,6})M)?(?:(\d{1,6})S)?)?)")
-_UNIT_SEC = (7 * DAY_SEC, DAY_SEC, 3600, 60, 1)
 
 
 class Configured(Struct, frozen=True):
@@ -171,17 +167,6 @@ def _machines(at: Cursor, vocabulary: Vocabulary, folder: Path | None) -> Mappin
 
     own = at.map_of(lambda one: read_machine(one, str(one.path[-1]), vocabulary.actions, folder), key=known)
     return {**REFERENCE, **own}
-
-
-def duration_us(text: str) -> int:
-    """An ISO 8601 duration of weeks, or of days, hours, minutes and seconds, in microseconds.
-
-    Years and months have no fixed length and are refused.
-    """
-    found: Match[str] | None = _DURATION.fullmatch(text) if text.isascii() else None
-    if found is None:
-        raise InputRefused(f"{shown(text)} is not a duration; write P7D, PT12H, P1DT30M or P2W", value=text)
-    return sum(int(number) * unit for number, unit in zip(found.groups(), _UNIT_SEC, strict=True) if number) * SECOND
 
 
 def _head_start(at: Cursor, plain: tuple[int, int, int]) -> tuple[int, int, int]:

@@ -114,6 +114,14 @@ class RealDisk:
         facts = os.fstatvfs(self._dir)
         return facts.f_bavail * facts.f_frsize
 
+    def claim(self) -> bool:
+        """Take the directory for this disk alone, until it is closed or the process ends; false where it is taken."""
+        try:
+            fcntl.flock(self._dir, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
     def close(self) -> None:
         for name in list(self._open):
             self._forget(name)

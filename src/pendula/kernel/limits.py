@@ -56,6 +56,7 @@ STREAMS_PER_TOKEN = Limit(
 BODY_BYTES = Limit("body_bytes", 8 * MIB, "bytes", "body_too_large", "The request body is too large")
 REQUESTS = Limit("requests", 512, "requests", "too_many_requests", "Too many requests are being answered")
 HEADER_SECONDS = Limit("header_seconds", 10, "seconds", "slow_request", "The request took too long to arrive")
+READER_SECONDS = Limit("reader_seconds", 30, "seconds", "slow_reader", "The reader takes nothing of what is sent")
 
 ALL: tuple[Limit, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Limit))
 BY_NAME: dict[str, Limit] = {limit.name: limit for limit in ALL}

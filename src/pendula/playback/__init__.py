@@ -4,6 +4,7 @@
     settings            what they may be; changed in part
     choosing            what comes next: shares, turns, new artwork, and the programme around them
     saving, explain     the state at any moment; why an item came up
+    statistics          what was done, in figures
     scheduler           the library: a programme behind a lock, safe for threads
     events, engine      the player: a programme that keeps time, for journals and the server
     cache               channels on disk
@@ -16,12 +17,14 @@ Public names:
 """
 
 from pendula.playback.choosing.generator import Channel
+from pendula.playback.choosing.guard import NoShelf
 from pendula.playback.choosing.records import MemoryShelf, Shelf
 from pendula.playback.engine import Player
 from pendula.playback.model import (
     Diagnostic,
     Exposure,
     InsertResult,
+    InvalidRecord,
     InvalidWeight,
     Item,
     Mode,
@@ -40,11 +43,13 @@ __all__ = [
     "Diagnostic",  # something that went wrong and stopped nothing
     "Exposure",  # how much of the screen each channel gets
     "InsertResult",  # what became of a new artwork
+    "InvalidRecord",  # an artwork that cannot be
     "InvalidWeight",  # a manual weight that is not a number
     "Item",  # what is shown, and how it came up
     "MemoryShelf",  # records kept in memory
     "Mode",  # EqE, MaE, PrE
     "Nae",  # settings of new artwork events
+    "NoShelf",  # what was handed in can give no records
     "Origin",  # base, nae, nae_fallback
     "Pick",  # how a channel gives its next record
     "PickMode",  # recency, random

@@ -18,7 +18,8 @@ from pendula.kernel.errors import InputRefused, WrongUsage
 from pendula.playback import explain
 from pendula.playback.choosing.asked import AskedShelf, record_of
 from pendula.playback.choosing.generator import Channel
-from pendula.playback.choosing.programme import NotShown, Programme
+from pendula.playback.choosing.programme import Programme
+from pendula.playback.choosing.wishes import NotShown
 from pendula.playback.events import (
     Advance,
     Ban,
@@ -57,7 +58,7 @@ from pendula.playback.model import (
     unfit,
 )
 from pendula.playback.saving import ChannelState, broken_invariants, load, save
-from pendula.playback.settings import merged
+from pendula.playback.settings import FIRST, NOW, Rules, merged
 
 DWELL_MOST = 86_400_000
 TAKE_MOST = 100_000
@@ -90,19 +91,25 @@ class Player:
     """Shows one item after the other; satisfies `pendula.kernel.engine.Engine`."""
 
     room: ClassVar[str] = "playback"
-    decisions: ClassVar[int] = 1
+    decisions: ClassVar[int] = 2
     time_unit: ClassVar[str] = "ms"
     commands: ClassVar[object] = Commands
     events: ClassVar[object] = Event
+    rules: ClassVar[Rules] = NOW
 
     def __init__(self, config: Config) -> None:
         self.outside: Outside = Nobody()
-        self.programme = Programme((), config.settings, seed=config.seed)
+        self.programme = Programme((), seed=config.seed, rules=self.rules)
         self.dwell_ms = _dwell(config.dwell_ms)
         self.paused = False
         self._now = 0
         self.screen = OnScreen(None, 0, None)
         self._told = 0
+
+    @classmethod
+    def deciding_by(cls, decisions: int) -> type["Player"]:
+        """The player for a journal that was written with these decisions; this one where nobody knows them."""
+        return {Player.decisions: Player, PlayerOfFirstVersion.decisions: PlayerOfFirstVersion}.get(decisions, cls)
 
     @classmethod
     def create(cls, config: Json) -> Self:
@@ -112,7 +119,7 @@ class Player:
             raise InputRefused(f"This is not a configuration of a player: {trouble}", config=config) from None
         player = cls(read)
         channels = [Channel(one.id, player._shelf(one)) for one in read.channels]
-        player.programme = Programme(channels, read.settings, seed=read.seed)
+        player.programme = Programme(channels, read.settings, seed=read.seed, rules=cls.rules)
         player._told = player.programme.told
         return player
 
@@ -123,7 +130,7 @@ class Player:
             saved = _read_state(state)
         except msgspec.DecodeError as trouble:
             raise InputRefused(f"This is not a state of a player: {trouble}") from None
-        player.programme = load(saved.programme, lambda row: player._shelf(_contents(row)))
+        player.programme = load(saved.programme, lambda row: player._shelf(_contents(row)), cls.rules)
         player._now, player.paused, player.screen = saved.now, saved.paused, saved.screen
         player.dwell_ms = _dwell(saved.dwell_ms)
         player._told = player.programme.told
@@ -374,6 +381,13 @@ class Player:
             payload=b64encode(item.payload).decode(),
             at=item.at,
         )
+
+
+class PlayerOfFirstVersion(Player):
+    """Decides as the first version did: for journals that it wrote, to replay them and to go on with their players."""
+
+    decisions: ClassVar[int] = 1
+    rules: ClassVar[Rules] = FIRST
 
 
 def _contents(row: ChannelState) -> Contents:

@@ -22,7 +22,7 @@ from pendula.playback.choosing.records import Shelf, sound
 from pendula.playback.choosing.snapshot import Snapshot
 from pendula.playback.choosing.swrr import RoundRobin
 from pendula.playback.model import MASK_64, WSUM, Entry, Item, Levels, Origin, Settings, Trace
-from pendula.playback.settings import checked
+from pendula.playback.settings import NOW, Rules, checked
 
 READABLE, OUT_BEFORE, OUT_NOW = 0, 1, 2
 
@@ -149,11 +149,11 @@ def save(programme: Programme) -> dict[str, Json]:
     return plain
 
 
-def load(state: Json, shelf_of: Callable[[ChannelState], Shelf]) -> Programme:
+def load(state: Json, shelf_of: Callable[[ChannelState], Shelf], rules: Rules = NOW) -> Programme:
     """The programme that gave `state`; raises `InvalidState` and `OtherContents` before anything exists."""
     try:
         saved = msgspec.convert(state, State)
-        programme = _restored(saved, shelf_of)
+        programme = _restored(saved, shelf_of, rules)
         broken = [*_mismatched(saved, programme)] or [*broken_invariants(programme)]
     except (msgspec.ValidationError, AssertionError, IndexError, Base64Error, ValueError) as trouble:
         raise InvalidState(f"This is not a state of a programme: {trouble}") from None
@@ -162,10 +162,10 @@ def load(state: Json, shelf_of: Callable[[ChannelState], Shelf]) -> Programme:
     return programme
 
 
-def _restored(saved: State, shelf_of: Callable[[ChannelState], Shelf]) -> Programme:
-    programme = Programme((), checked(saved.settings), seed=saved.seed)
+def _restored(saved: State, shelf_of: Callable[[ChannelState], Shelf], rules: Rules) -> Programme:
+    programme = Programme((), seed=saved.seed, rules=rules)
     channels = tuple(Channel(row.id, _same_shelf(row, shelf_of(row)), row.gone) for row in saved.channels)
-    programme.snapshot = Snapshot(channels, programme.snapshot.settings)
+    programme.snapshot = Snapshot(channels, checked(saved.settings))
     programme.epoch_id = saved.epoch_id
     programme._unreadable = tuple(row.id for row in saved.channels if row.out == OUT_BEFORE)
     programme._begin(saved.counts)

@@ -8,8 +8,10 @@ from typing import Self
 
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Reason
-from pendula.playback import explain, saving
+from pendula.kernel.errors import WrongUsage
+from pendula.playback import explain, saving, statistics
 from pendula.playback.choosing.generator import Channel
+from pendula.playback.choosing.guard import is_shelf, watched
 from pendula.playback.choosing.programme import Programme
 from pendula.playback.choosing.records import MemoryShelf, Shelf
 from pendula.playback.model import (
@@ -25,6 +27,29 @@ from pendula.playback.model import (
 from pendula.playback.settings import DEFAULTS
 
 
+class Reentered(WrongUsage):
+    """A shelf asked the scheduler that was just reading it."""
+
+    code = "reentered"
+
+
+class Gate:
+    """One caller at a time. Who is inside may come again, as an update does, but not out of a shelf that is read."""
+
+    def __init__(self, programme: Programme) -> None:
+        self._lock = threading.RLock()
+        self._programme = programme
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        if self._programme.generating:
+            self._lock.release()
+            raise Reentered("A shelf cannot ask the scheduler that is reading it: give the row and return")
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
 class Scheduler:
     """Decides what comes next out of up to 64 channels; every call is one step that others see whole or not at all.
 
@@ -34,15 +59,15 @@ class Scheduler:
     def __init__(
         self, channels: Sequence[Channel] = (), settings: Settings = DEFAULTS, *, seed: int | None = None
     ) -> None:
-        self._lock = threading.RLock()
         self._programme = Programme(channels, settings, seed=randbits(64) if seed is None else seed)
+        self._lock = Gate(self._programme)
 
     @classmethod
     def from_state(cls, state: Json, channels: Iterable[Channel] = ()) -> Self:
         """The scheduler that gave `state`; `channels` bring the records, which must be the same."""
         scheduler = cls.__new__(cls)
-        scheduler._lock = threading.RLock()
         scheduler._programme = saving.load(state, saving.shelves_by_id(channels))
+        scheduler._lock = Gate(scheduler._programme)
         return scheduler
 
     def state_dict(self) -> dict[str, Json]:
@@ -95,7 +120,7 @@ class Scheduler:
 
     def follow(self, channel: str, records: Shelf | Iterable[Record]) -> None:
         """Follow a channel with the records of a shelf, or these records kept in memory."""
-        shelf = _shelf(records)
+        shelf = _shelf(channel, records)
         with self._lock:
             self._programme.follow(channel, shelf)
 
@@ -105,7 +130,7 @@ class Scheduler:
 
     def refresh(self, channel: str, records: Shelf | Iterable[Record]) -> None:
         """Other contents for a channel; the same contents change nothing."""
-        shelf = _shelf(records)
+        shelf = _shelf(channel, records)
         with self._lock:
             self._programme.refresh(channel, shelf)
 
@@ -143,7 +168,7 @@ class Scheduler:
 
     def stats(self) -> dict[str, Json]:
         with self._lock:
-            return self._programme.stats()
+            return statistics.stats(self._programme)
 
     def diagnostics(self) -> list[Diagnostic]:
         """The last 64 things a player should know of."""
@@ -156,5 +181,8 @@ class Scheduler:
             return explain.why(self._programme, item)
 
 
-def _shelf(records: Shelf | Iterable[Record]) -> Shelf:
-    return records if isinstance(records, Shelf) else MemoryShelf(records)
+def _shelf(channel: str, records: Shelf | Iterable[Record]) -> Shelf:
+    """What gives the records; raises `NoShelf` for what can give none."""
+    if is_shelf(records) or not isinstance(records, Iterable):
+        return watched(channel, records)  # type: ignore[arg-type]
+    return MemoryShelf(records)

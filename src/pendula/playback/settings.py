@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 
 import msgspec
+from msgspec import Struct
 
 from pendula.kernel.canonical import Json
 from pendula.playback.model import (
@@ -22,6 +23,17 @@ from pendula.playback.model import (
 )
 
 DEFAULTS = Settings()
+
+
+class Rules(Struct, frozen=True):
+    """What the decisions of versions differ in. A journal names the decisions it was written with."""
+
+    known_channels: bool = True  # weights and counts are of channels that are followed
+    plain_words: bool = True  # refused settings are told in words of the room
+
+
+FIRST = Rules(known_channels=False, plain_words=False)
+NOW = Rules()
 BUFFER_MOST = 1024  # of history and lookahead
 POOL_MOST = 64
 DIGITS_MOST = 30  # of a weight or fraction, before and after the point

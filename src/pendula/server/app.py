@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -30,6 +30,7 @@ from pendula.server.http.page import Page
 from pendula.server.routes import front, openapi
 from pendula.server.routes.engine import engine_router
 from pendula.server.routes.lifecycle import lifecycle_router
+from pendula.server.routes.query import only_known_names
 from pendula.server.security.gates import ContentTypeGate, HostGate, IdentityGate, OriginGate, RequestsGate, SizeGate
 from pendula.server.settings import Settings
 
@@ -64,15 +65,17 @@ def create_app(
     )
     app.state.supervisor = supervisor
     app.state.page = Page.packaged() if page is None else page
-    app.include_router(front.router)
+    strict = [Depends(only_known_names)]
+    app.include_router(front.router, dependencies=strict)
     for room in supervisor.rooms:
         # Its own routes first: a path such as `channels` is not the name of an engine.
         for router in room.routers:
-            app.include_router(router)
+            # A room with a contract of its own reads its parameters itself.
+            app.include_router(router, dependencies=strict if room.errors is None else [])
         if room.lifecycle is not None:
-            app.include_router(lifecycle_router(room, room.lifecycle))
+            app.include_router(lifecycle_router(room, room.lifecycle), dependencies=strict)
         if room.engine is not None:
-            app.include_router(engine_router(room))
+            app.include_router(engine_router(room), dependencies=strict)
     app.add_exception_handler(HTTPException, _framework_error)
     app.add_exception_handler(RequestValidationError, _invalid_request)
     app.add_middleware(

@@ -2,6 +2,7 @@
 
 DATA/lock                       held while a server runs
 DATA/tokens.json                access tokens, as digests
+DATA/sessions.json              sessions of browsers, as digests
 DATA/rooms/ROOM/ENGINE/         the journal of one engine
 DATA/stores/ROOM/               what a room keeps beside its engines
 """
@@ -16,7 +17,9 @@ from typing import Self
 from pendula.kernel.disk import RealDisk
 from pendula.server.errors import DataLocked, DataUnusable
 
-NAME = re.compile(r"[a-z0-9-]{1,64}")
+# No dash in front: what a command line takes for an option is no name.
+NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
+EVERYBODY_MAY_WRITE = 0o002
 
 
 class DataDirectory:
@@ -32,6 +35,7 @@ class DataDirectory:
         directory = Path(path).absolute()
         try:
             RealDisk(directory).close()
+            _check_private(directory)
             handle = os.open(directory / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise DataUnusable(
@@ -64,7 +68,14 @@ class DataDirectory:
         folder = self.path / "rooms" / room
         if not folder.is_dir():
             return []
-        return sorted(entry.name for entry in folder.iterdir() if entry.is_dir() and NAME.fullmatch(entry.name))
+        return sorted(entry.name for entry in folder.iterdir() if _is_engine(entry))
+
+    def strangers(self, room: str) -> list[str]:
+        """What lies among the engines of a room and is none, sorted: links, and folders with other names."""
+        folder = self.path / "rooms" / room
+        if not folder.is_dir():
+            return []
+        return sorted(one.name for one in folder.iterdir() if one.is_dir() and not _is_engine(one) and _is_seen(one))
 
     def close(self) -> None:
         if self._handle is not None:
@@ -78,3 +89,22 @@ class DataDirectory:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _check_private(directory: Path) -> None:
+    """Whoever may write here could put tokens and journals of their own in place of ours."""
+    if directory.stat().st_mode & EVERYBODY_MAY_WRITE:
+        raise DataUnusable(
+            f"Everybody on this machine may write into the data directory {directory}; take that away: "
+            f"chmod o-w {directory}",
+            directory=str(directory),
+        )
+
+
+def _is_engine(entry: Path) -> bool:
+    # A link could lead out of the data directory, or two names to one journal.
+    return NAME.fullmatch(entry.name) is not None and entry.is_dir() and not entry.is_symlink()
+
+
+def _is_seen(entry: Path) -> bool:
+    return not entry.name.startswith(".")

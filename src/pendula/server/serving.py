@@ -10,6 +10,7 @@ import signal
 import socket
 import ssl
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from types import FrameType
 
 import structlog
@@ -143,7 +144,7 @@ class Server(uvicorn.Server):
 
     def answering(self) -> Iterator[PatientProtocol]:
         """The connections on which a request is being answered."""
-        for one in self.server_state.connections:
+        for one in list(self.server_state.connections):
             if isinstance(one, PatientProtocol) and one.is_answering:
                 yield one
 
@@ -162,6 +163,8 @@ def serve(
     Raises `UnsafeBinding` and, where the world does not fit, the kinds of `WorldBroken` of `pendula.server.errors`.
     """
     logs.configure(settings.log_format, settings.log_level)
+    place = Path(settings.data).absolute()
+    log.info("data_directory", path=str(place), new=not place.exists())
     with DataDirectory.lock(settings.data) as data:
         check_binding(settings, TokenStore(data.path))
         check_tls(settings)

@@ -69,6 +69,16 @@ class Readiness(Struct, frozen=True):
     status: str
     checks: list[Check]
 
+    def by_room(self) -> "Readiness":
+        """Without the names of engines: a room is as well as the worst of its engines."""
+        rooms: dict[str, Check] = {}
+        for check in self.checks:
+            name = check.name.partition("/")[0]
+            worst = rooms.get(name)
+            if worst is None or worst.ok:
+                rooms[name] = Check(name, check.ok, check.reason)
+        return Readiness(self.status, list(rooms.values()))
+
 
 class SessionView(Struct, frozen=True):
     """Who the caller is."""

@@ -12,8 +12,9 @@ from pendula.fleet.liveness.closures import Rest, closed_by, rests_of
 from pendula.fleet.model import MoveStyle
 from pendula.fleet.samples.scenes import FL_STD, Sketch
 from pendula.fleet.scenarios import Run
-from pendula.fleet.scenarios.model import AllAtRest, Robot, Scenario, ScenarioTask, TasksDone
+from pendula.fleet.scenarios.model import AllAtRest, Robot, Scenario, TasksDone
 from pendula.fleet.simulator.settings import WorldSettings
+from pendula.fleet.tasks import TaskOrder
 from tests.fleet.liveness.test_remedies import spurred
 
 
@@ -81,7 +82,7 @@ def passing(length: float) -> Scenario:
     sketch.node("P", 0, length, "ParkPoint")
     sketch.chain("W", "M", "E")
     sketch.lane("M", "P")
-    task = ScenarioTask("T", "E", "W", robot_ids=("R2",), pick_ms=0, drop_ms=0)
+    task = TaskOrder("T", "E", "W", robot_ids=("R2",), pick_ms=0, drop_ms=0)
     return Scenario(
         name="passing",
         title="",

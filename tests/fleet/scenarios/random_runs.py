@@ -11,8 +11,9 @@ from pendula.fleet import CompiledMap, compile_map
 from pendula.fleet.samples import FL_STD, live_map
 from pendula.fleet.samples.live_maps import Sample
 from pendula.fleet.scenarios import Run, Scenario
-from pendula.fleet.scenarios.model import EventType, Robot, ScenarioEvent, ScenarioTask
-from pendula.fleet.simulator import WorldSettings
+from pendula.fleet.scenarios.model import Robot, ScenarioEvent
+from pendula.fleet.simulator import FaultKind, WorldSettings
+from pendula.fleet.tasks import TaskOrder
 from pendula.fleet.tick import NodeLockPolicy, TrafficParams
 
 # So many runs share a map: compiling one takes as long as some seconds of traffic.
@@ -27,7 +28,7 @@ class Case:
     map_seed: int
     parks: int
     trucks: tuple[int, ...]
-    tasks: tuple[ScenarioTask, ...]
+    tasks: tuple[TaskOrder, ...]
     stands: tuple[ScenarioEvent, ...]
     duration_ms: int
     seed: int
@@ -98,7 +99,7 @@ class Case:
         return "".join(f"{name}: {json.dumps(value)}\n" for name, value in members.items())
 
 
-def _task_form(one: ScenarioTask) -> dict[str, object]:
+def _task_form(one: TaskOrder) -> dict[str, object]:
     return {
         "taskId": one.task_id,
         "pickNodeId": one.pick_node_id,
@@ -132,19 +133,19 @@ def drawn(seed: int, most_trucks: int, duration_ms: int) -> Case:
         _drawn_task(random, f"T{number:03}", stations, duration_ms) for number in range(len(trucks) * per_truck)
     )
     name = every.fleet.trucks[random.choice(trucks)].robot_id
-    stand = ScenarioEvent(random.randrange(5_000, 40_000), EventType.STAND, name, random.randrange(1_000, 9_000))
+    stand = ScenarioEvent(random.randrange(5_000, 40_000), FaultKind.STAND, name, random.randrange(1_000, 9_000))
     policy = NodeLockPolicy.EVERY if seed % 8 == 0 else NodeLockPolicy.TURNING
     # The longest period that is allowed is the hardest on trucks, and costs half as much.
     tick_ms = 100 if seed % 4 == 0 else 200
     return Case(map_seed, parks, trucks, tasks, (stand,), duration_ms, seed, policy, tick_ms=tick_ms)
 
 
-def _drawn_task(random: Random, name: str, stations: list[str], duration_ms: int) -> ScenarioTask:
+def _drawn_task(random: Random, name: str, stations: list[str], duration_ms: int) -> TaskOrder:
     pick, drop = random.choice(stations), random.choice(stations)
     # Most are there from the start, so that trucks meet.
     at_ms = random.choice((0, 0, random.randrange(max(duration_ms // 2, 1))))
     pick_ms, drop_ms = random.randrange(500, 4_000), random.randrange(500, 3_000)
-    return ScenarioTask(name, pick, drop, at_ms=at_ms, pick_ms=pick_ms, drop_ms=drop_ms)
+    return TaskOrder(name, pick, drop, at_ms=at_ms, pick_ms=pick_ms, drop_ms=drop_ms)
 
 
 def failures(case: Case, watch: Callable[[Run], Iterator[str]] | None = None) -> tuple[str, ...]:

@@ -10,7 +10,8 @@ from pendula.fleet.model import MoveStyle, SourceMap
 from pendula.fleet.samples import FL_STD
 from pendula.fleet.samples.scenes import Sketch
 from pendula.fleet.scenarios import Run, Scenario, shipped
-from pendula.fleet.scenarios.model import Robot, ScenarioTask
+from pendula.fleet.scenarios.model import Robot
+from pendula.fleet.tasks import TaskOrder
 from pendula.fleet.units import micro
 
 CELL_UM = 500_000
@@ -45,7 +46,7 @@ def lane(style: MoveStyle) -> SourceMap:
 
 def waiting_behind(style: MoveStyle) -> tuple[Limits, Run]:
     """What holds the follower when it stands behind a truck that loads in M."""
-    tasks = [ScenarioTask(f"T{name}", "M", "M", 0, (name,), pick_ms=60_000) for name in ("R1", "R2")]
+    tasks = [TaskOrder(f"T{name}", "M", "M", 0, (name,), pick_ms=60_000) for name in ("R1", "R2")]
     robots = Robot("R1", "FL-STD", "E1", "A", "W"), Robot("R2", "FL-STD", "E2", "W")
     run = Run(Scenario("lane", "", lane(style), (FL_STD,), robots, 200_000, tasks=tuple(tasks)))
     while run.now_ms < 200_000:

@@ -113,7 +113,7 @@ def served_by(stream: dict[str, Any]) -> set[str]:
     run = Run(read_scenario(from_value({**PLAIN, "robots": TWO_TRUCKS, "streams": [stream]}), Path()))
     for _ in range(300):
         run.step()
-    return {one.robot_id for one in run.tasks.drivers if one.task is not None}
+    return {one.robot_id for one in run.dispatch.drivers if one.task is not None}
 
 
 @pytest.mark.req("FLT-API-2")

@@ -4,9 +4,9 @@ import pytest
 from msgspec.structs import replace
 
 from pendula.fleet import RoutePlan, splice
-from pendula.fleet.contracts.traffic import Phase
+from pendula.fleet.contracts.traffic import Phase, TaskState
 from pendula.fleet.scenarios import Run, shipped
-from pendula.fleet.scenarios.plain_tasks import Driver
+from pendula.fleet.tasks.drivers import Driver
 from pendula.fleet.tick import TickInputs, TickOutputs
 from tests.fleet.scenarios.watching import Grants, Place
 
@@ -20,8 +20,9 @@ def sent_home(run: Run, driver: Driver) -> RoutePlan:
     at = next(end for end, one in zip(ends, driver.route.segments, strict=True) if leads_to(run, one.edge, mouth))
     plan = splice(driver.planner, driver.route, at, (driver.rest,), "home", "OPERATOR", driver.closed)
     assert isinstance(plan, RoutePlan)
-    run.tasks.tasks.give_back(driver.task)
+    run.dispatch.book.move(driver.task, TaskState.READY, run.now_ms, "OPERATOR")
     driver.task, driver.phase, driver.route, driver.admitted = None, Phase.TO_PARK, plan, False
+    driver.since_ms = run.now_ms
     run.world.learn(0, plan)
     return plan
 
@@ -53,7 +54,7 @@ def test_a_truck_replanned_in_mid_lane_lets_go_of_the_spur_when_it_has_acknowled
     while since is None or run.now_ms < since + 2_500:
         run.step()
         since = run.now_ms if since is None and token in run.traffic._records[0].held else since
-    outputs = with_route(run, sent_home(run, run.tasks.drivers[0]))
+    outputs = with_route(run, sent_home(run, run.dispatch.drivers[0]))
     given = outputs.scene.records[0].retraction
     assert given is not None
     assert token in given.resources

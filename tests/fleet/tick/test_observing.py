@@ -7,8 +7,9 @@ from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
 from pendula.fleet.driving.track import track_of
 from pendula.fleet.driving.uses import Ground
+from pendula.fleet.health.judging import judge
 from pendula.fleet.samples import FL_STD
-from pendula.fleet.tick.observing import TruckReport, judge, release_bound_um, take_in
+from pendula.fleet.tick.observing import TruckReport, release_bound_um, take_in
 from tests.fleet.routes import on, route
 from tests.fleet.sites import scene
 

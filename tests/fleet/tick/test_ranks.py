@@ -2,9 +2,10 @@
 
 import pytest
 
-from pendula.fleet.contracts.traffic import Phase, PriorityClass, RobotStatus
+from pendula.fleet.contracts.traffic import Phase, PriorityClass
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
+from pendula.fleet.driving.stops import Stop
 from pendula.fleet.samples import FL_STD
 from pendula.fleet.tick.ranks import class_of, order_of, rank_of, starved
 from tests.fleet.sites import scene
@@ -44,7 +45,7 @@ def test_what_a_truck_is_about_gives_its_class(phase: Phase, expected: PriorityC
 @pytest.mark.req("FLT-RES-6")
 def test_a_failed_truck_is_an_obstacle() -> None:
     one = truck("R1")
-    one.status = RobotStatus.FAULT
+    one.stop_code = Stop.ROBOT_FAULT
 
     assert class_of(one) is PriorityClass.OBSTACLE
 

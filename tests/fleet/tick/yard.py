@@ -6,7 +6,7 @@ from decimal import Decimal
 from pendula.fleet import AtNode, CompiledMap, Fleet, Planner, RobotProfile, RoutePlan, plan_route
 from pendula.fleet.contracts.traffic import CommandMode, Phase, RollingTargetCommand
 from pendula.fleet.geometry.angles import turn_urad
-from pendula.fleet.tick import TickInputs, TickOutputs, Traffic, TrafficParams, TruckReport
+from pendula.fleet.tick import Order, TickInputs, TickOutputs, Traffic, TrafficParams, TruckReport
 from pendula.fleet.units import micro, wrapped_urad
 from pendula.kernel.rng import Pcg32
 
@@ -54,6 +54,7 @@ class Yard:
         self.draw = Pcg32.seeded(self.seed, 1)
         self.now = 0
         self.submitted: dict[str, RoutePlan] = {}
+        self.orders: tuple[Order, ...] = ()
         self.last: TickOutputs | None = None
         self.endless = False
 
@@ -92,7 +93,8 @@ class Yard:
         reports = tuple(self._report(one) for one in self.drivers.values() if not one.mute)
         routes = tuple(self.submitted.values())
         self.submitted = {}
-        self.last = self.traffic.tick(TickInputs(self.now, reports, routes))
+        orders, self.orders = self.orders, ()
+        self.last = self.traffic.tick(TickInputs(self.now, reports, routes, orders))
         assert self.last.error is None, self.last.error
         for plan in self.last.accepted_routes:
             driver = self.drivers[plan.robot_id]

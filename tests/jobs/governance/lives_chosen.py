@@ -73,7 +73,10 @@ class Choices:
         return self.random.choice(sorted(ways) if ways and self.random.random() < 0.7 else FINDINGS)
 
     def _created(self, kind: str, name: str) -> Step:
-        return "create", (kind, name, self._place(kind), tuple(sorted(self._members().items())))
+        place, members = self._place(kind), self._members()
+        if not place.endswith("uncertain") and self.random.random() < 0.95:
+            members.pop("unknown_type", None)  # of what is certain it is refused
+        return "create", (kind, name, place, tuple(sorted(members.items())))
 
     def _any(self) -> Step:
         (kind, name), refs, r = self._one(), self._refs(), self.random

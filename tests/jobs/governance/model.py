@@ -229,7 +229,8 @@ class Model:
         target = rows.get((thing["place"], action, finding))
         if target is None:
             ontic = thing["unknown_type"] == "ontic_unknowable" and thing["verifications"] >= 1
-            if ontic and not thing["closed"] and is_unsure(thing):
+            aside = thing["place"] in STALE or (thing["place"], action, "exhausted") in rows
+            if ontic and not thing["closed"] and is_unsure(thing) and aside:
                 return self.closing(thing, action, refs, trace)
             return self.left(thing, action, finding, refs, trace)
         rises = good(target)
@@ -241,7 +242,7 @@ class Model:
                 return ending
         if rises and said is not None and said[0] == "lower":
             return self.left(thing, action, finding, refs, "limited")
-        unsure = thing["epistemic_state"] == "uncertain"
+        unsure = is_unsure(thing)
         if rises and said is not None and automatic and unsure:
             ending = self.left(thing, action, finding, refs, "escalated")
             ending.escalates = True

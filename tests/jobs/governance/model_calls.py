@@ -57,6 +57,7 @@ class Job:
     deferrals: int = 0
     begun: int = 0
     begun_version: int = 0
+    planned_for: int = -1
 
 
 @dataclass
@@ -75,7 +76,7 @@ class Calls(Model):
     def _stored(self, kind: str, name: str, action: str, run_at: int, key: Any, **members: Any) -> Job:
         if key in self.keys:
             return self.keys[key]
-        job = Job(len(self.jobs), kind, name, action, run_at, key, **members)
+        job = Job(len(self.jobs), kind, name, action, run_at, key, planned_for=run_at, **members)
         self.jobs.append(job)
         self.keys[key] = job
         self._job_event(job)
@@ -224,6 +225,11 @@ class Calls(Model):
         return job, self.things[job.kind, job.id]
 
     def end(self, job: Job, thing: Thing, ending: Ending) -> None:
+        if ending.how == "fail" and self._is_own(thing, job):
+            ending.thing = dict(thing)
+            self.plan(ending.thing)
+            if ending.thing["next_action"] == job.action and ending.thing["next_action_at"] <= self.now:
+                ending.thing["next_action_at"] = self.now + DAY
         self._carry(thing, ending, job)
         match ending.how:
             case "ack":
@@ -244,15 +250,15 @@ class Calls(Model):
     def _carry(self, thing: Thing, ending: Ending, job: Job | None) -> None:
         if ending.trace is not None:
             self.told.append(("trace", thing["kind"], thing["id"], ending.trace))
-        before = thing["place"]
+        before, old = thing["place"], dict(thing)
         changed = ending.thing is not None
+        if ending.trace is not None and not (changed and ending.how == "ack"):
+            self._event("decision_gate", thing, self._resting(thing, ending.refs, job))
         if ending.thing is not None:
             thing.update(ending.thing)
         refs = self._resting(thing, ending.refs, job)
         if changed:
             self._event("state_transition", thing, refs, before, ending.trace is not None)
-        elif ending.trace is not None:
-            self._event("decision_gate", thing, refs)
         if ending.escalates:
             self.told.append(("alert", "governance.escalation", "critical" if self.is_risky(thing) else "warning"))
         if ending.rolls_back:
@@ -264,20 +270,36 @@ class Calls(Model):
                 if same and other.action in VERIFYING and other is not job:
                     other.status, other.error = "failed", "ontic_limit_reached"
                     self._job_event(other)
-        if ending.how == "ack":
-            self._follow(thing, job)
+        if changed:
+            self._follow(thing, job, old)
 
-    def _follow(self, thing: Thing, job: Job | None) -> None:
+    def _is_own(self, thing: Thing, job: Job) -> bool:
+        """Whether the job is the one that the date of the object stands for."""
+        return (job.kind, job.id, job.action, job.planned_for) == (
+            *(thing["kind"], thing["id"], thing["next_action"], thing["next_action_at"]),
+        )
+
+    def _follow(self, thing: Thing, job: Job | None, old: Thing | None = None) -> None:
+        follower = self._follower(thing, job)
+        if old is None or (job is not None and self._is_own(old, job)):
+            return
+        for other in self.jobs:
+            if other.status == "queued" and other is not follower and self._is_own(old, other):
+                instead = "nothing is left to do" if follower is None else "another comes instead"
+                other.status, other.error = "failed", f"superseded: {instead}"
+                self._job_event(other)
+
+    def _follower(self, thing: Thing, job: Job | None) -> Job | None:
         action, at = thing["next_action"], thing["next_action_at"]
         if action is None or (action in VERIFYING and thing["closed"]):
-            return
+            return None
         key = (thing["id"], action, at)
         there = self.keys.get(key)
         if there is not None and (there.status in OVER or (there.kind, there.id) != (thing["kind"], thing["id"])):
             after = (thing["kind"], thing["id"], thing["version"]) if job is None else job.key
             key = ("followup", after, key)
         members = {} if job is None else {"max_attempts": job.max_attempts, "priority": job.priority}
-        self._stored(thing["kind"], thing["id"], action, at, key, **members)
+        return self._stored(thing["kind"], thing["id"], action, at, key, **members)
 
     def _resting(self, thing: Thing, said: tuple[str, ...], job: Job | None) -> tuple[Any, ...]:
         """AUD-6."""
@@ -300,6 +322,8 @@ class Calls(Model):
         thing |= {"epistemic_state": axis or None, "created_at": self.now}
         thing["evidence_refs"], thing["source_refs"] = list(thing["evidence_refs"]), list(thing["source_refs"])
         thing["verify_budget_left"] = thing["auto_verify_budget"]
+        if not is_unsure(thing) and thing["unknown_type"] is not None:
+            raise Barred("invalid_field")
         if status == "active" and axis and not self.may_be_active(thing):
             raise Barred("missing")
         if is_unsure(thing):
@@ -319,9 +343,10 @@ class Calls(Model):
         self._follow(thing, None)
 
     def _kept(self, thing: Thing, refs: tuple[str, ...] = ()) -> None:
+        old = dict(thing)
         self.plan(thing)
         self._event("state_transition", thing, self._resting(thing, refs, None))
-        self._follow(thing, None)
+        self._follow(thing, None, old)
 
     def attach(self, kind: str, name: str, refs: tuple[str, ...], unknown: str | None) -> None:
         thing = self._known(kind, name)

@@ -164,6 +164,26 @@ def test_a_governed_object_is_changed_by_its_machine_alone(town: Town) -> None:
     assert refused.value.code == "object_governed"
 
 
+@pytest.mark.req("JOB-WRK-3", "JOB-GATE-9")
+def test_no_ack_ends_the_job_that_a_governed_object_waits_for(town: Town) -> None:
+    town.user.create("cognition", "c", **WHOLE)
+    job = town.pulled(1)
+
+    with pytest.raises(JobRefused) as refused:
+        town.scheduler.ack(job["job_id"], result="succeeded", **proof(job))
+
+    assert refused.value.code == "object_governed"
+    assert town.begun(job)["entered"]
+
+
+def test_work_of_ones_own_on_a_governed_object_is_acknowledged(town: Town) -> None:
+    town.user.create("memory", "m", evidence_refs=["ev_1"])
+    town.scheduler.enqueue(object_type="memory", object_id="m", action="decay")
+    job = town.pulled()
+
+    assert town.scheduler.ack(job["job_id"], result="succeeded", **proof(job))["job"]["status"] == "succeeded"
+
+
 @pytest.mark.req("JOB-GATE-4")
 def test_a_deferral_uses_no_attempt_and_after_ten_of_them_the_job_fails(town: Town) -> None:
     town.open_gates()

@@ -86,6 +86,20 @@ def test_nobody_chooses_a_bolder_mode_than_the_risk_allows(town: Town, tier: str
     assert _faults(refused) == [("decision_mode", "invalid_enum")]
 
 
+@pytest.mark.req("JOB-GATE-11", "JOB-GATE-12")
+@pytest.mark.parametrize("member", [{"unknown_type": "ontic_unknowable"}, {"decision_mode": "explore"}])
+@pytest.mark.parametrize(
+    ("kind", "status"), [("memory", "candidate"), ("cognition", "active"), ("experience", "active")]
+)
+def test_what_is_not_uncertain_has_no_kind_of_uncertainty(
+    town: Town, kind: str, status: str, member: dict[str, str]
+) -> None:
+    with pytest.raises(JobRefused) as refused:
+        town.user.create(kind, "m", **WHOLE, status=status, **member)
+
+    assert _faults(refused) == [(name, "invalid_field") for name in member]
+
+
 @pytest.mark.req("JOB-OBJ-5")
 @pytest.mark.parametrize("name", ["a/b", "a:b", "ä-漢-🦆", "*", "' OR 1=1 --", "x" * 200])
 def test_an_odd_name_is_a_name(town: Town, name: str) -> None:
@@ -164,3 +178,48 @@ def test_a_job_about_nothing_says_so_and_stays_with_its_worker(town: Town) -> No
         town.begun(town.pulled())
 
     assert refused.value.code == "object_not_found"
+
+
+def test_a_person_who_misspells_a_finding_is_told_which_there_are(town: Town) -> None:
+    town.user.create("memory", "m", evidence_refs=["ev_1"])
+
+    with pytest.raises(JobRefused) as refused:
+        town.user.decide("memory", "m", "verify", "passd", reason="read it")
+
+    [fault] = refused.value.details["fields"]
+    assert (fault["field"], fault["code"]) == ("finding", "invalid_enum")
+    assert fault["allowed"] == ["forged", "passed", "suspicious"]
+
+
+def test_a_verifier_that_misspells_a_finding_leaves_a_noop_that_says_so(town: Town) -> None:
+    town.user.create("memory", "m", evidence_refs=["ev_1"])
+
+    ended = town.verified("passd", days=1)
+
+    assert ended["outcome"] == "noop"
+    assert ended["reason"].endswith("verify of a memory knows no finding passd")
+
+
+def test_a_refusal_does_not_say_its_code_twice(town: Town) -> None:
+    town.user.create("memory", "m", status="rejected_poisoned")
+
+    with pytest.raises(JobRefused) as refused:
+        town.user.decide("memory", "m", "verify", "passed", reason="so beautiful", evidence_refs=["ev_1"])
+
+    assert refused.value.code == "illegal_transition"
+    assert refused.value.message == "verify on rejected_poisoned: a memory found forged never comes back"
+
+
+def test_too_little_evidence_is_told_in_plain_words(town: Town) -> None:
+    town.user.create("memory", "m")
+
+    decided = town.user.decide("memory", "m", "verify", "passed", reason="well known")
+
+    assert decided["reason"] == "well known; it needs 1 reference as evidence and has fewer"
+
+
+def test_whoever_has_to_give_a_name_is_told_how(town: Town) -> None:
+    town.user.create("memory", "m")
+
+    with pytest.raises(JobRefused, match="say who you are, with a token, in X-Pendula-User, as_user"):
+        town.scheduler.objects.refill("memory", "m", "by nobody")

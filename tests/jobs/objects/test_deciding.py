@@ -372,3 +372,41 @@ def test_only_what_is_of_low_risk_is_explored(question: Any, mode: Mode) -> None
     several = Verdict("conflict", "two ways to see it", ("ev_2",), Unknown.MULTIPATH)
 
     assert conclude(sure, COGNITION, asked("revalidate", **question), several).subject.decision_mode is mode
+
+
+@pytest.mark.req("JOB-GATE-9", "JOB-GATE-13")
+@pytest.mark.parametrize("finding", ["passed", "inconclusive"])
+def test_the_unknowable_is_closed_by_what_sets_it_aside_and_by_nothing_else(finding: str) -> None:
+    spent = _doubted(unknown_type=Unknown.ONTIC_UNKNOWABLE, verifications=1)
+    aged = conclude(spent, COGNITION, asked("decay"), Verdict(finding, "looked at in passing"))
+    verified = conclude(spent, COGNITION, asked("verify"), INCONCLUSIVE)
+
+    assert (aged.outcome, aged.subject.closed, aged.subject.next_action) == (Outcome.NOOP, None, "revalidate")
+    assert (verified.outcome, verified.subject.place) == (Outcome.CLOSED, "stale/uncertain")
+
+
+@pytest.mark.req("JOB-GATE-5")
+@pytest.mark.parametrize(("automatic", "place"), [(True, "stale_uncertain"), (False, "active")])
+def test_a_memory_set_aside_as_uncertain_is_promoted_at_high_risk_by_a_person_alone(
+    automatic: bool, place: str
+) -> None:
+    question = replace(_risky("reinstate-check"), automatic=automatic)
+    letter = Verdict("new_evidence", "a letter", ("ev_9",))
+    ending = conclude(governed("memory", "stale_uncertain"), MEMORY, question, letter)
+
+    assert (ending.subject.place, ending.executed) == (place, Executed.ESCALATED)
+    assert (ending.escalation is not None) is automatic
+
+
+@pytest.mark.req("JOB-SM-2")
+def test_a_place_may_need_evidence_by_the_name_that_everybody_knows_it_by() -> None:
+    machine = replace(MEMORY, needs={"quarantine": ("source_refs", "evidence_refs|expires_at")})
+    bare = replace(governed("memory", "candidate"), evidence=(), sources=(), expires_at=None)
+    ending = conclude(bare, machine, asked("verify"), Verdict("suspicious", "odd"))
+
+    assert (ending.outcome, ending.reason) == (
+        Outcome.ILLEGAL,
+        "quarantine needs source_refs, evidence_refs or expires_at",
+    )
+    whole = replace(bare, sources=("memory:m",), evidence=("ev_1",))
+    assert conclude(whole, machine, asked("verify"), Verdict("suspicious", "odd")).outcome is Outcome.TRANSITIONED

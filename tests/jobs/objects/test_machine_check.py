@@ -21,6 +21,26 @@ DOCUMENT = Machine(
 )
 
 
+def _called(name: str) -> Machine:
+    """The same, with another name for what is published."""
+    return Machine(
+        object_type="document",
+        first="draft",
+        trust={"draft": 1, name: 2, "withdrawn": 0},
+        arrows=(Arrow("draft", "verify", "passed", name), Arrow(name, "archive", "expired", "withdrawn")),
+        follow={"draft": Follow("verify", DAY_US), name: Follow("archive", DAY_US)},
+        never=(Never("withdrawn", name, "what was withdrawn is written anew"),),
+    )
+
+
+def _waiting_for(member: str) -> Machine:
+    return replace(DOCUMENT, follow={**DOCUMENT.follow, "published": Follow("archive", DAY_US, at=member)})
+
+
+def test_a_name_of_two_axes_is_a_name() -> None:
+    assert faults(_called("published/seen"), ACTIONS) == []
+
+
 def test_a_machine_without_fault_has_none() -> None:
     assert faults(DOCUMENT, ACTIONS) == []
 
@@ -44,11 +64,32 @@ def test_a_machine_without_fault_has_none() -> None:
             replace(DOCUMENT, arrows=(*DOCUMENT.arrows, Arrow("draft", "publish", "passed", "published"))),
             "there is no action publish; allowed are archive, verify",
         ),
-        (replace(DOCUMENT, needs={"published": ("falsify",)}), "an object has no member falsify"),
+        (replace(DOCUMENT, needs={"published": ("falsify",)}), "an object cannot lack falsify"),
+        (replace(DOCUMENT, needs={"published": ("version",)}), "an object cannot lack version"),
+        (replace(DOCUMENT, seeks={"fly": "published"}), "seeks: there is no action fly"),
+        (_waiting_for("object_id"), "object_id is no date to wait for"),
+        (_waiting_for("created_at"), "created_at is no date to wait for"),
+        (_called("published/"), "'published/' names no state"),
+        (_called("a/b/c"), "'a/b/c' names no state"),
+        (_called("a\nb"), "'a\\nb' names no state"),
+        (_called("x" * 65), "names no state"),
+        (replace(DOCUMENT, arrows=(replace(DOCUMENT.arrows[0], finding=" "), DOCUMENT.arrows[1])), "' ' is no finding"),
         (replace(DOCUMENT, uncertain=frozenset({"draft"})), "exhausted is missing"),
         (
             replace(DOCUMENT, uncertain=frozenset({"draft"}), exhausted="withdrawn"),
             "draft has no row for verify, exhausted: it would be uncertain for ever",
+        ),
+        (
+            replace(DOCUMENT, uncertain=frozenset({"draft"}), stale=frozenset({"draft"})),
+            "draft has no row for verify, exhausted: it would be uncertain for ever",
+        ),
+        (
+            replace(
+                DOCUMENT,
+                arrows=(*DOCUMENT.arrows, Arrow("draft", "verify", "exhausted", "published")),
+                follow={**DOCUMENT.follow, "published": Follow("verify", DAY_US)},
+            ),
+            "published is where objects go that nobody may verify any more",
         ),
         (
             replace(DOCUMENT, uncertain=frozenset({"withdrawn"})),

@@ -6,13 +6,16 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from pendula.jobs.calls import Calls
 from pendula.jobs.model import Policy
+from pendula.jobs.objects.reference_machines import REFERENCE
 from pendula.jobs.scheduler import Scheduler
+from pendula.jobs.store.protocol import StoreUnusable
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.jobs.upkeep.verification import check, replay
-from tests.jobs.governance.living import Town
+from tests.jobs.governance.living import DAY, Town
 from tests.jobs.lived import JOB, lived
 from tests.jobs.playing import Play
 
@@ -151,6 +154,21 @@ PLANTED_IN_OBJECTS = {
         "object_without_trail",
     ),
     "row among all": ("UPDATE objects SET state = 'active'", "objects_differ"),
+    "version": ("UPDATE objects SET version = 77", "objects_differ"),
+    "place to find it by": ("UPDATE governed SET place = 'active'", "objects_differ"),
+    "time to find it by": ("UPDATE governed SET next_action_at = 5", "objects_differ"),
+    "no JSON": ("UPDATE governed SET body = '{'", "unreadable_object"),
+    "no object": ("UPDATE governed SET body = '{}'", "unreadable_object"),
+    "gate opened": ("UPDATE gates SET verdict = 'pass' WHERE verdict = 'block'", "gate_differs"),
+    "gate by another": ("UPDATE gates SET set_by = 'eve' WHERE name = 'risk_gate'", "gate_differs"),
+    "gate removed": ("DELETE FROM gates WHERE name = 'risk_gate'", "gate_differs"),
+    "gate added": (
+        "INSERT INTO gates SELECT name, 'memory:m', verdict, 1, 1, set_by, reason, NULL FROM gates WHERE version > 1",
+        "gate_differs",
+    ),
+    "closed": ("INSERT INTO closed_objects VALUES ('cognition', 'cg')", "closed_differs"),
+    "delivery to come": ("UPDATE governed_jobs SET begun_fence = 2", "job_out_of_turn"),
+    "deferrals": ("UPDATE governed_jobs SET deferrals = -5", "job_out_of_turn"),
 }
 
 
@@ -160,6 +178,8 @@ def test_the_check_finds_what_was_done_to_a_governed_object_behind_its_back(
     tmp_path: Path, sql: str, code: str
 ) -> None:
     town = Town(tmp_path)
+    town.open_gates(cognition_gate="block")
+    town.user.set_gate("risk_gate", "limit", "for a while")
     town.user.create("cognition", "cg", status="needs_revalidate", unknown_type="out_of_scope", evidence_refs=["ev_1"])
     town.begun(town.pulled(1))
     assert check(town.scheduler.calls.store) == []
@@ -170,3 +190,59 @@ def test_the_check_finds_what_was_done_to_a_governed_object_behind_its_back(
     town.scheduler.close()
 
     assert code in found
+
+
+PLANTED_IN_DECISIONS = {
+    "rollback finished": ("UPDATE rollbacks SET finished_at = 5", "rollback_differs"),
+    "rollback removed": ("DELETE FROM rollbacks", "rollback_differs"),
+    "trace removed": ("DELETE FROM decision_traces", "trace_lost"),
+    "trace of another": ("UPDATE decision_traces SET object_id = 'x'", "trace_lost"),
+    "opened again": ("DELETE FROM closed_objects", "closed_differs"),
+}
+
+
+@pytest.mark.req("JOB-SM-15", "JOB-GATE-5", "JOB-GATE-13", "JOB-STO-12")
+@pytest.mark.parametrize(("sql", "code"), PLANTED_IN_DECISIONS.values(), ids=list(PLANTED_IN_DECISIONS))
+def test_the_check_finds_what_was_done_to_decisions_behind_their_back(tmp_path: Path, sql: str, code: str) -> None:
+    town = Town(tmp_path)
+    town.open_gates()
+    town.user.create("memory", "m", status="quarantine", risk_tier="high", evidence_refs=["ev_1"])
+    town.verified("forged", 1)
+    town.user.create("cognition", "c", unknown_type="ontic_unknowable", evidence_refs=["ev_1"])
+    town.clock.pass_by(DAY)
+    [job] = town.scheduler.pull(worker_id="w", actions=["verify"])["jobs"]
+    town.begun(job)
+    town.finished(job, "inconclusive")
+    assert check(town.scheduler.calls.store) == []
+    with closing(sqlite3.connect(tmp_path / "jobs.db")) as connection, connection:
+        assert connection.execute(sql).rowcount == 1
+
+    found = {finding.code for finding in check(town.scheduler.calls.store)}
+    town.scheduler.close()
+
+    assert code in found
+
+
+def test_a_rollback_that_nobody_waits_for_is_told_when_it_is_finished(tmp_path: Path) -> None:
+    machine = replace(REFERENCE["memory"], awaits_rollback=frozenset())
+    town = Town(tmp_path, Policy(machines={**REFERENCE, "memory": machine}))
+    town.user.create("memory", "m", status="rejected_poisoned", evidence_refs=["ev_1"])
+    town.user.rollback_finished("memory", "m")
+
+    assert check(town.scheduler.calls.store) == []
+    assert town.events("memory", "m")[-1]["event_type"] == "rollback"
+    town.scheduler.close()
+
+
+@pytest.mark.parametrize("call", ["show", "why", "list"])
+def test_an_object_that_cannot_be_read_is_trouble_of_the_store_and_no_mistake_of_ours(
+    tmp_path: Path, call: str
+) -> None:
+    town = Town(tmp_path)
+    town.user.create("memory", "m")
+    with closing(sqlite3.connect(tmp_path / "jobs.db")) as connection, connection:
+        connection.execute("UPDATE governed SET body = '{'")
+
+    with pytest.raises(StoreUnusable, match="cannot be read: the store is damaged"):
+        getattr(town.user, call)(*("memory", "m")[: 1 if call == "list" else 2])
+    town.scheduler.close()

@@ -196,6 +196,31 @@ def test_an_answer_that_is_no_verdict_is_a_failure_that_says_so(tmp_path: Path) 
     assert "a verifier returns a Verdict, not NoneType" in job["last_error"]
 
 
+@pytest.mark.parametrize("evidence", ["ev_2", {"ev_2"}, None, 7], ids=["text", "set", "None", "int"])
+def test_evidence_that_is_no_list_of_references_is_not_taken_for_one(tmp_path: Path, evidence: Any) -> None:
+    client = virtual(tmp_path)
+    made(client)
+
+    worked(client, verifies(lambda _: Verdict("passed", "looked into", evidence)), 1)
+
+    [job] = jobs_of(client)
+    assert (job["status"], known(client)["evidence_refs"]) == ("failed", ["ev_1"])
+    assert "the evidence of a verdict is a tuple of references" in job["last_error"]
+
+
+def test_a_verdict_in_words_of_ones_own_making_is_kept_as_plain_text(tmp_path: Path) -> None:
+    class Word(str):
+        __slots__ = ()
+
+    client = virtual(tmp_path)
+    made(client)
+
+    worker = worked(client, verifies(lambda _: Verdict(Word("passed"), Word("seen"), (Word("ev_2"),))), 1)
+
+    assert (worker.tally.succeeded, known(client)["evidence_refs"]) == (1, ["ev_1", "ev_2"])
+    assert known(client)["status"] == "verified"
+
+
 def test_a_verdict_that_the_store_cannot_take_is_a_failure_that_says_why(tmp_path: Path) -> None:
     client = virtual(tmp_path)
     made(client)

@@ -13,6 +13,7 @@ from pendula.playback.cache.shelf import CacheShelf, open_cache, open_or_set_asi
 from pendula.playback.choosing.generator import Channel
 from pendula.playback.choosing.programme import Programme
 from pendula.playback.model import Diagnostic, Item, Pick, PickMode, Settings
+from pendula.playback.statistics import stats
 from tests.playback.caches import cache_file, flipped, header, opened, put, raws, shelf_of
 from tests.playback.shelves import ids, shown
 
@@ -184,7 +185,7 @@ def test_a_damaged_record_is_passed_over_and_told_of(tmp_path: Path) -> None:
     assert [item.trace.bad for item in items if item.trace] == [(0,), (2, 3), (55,)]
     told = [(told.code, told.facts["at"]) for told in programme.diagnostics]
     assert told[:4] == [("BadRecord", 0), ("BadRecord", 2), ("BadRecord", 3), ("BadRecord", 55)]
-    assert programme.stats()["repeats"] == 0
+    assert stats(programme)["repeats"] == 0
 
 
 @pytest.mark.req("PLAY-CACHE-9")
@@ -207,7 +208,7 @@ def test_three_damaged_records_cost_the_channel_its_place_and_nobody_an_item(tmp
     assert [item.ordinal for item in items] == [*range(1, 61)]
     assert [told.code for told in programme.diagnostics] == ["BadRecord"] * 3 + ["UnreadableChannel"]
     programme.reset("again")
-    assert programme.stats()["weights"] == {"a": 0, "b": 32768, "c": 32768}
+    assert stats(programme)["weights"] == {"a": 0, "b": 32768, "c": 32768}
 
 
 @pytest.mark.req("PLAY-LOOK-6")

@@ -33,6 +33,7 @@ from pendula.playback.model import (
     Settings,
     TooManyChannels,
 )
+from pendula.playback.statistics import stats
 from pendula.testing.faulty_disk import Crashed, Failure, FaultyDisk
 from tests.playback.caches import cache_file, flipped, opened, put, raw, raws, shelf_of
 from tests.playback.shelves import shown
@@ -400,8 +401,8 @@ def test_a_pass_over_1024_records_reads_21_blocks(tmp_path: Path, lookahead: int
         programme.next()
 
     assert programme.generator.ordinal == 1024
-    assert programme.stats()["block_reads"] == shelf.reads == 21
-    assert programme.stats()["cache_hits"] == 0
+    assert stats(programme)["block_reads"] == shelf.reads == 21
+    assert stats(programme)["cache_hits"] == 0
 
 
 @pytest.mark.req("PLAY-CACHE-6")
@@ -454,7 +455,10 @@ def touched(items: list[Item], index: int) -> set[int]:
     [
         (Pick(), 2),
         (Pick(PickMode.RANDOM, 64), 2),
+        (Pick(PickMode.RANDOM, 256), 2),
+        (Pick(PickMode.RANDOM, 256), 1),
         (Pick(PickMode.RANDOM, 1024), 10),
+        (Pick(PickMode.RANDOM, 8192), 2),
     ],
 )
 def test_a_batch_reads_no_block_twice(tmp_path: Path, pick: Pick, blocks: int) -> None:
@@ -477,6 +481,7 @@ def test_a_batch_reads_no_block_twice(tmp_path: Path, pick: Pick, blocks: int) -
         skips += sum(bool(item.trace and item.trace.skipped) for item in batch)
         assert a.reads - before[0] <= len(touched(batch, 0))
         assert b.reads - before[1] <= len(touched(batch, 1))
+        assert max(len(a.held), len(b.held)) <= blocks
 
     assert skips > 0 or pick.mode is PickMode.RANDOM
 

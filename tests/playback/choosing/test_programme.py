@@ -147,7 +147,7 @@ def test_many_at_once_equal_one_by_one_also_when_channels_fail_under_way() -> No
     for number in range(250):
         random = Random(number)
         channels = [Channel(name, shelf(some_slots(random))) for name in "abc"[: random.randrange(4)]]
-        wished = settings(some_wishes(random))
+        wished = settings(some_wishes(random), [one.id for one in channels])
         inserts = [Record(some_work(random).id, 0) for _ in range(random.randrange(6))]
         pair = [Programme(channels, wished, seed=number) for _ in range(2)]
         for n in (random.choice((1, 3, 40)), random.choice((2, 9, 700)), 5):

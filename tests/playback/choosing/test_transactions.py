@@ -6,11 +6,15 @@ from decimal import Decimal
 import msgspec
 import pytest
 
+from pendula.kernel.canonical import Json
 from pendula.playback import saving
 from pendula.playback.choosing import new_artwork
 from pendula.playback.choosing.generator import Channel
-from pendula.playback.choosing.programme import NotShown, Programme
+from pendula.playback.choosing.programme import Programme
 from pendula.playback.choosing.records import MemoryShelf
+from pendula.playback.choosing.wishes import NotShown
+from pendula.playback.engine import Player
+from pendula.playback.events import Configure
 from pendula.playback.model import (
     Exposure,
     InvalidParameter,
@@ -23,6 +27,7 @@ from pendula.playback.model import (
     TooManyChannels,
     UnknownChannel,
 )
+from pendula.playback.statistics import stats
 from tests.playback.oracle import Artwork, Fault, Slot
 from tests.playback.shelves import ids, listed, manual, shown
 from tests.playback.worlds import RoughShelf
@@ -401,8 +406,73 @@ def test_channels_nobody_follows_any_more_are_counted_together() -> None:
         programme.follow(f"b{number}", MemoryShelf(listed((7, 8))))
         programme.take(4)
         programme.unfollow(f"b{number}")
-    counts = programme.stats()["generated"]
+    counts = stats(programme)["generated"]
 
     assert isinstance(counts, dict)
     assert list(counts["channels"]) == ["a"]
     assert counts["origins"]["base"] == 80
+
+
+def test_an_item_of_another_scheduler_is_not_banned_and_the_sentence_says_why() -> None:
+    mine = Programme((ids("a", 1, 2, 3), ids("b", 11, 12)), Settings(lookahead=2, history=1), seed=1)
+    other = Programme((ids("a", 7, 8, 9), ids("c", 31)), Settings(lookahead=2), seed=2)
+    mine.take(4)
+    [first, second] = other.take(2)
+
+    with pytest.raises(NotShown, match="none of this scheduler's: channel 'a' has another record at place 0"):
+        mine.ban(first)
+    with pytest.raises(NotShown, match="channel 'c' is not followed, followed are a, b"):
+        mine.ban(second)
+    other.nae_insert(Record(900, 1))
+    [new] = [item for item in other.take(8) if item.channel is None][:1]
+    with pytest.raises(NotShown, match="New artwork 900 is neither held nor waiting"):
+        mine.ban(new)
+    with pytest.raises(NotShown, match="Only what `next` gave can be banned, not 900"):
+        mine.ban(900)  # type: ignore[arg-type]
+    assert mine.epoch_id == 0
+
+
+def test_what_the_history_holds_no_more_can_still_be_banned() -> None:
+    mine = Programme((ids("a", 1, 2, 3),), Settings(lookahead=1, history=1), seed=1)
+    [first, *_] = mine.take(3)
+
+    mine.ban(first)
+
+    assert {item.id for item in mine.take(9)} == {2, 3}
+
+
+@pytest.mark.parametrize("field", ["manual_weights", "total_count", "recent_count"])
+def test_a_weight_of_a_channel_that_does_not_exist_is_refused_with_the_nearest_name(field: str) -> None:
+    wrong = msgspec.convert({"mode": "MaE", field: {"see": 3}}, Exposure)
+
+    with pytest.raises(UnknownChannel, match=f"{field} names 'see'.*did you mean 'sea'"):
+        Programme((ids("sea", 1), ids("hills", 2)), Settings(wrong), seed=1)
+    programme = Programme((ids("sea", 1), ids("hills", 2)), seed=1)
+    with pytest.raises(UnknownChannel):
+        programme.configure(exposure=wrong)
+    assert (programme.epoch_id, programme.snapshot.settings) == (0, Settings())
+
+
+def test_a_weight_may_come_before_its_channel_in_one_change_and_stays_after_it() -> None:
+    programme = Programme((ids("sea", 1),), seed=1)
+    with programme.update():
+        programme.configure(exposure=manual(sea=1, hills=3))
+        programme.follow("hills", MemoryShelf([Record(2, 2)]))
+    programme.unfollow("hills")
+    programme.configure(lookahead=3)
+
+    programme.follow("hills", MemoryShelf([Record(2, 2)]))
+
+    assert programme.generator.weights == [16384, 49152]
+
+
+def test_a_player_of_the_first_version_takes_such_weights_as_it_did() -> None:
+    config: Json = {"seed": 1, "channels": [{"id": "sea", "count": 1}]}
+    wish = Configure({"exposure": {"mode": "MaE", "manual_weights": {"see": 3}}})
+
+    first, now = (Player.deciding_by(number).create(config) for number in (1, 2))
+
+    assert first.apply(wish).refusal is None
+    refusal = now.apply(wish).refusal
+    assert refusal is not None
+    assert refusal.code == "unknown_channel"

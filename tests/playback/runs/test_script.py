@@ -264,10 +264,10 @@ def test_a_journal_of_caches_with_damage_folders_and_every_call(tmp_path: Path) 
     assert {one["code"] for one in diagnostics} == {"BadRecord", "UnreadableChannel"}
 
 
-@pytest.mark.parametrize("pick", [{"mode": "recency"}, {"mode": "random", "r": 2}])
+@pytest.mark.parametrize("pick", [{"mode": "recency"}, {"mode": "random", "r": 2}, {"mode": "random", "r": 300}])
 def test_a_journal_does_not_change_how_many_blocks_are_read(pick: Any, tmp_path: Path) -> None:
     """By lot, a place often follows the last one by chance, and is looked up all the same."""
-    kept(tmp_path, "b", *range(100, 220))
+    kept(tmp_path, "b", *range(100, 400))
     channels: list[Any] = [{"id": "b", "cache": "b.pch"}]
     spec = read_spec(from_value({"seed": 3, "channels": channels, "pick": pick, "calls": [{"next": 200}]}))
 

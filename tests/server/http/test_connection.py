@@ -3,8 +3,9 @@
 import io
 import json
 import socket
+import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import h11
@@ -24,7 +25,9 @@ ADD = {"type": "add", "amount": 1}
 def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
     """A server that waits for one second at most, and takes bodies of a thousand bytes."""
     data = tmp_path_factory.mktemp("hasty") / "data"
-    with LiveServer(Settings(port=0, data=str(data), limits={"header_seconds": 1, "body_bytes": 1000})) as server:
+    with LiveServer(
+        Settings(port=0, data=str(data), limits={"header_seconds": 1, "reader_seconds": 1, "body_bytes": 1000})
+    ) as server:
         yield server
 
 
@@ -339,3 +342,31 @@ def read_until(connection: socket.socket, end: bytes) -> bytes:
         assert chunk, data
         data += chunk
     return data
+
+
+@contextmanager
+def reader_of_little(server: LiveServer) -> Iterator[socket.socket]:
+    """A connection for which the systems on both sides keep next to nothing."""
+    server.listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    with socket.socket() as caller:
+        caller.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        caller.connect(("127.0.0.1", server.port))
+        yield caller
+
+
+def test_who_asks_and_never_reads_is_cut_off(hasty: LiveServer, quiet_logs: io.StringIO) -> None:
+    with reader_of_little(hasty) as caller:
+        caller.sendall(head(hasty, "GET", "/openapi.json") * 20)
+        until(lambda: "reader_stalled" in quiet_logs.getvalue())
+
+        assert rest(caller).count(b"HTTP/1.1 200 OK") < 20
+
+
+def test_who_reads_slowly_is_waited_for(hasty: LiveServer) -> None:
+    with reader_of_little(hasty) as caller:
+        caller.sendall(head(hasty, "GET", "/openapi.json") * 60)
+        end = time.monotonic() + 2.2
+        while time.monotonic() < end:
+            assert caller.recv(1024)
+            time.sleep(0.02)
+        assert hasty.answering() or caller.recv(1)

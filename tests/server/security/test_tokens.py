@@ -163,6 +163,38 @@ def test_an_ended_session_is_unknown(store: TokenStore, clock: Clock) -> None:
     assert sessions.find(value) is None
 
 
+def test_sessions_outlive_a_restart_and_the_file_gives_no_cookie_away(
+    store: TokenStore, clock: Clock, tmp_path: Path
+) -> None:
+    record, _ = store.new("guest", "viewer")
+    before = Sessions(store, clock, tmp_path)
+    kept, _ = before.start(record)
+    ended, _ = before.start(record)
+    before.end(ended)
+
+    after = Sessions(store, clock, tmp_path)
+    after.load()
+
+    assert after.find(kept) is not None
+    assert after.find(kept) == before.find(kept)
+    assert after.find(ended) is None
+    assert kept not in (tmp_path / "sessions.json").read_text()
+    assert (tmp_path / "sessions.json").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_file_of_sessions_that_cannot_be_read_signs_people_out_and_no_more(
+    store: TokenStore, clock: Clock, tmp_path: Path
+) -> None:
+    (tmp_path / "sessions.json").write_text("[")
+    sessions = Sessions(store, clock, tmp_path)
+    sessions.load()
+    record, _ = store.new("guest", "viewer")
+
+    value, principal = sessions.start(record)
+
+    assert sessions.find(value) == principal
+
+
 def test_sessions_do_not_grow_without_bound(store: TokenStore, clock: Clock) -> None:
     record, _ = store.new("guest", "viewer")
     sessions = Sessions(store, clock)

@@ -372,7 +372,8 @@ class TickOutputsForm(Struct, frozen=True):
 
 
 class TickMetrics(Struct, frozen=True):
-    tickUs: int
+    # Null where it was not measured: a journal that is computed again does not know it.
+    tickUs: int | None
     minEnvelopeDistanceM: Number | None
 
 

@@ -1,14 +1,14 @@
 """Scenarios: a map, trucks, tasks and events in a file, run in virtual time under the eyes of the judge.
 
-model                  what a scenario is
-reading                a document into a scenario, with `expectation_reading` and `traffic_params`
-task_list, plain_tasks tasks, and the plain dispatcher that hands them out
-fleet_search           a fleet for a map that came without one
-names                  what is named twice, or is not there
-running                one run, tick by tick
-measures               what is measured on the way
-expectations           what did not come true
-library                the scenarios that come with Pendula, in `files`
+model          what a scenario is
+reading        a document into a scenario, with `expectation_reading`, `event_reading` and `traffic_params`
+fleet_search   a fleet for a map that came without one
+names          what is named twice, or is not there
+configuring    a scenario as the configuration of an engine
+running        one run, tick by tick
+measures       what is measured on the way
+expectations   what did not come true
+library        the scenarios that come with Pendula, in `files`
 """
 
 from pendula.fleet.scenarios.library import shipped, shipped_names

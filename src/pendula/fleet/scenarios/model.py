@@ -1,12 +1,12 @@
 """What a scenario is: a map, trucks, tasks, events, how long, and what is expected of it. Nothing here acts."""
 
-from enum import StrEnum
-
 from msgspec import Struct
 
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.model import CompileParams, Fleet, SourceMap, Stream, Truck
+from pendula.fleet.simulator.faults import Fault, FaultKind
 from pendula.fleet.simulator.settings import WorldSettings
+from pendula.fleet.tasks.model import DispatchParams, TaskOrder, TaskStream
 from pendula.fleet.trucks.profiles import RobotProfile
 
 
@@ -21,47 +21,21 @@ class Robot(Struct, frozen=True):
     came_from_id: str | None = None
 
 
-class ScenarioStream(Struct, frozen=True):
-    """Goods that keep coming: tasks are made one after the other from the picks and drops in turn."""
-
-    stream_id: str
-    pick_node_ids: tuple[str, ...]
-    drop_node_ids: tuple[str, ...]
-    pick_ms: int = 12_000
-    drop_ms: int = 8_000
-    priority: int = 10
-    # As many as there are trucks where it is not said.
-    max_concurrent: int | None = None
-    # No task is made later than this.
-    last_ms: int | None = None
-    # Who serves it; nobody named: everybody who can.
-    robot_ids: tuple[str, ...] = ()
-
-
-class ScenarioTask(Struct, frozen=True):
-    """One task; the nearest free truck takes it, of those that are named or, where none is, of all."""
-
-    task_id: str
-    pick_node_id: str
-    drop_node_id: str
-    at_ms: int = 0
-    robot_ids: tuple[str, ...] = ()
-    pick_ms: int = 12_000
-    drop_ms: int = 8_000
-    priority: int = 10
-
-
-class EventType(StrEnum):
-    STAND = "STAND"
-
-
 class ScenarioEvent(Struct, frozen=True):
-    """STAND: a truck sees something in its way, and stands for so long."""
+    """Something goes wrong with a truck for a while, or once; what the numbers mean depends on the kind of fault."""
 
     at_ms: int
-    type: EventType
+    type: FaultKind
     robot_id: str
     for_ms: int
+    x_um: int = 0
+    y_um: int = 0
+    by_um: int = 0
+    by_ms: int = 0
+
+    @property
+    def fault(self) -> Fault:
+        return Fault(self.type, self.for_ms, self.x_um, self.y_um, self.by_um, self.by_ms)
 
 
 class Place(Struct, frozen=True):
@@ -156,8 +130,8 @@ class Scenario(Struct, frozen=True):
     profiles: tuple[RobotProfile, ...]
     robots: tuple[Robot, ...]
     duration_ms: int
-    streams: tuple[ScenarioStream, ...] = ()
-    tasks: tuple[ScenarioTask, ...] = ()
+    streams: tuple[TaskStream, ...] = ()
+    tasks: tuple[TaskOrder, ...] = ()
     events: tuple[ScenarioEvent, ...] = ()
     expect: tuple[Expectation, ...] = ()
     compile_params: CompileParams = CompileParams()
@@ -165,10 +139,7 @@ class Scenario(Struct, frozen=True):
     world: WorldSettings = WorldSettings()
     seed: int = 0
     override: bool = False
-    # How long a truck waits in a drop for its next task to be admitted before it goes to rest.
-    patience_ms: int = 3_000
-    # What a lane costs more for every route that runs the other way, in thousandths.
-    opposition_milli: int = 3_000
+    dispatch: DispatchParams = DispatchParams()
 
     @property
     def fleet(self) -> Fleet:

@@ -3,31 +3,34 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from pendula.fleet.checker import Disc, Judge, Poses
+from pendula.fleet.commands import Commands, Tick
+from pendula.fleet.compiled_sites import put
 from pendula.fleet.compiler.compile import compile_map
-from pendula.fleet.contracts.traffic import Phase, RobotStatus
+from pendula.fleet.contracts.traffic import Phase
+from pendula.fleet.engine import FleetEngine, OrdersOut, config_form
 from pendula.fleet.network.transitions import truck_yaw
 from pendula.fleet.pictures.moment import ShownTruck
-from pendula.fleet.routing.planner import Anchor, AtNode, OnEdge, Planner
+from pendula.fleet.routing.planner import Anchor, AtNode, OnEdge
+from pendula.fleet.scenarios.configuring import config_of
 from pendula.fleet.scenarios.expectations import Outcome, unmet
 from pendula.fleet.scenarios.measures import WATCHED, Measures
-from pendula.fleet.scenarios.model import EventType, Robot, Scenario
+from pendula.fleet.scenarios.model import Robot, Scenario
 from pendula.fleet.scenarios.names import wrong_names
-from pendula.fleet.scenarios.plain_tasks import PlainTasks
 from pendula.fleet.simulator.world import Start, World
 from pendula.fleet.site.compiled_map import CompiledMap
-from pendula.fleet.tick import Reason, TickInputs, TickOutputs, Traffic, TruckReport
+from pendula.fleet.tasks import Dispatch, OperationDone, TaskEvent, TaskSubmitted
+from pendula.fleet.tick import Reason, TickOutputs, Traffic, TruckReport
 from pendula.fleet.trucks.profiles import RobotProfile
 from pendula.fleet.units import MILLION
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import InputRefused
 
 _WORKING = frozenset({Phase.LOADING, Phase.UNLOADING})
-_LOADED = frozenset({Phase.TO_DROP, Phase.UNLOADING})
 HOUR_MS = 3_600_000
 
 
@@ -50,12 +53,25 @@ class Result:
         return not self.unmet
 
 
+class Road(Protocol):
+    """The way of a tick into the engine."""
+
+    def apply(self, command: Commands) -> object: ...
+
+
 class Run:
     """A scenario under way."""
 
-    def __init__(self, scenario: Scenario, site: CompiledMap | None = None) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        site: CompiledMap | None = None,
+        road: Callable[[FleetEngine, Json], Road] | None = None,
+    ) -> None:
+        """`road` makes the way to the engine: through a journal, or straight to it where nothing is said."""
         self.scenario = scenario
         self.site = site or compile_map(scenario.source, scenario.profiles, scenario.compile_params)
+        put(self.site)
         wrong = wrong_names(scenario, self.site)
         if wrong:
             raise ScenarioRefused(f"{scenario.name} cannot begin: {'; '.join(wrong)}", findings=wrong)
@@ -67,26 +83,28 @@ class Run:
             for robot, start in zip(self.robots, starts, strict=True)
             if robot.start_node_id != robot.park_node_id
         }
-        self.traffic = Traffic.create(
-            self.site,
-            scenario.fleet,
-            scenario.profiles,
-            scenario.traffic,
-            starts=elsewhere,
-            override=scenario.override,
-        )
+        self.config = config_form(config_of(scenario, self.site, elsewhere))
+        self.engine = FleetEngine.create(self.config)
+        self.road: Road = self.engine if road is None else road(self.engine, self.config)
         self.world = World(self.site, starts, scenario.world, scenario.seed)
         names = tuple(one.robot_id for one in self.robots)
         self._number = {name: number for number, name in enumerate(names)}
         self.judge = Judge(names, [one.profile for one in starts])
-        planners = {name: Planner(self.site, profile) for name, profile in by_id.items()}
-        self.tasks = PlainTasks(self.site, scenario, planners, self.traffic.closed, elsewhere)
-        wrong = self.tasks.undoable(scenario.fleet) if scenario.override else []
+        wrong = self.dispatch.undoable(scenario.fleet.streams) if scenario.override else []
         if wrong:
             raise ScenarioRefused(f"{scenario.name} cannot begin: {'; '.join(wrong)}", findings=wrong)
         self.measures = Measures(self.site, scenario.traffic, names)
         self._events = sorted(scenario.events, key=lambda one: (one.at_ms, one.robot_id))
+        self._later = sorted(scenario.tasks, key=lambda one: (one.at_ms, one.task_id))
         self._hash = sha256()
+
+    @property
+    def dispatch(self) -> Dispatch:
+        return self.engine.dispatch
+
+    @property
+    def traffic(self) -> Traffic:
+        return self.engine.traffic
 
     @property
     def now_ms(self) -> int:
@@ -95,17 +113,18 @@ class Run:
     @property
     def is_over(self) -> bool:
         """Whether nothing will happen any more."""
-        return not self._events and self.tasks.tasks.is_over(self.now_ms) and self.tasks.all_at_rest
+        return not self._events and not self._later and self.dispatch.is_over(self.now_ms)
 
     def step(self) -> TickOutputs:
         """One tick: what the trucks report is decided upon, and they drive on to the next."""
         now = self.world.now_ms
         self._happen(now)
-        routes = self.tasks.step(now, self.world)
-        outputs = self.traffic.tick(TickInputs(now, self._reports(), routes))
-        self.tasks.admitted(outputs.accepted_routes, self.world)
-        for command in outputs.commands:
-            self.world.send(self._number[command.robotId], command)
+        # In this order: a truck that has just unloaded says so in both.
+        events = self._task_events(now)
+        self.road.apply(Tick(now, self._reports(), events))
+        outputs = self.engine.last
+        assert outputs is not None
+        self._carry_out(self.engine.orders_out)
         trace = self.world.advance(now + self.scenario.traffic.tick_period_ms)
         found = self.judge.look(trace.at_ms, Poses(*trace.route), Poses(*trace.truth), self._discs(outputs))
         self.measures.note(outputs, found, self.world)
@@ -148,7 +167,7 @@ class Run:
         return shown
 
     def result(self) -> Result:
-        measures, tasks = self.measures, self.tasks.tasks
+        measures, book = self.measures, self.dispatch.book
         form = {
             "scenario": self.scenario.name,
             "seed": self.scenario.seed,
@@ -161,7 +180,7 @@ class Run:
             "incidents": [
                 {"atMs": one.at_ms, "invariant": one.invariant, "message": one.sentence} for one in measures.incidents
             ],
-            "tasks": {"done": len(tasks.done), "held": 0, "open": tasks.open},
+            "tasks": {"done": book.done, "held": book.held, "open": len(book.open)},
             "digest": "sha256:" + self._hash.hexdigest(),
         }
         return Result(form, tuple(unmet(self.outcome(), self.scenario.expect)))
@@ -171,14 +190,14 @@ class Run:
         nodes = self.site.network.nodes
         stands = {
             one.robot_id: nodes[one.node].id if one.phase in (Phase.IDLE, *_WORKING) else None
-            for one in self.tasks.drivers
+            for one in self.dispatch.drivers
         }
         rests = {one.robot_id: one.park_node_id for one in self.robots}
-        tasks = self.tasks.tasks
-        return Outcome(self.measures, len(tasks.done), tasks.open, stands, rests)
+        book = self.dispatch.book
+        return Outcome(self.measures, book.done, len(book.open), stands, rests)
 
     def _metrics(self) -> dict[str, Json]:
-        measures, done = self.measures, len(self.tasks.tasks.done)
+        measures, done = self.measures, self.dispatch.book.done
         waits = {one: measures.waits[one].longest_ms for one in measures.waits}
         longest = sorted(max(one.values(), default=0) for one in waits.values())
         total: dict[str, int] = {}
@@ -200,25 +219,40 @@ class Run:
     def _happen(self, now_ms: int) -> None:
         while self._events and self._events[0].at_ms <= now_ms:
             event = self._events.pop(0)
-            match event.type:
-                case EventType.STAND:
-                    self.world.stand(self._number[event.robot_id], event.at_ms + event.for_ms)
+            self.world.trouble_with(self._number[event.robot_id], event.fault)
+
+    def _task_events(self, now_ms: int) -> tuple[TaskEvent, ...]:
+        """Tasks whose time has come, and what trucks report done."""
+        events: list[TaskEvent] = []
+        while self._later and self._later[0].at_ms <= now_ms:
+            events.append(TaskSubmitted(self._later.pop(0)))
+        return (*events, *(OperationDone(self.robots[truck].robot_id) for truck in self.world.operated()))
+
+    def _carry_out(self, orders: OrdersOut) -> None:
+        """What the engine decided reaches the trucks, each in its own time."""
+        for route in orders.routes:
+            self.world.learn(self._number[route.robot_id], route)
+        for one in orders.operations:
+            self.world.operate(self._number[one.robot_id], one.duration_ms, one.kind == "LOAD")
+        for command in orders.commands:
+            self.world.send(self._number[command.robotId], command)
 
     def _reports(self) -> tuple[TruckReport, ...]:
         return tuple(
             TruckReport(
-                robot_id=driver.robot_id,
+                robot_id=robot.robot_id,
                 at_ms=seen.at_ms,
                 x_um=seen.x_um,
                 y_um=seen.y_um,
                 yaw_urad=seen.yaw_urad,
                 v_um_s=seen.v_um_s,
-                status=RobotStatus.OK,
-                phase=driver.phase,
+                status=seen.status,
+                phase=self.dispatch.phase(number),
                 last_ack_seq=seen.last_ack_seq,
-                load=driver.phase in _LOADED,
+                load=self.world.loaded[number],
+                obstructed=seen.obstructed,
             )
-            for driver, seen in zip(self.tasks.drivers, self.world.latest, strict=True)
+            for number, (robot, seen) in enumerate(zip(self.robots, self.world.latest, strict=True))
         )
 
     def _discs(self, outputs: TickOutputs) -> list[Disc]:

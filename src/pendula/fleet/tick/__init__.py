@@ -16,15 +16,19 @@ saving        traffic as bytes and back
 
 from pendula.fleet.contracts.traffic import CommandMode, Phase, RobotStatus
 from pendula.fleet.driving.params import NodeLockPolicy, TrafficParams
+from pendula.fleet.health.orders import AppliedOrder, Order, OrderKind
 from pendula.fleet.tick.draft import RefusedRoute
 from pendula.fleet.tick.observing import DroppedReport, TruckReport
 from pendula.fleet.tick.traffic import TickInputs, TickOutputs, Traffic, TrafficRefused
 from pendula.fleet.views.reasons import Reason
 
 __all__ = [
+    "AppliedOrder",
     "CommandMode",
     "DroppedReport",
     "NodeLockPolicy",
+    "Order",
+    "OrderKind",
     "Phase",
     "Reason",
     "RefusedRoute",

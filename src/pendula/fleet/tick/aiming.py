@@ -7,12 +7,12 @@ from pendula.fleet.contracts.traffic import Blocker, CommandMode, HoldReason, Lo
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
 from pendula.fleet.geometry.angles import turn_urad
+from pendula.fleet.health.places import STANDING_UM_S
 from pendula.fleet.model import CONTRACT_VERSION
 from pendula.fleet.routing.route_plan import Pose
 from pendula.fleet.targets.hold_points import hold_point, steady_um
 from pendula.fleet.targets.rolling_target import Aim, Lookahead, command, standing_command, target_um
 from pendula.fleet.targets.sequence import following
-from pendula.fleet.tick.observing import STANDING_UM_S
 from pendula.fleet.views import reasons
 from pendula.fleet.views.limits import components
 

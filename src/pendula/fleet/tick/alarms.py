@@ -9,6 +9,7 @@ from msgspec import UNSET
 
 from pendula.fleet.contracts.traffic import Alert
 from pendula.fleet.driving.records import Record
+from pendula.fleet.driving.stops import Stop
 from pendula.fleet.traffic.blocked_by import cycle_of
 from pendula.fleet.views.reasons import WAIT_SAFE_STATE
 from pendula.kernel.canonical import Json
@@ -19,7 +20,26 @@ ROUTE_REFUSED = "ROUTE_REFUSED"
 ROBOT_OFFLINE = "ROBOT_OFFLINE"
 ROBOT_FAULT = "ROBOT_FAULT"
 SAFETY_STOP = "SAFETY_STOP"
-ALERTS = (DEADLOCK_SUSPECTED, DEADLOCK_CONFIRMED, ROUTE_REFUSED, ROBOT_OFFLINE, ROBOT_FAULT, SAFETY_STOP)
+POSE_JUMP = "POSE_JUMP"
+OFF_ROUTE = "OFF_ROUTE"
+HOLDPOINT_OVERRUN = "HOLDPOINT_OVERRUN"
+FOREIGN_OCCUPANCY = "FOREIGN_OCCUPANCY"
+ROBOT_SET_ASIDE = "ROBOT_SET_ASIDE"
+# What is announced when a truck can no longer be counted on, by the code with which it stands.
+FAILURE: Mapping[str, str] = {
+    Stop.ROBOT_FAULT: ROBOT_FAULT,
+    Stop.STUCK: ROBOT_FAULT,
+    Stop.OFFLINE: ROBOT_OFFLINE,
+    Stop.OVERRUN: HOLDPOINT_OVERRUN,
+    Stop.POSE_JUMP: POSE_JUMP,
+    Stop.OFF_ROUTE: OFF_ROUTE,
+    # A person has freed what it held: it is no longer where it was.
+    Stop.OPERATOR: ROBOT_SET_ASIDE,
+}
+ALERTS = (
+    *(DEADLOCK_SUSPECTED, DEADLOCK_CONFIRMED, ROUTE_REFUSED, ROBOT_OFFLINE, ROBOT_FAULT, SAFETY_STOP),
+    *(POSE_JUMP, OFF_ROUTE, HOLDPOINT_OVERRUN, FOREIGN_OCCUPANCY, ROBOT_SET_ASIDE),
+)
 # A truck this close to the end of its grant has nowhere to go: farther off it still drives or turns, and frees what is
 # behind it. Contains the hysteresis of hold points and the buffer before them.
 _AT_THE_END_UM = 500_000

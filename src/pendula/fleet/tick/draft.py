@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 from pendula.fleet.contracts.traffic import Alert, RollingTargetCommand
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
+from pendula.fleet.driving.stops import Stop
 from pendula.fleet.driving.uses import Ground
-from pendula.fleet.routing.planner import Closed
+from pendula.fleet.health.orders import AppliedOrder, Order
+from pendula.fleet.routing.planner import Anchor, Closed
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.tick import alarms
 from pendula.fleet.tick.directions import Directions
@@ -37,6 +39,7 @@ class Draft:
     now_ms: int
     reports: tuple[TruckReport, ...]
     routes: tuple[RoutePlan, ...]
+    orders: tuple[Order, ...]
     ground: Ground
     params: TrafficParams
     rule: Rule
@@ -50,6 +53,9 @@ class Draft:
     two_way: frozenset[int]
     # Another way on for a truck that waits; None where there is none.
     detour: Callable[[Record], RoutePlan | None]
+    # Where on the map a truck says it is, and a way from there to where it was going.
+    anchor: Callable[[Record], Anchor | None]
+    afresh: Callable[[Record, Anchor], RoutePlan | None]
     # Since when trucks wait for each other in a circle, and how many alerts there were.
     cycles: dict[tuple[int, ...], int]
     alert_count: int
@@ -61,12 +67,24 @@ class Draft:
     accepted: list[RoutePlan] = field(default_factory=list)
     refused: list[RefusedRoute] = field(default_factory=list)
     dropped: list[DroppedReport] = field(default_factory=list)
+    applied: list[AppliedOrder] = field(default_factory=list)
     commands: list[RollingTargetCommand] = field(default_factory=list)
     alerts: list[Alert] = field(default_factory=list)
 
     def alert(self, code: str, severity: str, since_ms: int, robot_id: str | None = None, /, **details: Json) -> None:
         self.alert_count += 1
         self.alerts.append(alarms.alert(self.alert_count, code, severity, since_ms, robot_id, **details))
+
+    def failed(self, record: Record, cut_off: list[int]) -> None:
+        """Somebody can no longer be counted on, and others are cut off by it."""
+        kept = len(self.locks.truck(record.number).held)
+        code = alarms.FAILURE[record.stop_code or Stop.OPERATOR]
+        self.alert(code, "WARN", self.now_ms, record.robot_id, keptResources=kept, cutOff=self.names(cut_off))
+
+    def foreign(self, record: Record, stranger: Record) -> None:
+        """A lost truck may be where another one has a right to be."""
+        by: dict[str, Json] = {"by": stranger.robot_id, "requirement": "FLT-FAIL-6"}
+        self.alert(alarms.FOREIGN_OCCUPANCY, "ERROR", self.now_ms, record.robot_id, **by)
 
     def names(self, numbers: Iterable[int]) -> list[Json]:
         return [self.records[number].robot_id for number in numbers]

@@ -45,6 +45,16 @@ def broken(
         yield from no_way_to_rest(locks)
 
 
+def held_between_ticks(records: list[Record], locks: LockState, params: TrafficParams) -> Iterator[tuple[str, str]]:
+    """Every invariant of a moment without its commands that does not hold."""
+    yield from opposite_directions(records, records, locks)
+    yield from occupied_but_not_granted(records)
+    yield from conflicting_grants(records, records, locks)
+    yield from unable_to_stop(records, params)
+    if params.refuge:
+        yield from no_way_to_rest(locks)
+
+
 def opposite_directions(
     changed: Iterable[Record], records: list[Record], locks: LockState
 ) -> Iterator[tuple[str, str]]:

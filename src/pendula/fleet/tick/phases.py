@@ -5,6 +5,10 @@ from pendula.fleet.driving.adoption import Adoption, Unfit, adoption, goes_on, i
 from pendula.fleet.driving.params import asked_um
 from pendula.fleet.driving.records import Record, Retraction, Waiting
 from pendula.fleet.driving.screening import screened_routes
+from pendula.fleet.health.judging import judge
+from pendula.fleet.health.orders import obeyed
+from pendula.fleet.health.protection import protect
+from pendula.fleet.health.recovery import Care, care_for
 from pendula.fleet.routing.replanning import may_replan
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.targets.sequence import acknowledged
@@ -12,7 +16,7 @@ from pendula.fleet.tick import alarms, directions
 from pendula.fleet.tick.aiming import aim
 from pendula.fleet.tick.draft import Draft, RefusedRoute
 from pendula.fleet.tick.invariants import InvariantBroken, broken, can_stop
-from pendula.fleet.tick.observing import DroppedReport, judge, release_bound_um, screened, take_in
+from pendula.fleet.tick.observing import DroppedReport, release_bound_um, screened, take_in
 from pendula.fleet.tick.queueing import ripe, waited_for
 from pendula.fleet.tick.ranks import bars, class_of, order_of, rank_of, starved
 from pendula.fleet.traffic.grants import (
@@ -23,9 +27,7 @@ from pendula.fleet.traffic.grants import (
     Wait,
     accept_route,
     extend,
-    freeze,
     release,
-    thaw,
 )
 from pendula.fleet.views import reasons
 from pendula.kernel.canonical import Json
@@ -46,6 +48,11 @@ def observe(draft: Draft) -> None:
             take_in(record, report, draft.params)
         elif report.at_ms < record.report_ms:
             draft.dropped.append(DroppedReport(report.robot_id, "REPORT_OUTDATED"))
+    for bad in draft.dropped:
+        if bad.robot_id in draft.numbers:
+            draft.records[draft.numbers[bad.robot_id]].bad_reports += 1
+    for stopped, stranger in protect(draft.records, draft.ground, draft.params):
+        draft.foreign(stopped, stranger)
     for record in draft.records:
         judge(record, draft.now_ms, draft.params)
         record.priority = class_of(record)
@@ -66,29 +73,32 @@ def _take_routes(draft: Draft) -> None:
             record.pending_since_ms = draft.now_ms
 
 
+def obey(draft: Draft) -> None:
+    """What people ordered, before anything else."""
+    draft.applied = obeyed(draft.orders, draft.records)
+
+
 def freeze_the_lost(draft: Draft) -> None:
     """A failed truck keeps its cells and needs nothing; one that is back takes up its way where it stands."""
-    for record in draft.records:
-        one = draft.locks.truck(record.number)
-        if record.failed and not one.frozen:
-            cut_off = freeze(draft.locks, record.number, [], effort=draft.effort)
-            draft.alert(
-                alarms.ROBOT_OFFLINE if record.stop_code == "STOP_OFFLINE" else alarms.ROBOT_FAULT,
-                "WARN",
-                draft.now_ms,
-                record.robot_id,
-                keptResources=len(one.held),
-                cutOff=draft.names(cut_off),
-            )
-        elif one.frozen and not record.failed:
-            answer = thaw(draft.locks, record.number, one.demand, one.position, effort=draft.effort)
-            if not isinstance(answer, Accepted):
-                record.stop_code = reasons.WAIT_SAFE_STATE
+    care = Care(
+        locks=draft.locks,
+        ground=draft.ground,
+        params=draft.params,
+        now_ms=draft.now_ms,
+        effort=draft.effort,
+        anchor=draft.anchor,
+        plan=draft.afresh,
+        failed=draft.failed,
+        accepted=draft.accepted.append,
+    )
+    care_for(draft.records, care)
 
 
 def release_the_passed(draft: Draft) -> None:
     """What lies behind the release bound, and what was given back and acknowledged."""
     for record in draft.records:
+        if record.doubt is not None:
+            continue
         bound = min(release_bound_um(record, draft.now_ms), record.passed_um)
         passed = [resource for resource, free in record.held.items() if free <= bound]
         given = record.retraction
@@ -385,6 +395,7 @@ def _replay_every(trucks: int) -> int:
 
 
 PHASES = (
+    obey,
     observe,
     freeze_the_lost,
     release_the_passed,

@@ -33,7 +33,7 @@ _AGED = frozenset({PriorityClass.TASK, PriorityClass.PARK, PriorityClass.IDLE})
 
 def class_of(record: Record) -> PriorityClass:
     """A truck that is failed or stopped for safety asks for nothing and keeps everything."""
-    return PriorityClass.OBSTACLE if record.failed or record.stop_code is not None else _CLASS_OF[record.phase]
+    return PriorityClass.OBSTACLE if record.stop_code is not None else _CLASS_OF[record.phase]
 
 
 def rank_of(record: Record, now_ms: int, params: TrafficParams) -> int:

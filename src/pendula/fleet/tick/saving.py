@@ -5,6 +5,7 @@ route that goes on along it.
 """
 
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -12,6 +13,7 @@ import numpy as np
 from msgspec import Struct
 
 from pendula.fleet.contracts.traffic import Health, Phase, PriorityClass, RobotStatus
+from pendula.fleet.driving.doubts import Doubt
 from pendula.fleet.driving.records import Record, Retraction, Waiting
 from pendula.fleet.driving.track import track_of
 from pendula.fleet.driving.uses import Ground
@@ -23,7 +25,8 @@ from pendula.fleet.tick.directions import Directions
 from pendula.fleet.traffic.demand import Demand
 from pendula.fleet.traffic.lock_state import LockState, Refusal
 from pendula.fleet.traffic.lock_state import Truck as Locked
-from pendula.kernel.canonical import digest
+from pendula.kernel.canonical import Reader, digest
+from pendula.kernel.canonical import encode as canonical_encode
 
 
 class SavedRoute(Struct, frozen=True, array_like=True):
@@ -74,6 +77,7 @@ class SavedTruck(Struct, frozen=True, array_like=True):
     waiting: tuple[str, int | None, int | None, int | None, tuple[int, ...]] | None
     retraction: tuple[int, int, tuple[int, ...]] | None
     lock: SavedLock | None
+    doubt: Doubt | None
 
 
 class SavedTraffic(Struct, frozen=True, array_like=True):
@@ -93,7 +97,7 @@ class SavedTraffic(Struct, frozen=True, array_like=True):
     cycles: tuple[tuple[tuple[int, ...], int], ...]
 
 
-FORM = 2
+FORM = 3
 _PLAIN = (
     "robot_id",
     "node",
@@ -109,6 +113,8 @@ _PLAIN = (
     "load",
     "health",
     "stop_code",
+    *("latched", "foreign", "paused", "absent", "unheard", "bad_reports", "ack_ms", "crawl_um", "crawl_ms"),
+    *("obstructed", "confidence_ppm"),
     "ack_seq",
     "seq",
     "hold_um",
@@ -145,8 +151,8 @@ def saved_truck(record: Record, locks: LockState) -> SavedTruck:
     return SavedTruck(
         plain={name: getattr(record, name) for name in _PLAIN},
         held=tuple(record.held.items()),
-        track=None if track is None else SavedTrack(_route(track.plan), track.stands[0], track.carried),
-        pending=None if record.pending is None else _route(record.pending),
+        track=None if track is None else SavedTrack(route_form(track.plan), track.stands[0], track.carried),
+        pending=None if record.pending is None else route_form(record.pending),
         pose=None if pose is None else (pose.x_um, pose.y_um, pose.yaw_urad),
         progress=None if progress is None else (progress.at_ms, progress.extend_um, progress.raw_um),
         waiting=None
@@ -154,10 +160,12 @@ def saved_truck(record: Record, locks: LockState) -> SavedTruck:
         else (waiting.code, waiting.resource, waiting.by, waiting.theirs, waiting.cycle),
         retraction=None if given is None else (given.seq, given.stop_line_um, given.resources),
         lock=_lock(locks.trucks[record.number]),
+        doubt=record.doubt,
     )
 
 
-def _route(plan: RoutePlan) -> SavedRoute:
+def route_form(plan: RoutePlan) -> SavedRoute:
+    """A route as it is written down: edges and nodes by their numbers on the map."""
     start: tuple[bool, int, int | None]
     match plan.start:
         case OnEdge(edge, s_um):
@@ -206,16 +214,27 @@ def restore_truck(saved: SavedTruck, record: Record, ground: Ground) -> None:
     record.refused_cycle = tuple(record.refused_cycle)
     record.held = dict(saved.held)
     if saved.track is not None:
-        plan = _plan(saved.track.route, ground.site)
+        plan = plan_of(saved.track.route, ground.site)
         record.track = track_of(ground, plan, record.short_um, saved.track.granted_um, dict(saved.track.carried))
-    record.pending = None if saved.pending is None else _plan(saved.pending, ground.site)
+    record.pending = None if saved.pending is None else plan_of(saved.pending, ground.site)
     record.pose = None if saved.pose is None else Pose(*saved.pose)
     record.progress = None if saved.progress is None else Progress(*saved.progress)
     record.waiting = None if saved.waiting is None else Waiting(*saved.waiting)
     record.retraction = None if saved.retraction is None else Retraction(*saved.retraction)
+    record.doubt = saved.doubt
 
 
-def _plan(saved: SavedRoute, site: CompiledMap) -> RoutePlan:
+def plan_of(saved: SavedRoute, site: CompiledMap) -> RoutePlan:
+    """The route of a form. Raises `LookupError` where it names what is not on the map, or leads nowhere."""
+    numbers = (*saved.edges, *saved.onward, *((saved.place,) if saved.on_edge else ()))
+    nodes = (saved.goal, *(() if saved.rest is None else (saved.rest,)), *(() if saved.on_edge else (saved.place,)))
+    if not _below(len(site.network.edges), numbers) or not _below(len(site.network.nodes), nodes):
+        raise LookupError("an edge or a node that is not on the map")
+    if not _below(len(saved.onward), saved.onward_stops):
+        raise LookupError("a stop that is not on the way")
+    ways = (*saved.edges, *saved.onward)
+    if any(site.network.edges[a].end != site.network.edges[b].start for a, b in pairwise(ways)):
+        raise LookupError("edges that do not follow each other")
     start = OnEdge(saved.place, saved.at or 0) if saved.on_edge else AtNode(saved.place, saved.at)
     return RoutePlan(
         route_id=saved.route_id,
@@ -231,6 +250,10 @@ def _plan(saved: SavedRoute, site: CompiledMap) -> RoutePlan:
         onward=saved.onward,
         onward_stops=saved.onward_stops,
     )
+
+
+def _below(count: int, numbers: Iterable[int]) -> bool:
+    return all(0 <= one < count for one in numbers)
 
 
 def restored_lock(saved: SavedLock, locks: LockState, number: int) -> Locked:
@@ -252,8 +275,12 @@ def directions_of(saved: SavedTraffic) -> Directions:
 
 
 def encode(saved: SavedTraffic) -> bytes:
-    return msgspec.msgpack.encode(saved)
+    """Canonical JSON, so that two states can be compared member by member."""
+    return canonical_encode(msgspec.to_builtins(saved, str_keys=True))
 
 
 def decode(data: bytes) -> SavedTraffic:
-    return msgspec.msgpack.decode(data, type=SavedTraffic)
+    return _read(data)
+
+
+_read: Reader[SavedTraffic] = Reader(SavedTraffic)

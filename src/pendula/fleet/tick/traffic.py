@@ -4,7 +4,7 @@ The order of inputs does not matter, no clock is read, nothing is random. On any
 every truck is told to stop.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -13,19 +13,22 @@ from typing import Self
 from msgspec import DecodeError, structs, to_builtins
 
 from pendula.fleet.contracts.traffic import Alert, CorridorRequest, LockResult, LockSnapshot, RollingTargetCommand
-from pendula.fleet.driving.detours import detour
+from pendula.fleet.driving.detours import afresh, detour
 from pendula.fleet.driving.params import NodeLockPolicy, TrafficParams, faults, short_um
 from pendula.fleet.driving.records import Record
 from pendula.fleet.driving.uses import Ground
+from pendula.fleet.health.orders import AppliedOrder, Order
 from pendula.fleet.liveness.certificate import Certificate, certify
 from pendula.fleet.model import Finding, Fleet
 from pendula.fleet.routing.planner import Anchor, Closed, Planner
 from pendula.fleet.routing.route_plan import RoutePlan
+from pendula.fleet.routing.snapping import SnapParams, Snapper
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tick import saving
 from pendula.fleet.tick.aiming import result, stopped
 from pendula.fleet.tick.directions import Directions, two_way
 from pendula.fleet.tick.draft import Draft, RefusedRoute
+from pendula.fleet.tick.invariants import held_between_ticks
 from pendula.fleet.tick.observing import DroppedReport, TruckReport
 from pendula.fleet.tick.phases import PHASES
 from pendula.fleet.tick.starting_state import place_all
@@ -49,11 +52,12 @@ class TrafficRefused(InputRefused):
 
 @dataclass(frozen=True, slots=True)
 class TickInputs:
-    """What a tick decides on. `routes` are new or changed ones only, complete to rest."""
+    """What a tick decides on. `routes` are new or changed ones only, complete to rest; `orders` come from people."""
 
     now_ms: int
     reports: tuple[TruckReport, ...] = ()
     routes: tuple[RoutePlan, ...] = ()
+    orders: tuple[Order, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,7 @@ class TickOutputs:
     accepted_routes: tuple[RoutePlan, ...] = ()
     refused_routes: tuple[RefusedRoute, ...] = ()
     dropped_reports: tuple[DroppedReport, ...] = ()
+    applied_orders: tuple[AppliedOrder, ...] = ()
     alerts: tuple[Alert, ...] = ()
     error: str | None = None
 
@@ -156,6 +161,19 @@ class Traffic:
         return self
 
     @property
+    def records(self) -> Sequence[Record]:
+        """What is known of every truck, in the order of their names, to look at. A tick makes new ones."""
+        return self._records
+
+    @property
+    def robot_ids(self) -> Collection[str]:
+        return self._numbers
+
+    def broken(self) -> list[str]:
+        """Invariants that do not hold between two ticks, by name."""
+        return [f"{name}: {text}" for name, text in held_between_ticks(self._records, self._locks, self.params)]
+
+    @property
     def rule(self) -> Rule:
         return Rule.WITNESS if self.params.refuge else Rule.OFF
 
@@ -213,6 +231,7 @@ class Traffic:
             accepted_routes=tuple(draft.accepted),
             refused_routes=tuple(draft.refused),
             dropped_reports=tuple(draft.dropped),
+            applied_orders=tuple(draft.applied),
             alerts=tuple(draft.alerts),
         )
 
@@ -290,6 +309,7 @@ class Traffic:
             now_ms=inputs.now_ms,
             reports=inputs.reports,
             routes=inputs.routes,
+            orders=inputs.orders,
             ground=self._ground,
             params=self.params,
             rule=self.rule,
@@ -301,14 +321,30 @@ class Traffic:
             directions=self._directions.copied(),
             two_way=self._two_way,
             detour=self._detour,
+            anchor=self._anchor,
+            afresh=self._afresh,
             cycles=self._cycles,
             alert_count=self._alerts,
         )
 
-    def _detour(self, record: Record) -> RoutePlan | None:
+    def _planner(self, record: Record) -> Planner:
         profile = record.profile
-        planner = self._planners.setdefault(profile.profile_id, Planner(self.site, profile))
-        return detour(record, planner, self.closed[record.robot_id])
+        return self._planners.setdefault(profile.profile_id, Planner(self.site, profile))
+
+    def _detour(self, record: Record) -> RoutePlan | None:
+        return detour(record, self._planner(record), self.closed[record.robot_id])
+
+    @cached_property
+    def _snapper(self) -> Snapper:
+        one = self.params
+        return Snapper(self.site, SnapParams(one.node_snap_um, one.heading_tol_urad, one.off_route_um))
+
+    def _anchor(self, record: Record) -> Anchor | None:
+        edges = () if record.track is None else [one.edge for one in record.track.segments]
+        return None if record.pose is None else self._snapper.anchor(record.pose, route_edges=edges)
+
+    def _afresh(self, record: Record, anchor: Anchor) -> RoutePlan | None:
+        return afresh(record, self._planner(record), self.closed[record.robot_id], anchor)
 
     def _stopped(self, error: str, routes: Sequence[RoutePlan]) -> TickOutputs:
         """Everybody stops, and no route was looked at. Numbers of commands go on rising: what was decided before stays

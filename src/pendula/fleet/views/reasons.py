@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from pendula.fleet.contracts.traffic import HoldReason, Phase
 from pendula.fleet.driving.records import Record, Waiting
+from pendula.fleet.driving.stops import hold_of
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.traffic.lock_state import LockState
 
@@ -29,8 +30,6 @@ WAITS = (
 )
 IDLE_NO_TASK = "IDLE_NO_TASK"
 GOING_TO_PARK = "GOING_TO_PARK"
-
-_HOLD_OF_STOP = {"STOP_OFFLINE": HoldReason.OFFLINE, "STOP_ROBOT_FAULT": HoldReason.ROBOT_FAULT}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +98,7 @@ def against(locks: LockState, j: int, resource: int) -> int:
 
 def hold_reason(record: Record) -> HoldReason:
     if record.stop_code is not None:
-        return _HOLD_OF_STOP.get(record.stop_code, HoldReason.SAFETY_STOP)
+        return hold_of(record.stop_code)
     return HoldReason.NONE if record.waiting is None else HoldReason.TRAFFIC_HOLD
 
 

@@ -28,6 +28,7 @@ from pendula.jobs.model import (
     job_json,
 )
 from pendula.jobs.objects.gates import is_high_risk
+from pendula.jobs.objects.governed import Governed
 from pendula.jobs.objects.tiers import tiers
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.requests import Ack, Enqueue
@@ -37,6 +38,7 @@ from pendula.kernel.canonical import Json
 from pendula.kernel.time import format_utc
 
 GIVEN_UP = (Status.FAILED, Status.DEAD_LETTER)
+FOLLOWUP = "followup:"  # how the key of a follow-up begins where the derived one was taken
 
 
 def ack(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, now: int) -> Answer:
@@ -52,12 +54,13 @@ def ack(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, now: 
     request = read_ack(body, policy, now)
     if isinstance(request, Faults):
         return _ack_refusal(request)
-    if (refused := _unknown_event(tx, job, request, policy) or _governed(tx, job, request)) is not None:
+    there = tx.object(job.object_type, job.object_id)
+    if (refused := _unknown_event(tx, job, request, policy) or _governed(tx, job, request, there, now)) is not None:
         return refused
     done = decide.acked(job, request, now, tx.next_event_id())
     who = holder(job, actor)
     after = tx.change(job, done.job, done.touched, done.reason, who)
-    row = _next_time(tx, after, request, who, policy)
+    row = _next_time(tx, after, there, request, who, policy)
     followup = _followup(tx, after, request, who, now) if policy.auto_followup else None
     return Reply(200, {"already_acked": False, **_acked(after, row, followup)})
 
@@ -138,21 +141,27 @@ def _unknown_event(tx: Writer, job: Job, request: Ack, policy: Policy) -> Refuse
     return faults.refusal("no stored event of this id is about the job or its object")
 
 
-def _governed(tx: Writer, job: Job, request: Ack) -> Refused | None:
-    """The times of a governed object follow from its state: no ack writes them past its machine."""
-    if request.next_action_at is UNSET:
-        return None
-    row = tx.object(job.object_type, job.object_id)
+def _governed(tx: Writer, job: Job, request: Ack, row: ObjectRow | None, now: int) -> Refused | None:
+    """The times of a governed object follow from its state: no ack writes them past its machine, and none ends the job
+    that the object waits for, or nobody would ever look at it again."""
     # Only what has a state can be governed: for all others this is no look at all.
-    if row is None or row.state is None or tx.governance.governed(job.object_type, job.object_id) is None:
+    if row is None or row.state is None:
+        return None
+    subject = tx.governance.governed(job.object_type, job.object_id)
+    if subject is None or (request.next_action_at is UNSET and not _is_awaited(job, subject, now)):
         return None
     message = f"{job.object_type} {job.object_id} is governed: end its jobs with begin and finish"
     return Refused(Code.OBJECT_GOVERNED, message, {"object_type": job.object_type, "object_id": job.object_id})
 
 
-def _next_time(tx: Writer, job: Job, request: Ack, actor: Actor, policy: Policy) -> ObjectRow:
-    """The object with its next time, as it is stored now."""
-    there = tx.object(job.object_type, job.object_id)
+def _is_awaited(job: Job, subject: Governed, now: int) -> bool:
+    """Whether the object's next action is due and this job is to do it."""
+    at = subject.next_action_at
+    return job.action == subject.next_action and at is not None and at <= now
+
+
+def _next_time(tx: Writer, job: Job, there: ObjectRow | None, request: Ack, actor: Actor, policy: Policy) -> ObjectRow:
+    """The object with its next time, as it is stored now; `there` is as it was."""
     row = there or ObjectRow(job.object_type, job.object_id, None, 0, None)
     if request.next_action_at is not UNSET and request.next_action_at != row.next_action_at:
         old, new = utc_or_null(row.next_action_at), utc_or_null(request.next_action_at)
@@ -193,7 +202,7 @@ def enqueue_next(tx: Writer, follow: Enqueue, after: str, actor: Actor, now: int
     if isinstance(stored, Refused) or stored[0].status in TERMINAL:
         # Other work has the key, or work that is over. One of its own, or the object would be forgotten.
         derived = decide.derived_key(follow, follow.run_at)
-        own = f"followup:{key_hash(f'{after} {derived}').hex()}"
+        own = f"{FOLLOWUP}{key_hash(f'{after} {derived}').hex()}"
         [stored] = store_all(tx, [replace(follow, idempotency_key=own)], actor, now)
     return None if isinstance(stored, Refused) else stored[0].job_id
 

@@ -6,6 +6,7 @@ steps          a governed job: begin, finish, and settle for what needs nobody
 keeping        objects made, given evidence, decided about, refilled
 gate_setting   gates set for everything or for one object
 carrying_out   what an ending writes, all or nothing
+followups      the one job that waits for an object
 judging        what an action is judged by: machine, tiers, gates
 learning       whether anything is still found out
 bodies         bodies in, with all their faults

@@ -7,16 +7,13 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from pendula.jobs import decide
 from pendula.jobs.audit import GATE_EVENT, ROLLBACK_EVENT, STATE_EVENT, GovernanceEvent
-from pendula.jobs.calls.finish import enqueue_next
-from pendula.jobs.decide import Done
+from pendula.jobs.governance.followups import follow_up, give_up, waiting_jobs
 from pendula.jobs.governance.showing import changes
-from pendula.jobs.model import Actor, Job, Policy, Status
+from pendula.jobs.model import Actor, Job, Policy
 from pendula.jobs.objects.endings import Asked, Ending, How, Outcome
 from pendula.jobs.objects.gates import is_high_risk
-from pendula.jobs.objects.governed import Governed, Risk
-from pendula.jobs.requests import Enqueue
+from pendula.jobs.objects.governed import VERIFICATIONS, Governed, Risk
 from pendula.jobs.store.protocol import ObjectRow, Writer
 from pendula.kernel.canonical import Json
 from pendula.kernel.time import format_utc
@@ -34,19 +31,20 @@ def carry_out(
 ) -> Carried:
     trace = _traced(tx, ending, asked, job)
     _counted(tx, before, ending)
+    if trace is not None and (ending.subject == before or ending.how is not How.ACK):
+        _gate_event(tx, ending, asked, actor, job, trace)
     if ending.subject != before:
         put(tx, ending.subject)
         _told(tx, before, ending, asked, actor, job=job, trace=trace)
-    elif trace is not None:
-        _gate_event(tx, ending, asked, actor, job, trace)
     if ending.escalation is not None:
         _escalated(tx, ending, asked, job)
     if ending.rollback:
         ask_rollback(tx, ending.subject, ending.reason, actor, asked.now, refs=ending.evidence, job=job)
     if ending.closes:
         _close_waiting(tx, ending.subject, actor, asked.now, but=job)
-    followup = next_job(tx, ending.subject, actor, policy, asked.now, job=job) if ending.how is How.ACK else None
-    return Carried(trace, followup)
+    if ending.how is not How.ACK and ending.subject == before:
+        return Carried(trace)
+    return Carried(trace, follow_up(tx, before, ending.subject, actor, policy, job=job))
 
 
 def put(tx: Writer, subject: Governed) -> None:
@@ -54,25 +52,6 @@ def put(tx: Writer, subject: Governed) -> None:
     tx.governance.put(subject)
     row = ObjectRow(subject.object_type, subject.object_id, subject.next_action_at, subject.version, subject.status)
     tx.put_object(row)
-
-
-def next_job(tx: Writer, subject: Governed, actor: Actor, policy: Policy, now: int, *, job: Job | None) -> str | None:
-    """The id of the job at the object's next time, made now."""
-    if subject.next_action is None or subject.next_action_at is None or not policy.auto_followup:
-        return None
-    follow = Enqueue(
-        object_type=subject.object_type,
-        object_id=subject.object_id,
-        action=subject.next_action,
-        run_at=subject.next_action_at,
-        priority=policy.default_priority if job is None else job.priority,
-        max_attempts=policy.default_max_attempts if job is None else job.max_attempts,
-        idempotency_key=None,
-        correlation_id=None if job is None else job.correlation_id,
-        queue="default" if job is None else job.queue,
-    )
-    after = f"{subject.ref} {subject.version}" if job is None else job.idempotency_key
-    return enqueue_next(tx, follow, after, actor, now)
 
 
 def evidence_of(subject: Governed, said: Sequence[str]) -> tuple[str, ...]:
@@ -151,7 +130,7 @@ def _tier(asked: Asked, trace: str | None) -> str | None:
 
 
 def _gate_event(tx: Writer, ending: Ending, asked: Asked, actor: Actor, job: Job | None, trace: str) -> None:
-    """The gates were asked and nothing changed: blocked, put off, or not to be read."""
+    """The gates were asked and the state did not change: blocked, put off, or not to be read."""
     assert ending.reading is not None
     assert ending.executed is not None
     subject = ending.subject
@@ -217,9 +196,6 @@ def ask_rollback(
 
 def _close_waiting(tx: Writer, subject: Governed, actor: Actor, now: int, *, but: Job | None) -> None:
     """No verification of it is waited for any more."""
-    for job_id in tx.governance.waiting_verifications(subject.object_type, subject.object_id):
-        waiting = tx.job(job_id)
-        if waiting is None or waiting.status != Status.QUEUED or (but is not None and job_id == but.job_id):
-            continue
-        done: Done = decide.given_up(waiting, Outcome.LIMIT_REACHED.value, now)
-        tx.change(waiting, done.job, done.touched, done.reason, actor)
+    for waiting in waiting_jobs(tx, subject):
+        if waiting.action in VERIFICATIONS and (but is None or waiting.job_id != but.job_id):
+            give_up(tx, waiting, Outcome.LIMIT_REACHED.value, actor, now)

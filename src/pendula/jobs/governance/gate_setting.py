@@ -3,8 +3,9 @@
 from pendula.jobs.audit import GATE_EVENT, OVERRIDE_EVENT, GovernanceEvent
 from pendula.jobs.calls.replies import Answer, Body, Reply
 from pendula.jobs.governance.bodies import read_gate
+from pendula.jobs.governance.judging import user_required
 from pendula.jobs.governance.showing import gate_json
-from pendula.jobs.model import Actor, Code, Policy, Refused
+from pendula.jobs.model import Actor, Policy
 from pendula.jobs.objects.gates import Gate
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.store.protocol import Writer
@@ -17,11 +18,9 @@ def set_gate(tx: Writer, body: Body, actor: Actor, policy: Policy, now: int) -> 
         return request.refusal()
     is_override = request.verdict == "override"
     if is_override and not (actor.type == "user" and actor.id):
-        return Refused(
-            Code.USER_REQUIRED, "only a named user may override a gate; say who you are", {"gate": request.name}
-        )
-    there = [gate for gate in tx.governance.gates() if (gate.name, gate.scope) == (request.name, request.scope)]
-    before = there[0] if there else None
+        return user_required("override a gate", {"gate": request.name})
+    about = tx.governance.gates(request.scope)
+    before = next((gate for gate in about if (gate.name, gate.scope) == (request.name, request.scope)), None)
     gate = Gate(
         name=request.name,
         scope=request.scope,

@@ -36,6 +36,11 @@ def no_object(object_type: str, object_id: str) -> Refused:
     return Refused(Code.OBJECT_NOT_FOUND, f"no governed object {object_type} {object_id}", details)
 
 
+def user_required(what: str, details: dict[str, Json]) -> Refused:
+    how = "with a token, in X-Pendula-User, as_user(…) or --user"
+    return Refused(Code.USER_REQUIRED, f"only a named user may {what}; say who you are, {how}", details)
+
+
 def question(
     look: GovernedReading, subject: Governed, action: str, policy: Policy, now: int, *, deferrals: int = 0
 ) -> Asked:
@@ -59,7 +64,8 @@ def tiers(look: GovernedReading, subject: Governed) -> tuple[Risk, Impact]:
 
 def is_promotion(before: Governed, ending: Ending, machine: Machine) -> bool:
     """Whether the object would be trusted more than before."""
-    return machine.trust[ending.subject.place] > machine.trust[before.place]
+    after = ending.subject
+    return after.place != before.place and machine.trust[after.place] > machine.trust[before.place]
 
 
 def unfit_evidence(look: GovernedReading, subject: Governed, said: Iterable[str], asked: Asked) -> str | None:

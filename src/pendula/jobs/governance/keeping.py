@@ -11,6 +11,7 @@ from pendula.jobs.audit import ROLLBACK_EVENT, STATE_EVENT, GovernanceEvent
 from pendula.jobs.calls.replies import Answer, Body, Reply
 from pendula.jobs.governance import learning
 from pendula.jobs.governance.bodies import (
+    Decision,
     NewObject,
     read_decision,
     read_evidence,
@@ -18,8 +19,17 @@ from pendula.jobs.governance.bodies import (
     read_reason,
     read_refill,
 )
-from pendula.jobs.governance.carrying_out import ask_rollback, carry_out, count_granted, evidence_of, next_job, put
-from pendula.jobs.governance.judging import is_promotion, machine_of, no_object, question, tiers, unfit_evidence
+from pendula.jobs.governance.carrying_out import ask_rollback, carry_out, count_granted, evidence_of, put
+from pendula.jobs.governance.followups import follow_up
+from pendula.jobs.governance.judging import (
+    is_promotion,
+    machine_of,
+    no_object,
+    question,
+    tiers,
+    unfit_evidence,
+    user_required,
+)
 from pendula.jobs.governance.showing import changes, ending_json, object_json, rollback_json
 from pendula.jobs.model import Actor, Code, Policy, Refused
 from pendula.jobs.objects import budgets, deciding
@@ -31,6 +41,8 @@ from pendula.jobs.objects.machine import Machine
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.store.protocol import Writer
 from pendula.kernel.canonical import Json
+
+OF_UNCERTAINTY = ("unknown_type", "decision_mode")  # of what is certain they would say nothing, and bind nobody
 
 
 def create(tx: Writer, body: Body, actor: Actor, policy: Policy, now: int) -> Answer:
@@ -54,7 +66,7 @@ def create(tx: Writer, body: Body, actor: Actor, policy: Policy, now: int) -> An
     _tell(tx, STATE_EVENT, None, subject, request.reason, actor)
     if subject.place in machine.rolls_back:
         ask_rollback(tx, subject, request.reason, actor, now)
-    followup = next_job(tx, subject, actor, policy, now, job=None)
+    followup = follow_up(tx, None, subject, actor, policy)
     return Reply(201, {"object": object_json(subject), "followup_job_id": followup})
 
 
@@ -115,7 +127,7 @@ def decide_by_hand(
     if isinstance(found, Refused):
         return found
     subject, machine = found
-    if (unknown := _unknown_action(request.action, machine, policy)) is not None:
+    if (unknown := _unknown_words(request, machine, policy)) is not None:
         return unknown
     asked = replace(question(tx.governance, subject, request.action, policy, now), automatic=False)
     ending = deciding.conclude(subject, machine, asked, request.verdict)
@@ -126,7 +138,7 @@ def decide_by_hand(
     if ending.how is not How.ACK:
         code = Code.ILLEGAL_TRANSITION if ending.how is How.FAIL and ending.reading is None else Code.GATE_CLOSED
         details: dict[str, Json] = {"object_type": object_type, "object_id": object_id, **ending_json(ending, None)}
-        return Refused(code, str(ending.error or ending.reason), details)
+        return Refused(code, f"{request.action} on {subject.place}: {ending.reason}", details)
     carried = carry_out(tx, subject, ending, asked, actor, job=None, policy=policy)
     told: dict[str, Json] = {
         **ending_json(ending, carried.trace),
@@ -147,14 +159,17 @@ def rollback_finished(
     if isinstance(found, Refused):
         return found
     subject, machine = found
-    tx.governance.finish_rollbacks(object_type, object_id, now)
+    finished = tx.governance.finish_rollbacks(object_type, object_id, now)
+    if finished and not subject.rollback_pending:  # a machine of one's own may ask for one and not wait for it
+        asked, over = replace(subject, rollback_pending=True), replace(subject, updated_at=now)
+        _tell(tx, ROLLBACK_EVENT, asked, over, reason, actor)
     if subject.rollback_pending:
         after = dated(replace(subject, rollback_pending=False), machine, now)
         put(tx, after)
         reported = replace(subject, rollback_pending=False, updated_at=now)
         _tell(tx, ROLLBACK_EVENT, subject, reported, reason, actor)
         _tell(tx, STATE_EVENT, subject, after, reason, actor)
-        next_job(tx, after, actor, policy, now, job=None)
+        follow_up(tx, subject, after, actor, policy)
         subject = after
     told: list[Json] = [rollback_json(one) for one in tx.governance.rollbacks(object_type, object_id)]
     return Reply(200, {"object": object_json(subject), "rollbacks": told})
@@ -185,6 +200,11 @@ def _made(request: NewObject, machine: Machine, policy: Policy, now: int) -> Gov
         if isinstance(unsure, Refused):
             return unsure
         subject = unsure
+    elif stray := [name for name in OF_UNCERTAINTY if name in request.members]:
+        faults = Faults()
+        for name in stray:
+            faults.add(name, Code.INVALID_FIELD, allowed="none, where an object is not uncertain")
+        return faults.refusal(f"what is {place} is not uncertain, and has no {' and no '.join(stray)}")
     if lacking := deciding.lacking(subject, machine.needs.get(place, ())):
         return _incomplete(subject, lacking)
     return dated(_begun(subject, machine, now), machine, now)
@@ -215,13 +235,15 @@ def _unsure(subject: Governed, policy: Policy, now: int) -> Governed | Refused:
     return replace(unsure, decision_mode=wish)
 
 
-def _unknown_action(action: str, machine: Machine, policy: Policy) -> Refused | None:
-    known = sorted({*policy.vocabulary.actions, *(arrow.action for arrow in machine.arrows)})
-    if action in known:
-        return None
+def _unknown_words(request: Decision, machine: Machine, policy: Policy) -> Refused | None:
+    """A person who misspells a word is told; a job that does ends in a noop that says so."""
     faults = Faults()
-    faults.add("action", Code.INVALID_ENUM, allowed=[*known])
-    return faults.refusal()
+    known = sorted({*policy.vocabulary.actions, *(arrow.action for arrow in machine.arrows)})
+    if request.action not in known:
+        faults.add("action", Code.INVALID_ENUM, allowed=[*known])
+    elif not machine.knows(request.verdict.finding):
+        faults.add("finding", Code.INVALID_ENUM, allowed=[*machine.findings(request.action)])
+    return faults.refusal() if faults.found else None
 
 
 def _place(request: NewObject, first_status: str, first_axis: str) -> str:
@@ -253,6 +275,8 @@ def _found(
     subject = tx.governance.governed(object_type, object_id)
     if subject is None:
         return no_object(object_type, object_id)
+    if (strange := deciding.unknown_place(subject, machine)) is not None:
+        return Refused(Code.STATE_CONFLICT, strange, {"object_type": object_type, "object_id": object_id})
     if version is not None and version != subject.version:
         details: dict[str, Json] = {"version": subject.version, "given": version}
         return Refused(Code.STATE_CONFLICT, f"the object is at version {subject.version}, not {version}", details)
@@ -263,7 +287,7 @@ def _nobody(actor: Actor) -> Refused | None:
     """What only a named user may do."""
     if actor.type == "user" and actor.id:
         return None
-    return Refused(Code.USER_REQUIRED, "only a named user may do this; say who you are", {"actor": actor.type})
+    return user_required("do this", {"actor": actor.type})
 
 
 def _kept(
@@ -279,7 +303,7 @@ def _kept(
     put(tx, after)
     count_granted(tx, before, after)
     _tell(tx, STATE_EVENT, before, after, reason, actor, refs=refs)
-    followup = next_job(tx, after, actor, policy, after.updated_at, job=None)
+    followup = follow_up(tx, before, after, actor, policy)
     return Reply(200, {"object": object_json(after), "followup_job_id": followup})
 
 

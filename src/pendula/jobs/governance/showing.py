@@ -4,7 +4,7 @@ from pendula.jobs.calls.replies import utc_or_null
 from pendula.jobs.durations import format_duration
 from pendula.jobs.objects.endings import Ending
 from pendula.jobs.objects.gates import REQUIRED, VERDICTS, Gate
-from pendula.jobs.objects.governed import Governed
+from pendula.jobs.objects.governed import SHOWN_AS, Governed
 from pendula.jobs.objects.machine import Machine
 from pendula.jobs.store.governed_protocol import Rollback
 from pendula.kernel.canonical import Json
@@ -15,12 +15,11 @@ TIMES = (
     *("stale_since", "review_due_at", "expires_at", "uncertain_since"),
 )
 LENGTHS = ("review_interval", "half_life", "uncertainty_ttl")
-NAMES = {"epistemic": "epistemic_state", "evidence": "evidence_refs", "sources": "source_refs"}
 
 
 def object_json(subject: Governed) -> dict[str, Json]:
     """Every member, in the order of the model."""
-    return {NAMES.get(name, name): member_json(subject, name) for name in Governed.__struct_fields__}
+    return {SHOWN_AS.get(name, name): member_json(subject, name) for name in Governed.__struct_fields__}
 
 
 def member_json(subject: Governed, name: str) -> Json:
@@ -39,9 +38,9 @@ def changes(before: Governed | None, after: Governed) -> tuple[dict[str, Json] |
     """The members that differ, old and new; `version` and `updated_at` go without saying."""
     names = [name for name in Governed.__struct_fields__ if name not in ("version", "updated_at")]
     if before is None:
-        return None, {NAMES.get(name, name): member_json(after, name) for name in names}
+        return None, {SHOWN_AS.get(name, name): member_json(after, name) for name in names}
     touched = [name for name in names if getattr(before, name) != getattr(after, name)]
-    old, new = ({NAMES.get(name, name): member_json(one, name) for name in touched} for one in (before, after))
+    old, new = ({SHOWN_AS.get(name, name): member_json(one, name) for name in touched} for one in (before, after))
     return old, new
 
 

@@ -13,6 +13,7 @@ from pendula.jobs.calls.finish import holder
 from pendula.jobs.calls.replies import Answer, Body, Reply, not_found
 from pendula.jobs.governance.bodies import Finish, read_begin, read_finish
 from pendula.jobs.governance.carrying_out import carry_out, evidence_of, put
+from pendula.jobs.governance.followups import stands_for
 from pendula.jobs.governance.judging import is_promotion, machine_of, no_object, question, unfit_evidence
 from pendula.jobs.governance.learning import explored
 from pendula.jobs.governance.showing import changes, ending_json, gate_json, object_json
@@ -34,13 +35,9 @@ BY_ITSELF = ("decay", "archive")
 
 def begin(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, now: int) -> Answer:
     """Enter the verifier, with what that costs taken; or the job is ended, and the reply says how."""
-    job = tx.job(job_id)
-    if job is None:
-        return not_found(job_id)
-    if (repeated := _repeated(tx, job, body)) is not None:
-        return repeated
-    if (refused := decide.holding(job, read_proof(body), now)) is not None:
-        return refused
+    job = _held(tx, job_id, body, now)
+    if not isinstance(job, Job):
+        return job
     if (faults := read_begin(body)) is not None:
         return faults.refusal()
     found = _subject(tx, job, policy)
@@ -63,13 +60,9 @@ def begin(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, now
 
 def finish(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, now: int) -> Answer:
     """End the job with a verdict: the change, its trail, what follows and the ack, together."""
-    job = tx.job(job_id)
-    if job is None:
-        return not_found(job_id)
-    if (repeated := _repeated(tx, job, body)) is not None:
-        return repeated
-    if (refused := decide.holding(job, read_proof(body), now)) is not None:
-        return refused
+    job = _held(tx, job_id, body, now)
+    if not isinstance(job, Job):
+        return job
     request = read_finish(body)
     if isinstance(request, Faults):
         return request.refusal()
@@ -91,13 +84,9 @@ def finish(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, no
 
 def settle(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, now: int) -> Answer:
     """A job that nobody has to look into: decay and archive, decided by the object itself, begun and ended at once."""
-    job = tx.job(job_id)
-    if job is None:
-        return not_found(job_id)
-    if (repeated := _repeated(tx, job, body)) is not None:
-        return repeated
-    if (refused := decide.holding(job, read_proof(body), now)) is not None:
-        return refused
+    job = _held(tx, job_id, body, now)
+    if not isinstance(job, Job):
+        return job
     if (faults := read_begin(body)) is not None:
         return faults.refusal()
     if job.action not in BY_ITSELF:
@@ -112,6 +101,16 @@ def settle(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, no
     if not isinstance(entered, Ending):
         entered = deciding.conclude(subject, machine, asked, deciding.by_itself(subject, machine, asked))
     return _ended(tx, job, subject, entered, asked, actor=actor, policy=policy)
+
+
+def _held(tx: Writer, job_id: str, body: Body, now: int) -> Job | Answer:
+    """The job, in the hands of whoever proves it; or the answer that ends the call."""
+    job = tx.job(job_id)
+    if job is None:
+        return not_found(job_id)
+    if (repeated := _repeated(tx, job, body)) is not None:
+        return repeated
+    return decide.holding(job, read_proof(body), now) or job
 
 
 def _repeated(tx: Writer, job: Job, body: Body) -> Reply | None:
@@ -194,6 +193,9 @@ def _ended(
     tx: Writer, job: Job, before: Governed, ending: Ending, asked: Asked, *, actor: Actor, policy: Policy
 ) -> Reply:
     who = holder(job, actor)
+    if ending.how is How.FAIL and stands_for(before, job):
+        machine = policy.machines[before.object_type]
+        ending = replace(ending, subject=deciding.put_off(ending.subject, machine, asked))
     carried = carry_out(tx, before, ending, asked, who, job=job, policy=policy)
     after = _job_after(tx, job, ending, who, policy=policy, now=asked.now)
     body: dict[str, Json] = {

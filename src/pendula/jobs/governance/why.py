@@ -6,16 +6,18 @@ from pendula.jobs.audit import Row
 from pendula.jobs.calls.replies import Answer, Reply, utc_or_null
 from pendula.jobs.governance.judging import machine_of, no_object, question, tiers
 from pendula.jobs.governance.showing import object_json
-from pendula.jobs.model import Policy, Refused, Status
+from pendula.jobs.model import Job, Policy, Refused, Status
 from pendula.jobs.objects import deciding
-from pendula.jobs.objects.endings import Ending
+from pendula.jobs.objects.endings import Asked, Ending, Outcome
+from pendula.jobs.objects.gates import NOT_ASKED, REQUIRED, Passage, is_high_risk, read, unset
 from pendula.jobs.objects.governed import Governed
-from pendula.jobs.objects.machine import Machine
+from pendula.jobs.objects.machine import Arrow, Machine
 from pendula.jobs.store.protocol import AuditListing, Listing, Reader
 from pendula.kernel.canonical import Json, decode
 from pendula.kernel.time import format_utc
 
 EVENTS_AT_ONCE = 1000
+JOBS_LOOKED_AT = 100  # of one object that wait: one is usual, more only where somebody asked for more
 
 
 def why(look: Reader, object_type: str, object_id: str, policy: Policy, now: int) -> Answer:
@@ -26,16 +28,17 @@ def why(look: Reader, object_type: str, object_id: str, policy: Policy, now: int
     if subject is None:
         return no_object(object_type, object_id)
     cause = _cause(look, subject)
-    obstacle = _obstacle(look, subject, machine, policy, now)
     job = _next_job(look, subject)
+    obstacle = _obstacle(look, subject, machine, policy, now) or _nobody_comes(look, subject, job, policy)
+    coming, at = (subject.next_action, subject.next_action_at) if job is None else (job.action, job.run_at)
     risk, impact = tiers(look.governance, subject)
     body: dict[str, Json] = {
         "sentence": _sentence(subject, cause, obstacle, job),
         "status": subject.place,
         "because": cause,
-        "next_action": subject.next_action,
-        "next_action_at": utc_or_null(subject.next_action_at),
-        "next_job_id": job,
+        "next_action": coming,
+        "next_action_at": utc_or_null(at),
+        "next_job_id": None if job is None else job.job_id,
         "in_the_way": obstacle,
         "risk_tier": risk.value,
         "impact_tier": impact.value,
@@ -77,35 +80,85 @@ def _moving(row: Row) -> dict[str, Json] | None:
 
 
 def _obstacle(look: Reader, subject: Governed, machine: Machine, policy: Policy, now: int) -> str | None:
-    """What would stop its next action if it came now."""
+    """What would stop its next action if it came now, or keep it from being trusted more."""
     if subject.rollback_pending:
         return "the rollback of what was built on it is not finished"
     if subject.closed is not None:
         return f"it is closed: it {subject.closed}"
     if subject.next_action is None:
         return None
-    ending = deciding.enter(subject, machine, question(look.governance, subject, subject.next_action, policy, now))
-    if isinstance(ending, Ending) and ending.error is not None:
-        return ending.reason
-    if isinstance(ending, Ending) and ending.outcome.value in ("budget_exhausted", "deferred"):
-        return ending.reason
+    asked = question(look.governance, subject, subject.next_action, policy, now)
+    ending = deciding.enter(subject, machine, asked)
+    if not isinstance(ending, Ending):
+        return _held_down(subject, machine, asked)
+    stops = ending.error is not None or ending.outcome in (Outcome.BUDGET_EXHAUSTED, Outcome.DEFERRED)
+    return ending.reason if stops else None
+
+
+def _held_down(subject: Governed, machine: Machine, asked: Asked) -> str | None:
+    """Why no way upwards is open, where the next action has one."""
+    upwards = [
+        arrow
+        for arrow in machine.arrows
+        if (arrow.source, arrow.action) == (subject.place, asked.action) and machine.promotes(arrow)
+    ]
+    found = [_before(arrow, subject, machine, asked) for arrow in upwards]
+    return found[0] if found and None not in found else None
+
+
+def _before(arrow: Arrow, subject: Governed, machine: Machine, asked: Asked) -> str | None:
+    """What stands before a way upwards, in the order in which a job would meet it."""
+    is_risky = is_high_risk(asked.risk, asked.impact)
+    own = read([gate for gate in asked.gates if gate.name in arrow.gates], arrow.gates)
+    for reading in (own, read(asked.gates, REQUIRED) if is_risky else NOT_ASKED):
+        match reading.passage:
+            case Passage.UNAVAILABLE:
+                return unset(reading)
+            case Passage.BLOCKED:
+                return f"{reading.decided_by} blocks it"
+            case Passage.DEFERRED:
+                return f"{reading.decided_by} puts it off"
+            case Passage.LOWERING_ONLY:
+                return f"{reading.decided_by} allows only what lowers trust"
+    if is_risky and subject.place in machine.uncertain:
+        return "no job promotes an uncertain object of high risk; a person has to decide"
+    if needed := deciding.lacking(subject, machine.needs.get(arrow.target, ())):
+        return f"to become {arrow.target} it needs {', '.join(needed)}"
     return None
 
 
-def _next_job(look: Reader, subject: Governed) -> str | None:
+def _nobody_comes(look: Reader, subject: Governed, job: Job | None, policy: Policy) -> str | None:
+    """Where an object has a date and no job, its last job was cancelled or given up, and somebody has to requeue it."""
+    if job is not None or subject.next_action is None or not policy.auto_followup:
+        return None
+    listing = Listing(object_type=subject.object_type, object_id=subject.object_id, limit=1)
+    told = "".join(f": {last.job_id} is {last.status}" for last in look.jobs(listing))
+    return f"no job waits for it{told}"
+
+
+def _next_job(look: Reader, subject: Governed) -> Job | None:
+    """The job at work on it, else the one that is due first."""
     for status in (Status.RUNNING, Status.QUEUED):
-        listing = Listing(object_type=subject.object_type, object_id=subject.object_id, status=status, limit=1)
+        listing = Listing(
+            object_type=subject.object_type, object_id=subject.object_id, status=status, limit=JOBS_LOOKED_AT
+        )
         if found := look.jobs(listing):
-            return found[0].job_id
+            return min(found, key=lambda job: (job.run_at, job.seq))
     return None
 
 
-def _sentence(subject: Governed, cause: dict[str, Json] | None, obstacle: str | None, job: str | None) -> str:
+def _sentence(subject: Governed, cause: dict[str, Json] | None, obstacle: str | None, job: Job | None) -> str:
     since = "" if cause is None else f" since {cause['at']}, because {cause['reason']}"
-    if subject.next_action is None or subject.next_action_at is None:
-        coming = "nothing is left to do"
-    else:
-        coming = f"next comes {subject.next_action} at {format_utc(subject.next_action_at)}"
-        coming += "" if job is None else f" ({job})"
     in_the_way = "" if obstacle is None else f"; in the way: {obstacle}"
-    return f"{subject.object_type} {subject.object_id} is {subject.place}{since}; {coming}{in_the_way}."
+    return f"{subject.object_type} {subject.object_id} is {subject.place}{since}; {_coming(subject, job)}{in_the_way}."
+
+
+def _coming(subject: Governed, job: Job | None) -> str:
+    if job is not None and job.status == Status.RUNNING:
+        return f"{job.action} is at work ({job.job_id}, {job.worker_id})"
+    if job is not None:
+        again = f", after {job.attempt} of {job.max_attempts} attempts" if job.attempt else ""
+        return f"next comes {job.action} at {format_utc(job.run_at)} ({job.job_id}{again})"
+    if subject.next_action is None or subject.next_action_at is None:
+        return "nothing is left to do"
+    return f"next comes {subject.next_action} at {format_utc(subject.next_action_at)}"

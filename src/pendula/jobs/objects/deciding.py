@@ -23,8 +23,8 @@ from pendula.jobs.objects.endings import (
     Verdict,
 )
 from pendula.jobs.objects.gates import Passage, Reading
-from pendula.jobs.objects.governed import DAY_US, Epistemic, Governed, Unknown
-from pendula.jobs.objects.machine import Arrow, Finding, Machine, Never
+from pendula.jobs.objects.governed import DAY_US, Governed, Unknown
+from pendula.jobs.objects.machine import NEEDABLE, Arrow, Finding, Machine, Never
 from pendula.kernel.time import format_utc
 
 # What may make an object more trusted: such a verdict has to rest on evidence that is fit for it.
@@ -34,6 +34,8 @@ NOTHING_FOUND = Verdict(Finding.INCONCLUSIVE, "nothing was looked for")
 
 def enter(subject: Governed, machine: Machine, asked: Asked) -> Governed | Ending:
     """The object with what the verifier costs it, to be stored before the verifier is entered; or why it is not."""
+    if (strange := unknown_place(subject, machine)) is not None:
+        return _conflict(subject, strange)
     if missing := budgets.missing_members(subject):
         return _incomplete(subject, missing)
     if rule := machine.forbidden(subject.place, machine.sought(asked.action, None)):
@@ -59,6 +61,8 @@ def enter(subject: Governed, machine: Machine, asked: Asked) -> Governed | Endin
 
 def conclude(subject: Governed, machine: Machine, asked: Asked, said: Verdict) -> Ending:
     """What follows from a verdict, with the gates as they are now."""
+    if (strange := unknown_place(subject, machine)) is not None:
+        return _conflict(subject, strange)
     reading = _gates_of_risk(asked)
     if (stopped := _stopped(subject, asked, reading)) is not None:
         return stopped
@@ -69,8 +73,25 @@ def conclude(subject: Governed, machine: Machine, asked: Asked, said: Verdict) -
     if arrow is None:
         if _is_at_its_limit(subject, machine, asked):
             return _closed(subject, machine, asked, reading, verdict)
-        return _noop(subject, machine, asked, verdict, reading, verdict.reason)
+        return _noop(subject, machine, asked, verdict, reading, _nowhere(machine, asked, verdict))
     return _followed(subject, arrow, machine, asked, verdict, reading)
+
+
+def _nowhere(machine: Machine, asked: Asked, verdict: Verdict) -> str:
+    """The reason of a verdict that leads nowhere; a word that no machine has is told, for it may be misspelt."""
+    if machine.knows(verdict.finding):
+        return verdict.reason
+    return f"{verdict.reason}; {asked.action} of a {machine.object_type} knows no finding {verdict.finding}"
+
+
+def unknown_place(subject: Governed, machine: Machine) -> str | None:
+    """Why nothing may be decided by this machine: the object came to its place by another one.
+
+    Whoever decided all the same would find no way on from there, and take the object's next date away.
+    """
+    if subject.place in machine.trust:
+        return None
+    return f"the machine of {subject.object_type} here has no state {subject.place}; are the settings the same?"
 
 
 def by_itself(subject: Governed, machine: Machine, asked: Asked) -> Verdict:
@@ -84,6 +105,11 @@ def by_itself(subject: Governed, machine: Machine, asked: Asked) -> Verdict:
     if subject.expires_at is not None and subject.expires_at <= asked.now:
         return Verdict(Finding.EXPIRED, f"it expired at {format_utc(subject.expires_at)}")
     return Verdict(Finding.INCONCLUSIVE, "it has not expired")
+
+
+def put_off(subject: Governed, machine: Machine, asked: Asked) -> Governed:
+    """The object with a new date: the job of its own was stopped for good, and nobody would ever come back to it."""
+    return _not_at_once(dated(subject, machine, asked.now), asked)
 
 
 def _aged(subject: Governed, machine: Machine, asked: Asked) -> Verdict:
@@ -124,14 +150,18 @@ def _found(subject: Governed, machine: Machine, asked: Asked, said: Verdict) -> 
         return replace(said, finding=Finding.INCONCLUSIVE, reason=untrue)
     enough = len(set(subject.evidence) | set(said.evidence)) >= asked.limits.min_evidence_count
     if said.finding in PROMOTING and not enough:
-        wanted = asked.limits.min_evidence_count
-        said = replace(said, finding=Finding.INSUFFICIENT, reason=f"{said.reason}; fewer than {wanted} references")
+        said = replace(said, finding=Finding.INSUFFICIENT, reason=f"{said.reason}; {_too_few(asked)}")
     ways = {arrow.finding for arrow in machine.arrows if (arrow.source, arrow.action) == (subject.place, asked.action)}
     # A review that is overdue and not passed has failed: else the object would be due again at once, for ever.
     undecided = said.finding not in ways and said.finding != Finding.PASSED
     if undecided and Finding.OVERDUE in ways and _is_overdue(subject, asked.now):
         return replace(said, finding=Finding.OVERDUE)
     return said
+
+
+def _too_few(asked: Asked) -> str:
+    wanted = asked.limits.min_evidence_count
+    return f"it needs {wanted} reference{'' if wanted == 1 else 's'} as evidence and has fewer"
 
 
 def _untrue(subject: Governed, finding: str, now: int) -> str | None:
@@ -159,7 +189,7 @@ def _followed(
             return stopped
         if Passage.LOWERING_ONLY in (own.passage, Passage.OPEN if reading is None else reading.passage):
             return _limited(subject, machine, asked, verdict, reading)
-        if reading is not None and asked.automatic and subject.epistemic == Epistemic.UNCERTAIN:
+        if reading is not None and asked.automatic and subject.place in machine.uncertain:
             return _escalated(subject, machine, asked, verdict, reading)
     if needed := lacking(subject, machine.needs.get(arrow.target, ())):
         return illegal(subject, asked, f"{arrow.target} needs {', '.join(needed)}")
@@ -170,23 +200,23 @@ def _followed(
         subject=after,
         reason=verdict.reason,
         evidence=verdict.evidence,
-        executed=None if reading is None else _how_executed(subject, machine.promotes(arrow), reading),
+        executed=None if reading is None else _how_executed(arrow, machine, reading),
         reading=reading,
         rollback=arrow.target in machine.rolls_back,
     )
 
 
-def _how_executed(subject: Governed, promotes: bool, reading: Reading) -> Executed:
+def _how_executed(arrow: Arrow, machine: Machine, reading: Reading) -> Executed:
     """At high risk only what is certain, and behind open gates alone, counts as executed."""
-    if subject.epistemic == Epistemic.UNCERTAIN:
-        return Executed.ESCALATED if promotes else Executed.LIMITED  # upwards a person alone gets here
+    if arrow.source in machine.uncertain:
+        return Executed.ESCALATED if machine.promotes(arrow) else Executed.LIMITED  # upwards a person alone gets here
     return Executed.EXECUTED if reading.passage is Passage.OPEN else Executed.LIMITED
 
 
 def lacking(subject: Governed, needed: Iterable[str]) -> list[str]:
-    return [
-        need.replace("|", " or ") for need in needed if all(getattr(subject, name) is None for name in need.split("|"))
-    ]
+    """Which of these members it does not carry; of some joined by a bar, one is enough."""
+    there = {name for name, member in NEEDABLE.items() if getattr(subject, member) not in (None, ())}
+    return [need.replace("|", " or ") for need in needed if there.isdisjoint(need.split("|"))]
 
 
 def _noop(
@@ -245,9 +275,12 @@ def _exhausted(subject: Governed, machine: Machine, asked: Asked, reading: Readi
 
 
 def _is_at_its_limit(subject: Governed, machine: Machine, asked: Asked) -> bool:
-    unknowable = subject.unknown_type is Unknown.ONTIC_UNKNOWABLE
-    spent = subject.verifications >= asked.limits.ontic_verify_limit
-    return unknowable and spent and not subject.closed and subject.place in machine.uncertain
+    """Whether it is closed now. Where a verification would come next it has to be set aside by that, or it would wait
+    for a job that nobody may enqueue any more."""
+    if subject.unknown_type is not Unknown.ONTIC_UNKNOWABLE or subject.closed or subject.place not in machine.uncertain:
+        return False
+    is_spent = subject.verifications >= asked.limits.ontic_verify_limit
+    return is_spent and machine.can_be_closed(subject.place, asked.action)
 
 
 def _closed(subject: Governed, machine: Machine, asked: Asked, reading: Reading | None, verdict: Verdict) -> Ending:
@@ -298,6 +331,16 @@ def _incomplete(subject: Governed, missing: list[str]) -> Ending:
     )
 
 
+def _conflict(subject: Governed, because: str) -> Ending:
+    return Ending(
+        how=How.RETRY,
+        outcome=Outcome.CONFLICT,
+        subject=subject,
+        reason=because,
+        error=f"{Outcome.CONFLICT}: {because}",
+    )
+
+
 def illegal(subject: Governed, asked: Asked, because: str) -> Ending:
     return Ending(
         how=How.FAIL,
@@ -313,7 +356,7 @@ def _unavailable(subject: Governed, reading: Reading) -> Ending:
         how=How.RETRY,
         outcome=Outcome.UNAVAILABLE,
         subject=subject,
-        reason=f"{reading.decided_by} was never set",
+        reason=gates.unset(reading),
         executed=Executed.ABSTAINED,
         reading=reading,
         error=f"{Outcome.UNAVAILABLE}: {reading.decided_by}",

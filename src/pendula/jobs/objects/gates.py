@@ -55,11 +55,15 @@ _STRICTNESS = {passage: rank for rank, passage in enumerate(Passage)}
 
 
 class Reading(Struct, frozen=True):
-    """The gates as one moment saw them: what they allow, which gate decided it, and every version that was read."""
+    """The gates as one moment saw them: what they allow, which gate decided it, and every version that was read.
+
+    `missing` are those that have to be asked and were never set.
+    """
 
     passage: Passage
     decided_by: str | None
     gates: tuple[Gate, ...]
+    missing: tuple[str, ...] = ()
 
     @property
     def versions(self) -> dict[str, int]:
@@ -95,10 +99,16 @@ def read(gates: Iterable[Gate], required: Sequence[str]) -> Reading:
     decisive = max(found, key=lambda gate: _STRICTNESS[_passage(gate)], default=None)
     passage = None if decisive is None else _passage(decisive)
     if missing and passage is not Passage.BLOCKED:  # what blocks does so whatever another gate would say
-        return Reading(Passage.UNAVAILABLE, missing[0], found)
+        return Reading(Passage.UNAVAILABLE, missing[0], found, tuple(missing))
     if decisive is None or passage is None:
         return NOT_ASKED
     return Reading(passage, None if passage is Passage.OPEN else decisive.name, found)
+
+
+def unset(reading: Reading) -> str:
+    """Which gates nobody has set, in a sentence."""
+    *first, last = reading.missing
+    return f"{', '.join(first)} and {last} were never set" if first else f"{last} was never set"
 
 
 def moved(before: Mapping[str, int], now: Reading) -> bool:

@@ -48,6 +48,8 @@ class Epistemic(StrEnum):
     REFUTED = "refuted"
 
 
+# What members are called where others read them, in the model's own names.
+SHOWN_AS = {"epistemic": "epistemic_state", "evidence": "evidence_refs", "sources": "source_refs"}
 VERIFICATIONS = frozenset({"verify", "revalidate"})
 CANNOT_BE_KNOWN = "cannot be known"
 

@@ -6,6 +6,8 @@ A place is a state, for a cognition both axes in one word (`active/supported`). 
 
 from msgspec import Struct
 
+from pendula.jobs.objects.governed import VERIFICATIONS
+
 
 class Finding:
     """The words for what an action found. A machine may use words of its own beside them."""
@@ -31,6 +33,15 @@ class Finding:
     EXHAUSTED = "exhausted"
 
 
+# What a place may need of an object, and the member of the model that it is: what can be missing from one at all.
+NEEDABLE = {
+    **{name: name for name in ("review_interval", "review_due_at", "expires_at", "falsify_if", "last_accessed_at")},
+    **{name: name for name in ("unknown_type", "uncertainty_ttl", "decision_mode")},
+    "evidence_refs": "evidence",
+    "source_refs": "sources",
+}
+DATES = ("review_due_at", "expires_at")  # what may be waited for: the dates that lie ahead of an object
+FINDINGS = frozenset(word for name, word in vars(Finding).items() if name.isupper())
 COMPUTED = frozenset({Finding.FADED, Finding.OVERDUE, Finding.EXPIRED, Finding.ROLLED_BACK, Finding.EXHAUSTED})
 
 
@@ -92,6 +103,20 @@ class Machine(Struct, frozen=True, kw_only=True):
 
     def has_row(self, place: str, action: str) -> bool:
         return any(arrow.source == place and arrow.action == action for arrow in self.arrows)
+
+    def findings(self, action: str) -> list[str]:
+        """What this action can find that leads somewhere, from any place."""
+        return sorted({arrow.finding for arrow in self.arrows if arrow.action == action})
+
+    def knows(self, finding: str) -> bool:
+        """Whether the finding is a word at all, here or anywhere; a misspelt one is not."""
+        return finding in FINDINGS or any(arrow.finding == finding for arrow in self.arrows)
+
+    def can_be_closed(self, place: str, action: str) -> bool:
+        """Whether what is uncertain there can be closed for verification and still has something that comes next."""
+        follow = self.follow.get(place)
+        is_set_aside = self.arrow(place, action, Finding.EXHAUSTED) is not None
+        return is_set_aside or (follow is not None and follow.action not in VERIFICATIONS)
 
     def promotes(self, arrow: Arrow) -> bool:
         return self.trust[arrow.target] > self.trust[arrow.source]

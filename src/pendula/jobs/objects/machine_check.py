@@ -2,13 +2,37 @@
 
 from collections.abc import Iterable, Iterator
 
-from pendula.jobs.objects.governed import VERIFICATIONS, Governed
-from pendula.jobs.objects.machine import Finding, Machine
+from pendula.jobs.objects.governed import VERIFICATIONS
+from pendula.jobs.objects.machine import DATES, NEEDABLE, Finding, Machine
+
+WORD_MOST = 64
 
 
 def faults(machine: Machine, actions: Iterable[str]) -> list[str]:
     """Sentences; none means that the machine can be used. `actions` are those of jobs and of the chain."""
-    return [*_unknown_names(machine, frozenset(actions)), *_doubles(machine), *_broken_rules(machine), *_ways(machine)]
+    known = frozenset(actions)
+    return [
+        *_unfit_names(machine),
+        *_unknown_names(machine, known),
+        *_doubles(machine),
+        *_broken_rules(machine),
+        *_ways(machine),
+    ]
+
+
+def _unfit_names(machine: Machine) -> Iterator[str]:
+    """A name has to come back from a place as it went in, and a finding must be one that somebody can say."""
+    allowed = f"1 to {WORD_MOST} printable characters"
+    for state in sorted(machine.trust):
+        if state.count("/") > 1 or not all(map(_is_word, state.split("/"))):
+            yield f"{state!r} names no state: write {allowed}, for two axes twice so many with a slash between them"
+    for finding in sorted({arrow.finding for arrow in machine.arrows}):
+        if not _is_word(finding):
+            yield f"{finding!r} is no finding: write {allowed}"
+
+
+def _is_word(text: str) -> bool:
+    return 1 <= len(text) <= WORD_MOST and text.isprintable() and text == text.strip()
 
 
 def _unknown_names(machine: Machine, actions: frozenset[str]) -> Iterator[str]:
@@ -31,16 +55,17 @@ def _unknown_names(machine: Machine, actions: frozenset[str]) -> Iterator[str]:
 
 
 def _unknown_members(machine: Machine, actions: frozenset[str]) -> Iterator[str]:
-    members = set(Governed.__struct_fields__)
+    for action in sorted(machine.seeks.keys() - actions):
+        yield f"seeks: there is no action {action}; allowed are {', '.join(sorted(actions))}"
     for place, needed in machine.needs.items():
         for name in (name for need in needed for name in need.split("|")):
-            if name not in members:
-                yield f"needs of {place}: an object has no member {name}"
+            if name not in NEEDABLE:
+                yield f"needs of {place}: an object cannot lack {name}; allowed are {', '.join(sorted(NEEDABLE))}"
     for place, follow in machine.follow.items():
         if follow.action not in actions:
             yield f"follow of {place}: there is no action {follow.action}; allowed are {', '.join(sorted(actions))}"
-        if follow.at is not None and follow.at not in members:
-            yield f"follow of {place}: an object has no member {follow.at}"
+        if follow.at is not None and follow.at not in DATES:
+            yield f"follow of {place}: {follow.at} is no date to wait for; allowed are {' and '.join(DATES)}"
         if follow.after <= 0:
             yield f"follow of {place}: the next action must come later than now"
 
@@ -88,10 +113,12 @@ def _ways(machine: Machine) -> Iterator[str]:
 def _dead_ends(machine: Machine) -> Iterator[str]:
     """Uncertain places that nobody looks at, or again and again, with no way out when the budget is used up."""
     for place in sorted(machine.uncertain):
-        follow = machine.follow.get(place)
-        if follow is None:
+        if place not in machine.follow:
             yield f"{place} is uncertain and has no follow: it would hang without a date"
-        elif place in machine.stale or follow.action not in VERIFICATIONS:
-            continue
-        elif machine.arrow(place, follow.action, Finding.EXHAUSTED) is None:
-            yield f"{place} has no row for {follow.action}, {Finding.EXHAUSTED}: it would be uncertain for ever"
+        for action in sorted(VERIFICATIONS):
+            is_next = place in machine.follow and machine.follow[place].action == action
+            if (is_next or machine.has_row(place, action)) and not machine.can_be_closed(place, action):
+                yield f"{place} has no row for {action}, {Finding.EXHAUSTED}: it would be uncertain for ever"
+    for place in sorted({arrow.target for arrow in machine.arrows if arrow.finding == Finding.EXHAUSTED}):
+        if place in machine.follow and machine.follow[place].action in VERIFICATIONS:
+            yield f"{place} is where objects go that nobody may verify any more, and its follow would verify them"

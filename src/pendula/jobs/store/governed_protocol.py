@@ -32,6 +32,16 @@ class Rollback(Struct, frozen=True):
     finished_at: int | None
 
 
+class Stored(Struct, frozen=True):
+    """An object as it lies in the store: what it is found by, and itself unless it cannot be read."""
+
+    object_type: str
+    object_id: str
+    place: str
+    next_action_at: int | None
+    subject: Governed | None
+
+
 class GovernedReading(Protocol):
     """Looks within one transaction."""
 
@@ -45,7 +55,19 @@ class GovernedReading(Protocol):
         """How many objects of each type are where."""
         ...
 
+    def stored(self, after: tuple[str, str], limit: int) -> list[Stored]:
+        """Objects by type and id, as they lie there; what cannot be read is among them."""
+        ...
+
+    def closed(self) -> set[tuple[str, str]]:
+        """Those that nobody may verify any more."""
+        ...
+
     def job(self, seq: int) -> JobInGovernance: ...
+
+    def jobs_out_of_turn(self) -> list[str]:
+        """Ids of jobs that were begun by a delivery which never was, or put off more often than any may be."""
+        ...
 
     def gates(self, scope: str | None = None) -> tuple[Gate, ...]:
         """Those that count for a scope: its own and those for everything. Without one, all there are."""
@@ -53,6 +75,10 @@ class GovernedReading(Protocol):
 
     def traces(self, object_type: str, object_id: str, limit: int) -> list[tuple[str, Json]]:
         """The latest decisions about an object, the last first."""
+        ...
+
+    def has_trace(self, name: str, object_type: str, object_id: str) -> bool:
+        """Whether a decision about the object is kept under this name."""
         ...
 
     def rollbacks(self, object_type: str, object_id: str) -> list[Rollback]: ...
@@ -63,8 +89,8 @@ class GovernedReading(Protocol):
         """What was counted, by kind and word."""
         ...
 
-    def waiting_verifications(self, object_type: str, object_id: str) -> list[str]:
-        """Ids of the object's queued verifications."""
+    def waiting(self, object_type: str, object_id: str) -> list[str]:
+        """Ids of the object's queued jobs, the oldest first."""
         ...
 
 

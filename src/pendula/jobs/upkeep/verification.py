@@ -1,17 +1,16 @@
 """Whether a store is what it should be: its invariants, its trail, and whether the trail tells the present state."""
 
 from collections.abc import Callable, Iterator, Mapping
-from decimal import Decimal
 from typing import Any
 
 from msgspec import Struct
 
 from pendula.jobs import audit
 from pendula.jobs.audit import FIRST, Row, shown
-from pendula.jobs.governance.showing import object_json
 from pendula.jobs.model import Job, Status
-from pendula.jobs.objects.governed import Governed
 from pendula.jobs.store.protocol import AuditListing, Listing, Reader, Store
+from pendula.jobs.upkeep.findings import Finding
+from pendula.jobs.upkeep.governed_trail import GovernedStory
 from pendula.kernel.canonical import Json, decode
 from pendula.kernel.errors import InputRefused, WorldBroken
 from pendula.kernel.time import format_utc
@@ -31,19 +30,6 @@ BEGINNING: Mapping[str, Json] = {
 }
 # What the trail must tell of every job. A renewal moves the end of a lease without an event, so that is not among them.
 TOLD = tuple(sorted({*FIRST, *BEGINNING}))
-
-# Events that tell of a change of a governed object, and the member by which the first of them is known.
-OF_GOVERNED = (audit.STATE_EVENT, audit.INVESTIGATION_EVENT, audit.ROLLBACK_EVENT)
-PUT_UNDER = "auto_verify_budget"
-UNTOLD = frozenset({"version", "updated_at", "object_type", "object_id"})
-
-
-class Finding(Struct, frozen=True):
-    """One thing that is wrong with a store."""
-
-    code: str
-    where: str
-    sentence: str
 
 
 class Replayed(Struct, frozen=True):
@@ -122,7 +108,7 @@ def _replay(look: Reader) -> Replayed:
     if not found:
         found += _compared(look, story.jobs)
         found += _objects_compared(look, story.objects)
-        found += _governed_compared(look, story.governed)
+        found += story.governed.compared(look)
     return Replayed(story.events, len(story.jobs), tuple(found))
 
 
@@ -134,7 +120,7 @@ class _Story:
         self._doubted = False
         self.jobs: dict[str, dict[str, Json]] = {}
         self.objects: dict[tuple[str, str], dict[str, Json]] = {}
-        self.governed: dict[tuple[str, str], dict[str, Json]] = {}
+        self.governed = GovernedStory()
 
     def doubt(self) -> None:
         """From here on events are counted only: one of them is not what was written."""
@@ -156,8 +142,7 @@ class _Story:
             self.jobs.setdefault(row.object_id, dict(BEGINNING)).update(event["after"])
         elif row.event_type == audit.STATE_EVENT:
             self.objects.setdefault(about, {}).update(event["after"])
-        if row.event_type in OF_GOVERNED and (about in self.governed or PUT_UNDER in event["after"]):
-            self.governed.setdefault(about, {}).update(event["after"])
+        self.governed.hear(row, event)
 
 
 def _objects_compared(look: Reader, told: Mapping[tuple[str, str], Mapping[str, Json]]) -> Iterator[Finding]:
@@ -169,42 +154,6 @@ def _objects_compared(look: Reader, told: Mapping[tuple[str, str], Mapping[str, 
         if present != fields["next_action_at"]:
             sentence = f"next_action_at of {object_id} is {present!r}, the trail tells {fields['next_action_at']!r}"
             yield Finding("trail_differs", f"{object_type} {object_id}", sentence)
-
-
-def _governed_compared(look: Reader, told: Mapping[tuple[str, str], Mapping[str, Json]]) -> Iterator[Finding]:
-    """Every member of every governed object: its state, its next time, its budget."""
-    left = set(told)
-    for subject in _governed(look):
-        about = (subject.object_type, subject.object_id)
-        left.discard(about)
-        where = " ".join(about)
-        # The trail writes exact decimals as texts.
-        present = {name: str(it) if isinstance(it, Decimal) else it for name, it in object_json(subject).items()}
-        trail = told.get(about)
-        if trail is None:
-            yield Finding("object_without_trail", where, f"no event tells of {where}")
-            continue
-        for name in sorted(present.keys() - UNTOLD):
-            if trail.get(name) != present[name]:
-                sentence = f"{name} of {where} is {present[name]!r}, the trail tells {trail.get(name)!r}"
-                yield Finding("trail_differs", where, sentence)
-        row = look.object(*about)
-        if row is None or (row.state, row.next_action_at) != (subject.status, subject.next_action_at):
-            yield Finding("objects_differ", where, f"{where} is not where the row among all objects says")
-    for object_type, object_id in sorted(left):
-        sentence = f"the trail tells of {object_type} {object_id}, which is governed, and it is not there"
-        yield Finding("object_lost", f"{object_type} {object_id}", sentence)
-
-
-def _governed(look: Reader) -> Iterator[Governed]:
-    for object_type in sorted({kind for kind, _, _ in look.governance.places()}):
-        after = ""
-        while True:
-            page = look.governance.page(object_type, None, after, PAGE)
-            yield from page
-            if len(page) < PAGE:
-                break
-            after = page[-1].object_id
 
 
 def _compared(look: Reader, told: Mapping[str, Mapping[str, Json]]) -> Iterator[Finding]:

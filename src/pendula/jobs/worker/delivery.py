@@ -156,9 +156,17 @@ def run_handler(delivery: Delivery) -> Ending:
 def _found(delivery: Delivery, answer: Answer) -> Found:
     if not isinstance(answer, Verdict):
         raise PermanentError(f"a verifier returns a Verdict, not {type(answer).__name__}")
+    refs: object = answer.evidence
+    if not isinstance(refs, tuple | list):  # a text would be taken for its letters, and a set has no order
+        raise PermanentError(f"the evidence of a verdict is a tuple of references, not {type(refs).__name__}")
     unknown = {} if answer.unknown_type is None else {"unknown_type": str(answer.unknown_type)}
-    said = {"finding": answer.finding, "reason": answer.reason, "evidence_refs": list(answer.evidence)}
+    said = {"finding": _plain(answer.finding), "reason": _plain(answer.reason), "evidence_refs": [*map(_plain, refs)]}
     return Found({**said, **unknown, **delivery.begun})
+
+
+def _plain(text: object) -> object:
+    """A text that is one and nothing else: what somebody made of `str` could not be written down."""
+    return str.__str__(text) if isinstance(text, str) else text
 
 
 def _after_error(held: Held, error: BaseException) -> Ending:

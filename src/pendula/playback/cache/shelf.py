@@ -33,6 +33,7 @@ from pendula.playback.choosing.records import (
     Row,
     Shelf,
     damaged,
+    kept,
     rows,
 )
 from pendula.playback.model import RECORD_BYTES, RECORDS_DEFAULT, Diagnostic, InvalidParameter
@@ -133,7 +134,8 @@ def set_aside(disk: Disk, name: str) -> str:
 class CacheShelf:
     """The records of an open cache file. Reads whole blocks and keeps the last few, as they stand on disk.
 
-    A `Shelf`; not safe for several threads at once. `reads` counts the blocks that were asked of the file, `hits`
+    A `Shelf`; not safe for several threads at once. While a batch of random picks is made, every block that it has
+    asked for stays; between batches at most `blocks` do. `reads` counts the blocks that were asked of the file, `hits`
     those that were at hand; `trouble` says why the last failing read failed. The file is closed with the shelf.
     """
 
@@ -143,6 +145,7 @@ class CacheShelf:
         "_close",
         "_handle",
         "_held",
+        "_holding",
         "_most",
         "_per_block",
         "count",
@@ -159,12 +162,14 @@ class CacheShelf:
         self._per_block = header.per_block
         self._most = blocks
         self._held: dict[int, Block] = {}  # the one used last comes last
+        self._holding = False
         self.count = header.count
         self.generation = header.generation
         self.reads = 0
         self.hits = 0
         self.trouble: str | None = None
 
+    @kept
     def run(self, at: int) -> Iterable[Row]:
         """The rest of the block that holds the record `at`."""
         number, first = divmod(at, self._per_block)
@@ -174,6 +179,7 @@ class CacheShelf:
         base = number * self._per_block
         return rows(block[0], first, min(self._per_block, self.count - base), base, block[1])
 
+    @kept
     def record(self, at: int) -> Row:
         number, place = divmod(at, self._per_block)
         block = self._block(number) if 0 <= at < self.count else None
@@ -187,6 +193,16 @@ class CacheShelf:
         """The numbers of the blocks in memory, the one used last at the end."""
         return tuple(self._held)
 
+    def hold(self) -> None:
+        """Keep every block that is read, until `let_go`: a batch asks for none twice, wherever its draws fall."""
+        self._holding = True
+
+    def let_go(self) -> None:
+        """Keep no more than the blocks that were used last."""
+        self._holding = False
+        while len(self._held) > self._most:
+            del self._held[next(iter(self._held))]
+
     def close(self) -> None:
         """Let go of the file; what is asked for after this is unreadable."""
         self._handle = -1
@@ -198,7 +214,7 @@ class CacheShelf:
         if held is not None:
             self.hits += 1
         else:
-            if len(self._held) >= self._most:
+            if len(self._held) >= self._most and not self._holding:
                 del self._held[next(iter(self._held))]
             held = self._load(number)
             if held is None:

@@ -4,8 +4,10 @@ exposure       how much of the screen each channel gets: three modes, in exact f
 swrr           smooth weighted round robin: whose turn it is
 new_artwork    new artwork events: a small pool that interrupts the channels now and then
 records        records as bytes: 80 each, checksummed, newest first; shelves that hand them out
+guard          shelves that anybody wrote, watched
 asked          records that come from outside, one at a time
 generator      one epoch's stream of items: new artwork, else the channel whose turn it is, else its next record
+wishes         what somebody before the screen asks for
 snapshot       what the stream of an epoch follows from: channels and settings
 programme      what is on: history, lookahead, epochs and transactions around the generator of one epoch
 """

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Outside
-from pendula.playback.choosing.records import UNREADABLE, Row, sound
+from pendula.playback.choosing.records import UNREADABLE, Row, kept, sound
 from pendula.playback.events import Contents, Insert
 from pendula.playback.model import KEY_BYTES, MASK_64, PAYLOAD_BYTES, Record
 
@@ -32,9 +32,11 @@ class AskedShelf:
         self.count = contents.count
         self.generation = contents.generation
 
+    @kept
     def run(self, at: int) -> Iterator[Row]:
         yield self.record(at)
 
+    @kept
     def record(self, at: int) -> Row:
         question: Json = {"at": at, "channel": self.channel, "generation": self.generation}
         answer = self._asking.outside.ask("record", question)

@@ -7,11 +7,13 @@ file: records come from shelves, and a shelf that fails costs its channel the ep
 from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from pendula.kernel.rng import Pcg32, stream
 from pendula.playback.choosing import new_artwork
 from pendula.playback.choosing.exposure import integer_weights, shares
-from pendula.playback.choosing.records import MaskedShelf, Row, Shelf
+from pendula.playback.choosing.guard import WatchedShelf, watched
+from pendula.playback.choosing.records import Holding, MaskedShelf, Row, Shelf
 from pendula.playback.choosing.swrr import RoundRobin
 from pendula.playback.model import Diagnostic, Entry, InsertResult, Item, Levels, Origin, PickMode, Settings, Trace
 
@@ -25,11 +27,14 @@ CHUNK = 512  # items made in one go
 
 
 class Channel(Struct, frozen=True):
-    """A followed channel: its id, its records, and the places of those that are not to be shown."""
+    """A followed channel: its id, its records, and the places of those that are not to be shown. Raises `NoShelf`."""
 
     id: str
     shelf: Shelf
     gone: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "shelf", watched(self.id, self.shelf))
 
     @property
     def visible(self) -> Shelf:
@@ -67,8 +72,11 @@ class Generator:
     ) -> None:
         self.settings = settings
         self.epoch_id = epoch_id
+        self._channels = tuple(channels)
         self.names = tuple(channel.id for channel in channels)
         self.shelves = tuple(channel.visible for channel in channels)
+        self._files = [channel.shelf for channel in channels if isinstance(channel.shelf, Holding)]
+        self.batches = 0  # of random picks, begun
         self.diagnostics: list[Diagnostic] = []
         out = set(unreadable)
         self.unreadable = [name in out for name in self.names]
@@ -130,18 +138,31 @@ class Generator:
         self.counts.evictions += evicted is not None
         return result
 
-    def generate(self, steps: int, batch: int) -> tuple[list[Item], int]:
+    def generate(self, steps: int, batch: int, into: list[Item] | None = None) -> tuple[list[Item], int]:
         """The items of `steps` steps, a multiple of `batch`, and how many were taken.
 
-        Without a readable channel the batch that was begun is the last: the next one has to be asked for.
+        Without a readable channel the batch that was begun is the last: the next one has to be asked for. Who stops
+        the program in the middle of it finds in `into` every item that was made.
         """
-        items: list[Item] = []
+        items: list[Item] = [] if into is None else into
+        try:
+            return items, self._generated(steps, batch, items)
+        except BaseException:
+            # What reads a shelf is over with the first exception: each channel is read again from where it stands.
+            for index in range(len(self.walks)):
+                self._read_again(index)
+            raise
+        finally:
+            for shelf in self._files:
+                shelf.let_go()
+
+    def _generated(self, steps: int, batch: int, items: list[Item]) -> int:
         left = steps
         last = False
         while left:
             if not self.readable:
                 if not self._chance:
-                    return items, steps - left
+                    return steps - left
                 if not last:
                     last = True
                     rest = batch if left == steps else left % batch
@@ -151,9 +172,18 @@ class Generator:
             if self._recency and self.readable and self.readable == len(self.active):
                 left -= self._run(min(left, CHUNK), items)
             else:
+                if not self._recency and (steps - left) % batch == 0:
+                    self._begin_batch()
                 left -= 1
                 self._step(self.nae_draws.next() if self._chance else None, items)
-        return items, steps
+        return steps
+
+    def _begin_batch(self) -> None:
+        """Random picks go to and fro: what a batch has read of a file stays at hand until the next one."""
+        self.batches += 1
+        for shelf in self._files:
+            shelf.let_go()
+            shelf.hold()
 
     def _run(self, asked: int, items: list[Item]) -> int:
         """Up to `asked` steps while every channel is readable and its turn taken in order; how many.
@@ -165,34 +195,37 @@ class Generator:
         picks = iter(self.round.ahead(asked))
         # Items by place: by name each would cost a third more, and this loop makes nearly all of them.
         plain, draw, trace = True, None, None
-        for ordinal in range(self.ordinal + 1, self.ordinal + 1 + asked):
-            if chance := self._chance:
-                draw = draws.next()
-                trace = Trace(self._pool, draw)
-                if draw < chance:
-                    entry, pool, gone = new_artwork.choose(self._pool)
-                    if entry.id == last_id:
-                        plain = False
-                        break
-                    self.pool = pool
-                    self.counts.expiries += gone
-                    last_id = entry.id
-                    items.append(Item(last_id, entry.raw, None, None, None, NAE, epoch_id, ordinal, None, trace))
-                    draw, trace = None, None
-                    continue
-            index = next(picks)
-            at, id, raw = next(walks[index])
-            if at is None or id is None or id == last_id:
-                self._read_again(index)
-                plain = False
-                break
-            shown[index] = at
-            last_id = id
-            taken += 1
-            items.append(Item(id, raw, names[index], index, at, BASE, epoch_id, ordinal, taken, trace))
-        made = len(items) - before
-        self.counts.nae += made - (taken - self.round.taken)
-        self.last_id, self.ordinal, self.round.taken = last_id, self.ordinal + made, taken
+        try:
+            for ordinal in range(self.ordinal + 1, self.ordinal + 1 + asked):
+                if chance := self._chance:
+                    draw = draws.next()
+                    trace = Trace(self._pool, draw)
+                    if draw < chance:
+                        entry, pool, gone = new_artwork.choose(self._pool)
+                        if entry.id == last_id:
+                            plain = False
+                            break
+                        self.pool = pool
+                        self.counts.expiries += gone
+                        last_id = entry.id
+                        items.append(Item(last_id, entry.raw, None, None, None, NAE, epoch_id, ordinal, None, trace))
+                        draw, trace = None, None
+                        continue
+                index = next(picks)
+                at, id, raw = next(walks[index])
+                if at is None or id is None or id == last_id:
+                    self._read_again(index)
+                    plain = False
+                    break
+                items.append(Item(id, raw, names[index], index, at, BASE, epoch_id, ordinal, taken + 1, trace))
+                shown[index] = at
+                last_id = id
+                taken += 1
+        finally:
+            # Also when somebody stops the program while a shelf is read: what is made counts.
+            made = len(items) - before
+            self.counts.nae += made - (taken - self.round.taken)
+            self.last_id, self.ordinal, self.round.taken = last_id, self.ordinal + made, taken
         if plain:
             return made
         self._step(draw, items)
@@ -312,12 +345,7 @@ class Generator:
         """The channel gives nothing more in this epoch; its weight is 0 from the next on."""
         self.unreadable[index] = True
         self.readable -= 1
-        self._tell(
-            "UnreadableChannel",
-            "Its records cannot be read; it stays out until it is refreshed.",
-            channel=self.names[index],
-            damaged=list(bad),
-        )
+        self.diagnostics.append(unreadable(self.names[index], self._channels[index].shelf, bad))
 
     def _count(self, index: int, items: int) -> None:
         name = self.names[index]
@@ -344,6 +372,16 @@ class Generator:
 
     def _tell(self, code: str, sentence: str, **facts: object) -> None:
         self.diagnostics.append(Diagnostic(code, sentence, facts))
+
+
+def unreadable(channel: str, shelf: Shelf, bad: Sequence[int] = ()) -> Diagnostic:
+    """Why a channel gives nothing more; of a shelf that anybody wrote, what went wrong with it."""
+    sentence = "Its records cannot be read; it stays out until it is refreshed."
+    facts: dict[str, object] = {"channel": channel, "damaged": list(bad)}
+    if isinstance(shelf, WatchedShelf) and shelf.trouble is not None:
+        sentence += f" Its shelf: {shelf.trouble}."
+        facts["shelf"] = shelf.trouble
+    return Diagnostic("UnreadableChannel", sentence, facts)
 
 
 def walk(shelf: Shelf, at: int) -> Iterator[Row]:

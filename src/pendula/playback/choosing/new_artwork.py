@@ -63,6 +63,10 @@ def choose(pool: Levels) -> tuple[Entry, Levels, bool]:
     return entry, tuple(levels), gone
 
 
+def holds(pool: Levels, id: int) -> bool:
+    return any(entry.id == id for level in pool for entry in level)
+
+
 def without(pool: Levels, id: int) -> Levels:
     """The pool without the entry of this id, if there is one."""
     return tuple(tuple(entry for entry in level if entry.id != id) for level in pool)

@@ -9,12 +9,11 @@ from contextlib import contextmanager
 
 import msgspec
 
-from pendula.kernel.canonical import Json
-from pendula.kernel.errors import WrongUsage
 from pendula.playback.choosing import new_artwork
-from pendula.playback.choosing.generator import Channel, Counts, Generator
-from pendula.playback.choosing.records import Shelf, pack, sound, unmasked
-from pendula.playback.choosing.snapshot import Snapshot, check_id, index_of
+from pendula.playback.choosing.generator import Channel, Counts, Generator, unreadable
+from pendula.playback.choosing.records import Shelf, pack, sound
+from pendula.playback.choosing.snapshot import Snapshot, check_id, check_names, index_of
+from pendula.playback.choosing.wishes import place_of
 from pendula.playback.model import (
     CHANNELS_MOST,
     MASK_64,
@@ -34,35 +33,33 @@ from pendula.playback.model import (
     said,
     unfit,
 )
-from pendula.playback.settings import DEFAULTS, checked
+from pendula.playback.settings import DEFAULTS, NOW, Rules, checked
 
 DIAGNOSTICS_KEPT = 64
-
-
-class NotShown(WrongUsage):
-    """Only an item of the present epoch can be banned. Facts: `epoch_id`, `ordinal`."""
-
-    code = "not_shown"
 
 
 class Programme:
     """Next, previous, what comes; and one reset for every material change."""
 
-    def __init__(self, channels: Sequence[Channel] = (), settings: Settings = DEFAULTS, *, seed: int) -> None:
+    def __init__(
+        self, channels: Sequence[Channel] = (), settings: Settings = DEFAULTS, *, seed: int, rules: Rules = NOW
+    ) -> None:
         if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= MASK_64:
             raise unfit("seed", seed, "an integer from 0 to 2^64 - 1")
         self.seed = seed
+        self.rules = rules
         self.epoch_id = 0
         self.snapshot = Snapshot()
         self.history: deque[Item] = deque()
         self.lookahead: deque[Item] = deque()
         self.behind = 0
+        self.generating = False  # while the shelves are read
         self.batches = 0
         self.resets = 0
         self.last_reset: str | None = None
         self.diagnostics: deque[Diagnostic] = deque(maxlen=DIAGNOSTICS_KEPT)
         self.told = 0
-        self._read_before = {"reads": 0, "hits": 0}  # by shelves that were replaced since
+        self.read_before = {"reads": 0, "hits": 0}  # by shelves that were replaced since
         self._unreadable: tuple[str, ...] = ()
         self._fresh: tuple[str, ...] = ()  # channels with new contents in the present transaction
         self._banned: tuple[Item, ...] = ()  # items banned in the present transaction
@@ -71,6 +68,7 @@ class Programme:
         for channel in channels:
             self.follow(channel.id, channel.shelf)
         self._draft = msgspec.structs.replace(self._draft, channels=tuple(channels))
+        self._check(self._draft)
         self.snapshot, self._draft = self._draft, None
         self._fresh = ()
         self._begin(Counts())
@@ -170,22 +168,13 @@ class Programme:
 
         That changes what the channel holds, so it is a reset. A new artwork leaves the pool and the lookahead.
         """
-        if item.epoch_id != self.epoch_id:
-            raise NotShown(
-                f"The item is of epoch {item.epoch_id}, and it is epoch {self.epoch_id}",
-                epoch_id=item.epoch_id,
-                ordinal=item.ordinal,
-            )
+        place = self._place_of(item)
         with self._changing() as draft:
             self._banned = (*self._banned, item)
-            if item.channel is None or item.at is None or item.channel in self._fresh:
+            if place is None or item.channel is None or item.channel in self._fresh:
                 return  # in no channel, or its contents are others by now
             index = index_of(draft, item.channel)
             channel = draft.channels[index]
-            # The item's place counts what was visible when its epoch began, not what this transaction bans besides.
-            place = unmasked(item.at, self.snapshot.channels[index_of(self.snapshot, item.channel)].gone)
-            if place >= channel.shelf.count:
-                raise NotShown("The item is none of this scheduler's", epoch_id=item.epoch_id, ordinal=item.ordinal)
             gone = tuple(sorted({*channel.gone, place}))
             self._set_channel(draft, index, msgspec.structs.replace(channel, gone=gone))
 
@@ -235,12 +224,18 @@ class Programme:
         self._draft = self.snapshot
         try:
             yield
+            self._check(self._draft)
             if self._forced is not None or not self._draft.same(self.snapshot):
                 self._reset(self._draft, self._forced or "the snapshot changed")
             else:
                 self._take_out()
         finally:
             self._draft, self._forced, self._fresh, self._banned = None, None, (), ()
+
+    def _check(self, draft: Snapshot) -> None:
+        """Only the whole of a change can be judged: a channel may be followed after it got its weight."""
+        if self.rules.known_channels:
+            check_names(draft, self.snapshot)
 
     def _take_out(self) -> None:
         """Banned new artworks leave the pool and what is generated already."""
@@ -250,46 +245,6 @@ class Programme:
                 self.generator.pool = new_artwork.without(self.generator.pool, id)
             left = (item for item in self.lookahead if item.channel is not None or item.id not in unwanted)
             self.lookahead = deque(left)
-
-    # What can be asked
-
-    def stats(self) -> dict[str, Json]:
-        """Counts over all epochs, and where the present one stands."""
-        counts = self.generator.fold()
-        settings = self.snapshot.settings
-        base = sum(counts.channels.values()) + counts.others - counts.nae_fallback
-        return {
-            "global_seed": self.seed,
-            "epoch_id": self.epoch_id,
-            "ordinal": self.generator.ordinal,
-            "resets": self.resets,
-            "last_reset": self.last_reset,
-            "generated": {
-                "origins": {"base": base, "nae": counts.nae, "nae_fallback": counts.nae_fallback},
-                "channels": {name: counts.channels.get(name, 0) for name in self._known()},
-            },
-            "weights": dict(zip(self.generator.names, self.generator.weights, strict=True)),
-            "batches": self.batches,
-            "block_reads": self._shelves("reads"),
-            "cache_hits": self._shelves("hits"),
-            "repeats": counts.repeats,
-            "nae": {
-                "inserts": counts.inserts,
-                "merges": counts.merges,
-                "evictions": counts.evictions,
-                "expiries": counts.expiries,
-                "pool": new_artwork.size(self.generator.pool),
-                "enabled": settings.nae.enabled,
-            },
-            "diagnostics": [msgspec.to_builtins(one) for one in self.diagnostics],
-        }
-
-    def _known(self) -> list[str]:
-        return list(dict.fromkeys((*self.generator.names, *sorted(self.generator.counts.channels))))
-
-    def _shelves(self, name: str) -> int:
-        present = sum(getattr(channel.shelf, name, 0) for channel in self.snapshot.channels)
-        return self._read_before[name] + present
 
     # Inside
 
@@ -326,11 +281,17 @@ class Programme:
     def _fill(self, steps: int) -> tuple[int, int]:
         """Generate; how many batches and items that were."""
         batch = self.snapshot.settings.lookahead
-        items, taken = self.generator.generate(steps, batch)
+        items: list[Item] = []
+        self.generating = True
+        try:
+            _, taken = self.generator.generate(steps, batch, items)
+        finally:
+            # Also when somebody stops the program meanwhile: nothing that was made is lost.
+            self.generating = False
+            self.lookahead.extend(items)
+            self._collect()
         batches = -(-taken // batch)
         self.batches += batches
-        self.lookahead.extend(items)
-        self._collect()
         return batches, len(items)
 
     def _reset(self, snapshot: Snapshot, reason: str) -> None:
@@ -342,8 +303,8 @@ class Programme:
         kept = {id(channel.shelf) for channel in snapshot.channels}
         for channel in self.snapshot.channels:
             if id(channel.shelf) not in kept:
-                for name in self._read_before:
-                    self._read_before[name] += getattr(channel.shelf, name, 0)
+                for name in self.read_before:
+                    self.read_before[name] += getattr(channel.shelf, name, 0)
         self.snapshot = snapshot
         self.epoch_id = (self.epoch_id + 1) & MASK_64
         self.resets += 1
@@ -361,9 +322,17 @@ class Programme:
     def _begin(self, counts: Counts) -> None:
         snapshot = self.snapshot
         self.history = deque(self.history, snapshot.settings.history)
+        self._look_over(snapshot)
         self.generator = Generator(snapshot.channels, snapshot.settings, self.seed, self.epoch_id, self._unreadable)
         self.generator.counts = counts
         self._collect()
+
+    def _look_over(self, snapshot: Snapshot) -> None:
+        """A shelf that cannot even say how much it holds is out from the beginning, and that is told once."""
+        for channel in snapshot.channels:
+            if channel.id not in self._unreadable and getattr(channel.shelf, "broken", False):
+                self._unreadable += (channel.id,)
+                self.tell((unreadable(channel.id, channel.shelf),))
 
     def tell(self, diagnostics: Sequence[Diagnostic]) -> None:
         """Keep what a player should know of; the last 64 are kept."""
@@ -378,6 +347,11 @@ class Programme:
         """The channels that are unreadable, also those found so in this epoch."""
         found = (name for name, out in zip(self.generator.names, self.generator.unreadable, strict=True) if out)
         return tuple(dict.fromkeys((*self._unreadable, *found)))
+
+    def _place_of(self, item: Item) -> int | None:
+        held = isinstance(item, Item) and (item in self.lookahead or item in self.history)
+        waiting = held or new_artwork.holds(self.generator.pool, getattr(item, "id", -1))
+        return place_of(item, self.snapshot, self.epoch_id, held=held, waiting=waiting)
 
     def _set_channel(self, draft: Snapshot, index: int, channel: Channel) -> None:
         channels = (*draft.channels[:index], channel, *draft.channels[index + 1 :])

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from hashlib import sha256
 from struct import Struct as Layout
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 from zlib import crc32
 
 from msgspec.structs import astuple
@@ -35,7 +35,7 @@ _UNSIGNED = {"id": 64, "kind": 8, "format": 8, "flags": 16, "dwell_ms": 32, "mod
 class Shelf(Protocol):
     """The records of one channel, newest first, as the generator reaches them. Never raises; never changes.
 
-    `generation` tells one set of contents from another.
+    `generation` tells one set of contents from another. One that breaks its promises costs its channel the epoch.
     """
 
     @property
@@ -49,6 +49,29 @@ class Shelf(Protocol):
         ...
 
     def record(self, at: int) -> Row: ...
+
+
+@runtime_checkable
+class Holding(Shelf, Protocol):
+    """A shelf that reads blocks of a file, and can keep all that a batch asks for."""
+
+    def hold(self) -> None: ...
+
+    def let_go(self) -> None: ...
+
+
+F = TypeVar("F")
+
+
+def kept(method: F) -> F:
+    """Mark a `run` or `record` that never raises and gives what a shelf promises: nobody has to watch it."""
+    method.__kept__ = True  # type: ignore[attr-defined]
+    return method
+
+
+def is_kept(kind: type) -> bool:
+    """Whether both ways to the records keep their promises; one that a subclass wrote anew does not."""
+    return all(getattr(getattr(kind, name, None), "__kept__", False) for name in ("run", "record"))
 
 
 def pack(record: Record) -> bytes:
@@ -142,7 +165,7 @@ class MemoryShelf:
     __slots__ = ("_blocks", "count", "generation")
 
     def __init__(self, records: Iterable[Record | bytes]) -> None:
-        raws = [record if isinstance(record, bytes) else pack(record) for record in records]
+        raws = [record if isinstance(record, bytes) else _packed(place, record) for place, record in enumerate(records)]
         for raw in raws:
             if not sound(raw):
                 raise InvalidRecord(f"These {len(raw)} bytes are not a record", field="raw")
@@ -160,15 +183,27 @@ class MemoryShelf:
         # No CRC: over records that end in their own it is the same for all contents.
         self.generation = int.from_bytes(sha256(b"".join(self._blocks)).digest()[:6], "little")
 
+    @kept
     def run(self, at: int) -> Iterable[Row]:
         number, first = divmod(at, 51)
         base = number * 51
         return rows(self._blocks[number], first, min(51, self.count - base), base, ())
 
+    @kept
     def record(self, at: int) -> Row:
         number, place = divmod(at, 51)
         raw = self._blocks[number][_SLICES[place]]
         return at, int.from_bytes(raw[:8], "little"), raw
+
+
+def _packed(place: int, record: Record) -> bytes:
+    if not isinstance(record, Record):
+        raise InvalidRecord(
+            f"records[{place}] is {said(record)}; allowed are records and their {RECORD_BYTES} bytes",
+            field=f"records[{place}]",
+            value=said(record),
+        )
+    return pack(record)
 
 
 class MaskedShelf:

@@ -1,5 +1,7 @@
 """What the stream of an epoch follows from: the channels in their order, and the settings."""
 
+from difflib import get_close_matches
+
 from msgspec import Struct
 
 from pendula.playback.choosing.generator import Channel
@@ -31,6 +33,25 @@ def index_of(snapshot: Snapshot, channel: str) -> int:
         channel=channel,
         followed=followed,
     )
+
+
+def check_names(snapshot: Snapshot, before: Snapshot) -> None:
+    """Raise `UnknownChannel` for a weight or count of a channel that is not followed, unless it was there before.
+
+    Who follows a channel no more keeps its weight, for the day it is followed again.
+    """
+    followed = [channel.id for channel in snapshot.channels]
+    for field in ("manual_weights", "total_count", "recent_count"):
+        noted = getattr(before.settings.exposure, field)
+        for name in getattr(snapshot.settings.exposure, field):
+            if name not in followed and name not in noted:
+                near = get_close_matches(name, followed, 1)
+                meant = f"; did you mean {near[0]!r}?" if near else f"; followed are {', '.join(followed) or 'none'}"
+                raise UnknownChannel(
+                    f"{field} names {name!r}, and no channel of that id is followed{meant}",
+                    channel=name,
+                    followed=followed,
+                )
 
 
 def check_id(channel: str) -> None:

@@ -17,11 +17,12 @@ from pendula.kernel.disk import RealDisk
 from pendula.kernel.recording import begin_recording, send
 from pendula.playback.choosing.generator import Channel
 from pendula.playback.choosing.programme import DIAGNOSTICS_KEPT
-from pendula.playback.choosing.records import Row, Shelf
+from pendula.playback.choosing.records import Holding, Row, Shelf
 from pendula.playback.engine import Player
 from pendula.playback.events import Commands, Config, Configure, Contents, Insert, Prev, Reset, Take
 from pendula.playback.model import PickMode, Record, Settings, item_json
 from pendula.playback.runs.opening import Opening, counted
+from pendula.playback.statistics import stats
 
 ITEM = ("id", "channel", "origin", "epoch_id", "ordinal")
 
@@ -72,7 +73,7 @@ class JournalledRun:
         """As a programme over the same channels counts them."""
         told = (*self._opening.diagnostics, *self.player.programme.diagnostics)
         return {
-            **self.player.programme.stats(),
+            **stats(self.player.programme),
             "block_reads": self._counted("reads"),
             "cache_hits": self._counted("hits"),
             "diagnostics": [msgspec.to_builtins(one) for one in told[-DIAGNOSTICS_KEPT:]],
@@ -92,6 +93,8 @@ class Records:
 
     def __init__(self, channels: Sequence[Channel], run: JournalledRun) -> None:
         self._readers: Mapping[str, ShelfReader] = {one.id: ShelfReader(one.shelf) for one in channels}
+        self._files = [one.shelf for one in channels if isinstance(one.shelf, Holding)]
+        self._batch: tuple[int, int] | None = None
         self._run = run
 
     def ask(self, name: str, question: Json) -> Json:
@@ -100,10 +103,22 @@ class Records:
         channel, at = question["channel"], question["at"]
         assert isinstance(channel, str)
         assert isinstance(at, int)
-        in_order = self._run.player.programme.snapshot.settings.pick.mode is PickMode.RECENCY
+        programme = self._run.player.programme
+        in_order = programme.snapshot.settings.pick.mode is PickMode.RECENCY
+        self._hold(None if in_order else (programme.epoch_id, programme.generator.batches))
         reader = self._readers[channel]
         place, _, raw = reader.following(at) if in_order else reader.shelf.record(at)
         return None if place is None else b64encode(raw).decode()
+
+    def _hold(self, batch: tuple[int, int] | None) -> None:
+        """Keep the blocks of a batch of random picks at hand until the next one begins, as a programme does."""
+        if batch == self._batch:
+            return
+        self._batch = batch
+        for shelf in self._files:
+            shelf.let_go()
+            if batch is not None:
+                shelf.hold()
 
 
 class ShelfReader:

@@ -15,6 +15,7 @@ from pendula.playback.model import Item, Record, Settings, item_json
 from pendula.playback.runs.journalled import JournalledRun
 from pendula.playback.runs.loading import COUNT_MOST, Call, NaeInsert, Next, Peek, Prev, Reset, Set, Spec, read_spec
 from pendula.playback.runs.opening import Opening, counted, opening_of
+from pendula.playback.statistics import stats
 
 STEP = 10_000  # items between two signs of life
 
@@ -87,7 +88,7 @@ class ProgrammeStage:
         return self.programme.epoch_id
 
     def stats(self) -> dict[str, Json]:
-        return self.programme.stats()
+        return stats(self.programme)
 
 
 def run_document(document: Document, base: Path | None = None, count: int | None = None) -> RunResult:

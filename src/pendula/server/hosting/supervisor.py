@@ -64,7 +64,7 @@ class Supervisor:
         self.metrics = Metrics()
         self.clock = WallClock()
         self.tokens = TokenStore(data.path if data else settings.data)
-        self.sessions = Sessions(self.tokens)
+        self.sessions = Sessions(self.tokens, directory=data.path if data else settings.data)
         self.streams = StreamLedger(settings, self.metrics)
         self.closing: dict[str, None] = {}  # what a stop waits for, by name
         self._data = data
@@ -81,6 +81,7 @@ class Supervisor:
         if self._data is None:
             self._data = DataDirectory.lock(self.settings.data)
         self.tokens.list()
+        self.sessions.load()
         self._tasks.append(asyncio.create_task(_watch(self.clock)))
         for room in self.rooms:
             if room.name in self._services:
@@ -91,6 +92,8 @@ class Supervisor:
             if room.store is not None:
                 self._stores[room.name] = room.store(self, self._data.store(room.name))
             creation.sweep(self._data.journal(room.name, room.name).parent)
+            for name in self._data.strangers(room.name):
+                log.warning("no_engine", room=room.name, folder=name, problem="a link, or not the name of an engine")
             wanted = self._wanted(room, self._data)
             for name, config in wanted:
                 host = self._add(room, name, len(wanted))

@@ -1,7 +1,8 @@
 """HTTP on one connection, with patience that ends: a head that does not arrive in time is answered with 408.
 
 What goes wrong before there is a request (a head that is not HTTP, too long, too slow or with two lengths for its body,
-one connection too many) is answered in the same error form as everything else, and the connection is closed.
+one connection too many) is answered in the same error form as everything else, and the connection is closed. Whoever
+takes nothing of what is sent for a while is cut off, and the place of their stream is free again.
 """
 
 import asyncio
@@ -10,13 +11,16 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import h11
+import structlog
 from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
 
-from pendula.kernel.limits import HEADER_SECONDS, REQUESTS, STREAMS
+from pendula.kernel.limits import HEADER_SECONDS, READER_SECONDS, REQUESTS, STREAMS
 from pendula.server.errors import HttpRefused, InvalidHead, SlowRequest, TooManyRequests, error_body
 from pendula.server.settings import Settings
 
 LARGEST_HEAD = 32 * 1024
+
+log = structlog.get_logger("pendula.server")
 
 
 class StrictConnection(h11.Connection):
@@ -53,17 +57,19 @@ class StrictConnection(h11.Connection):
 
 
 class PatientProtocol(H11Protocol):
-    """Uvicorn's protocol, which by itself would wait for a head for ever."""
+    """Uvicorn's protocol, which by itself would wait for ever: for a head, and for somebody to read an answer."""
 
     conn: StrictConnection
 
     header_seconds: ClassVar[int] = HEADER_SECONDS.default
+    reader_seconds: ClassVar[int] = READER_SECONDS.default
     most_connections: ClassVar[int] = 2 * (REQUESTS.default + STREAMS.default)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.conn = StrictConnection()
         self._head_timer: asyncio.TimerHandle | None = None
+        self._reader_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -81,12 +87,22 @@ class PatientProtocol(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()
+        self._stop_watching()
         super().connection_lost(exc)
 
     def on_response_complete(self) -> None:
         # Uvicorn's own timer for idle connections takes over, until the next head begins.
         super().on_response_complete()
         self._stop_waiting()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._stop_watching()
+        self._watch()
+
+    def resume_writing(self) -> None:
+        self._stop_watching()
+        super().resume_writing()
 
     def send_400_response(self, msg: str) -> None:
         self._refuse(InvalidHead(self.conn.fault or f"This is not an HTTP request: {msg}"))
@@ -110,6 +126,25 @@ class PatientProtocol(H11Protocol):
     def _too_slow(self) -> None:
         self._head_timer = None
         self._refuse(SlowRequest(f"No whole request head came within {self.header_seconds} seconds"))
+
+    def _watch(self) -> None:
+        left = self.transport.get_write_buffer_size()
+        self._reader_timer = self.loop.call_later(self.reader_seconds, self._look_at_reader, left)
+
+    def _stop_watching(self) -> None:
+        if self._reader_timer is not None:
+            self._reader_timer.cancel()
+            self._reader_timer = None
+
+    def _look_at_reader(self, left_before: int) -> None:
+        """Slow is allowed, standing still is not."""
+        if self.transport.get_write_buffer_size() < left_before:
+            self._watch()
+            return
+        client = None if self.client is None else self.client[0]
+        log.info("reader_stalled", client=client, seconds=self.reader_seconds)
+        # Not closed: that would wait for the reader to take the rest.
+        self.transport.abort()
 
     def _refuse(self, error: HttpRefused) -> None:
         if self.transport.is_closing():
@@ -140,5 +175,9 @@ def most_connections(settings: Settings) -> int:
 
 def protocol_for(settings: Settings) -> type[PatientProtocol]:
     """The protocol with the limits of these settings."""
-    limits = {"header_seconds": settings.allowed(HEADER_SECONDS), "most_connections": most_connections(settings)}
+    limits = {
+        "header_seconds": settings.allowed(HEADER_SECONDS),
+        "reader_seconds": settings.allowed(READER_SECONDS),
+        "most_connections": most_connections(settings),
+    }
     return type("ConfiguredProtocol", (PatientProtocol,), limits)

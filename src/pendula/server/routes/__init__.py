@@ -3,6 +3,7 @@
 lifecycle       engines of a room are listed, made, closed, opened again and removed
 engine          what every engine has: state now and then, journal, commands, reasons, events
 front           the whole server: page, health, readiness, metrics, sessions, the list of rooms
+query           names of parameters that nobody knows are refused
 bodies          JSON bodies into types, every fault with its place
 openapi         the OpenAPI document: documented answers, refusals and bodies
 dependencies    FastAPI dependencies: the caller in the role a route needs, the supervisor, the request's id

@@ -42,9 +42,14 @@ _UNREADY: Responses = {
 
 
 @router.get("/readyz", tags=["server"], responses=answers(views.Readiness, (400, 401, 421, 500)) | _UNREADY)
-async def readyz(supervisor: Supervised) -> Response:
-    """Every engine and store takes what is asked; otherwise 503, and the code of what is wrong where."""
+async def readyz(request: Request, supervisor: Supervised) -> Response:
+    """Every engine and store takes what is asked; otherwise 503, and the code of what is wrong where.
+
+    Names of engines are told to those who are signed in; others hear of rooms.
+    """
     found = await supervisor.readiness()
+    if principal_of(request.scope) is None:
+        found = found.by_room()
     return json_response(canonical.encode(found), 200 if found.status == "ready" else 503)
 
 
@@ -86,7 +91,8 @@ async def begin_session(request: Request, supervisor: Supervised) -> Response:
     token = supervisor.tokens.check(offered.token)
     if token is None:
         raise NotIdentified("This token is not valid: it is mistyped, revoked or expired")
-    value, principal = supervisor.sessions.start(token)
+    # In a thread: it is written to the disk.
+    value, principal = await asyncio.to_thread(supervisor.sessions.start, token)
     assert principal.expires_at is not None
     cookie = set_cookie(value, SESSION_SECONDS, _secure(request))
     return json_response(_session(supervisor, principal), headers={"set-cookie": cookie})
@@ -106,7 +112,7 @@ async def end_session(request: Request, supervisor: Supervised) -> Response:
     """Forget the session; without one, nothing happens."""
     value = cookie_value(request.headers.get("cookie"))
     if value is not None:
-        supervisor.sessions.end(value)
+        await asyncio.to_thread(supervisor.sessions.end, value)
     return Response(status_code=204, headers={"set-cookie": set_cookie("", 0, _secure(request))})
 
 

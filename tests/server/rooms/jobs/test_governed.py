@@ -82,9 +82,10 @@ async def test_on_this_machine_without_tokens_the_header_names_the_user(jobs: Jo
     assert event["actor"] == {"type": "user", "id": "zoë"}
 
 
-async def ended(jobs: Jobs, finding: str) -> httpx.Response:
+async def ended(jobs: Jobs, finding: str, kind: str = "memory") -> httpx.Response:
+    """The job of an object of this kind, a day later."""
     jobs.clock.pass_by(86_400)
-    [job] = await jobs.pulled("w")
+    [job] = [one for one in await jobs.pulled("w") if one["object_type"] == kind]
     proof = {"worker_id": "w", "lease_token": job["lease_token"]}
     begun = (await jobs.post(f"jobs/{job['job_id']}/begin", proof)).json()
     if not begun["entered"]:
@@ -101,7 +102,7 @@ async def test_prometheus_reads_what_governance_did(jobs: Jobs) -> None:
     await ended(jobs, "passed")
     unknowable = {"status": "needs_revalidate", "unknown_type": "ontic_unknowable", "auto_verify_budget": 4}
     await jobs.post("objects", {"object_type": "cognition", "object_id": "cg", **unknowable})
-    await ended(jobs, "inconclusive")
+    await ended(jobs, "inconclusive", "cognition")
 
     text = (await jobs.client.get("/scheduler/metrics", headers={"accept": "text/plain"})).text
 

@@ -1,9 +1,11 @@
 """The scheduler as a part of the server: ready only when it keeps its promise, counted, waited for, closed."""
 
 import asyncio
+import resource
 import sqlite3
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +46,17 @@ def samples(text: str) -> dict[Any, float]:
     return {(one.name, *sorted(one.labels.items())): one.value for family in families for one in family.samples}
 
 
+@contextmanager
+def no_room_left() -> Iterator[None]:
+    """No file of this process grows meanwhile, as on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
 # Ready or not
 
 
@@ -60,6 +73,21 @@ async def test_a_server_is_ready_when_the_connection_that_commits_flushes(settin
     assert told == {"synchronous": 2, "journal_mode": "wal"}
     assert ready == (200, None)
     assert no_longer == (503, "not_durable")
+
+
+@pytest.mark.req("JOB-STO-6")
+async def test_a_server_whose_disk_takes_no_more_is_not_ready(settings: Settings) -> None:
+    async with serving(settings, Policy()) as jobs:
+        store = jobs.service.calls.store
+        assert isinstance(store, SqliteStore)
+        with no_room_left():
+            full = await readiness(jobs.client)
+            refused = (await jobs.post("jobs", JOB)).status_code
+        again = await readiness(jobs.client)
+
+    assert full == (503, "store_unusable")
+    assert refused == 503
+    assert again == (200, None)
 
 
 async def test_less_durability_that_was_asked_for_is_no_fault(jobs: Jobs) -> None:
@@ -363,9 +391,16 @@ async def test_callers_at_the_same_time_share_flushes(settings: Settings) -> Non
         store = jobs.service.calls.store
         assert isinstance(store, SqliteStore)
         before = store.commits
-        await asyncio.gather(*(jobs.enqueued(object_id=f"o{number}") for number in range(64)))
+        go_on = threading.Event()
+        first = asyncio.create_task(asyncio.to_thread(store.write, lambda _: go_on.wait(20)))
+        others = [asyncio.create_task(jobs.enqueued(object_id=f"o{number}")) for number in range(24)]
+        async with asyncio.timeout(20):
+            while len(store._line) < 24:
+                await asyncio.sleep(0.005)
+        go_on.set()
+        await asyncio.gather(first, *others)
 
-        assert store.commits - before < 48
+        assert store.commits - before == 1
 
 
 async def test_other_rooms_are_served_beside_it(settings: Settings) -> None:

@@ -6,6 +6,7 @@ import { ErrorNote } from "../../components/ErrorNote";
 import { roomHref } from "../../route";
 import { clockTime } from "../../wording";
 import { Requeue } from "./DeadLetters";
+import { Deed } from "./Deed";
 import { fromNow, objectHref, plain } from "./model";
 import { usePolled } from "./polling";
 import { StateWord } from "./StateWord";
@@ -57,6 +58,15 @@ export function JobLife({ id, now, onChange }: JobLifeProps) {
               />
             </div>
           )}
+          {["queued", "running"].includes(life.job.status) && (
+            <Cancel
+              job={life.job}
+              onDone={() => {
+                found.refresh();
+                onChange();
+              }}
+            />
+          )}
           {life.history.errors.length > 0 && (
             <>
               <h3>What went wrong</h3>
@@ -75,6 +85,27 @@ export function JobLife({ id, now, onChange }: JobLifeProps) {
         </>
       )}
     </section>
+  );
+}
+
+function Cancel({ job, onDone }: { readonly job: SchedulerJob; readonly onDone: () => void }) {
+  const runs = job.status === "running";
+  const cancel = async (reason: string) => {
+    const answer = await api.post("/scheduler/jobs/{job_id}/cancel", { job_id: job.job_id }, { reason });
+    return answer.job.status === "running" ? `${job.job_id} is asked to stop.` : `${job.job_id} is cancelled.`;
+  };
+  return (
+    <Deed
+      title="Cancel"
+      testId="deed-cancel"
+      question={
+        runs
+          ? `Ask ${job.worker_id ?? "its worker"} to stop ${job.action} of ${job.object_type} ${job.object_id}?`
+          : `Cancel ${job.action} of ${job.object_type} ${job.object_id}? It will not run unless it is requeued.`
+      }
+      act={cancel}
+      onDone={onDone}
+    />
   );
 }
 

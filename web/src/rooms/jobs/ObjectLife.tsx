@@ -7,6 +7,7 @@ import { roomHref } from "../../route";
 import { Budget } from "./Budget";
 import { MachineDrawing } from "./MachineDrawing";
 import { fromNow, jobHref, placeOf, plain, said } from "./model";
+import { ObjectDeeds } from "./ObjectDeeds";
 import { usePolled } from "./polling";
 import { Trail } from "./Trail";
 
@@ -53,10 +54,11 @@ export function ObjectLife({ kind, id, machines, now }: ObjectLifeProps) {
             <MachineDrawing machine={machine} lit={placeOf(life.shown.object)} visited={visitedIn(life.events)} />
           )}
           <WaysOut why={life.why} now={now} />
-          <Budget shown={life.shown} onChange={found.refresh} />
+          <Budget object={life.shown.object} />
           <Tiers why={life.why} />
           <Rollbacks shown={life.shown} now={now} />
           <Decisions shown={life.shown} />
+          <ObjectDeeds key={`${kind}:${id}`} shown={life.shown} why={life.why} onDone={found.refresh} />
           <h3>Its life</h3>
           <Trail events={newest(life.events)} now={now} label={`What happened to ${id}, the newest first`} ofObject />
         </>

@@ -12,7 +12,7 @@ import { DeadLetters } from "./DeadLetters";
 import { DueLine } from "./DueLine";
 import { Gates } from "./Gates";
 import { JobLife } from "./JobLife";
-import { chosenIn, length } from "./model";
+import { chosenIn, length, wordsOf } from "./model";
 import { ObjectLife } from "./ObjectLife";
 import { Objects } from "./Objects";
 import { usePolled } from "./polling";
@@ -40,7 +40,7 @@ export function JobsRoom({ run }: RunsRoomProps) {
   const { metrics, jobs, figures } = seen;
   const now = Date.parse(metrics.now);
   const known = machines.value.value;
-  const kinds = known?.machines.map(({ object_type }) => object_type) ?? [];
+  const { kinds, actions } = wordsOf(known?.machines ?? [], jobs);
   return (
     <div class="room jobs" data-testid="room">
       {overview.error.value !== null && <ErrorNote error={overview.error.value} />}
@@ -64,7 +64,7 @@ export function JobsRoom({ run }: RunsRoomProps) {
               </button>
             ))}
           </div>
-          {tab.value === "queue" && <Queue metrics={metrics} now={now} kinds={kinds} chosen={run} />}
+          {tab.value === "queue" && <Queue metrics={metrics} now={now} kinds={kinds} actions={actions} chosen={run} />}
           {tab.value === "dead" && <DeadLetters now={now} onChange={overview.refresh} />}
           {tab.value === "objects" && known !== null && (
             <Objects machines={known} figures={figures} now={now} chosen={run} />

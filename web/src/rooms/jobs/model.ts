@@ -1,6 +1,6 @@
 /** What the page of jobs reckons with: who is chosen, how far off a time is, and where a job stands on the time line. */
 
-import type { SchedulerGoverned, SchedulerJob, SchedulerStatus } from "../../api/types";
+import type { SchedulerGoverned, SchedulerJob, SchedulerMachine, SchedulerStatus } from "../../api/types";
 import { roomHref } from "../../route";
 import { clockTime } from "../../wording";
 
@@ -25,6 +25,17 @@ export function chosenIn(name: string | null): Chosen | null {
   const colon = name.indexOf(":");
   if (colon < 1) return { what: "job", id: name };
   return { what: "object", kind: name.slice(0, colon), id: name.slice(colon + 1) };
+}
+
+/** The words to filter by: those of the machines, and those of jobs that are about nothing governed. */
+export function wordsOf(
+  machines: readonly SchedulerMachine[],
+  jobs: readonly SchedulerJob[],
+): { readonly kinds: string[]; readonly actions: string[] } {
+  const kinds = [...machines.map(({ object_type }) => object_type), ...jobs.map(({ object_type }) => object_type)];
+  const led = machines.flatMap(({ arrows }) => arrows.map(({ action }) => action));
+  const actions = [...led, ...jobs.map(({ action }) => action)];
+  return { kinds: [...new Set(kinds)].sort(), actions: [...new Set(actions)].sort() };
 }
 
 export function jobHref(id: string): string {

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from pendula.cli.commands.jobs.spans import FORM, seconds_of
-from pendula.cli.commands.jobs.target import members, wall_now
+from pendula.cli.commands.jobs.target import Options, members, wall_now
 
 TypeOption = Annotated[
     str | None, typer.Option("--object-type", metavar="TYPE", help="Only these.", show_default=False)
@@ -47,7 +47,7 @@ NewerOption = Annotated[
 ]
 
 
-def filters(*, older_than: int | None, newer_than: int | None, **words: Any) -> dict[str, Any]:
+def _asked(*, older_than: int | None, newer_than: int | None, **words: Any) -> dict[str, Any]:
     """What was given, as the calls take it."""
     return members(created_before=_ago(older_than), created_after=_ago(newer_than), **words)
 
@@ -57,3 +57,19 @@ def _ago(seconds: int | None) -> str | None:
     from pendula.kernel.time import format_utc
 
     return None if seconds is None else format_utc(max(0, wall_now() - seconds * SECOND))
+
+
+FILTERS = Options(
+    {
+        "object_type": (TypeOption, None),
+        "object_id": (ObjectOption, None),
+        "action": (ActionOption, None),
+        "queue": (QueueOption, None),
+        "correlation_id": (CorrelationOption, None),
+        "error_code": (ErrorOption, None),
+        "older_than": (OlderOption, None),
+        "newer_than": (NewerOption, None),
+    },
+    _asked,
+)
+Filters = Annotated[dict[str, Any], FILTERS]

@@ -8,17 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pendula.cli.commands.jobs.filters import (
-    ActionOption,
-    CorrelationOption,
-    ErrorOption,
-    NewerOption,
-    ObjectOption,
-    OlderOption,
-    QueueOption,
-    TypeOption,
-    filters,
-)
+from pendula.cli.commands.jobs.filters import Filters
 from pendula.cli.commands.jobs.target import Target, command, members, with_target
 from pendula.cli.output import Output, example
 from pendula.cli.text import counted
@@ -91,33 +81,15 @@ def list_(
     status: Annotated[
         str | None, typer.Option(help="queued, running, succeeded, failed or dead_letter.", show_default="all")
     ] = None,
-    object_type: TypeOption = None,
-    object_id: ObjectOption = None,
-    action: ActionOption = None,
-    queue: QueueOption = None,
-    correlation_id: CorrelationOption = None,
-    error_code: ErrorOption = None,
-    older_than: OlderOption = None,
-    newer_than: NewerOption = None,
+    *,
+    chosen: Filters,
     cursor: Annotated[
         str | None, typer.Option(metavar="CURSOR", help="Where the last list ended.", show_default=False)
     ] = None,
     limit: LimitOption = None,
 ) -> None:
     """List jobs, the newest first. Dead letters are `--status dead_letter`."""
-    asked = filters(
-        older_than=older_than,
-        newer_than=newer_than,
-        status=status,
-        object_type=object_type,
-        object_id=object_id,
-        action=action,
-        queue=queue,
-        correlation_id=correlation_id,
-        error_code=error_code,
-        cursor=cursor,
-        limit=limit,
-    )
+    asked = {**chosen, **members(status=status, cursor=cursor, limit=limit)}
     with target.scheduler() as scheduler:
         reply = scheduler.list(**asked)
     target.out.result(reply, lambda: _tables().jobs(reply))

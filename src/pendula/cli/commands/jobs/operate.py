@@ -6,17 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from msgspec.structs import asdict
 
-from pendula.cli.commands.jobs.filters import (
-    ActionOption,
-    CorrelationOption,
-    ErrorOption,
-    NewerOption,
-    ObjectOption,
-    OlderOption,
-    QueueOption,
-    TypeOption,
-    filters,
-)
+from pendula.cli.commands.jobs.filters import Filters
 from pendula.cli.commands.jobs.target import Target, command, members
 from pendula.kernel.errors import WrongUsage
 
@@ -52,14 +42,8 @@ def cancel(
     target: Target,
     job_id: JobArgument = None,
     status: Annotated[str | None, typer.Option(help="queued or running.", show_default="queued")] = None,
-    object_type: TypeOption = None,
-    object_id: ObjectOption = None,
-    action: ActionOption = None,
-    queue: QueueOption = None,
-    correlation_id: CorrelationOption = None,
-    error_code: ErrorOption = None,
-    older_than: OlderOption = None,
-    newer_than: NewerOption = None,
+    *,
+    chosen: Filters,
     reason: ReasonOption = None,
     yes: YesOption = False,
 ) -> None:
@@ -69,17 +53,7 @@ def cancel(
     """
     from pendula.jobs.bulk import cancel_all
 
-    asked = filters(
-        older_than=older_than,
-        newer_than=newer_than,
-        status=status,
-        object_type=object_type,
-        object_id=object_id,
-        action=action,
-        queue=queue,
-        correlation_id=correlation_id,
-        error_code=error_code,
-    )
+    asked = {**chosen, **members(status=status)}
     if _is_one(job_id, asked, yes):
         with target.scheduler() as scheduler:
             reply = scheduler.cancel(_id(job_id), **members(reason=reason))
@@ -94,14 +68,8 @@ def requeue(
     target: Target,
     job_id: JobArgument = None,
     status: Annotated[str | None, typer.Option(help="dead_letter or failed.", show_default="dead_letter")] = None,
-    object_type: TypeOption = None,
-    object_id: ObjectOption = None,
-    action: ActionOption = None,
-    queue: QueueOption = None,
-    correlation_id: CorrelationOption = None,
-    error_code: ErrorOption = None,
-    older_than: OlderOption = None,
-    newer_than: NewerOption = None,
+    *,
+    chosen: Filters,
     run_at: Annotated[
         str | None,
         typer.Option(metavar="TIME", help="A time with offset: 2026-02-21T00:00:00Z.", show_default="now"),
@@ -112,17 +80,7 @@ def requeue(
     """Let a dead letter, or a job that failed or was cancelled, be tried again from its first attempt on; or many."""
     from pendula.jobs.bulk import requeue_all
 
-    asked = filters(
-        older_than=older_than,
-        newer_than=newer_than,
-        status=status,
-        object_type=object_type,
-        object_id=object_id,
-        action=action,
-        queue=queue,
-        correlation_id=correlation_id,
-        error_code=error_code,
-    )
+    asked = {**chosen, **members(status=status)}
     why = members(run_at=run_at, reason=reason)
     if _is_one(job_id, asked, yes):
         with target.scheduler() as scheduler:

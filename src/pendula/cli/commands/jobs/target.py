@@ -75,6 +75,22 @@ COMMON: Mapping[str, tuple[Any, Any]] = {
 REMOTE = frozenset({"url", "token_file", "ca"})
 
 
+class Options(Struct, frozen=True):
+    """Options that several commands have: a parameter annotated with them stands for them all, and gets what they make.
+
+    `named` are their annotations and defaults, in the order of the help.
+    """
+
+    named: Mapping[str, tuple[Any, Any]]
+    make: Callable[..., Any]
+
+    def parameters(self) -> list[Parameter]:
+        return [
+            Parameter(option, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+            for option, (annotation, default) in self.named.items()
+        ]
+
+
 class Target(Struct, frozen=True):
     """One command's options that all commands have, and what they lead to."""
 
@@ -201,10 +217,13 @@ def command(
 def with_target(work: Callable[..., None], *, local: bool = False) -> Callable[..., None]:
     """The function that typer sees: the options of `work`, and in place of its target those that make one."""
     own = list(signature(work, eval_str=True).parameters.values())[1:]
+    groups = {one.name: group for one in own if (group := _options(one)) is not None}
 
     def run(**given: Any) -> None:
         shared = {option: given.pop(option) for option in COMMON}
         out = Output(shared.pop("json"))
+        for name, group in groups.items():
+            given[name] = group.make(**{option: given.pop(option) for option in group.named})
         work(Target(**_with_variables(shared), out=out), **given)
 
     common = [
@@ -216,11 +235,18 @@ def with_target(work: Callable[..., None], *, local: bool = False) -> Callable[.
         )
         for option, (annotation, default) in COMMON.items()
     ]
-    parameters = [*(one.replace(kind=Parameter.KEYWORD_ONLY) for one in own), *common]
+    spread = (groups[one.name].parameters() if one.name in groups else [one] for one in own)
+    parameters = [*(one.replace(kind=Parameter.KEYWORD_ONLY) for some in spread for one in some), *common]
     run.__doc__ = work.__doc__
     run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {one.name: one.annotation for one in parameters}
     return run
+
+
+def _options(parameter: Parameter) -> Options | None:
+    """The options that a parameter stands for, where it stands for several."""
+    found = (one for one in get_args(parameter.annotation) if isinstance(one, Options))
+    return next(found, None)
 
 
 def _hidden(annotation: Any) -> Any:

@@ -4,6 +4,7 @@ opening     connections, the read-only ones too, and migrations
 turnstile   the queue of writers over all processes: a lock on a file beside the store
 mounts      which file systems a store may lie on
 store_time  the store's time, which never goes back
+proof       whether the file can be written now, shown by a write
 damage      which rows of a damaged file cannot be read
 schema      which tables, columns and indexes are missing
 """

@@ -5,13 +5,16 @@ from collections.abc import Sequence
 
 import msgspec
 
+from pendula.jobs.objects.endings import DEFERRALS_MOST
 from pendula.jobs.objects.gates import EVERYTHING, Gate
-from pendula.jobs.objects.governed import VERIFICATIONS, Governed
-from pendula.jobs.store.governed_protocol import JobInGovernance, Rollback
+from pendula.jobs.objects.governed import Governed
+from pendula.jobs.store.governed_protocol import JobInGovernance, Rollback, Stored
+from pendula.jobs.store.protocol import StoreUnusable
 from pendula.kernel.canonical import Json, decode, encode
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 _decode = msgspec.json.Decoder(Governed).decode
+TRACE = "trace_"
 _GATE = ", ".join(Gate.__struct_fields__)
 
 
@@ -25,8 +28,11 @@ class GovernedTables:
 
     def governed(self, object_type: str, object_id: str) -> Governed | None:
         query = "SELECT body FROM governed WHERE object_type = ? AND object_id = ?"
-        row = self._connection.execute(query, (object_type, object_id)).fetchone()
-        return None if row is None else _decode(row[0])
+        try:
+            row = self._connection.execute(query, (object_type, object_id)).fetchone()
+        except UnicodeEncodeError:  # half a character: nothing of that name was ever stored
+            return None
+        return None if row is None else _read(row[0])
 
     def put(self, subject: Governed) -> None:
         self._connection.execute(
@@ -51,7 +57,16 @@ class GovernedTables:
                 "ORDER BY object_id LIMIT ?"
             )
             values = (object_type, place, after, limit)
-        return [_decode(row[0]) for row in self._connection.execute(query, values)]
+        return [_read(row[0]) for row in self._connection.execute(query, values)]
+
+    def stored(self, after: tuple[str, str], limit: int) -> list[Stored]:
+        """Objects by type and id, as they lie there; what cannot be read is among them."""
+        query = (
+            "SELECT object_type, object_id, place, next_action_at, body FROM governed "
+            "WHERE (object_type, object_id) > (?, ?) ORDER BY object_type, object_id LIMIT ?"
+        )
+        rows = self._connection.execute(query, (*after, limit))
+        return [Stored(kind, name, place, at, _readable(body)) for kind, name, place, at, body in rows]
 
     def places(self) -> list[tuple[str, str, int]]:
         """How many objects of each type are where."""
@@ -61,19 +76,24 @@ class GovernedTables:
     def any_closed(self) -> bool:
         return bool(self._connection.execute("SELECT EXISTS (SELECT 1 FROM closed_objects)").fetchone()[0])
 
+    def closed(self) -> set[tuple[str, str]]:
+        """Those that nobody may verify any more."""
+        rows = self._connection.execute("SELECT object_type, object_id FROM closed_objects")
+        return {(row[0], row[1]) for row in rows}
+
     def closed_among(self, about: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
         """Which of these nobody may verify any more."""
         query = "SELECT 1 FROM closed_objects WHERE object_type = ? AND object_id = ?"
         return {one for one in about if self._connection.execute(query, one).fetchone() is not None}
 
-    def waiting_verifications(self, object_type: str, object_id: str) -> list[str]:
-        """Ids of the object's queued verifications."""
-        marks = ", ".join("?" * len(VERIFICATIONS))
+    def waiting(self, object_type: str, object_id: str) -> list[str]:
+        """Ids of the object's queued jobs, the oldest first."""
         query = (
-            "SELECT job_id FROM jobs WHERE object_type = ? AND object_id = ? AND status = 'queued' "
-            f"AND action IN ({marks}) ORDER BY seq"
+            # The first condition on the status is what the index of waiting jobs is for.
+            "SELECT job_id FROM jobs WHERE object_type = ? AND object_id = ? AND status IN ('queued', 'running') "
+            "AND status = 'queued' ORDER BY seq"
         )
-        return [row[0] for row in self._connection.execute(query, (object_type, object_id, *sorted(VERIFICATIONS)))]
+        return [row[0] for row in self._connection.execute(query, (object_type, object_id))]
 
     # Jobs
 
@@ -89,6 +109,14 @@ class GovernedTables:
             "begun_fence = excluded.begun_fence, begun_version = excluded.begun_version",
             (seq, known.deferrals, known.begun_fence, known.begun_version),
         )
+
+    def jobs_out_of_turn(self) -> list[str]:
+        """Ids of jobs that were begun by a delivery which never was, or put off more often than any may be."""
+        query = (
+            "SELECT job_id FROM governed_jobs JOIN jobs ON seq = job_seq "
+            "WHERE begun_fence > delivery_count OR deferrals NOT BETWEEN 0 AND ? ORDER BY seq"
+        )
+        return [row[0] for row in self._connection.execute(query, (DEFERRALS_MOST,))]
 
     # Gates
 
@@ -123,6 +151,12 @@ class GovernedTables:
         query = "SELECT n, body FROM decision_traces WHERE object_type = ? AND object_id = ? ORDER BY n DESC LIMIT ?"
         rows = self._connection.execute(query, (object_type, object_id, limit))
         return [(trace_id(row[0]), decode(row[1].encode())) for row in rows]
+
+    def has_trace(self, name: str, object_type: str, object_id: str) -> bool:
+        """Whether a decision about the object is kept under this name."""
+        query = "SELECT 1 FROM decision_traces WHERE n = ? AND object_type = ? AND object_id = ?"
+        number = int(name.removeprefix(TRACE))
+        return self._connection.execute(query, (number, object_type, object_id)).fetchone() is not None
 
     def ask_rollback(self, subject: Governed, reason: str, job_id: str | None, now: int) -> int:
         cursor = self._connection.execute(
@@ -163,4 +197,18 @@ class GovernedTables:
 
 
 def trace_id(n: int) -> str:
-    return f"trace_{n:012d}"
+    return f"{TRACE}{n:012d}"
+
+
+def _read(body: str) -> Governed:
+    subject = _readable(body)
+    if subject is None:
+        raise StoreUnusable("A governed object cannot be read: the store is damaged; `pendula jobs check` says which")
+    return subject
+
+
+def _readable(body: str) -> Governed | None:
+    try:
+        return _decode(body)
+    except ValueError:  # what is not JSON, not such an object, or not even text
+        return None

@@ -42,9 +42,11 @@ log = structlog.get_logger("pendula.server")
 
 
 class DurableStore(Store, Protocol):
-    """A store that can say whether it keeps what it acknowledges."""
+    """A store that can say whether it takes what it is given, and keeps what it acknowledges."""
 
     def check_durable(self) -> None: ...
+
+    def check_writable(self) -> None: ...
 
 
 class Upkeep(Protocol):
@@ -172,6 +174,7 @@ class JobService:
         try:
             async with asyncio.timeout(READY_SECONDS):
                 await asyncio.to_thread(self._store.check_durable)
+                await asyncio.to_thread(self._store.check_writable)
         except TimeoutError:
             return StorageBusy.code
         except PendulaError as error:

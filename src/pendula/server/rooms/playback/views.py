@@ -17,7 +17,7 @@ from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Reason
 from pendula.kernel.journal import Journal
 from pendula.kernel.time import format_utc, parse_utc
-from pendula.playback import explain
+from pendula.playback import explain, statistics
 from pendula.playback.choosing import new_artwork
 from pendula.playback.choosing.records import unpack
 from pendula.playback.engine import Player
@@ -157,7 +157,7 @@ def why(player: Player, ordinal: int) -> ItemWhy:
 
 def stats(player: Player) -> dict[str, Json]:
     """The counts of a player. Blocks are read by the library, which all players share: here none are counted."""
-    return {name: told for name, told in player.programme.stats().items() if name not in OF_THE_LIBRARY}
+    return {name: told for name, told in statistics.stats(player.programme).items() if name not in OF_THE_LIBRARY}
 
 
 def diagnostics_of(told: Iterable[Diagnostic]) -> list[DiagnosticView]:

@@ -90,6 +90,9 @@ def create(
     review_interval: Annotated[
         str | None, typer.Option(metavar="DURATION", help="Between two reviews: P7D.", show_default=False)
     ] = None,
+    half_life: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="How fast it fades unused.", show_default="P30D")
+    ] = None,
     falsify_if: Annotated[
         str | None, typer.Option(metavar="TEXT", help="What would prove it wrong.", show_default=False)
     ] = None,
@@ -115,6 +118,7 @@ def create(
         source_refs=source,
         expires_at=expires_at,
         review_interval=review_interval,
+        half_life=half_life,
         falsify_if=falsify_if,
         unknown_type=unknown_type,
         uncertainty_ttl=uncertainty_ttl,
@@ -225,7 +229,7 @@ def rollback_finished(
     """Report that all that was built on an object is taken back: it may be archived."""
     with governed(target, user) as objects:
         reply = objects.rollback_finished(*_about(object_type, object_id), **members(reason=reason))
-    target.out.result(reply, lambda: _tables().state(reply["object"]))
+    target.out.result(reply, lambda: _tables().rolled_back(reply))
 
 
 def _about(object_type: str, object_id: str) -> tuple[str, str]:

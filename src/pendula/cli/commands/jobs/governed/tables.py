@@ -33,13 +33,22 @@ def kept(reply: Mapping[str, Any]) -> str:
 def decided(reply: Mapping[str, Any]) -> str:
     """How a decision ended, and where that leaves the object."""
     asked = " A person is asked." if reply["escalated"] else ""
-    return f"{reply['outcome']}: {reply['reason']}. {kept(reply)}{asked}"
+    nothing = " (nothing changed)" if reply["outcome"] == "noop" else ""
+    return f"{reply['outcome']}{nothing}: {reply['reason']}. {kept(reply)}{asked}"
+
+
+def rolled_back(reply: Mapping[str, Any]) -> str:
+    """Where a finished rollback leaves the object; or that there was none to finish."""
+    none = "" if reply["rollbacks"] else "No rollback was ever asked for. "
+    return none + state(reply["object"])
 
 
 def governed(reply: Mapping[str, Any]) -> "RenderableType":
     one = reply["object"]
     pairs = [("object", f"{one['object_type']} {one['object_id']}"), ("state", _place(one))]
-    rest = [(name, value) for name, value in one.items() if name not in FIRST and value not in PLAIN]
+    # A server sends members by name; people read them in the order of the model.
+    told = [*(name for name in _order() if name in one), *(name for name in one if name not in _order())]
+    rest = [(name, one[name]) for name in told if name not in FIRST and one[name] not in PLAIN]
     pairs += [(name.replace("_", " "), _said(value)) for name, value in rest]
     parts: list[RenderableType] = [facts(pairs)]
     if reply["gates"]:
@@ -115,6 +124,12 @@ def _traces(traces: Sequence[Mapping[str, Any]]) -> "RenderableType":
         for one in traces
     ]
     return whole(("decision", "at", "action", "outcome", "gates", "why"), rows, 4)
+
+
+def _order() -> list[str]:
+    from pendula.jobs.objects.governed import SHOWN_AS, Governed
+
+    return [SHOWN_AS.get(name, name) for name in Governed.__struct_fields__]
 
 
 def _place(one: Mapping[str, Any]) -> str:

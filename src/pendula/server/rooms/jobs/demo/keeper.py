@@ -29,7 +29,6 @@ FIRST_BORN, BORN_A_ROUND = 16, 2
 JOBS_A_ROUND = 6
 DIES_ONE_IN = 25
 LOST_EVERY = 25  # objects: with each of these comes a job that nobody can do at first
-REVIVE_SEC = 60
 GIVES_UP_ONE_IN = 40
 ROLLBACK_SEC = 60
 LIFE_SEC = (1200, 4800)
@@ -75,7 +74,6 @@ class Keeper:
             "pendula-jobs-demo", self.round, log=log, trouble="the example of jobs stands still", pause_sec=30.0
         )
         self._born: int | None = None
-        self._revived = calls.clock()
 
     def start(self) -> None:
         self._loop.start()
@@ -84,11 +82,10 @@ class Keeper:
         self._loop.close(seconds)
 
     def round(self) -> float:
-        """Somebody is born, jobs that are due are done, rollbacks of a while ago are finished, failures tried again."""
+        """Somebody is born, jobs that are due are done, rollbacks of a while ago are finished."""
         self._populate()
         self._work()
         self._roll_back()
-        self._revive()
         return ROUND_SEC if (self._born or 0) < LIVELY else SLOW_SEC
 
     # Objects come
@@ -177,13 +174,6 @@ class Keeper:
         finding = _found(job, place, draws)
         verdict = {"finding": finding, "reason": REASONS[finding], "evidence_refs": [f"look:{job['job_id']}"]}
         self._governance.finish(job["job_id"], {**verdict, **proof}, KEEPER)
-
-    def _revive(self) -> None:
-        """The newest job that failed for good is tried again: what it rests on may be in order by now."""
-        now = self._calls.clock()
-        if now >= self._revived + REVIVE_SEC * SECOND:
-            self._revived = now
-            self._calls.requeue_batch({"filter": {"status": "failed"}, "reason": "perhaps now", "limit": 1}, KEEPER)
 
     # What was built on a forgery is taken back
 

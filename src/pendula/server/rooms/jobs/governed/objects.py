@@ -108,7 +108,7 @@ _on_an_object(
     "A named user gives it a new budget of verifications.",
     Governance.refill,
     takes="Refill",
-    codes=[Code.USER_REQUIRED],
+    codes=[Code.USER_REQUIRED, Code.STATE_CONFLICT],
 )
 _on_an_object(
     "rollback-finished",
@@ -116,6 +116,7 @@ _on_an_object(
     Governance.rollback_finished,
     takes="Reason",
     gives="RolledBack",
+    codes=[Code.STATE_CONFLICT],
 )
 
 

@@ -13,10 +13,10 @@ from pendula.jobs.governance.bodies import (
     SCOPE_MOST,
     VERSION_MOST,
 )
-from pendula.jobs.governance.showing import LENGTHS, NAMES, TIMES
+from pendula.jobs.governance.showing import LENGTHS, TIMES
 from pendula.jobs.objects.endings import Executed, Outcome
 from pendula.jobs.objects.gates import VERDICTS
-from pendula.jobs.objects.governed import Governed, Impact, Mode, Risk, Unknown
+from pendula.jobs.objects.governed import SHOWN_AS, Governed, Impact, Mode, Risk, Unknown
 from pendula.server.rooms.jobs import shapes
 from pendula.server.rooms.jobs.answering import USER_HEADER
 from pendula.server.rooms.jobs.shapes import ANY_TEXT, ANY_TIME, COUNT, FLAG, OBJECT, TEXT, TIME, Shape, or_null, record
@@ -131,7 +131,7 @@ def _replies() -> dict[str, Shape]:
         "counts": shapes.listed(record({"kind": TEXT, "word": TEXT, "count": COUNT})),
     }
     return {
-        "Governed": record({NAMES.get(name, name): _shown(name) for name in Governed.__struct_fields__}),
+        "Governed": record({SHOWN_AS.get(name, name): _shown(name) for name in Governed.__struct_fields__}),
         "Gate": _gate(),
         "Rollback": _rollback(),
         "Step": record(step, optional=tuple(name for name in step if name not in ("entered", "job", "object"))),

@@ -1,4 +1,4 @@
-"""The plain dispatcher: who takes a task, and what a truck on its way to rest does when there is one."""
+"""Dispatching: who takes a task, and what a truck on its way to rest does when there is one."""
 
 from functools import cache
 
@@ -9,10 +9,11 @@ from pendula.fleet.contracts.traffic import Phase
 from pendula.fleet.samples import FL_STD
 from pendula.fleet.samples.halls import reference_hall
 from pendula.fleet.scenarios import Run
-from pendula.fleet.scenarios.model import Robot, Scenario, ScenarioTask
+from pendula.fleet.scenarios.model import Robot, Scenario
 from pendula.fleet.site.compiled_map import CompiledMap
+from pendula.fleet.tasks import TaskOrder, TaskSubmitted, TruckView, truck_views
 
-OUT = ScenarioTask("out", "WEST", "EAST", 0)
+OUT = TaskOrder("out", "WEST", "EAST", 0)
 
 
 @cache
@@ -20,7 +21,7 @@ def hall() -> CompiledMap:
     return compile_map(reference_hall(), (FL_STD,))
 
 
-def alone(*tasks: ScenarioTask) -> Run:
+def alone(*tasks: TaskOrder) -> Run:
     """One truck in the reference hall."""
     robot = Robot("R1", "FL-STD", "P1", "P1")
     scenario = Scenario(
@@ -35,42 +36,46 @@ def alone(*tasks: ScenarioTask) -> Run:
     return Run(scenario, hall())
 
 
+def views(run: Run) -> list[TruckView]:
+    return truck_views(run.traffic.records, run.scenario.traffic, run.now_ms)
+
+
 @cache
 def goes_home_ms() -> int:
     """When the truck is on its way to rest, after its task."""
     run = alone(OUT)
-    while run.tasks.drivers[0].phase is not Phase.TO_PARK:
+    while run.dispatch.drivers[0].phase is not Phase.TO_PARK:
         run.step()
     return run.now_ms + 3_000
 
 
 @pytest.mark.req("FLT-TASK-10", "FLT-TASK-5")
 def test_a_truck_on_its_way_to_rest_takes_a_task_and_leaves_the_way_at_a_node() -> None:
-    run = alone(OUT, ScenarioTask("back", "EAST", "WEST", goes_home_ms()))
+    run = alone(OUT, TaskOrder("back", "EAST", "WEST", goes_home_ms()))
     run.run(goes_home_ms() + 1_000)
-    driver = run.tasks.drivers[0]
+    driver = run.dispatch.drivers[0]
 
     assert (driver.phase, driver.admitted, driver.node == driver.rest) == (Phase.TO_PICK, True, False)
 
 
 @pytest.mark.req("FLT-TASK-10")
 def test_a_truck_that_turned_round_on_its_way_to_rest_finishes_its_task_and_rests() -> None:
-    run = alone(OUT, ScenarioTask("back", "EAST", "WEST", goes_home_ms()))
+    run = alone(OUT, TaskOrder("back", "EAST", "WEST", goes_home_ms()))
     run.run()
 
-    assert (len(run.tasks.tasks.done), run.tasks.all_at_rest, run.measures.violations) == (2, True, {})
+    assert (run.dispatch.book.done, run.dispatch.is_over(run.now_ms), run.measures.violations) == (2, True, {})
 
 
 @pytest.mark.req("FLT-TASK-10")
 def test_a_truck_that_is_not_let_off_its_way_to_rest_keeps_to_it_and_gives_the_task_back() -> None:
-    run = alone(OUT, ScenarioTask("back", "EAST", "WEST", goes_home_ms()))
+    run = alone(OUT)
     run.run(goes_home_ms())
-    run.tasks.step(run.now_ms, run.world)
-    driver = run.tasks.drivers[0]
+    run.dispatch.step(run.now_ms, views(run), [TaskSubmitted(TaskOrder("back", "EAST", "WEST"))])
+    driver = run.dispatch.drivers[0]
     # The route for the task never comes to traffic.
     waiting = driver.phase
     for late in (0, 3_000):
-        run.tasks._follow(0, driver, run.now_ms + late, run.world)
+        run.dispatch.step(run.now_ms + late, views(run))
 
     assert driver.route is not None
     assert (waiting, driver.phase, driver.task, driver.route.goal) == (

@@ -1,0 +1,41 @@
+"""Why a truck must stand whatever the traffic is like: the codes, which of several counts, and how each is announced.
+
+The order of `Stop` is the precedence of FLT-FAIL-3: what the truck says of itself, then silence, then commands that are
+not heard, then everything that would make going on unsafe, then what people ordered.
+"""
+
+from enum import StrEnum
+
+from pendula.fleet.contracts.traffic import HoldReason
+
+
+class Stop(StrEnum):
+    ROBOT_FAULT = "STOP_ROBOT_FAULT"
+    STUCK = "STOP_STUCK"
+    OFFLINE = "STOP_OFFLINE"
+    NO_COMMS = "STOP_NO_COMMS"
+    OVERRUN = "STOP_OVERRUN"
+    POSE_JUMP = "STOP_POSE_JUMP"
+    OFF_ROUTE = "STOP_OFF_ROUTE"
+    FOREIGN_OCCUPANCY = "STOP_FOREIGN_OCCUPANCY"
+    STALE_TELEMETRY = "STOP_STALE_TELEMETRY"
+    INVARIANT = "STOP_INVARIANT"
+    OPERATOR = "STOP_OPERATOR"
+    # Nothing is wrong any more, but the others have to get out of the way before the truck may go on.
+    SAFE_STATE = "WAIT_SAFE_STATE"
+
+
+_HOLD = {
+    Stop.ROBOT_FAULT: HoldReason.ROBOT_FAULT,
+    Stop.STUCK: HoldReason.ROBOT_FAULT,
+    Stop.OFFLINE: HoldReason.OFFLINE,
+    Stop.NO_COMMS: HoldReason.NO_COMMS,
+    Stop.SAFE_STATE: HoldReason.TRAFFIC_HOLD,
+}
+# Stops after which nobody can count on the truck: it keeps what it has, needs nothing, and others go round it.
+FAILURES = frozenset({Stop.ROBOT_FAULT, Stop.STUCK, Stop.OFFLINE, Stop.OVERRUN, Stop.POSE_JUMP, Stop.OFF_ROUTE})
+
+
+def hold_of(stop: str) -> HoldReason:
+    """The reason of FLT-FAIL-2 that a code belongs to."""
+    return _HOLD.get(Stop(stop), HoldReason.SAFETY_STOP)

@@ -1,0 +1,219 @@
+"""The engine of the room: tick after tick, what trucks report and people want goes in, what was decided comes out.
+
+It satisfies `pendula.kernel.engine.Engine`. What is to be done after a tick, commands for the trucks and operations, is
+in `orders_out`, not in what is streamed: whoever drives the engine sends it once the tick is written down.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import ClassVar, Self
+
+import msgspec
+from msgspec import UNSET, Struct
+from msgspec.structs import replace
+
+from pendula.fleet import explain, saving
+from pendula.fleet.commands import Commands, Config, StartPlace, Tick
+from pendula.fleet.compiled_sites import site_of
+from pendula.fleet.contracts.traffic import RobotStatus, RollingTargetCommand
+from pendula.fleet.events import FleetEvent, TickLate
+from pendula.fleet.routing.planner import Anchor, AtNode, OnEdge
+from pendula.fleet.routing.route_plan import RoutePlan
+from pendula.fleet.site.compiled_map import CompiledMap
+from pendula.fleet.tasks import Dispatch, Operation, truck_views
+from pendula.fleet.tasks.drivers import Driver
+from pendula.fleet.tasks.model import TaskAlert
+from pendula.fleet.telling import raised, told, told_of_tasks
+from pendula.fleet.tick.observing import TruckReport
+from pendula.fleet.tick.saving import SavedRoute, plan_of
+from pendula.fleet.tick.traffic import TickInputs, TickOutputs, Traffic
+from pendula.kernel.bodies import Nobody
+from pendula.kernel.canonical import Json, encode
+from pendula.kernel.engine import Outcome, Outside, Reason, Refusal
+from pendula.kernel.errors import InputRefused
+
+LOGGING_DEGRADED = "LOGGING_DEGRADED"
+
+
+class BadConfig(InputRefused):
+    """A fleet cannot be made of this configuration."""
+
+    code = "bad_fleet_config"
+
+
+class OrdersOut(Struct, frozen=True):
+    """What goes out after a tick: commands for trucks, routes they are to know, and what they are to do in nodes."""
+
+    commands: tuple[RollingTargetCommand, ...] = ()
+    routes: tuple[RoutePlan, ...] = ()
+    operations: tuple[Operation, ...] = ()
+
+
+class FleetEngine:
+    """A fleet on its site. `last` is what traffic decided in the last tick."""
+
+    room: ClassVar[str] = "fleet"
+    decisions: ClassVar[int] = 1
+    time_unit: ClassVar[str] = "ms"
+    commands: ClassVar[object] = Commands
+    events: ClassVar[object] = FleetEvent
+
+    def __init__(self, config: Config, traffic: Traffic, dispatch: Dispatch, trouble: str | None = None) -> None:
+        self.config = config
+        self.traffic = traffic
+        self.dispatch = dispatch
+        self.outside: Outside = Nobody()
+        self.last: TickOutputs | None = None
+        self.orders_out = OrdersOut()
+        # Why nothing is written down, as long as that is so.
+        self._trouble = trouble
+
+    @classmethod
+    def create(cls, config: Json) -> Self:
+        """Raises `BadConfig`, `OtherMap`, or `TrafficRefused` for a fleet that may not run on its map."""
+        told = read_config(config)
+        if told.state is not UNSET:
+            return cls._restored(told, encode(told.state))
+        site = site_of(told)
+        starts = {one.robot_id: _anchor(site, one) for one in told.starts}
+        traffic = Traffic.create(site, told.fleet, told.profiles, told.traffic, starts=starts, override=told.override)
+        return cls(told, traffic, dispatch_of(told, traffic, starts))
+
+    @classmethod
+    def from_state(cls, config: Json, state: bytes) -> Self:
+        return cls._restored(read_config(config), state)
+
+    @classmethod
+    def _restored(cls, config: Config, state: bytes) -> Self:
+        site = site_of(config)
+        starts = {one.robot_id: _anchor(site, one) for one in config.starts}
+        saved = saving.read(state)
+        traffic = saving.traffic_of(saved, config, site)
+        dispatch = dispatch_of(config, traffic, starts)
+        saving.restore_dispatch(saved, dispatch)
+        return cls(config, traffic, dispatch, saved.trouble)
+
+    @property
+    def site(self) -> CompiledMap:
+        return self.traffic.site
+
+    def state(self) -> bytes:
+        return saving.encoded(self.traffic, self.dispatch, self._trouble)
+
+    def now(self) -> int:
+        return self.traffic.now_ms
+
+    def next_due(self) -> int:
+        """A tick is due one period after the last."""
+        return self.traffic.now_ms + (self.config.traffic.tick_period_ms if self.traffic.tick_number else 0)
+
+    def apply(self, command: Commands) -> Outcome[FleetEvent]:
+        match command:
+            case Tick():
+                return self._tick(command)
+
+    def why(self, question: Json) -> Reason:
+        """Why a truck stands, as `{"robot": id}`, or a task waits, as `{"task": id}`."""
+        return explain.why(self.traffic, self.dispatch, question)
+
+    def broken(self) -> Iterable[str]:
+        return self.traffic.broken()
+
+    def _tick(self, command: Tick) -> Outcome[FleetEvent]:
+        refusal = self._not_now(command.now_ms)
+        plans = [self._plan(one) for one in command.routes]
+        refusal = refusal or next((one for one in plans if isinstance(one, Refusal)), None)
+        if refusal is not None:
+            return Outcome(refusal=refusal)
+        before, gap = self.traffic.records, self._gap_ms(command.now_ms)
+        views = truck_views(before, self.config.traffic, command.now_ms, command.reports)
+        step = self.dispatch.step(command.now_ms, views, command.task_events)
+        routes = (*step.routes, *(one for one in plans if isinstance(one, RoutePlan)))
+        outputs = self.traffic.tick(TickInputs(command.now_ms, self._as_dispatched(command.reports), routes))
+        self.dispatch.settled(outputs.accepted_routes, outputs.refused_routes)
+        late = gap > 2 * self.config.traffic.tick_period_ms
+        self.last = outputs
+        self.orders_out = OrdersOut(
+            () if late else outputs.commands, (*step.routes, *outputs.accepted_routes), step.operations
+        )
+        events = [
+            *told(before, outputs, self.orders_out.commands),
+            *told_of_tasks(step, self.dispatch.take_transitions()),
+        ]
+        events += raised(outputs.tick, command.now_ms, [*step.alerts, *self._troubled(command.trouble)])
+        if late:
+            events.append(TickLate(outputs.tick, gap))
+        return Outcome(tuple(events))
+
+    def _not_now(self, now_ms: int) -> Refusal | None:
+        last = self.traffic.now_ms
+        if now_ms >= last:
+            return None
+        message = f"The clock went back from {last} to {now_ms}; no truck is told anything"
+        return Refusal("time_went_back", message, {"nowMs": now_ms, "lastMs": last})
+
+    def _gap_ms(self, now_ms: int) -> int:
+        """Since the tick before; nothing came before the first."""
+        return now_ms - self.traffic.now_ms if self.traffic.tick_number else 0
+
+    def _as_dispatched(self, reports: tuple[TruckReport, ...]) -> tuple[TruckReport, ...]:
+        """What a truck is about is known here, whatever it says itself; so is a fault in what it was to do."""
+        drivers = {one.robot_id: one for one in self.dispatch.drivers}
+        return tuple(one if one.robot_id not in drivers else _as_driven(one, drivers[one.robot_id]) for one in reports)
+
+    def _troubled(self, trouble: str | None) -> Iterator[TaskAlert]:
+        """An alert when the journal is not written any more, and only then."""
+        if trouble is not None and self._trouble is None:
+            yield TaskAlert(LOGGING_DEGRADED, "ERROR", None, f"the journal is not written: {trouble}")
+        self._trouble = trouble
+
+    def _plan(self, form: SavedRoute) -> RoutePlan | Refusal:
+        try:
+            return plan_of(form, self.site)
+        except LookupError as wrong:
+            message = f"Route {form.route_id!r} of {form.robot_id!r} has {wrong.args[0]}"
+            return Refusal("route_off_the_map", message, {"routeId": form.route_id, "robotId": form.robot_id})
+
+
+def dispatch_of(config: Config, traffic: Traffic, starts: Mapping[str, Anchor]) -> Dispatch:
+    """The tasks of a fleet before its first tick."""
+    return Dispatch(
+        traffic.site,
+        config.fleet.trucks,
+        {one.profile_id: one for one in config.profiles},
+        traffic.closed,
+        config.streams,
+        config.dispatch,
+        starts=starts,
+    )
+
+
+def _as_driven(report: TruckReport, driver: Driver) -> TruckReport:
+    status = RobotStatus.FAULT if driver.faulty else report.status
+    if (report.phase, report.status) == (driver.shown_phase, status):
+        return report
+    return replace(report, phase=driver.shown_phase, status=status)
+
+
+def read_config(config: Json) -> Config:
+    """Raises `BadConfig` with the place of what is wrong."""
+    try:
+        return msgspec.convert(config, Config)
+    except msgspec.ValidationError as trouble:
+        raise BadConfig(f"This is not the configuration of a fleet: {trouble}") from None
+
+
+def config_form(config: Config) -> Json:
+    """The configuration as it is written into a journal."""
+    form: Json = msgspec.to_builtins(config)
+    return form
+
+
+def _anchor(site: CompiledMap, place: StartPlace) -> Anchor:
+    if place.edge_key is not None:
+        number = next((n for n, one in enumerate(site.network.edges) if one.key == place.edge_key), None)
+        if number is None:
+            raise BadConfig(f"{place.robot_id!r} starts on {place.edge_key!r}, which is not on the map")
+        return OnEdge(number, place.s_um)
+    if place.node_id not in site.node_number:
+        raise BadConfig(f"{place.robot_id!r} starts in {place.node_id!r}, which is not on the map")
+    return AtNode(site.node_number[place.node_id], place.yaw_urad)

@@ -1,0 +1,134 @@
+"""What comes out of a fleet: one record of every tick, and what changed in it.
+
+Commands to trucks and the locks themselves are not told: digests stand for them, and a replay makes them again.
+"""
+
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from pendula.fleet.contracts.traffic import Alert, HoldReason, TaskState
+
+
+class Event(Struct, frozen=True, rename="camel"):
+    """What all events share: names in the JSON are those of the contract."""
+
+
+class Ticked(Event, frozen=True, tag="ticked"):
+    """A tick is over. `locks` and `commands` are digests of what is held and of what trucks are told."""
+
+    tick: int
+    now_ms: int
+    locks: str
+    commands: str
+
+
+class TickFailed(Event, frozen=True, tag="tick_failed"):
+    """Nothing was decided, and every truck is told to stop."""
+
+    tick: int
+    message: str
+
+
+class TickLate(Event, frozen=True, tag="tick_late"):
+    """More than two periods have passed since the tick before: no commands go out, and the watchdogs of the trucks
+    stop them."""
+
+    tick: int
+    gap_ms: int
+
+
+class RouteAccepted(Event, frozen=True, tag="route_accepted"):
+    robot_id: str
+    route_id: str
+    revision: int
+
+
+class RouteRefused(Event, frozen=True, tag="route_refused"):
+    """A route that did not come into force; `cycle`: trucks of which each would be blocked by the next."""
+
+    robot_id: str
+    route_id: str
+    revision: int
+    code: str
+    cycle: tuple[str, ...] = ()
+
+
+class Granted(Event, frozen=True, tag="granted"):
+    """The grant of a truck ends elsewhere than before: its pivot may come up to there on its route."""
+
+    robot_id: str
+    route_id: str
+    revision: int
+    grant_end_um: int
+
+
+class HoldChanged(Event, frozen=True, tag="hold_changed"):
+    """Why a truck stands is not what it was; NONE where it goes on."""
+
+    robot_id: str
+    hold_reason: HoldReason
+    reason_code: str | None
+    blocker_robot_id: str | None
+    blocker_resource_id: str | None
+
+
+class TaskMoved(Event, frozen=True, tag="task"):
+    """A task came into another state; `before` is None for one that is new."""
+
+    task_id: str
+    before: TaskState | None
+    state: TaskState
+    cause: str
+    robot_id: str | None
+
+
+class TaskEventRefused(Event, frozen=True, tag="task_event_refused"):
+    """What was said about a task or a node and changes nothing."""
+
+    code: str
+    message: str
+
+
+class Operated(Event, frozen=True, tag="operation"):
+    """A truck is to load or to unload in the node it stands in."""
+
+    robot_id: str
+    kind: str
+    node_id: str
+    duration_ms: int
+
+
+class ReportDropped(Event, frozen=True, tag="report_dropped"):
+    robot_id: str
+    code: str
+
+
+class AlertRaised(Event, frozen=True, tag="alert"):
+    alert: Alert
+
+
+class Incident(Event, frozen=True, tag="incident"):
+    """Something that must not happen unnoticed: a bundle is made of the minute before and after it."""
+
+    incident_id: str
+    code: str
+    robot_ids: tuple[str, ...]
+    message: str
+
+
+FleetEvent: TypeAlias = (
+    Ticked
+    | TickFailed
+    | TickLate
+    | RouteAccepted
+    | RouteRefused
+    | Granted
+    | HoldChanged
+    | TaskMoved
+    | TaskEventRefused
+    | Operated
+    | ReportDropped
+    | AlertRaised
+    | Incident
+)

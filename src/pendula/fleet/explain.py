@@ -1,0 +1,99 @@
+"""Why a truck stands or a task waits: one sentence, the facts, and what it rests on, to the truck at the root."""
+
+from pendula.fleet.contracts.traffic import HoldReason
+from pendula.fleet.tasks.dispatch import Dispatch
+from pendula.fleet.tasks.states import OVER
+from pendula.fleet.tick.traffic import Traffic
+from pendula.fleet.views import reasons
+from pendula.kernel.canonical import Json
+from pendula.kernel.engine import Reason, Refusal
+
+QUESTIONS = 'A fleet answers {"robot": id} and {"task": id}.'
+
+_SENTENCES = {
+    "WAIT_EDGE_DIRECTION": "{robot} waits: {blocker} drives {resource} the other way",
+    "WAIT_SPACING": "{robot} waits for the gap to {blocker}, which is ahead of it on {resource}",
+    "WAIT_CONFLICT": "{robot} waits: {blocker} is too close to {resource}",
+    "WAIT_NODE": "{robot} waits for {resource}, which {blocker} needs",
+    "WAIT_CRITICAL_SECTION": "{robot} waits for {resource}, in which {blocker} is",
+    "WAIT_EXIT_ROOM": "{robot} waits for room behind a section: {blocker} is at {resource}",
+    "WAIT_QUEUE_ORDER": "{robot} waits: {blocker} came first to {resource}",
+    "WAIT_ACK": "{robot} waits until {blocker} has acknowledged that it gives {resource} back",
+    "WAIT_SAFE_STATE": "{robot} waits: if it went on now, not everybody would get to rest",
+    "STOP_STALE_TELEMETRY": "{robot} stops: its last report is too old",
+    "STOP_OFFLINE": "{robot} stops: nothing is heard of it",
+    "STOP_NO_COMMS": "{robot} stops: it does not acknowledge its commands",
+    "STOP_POSE_JUMP": "{robot} stops: its position jumped",
+    "STOP_OFF_ROUTE": "{robot} stops: it is not on its route",
+    "STOP_OVERRUN": "{robot} stops: it passed its stop line",
+    "STOP_FOREIGN_OCCUPANCY": "{robot} stops: {blocker} may be on its way",
+    "STOP_ROBOT_FAULT": "{robot} stops: it reports a fault",
+    "STOP_STUCK": "{robot} stops: it was told to go and does not move",
+    "STOP_OPERATOR": "{robot} stops: an operator paused it",
+    "STOP_INVARIANT": "{robot} stops: a rule of safety did not hold",
+    "NO_ROUTE": "{robot} stands: there is no way to where it has to go",
+    "IDLE_NO_TASK": "{robot} has nothing to do",
+    "GOING_TO_PARK": "{robot} is on its way to rest",
+}
+UNDER_WAY = "UNDER_WAY"
+
+
+def why(traffic: Traffic, dispatch: Dispatch, question: Json) -> Reason:
+    match question:
+        case {"robot": str(name)} if name in traffic.robot_ids:
+            return truck(traffic, name)
+        case {"robot": str(name)}:
+            return Reason("unknown_robot", f"There is no truck {name!r}.", {"robot": name})
+        case {"task": str(name)}:
+            return task(traffic, dispatch, name)
+    return Reason("unknown_question", QUESTIONS, {"asked": question})
+
+
+def task(traffic: Traffic, dispatch: Dispatch, task_id: str) -> Reason:
+    """What a task waits for; where a truck is about it, the reason of that truck."""
+    told = dispatch.why(task_id)
+    if isinstance(told, Refusal):
+        return Reason("unknown_task", f"There is no open task {task_id!r}.", {"task": task_id})
+    facts: dict[str, Json] = {"taskId": task_id, "state": told.state.value, "cause": told.code}
+    facts |= {"sinceMs": told.since_ms, "robotId": told.robot_id}
+    about = told.robot_id is not None and told.state not in OVER
+    because = (truck(traffic, told.robot_id),) if about and told.robot_id is not None else ()
+    return Reason(told.code, f"{told.message[0].upper()}{told.message[1:]}.", facts, because)
+
+
+def truck(traffic: Traffic, robot_id: str, seen: tuple[str, ...] = ()) -> Reason:
+    """The reason of one truck, resting on that of the truck in its way, to the root or back to one named already."""
+    told = traffic.why(robot_id)
+    next_one = told.blocker
+    because = (
+        () if next_one is None or next_one in (*seen, robot_id) else (truck(traffic, next_one, (*seen, robot_id)),)
+    )
+    return Reason(told.code or UNDER_WAY, sentence(told), facts(told), because)
+
+
+def sentence(told: reasons.Reason) -> str:
+    """One sentence, with how long the truck has waited and the cycle that it keeps from closing."""
+    pattern = _SENTENCES.get(told.code or "", "{robot} is on its way")
+    text = pattern.format(
+        robot=told.robot_id, blocker=told.blocker or "another truck", resource=told.resource or "its way"
+    )
+    if told.cycle:
+        text += f"; {', '.join(told.cycle)} would wait for each other"
+    if told.wait_ms and told.hold_reason is not HoldReason.NONE:
+        text += f"; for {told.wait_ms // 1000} s now"
+    return text + "."
+
+
+def facts(told: reasons.Reason) -> dict[str, Json]:
+    """The answer of FLT-OBS-7 in the names of the contract."""
+    return {
+        "robotId": told.robot_id,
+        "holdReason": told.hold_reason.value,
+        "reasonCode": told.code,
+        "blockerRobotId": told.blocker,
+        "blockerResourceId": told.resource,
+        "queuePosition": told.queue_position,
+        "waitMs": told.wait_ms,
+        "chain": list(told.chain),
+        "cycle": list(told.cycle),
+    }

@@ -1,0 +1,253 @@
+"""All tasks that are not over, how they came into being, and what became of the others.
+
+A stream makes one task a step while fewer than its limit are open and its conditions hold: from the first pick with
+goods that nobody claimed to the first drop with room that nobody claimed. Where a stream has no conditions its goods
+never run out, and its picks and drops take turns.
+"""
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import lcm
+
+from msgspec.structs import replace
+
+from pendula.fleet.contracts.traffic import TaskState
+from pendula.fleet.tasks.model import Conditions, TaskOrder, TaskStream, Transition
+from pendula.fleet.tasks.states import OVER, TAKEN, check
+from pendula.fleet.tasks.stock import Stock
+
+# How many tasks are remembered that are over.
+REMEMBERED = 100
+
+
+@dataclass(slots=True)
+class Task:
+    """One task as it stands. `loaded`: its goods are on the truck."""
+
+    order: TaskOrder
+    created_ms: int
+    state: TaskState = TaskState.WAITING
+    since_ms: int = 0
+    cause: str = "CREATED"
+    robot_id: str | None = None
+    assigned_ms: int | None = None
+    eta_ms: int | None = None
+    # Who could have taken it when it was assigned, with the time each needed to its pick.
+    candidates: tuple[tuple[str, int], ...] = ()
+    loaded: bool = False
+
+    @property
+    def task_id(self) -> str:
+        return self.order.task_id
+
+    @property
+    def is_over(self) -> bool:
+        return self.state in OVER
+
+
+@dataclass(slots=True)
+class Flow:
+    """A stream and how far it is."""
+
+    told: TaskStream
+    most: int
+    made: int = 0
+    open: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class UnderWay:
+    """How many tasks trucks are about, stream by stream and node by node."""
+
+    streams: Counter[str | None]
+    nodes: Counter[str]
+
+    def take(self, order: TaskOrder) -> None:
+        self.streams[order.stream_id] += 1
+        self.nodes.update({order.pick_node_id, order.drop_node_id})
+
+
+@dataclass(slots=True)
+class TaskBook:
+    flows: dict[str, Flow]
+    stock: Stock = field(default_factory=Stock)
+    open: dict[str, Task] = field(default_factory=dict)
+    # Those that wait for conditions or may lose them, and those that may be assigned.
+    watched: dict[str, Task] = field(default_factory=dict)
+    ready: dict[str, Task] = field(default_factory=dict)
+    over: deque[Task] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
+    counts: Counter[TaskState] = field(default_factory=Counter)
+    transitions: list[Transition] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, streams: Iterable[TaskStream], trucks: int, limits: Mapping[str, int]) -> "TaskBook":
+        ordered = sorted(streams, key=lambda one: one.stream_id)
+        flows = {one.stream_id: Flow(one, one.max_concurrent or trucks) for one in ordered}
+        return cls(flows, Stock(limits=dict(limits)))
+
+    @property
+    def done(self) -> int:
+        return self.counts[TaskState.DONE]
+
+    @property
+    def held(self) -> int:
+        return sum(one.state is TaskState.HELD for one in self.open.values())
+
+    def is_over(self, now_ms: int) -> bool:
+        """Whether all is done and no stream makes more."""
+        ended = all(one.told.last_ms is not None and one.told.last_ms < now_ms for one in self.flows.values())
+        return ended and not self.open
+
+    def add(self, order: TaskOrder, now_ms: int, cause: str) -> Task:
+        task = Task(order, now_ms)
+        self.open[order.task_id] = task
+        self.stock.claim(order)
+        flow = self.flow(order)
+        if flow is not None:
+            flow.open += 1
+        self._note(task, None, TaskState.WAITING, now_ms, cause)
+        return task
+
+    def put(self, task: Task) -> None:
+        """A task that was there before, with its claims."""
+        self.open[task.task_id] = task
+        flow = self.flow(task.order)
+        if flow is not None:
+            flow.open += 1
+        self._sort_in(task)
+
+    def find(self, task_id: str) -> Task | None:
+        """The task of an id, also one that was over not long ago."""
+        return self.open.get(task_id) or next((one for one in self.over if one.task_id == task_id), None)
+
+    def reprioritise(self, task_id: str, priority: int) -> tuple[str, str] | None:
+        task = self.open.get(task_id)
+        if task is None:
+            return "TASK_UNKNOWN", f"there is no open task {task_id!r}"
+        task.order = replace(task.order, priority=priority)
+        return None
+
+    def make(self, now_ms: int) -> None:
+        """What streams have to be carried; of each one task a step, so that all are served in turn."""
+        for flow in self.flows.values():
+            order = self._next(flow, now_ms)
+            if order is not None:
+                flow.made += 1
+                self.add(order, now_ms, "STREAM")
+
+    def _next(self, flow: Flow, now_ms: int) -> TaskOrder | None:
+        told = flow.told
+        if flow.open >= flow.most or (told.last_ms is not None and now_ms > told.last_ms):
+            return None
+        picks, drops = told.pick_node_ids, told.drop_node_ids
+        # Every pick meets every drop in turn, also where there are as many of both.
+        turn = flow.made + flow.made // lcm(len(picks), len(drops))
+        pick = self._place(picks, flow.made, told.conditions.pick_has_goods, self.stock.has_goods)
+        drop = self._place(drops, turn, told.conditions.drop_has_room, self.stock.has_room)
+        task_id = f"{told.stream_id}-{flow.made + 1}"
+        if pick is None or drop is None or task_id in self.open:
+            return None
+        return TaskOrder(
+            task_id=task_id,
+            pick_node_id=pick,
+            drop_node_id=drop,
+            at_ms=now_ms,
+            robot_ids=told.robot_ids,
+            pick_ms=told.pick_ms,
+            drop_ms=told.drop_ms,
+            priority=told.priority,
+            stream_id=told.stream_id,
+        )
+
+    def _place(self, nodes: Sequence[str], turn: int, counted: bool, has: Callable[[str], bool]) -> str | None:
+        """The first node in the order of the list that has what is needed; where nothing is counted, the next one."""
+        if not counted:
+            return nodes[turn % len(nodes)]
+        return next((node for node in nodes if has(node)), None)
+
+    def waiting(self) -> list[Task]:
+        """Tasks that may be assigned: high priority first, then the oldest, then by id."""
+        return sorted(self.ready.values(), key=lambda one: (-one.order.priority, one.created_ms, one.task_id))
+
+    def look(self, now_ms: int) -> None:
+        """Which tasks that nobody has are ready, and which are no longer."""
+        for task in list(self.watched.values()):
+            code = self.lacks(task)
+            if task.state is TaskState.WAITING and code is None:
+                self.move(task, TaskState.READY, now_ms, "CONDITIONS_HOLD")
+            elif task.state is TaskState.READY and code is not None:
+                self.move(task, TaskState.WAITING, now_ms, code)
+
+    def lacks(self, task: Task) -> str | None:
+        """What a task waits for before it is ready: NO_GOODS or NO_ROOM."""
+        conditions = self._conditions(task.order)
+        if conditions.pick_has_goods and not self.stock.has_goods_for(task.order):
+            return "NO_GOODS"
+        return "NO_ROOM" if conditions.drop_has_room and not self.stock.has_room_for(task.order) else None
+
+    def under_way(self) -> "UnderWay":
+        """What trucks are about, counted for the limits."""
+        taken = [one.order for one in self.open.values() if one.state in TAKEN or one.loaded]
+        return UnderWay(
+            Counter(one.stream_id for one in taken),
+            Counter(node for one in taken for node in {one.pick_node_id, one.drop_node_id}),
+        )
+
+    def exhausted(self, task: Task, under_way: "UnderWay") -> str | None:
+        """The limit that keeps a ready task from being assigned: that of its stream, its pick or its drop."""
+        order, flow = task.order, self.flow(task.order)
+        if flow is not None and under_way.streams[order.stream_id] >= flow.most:
+            return "STREAM_LIMIT"
+        limits = self.stock.limits
+        nodes = (order.pick_node_id, order.drop_node_id)
+        full = any(node in limits and under_way.nodes[node] >= limits[node] for node in nodes)
+        return "NODE_LIMIT" if full else None
+
+    def loaded(self, task: Task) -> None:
+        """The goods have left their pick."""
+        task.loaded = True
+        self.stock.picked(task.order)
+
+    def move(self, task: Task, state: TaskState, now_ms: int, cause: str) -> None:
+        """Raises `AssertionError` where no task gets from the one state to the other."""
+        self._note(task, task.state, state, now_ms, cause)
+        if state in (TaskState.READY, TaskState.WAITING):
+            task.robot_id = task.assigned_ms = task.eta_ms = None
+            task.candidates = ()
+        if task.is_over:
+            self._close(task, dropped=state is TaskState.DONE)
+
+    def _close(self, task: Task, dropped: bool) -> None:
+        del self.open[task.task_id]
+        self.over.append(task)
+        self.counts[task.state] += 1
+        self.stock.settle(task.order, dropped=dropped)
+        flow = self.flow(task.order)
+        if flow is not None:
+            flow.open -= 1
+
+    def _note(self, task: Task, before: TaskState | None, state: TaskState, now_ms: int, cause: str) -> None:
+        check(before, state)
+        task.state, task.since_ms, task.cause = state, now_ms, cause
+        self.transitions.append(Transition(now_ms, task.task_id, before, state, cause, task.robot_id))
+        self._sort_in(task)
+
+    def _sort_in(self, task: Task) -> None:
+        ready = task.state is TaskState.READY
+        may_change = ready and self._conditions(task.order) != Conditions()
+        self._place_in(self.ready, task, ready)
+        self._place_in(self.watched, task, task.state is TaskState.WAITING or may_change)
+
+    def _place_in(self, group: dict[str, Task], task: Task, belongs: bool) -> None:
+        if belongs:
+            group[task.task_id] = task
+        else:
+            group.pop(task.task_id, None)
+
+    def _conditions(self, order: TaskOrder) -> Conditions:
+        flow = self.flow(order)
+        return Conditions() if flow is None else flow.told.conditions
+
+    def flow(self, order: TaskOrder) -> Flow | None:
+        return None if order.stream_id is None else self.flows.get(order.stream_id)

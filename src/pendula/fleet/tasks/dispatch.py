@@ -1,0 +1,266 @@
+"""Tasks and trucks, step by step: who takes which task, and what each truck does next.
+
+The nearest free truck takes the next ready task, and the next one already in its drop. A route leads over pick and drop
+to rest and is driven leg by leg. Where the route to a next task is not admitted while a truck stands in its drop, the
+truck goes to rest after a while, as it was planned, and somebody else may take the task. Integers, total orders, no
+clock: the same inputs give the same steps.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from pendula.fleet.contracts.traffic import Phase, TaskState
+from pendula.fleet.model import Stream, Truck
+from pendula.fleet.routing.planner import Anchor, AtNode, Closed, Planner
+from pendula.fleet.routing.route_plan import RoutePlan
+from pendula.fleet.site.compiled_map import CompiledMap
+from pendula.fleet.tasks.assignment import Assignment, TaskReason
+from pendula.fleet.tasks.book import Task, TaskBook
+from pendula.fleet.tasks.drivers import Driver
+from pendula.fleet.tasks.intake import Intake
+from pendula.fleet.tasks.model import DispatchParams, DispatchStep, TaskEvent, TaskStream, Transition, TruckView
+from pendula.fleet.tasks.states import TAKEN
+from pendula.fleet.tasks.tours import Sent, Tours
+from pendula.fleet.tasks.ways import Ways, one_way
+from pendula.fleet.tick import RefusedRoute
+from pendula.fleet.trucks.profiles import RobotProfile
+from pendula.kernel.engine import Refusal
+from pendula.kernel.errors import InputRefused
+
+WAIT_SAFE_STATE = "WAIT_SAFE_STATE"
+
+
+class TasksRefused(InputRefused):
+    """Streams that a fleet cannot serve. Facts: `findings`, sentences that say what is wrong."""
+
+    code = "tasks_refused"
+
+
+class Dispatch:
+    """Drivers of all trucks in the order of their names, and the tasks they serve."""
+
+    def __init__(
+        self,
+        site: CompiledMap,
+        trucks: Sequence[Truck],
+        profiles: Mapping[str, RobotProfile],
+        closed: Mapping[str, Closed],
+        streams: Sequence[TaskStream] = (),
+        params: DispatchParams | None = None,
+        *,
+        starts: Mapping[str, Anchor] | None = None,
+    ) -> None:
+        """`starts`: where trucks begin that do not begin at rest. Raises `TasksRefused`."""
+        self.site = site
+        self.params = params or DispatchParams()
+        wrong = [text for one in streams for text in _faults(site, one, self.params)]
+        if wrong:
+            raise TasksRefused("tasks cannot start: " + "; ".join(wrong), findings=wrong)
+        starts = starts or {}
+        rests = [site.node_number[one.park_node_id] for one in trucks]
+        planners = {
+            name: one_way(site, Planner(site, profile), streams, rests, self.params)
+            for name, profile in profiles.items()
+        }
+        self.drivers = [
+            Driver(
+                number=number,
+                robot_id=one.robot_id,
+                planner=planners[one.profile_id],
+                closed=closed[one.robot_id],
+                rest=site.node_number[one.park_node_id],
+                node=_node(site, starts.get(one.robot_id), site.node_number[one.park_node_id]),
+                anchor=starts.get(one.robot_id),
+            )
+            for number, one in enumerate(sorted(trucks, key=lambda one: one.robot_id))
+        ]
+        self.book = TaskBook.of(streams, len(self.drivers), self.params.node_limits)
+        self._numbers = {one.robot_id: one.number for one in self.drivers}
+        self._ways = Ways(site, self.drivers, self.params)
+        self._tours = Tours(site, self.drivers, self.book, self._ways, self.params)
+        self._assignment = Assignment(site, self.drivers, self.book, self._ways, self._tours)
+
+    @property
+    def now_ms(self) -> int:
+        """The time of the last step."""
+        return self._tours.now_ms
+
+    def step(self, now_ms: int, trucks: Sequence[TruckView], events: Sequence[TaskEvent] = ()) -> DispatchStep:
+        """What trucks do next; the routes that are to be admitted for it. `trucks` are all, in their order."""
+        tours = self._tours
+        tours.now_ms, self._ways.views = now_ms, trucks
+        intake = Intake(self.site, self.book, self._numbers, self.params.operation_timeout_ms)
+        intake.take(events, now_ms)
+        self.book.make(now_ms)
+        self.book.look(now_ms)
+        for driver in self.drivers:
+            name = driver.robot_id
+            tours.follow(driver, trucks[driver.number], name in intake.operated, intake.failed.get(name))
+        self._assignment.assign(now_ms)
+        for driver in self.drivers:
+            if tours.wants_to_park(driver):
+                tours.park(driver)
+        sent, tours.sent = tours.sent, Sent()
+        return DispatchStep(
+            routes=tuple(sent.routes),
+            operations=tuple(sent.operations),
+            transitions=self.take_transitions(),
+            refused=tuple(intake.refused),
+            alerts=tuple(sent.alerts),
+        )
+
+    def settled(self, accepted: Sequence[RoutePlan], refused: Sequence[RefusedRoute] = ()) -> None:
+        """What traffic said of routes; it may have changed one on the way."""
+        for route in accepted:
+            driver = self.drivers[self._numbers[route.robot_id]]
+            if driver.route is not None and driver.route.route_id == route.route_id:
+                driver.admitted, driver.kept, driver.route = True, route, route
+                task = driver.task
+                if task is not None and task.state is TaskState.ASSIGNED:
+                    self.book.move(task, TaskState.IN_PROGRESS, self.now_ms, "ROUTE_ADMITTED")
+        for one in refused:
+            driver = self.drivers[self._numbers[one.robot_id]]
+            asked = driver.route
+            if asked is not None and (asked.route_id, asked.revision) == (one.route_id, one.revision):
+                # A route that would close a circle is tried again by traffic itself.
+                driver.rejected = None if one.code == WAIT_SAFE_STATE else one.code
+
+    def take_transitions(self) -> tuple[Transition, ...]:
+        """Changes of tasks that nobody was told of yet."""
+        transitions, self.book.transitions = tuple(self.book.transitions), []
+        return transitions
+
+    def phase(self, number: int) -> Phase:
+        return self.drivers[number].shown_phase
+
+    def task_of(self, number: int) -> Task | None:
+        """The task a truck has, also one that it takes up at the next node only."""
+        return self.drivers[number].task
+
+    def is_faulty(self, number: int) -> bool:
+        """Whether a truck failed at an operation, and nobody has cleared that."""
+        return self.drivers[number].faulty
+
+    def tasks(self) -> list[Task]:
+        """Those that are not over, in the order in which they came."""
+        return list(self.book.open.values())
+
+    def is_over(self, now_ms: int) -> bool:
+        """Whether all is done, nothing more will come by itself, and every truck is at rest."""
+        return self.book.is_over(now_ms) and all(one.at_rest or one.gone for one in self.drivers)
+
+    def undoable(self, streams: Sequence[Stream]) -> list[str]:
+        """A sentence for every pick and drop of which nobody comes back to rest."""
+        return self._ways.undoable(streams)
+
+    def why(self, task_id: str) -> TaskReason | Refusal:
+        """Why a task is not done yet, as of the last step; how it ended where it is over."""
+        task = self.book.find(task_id)
+        return _unknown(task_id) if task is None else self._assignment.why(task, self.now_ms)
+
+    def goes_on_at(self, now_ms: int) -> None:
+        """The time of the last step, for a dispatch that is restored."""
+        self._tours.now_ms = now_ms
+
+    def cancel(self, task_id: str, cause: str) -> Refusal | None:
+        """Nobody is to do a task any more. One that is loaded, or being loaded, is refused unless it is held: then its
+        truck keeps the load and gets no other task."""
+        return self._take_away(task_id, TaskState.CANCELLED, cause)
+
+    def withdraw(self, task_id: str, cause: str) -> Refusal | None:
+        """Takes a task from its truck before it loads; somebody else may have it."""
+        task = self.book.open.get(task_id)
+        if task is not None and task.state not in TAKEN:
+            return Refusal("TASK_NOT_ASSIGNED", f"nobody has task {task_id!r}", {"taskId": task_id})
+        return self._take_away(task_id, TaskState.READY, cause)
+
+    def hold(self, task_id: str, cause: str) -> Refusal | None:
+        """Nobody is to begin a task until it is resumed."""
+        return self._take_away(task_id, TaskState.HELD, cause)
+
+    def resume(self, task_id: str, cause: str) -> Refusal | None:
+        """A task that is held goes on: with the truck that kept it, or with the next one."""
+        task = self.book.open.get(task_id)
+        if task is None or task.state is not TaskState.HELD:
+            return _unknown(task_id) if task is None else _not_held(task)
+        driver = self._driver_of(task)
+        if driver is None:
+            self.book.move(task, TaskState.READY, self.now_ms, cause)
+        elif driver.faulty:
+            return Refusal("ROBOT_FAULT", f"{driver.robot_id} has to be cleared first", {"robotId": driver.robot_id})
+        else:
+            driver.redo = True
+        return None
+
+    def cleared(self, robot_id: str) -> None:
+        """Somebody has cleared the fault of a truck: it does again what it failed at."""
+        driver = self.drivers[self._numbers[robot_id]]
+        driver.redo = driver.faulty and driver.task is not None and driver.task.state is TaskState.HELD
+        driver.faulty = False
+
+    def relocated(self, robot_id: str, place: Anchor) -> None:
+        """A truck stands elsewhere, and has no route: what it has not loaded somebody else may take."""
+        driver = self.drivers[self._numbers[robot_id]]
+        task = driver.task
+        if task is not None and not task.loaded:
+            self.book.move(task, TaskState.READY, self.now_ms, "RELOCATED")
+            driver.task = None
+        driver.anchor, driver.node = place, _node(self.site, place, driver.rest)
+        driver.route = driver.kept = None
+        driver.admitted, driver.rejected = True, None
+        driver.phase = Phase.IDLE if driver.task is None else Phase.TO_DROP
+
+    def removed(self, robot_id: str) -> None:
+        """A truck is gone for good: what it had loaded has failed, what not somebody else may take."""
+        driver = self.drivers[self._numbers[robot_id]]
+        task, driver.task, driver.gone, driver.phase = driver.task, None, True, Phase.IDLE
+        if task is not None:
+            begun = task.loaded or task.state is TaskState.HELD
+            self.book.move(task, TaskState.FAILED if begun else TaskState.READY, self.now_ms, "ROBOT_REMOVED")
+
+    def _take_away(self, task_id: str, state: TaskState, cause: str) -> Refusal | None:
+        task = self.book.open.get(task_id)
+        if task is None:
+            return _unknown(task_id)
+        driver = self._driver_of(task)
+        held = task.state is TaskState.HELD
+        if driver is not None and driver.phase not in (Phase.TO_PICK, Phase.TO_PARK) and not held:
+            message = f"the goods of task {task_id!r} are on {driver.robot_id}, or about to be: it stays with the truck"
+            return Refusal("TASK_LOADED", message, {"taskId": task_id, "robotId": driver.robot_id})
+        if held and state is not TaskState.CANCELLED:
+            return Refusal("TASK_HELD", f"task {task_id!r} is held already: {task.cause}", {"taskId": task_id})
+        self.book.move(task, state, self.now_ms, cause)
+        if driver is not None:
+            self._tours.recall(driver)
+        return None
+
+    def _driver_of(self, task: Task) -> Driver | None:
+        return next((one for one in self.drivers if one.task is task), None)
+
+
+def _faults(site: CompiledMap, stream: TaskStream, params: DispatchParams) -> list[str]:
+    name = f"stream {stream.stream_id!r}"
+    missing = [one for one in (*stream.pick_node_ids, *stream.drop_node_ids) if one not in site.node_number]
+    found = [f"MISSING_PICK_DROP_NODE: {name}: there is no node {one!r}" for one in missing]
+    if max(stream.pick_ms, stream.drop_ms) >= params.operation_timeout_ms:
+        limit = params.operation_timeout_ms
+        found.append(f"OPERATION_TOO_LONG: {name}: an operation takes as long as its timeout of {limit} ms, or longer")
+    return found
+
+
+def _unknown(task_id: str) -> Refusal:
+    return Refusal("TASK_UNKNOWN", f"there is no open task {task_id!r}", {"taskId": task_id})
+
+
+def _not_held(task: Task) -> Refusal:
+    return Refusal("TASK_NOT_HELD", f"task {task.task_id!r} is {task.state.value}", {"taskId": task.task_id})
+
+
+def _node(site: CompiledMap, start: Anchor | None, rest: int) -> int:
+    """The node a truck begins in, or is about to come to."""
+    match start:
+        case None:
+            return rest
+        case AtNode(node, _):
+            return node
+        case _:
+            return site.network.edges[start.edge].end

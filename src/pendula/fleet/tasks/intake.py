@@ -1,0 +1,84 @@
+"""What is reported about tasks, taken in; what cannot be is refused with a code, and changes nothing."""
+
+from collections.abc import Container, Sequence
+from typing import assert_never
+
+from pendula.fleet.site.compiled_map import CompiledMap
+from pendula.fleet.tasks.book import TaskBook
+from pendula.fleet.tasks.model import (
+    GoodsReported,
+    OperationDone,
+    OperationFailed,
+    PriorityChanged,
+    RefusedEvent,
+    RoomReported,
+    TaskEvent,
+    TaskOrder,
+    TaskSubmitted,
+)
+
+
+class Intake:
+    """The events of one step. `operated`: trucks that have loaded or unloaded; `failed`: those that could not, and
+    why."""
+
+    def __init__(self, site: CompiledMap, book: TaskBook, robots: Container[str], longest_ms: int) -> None:
+        self._site = site
+        self._book = book
+        self._robots = robots
+        self._longest_ms = longest_ms
+        self.operated: set[str] = set()
+        self.failed: dict[str, str] = {}
+        self.refused: list[RefusedEvent] = []
+
+    def take(self, events: Sequence[TaskEvent], now_ms: int) -> None:
+        for event in events:
+            wrong = self._take(event, now_ms)
+            if wrong is not None:
+                self.refused.append(RefusedEvent(event, *wrong))
+
+    def _take(self, event: TaskEvent, now_ms: int) -> tuple[str, str] | None:
+        match event:
+            case GoodsReported(node, count):
+                return self._count(self._book.stock.goods, node, count)
+            case RoomReported(node, count):
+                return self._count(self._book.stock.room, node, count)
+            case TaskSubmitted(order):
+                return self._submit(order, now_ms)
+            case PriorityChanged(task_id, priority):
+                return self._book.reprioritise(task_id, priority)
+            case OperationDone(robot_id):
+                self.operated.add(robot_id)
+                return self._known(robot_id)
+            case OperationFailed(robot_id, reason):
+                self.failed[robot_id] = reason
+                return self._known(robot_id)
+            case _:
+                assert_never(event)
+
+    def _count(self, counts: dict[str, int], node: str, count: int) -> tuple[str, str] | None:
+        if node not in self._site.node_number:
+            return "MISSING_PICK_DROP_NODE", f"there is no node {node!r}"
+        if count < 0:
+            return "COUNT_NEGATIVE", f"{node!r} cannot have {count} of anything"
+        counts[node] = count
+        return None
+
+    def _submit(self, order: TaskOrder, now_ms: int) -> tuple[str, str] | None:
+        for node in (order.pick_node_id, order.drop_node_id):
+            if node not in self._site.node_number:
+                return "MISSING_PICK_DROP_NODE", f"task {order.task_id!r}: there is no node {node!r}"
+        if self._book.find(order.task_id) is not None:
+            return "TASK_KNOWN", f"there is a task {order.task_id!r} already"
+        if order.stream_id is not None and self._book.flow(order) is None:
+            return "STREAM_UNKNOWN", f"task {order.task_id!r}: there is no stream {order.stream_id!r}"
+        if max(order.pick_ms, order.drop_ms) >= self._longest_ms:
+            return "OPERATION_TOO_LONG", f"task {order.task_id!r}: an operation takes {self._longest_ms} ms or longer"
+        unknown = [one for one in order.robot_ids if one not in self._robots]
+        if unknown:
+            return "UNKNOWN_ROBOT", f"task {order.task_id!r}: there is no truck {unknown[0]!r}"
+        self._book.add(order, now_ms, "SUBMITTED")
+        return None
+
+    def _known(self, robot_id: str) -> tuple[str, str] | None:
+        return None if robot_id in self._robots else ("UNKNOWN_ROBOT", f"there is no truck {robot_id!r}")

@@ -1,0 +1,156 @@
+"""Routes for tasks: over pick and drop to rest, off the lanes that others are about to drive the other way.
+
+A planner is made for each kind of truck that prefers the direction in which the streams go round. What was admitted
+once is driven leg by leg, edge by edge as it was planned.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from pendula.fleet.contracts.traffic import Phase
+from pendula.fleet.model import Stream
+from pendula.fleet.routing.opposition import against_us, one_way_us, opposite_edges
+from pendula.fleet.routing.planner import AtNode, Planner
+from pendula.fleet.routing.route_plan import RoutePlan, plan_route
+from pendula.fleet.routing.splicing import committed, continued, splice
+from pendula.fleet.site.compiled_map import CompiledMap
+from pendula.fleet.tasks.drivers import Driver
+from pendula.fleet.tasks.model import DispatchParams, TaskOrder, TaskStream, TruckView
+from pendula.fleet.units import half_up
+from pendula.kernel.engine import Refusal
+
+
+def one_way(
+    site: CompiledMap, planner: Planner, streams: Iterable[TaskStream], rests: Iterable[int], params: DispatchParams
+) -> Planner:
+    """A planner that prefers the direction in which streams go round. It knows all ways between picks and drops and
+    from there to rest."""
+    if not params.opposition_milli:
+        return planner
+    number = site.node_number
+    trips: dict[int, list[int]] = {}
+    ordered = sorted(streams, key=lambda one: one.stream_id)
+    drops = sorted({number[name] for one in ordered for name in one.drop_node_ids})
+    for one in ordered:
+        picks = [number[name] for name in one.pick_node_ids]
+        for name in one.drop_node_ids:
+            trips.setdefault(number[name], []).extend(picks)
+        for pick in picks:
+            trips[pick] = trips.get(pick, []) + drops
+    for rest in rests:
+        trips.setdefault(rest, []).extend(drops)
+    return planner.dearer(one_way_us(planner, opposite_edges(site), trips, params.one_way_milli))
+
+
+class Ways:
+    """Plans for all drivers. `views` are those of the step under way."""
+
+    def __init__(self, site: CompiledMap, drivers: Sequence[Driver], params: DispatchParams) -> None:
+        self._site = site
+        self._drivers = drivers
+        self._params = params
+        self._opposite = opposite_edges(site)
+        self.views: Sequence[TruckView] = ()
+
+    def eta_ms(self, driver: Driver, order: TaskOrder) -> int | None:
+        """How long a truck that is free, or can turn round on its way to rest, needs to a pick; None: never."""
+        pick, view = self._site.node_number[order.pick_node_id], self.views[driver.number]
+        if driver.phase is Phase.TO_PARK:
+            assert driver.route is not None
+            kept = driver.route.segments[: committed(driver.route, view.bound_um)]
+            way = driver.planner.onward(kept[-1].edge, pick, driver.closed)
+        else:
+            way = driver.planner.way(driver.here(view), pick, driver.closed)
+        return None if isinstance(way, Refusal) else half_up(way.cost_us, 1000)
+
+    def reaches(self, driver: Driver, order: TaskOrder) -> bool:
+        """Whether a truck comes from its rest over pick and drop back to it."""
+        return self._comes_back(driver, order.pick_node_id, order.drop_node_id)
+
+    def may_turn_round(self, driver: Driver) -> bool:
+        """Whether a truck on its way to rest can still leave it at a node."""
+        view = self.views[driver.number]
+        if driver.phase is not Phase.TO_PARK or not driver.admitted or not driver.drives(view):
+            return False
+        assert driver.route is not None
+        return committed(driver.route, view.bound_um) < len(driver.route.segments)
+
+    def set_out(self, driver: Driver, stops: tuple[int, ...], reason: str) -> RoutePlan | None:
+        """A new route from where a truck stands; None where there is none."""
+        made = plan_route(
+            self._keeping_off(driver),
+            driver.robot_id,
+            driver.next_route_id(),
+            driver.here(self.views[driver.number]),
+            stops,
+            rest=driver.rest,
+            reason=reason,
+            closed=driver.closed,
+        )
+        return made if isinstance(made, RoutePlan) else None
+
+    def turn_round(self, driver: Driver, stops: tuple[int, ...], reason: str) -> RoutePlan | None:
+        """A way that leaves the one a truck drives at the next node at which it can."""
+        assert driver.route is not None
+        bound = self.views[driver.number].bound_um
+        planner, name = self._keeping_off(driver), driver.next_route_id()
+        made = splice(planner, driver.route, bound, stops, name, reason, closed=driver.closed)
+        return made if isinstance(made, RoutePlan) else None
+
+    def leaves_um(self, driver: Driver) -> int:
+        """Where the next node lies at which a truck can leave its way."""
+        assert driver.route is not None
+        kept = driver.route.segments[: committed(driver.route, self.views[driver.number].bound_um)]
+        return kept[-1].route_s0_um + kept[-1].length_um if kept else 0
+
+    def go_on(self, driver: Driver, reason: str) -> RoutePlan:
+        """The way on that was admitted with the route in force."""
+        assert driver.kept is not None
+        yaw = self.views[driver.number].yaw_urad
+        return continued(driver.planner, driver.kept, driver.next_route_id(), yaw, reason)
+
+    def keep_to(self, driver: Driver) -> RoutePlan:
+        """The route in force once more, under a new number, in the place of one that was not admitted."""
+        assert driver.kept is not None
+        assert driver.route is not None
+        return replace(driver.kept, revision=max(driver.kept.revision, driver.route.revision) + 1)
+
+    def undoable(self, streams: Iterable[Stream]) -> list[str]:
+        """A sentence for every pick and drop of which no truck that may serve them comes back to rest. There is none on
+        a map that is LIVE for the fleet."""
+        pairs = ((one, pick, drop) for one in streams for pick in one.pick_node_ids for drop in one.drop_node_ids)
+        return [
+            f"{one.stream_id!r}: nobody can go over {pick!r} and {drop!r} and come back to rest"
+            for one, pick, drop in pairs
+            if not any(self._comes_back(driver, pick, drop) for driver in self._may_serve(one.robot_ids))
+        ]
+
+    def _may_serve(self, robot_ids: tuple[str, ...]) -> list[Driver]:
+        return [one for one in self._drivers if not robot_ids or one.robot_id in robot_ids]
+
+    def _comes_back(self, driver: Driver, pick: str, drop: str) -> bool:
+        stops = self._site.node_number[pick], self._site.node_number[drop]
+        home = AtNode(driver.rest)
+        made = plan_route(driver.planner, driver.robot_id, "", home, stops, rest=driver.rest, closed=driver.closed)
+        return isinstance(made, RoutePlan)
+
+    def _keeping_off(self, driver: Driver) -> Planner:
+        """A planner to which lanes are dear that others are about to drive the other way."""
+        milli = self._params.opposition_milli
+        if not milli:
+            return driver.planner
+        ahead = [self._ahead(other) for other in self._drivers if other is not driver]
+        return driver.planner.dearer(against_us(driver.planner, self._opposite, ahead, milli))
+
+    def _ahead(self, driver: Driver) -> list[int]:
+        """The edges that a truck still has before it, to its rest node."""
+        route, view = driver.route, self.views[driver.number]
+        if route is None or driver.at_rest:
+            return []
+        passed = self._passed(route, view.at_um) if driver.drives(view) else 0
+        return [one.edge for one in route.whole[passed:]]
+
+    def _passed(self, route: RoutePlan, at_um: int) -> int:
+        """How many segments lie behind a position."""
+        ends = (one.route_s0_um + one.length_um <= at_um for one in route.segments)
+        return sum(ends)

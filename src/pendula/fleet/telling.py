@@ -1,0 +1,149 @@
+"""What a tick tells: a record of it, and everything that is not as it was before it."""
+
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+
+import msgspec
+from msgspec import UNSET
+
+from pendula.fleet.contracts.traffic import Alert, RollingTargetCommand
+from pendula.fleet.driving.records import Record
+from pendula.fleet.events import (
+    AlertRaised,
+    FleetEvent,
+    Granted,
+    HoldChanged,
+    Incident,
+    Operated,
+    ReportDropped,
+    RouteAccepted,
+    RouteRefused,
+    TaskEventRefused,
+    TaskMoved,
+    Ticked,
+    TickFailed,
+)
+from pendula.fleet.tasks.model import DispatchStep, TaskAlert, Transition
+from pendula.fleet.tick.traffic import TickOutputs
+from pendula.fleet.views.reasons import code_of, hold_reason, resource_id
+
+# Stops that a bundle is made of (FLT-OBS-11).
+_INCIDENT_STOPS = frozenset(
+    {
+        "STOP_POSE_JUMP",
+        "STOP_OFF_ROUTE",
+        "STOP_OVERRUN",
+        "STOP_FOREIGN_OCCUPANCY",
+        "STOP_OCCUPANCY_CONFLICT",
+        "STOP_NO_COMMS",
+        "STOP_INVARIANT",
+    }
+)
+_INCIDENT_ALERTS = frozenset({"DEADLOCK_SUSPECTED", "DEADLOCK_CONFIRMED", "OCCUPANCY_CONFLICT"})
+# Not canonical JSON, which would cost ten times as much: equal values give equal bytes, and nobody reads them.
+_packed = msgspec.msgpack.Encoder().encode
+
+
+def told(
+    before: Sequence[Record], outputs: TickOutputs, commands: Sequence[RollingTargetCommand]
+) -> Iterator[FleetEvent]:
+    """Everything that a reader of the stream hears of a tick, in a fixed order."""
+    after = outputs.scene.records
+    yield Ticked(outputs.tick, outputs.now_ms, locks_digest(after), digest_of(commands))
+    if outputs.error is not None:
+        yield TickFailed(outputs.tick, outputs.error)
+    for dropped in outputs.dropped_reports:
+        yield ReportDropped(dropped.robot_id, dropped.code)
+    for route in outputs.accepted_routes:
+        yield RouteAccepted(route.robot_id, route.route_id, route.revision)
+    for refused in outputs.refused_routes:
+        yield RouteRefused(refused.robot_id, refused.route_id, refused.revision, refused.code, refused.cycle)
+    for old, new in zip(before, after, strict=True):
+        yield from _changes(old, new, after)
+    for alert in outputs.alerts:
+        yield AlertRaised(alert)
+    yield from _incidents(before, outputs)
+
+
+def told_of_tasks(step: DispatchStep, later: Sequence[Transition]) -> Iterator[FleetEvent]:
+    """What became of tasks: in the step, and when traffic had spoken."""
+    for wrong in step.refused:
+        yield TaskEventRefused(wrong.code, wrong.message)
+    for one in (*step.transitions, *later):
+        yield TaskMoved(one.task_id, one.before, one.state, one.cause, one.robot_id)
+    for operation in step.operations:
+        yield Operated(operation.robot_id, operation.kind, operation.node_id, operation.duration_ms)
+
+
+def raised(tick: int, now_ms: int, alerts: Sequence[TaskAlert]) -> Iterator[AlertRaised]:
+    """Alerts that do not come from traffic, with names that do not clash with those that do."""
+    for number, one in enumerate(alerts, 1):
+        yield AlertRaised(
+            Alert(
+                alertId=f"al-{tick}-{number}",
+                code=one.code,
+                severity=one.severity,
+                sinceMs=now_ms,
+                details={"message": one.message},
+                robotId=UNSET if one.robot_id is None else one.robot_id,
+            )
+        )
+
+
+def _changes(old: Record, new: Record, records: Sequence[Record]) -> Iterator[FleetEvent]:
+    if new.track is not None and (new.granted, new.track) != (old.granted, old.track):
+        plan = new.track.plan
+        yield Granted(new.robot_id, plan.route_id, plan.revision, new.grant_um)
+    if (new.stop_code, new.waiting) == (old.stop_code, old.waiting) and code_of(new) == code_of(old):
+        return
+    waiting = new.waiting
+    yield HoldChanged(
+        robot_id=new.robot_id,
+        hold_reason=hold_reason(new),
+        reason_code=code_of(new),
+        blocker_robot_id=None if waiting is None or waiting.by is None else records[waiting.by].robot_id,
+        blocker_resource_id=None
+        if waiting is None or waiting.resource is None
+        else resource_id(new.site, waiting.resource),
+    )
+
+
+def _incidents(before: Sequence[Record], outputs: TickOutputs) -> Iterator[Incident]:
+    found: list[tuple[str, tuple[str, ...], str]] = []
+    if outputs.error is not None:
+        found.append(("TICK_FAILED", (), outputs.error))
+    for old, new in zip(before, outputs.scene.records, strict=True):
+        code = new.stop_code
+        if code is not None and code != old.stop_code and code in _INCIDENT_STOPS:
+            found.append((code, (new.robot_id,), f"{new.robot_id} was stopped: {code}"))
+    for alert in outputs.alerts:
+        if alert.code in _INCIDENT_ALERTS:
+            found.append((alert.code, _named(alert), f"alert {alert.alertId}: {alert.code}"))
+    for number, (code, names, message) in enumerate(found, 1):
+        yield Incident(f"inc-{outputs.tick}-{number}", code, names, message)
+
+
+def _named(alert: Alert) -> tuple[str, ...]:
+    return (alert.robotId,) if isinstance(alert.robotId, str) else ()
+
+
+def locks_digest(records: Sequence[Record]) -> str:
+    """Over all that a snapshot of the locks shows: places, grants, holds, what waits, what is given back."""
+    return digest_of([_shown(one) for one in records])
+
+
+def digest_of(value: object) -> str:
+    return "sha256:" + sha256(_packed(value)).hexdigest()
+
+
+def _shown(one: Record) -> tuple[object, ...]:
+    plan = None if one.track is None else one.track.plan
+    waiting, given = one.waiting, one.retraction
+    return (
+        None if plan is None else (plan.route_id, plan.revision),
+        (one.granted, one.at_um, one.bound_um, one.hold_um, one.farthest_um),
+        (one.seq, one.ack_seq, one.health, one.stop_code, one.priority, one.rank),
+        [*one.held],
+        None if waiting is None else (waiting.code, waiting.resource, waiting.by, waiting.theirs, waiting.cycle),
+        None if given is None else (given.seq, given.stop_line_um, given.resources),
+    )

@@ -1,0 +1,64 @@
+"""The one job that waits for an object, which its date stands for: made with the date, replaced with it.
+
+What somebody asked for beside it is theirs, and stays.
+"""
+
+from pendula.jobs import decide
+from pendula.jobs.calls.finish import FOLLOWUP, enqueue_next
+from pendula.jobs.model import Actor, Job, Policy, Status
+from pendula.jobs.objects.governed import Governed
+from pendula.jobs.requests import Enqueue
+from pendula.jobs.store.protocol import Writer
+
+
+def follow_up(
+    tx: Writer, before: Governed | None, after: Governed, actor: Actor, policy: Policy, *, job: Job | None = None
+) -> str | None:
+    """The id of the job at the object's next time; the one at its time before is given up, unless `job` is that one."""
+    if not policy.auto_followup:
+        return None
+    following = _next(tx, after, actor, policy, job)
+    if before is not None and not (job is not None and stands_for(before, job)):
+        instead = "nothing is left to do" if following is None else f"{following} comes instead"
+        for waiting in waiting_jobs(tx, before):
+            if waiting.job_id != following and stands_for(before, waiting):
+                give_up(tx, waiting, f"superseded: {instead}", actor, after.updated_at)
+    return following
+
+
+def waiting_jobs(tx: Writer, subject: Governed) -> list[Job]:
+    """The queued jobs of an object, the oldest first."""
+    found = (tx.job(job_id) for job_id in tx.governance.waiting(subject.object_type, subject.object_id))
+    return [job for job in found if job is not None and job.status == Status.QUEUED]
+
+
+def give_up(tx: Writer, job: Job, error: str, actor: Actor, now: int) -> None:
+    """End a job that will never be wanted any more."""
+    done = decide.given_up(job, error, now)
+    tx.change(job, done.job, done.touched, done.reason, actor)
+
+
+def _next(tx: Writer, subject: Governed, actor: Actor, policy: Policy, job: Job | None) -> str | None:
+    if subject.next_action is None or subject.next_action_at is None:
+        return None
+    follow = Enqueue(
+        object_type=subject.object_type,
+        object_id=subject.object_id,
+        action=subject.next_action,
+        run_at=subject.next_action_at,
+        priority=policy.default_priority if job is None else job.priority,
+        max_attempts=policy.default_max_attempts if job is None else job.max_attempts,
+        idempotency_key=None,
+        correlation_id=None if job is None else job.correlation_id,
+        queue="default" if job is None else job.queue,
+    )
+    after = f"{subject.ref} {subject.version}" if job is None else job.idempotency_key
+    return enqueue_next(tx, follow, after, actor, subject.updated_at)
+
+
+def stands_for(subject: Governed, job: Job) -> bool:
+    """Whether a job of the object is the one its date stands for: a retry moves `run_at`, never `scheduled_for`."""
+    if (job.action, job.scheduled_for) != (subject.next_action, subject.next_action_at):
+        return False
+    derived = decide.derived_key(job, job.scheduled_for)
+    return job.idempotency_key == derived or job.idempotency_key.startswith(FOLLOWUP)

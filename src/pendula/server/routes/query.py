@@ -1,0 +1,49 @@
+"""The names after the question mark: a name that a route does not know is refused, with the one that was meant.
+
+Whoever misspells `before` would otherwise be shown the present, and take it for the past.
+"""
+
+from collections.abc import Iterator
+
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute
+from starlette.requests import Request
+
+from pendula.documents.faults import suggestion
+from pendula.server.errors import InvalidRequest
+
+MOST_TOLD = 10
+
+
+async def only_known_names(request: Request) -> None:
+    """A dependency of routes that take all their parameters as arguments; raises `InvalidRequest`."""
+    if not request.query_params:
+        return
+    route = request.scope["route"]
+    assert isinstance(route, APIRoute)
+    if not route.include_in_schema:
+        # The page itself: what its address holds is the page's business.
+        return
+    known = query_names(route)
+    unknown = [name for name in dict.fromkeys(request.query_params) if name not in known]
+    if unknown:
+        faults = [{"place": "query", "name": name[:64], "problem": _problem(name, known)} for name in unknown]
+        told = "; ".join(f"{fault['name']} (query): {fault['problem']}" for fault in faults[:MOST_TOLD])
+        raise InvalidRequest(f"The request cannot be read: {told}", faults=faults[:MOST_TOLD])
+
+
+def query_names(route: APIRoute) -> tuple[str, ...]:
+    """What a route takes after the question mark, in the order in which it is documented."""
+    return tuple(dict.fromkeys(_names(route.dependant)))
+
+
+def _names(dependant: Dependant) -> Iterator[str]:
+    yield from (parameter.alias for parameter in dependant.query_params)
+    for deeper in dependant.dependencies:
+        yield from _names(deeper)
+
+
+def _problem(name: str, known: tuple[str, ...]) -> str:
+    if not known:
+        return "this path takes no parameters"
+    return f"no such parameter{suggestion(name, known)}; allowed are {', '.join(known)}"

@@ -1,0 +1,34 @@
+"""`pendula backup` says what it copied, and refuses what it should not touch."""
+
+import json
+from pathlib import Path
+
+from pendula.server.data_directory import DataDirectory
+from tests.cli.conftest import Pendula
+
+
+def test_a_copy_is_told_with_its_parts(tmp_path: Path, pendula: Pendula) -> None:
+    DataDirectory.lock(tmp_path / "data").close()
+
+    ended = pendula("backup", tmp_path / "data", "--to", tmp_path / "copy")
+
+    said = f"Created {tmp_path / 'copy'}: 0 journals with 0 records, 0 databases; all checked.\n"
+    assert (ended.code, ended.out) == (0, said)
+    assert (tmp_path / "copy" / "lock").is_file()
+
+
+def test_a_copy_without_a_name_lies_beside_the_original(tmp_path: Path, pendula: Pendula) -> None:
+    DataDirectory.lock(tmp_path / "data").close()
+
+    made = Path(json.loads(pendula("backup", tmp_path / "data", "--json").out)["path"])
+
+    assert made.parent == tmp_path
+    assert made.name.startswith("data-2")
+    assert made.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_folder_that_is_no_data_directory_is_refused(tmp_path: Path, pendula: Pendula) -> None:
+    ended = pendula("backup", tmp_path)
+
+    assert ended.code != 0
+    assert "is not a data directory of a server (data_unusable)" in ended.err

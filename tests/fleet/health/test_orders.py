@@ -1,0 +1,103 @@
+"""What people order a truck: it stands, keeps what it has, and goes on when it may."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from pendula.fleet.contracts.traffic import CommandMode, HoldReason
+from pendula.fleet.samples import FL_STD, reference_fleet
+from pendula.fleet.tick import Order, OrderKind, TickInputs, TickOutputs
+from tests.fleet.sites import scene
+from tests.fleet.tick.yard import TICK_MS, Yard
+
+
+def hall(ticks: int = 120) -> Yard:
+    yard = Yard(scene("reference-hall"), reference_fleet(3), [FL_STD])
+    yard.endless = True
+    yard.run(ticks)
+    return yard
+
+
+def ordered(yard: Yard, *orders: Order) -> TickOutputs:
+    yard.orders = orders
+    return yard.step()
+
+
+def modes(told: TickOutputs) -> list[CommandMode]:
+    return [one.mode for one in told.commands]
+
+
+@pytest.mark.req("FLT-FAIL-11", "FLT-FAIL-2")
+def test_a_paused_truck_stops_at_once_and_says_that_people_hold_it() -> None:
+    yard = hall()
+    told = ordered(yard, Order("op-1", OrderKind.PAUSE, "R1"))
+
+    assert told.commands[0].mode is CommandMode.STOP
+    assert (yard.traffic.why("R1").code, told.results[0].holdReason) == ("STOP_OPERATOR", HoldReason.SAFETY_STOP)
+    assert [(one.order_id, one.code) for one in told.applied_orders] == [("op-1", None)]
+
+
+@pytest.mark.req("FLT-FAIL-11", "FLT-RES-11")
+def test_a_paused_truck_keeps_what_it_holds_for_as_long_as_it_takes() -> None:
+    yard = hall()
+    ordered(yard, Order("op-1", OrderKind.PAUSE, "R1"))
+    # What it has passed already is freed once it has said so often enough.
+    yard.run(10)
+    early = set(yard.traffic._records[0].keeps)
+    yard.run(600)
+
+    assert set(yard.traffic._records[0].keeps) == early
+
+
+@pytest.mark.req("FLT-FAIL-11")
+def test_a_truck_that_is_resumed_goes_on() -> None:
+    yard = hall()
+    ordered(yard, Order("op-1", OrderKind.PAUSE, "R1"))
+    yard.run(20)
+    ordered(yard, Order("op-2", OrderKind.RESUME, "R1"))
+    before = yard.drivers["R1"].done
+    yard.run(3_000)
+
+    assert yard.drivers["R1"].done > before
+
+
+@pytest.mark.req("FLT-FAIL-11")
+def test_the_whole_fleet_can_be_paused_and_resumed() -> None:
+    yard = hall()
+    paused = ordered(yard, Order("op-1", OrderKind.PAUSE))
+    resumed = ordered(yard, Order("op-2", OrderKind.RESUME))
+
+    assert set(modes(paused)) == {CommandMode.STOP}
+    assert CommandMode.STOP not in modes(resumed)
+
+
+@pytest.mark.req("FLT-DCL-1", "FLT-DCL-4")
+def test_orders_take_effect_in_the_order_of_their_times_and_ids_however_they_come() -> None:
+    pause = Order("op-2", OrderKind.PAUSE, "R1", at_ms=5)
+    resume = Order("op-1", OrderKind.RESUME, "R1", at_ms=5)
+    late = Order("op-0", OrderKind.RESUME, "R1", at_ms=9)
+
+    def stops(orders: Sequence[Order]) -> bool:
+        return ordered(hall(), *orders).commands[0].mode is CommandMode.STOP
+
+    assert [stops((pause, resume)), stops((resume, pause)), stops((late, pause, resume))] == [True, True, False]
+
+
+@pytest.mark.req("FLT-FAIL-1")
+def test_an_order_for_a_truck_that_is_not_there_does_nothing() -> None:
+    yard = hall()
+    told = ordered(yard, Order("op-1", OrderKind.PAUSE, "ghost"))
+
+    assert [one.code for one in told.applied_orders] == ["UNKNOWN_ROBOT"]
+    assert CommandMode.STOP not in modes(told)
+
+
+@pytest.mark.req("FLT-DCL-2")
+def test_a_pause_survives_a_restart_of_traffic() -> None:
+    yard = hall()
+    ordered(yard, Order("op-1", OrderKind.PAUSE, "R1"))
+    again = type(yard.traffic).from_state(yard.site, yard.fleet, yard.profiles, yard.params, yard.traffic.state())
+    yard.now += TICK_MS
+    reports = tuple(yard._report(one) for one in yard.drivers.values())
+
+    assert again.tick(TickInputs(yard.now, reports)).commands[0].mode is CommandMode.STOP

@@ -1,0 +1,46 @@
+"""A truck that is silent keeps everything, by its age alone, and others know whom it cuts off."""
+
+import pytest
+
+from pendula.fleet.contracts.traffic import HoldReason
+from pendula.fleet.samples import FL_STD, reference_fleet
+from tests.fleet.sites import scene
+from tests.fleet.tick.yard import Yard
+
+
+def silent_on_its_way() -> Yard:
+    yard = Yard(scene("reference-hall"), reference_fleet(3), [FL_STD])
+    yard.endless = True
+    yard.run(120)
+    yard.drivers["R1"].mute = True
+    return yard
+
+
+@pytest.mark.req("FLT-FAIL-9", "FLT-FAIL-2")
+def test_a_silent_truck_is_offline_by_its_age_alone_and_an_alert_says_so() -> None:
+    yard = silent_on_its_way()
+    codes = [alert.code for _ in range(22) for alert in yard.step().alerts]
+
+    assert codes.count("ROBOT_OFFLINE") == 1
+    assert yard.traffic.why("R1").hold_reason is HoldReason.OFFLINE
+
+
+@pytest.mark.req("FLT-FAIL-9", "FLT-RES-11", "FLT-RES-12")
+def test_a_silent_truck_keeps_its_cells_and_needs_nothing() -> None:
+    yard = silent_on_its_way()
+    early = set(yard.traffic._records[0].keeps)
+    yard.run(3_000)
+
+    assert set(yard.traffic._records[0].keeps) == early
+    assert yard.traffic._locks.truck(0).frozen
+
+
+@pytest.mark.req("FLT-FAIL-10")
+def test_a_truck_that_is_back_where_it_was_goes_on() -> None:
+    yard = silent_on_its_way()
+    yard.run(60)
+    yard.drivers["R1"].mute = False
+    before = yard.drivers["R1"].done
+    yard.run(3_000)
+
+    assert yard.drivers["R1"].done > before

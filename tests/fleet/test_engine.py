@@ -1,0 +1,137 @@
+"""What a fleet tells of its ticks, and when its trucks are told nothing."""
+
+from collections import Counter
+from itertools import pairwise
+
+import msgspec
+import pytest
+
+from pendula.fleet import compiled_sites
+from pendula.fleet.commands import Tick
+from pendula.fleet.compiled_sites import OtherMap
+from pendula.fleet.engine import BadConfig, FleetEngine
+from pendula.fleet.events import FleetEvent, Granted, HoldChanged, Ticked, TickLate
+from pendula.fleet.scenarios import Run, shipped
+from tests.fleet.test_contract import head_on
+
+
+def events_of(ticks: int) -> list[tuple[FleetEvent, ...]]:
+    config, commands = head_on(ticks)
+    engine = FleetEngine.create(config)
+    return [engine.apply(one).events for one in commands]
+
+
+def test_every_tick_is_told_with_digests_of_locks_and_commands() -> None:
+    told = events_of(40)
+
+    first = [one[0] for one in told]
+    assert all(isinstance(one, Ticked) for one in first)
+    assert [one.tick for one in first if isinstance(one, Ticked)] == list(range(1, 41))
+    assert all(a.commands != b.commands for a, b in pairwise(first) if isinstance(a, Ticked) and isinstance(b, Ticked))
+
+
+def test_a_hold_is_told_when_it_changes_and_not_again() -> None:
+    holds: dict[str, list[HoldChanged]] = {}
+    for events in events_of(300):
+        for one in events:
+            if isinstance(one, HoldChanged):
+                holds.setdefault(one.robot_id, []).append(one)
+
+    assert sorted(holds) == ["R1", "R2"]
+    assert any(one.blocker_robot_id for told in holds.values() for one in told)
+    assert all(a != b for told in holds.values() for a, b in pairwise(told))
+
+
+def test_a_grant_is_told_with_the_place_where_it_ends() -> None:
+    config, commands = head_on(60)
+    engine = FleetEngine.create(config)
+    ends: dict[str, int] = {}
+    for command in commands:
+        for one in engine.apply(command).events:
+            if isinstance(one, Granted):
+                ends[one.robot_id] = one.grant_end_um
+
+    assert ends
+    assert ends == {one.robot_id: one.grant_um for one in engine.traffic.records if one.robot_id in ends}
+
+
+@pytest.mark.req("FLT-FAIL-16")
+def test_after_a_late_tick_no_truck_is_told_anything_and_the_next_ones_are_told_again() -> None:
+    config, commands = head_on(30)
+    engine = FleetEngine.create(config)
+    for command in commands:
+        engine.apply(command)
+    now, period = engine.now(), engine.config.traffic.tick_period_ms
+
+    late = engine.apply(Tick(now + 2 * period + 1))
+    said = engine.orders_out.commands
+    engine.apply(Tick(now + 3 * period + 1))
+
+    assert said == ()
+    assert isinstance(late.events[-1], TickLate)
+    assert late.events[-1].gap_ms == 2 * period + 1
+    assert len(engine.orders_out.commands) == 2
+
+
+def test_a_tick_after_two_periods_is_not_late() -> None:
+    config, commands = head_on(3)
+    engine = FleetEngine.create(config)
+    for command in commands:
+        engine.apply(command)
+
+    outcome = engine.apply(Tick(engine.now() + 2 * engine.config.traffic.tick_period_ms))
+
+    assert not Counter(type(one) for one in outcome.events)[TickLate]
+    assert engine.orders_out.commands
+
+
+@pytest.mark.req("FLT-FAIL-12")
+def test_a_fleet_does_not_begin_on_another_map_than_it_was_configured_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    config, _ = head_on(3)
+    assert isinstance(config, dict)
+    monkeypatch.setattr(compiled_sites, "_shelf", type(compiled_sites._shelf)())
+
+    with pytest.raises(OtherMap) as refused:
+        FleetEngine.create({**config, "compiledHash": "sha256:" + "0" * 64})
+
+    assert refused.value.details["found"] == config["compiledHash"]
+
+
+def test_a_map_that_nobody_has_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    config, commands = head_on(3)
+    before = [FleetEngine.create(config).apply(one).events for one in commands[:1]]
+    monkeypatch.setattr(compiled_sites, "_shelf", type(compiled_sites._shelf)())
+
+    assert [FleetEngine.create(config).apply(one).events for one in commands[:1]] == before
+
+
+@pytest.mark.parametrize("config", [None, {}, {"source": {}}, {"profiles": [], "unknown": 1}])
+def test_what_is_not_a_configuration_is_refused(config: object) -> None:
+    with pytest.raises(BadConfig):
+        FleetEngine.create(config)  # type: ignore[arg-type]
+
+
+def test_an_engine_goes_on_from_the_state_in_its_configuration() -> None:
+    config, commands = head_on(30)
+    assert isinstance(config, dict)
+    whole = FleetEngine.create(config)
+    for command in commands[:20]:
+        whole.apply(command)
+
+    part = FleetEngine.create({**config, "state": msgspec.json.decode(whole.state())})
+
+    assert part.state() == whole.state()
+    for command in commands[20:]:
+        assert part.apply(command).events == whole.apply(command).events
+
+
+def test_why_names_the_truck_in_the_way_and_rests_on_its_reason() -> None:
+    run = Run(shipped("head-on"))
+    reason = run.engine.why({"robot": "R1"})
+    while not reason.because and run.now_ms < 60_000:
+        run.step()
+        waiting = [run.engine.why({"robot": name}) for name in ("R1", "R2")]
+        reason = max(waiting, key=lambda one: len(one.because))
+
+    assert reason.because[0].facts["robotId"] == reason.facts["blockerRobotId"]
+    assert str(reason.facts["blockerRobotId"]) in reason.sentence

@@ -1,0 +1,97 @@
+"""Two processes on one store with different machines: the one that does not know an object's state leaves it alone."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from pendula.jobs import JobRefused, Policy, Scheduler
+from pendula.jobs.calls import Calls
+from pendula.jobs.objects.reference_machines import REFERENCE
+from pendula.jobs.store.sqlite import SqliteStore
+from pendula.jobs.upkeep.verification import check
+from tests.jobs.governance.living import WHOLE, Town, proof
+from tests.jobs.objects.test_machine_check import DOCUMENT
+
+OTHER = replace(DOCUMENT, object_type="cognition")
+Changes = Callable[[Any], Any]
+
+
+@pytest.fixture
+def town(tmp_path: Path) -> Iterator[Town]:
+    town = Town(tmp_path)
+    yield town
+    assert check(town.scheduler.calls.store) == []
+    town.scheduler.close()
+
+
+@pytest.fixture
+def stranger(town: Town, tmp_path: Path) -> Iterator[Scheduler]:
+    """On the same store, with another machine for cognitions."""
+    policy = Policy(machines={**REFERENCE, "cognition": OTHER})
+    scheduler = Scheduler(Calls(SqliteStore(tmp_path / "jobs.db"), policy, town.clock))
+    yield scheduler
+    scheduler.close()
+
+
+@pytest.mark.req("JOB-GATE-9", "JOB-SM-2")
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda objects: objects.attach_evidence("cognition", "c", "ev_9"),
+        lambda objects: objects.refill("cognition", "c", "once more"),
+        lambda objects: objects.decide("cognition", "c", "verify", "passed", reason="I know"),
+        lambda objects: objects.rollback_finished("cognition", "c"),
+    ],
+    ids=["evidence", "refill", "decide", "rollback finished"],
+)
+def test_nobody_changes_an_object_whose_state_his_machine_does_not_have(
+    town: Town, stranger: Scheduler, change: Changes
+) -> None:
+    before = town.user.create("cognition", "c", **WHOLE)["object"]
+
+    with pytest.raises(JobRefused, match="no state candidate/uncertain; are the settings the same") as refused:
+        change(stranger.objects.as_user("bo"))
+
+    assert refused.value.code == "state_conflict"
+    assert town.user.show("cognition", "c")["object"] == before
+
+
+@pytest.mark.req("JOB-GATE-9", "JOB-SM-4")
+def test_a_job_on_a_state_that_the_machine_does_not_have_is_tried_again_by_somebody_else(
+    town: Town, stranger: Scheduler
+) -> None:
+    before = town.user.create("cognition", "c", **WHOLE)["object"]
+    job = town.pulled(1)
+    ended = stranger.objects.begin(job["job_id"], **proof(job))
+
+    assert (ended["outcome"], ended["job"]["status"], ended["job"]["attempt"]) == ("state_conflict", "queued", 1)
+    assert town.user.show("cognition", "c")["object"] == before
+    assert town.verified("passed", 1)["object"]["status"] == "active"
+
+
+@pytest.mark.req("JOB-GATE-9")
+def test_a_verdict_is_not_taken_by_a_machine_that_does_not_have_the_state(town: Town, stranger: Scheduler) -> None:
+    town.user.create("cognition", "c", **WHOLE)
+    job = town.pulled(1)
+    begun = town.begun(job)
+    ended = stranger.objects.finish(job["job_id"], finding="passed", reason="looked into", **proof(job))
+
+    assert (ended["outcome"], ended["job"]["status"]) == ("state_conflict", "queued")
+    assert ended["object"] == begun["object"]
+
+
+def test_why_says_that_the_settings_differ(town: Town, stranger: Scheduler) -> None:
+    town.user.create("cognition", "c", **WHOLE)
+
+    assert "are the settings the same?" in stranger.objects.why("cognition", "c")["in_the_way"]
+
+
+@pytest.mark.parametrize("call", ["show", "why"])
+def test_half_a_character_names_no_object(town: Town, call: str) -> None:
+    with pytest.raises(JobRefused) as refused:
+        getattr(town.user, call)("memory", "\ud800")
+
+    assert refused.value.code == "object_not_found"

@@ -1,0 +1,105 @@
+"""Why an object is where it is: what comes next and when, and everything that is in the way."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pendula.jobs import Policy
+from pendula.jobs.objects.machine import Arrow, Follow, Machine, Never
+from tests.jobs.governance.living import WHOLE, Town, proof
+
+
+@pytest.fixture
+def town(tmp_path: Path) -> Town:
+    return Town(tmp_path)
+
+
+def _why(town: Town, kind: str, name: str) -> dict[str, Any]:
+    return dict(town.scheduler.objects.why(kind, name))
+
+
+def test_every_gate_that_was_never_set_is_named_at_once(town: Town) -> None:
+    town.user.create("memory", "m", risk_tier="high", evidence_refs=["ev_1"])
+    nothing_set = _why(town, "memory", "m")["in_the_way"]
+    town.user.set_gate("risk_gate", "pass", "calm")
+    town.user.set_gate("cognition_gate", "pass", "calm")
+
+    assert nothing_set == "cognition_gate, persona_conflict_gate and risk_gate were never set"
+    assert _why(town, "memory", "m")["in_the_way"] == "persona_conflict_gate was never set"
+
+
+@pytest.mark.parametrize(("gate", "word"), [("risk_gate", "limit"), ("cognition_gate", "degrade")])
+def test_a_gate_that_lets_nothing_rise_is_in_the_way(town: Town, gate: str, word: str) -> None:
+    town.open_gates(**{gate: word})
+    town.user.create("memory", "m", risk_tier="high", evidence_refs=["ev_1"])
+
+    assert _why(town, "memory", "m")["in_the_way"] == f"{gate} allows only what lowers trust"
+
+
+def test_a_gate_that_a_way_of_the_machine_names_is_in_the_way_at_low_risk(tmp_path: Path) -> None:
+    house = Machine(
+        object_type="house",
+        first="planned",
+        trust={"planned": 1, "lived_in": 2},
+        arrows=(Arrow("planned", "verify", "passed", "lived_in", ("risk_gate",)),),
+        follow={"planned": Follow("verify", 1)},
+        never=(Never("lived_in", "planned", "it stands"),),
+    )
+    town = Town(tmp_path, Policy(machines={**Policy().machines, "house": house}))
+    town.user.create("house", "h", evidence_refs=["ev_1"])
+    unset = _why(town, "house", "h")["in_the_way"]
+    town.user.set_gate("risk_gate", "block", "a storm")
+
+    assert unset == "risk_gate was never set"
+    assert _why(town, "house", "h")["in_the_way"] == "risk_gate blocks it"
+
+
+def test_an_uncertain_object_of_high_risk_waits_for_a_person(town: Town) -> None:
+    town.open_gates()
+    town.user.create("cognition", "cg", **WHOLE, unknown_type="multipath", risk_tier="high")
+
+    assert "a person has to decide" in _why(town, "cognition", "cg")["in_the_way"]
+
+
+def test_what_a_cognition_lacks_to_become_active_is_told_before_anybody_looks(town: Town) -> None:
+    lacking = {name: value for name, value in WHOLE.items() if name != "expires_at"}
+    town.user.create("cognition", "cg", **lacking, unknown_type="multipath")
+
+    told = _why(town, "cognition", "cg")["in_the_way"]
+
+    assert told == "to become active/supported it needs expires_at or review_due_at"
+
+
+def test_the_time_told_is_that_of_the_job_which_is_tried_again(town: Town) -> None:
+    town.user.create("memory", "m", evidence_refs=["ev_1"])
+    job = town.pulled(1)
+    town.scheduler.fail(job["job_id"], error="the verifier is down", retry_delay_sec=600, **proof(job))
+
+    told = _why(town, "memory", "m")
+
+    again = town.scheduler.show(job["job_id"])["job"]["run_at"]
+    assert (told["next_action_at"], told["next_job_id"]) == (again, job["job_id"])
+    assert f"next comes verify at {again} ({job['job_id']}, after 1 of 3 attempts)" in told["sentence"]
+
+
+def test_of_two_jobs_the_one_due_first_is_told(town: Town) -> None:
+    town.user.create("memory", "m", evidence_refs=["ev_1"])
+    sooner = town.scheduler.defer("memory", "m", "verify", in_sec=60)["job_id"]
+    town.scheduler.defer("memory", "m", "verify", in_sec=90_000)
+
+    assert _why(town, "memory", "m")["next_job_id"] == sooner
+
+
+def test_a_job_at_work_is_told_with_its_worker(town: Town) -> None:
+    town.user.create("memory", "m", evidence_refs=["ev_1"])
+    job = town.pulled(1)
+
+    assert f"verify is at work ({job['job_id']}, w)." in _why(town, "memory", "m")["sentence"]
+
+
+def test_an_object_whose_job_was_given_up_says_that_nobody_comes(town: Town) -> None:
+    job = town.user.create("memory", "m", evidence_refs=["ev_1"])["followup_job_id"]
+    town.scheduler.cancel(job, reason="by mistake")
+
+    assert _why(town, "memory", "m")["in_the_way"] == f"no job waits for it: {job} is failed"

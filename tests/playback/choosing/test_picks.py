@@ -1,0 +1,66 @@
+"""Random picks: out of how many records, how often drawn again, and nothing drawn where there is no choice."""
+
+from collections import Counter
+
+import pytest
+
+from pendula.playback.choosing.programme import Programme
+from pendula.playback.model import Pick, PickMode, Settings
+from tests.playback.shelves import ids
+
+
+class Noted:
+    """Draws that always give the same place, and remember out of how many."""
+
+    def __init__(self, place: int = 0) -> None:
+        self.spans: list[int] = []
+        self._place = place
+
+    def bounded(self, n: int) -> int:
+        self.spans.append(n)
+        return self._place
+
+
+def drawn(records: int, r: int, last_id: int | None = None) -> tuple[list[int], tuple[int, ...], int]:
+    """The spans that were drawn from, the places that came, and the id that was taken."""
+    programme = Programme((ids("a", *range(1, records + 1)),), Settings(pick=Pick(PickMode.RANDOM, r)), seed=1)
+    noted = Noted()
+    programme.generator.pick_draws = noted  # type: ignore[assignment]
+    programme.generator.last_id = last_id
+    [item], _ = programme.generator.generate(1, 1)
+    return noted.spans, item.trace.picked if item.trace else (), item.id
+
+
+@pytest.mark.req("PLAY-PICK-2")
+def test_what_was_just_on_is_drawn_again_five_times_and_then_taken() -> None:
+    assert drawn(3, 64, last_id=1) == ([3] * 6, (0,) * 6, 1)
+    assert drawn(3, 64, last_id=2) == ([3], (0,), 1)
+
+
+@pytest.mark.req("PLAY-PICK-2")
+@pytest.mark.parametrize(("records", "r", "span"), [(8, 4, 4), (3, 64, 3), (64, 64, 64), (100, 2, 2)])
+def test_a_place_is_drawn_among_the_newest_r_or_all_there_are(records: int, r: int, span: int) -> None:
+    assert drawn(records, r)[0] == [span]
+
+
+@pytest.mark.req("PLAY-PICK-2")
+@pytest.mark.parametrize(("records", "r"), [(1, 64), (9, 1)])
+def test_where_there_is_no_choice_no_number_is_drawn_and_nothing_is_passed_over(records: int, r: int) -> None:
+    programme = Programme((ids("a", *range(1, records + 1)),), Settings(pick=Pick(PickMode.RANDOM, r)), seed=1)
+    before = programme.generator.pick_draws.state
+
+    items = programme.take(9)
+
+    assert {item.id for item in items} == {1}
+    assert programme.generator.pick_draws.state == before
+
+
+@pytest.mark.req("PLAY-PICK-2")
+def test_every_one_of_the_newest_is_as_likely_and_no_older_one_ever_comes() -> None:
+    settings = Settings(pick=Pick(PickMode.RANDOM, 8))
+    programme = Programme((ids("a", *range(1, 33)), ids("b", *range(101, 133))), settings, seed=11)
+
+    counts = Counter(item.id for item in programme.take(32_000))
+
+    assert set(counts) == {*range(1, 9), *range(101, 109)}
+    assert 1800 < min(counts.values()) <= max(counts.values()) < 2200

@@ -1,0 +1,67 @@
+"""The data directory belongs to its owner, and what lies among the engines without being one is left alone."""
+
+from pathlib import Path
+
+import httpx
+import pytest
+
+from pendula.server.data_directory import DataDirectory
+from pendula.server.errors import DataUnusable
+from pendula.server.security.identity import Role
+from pendula.server.settings import Settings
+from tests.server.living import client_of, code_of, running, supervisor_of
+
+
+def test_a_directory_that_everybody_may_write_is_refused_with_the_way_out(tmp_path: Path) -> None:
+    open_to_all = tmp_path / "data"
+    open_to_all.mkdir()
+    open_to_all.chmod(0o777)
+
+    with pytest.raises(DataUnusable, match="chmod o-w"):
+        DataDirectory.lock(open_to_all)
+    assert list(open_to_all.iterdir()) == []
+
+
+def test_a_link_and_an_odd_name_are_no_engines(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    engines = tmp_path / "data" / "rooms" / "actions"
+    for name in ("main", "-rf", ".hidden"):
+        (engines / name).mkdir(parents=True)
+    (engines / "linked").symlink_to(elsewhere)
+
+    with DataDirectory.lock(tmp_path / "data") as data:
+        assert data.engines("actions") == ["main"]
+        assert data.strangers("actions") == ["-rf", "linked"]
+
+
+@pytest.mark.anyio
+async def test_names_of_engines_are_told_only_to_who_is_signed_in(settings: Settings) -> None:
+    async with running(settings) as app:
+        _, secret = supervisor_of(app).tokens.new("reader", Role.VIEWER)
+        async with client_of(app) as client:
+            nobody = (await client.get("/readyz")).json()
+            reader = (await client.get("/readyz", headers={"authorization": f"Bearer {secret}"})).json()
+
+    assert [check["name"] for check in nobody["checks"]] == ["tokens", "tally"]
+    assert [check["name"] for check in reader["checks"]] == ["tokens", "tally/main"]
+    assert nobody["status"] == reader["status"] == "ready"
+
+
+@pytest.mark.anyio
+async def test_a_parameter_nobody_knows_is_refused_with_what_was_meant(client: httpx.AsyncClient) -> None:
+    response = await client.get("/api/v1/tally/main/journal", params={"strat": "3", "limit": "2"})
+
+    assert (response.status_code, code_of(response)) == (422, "invalid_request")
+    assert response.json()["error"]["details"]["faults"] == [
+        {
+            "place": "query",
+            "name": "strat",
+            "problem": "no such parameter (did you mean start?); allowed are start, limit",
+        }
+    ]
+
+
+@pytest.mark.anyio
+async def test_the_page_keeps_what_its_address_holds(client: httpx.AsyncClient) -> None:
+    assert (await client.get("/", params={"room": "fleet"})).status_code != 422
