@@ -16,13 +16,15 @@ from pendula.fleet.commands import Commands, Config, StartPlace, Tick
 from pendula.fleet.compiled_sites import site_of
 from pendula.fleet.contracts.traffic import RobotStatus, RollingTargetCommand
 from pendula.fleet.events import FleetEvent, TickLate
+from pendula.fleet.health.orders import AppliedOrder, Order, OrderKind
+from pendula.fleet.operators import Action, Desk
 from pendula.fleet.routing.planner import Anchor, AtNode, OnEdge
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tasks import Dispatch, Operation, truck_views
 from pendula.fleet.tasks.drivers import Driver
 from pendula.fleet.tasks.model import TaskAlert
-from pendula.fleet.telling import raised, told, told_of_tasks
+from pendula.fleet.telling import raised, told, told_of_tasks, told_operators
 from pendula.fleet.tick.observing import TruckReport
 from pendula.fleet.tick.saving import SavedRoute, plan_of
 from pendula.fleet.tick.traffic import TickInputs, TickOutputs, Traffic
@@ -32,6 +34,7 @@ from pendula.kernel.engine import Outcome, Outside, Reason, Refusal
 from pendula.kernel.errors import InputRefused
 
 LOGGING_DEGRADED = "LOGGING_DEGRADED"
+_RESTARTED = (Order("restart", OrderKind.RESTARTED),)
 
 
 class BadConfig(InputRefused):
@@ -61,6 +64,7 @@ class FleetEngine:
         self.config = config
         self.traffic = traffic
         self.dispatch = dispatch
+        self.desk = Desk(traffic.site, config.traffic)
         self.outside: Outside = Nobody()
         self.last: TickOutputs | None = None
         self.orders_out = OrdersOut()
@@ -90,14 +94,16 @@ class FleetEngine:
         traffic = saving.traffic_of(saved, config, site)
         dispatch = dispatch_of(config, traffic, starts)
         saving.restore_dispatch(saved, dispatch)
-        return cls(config, traffic, dispatch, saved.trouble)
+        engine = cls(config, traffic, dispatch, saved.trouble)
+        engine.desk.restore(saving.desk_of(saved))
+        return engine
 
     @property
     def site(self) -> CompiledMap:
         return self.traffic.site
 
     def state(self) -> bytes:
-        return saving.encoded(self.traffic, self.dispatch, self._trouble)
+        return saving.encoded(self.traffic, self.dispatch, self.desk, self._trouble)
 
     def now(self) -> int:
         return self.traffic.now_ms
@@ -125,10 +131,14 @@ class FleetEngine:
         if refusal is not None:
             return Outcome(refusal=refusal)
         before, gap = self.traffic.records, self._gap_ms(command.now_ms)
+        said = self.desk.take(command.operator_actions, command.now_ms, before)
+        cancelled = [self._cancel(one) for one in said.cancelled]
         views = truck_views(before, self.config.traffic, command.now_ms, command.reports)
         step = self.dispatch.step(command.now_ms, views, command.task_events)
         routes = (*step.routes, *(one for one in plans if isinstance(one, RoutePlan)))
-        outputs = self.traffic.tick(TickInputs(command.now_ms, self._as_dispatched(command.reports), routes))
+        orders = (*said.orders, *(_RESTARTED if command.restarted else ()))
+        outputs = self.traffic.tick(TickInputs(command.now_ms, self._as_dispatched(command.reports), routes, orders))
+        answers = (*said.answers, *self.desk.settle([*cancelled, *outputs.applied_orders], outputs.tick))
         self.dispatch.settled(outputs.accepted_routes, outputs.refused_routes)
         late = gap > 2 * self.config.traffic.tick_period_ms
         self.last = outputs
@@ -136,6 +146,7 @@ class FleetEngine:
             () if late else outputs.commands, (*step.routes, *outputs.accepted_routes), step.operations
         )
         events = [
+            *told_operators(command.operator_actions, answers),
             *told(before, outputs, self.orders_out.commands),
             *told_of_tasks(step, self.dispatch.take_transitions()),
         ]
@@ -143,6 +154,12 @@ class FleetEngine:
         if late:
             events.append(TickLate(outputs.tick, gap))
         return Outcome(tuple(events))
+
+    def _cancel(self, action: Action) -> AppliedOrder:
+        refusal = self.dispatch.cancel(action.task_id or "", f"{action.operator_id}: {action.reason}")
+        if refusal is None:
+            return AppliedOrder(action.action_id)
+        return AppliedOrder(action.action_id, refusal.code, refusal.message)
 
     def _not_now(self, now_ms: int) -> Refusal | None:
         last = self.traffic.now_ms

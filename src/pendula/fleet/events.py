@@ -117,6 +117,22 @@ class Incident(Event, frozen=True, tag="incident"):
     message: str
 
 
+class OperatorAnswered(Event, frozen=True, tag="operator_answered"):
+    """What came of what a person did: who, why, and what others may have now. Asked again, it is told again."""
+
+    action_id: str
+    type: str
+    operator_id: str
+    reason: str
+    robot_id: str | None
+    task_id: str | None
+    accepted: bool
+    code: str | None
+    message: str
+    applied_tick: int | None
+    freed_resources: tuple[str, ...]
+
+
 FleetEvent: TypeAlias = (
     Ticked
     | TickFailed
@@ -129,6 +145,7 @@ FleetEvent: TypeAlias = (
     | TaskEventRefused
     | Operated
     | ReportDropped
+    | OperatorAnswered
     | AlertRaised
     | Incident
 )

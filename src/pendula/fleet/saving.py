@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from msgspec import DecodeError, Raw, Struct
+from msgspec import DecodeError, Raw, Struct, ValidationError, convert, to_builtins
 
 from pendula.fleet.commands import Config
+from pendula.fleet.operators import Desk, SavedDesk
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tasks import saving as tasks_saving
 from pendula.fleet.tasks.dispatch import Dispatch
@@ -12,12 +13,13 @@ from pendula.fleet.tick.traffic import Traffic
 from pendula.kernel.canonical import Reader, encode
 from pendula.kernel.errors import InputRefused
 
-FORM = 1
+FORM = 2
 
 
 class Saved(Struct, frozen=True, forbid_unknown_fields=True):
     """`trouble`: why the journal is not written, as long as that is so."""
 
+    desk: Any
     dispatch: Any
     form: int
     traffic: Raw
@@ -33,10 +35,11 @@ class BadState(InputRefused):
     code = "bad_fleet_state"
 
 
-def encoded(traffic: Traffic, dispatch: Dispatch, trouble: str | None) -> bytes:
+def encoded(traffic: Traffic, dispatch: Dispatch, desk: Desk, trouble: str | None) -> bytes:
     # Assembled, not encoded as a whole: traffic gives its own canonical bytes, which are most of it.
-    parts = (encode(tasks_saving.saved(dispatch)), FORM, traffic.state(), encode(trouble))
-    return b'{"dispatch":%b,"form":%d,"traffic":%b,"trouble":%b}' % parts
+    own = encode(to_builtins(desk.saved()))
+    parts = (own, encode(tasks_saving.saved(dispatch)), FORM, traffic.state(), encode(trouble))
+    return b'{"desk":%b,"dispatch":%b,"form":%d,"traffic":%b,"trouble":%b}' % parts
 
 
 def read(state: bytes) -> Saved:
@@ -55,6 +58,14 @@ def traffic_of(saved: Saved, config: Config, site: CompiledMap) -> Traffic:
     try:
         return Traffic.from_state(site, config.fleet, config.profiles, config.traffic, bytes(saved.traffic))
     except (LookupError, TypeError, ValueError) as trouble:
+        raise BadState(f"This is not a state of a fleet: {trouble}") from None
+
+
+def desk_of(saved: Saved) -> SavedDesk:
+    """Raises `BadState`."""
+    try:
+        return convert(saved.desk, SavedDesk)
+    except ValidationError as trouble:
         raise BadState(f"This is not a state of a fleet: {trouble}") from None
 
 
