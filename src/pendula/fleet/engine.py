@@ -132,13 +132,15 @@ class FleetEngine:
             return Outcome(refusal=refusal)
         before, gap = self.traffic.records, self._gap_ms(command.now_ms)
         said = self.desk.take(command.operator_actions, command.now_ms, before)
+        done = {one.order_id for one in said.orders if self._clears(one)}
         cancelled = [self._cancel(one) for one in said.cancelled]
         views = truck_views(before, self.config.traffic, command.now_ms, command.reports)
         step = self.dispatch.step(command.now_ms, views, command.task_events)
         routes = (*step.routes, *(one for one in plans if isinstance(one, RoutePlan)))
         orders = (*said.orders, *(_RESTARTED if command.restarted else ()))
         outputs = self.traffic.tick(TickInputs(command.now_ms, self._as_dispatched(command.reports), routes, orders))
-        answers = (*said.answers, *self.desk.settle([*cancelled, *outputs.applied_orders], outputs.tick))
+        applied = (AppliedOrder(one.order_id) if one.order_id in done else one for one in outputs.applied_orders)
+        answers = (*said.answers, *self.desk.settle([*cancelled, *applied], outputs.tick))
         self.dispatch.settled(outputs.accepted_routes, outputs.refused_routes)
         late = gap > 2 * self.config.traffic.tick_period_ms
         self.last = outputs
@@ -154,6 +156,14 @@ class FleetEngine:
         if late:
             events.append(TickLate(outputs.tick, gap))
         return Outcome(tuple(events))
+
+    def _clears(self, order: Order) -> bool:
+        """Whether an order clears what a truck failed at in a node, of which traffic knows nothing."""
+        number = next((one.number for one in self.traffic.records if one.robot_id == order.robot_id), None)
+        if order.kind is not OrderKind.CLEAR or number is None or not self.dispatch.is_faulty(number):
+            return False
+        self.dispatch.cleared(self.traffic.records[number].robot_id)
+        return True
 
     def _cancel(self, action: Action) -> AppliedOrder:
         refusal = self.dispatch.cancel(action.task_id or "", f"{action.operator_id}: {action.reason}")

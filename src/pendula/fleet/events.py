@@ -121,7 +121,7 @@ class OperatorAnswered(Event, frozen=True, tag="operator_answered"):
     """What came of what a person did: who, why, and what others may have now. Asked again, it is told again."""
 
     action_id: str
-    type: str
+    action: str
     operator_id: str
     reason: str
     robot_id: str | None

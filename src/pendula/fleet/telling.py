@@ -158,7 +158,7 @@ def told_operators(actions: Iterable[Action], answers: Iterable[OperatorAnswer])
         action = known[answer.actionId]
         yield OperatorAnswered(
             action_id=action.action_id,
-            type=action.type,
+            action=action.type,
             operator_id=action.operator_id,
             reason=action.reason,
             robot_id=action.robot_id,
