@@ -2,7 +2,6 @@
 
 model          what a scenario is
 reading        a document into a scenario, with `expectation_reading`, `event_reading` and `traffic_params`
-fleet_search   a fleet for a map that came without one
 names          what is named twice, or is not there
 configuring    a scenario as the configuration of an engine
 running        one run, tick by tick
