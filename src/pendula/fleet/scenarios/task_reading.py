@@ -69,11 +69,10 @@ def dispatch(it: Members) -> DispatchParams:
         opposition_milli=it["oppositionMilli"].integer(min=0, default=usual.opposition_milli),
         one_way_milli=it["oneWayMilli"].integer(min=0, default=usual.one_way_milli),
         operation_timeout_ms=it["operationTimeoutMs"].integer(min=1, default=usual.operation_timeout_ms),
-        node_limits=_limits(it["nodeLimits"]),
+        node_limits=dict(it["nodeLimits"].list_of(_limit, default=())),
     )
 
 
-def _limits(at: Cursor) -> dict[str, int]:
-    if not at.unless_null().given:
-        return {}
-    return {node: limit.integer(min=1) for node, limit in at.entries()}
+def _limit(at: Cursor) -> tuple[str, int]:
+    it = at.object(required=("nodeId", "atMost"))
+    return name(it["nodeId"]), it["atMost"].integer(min=1)
