@@ -31,8 +31,7 @@ class StartPlace(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"
 class Config(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """A fleet as it is made. `compiled_hash` names the compiled map, which lies beside the journal or is made anew from
     `source`; a fleet does not begin on another one. `streams` make tasks, those of `fleet` are what the map is
-    certified for; `node_limits` say how many tasks may be under way to a node at a time. `state` is that of a fleet of
-    the same configuration, which this one goes on from."""
+    certified for. `state` is that of a fleet of the same configuration, which this one goes on from."""
 
     source: SourceMap
     profiles: tuple[RobotProfile, ...]
@@ -43,7 +42,6 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     starts: tuple[StartPlace, ...] = ()
     streams: tuple[TaskStream, ...] = ()
     dispatch: DispatchParams = DispatchParams()
-    node_limits: dict[str, int] = {}
     override: bool = False
     seed: Annotated[int, Meta(ge=0)] = 0
     state: Json | UnsetType = UNSET

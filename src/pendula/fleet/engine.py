@@ -14,12 +14,13 @@ from msgspec.structs import replace
 from pendula.fleet import explain, saving
 from pendula.fleet.commands import Commands, Config, StartPlace, Tick
 from pendula.fleet.compiled_sites import site_of
-from pendula.fleet.contracts.traffic import RollingTargetCommand
+from pendula.fleet.contracts.traffic import RobotStatus, RollingTargetCommand
 from pendula.fleet.events import FleetEvent, TickLate
 from pendula.fleet.routing.planner import Anchor, AtNode, OnEdge
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tasks import Dispatch, Operation, truck_views
+from pendula.fleet.tasks.drivers import Driver
 from pendula.fleet.tasks.model import TaskAlert
 from pendula.fleet.telling import raised, told, told_of_tasks
 from pendula.fleet.tick.observing import TruckReport
@@ -124,11 +125,10 @@ class FleetEngine:
         if refusal is not None:
             return Outcome(refusal=refusal)
         before, gap = self.traffic.records, self._gap_ms(command.now_ms)
-        step = self.dispatch.step(
-            command.now_ms, truck_views(before, self.config.traffic, command.reports), command.task_events
-        )
+        views = truck_views(before, self.config.traffic, command.now_ms, command.reports)
+        step = self.dispatch.step(command.now_ms, views, command.task_events)
         routes = (*step.routes, *(one for one in plans if isinstance(one, RoutePlan)))
-        outputs = self.traffic.tick(TickInputs(command.now_ms, self._with_phases(command.reports), routes))
+        outputs = self.traffic.tick(TickInputs(command.now_ms, self._as_dispatched(command.reports), routes))
         self.dispatch.settled(outputs.accepted_routes, outputs.refused_routes)
         late = gap > 2 * self.config.traffic.tick_period_ms
         self.last = outputs
@@ -155,13 +155,10 @@ class FleetEngine:
         """Since the tick before; nothing came before the first."""
         return now_ms - self.traffic.now_ms if self.traffic.tick_number else 0
 
-    def _with_phases(self, reports: tuple[TruckReport, ...]) -> tuple[TruckReport, ...]:
-        """What a truck is about is known here, whatever it says itself."""
-        phases = {one.robot_id: one.shown_phase for one in self.dispatch.drivers}
-        return tuple(
-            one if phases.get(one.robot_id, one.phase) is one.phase else replace(one, phase=phases[one.robot_id])
-            for one in reports
-        )
+    def _as_dispatched(self, reports: tuple[TruckReport, ...]) -> tuple[TruckReport, ...]:
+        """What a truck is about is known here, whatever it says itself; so is a fault in what it was to do."""
+        drivers = {one.robot_id: one for one in self.dispatch.drivers}
+        return tuple(one if one.robot_id not in drivers else _as_driven(one, drivers[one.robot_id]) for one in reports)
 
     def _troubled(self, trouble: str | None) -> Iterator[TaskAlert]:
         """An alert when the journal is not written any more, and only then."""
@@ -187,8 +184,14 @@ def dispatch_of(config: Config, traffic: Traffic, starts: Mapping[str, Anchor]) 
         config.streams,
         config.dispatch,
         starts=starts,
-        limits=config.node_limits,
     )
+
+
+def _as_driven(report: TruckReport, driver: Driver) -> TruckReport:
+    status = RobotStatus.FAULT if driver.faulty else report.status
+    if (report.phase, report.status) == (driver.shown_phase, status):
+        return report
+    return replace(report, phase=driver.shown_phase, status=status)
 
 
 def read_config(config: Json) -> Config:

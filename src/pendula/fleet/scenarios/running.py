@@ -119,7 +119,9 @@ class Run:
         """One tick: what the trucks report is decided upon, and they drive on to the next."""
         now = self.world.now_ms
         self._happen(now)
-        self.road.apply(Tick(now, self._reports(), self._task_events(now)))
+        # In this order: a truck that has just unloaded says so in both.
+        events = self._task_events(now)
+        self.road.apply(Tick(now, self._reports(), events))
         outputs = self.engine.last
         assert outputs is not None
         self._carry_out(self.engine.orders_out)
