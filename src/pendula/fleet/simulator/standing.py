@@ -1,7 +1,7 @@
 """Simulated trucks where a fleet believes them to be: a simulation that begins in the middle of a fleet's life.
 
-What a restart of everything does to a simulated hall: the trucks stand, with what they carry, where they were last heard
-of, know the route they were on, and have acknowledged what they had acknowledged.
+What a restart of everything does to a simulated hall: the trucks stand, with what they carry, where they were last
+heard of, know the route they were on, and have acknowledged what they had acknowledged.
 """
 
 from collections.abc import Sequence
