@@ -31,6 +31,7 @@ telling       the events of a tick
 explain       why a truck stands
 saving        a fleet as bytes and back
 compiled_sites  compiled maps by their hash
+runs          a fleet written down: journals and what is made of them
 
 What may know what is in the layers of `pyproject.toml`.
 """
