@@ -33,7 +33,9 @@ def aim(record: Record, now_ms: int, params: TrafficParams) -> RollingTargetComm
     grant_um = record.grant_um
     reached = grant_um == track.goal_um or grant_um in track.acting
     step_um = _first_step_um(record, now_ms, params)
-    record.hold_um = steady_um(record.hold_um, grant_um, reached, step_um)
+    # Never behind a truck that is where it may be: one in a node it leaves is seen a little beyond it.
+    before = max(record.hold_um, min(record.at_um, grant_um))
+    record.hold_um = steady_um(before, grant_um, reached, step_um)
     record.farthest_um = max(record.farthest_um, record.hold_um)
     stop = record.hold_um if act is None else min(record.hold_um, act.s_um)
     reason = reasons.hold_reason(record)
