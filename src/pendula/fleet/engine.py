@@ -14,17 +14,17 @@ from msgspec.structs import replace
 from pendula.fleet import explain, saving
 from pendula.fleet.commands import Commands, Config, StartPlace, Tick
 from pendula.fleet.compiled_sites import site_of
-from pendula.fleet.contracts.traffic import RobotStatus, RollingTargetCommand
+from pendula.fleet.contracts.traffic import OperatorAction, RobotStatus, RollingTargetCommand
 from pendula.fleet.events import FleetEvent, TickLate
 from pendula.fleet.health.orders import AppliedOrder, Order, OrderKind
-from pendula.fleet.operators import Action, Desk
+from pendula.fleet.operators.desk import Desk
 from pendula.fleet.routing.planner import Anchor, AtNode, OnEdge
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tasks import Dispatch, Operation, truck_views
 from pendula.fleet.tasks.drivers import Driver
 from pendula.fleet.tasks.model import TaskAlert
-from pendula.fleet.telling import raised, told, told_of_tasks, told_operators
+from pendula.fleet.telling import answered, raised, told, told_of_tasks
 from pendula.fleet.tick.observing import TruckReport
 from pendula.fleet.tick.saving import SavedRoute, plan_of
 from pendula.fleet.tick.traffic import TickInputs, TickOutputs, Traffic
@@ -34,7 +34,8 @@ from pendula.kernel.engine import Outcome, Outside, Reason, Refusal
 from pendula.kernel.errors import InputRefused
 
 LOGGING_DEGRADED = "LOGGING_DEGRADED"
-_RESTARTED = (Order("restart", OrderKind.RESTARTED),)
+# Before everything that people want of the same tick.
+RESTARTED = Order("", OrderKind.RESTARTED, at_ms=-1)
 
 
 class BadConfig(InputRefused):
@@ -95,7 +96,7 @@ class FleetEngine:
         dispatch = dispatch_of(config, traffic, starts)
         saving.restore_dispatch(saved, dispatch)
         engine = cls(config, traffic, dispatch, saved.trouble)
-        engine.desk.restore(saving.desk_of(saved))
+        saving.restore_desk(saved, engine.desk)
         return engine
 
     @property
@@ -131,45 +132,56 @@ class FleetEngine:
         if refusal is not None:
             return Outcome(refusal=refusal)
         before, gap = self.traffic.records, self._gap_ms(command.now_ms)
-        said = self.desk.take(command.operator_actions, command.now_ms, before)
-        done = {one.order_id for one in said.orders if self._clears(one)}
-        cancelled = [self._cancel(one) for one in said.cancelled]
+        asked = self.desk.take(command.operator_actions, command.now_ms, before)
+        cancelled = [self._cancelled(one) for one in asked.cancelled]
+        cleared = {one.order_id for one in asked.orders if self._clears(one)}
         views = truck_views(before, self.config.traffic, command.now_ms, command.reports)
         step = self.dispatch.step(command.now_ms, views, command.task_events)
         routes = (*step.routes, *(one for one in plans if isinstance(one, RoutePlan)))
-        orders = (*said.orders, *(_RESTARTED if command.restarted else ()))
+        orders = (*asked.orders, *((RESTARTED,) if command.restarted else ()))
         outputs = self.traffic.tick(TickInputs(command.now_ms, self._as_dispatched(command.reports), routes, orders))
-        applied = (AppliedOrder(one.order_id) if one.order_id in done else one for one in outputs.applied_orders)
-        answers = (*said.answers, *self.desk.settle([*cancelled, *applied], outputs.tick))
         self.dispatch.settled(outputs.accepted_routes, outputs.refused_routes)
+        applied = [AppliedOrder(one.order_id) if one.order_id in cleared else one for one in outputs.applied_orders]
+        self._follow(orders, applied)
+        settled = self.desk.settle([*cancelled, *applied], outputs.tick)
         late = gap > 2 * self.config.traffic.tick_period_ms
         self.last = outputs
         self.orders_out = OrdersOut(
             () if late else outputs.commands, (*step.routes, *outputs.accepted_routes), step.operations
         )
         events = [
-            *told_operators(command.operator_actions, answers),
             *told(before, outputs, self.orders_out.commands),
             *told_of_tasks(step, self.dispatch.take_transitions()),
         ]
+        events += answered(command.operator_actions, (*asked.answers, *settled))
         events += raised(outputs.tick, command.now_ms, [*step.alerts, *self._troubled(command.trouble)])
         if late:
             events.append(TickLate(outputs.tick, gap))
         return Outcome(tuple(events))
 
+    def _cancelled(self, action: OperatorAction) -> AppliedOrder:
+        assert isinstance(action.taskId, str)
+        no = self.dispatch.cancel(action.taskId, f"CANCELLED by {action.operatorId}")
+        if no is None:
+            return AppliedOrder(action.actionId)
+        return AppliedOrder(action.actionId, no.code, no.message)
+
     def _clears(self, order: Order) -> bool:
         """Whether an order clears what a truck failed at in a node, of which traffic knows nothing."""
-        number = next((one.number for one in self.traffic.records if one.robot_id == order.robot_id), None)
-        if order.kind is not OrderKind.CLEAR or number is None or not self.dispatch.is_faulty(number):
-            return False
-        self.dispatch.cleared(self.traffic.records[number].robot_id)
-        return True
+        faulty = [one.robot_id for one in self.traffic.records if self.dispatch.is_faulty(one.number)]
+        return order.kind is OrderKind.CLEAR and order.robot_id in faulty
 
-    def _cancel(self, action: Action) -> AppliedOrder:
-        refusal = self.dispatch.cancel(action.task_id or "", f"{action.operator_id}: {action.reason}")
-        if refusal is None:
-            return AppliedOrder(action.action_id)
-        return AppliedOrder(action.action_id, refusal.code, refusal.message)
+    def _follow(self, orders: Iterable[Order], applied: Iterable[AppliedOrder]) -> None:
+        """What traffic did about a truck, its tasks have to know."""
+        kinds = {one.order_id: one for one in orders}
+        for one in applied:
+            order = kinds[one.order_id]
+            if one.code is not None or order.robot_id is None:
+                continue
+            if order.kind is OrderKind.CLEAR:
+                self.dispatch.cleared(order.robot_id)
+            elif order.kind is OrderKind.REMOVE:
+                self.dispatch.removed(order.robot_id)
 
     def _not_now(self, now_ms: int) -> Refusal | None:
         last = self.traffic.now_ms

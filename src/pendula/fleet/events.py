@@ -7,7 +7,8 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from pendula.fleet.contracts.traffic import Alert, HoldReason, TaskState
+from pendula.fleet.contracts.traffic import Alert, HoldReason, OperatorAction, OperatorAnswer, TaskState
+from pendula.fleet.tasks.model import TaskEvent
 
 
 class Event(Struct, frozen=True, rename="camel"):
@@ -86,8 +87,16 @@ class TaskMoved(Event, frozen=True, tag="task"):
 class TaskEventRefused(Event, frozen=True, tag="task_event_refused"):
     """What was said about a task or a node and changes nothing."""
 
+    event: TaskEvent
     code: str
     message: str
+
+
+class OperatorAnswered(Event, frozen=True, tag="operator_answer"):
+    """What came of an action of a person: who wanted what, why, and what it freed."""
+
+    action: OperatorAction
+    answer: OperatorAnswer
 
 
 class Operated(Event, frozen=True, tag="operation"):
@@ -117,22 +126,6 @@ class Incident(Event, frozen=True, tag="incident"):
     message: str
 
 
-class OperatorAnswered(Event, frozen=True, tag="operator_answered"):
-    """What came of what a person did: who, why, and what others may have now. Asked again, it is told again."""
-
-    action_id: str
-    action: str
-    operator_id: str
-    reason: str
-    robot_id: str | None
-    task_id: str | None
-    accepted: bool
-    code: str | None
-    message: str
-    applied_tick: int | None
-    freed_resources: tuple[str, ...]
-
-
 FleetEvent: TypeAlias = (
     Ticked
     | TickFailed
@@ -143,9 +136,9 @@ FleetEvent: TypeAlias = (
     | HoldChanged
     | TaskMoved
     | TaskEventRefused
+    | OperatorAnswered
     | Operated
     | ReportDropped
-    | OperatorAnswered
     | AlertRaised
     | Incident
 )

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from msgspec import DecodeError, Raw, Struct, ValidationError, convert, to_builtins
+from msgspec import DecodeError, Raw, Struct, ValidationError, convert
 
 from pendula.fleet.commands import Config
-from pendula.fleet.operators import Desk, SavedDesk
+from pendula.fleet.operators.desk import Desk, SavedDesk
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tasks import saving as tasks_saving
 from pendula.fleet.tasks.dispatch import Dispatch
@@ -13,7 +13,7 @@ from pendula.fleet.tick.traffic import Traffic
 from pendula.kernel.canonical import Reader, encode
 from pendula.kernel.errors import InputRefused
 
-FORM = 2
+FORM = 1
 
 
 class Saved(Struct, frozen=True, forbid_unknown_fields=True):
@@ -37,8 +37,7 @@ class BadState(InputRefused):
 
 def encoded(traffic: Traffic, dispatch: Dispatch, desk: Desk, trouble: str | None) -> bytes:
     # Assembled, not encoded as a whole: traffic gives its own canonical bytes, which are most of it.
-    own = encode(to_builtins(desk.saved()))
-    parts = (own, encode(tasks_saving.saved(dispatch)), FORM, traffic.state(), encode(trouble))
+    parts = (encode(desk.saved()), encode(tasks_saving.saved(dispatch)), FORM, traffic.state(), encode(trouble))
     return b'{"desk":%b,"dispatch":%b,"form":%d,"traffic":%b,"trouble":%b}' % parts
 
 
@@ -61,17 +60,17 @@ def traffic_of(saved: Saved, config: Config, site: CompiledMap) -> Traffic:
         raise BadState(f"This is not a state of a fleet: {trouble}") from None
 
 
-def desk_of(saved: Saved) -> SavedDesk:
-    """Raises `BadState`."""
-    try:
-        return convert(saved.desk, SavedDesk)
-    except ValidationError as trouble:
-        raise BadState(f"This is not a state of a fleet: {trouble}") from None
-
-
 def restore_dispatch(saved: Saved, dispatch: Dispatch) -> None:
     """Raises `BadState`."""
     try:
         tasks_saving.restore(dispatch, saved.dispatch)
     except (LookupError, TypeError, ValueError) as trouble:
+        raise BadState(f"This is not a state of a fleet: {trouble}") from None
+
+
+def restore_desk(saved: Saved, desk: Desk) -> None:
+    """Raises `BadState`."""
+    try:
+        desk.restore(convert(saved.desk, SavedDesk))
+    except ValidationError as trouble:
         raise BadState(f"This is not a state of a fleet: {trouble}") from None

@@ -1,12 +1,12 @@
 """What a tick tells: a record of it, and everything that is not as it was before it."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 
 import msgspec
 from msgspec import UNSET
 
-from pendula.fleet.contracts.traffic import Alert, OperatorAnswer, RollingTargetCommand
+from pendula.fleet.contracts.traffic import Alert, OperatorAction, OperatorAnswer, RollingTargetCommand
 from pendula.fleet.driving.records import Record
 from pendula.fleet.events import (
     AlertRaised,
@@ -24,7 +24,6 @@ from pendula.fleet.events import (
     Ticked,
     TickFailed,
 )
-from pendula.fleet.operators import Action
 from pendula.fleet.tasks.model import DispatchStep, TaskAlert, Transition
 from pendula.fleet.tick.traffic import TickOutputs
 from pendula.fleet.views.reasons import code_of, hold_reason, resource_id
@@ -70,11 +69,18 @@ def told(
 def told_of_tasks(step: DispatchStep, later: Sequence[Transition]) -> Iterator[FleetEvent]:
     """What became of tasks: in the step, and when traffic had spoken."""
     for wrong in step.refused:
-        yield TaskEventRefused(wrong.code, wrong.message)
+        yield TaskEventRefused(wrong.event, wrong.code, wrong.message)
     for one in (*step.transitions, *later):
         yield TaskMoved(one.task_id, one.before, one.state, one.cause, one.robot_id)
     for operation in step.operations:
         yield Operated(operation.robot_id, operation.kind, operation.node_id, operation.duration_ms)
+
+
+def answered(actions: Sequence[OperatorAction], answers: Sequence[OperatorAnswer]) -> Iterator[OperatorAnswered]:
+    """Who wanted what, and what came of it, in the order of the actions' ids."""
+    asked = {one.actionId: one for one in actions}
+    for answer in sorted(answers, key=lambda one: one.actionId):
+        yield OperatorAnswered(asked[answer.actionId], answer)
 
 
 def raised(tick: int, now_ms: int, alerts: Sequence[TaskAlert]) -> Iterator[AlertRaised]:
@@ -149,23 +155,3 @@ def _shown(one: Record) -> tuple[object, ...]:
         None if waiting is None else (waiting.code, waiting.resource, waiting.by, waiting.theirs, waiting.cycle),
         None if given is None else (given.seq, given.stop_line_um, given.resources),
     )
-
-
-def told_operators(actions: Iterable[Action], answers: Iterable[OperatorAnswer]) -> Iterator[FleetEvent]:
-    """What came of what people did, in the order in which it was decided."""
-    known = {one.action_id: one for one in actions}
-    for answer in answers:
-        action = known[answer.actionId]
-        yield OperatorAnswered(
-            action_id=action.action_id,
-            action=action.type,
-            operator_id=action.operator_id,
-            reason=action.reason,
-            robot_id=action.robot_id,
-            task_id=action.task_id,
-            accepted=answer.accepted,
-            code=answer.code,
-            message=answer.message,
-            applied_tick=answer.appliedTick,
-            freed_resources=answer.freedResources,
-        )

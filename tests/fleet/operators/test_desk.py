@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from pendula.fleet.contracts.traffic import OperatorAnswer
-from pendula.fleet.operators import Action, Desk, Role
+from pendula.fleet.contracts.traffic import OperatorAction, OperatorAnswer
+from pendula.fleet.operators import Desk
 from tests.fleet.health.troubled import Hall
 
 
@@ -17,7 +17,7 @@ class Office(Hall):
         super().__init__()
         self.desk = Desk(self.site, self.params)
 
-    def say(self, *actions: Action) -> list[OperatorAnswer]:
+    def say(self, *actions: OperatorAction) -> list[OperatorAnswer]:
         step = self.desk.take(actions, self.now + 100, self.traffic.records)
         self.orders = step.orders
         told = self.step()
@@ -28,9 +28,9 @@ class Office(Hall):
         return f"EDGE_GROUP:{edge.group_key}"
 
 
-def action(kind: str, action_id: str = "op-1", **members: Any) -> Action:
-    named = {"robot_id": "R1", "reason": "floor cleaning", "ts": 1_000, **members}
-    return Action(action_id, operator_id="operator-1", type=kind, **named)
+def action(kind: str, action_id: str = "op-1", **members: Any) -> OperatorAction:
+    named = {"robotId": "R1", "reason": "floor cleaning", "ts": 1_000, **members}
+    return OperatorAction("1.0.0", action_id, operatorId="operator-1", type=kind, **named)
 
 
 def offline() -> Office:
@@ -40,8 +40,8 @@ def offline() -> Office:
     return office
 
 
-def secured(office: Office, action_id: str, **members: Any) -> Action:
-    return action("FORCE_RELEASE", action_id, resources=(office.group(),), physically_secured=True, **members)
+def secured(office: Office, action_id: str, **members: Any) -> OperatorAction:
+    return action("FORCE_RELEASE", action_id, resources=(office.group(),), physicallySecured=True, **members)
 
 
 @pytest.mark.req("FLT-FAIL-11")
@@ -69,7 +69,7 @@ def test_another_action_under_a_known_id_is_refused() -> None:
     office = Office()
     office.say(action("PAUSE_ROBOT"))
 
-    assert [one.code for one in office.say(action("PAUSE_ROBOT", robot_id="R2"))] == ["ACTION_ID_TAKEN"]
+    assert [one.code for one in office.say(action("PAUSE_ROBOT", robotId="R2"))] == ["ACTION_ID_TAKEN"]
 
 
 @pytest.mark.req("FLT-FAIL-11")
@@ -79,7 +79,7 @@ def test_what_is_freed_has_to_be_said_twice() -> None:
     draft = office.say(secured(office, "op-4-draft"))
     assert [one.code for one in draft] == ["CONFIRMATION_NEEDED"]
     assert set(office.record().keeps) == held
-    answers = office.say(secured(office, "op-4", confirmation_of="op-4-draft"))
+    answers = office.say(secured(office, "op-4", confirmationOf="op-4-draft"))
 
     assert [(one.accepted, one.freedResources != ()) for one in answers] == [(True, True)]
     assert set(office.record().keeps) < held
@@ -89,9 +89,9 @@ def test_what_is_freed_has_to_be_said_twice() -> None:
 @pytest.mark.parametrize(
     ("members", "code"),
     [
-        ({"confirmation_of": "op-9"}, "CONFIRMATION_UNKNOWN"),
-        ({"confirmation_of": "op-4-draft", "resources": ("NODE:A1",)}, "CONFIRMATION_DIFFERS"),
-        ({"confirmation_of": "op-4-draft", "physically_secured": False}, "NOT_SECURED"),
+        ({"confirmationOf": "op-9"}, "CONFIRMATION_UNKNOWN"),
+        ({"confirmationOf": "op-4-draft", "resources": ("NODE:A1",)}, "CONFIRMATION_DIFFERS"),
+        ({"confirmationOf": "op-4-draft", "physicallySecured": False}, "NOT_SECURED"),
     ],
 )
 def test_a_second_word_that_does_not_fit_frees_nothing(members: dict[str, Any], code: str) -> None:
@@ -110,7 +110,7 @@ def test_the_second_word_counts_within_a_minute(ticks: int, code: str | None) ->
     office = offline()
     office.say(secured(office, "op-4-draft"))
     office.run(ticks - 1)
-    answers = office.say(secured(office, "op-4", confirmation_of="op-4-draft"))
+    answers = office.say(secured(office, "op-4", confirmationOf="op-4-draft"))
 
     assert [one.code for one in answers] == [code]
 
@@ -130,15 +130,15 @@ def test_nothing_of_a_truck_under_way_is_freed_and_the_answer_says_why() -> None
     ("wrong", "code"),
     [
         (action("EXPLODE"), "UNKNOWN_ACTION"),
-        (action("PAUSE_ROBOT", robot_id="ghost"), "UNKNOWN_ROBOT"),
-        (action("PAUSE_ROBOT", role=Role.VIEWER), "ROLE_TOO_LOW"),
+        (action("PAUSE_ROBOT", robotId="ghost"), "UNKNOWN_ROBOT"),
+        (action("PAUSE_ROBOT", role="viewer"), "ROLE_TOO_LOW"),
         (action("PAUSE_ROBOT", reason="  "), "WHO_AND_WHY"),
         (action("RELOCATE"), "ACTION_INCOMPLETE"),
         (action("CANCEL_TASK"), "ACTION_INCOMPLETE"),
         (action("CLEAR_FAULT"), "NOTHING_TO_CLEAR"),
     ],
 )
-def test_an_action_that_cannot_be_taken_says_why(wrong: Action, code: str) -> None:
+def test_an_action_that_cannot_be_taken_says_why(wrong: OperatorAction, code: str) -> None:
     answers = Office().say(wrong)
 
     assert [(one.accepted, one.code, one.appliedTick) for one in answers] == [(False, code, None)]
@@ -152,4 +152,4 @@ def test_a_desk_goes_on_where_another_one_stopped() -> None:
     again.restore(office.desk.saved())
     office.desk = again
 
-    assert [one.code for one in office.say(secured(office, "op-4", confirmation_of="op-4-draft"))] == [None]
+    assert [one.code for one in office.say(secured(office, "op-4", confirmationOf="op-4-draft"))] == [None]

@@ -5,7 +5,7 @@ confirmation  what has to be said a second time, and until when
 desk          `Desk`: actions in, orders and answers out, each action once
 """
 
-from pendula.fleet.operators.actions import Action, ActionType, Role, action_of
+from pendula.fleet.operators.actions import ActionType, Role
 from pendula.fleet.operators.desk import Desk, DeskStep, SavedDesk
 
-__all__ = ["Action", "ActionType", "Desk", "DeskStep", "Role", "SavedDesk", "action_of"]
+__all__ = ["ActionType", "Desk", "DeskStep", "Role", "SavedDesk"]

@@ -6,7 +6,7 @@ Nothing is decided here about trucks: traffic knows them, and says what came of 
 from collections.abc import Mapping
 from enum import StrEnum
 
-from msgspec import Struct, UnsetType
+from msgspec import UNSET
 
 from pendula.fleet.contracts.traffic import OperatorAction
 from pendula.fleet.health.orders import No, Order, OrderKind
@@ -35,44 +35,6 @@ class Role(StrEnum):
     ADMIN = "admin"
 
 
-class Action(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """What a person does, in whole numbers; `role` is what whoever let them in says that they may."""
-
-    action_id: str
-    ts: int
-    operator_id: str
-    type: str
-    reason: str
-    robot_id: str | None = None
-    task_id: str | None = None
-    edge_key: str | None = None
-    s_um: int = 0
-    resources: tuple[str, ...] = ()
-    physically_secured: bool = False
-    confirmation_of: str | None = None
-    role: Role = Role.OPERATOR
-
-
-def action_of(told: OperatorAction, role: Role = Role.OPERATOR) -> Action:
-    """An action of the contract."""
-    anchor = None if isinstance(told.anchor, UnsetType) else told.anchor
-    return Action(
-        action_id=told.actionId,
-        ts=told.ts,
-        operator_id=told.operatorId,
-        type=told.type,
-        reason=told.reason,
-        robot_id=told.robotId or None,
-        task_id=told.taskId or None,
-        edge_key=None if anchor is None else anchor.edgeKey,
-        s_um=0 if anchor is None else micro(anchor.sM),
-        resources=told.resources or (),
-        physically_secured=told.physicallySecured is True,
-        confirmation_of=told.confirmationOf or None,
-        role=role,
-    )
-
-
 # What traffic does about an action; a task is cancelled elsewhere.
 ORDERS: Mapping[ActionType, OrderKind] = {
     ActionType.PAUSE_ROBOT: OrderKind.PAUSE,
@@ -96,40 +58,32 @@ NEEDS: Mapping[ActionType, tuple[str, ...]] = {
 }
 
 
-def refused(action: Action, site: CompiledMap) -> No | None:
+def refused(action: OperatorAction, site: CompiledMap) -> No | None:
     """Why an action cannot be taken as it stands."""
     if action.type not in set(ActionType):
         return No("UNKNOWN_ACTION", f"There is no action {action.type!r}; there are {', '.join(ActionType)}")
-    if action.role is Role.VIEWER:
-        return No("ROLE_TOO_LOW", f"{action.operator_id} may look, not act")
-    if not action.operator_id.strip() or not action.reason.strip():
+    if action.role not in (UNSET, Role.OPERATOR, Role.ADMIN):
+        return No("ROLE_TOO_LOW", f"{action.operatorId} may look, not act")
+    if not action.operatorId.strip() or not action.reason.strip():
         return No("WHO_AND_WHY", "An action needs an operator and a reason")
     kind = ActionType(action.type)
-    missing = [name for name in NEEDS.get(kind, _OF_ROBOT) if not _given(action)[name]]
+    missing = [one for one in NEEDS.get(kind, _OF_ROBOT) if getattr(action, one) in (UNSET, "", ())]
     if missing:
         return No("ACTION_INCOMPLETE", f"{kind} needs {' and '.join(missing)}")
-    if action.edge_key is not None and action.edge_key not in site.edge_number:
-        return No("UNKNOWN_PLACE", f"There is no edge {action.edge_key!r} on the map")
+    if action.anchor is not UNSET and action.anchor.edgeKey not in site.edge_number:
+        return No("UNKNOWN_PLACE", f"There is no edge {action.anchor.edgeKey!r} on the map")
     return None
 
 
-def _given(action: Action) -> dict[str, object]:
-    return {
-        "robotId": action.robot_id,
-        "taskId": action.task_id,
-        "anchor": action.edge_key,
-        "resources": action.resources,
-    }
-
-
-def order_of(action: Action, site: CompiledMap) -> Order:
+def order_of(action: OperatorAction, site: CompiledMap) -> Order:
     """What traffic has to do. The action has passed `refused`, and is none about a task."""
+    anchor = action.anchor
     return Order(
-        order_id=action.action_id,
+        order_id=action.actionId,
         kind=ORDERS[ActionType(action.type)],
-        robot_id=action.robot_id,
+        robot_id=None if action.robotId is UNSET else action.robotId,
         at_ms=action.ts,
-        edge=None if action.edge_key is None else site.edge_number[action.edge_key],
-        s_um=action.s_um,
-        resources=action.resources,
+        edge=None if anchor is UNSET else site.edge_number[anchor.edgeKey],
+        s_um=0 if anchor is UNSET else micro(anchor.sM),
+        resources=() if action.resources is UNSET else action.resources,
     )
