@@ -7,6 +7,7 @@ from typing import Annotated, TypeAlias
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from pendula.fleet.contracts.traffic import OperatorAction
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.model import CompileParams, Fleet, SourceMap
 from pendula.fleet.tasks.model import DispatchParams, TaskEvent, TaskStream
@@ -53,11 +54,14 @@ class Command(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
 
 class Tick(Command, frozen=True, tag="tick"):
     """One tick: what trucks said since the last one, and what is wanted of them. `routes` come from whoever plans
-    outside the fleet; those of its own tasks it makes itself. `trouble`: why the journal is not written."""
+    outside the fleet; those of its own tasks it makes itself. `trouble`: why the journal is not written. `restarted`:
+    the manager was away, and nobody moves before every truck was heard."""
 
     now_ms: Time
     reports: tuple[TruckReport, ...] = ()
     task_events: tuple[TaskEvent, ...] = ()
+    operator_actions: tuple[OperatorAction, ...] = ()
+    restarted: bool = False
     trouble: str | None = None
     routes: tuple[SavedRoute, ...] = ()
 

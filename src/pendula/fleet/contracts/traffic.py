@@ -325,6 +325,8 @@ class OperatorAction(Struct, frozen=True):
     resources: tuple[str, ...] | UnsetType = UNSET
     physicallySecured: bool | UnsetType = UNSET
     confirmationOf: str | UnsetType = UNSET
+    # What the operator may do, as whoever let them in knows it.
+    role: str | UnsetType = UNSET
 
 
 class OperatorAnswer(Struct, frozen=True):

@@ -6,6 +6,9 @@ it is, or, as long as no pose was torn from the one before, where it went by its
 
 from msgspec import Struct
 
+# Where a truck can be of which somebody said that it is no longer on its way.
+NOWHERE = (1, 0)
+
 
 class Doubt(Struct, frozen=True, array_like=True):
     """`low_um` to `high_um`: where on its track the truck can be. `torn`: two poses in a row that no truck drives
@@ -17,8 +20,9 @@ class Doubt(Struct, frozen=True, array_like=True):
     high_um: int
     torn: bool
     steady_ms: int | None = None
-    # A person has said that the truck is where its reports say.
+    # A person has said that the truck is where its reports say, and on which edge that is.
     confirmed: bool = False
+    edge: int | None = None
     # What the truck may cover where it says it is, and for which place that was looked up last.
     extra: tuple[int, ...] = ()
     seen: tuple[int, int] | None = None

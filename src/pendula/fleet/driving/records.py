@@ -126,6 +126,16 @@ class Record:
         self.waiting = self.waiting_since_ms = self.request_ms = None
         self.changed()
 
+    def set_aside(self) -> None:
+        """The truck is not in the hall any more, and has no way."""
+        self.track = self.pending = self.pending_since_ms = self.progress = None
+        self.base = self.granted = self.acted = 0
+        self.at_um = self.hold_um = self.farthest_um = self.target_um = 0
+        self.waiting = self.waiting_since_ms = self.request_ms = None
+        self.refused_cycle = ()
+        self.absent = True
+        self.changed()
+
     def changed(self) -> None:
         """What is held, or the end of the grant, is not what it was."""
         self._edges = self.entering = None

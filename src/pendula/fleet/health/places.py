@@ -9,7 +9,7 @@ from math import isqrt
 from msgspec import structs
 
 from pendula.fleet.contracts.traffic import RobotStatus
-from pendula.fleet.driving.doubts import Doubt
+from pendula.fleet.driving.doubts import NOWHERE, Doubt
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
 from pendula.fleet.driving.stops import Stop
@@ -75,8 +75,10 @@ def is_possible(record: Record, params: TrafficParams) -> bool:
     """Whether a truck in doubt is where it can be on its way."""
     doubt = record.doubt
     assert doubt is not None
+    if (doubt.low_um, doubt.high_um) == NOWHERE:
+        return False
     if record.track is None or not record.track.segments:
-        return not record.absent and distance_um(record, record.node) <= 2 * params.node_snap_um
+        return distance_um(record, record.node) <= 2 * params.node_snap_um
     s_um = position(record, params)
     beyond = record.grant_um + overshoot_um(record, params)
     return s_um is not None and doubt.low_um <= s_um <= min(doubt.high_um, beyond)

@@ -11,7 +11,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from pendula.fleet.commands import Commands
+from msgspec import structs
+
+from pendula.fleet.commands import Commands, Tick
 from pendula.fleet.compiled_sites import put
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.events import FleetEvent
@@ -113,6 +115,9 @@ class Recording:
 
     def apply(self, command: Commands) -> Outcome[FleetEvent]:
         """What a command did, once it is with the operating system."""
+        if isinstance(command, Tick) and self.degraded is not None:
+            # The fleet hears of it like of everything else, and tells those who watch it.
+            command = structs.replace(command, trouble=self.degraded)
         ticket = self.driver.submit(command, by=self._by)
         self.driver.flush()
         return ticket.outcome

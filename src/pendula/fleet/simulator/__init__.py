@@ -6,6 +6,7 @@ kinematics    one truck: speed, braking, turning on the spot, its newest command
 noise         drifts and jitters, each from a stream of its own
 channel       messages on their way
 faults        what goes wrong with a truck, and until when
+standing      trucks where a fleet believes them to be, in the middle of its life
 world         all trucks, step by step; what they report and where they truly are
 """
 

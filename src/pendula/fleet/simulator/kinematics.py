@@ -96,6 +96,16 @@ class SimulatedTruck:
         """Makes a route known; it is taken up with the first command that names it."""
         self._known[route.route_id, route.revision] = route
 
+    def resume(self, route: RoutePlan, segment: int) -> None:
+        """Goes on with a route in the middle of it: on this segment, where the truck stands."""
+        self.learn(route)
+        self.route, self.segment, self._bounds = route, segment, _bounds_of(route)
+        length = route.segments[segment].length_um if route.segments else 0
+        if 0 < self.on_um < length:
+            self.yaw_urad = None
+        elif route.segments and self.on_um == length and segment + 1 < len(route.segments):
+            self._enter(segment + 1)
+
     def hear(self, order: Order, now_ms: int) -> None:
         """Takes a command, unless a newer one came before it."""
         if self.order is not None and order.seq <= self.order.seq:

@@ -69,10 +69,12 @@ class Trace:
 class World:
     """Trucks in the order of their names."""
 
-    def __init__(self, site: CompiledMap, starts: Sequence[Start], settings: WorldSettings, seed: int) -> None:
+    def __init__(
+        self, site: CompiledMap, starts: Sequence[Start], settings: WorldSettings, seed: int, now_ms: int = 0
+    ) -> None:
         self.site = site
         self.settings = settings
-        self.now_ms = 0
+        self.now_ms = now_ms
         eps = site.params.tangent_eps_urad
         self.robot_ids = tuple(one.robot_id for one in starts)
         self.trucks = [SimulatedTruck(one.profile, eps, one.edge, one.on_um, one.yaw_urad) for one in starts]
@@ -104,7 +106,12 @@ class World:
         self._loads = [False] * count
         # Whether a truck has something on its fork.
         self.loaded = [False] * count
-        self.latest = self._telemetry(0, self._trace([0], *self._places([])))
+        self.latest: list[Telemetry] = []
+        self.look_anew()
+
+    def look_anew(self) -> None:
+        """What is known of every truck is what it says at this moment."""
+        self.latest = self._telemetry(0, self._trace([self.now_ms], *self._places([])))
 
     def send(self, truck: int, command: RollingTargetCommand) -> None:
         """A command on its way to a truck."""

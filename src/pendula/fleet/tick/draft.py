@@ -86,5 +86,10 @@ class Draft:
         by: dict[str, Json] = {"by": stranger.robot_id, "requirement": "FLT-FAIL-6"}
         self.alert(alarms.FOREIGN_OCCUPANCY, "ERROR", self.now_ms, record.robot_id, **by)
 
+    @property
+    def missing(self) -> Record | None:
+        """The first truck that nobody has heard of since the start, and of which nobody said that it is not there."""
+        return next((one for one in self.records if one.unheard and not one.absent), None)
+
     def names(self, numbers: Iterable[int]) -> list[Json]:
         return [self.records[number].robot_id for number in numbers]

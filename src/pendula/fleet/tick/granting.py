@@ -15,6 +15,9 @@ _WORKING = frozenset({Phase.LOADING, Phase.UNLOADING})
 def grant(draft: Draft) -> None:
     """Units in rank order, for each truck in the order of its way, until one is refused or it has what it can use."""
     draft.queue.before = waited_for(draft.records)
+    if draft.missing is not None:
+        _wait_for_all(draft, draft.missing)
+        return
     for record in draft.order:
         track = record.track
         if track is None or record.stop_code is not None or record.phase in _WORKING or _is_undecided(draft, record):
@@ -24,6 +27,13 @@ def grant(draft: Draft) -> None:
         while blocked is None and record.grant_um < reach and record.retraction is None:
             blocked = _unit(draft, record)
         _note(draft, record, blocked)
+
+
+def _wait_for_all(draft: Draft, missing: Record) -> None:
+    """Nobody goes on before everybody was heard, or somebody said that a truck is not there (FLT-FAIL-14)."""
+    for record in draft.records:
+        if record is not missing and record.track is not None and record.stop_code is None:
+            _note(draft, record, Waiting(reasons.WAIT_SAFE_STATE, None, missing.number, None))
 
 
 def _is_undecided(draft: Draft, record: Record) -> bool:

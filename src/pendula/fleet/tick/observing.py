@@ -110,7 +110,7 @@ def _note(record: Record, report: TruckReport, pose: Pose) -> None:
     record.obstructed = report.obstructed
     record.confidence_ppm = report.confidence_ppm
     record.bad_reports = 0
-    record.unheard = False
+    record.unheard = record.absent = False
     ack = max(record.ack_seq, min(report.last_ack_seq, record.seq))
     if ack > record.ack_seq:
         record.ack_seq, record.ack_ms = ack, report.at_ms

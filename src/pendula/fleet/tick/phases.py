@@ -64,7 +64,7 @@ def _take_routes(draft: Draft) -> None:
 
 def obey(draft: Draft) -> None:
     """What people ordered, before anything else."""
-    draft.applied = obeyed(draft.orders, draft.records)
+    draft.applied = obeyed(draft.orders, draft.records, draft.locks, draft.params, draft.now_ms)
 
 
 def freeze_the_lost(draft: Draft) -> None:
@@ -113,7 +113,7 @@ def rank(draft: Draft) -> None:
 
 def admit_routes(draft: Draft) -> None:
     """New and changed routes in rank order: as many checks as a tick may make; the others stay for the next one."""
-    left = draft.params.max_admissions_per_tick
+    left = 0 if draft.missing is not None else draft.params.max_admissions_per_tick
     for record in draft.order:
         plan = record.pending
         if plan is None:

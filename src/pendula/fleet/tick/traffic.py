@@ -340,7 +340,8 @@ class Traffic:
 
     def _anchor(self, record: Record) -> Anchor | None:
         edges = () if record.track is None else [one.edge for one in record.track.segments]
-        return None if record.pose is None else self._snapper.anchor(record.pose, route_edges=edges)
+        told = None if record.doubt is None else record.doubt.edge
+        return None if record.pose is None else self._snapper.anchor(record.pose, told, edges)
 
     def _afresh(self, record: Record, anchor: Anchor) -> RoutePlan | None:
         return afresh(record, self._planner(record), self.closed[record.robot_id], anchor)
