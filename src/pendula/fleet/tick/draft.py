@@ -12,11 +12,11 @@ from pendula.fleet.health.orders import AppliedOrder, Order
 from pendula.fleet.routing.planner import Anchor, Closed
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.tick import alarms
-from pendula.fleet.tick.directions import Directions
 from pendula.fleet.tick.observing import DroppedReport, TruckReport
-from pendula.fleet.tick.queueing import Queue
 from pendula.fleet.traffic.grants import Effort, Rule
 from pendula.fleet.traffic.lock_state import LockState
+from pendula.fleet.turns.directions import Directions
+from pendula.fleet.turns.queueing import Queue
 from pendula.kernel.canonical import Json
 
 
