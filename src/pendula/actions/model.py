@@ -73,6 +73,7 @@ class Code(StrEnum):
     INSUFFICIENT_RESOURCES = "InsufficientResources"
     CANNOT_ACQUIRE_LOCK = "CannotAcquireLock"
     LIMIT_EXCEEDED = "LimitExceeded"
+    CANCELLED = "Cancelled"
     NOT_CANCELLABLE = "NotCancellable"
     NOT_RESUMABLE = "NotResumable"
     INVALID_INTERRUPT = "InvalidInterrupt"
@@ -205,5 +206,6 @@ class Options(Struct, frozen=True, kw_only=True):
     noise_seed: int | None = None
     follow_ups: bool = False
     ask_modifiers: bool = False
+    remember_epochs: Annotated[int, Meta(ge=0, le=100_000)] | None = None
     queue: Literal["buckets", "heap"] = "buckets"
     limits: Bounds = Bounds()

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from pendula.actions.configuration import InvalidCarryOver
 from pendula.actions.minute.turns import wake_whoever_is_first
@@ -24,7 +24,7 @@ from pendula.kernel.canonical import Json, Reader, decode, digest, encode
 from pendula.kernel.errors import InputRefused, NotCanonical
 
 STAGES = tuple(Stage)
-RUNNING, HELD, OVER = Stage.RUNNING, Stage.HELD, Stage.OVER
+WAITING, RUNNING, HELD, OVER = Stage.WAITING, Stage.RUNNING, Stage.HELD, Stage.OVER
 FORMAT = 1
 WAITING_RANKS = (LATE, SUBMITTED, FOLLOWING)
 
@@ -61,6 +61,10 @@ class SavedWorld(Struct):
     actions: list[SavedAction]
     submitted: list[tuple[int, int, Instance]]
     wishes: list[Wish]
+    # Since the second version: who tries again to preempt, and when.
+    trying: list[tuple[int, str]] | UnsetType = UNSET
+    # Ids of what is over, by epoch, where they are forgotten some day.
+    over: list[tuple[int, list[str]]] | UnsetType = UNSET
 
 
 def save(world: WorldState) -> bytes:
@@ -81,11 +85,17 @@ def _saved(world: WorldState, shift: int = 0) -> SavedWorld:
         actions.append(_saved_action(action, place, shift))
     submitted: list[tuple[int, int, Instance]] = []
     wishes: list[Wish] = []
+    trying: list[tuple[int, str]] = []
     for minute, rank, _, item in world.queue:
         if type(item) is Instance:
             submitted.append((minute - shift, rank, item))
         elif type(item) is Wish:
             wishes.append(msgspec.structs.replace(item, minute=minute - shift))
+        elif rank == JOINING and item.stage is WAITING:
+            trying.append((minute - shift, item.instance.id))
+    more = world.setting.version.saves_more
+    over = sorted((world.over or {}).items())
+    epochs = world.clock.epoch + 1 if shift else 0
     return SavedWorld(
         minute=world.clock.minute - shift,
         epoch=world.clock.epoch if not shift else 0,
@@ -105,6 +115,8 @@ def _saved(world: WorldState, shift: int = 0) -> SavedWorld:
         actions=actions,
         submitted=submitted,
         wishes=wishes,
+        trying=trying if more else UNSET,
+        over=[(epoch - epochs, sorted(set(ids))) for epoch, ids in over] if more else UNSET,
     )
 
 
@@ -157,6 +169,9 @@ def _contradictions(world: WorldState, saved: SavedWorld) -> Iterator[str]:
         yield "something was submitted for the past, or as nobody submits"
     if any(wish.minute < saved.minute for wish in saved.wishes):
         yield "something is asked for in the past"
+    waiting = {one.instance.id for one in saved.actions if one.stage == WAITING}
+    if any(minute < saved.minute or name not in waiting for minute, name in saved.trying or ()):
+        yield "somebody tries again to preempt who does not wait"
 
 
 def _put(world: WorldState, saved: SavedWorld) -> None:
@@ -169,6 +184,8 @@ def _put(world: WorldState, saved: SavedWorld) -> None:
     world.used_ids = set(saved.used_ids)
     world.reported = set(saved.reported)
     world.extras = saved.extras
+    if world.over is not None:
+        world.over = {epoch: list(ids) for epoch, ids in saved.over or ()}
     world.resources.stocks = {**world.resources.stocks, **saved.resources}
     world.knowledge.update((item.id, item) for item in saved.knowledge)
     world.locks.of(saved.locks)
@@ -184,6 +201,8 @@ def _put(world: WorldState, saved: SavedWorld) -> None:
         world.queue.push(minute, rank, instance)
     for wish in saved.wishes:
         world.queue.push(wish.minute, REQUESTED, wish)
+    for minute, name in saved.trying or ():
+        world.queue.push(minute, JOINING, world.actions[name])
     if world.clock.minute == world.clock.boundary:
         wake_whoever_is_first(world)
     if broken := list(world.broken()):
@@ -218,6 +237,7 @@ def _place(world: WorldState, action: Action) -> None:
             for lock in action.locks:
                 lock.holder = action
             action.ending = world.queue.push(action.t_end, action.admission, action)
+            world.note_running(action)
         case Stage.WAITING:
             join(action, action.joined)
         case Stage.HELD:
@@ -279,4 +299,5 @@ def take_up(world: WorldState, carry: Json) -> None:
         raise InvalidCarryOver(fault.message) from None
     if world.clock.minute != 0:
         raise InvalidCarryOver(f"The carry begins at minute {world.clock.minute} of its epoch, not at 0")
+    world.forget()
     wake_whoever_is_first(world)

@@ -51,7 +51,7 @@ def test_the_output_has_the_promised_form() -> None:
         "action_id": "good",
         "t": 7,
         "at": "2025-07-01T00:07:00",
-        "meta": {"segment": 0, "d": 10, "t_end": 17, "waited": 0, "admission": 0},
+        "meta": {"segment": 0, "d": 10, "t_end": 17, "waited": 0, "admission": 0, "params": {}},
     }
     (diagnostic,) = epoch["diagnostics"]
     assert set(diagnostic) == {"code", "action_id", "t", "by", "message"}

@@ -27,7 +27,7 @@ def test_the_world_log_has_a_line_for_each_event() -> None:
         "actor": "bob",
         "verb": "tell",
     }
-    assert records[1]["meta"] == {"segment": 0, "admission": 0}
+    assert records[1]["meta"] == {"segment": 0, "admission": 0, "params": {}}
 
 
 @pytest.mark.req("ACT-LOG-1")

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from pendula.actions.configuration import FIELDS, InvalidSetting
+from pendula.actions.configuration import InvalidSetting
 from pendula.actions.engine import World
 from pendula.actions.events import (
     WORLD_EVENTS,
@@ -21,9 +21,11 @@ from pendula.actions.events import (
     WorldEvent,
 )
 from pendula.actions.model import Instance
+from pendula.actions.rules.names import DONE, FIELDS
 from pendula.actions.state import WorldState
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Outcome
+from pendula.kernel.wording import unknown_name
 
 Road = Callable[[Command], Outcome[Event]]
 EPOCHS_MOST = 100_000
@@ -117,6 +119,13 @@ def config_of(document: Mapping[str, Any]) -> dict[str, Json]:
 
 def run_document(document: Mapping[str, Any]) -> RunResult:
     """A whole file; `InputRefused` where it is refused as a whole. Single instances are rejected in the result."""
+    if not isinstance(document, Mapping):
+        raise InvalidSetting(
+            "A run needs an object with at least `epoch`, `action_defs` and `actions_submitted`", path="$"
+        )
+    for name in document:
+        if name not in (*FIELDS, *DONE):
+            raise InvalidSetting(unknown_name(str(name), (*FIELDS, *DONE), "a section"), path=f"$.{name}")
     world = World.create(config_of(document))
     return drive(world, world.apply, document)
 
@@ -129,6 +138,7 @@ def drive(
     count = 1 if epochs is None else epochs
     if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= EPOCHS_MOST:
         raise InvalidSetting(f"epochs is {count!r}; allowed is 1 to {EPOCHS_MOST}", path="$.epochs")
+    world.current.deferred = {}
     header = world.header()
     seen: list[Event] = []
     seen += apply(Submit(_list(document, "actions_submitted"))).events
@@ -169,14 +179,15 @@ def _result(world: WorldState, header: EpochBegan, seen: Iterable[Event]) -> Epo
 
 
 def _deferred(world: WorldState) -> Iterable[dict[str, Any]]:
-    """Submissions for later epochs, as they were given."""
-    for minute, _, _, item in world.queue:
-        if type(item) is Instance and minute >= world.clock.boundary:
-            given = msgspec.structs.asdict(item)
-            yield {
-                **{name: value for name, value in given.items() if value is not None and value != ()},
-                **world.extras.get(item.id, {}),
-            }
+    """Submissions that came in during this epoch and are for a later one, as they were given; each is told once."""
+    found = sorted((minute, rank, handle) for handle, (minute, rank, _) in (world.deferred or {}).items())
+    for _, _, handle in found:
+        item = (world.deferred or {})[handle][2]
+        given = msgspec.structs.asdict(item)
+        yield {
+            **{name: value for name, value in given.items() if value is not None and value != ()},
+            **world.extras.get(item.id, {}),
+        }
 
 
 def _event(event: WorldEvent) -> dict[str, Any]:

@@ -95,16 +95,23 @@ class LiveWorld:
         """Wishes for their minute (`t` or `submitted_at`; now when neither is given); returns rejections at once."""
         return self._apply(Submit(tuple(self._timed(step) for step in steps))).events
 
-    def interrupt(self, target: str, priority: int, *, source: str = "outside", hold_min: int = 0) -> None:
-        """Ask for an interrupt in the present minute; it happens, or not, when time goes on."""
-        form: Json = {"t": self.minute, "target": target, "priority": priority, "source": source, "hold_min": hold_min}
-        self._ask(Request(interrupts=(form,)))
+    def interrupt(
+        self, target: str, priority: int, *, source: str = "outside", hold_min: int = 0, t: int | None = None
+    ) -> None:
+        """Ask for an interrupt in a minute, the present one unless given; it happens, or not, when time goes on."""
+        form: Json = {"target": target, "priority": priority, "source": source, "hold_min": hold_min}
+        self._ask(Request(interrupts=({"t": self._asked_minute(t), **form},)))  # type: ignore[dict-item]
 
-    def cancel(self, action_id: str) -> None:
-        self._ask(Request(commands=({"t": self.minute, "cancel": action_id},)))
+    def cancel(self, action_id: str, *, t: int | None = None) -> None:
+        """Take an action back in a minute, the present one unless given: one that runs, waits or is still to come."""
+        self._ask(Request(commands=({"t": self._asked_minute(t), "cancel": action_id},)))
 
-    def resume(self, action_id: str) -> None:
-        self._ask(Request(commands=({"t": self.minute, "resume": action_id},)))
+    def resume(self, action_id: str, *, t: int | None = None) -> None:
+        """Let a suspended action join its queues again, in a minute, the present one unless given."""
+        self._ask(Request(commands=({"t": self._asked_minute(t), "resume": action_id},)))
+
+    def _asked_minute(self, t: int | None) -> int:
+        return self.minute if t is None else t
 
     def advance_to(self, minute: int) -> tuple[Event, ...]:
         """All that happens up to a minute of the run; at the end of an epoch its first half, the ends."""

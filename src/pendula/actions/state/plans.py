@@ -78,6 +78,14 @@ class Plans:
             plan.ordinary = None if isinstance(timing, Fault) else timing
         return plan
 
+    def too_many_locks(self, names: tuple[str, ...]) -> Fault | None:
+        """Whether an instance with these locks, that of its actor among them, has or makes more than are allowed."""
+        if not self._setting.version.counts_locks_of_actors:
+            return None
+        new = sum(name not in self._locks.by_name for name in names)
+        fault = self._passed(LOCKS, len(self._locks.by_name) + new) if new else None
+        return self._passed(LOCKS_EACH, len(names)) or fault
+
     def _passed(self, limit: Limit, value: int) -> Fault | None:
         allowed = self._setting.allowed(limit)
         if value <= allowed:

@@ -45,14 +45,12 @@ def run(
     cannot be used as a whole is refused with every fault it has.
     """
     from pendula.actions.engine import World
-    from pendula.actions.reading import accept, unknown_sections
+    from pendula.actions.reading import accept
     from pendula.actions.runs import config_of, drive
     from pendula.documents import read_file
 
     out = Output(json)
     document = accept(read_file(file))
-    for sentence in unknown_sections(document):
-        out.note(f"pendula: {file}: {sentence}; it is passed over")
     config = config_of(document)
     world = World.create(config)
     with _road(world, config, journal, logs) as road, out.progress("epochs", document.get("epochs") or 1) as advance:
