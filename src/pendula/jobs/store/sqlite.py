@@ -61,7 +61,7 @@ class NotDurable(WorldBroken):
 
 
 class SqliteStore:
-    """One file; safe for threads and for any number of processes. In a fork of the process that opened it, it is refused.
+    """One file; safe for threads and any number of processes. In a fork of the one that opened it, it is refused.
 
     Where the file cannot be written it is opened to be looked at; `write` raises `StoreReadOnly` until it can be.
     `patience_seconds` is how long a migration waits for another writer, which it tells `on_wait`.
