@@ -15,6 +15,7 @@ traffic       who may go on: locks and the refuge rule
 driving       trucks on their ways: tracks, records, parameters
 targets       where a truck is told to go
 views         requests, snapshots and reasons
+turns         whose turn it is: ranks, queues, directions
 health        whether a truck can be counted on: faults, orders of people, recovery
 tick          one tick of traffic after the other
 operators     what people do to a running fleet, and what came of it

@@ -153,14 +153,16 @@ class FleetEngine:
         trucks = self.traffic.records
         asked = self.desk.take(command.operator_actions, command.now_ms, trucks)
         cancelled = [self._cancelled(one) for one in asked.cancelled]
+        cleared = {one.order_id for one in asked.orders if self._clears(one)}
         views = truck_views(trucks, self.config.traffic, command.now_ms, command.reports)
         step = self.dispatch.step(command.now_ms, views, command.task_events)
         reports = self._as_dispatched(command.reports)
         orders = (*asked.orders, *((RESTARTED,) if command.restarted else ()))
         outputs = self.traffic.tick(TickInputs(command.now_ms, reports, (*step.routes, *routes), orders))
         self.dispatch.settled(outputs.accepted_routes, outputs.refused_routes)
-        self._follow(orders, outputs.applied_orders)
-        settled = self.desk.settle([*cancelled, *outputs.applied_orders], outputs.tick)
+        applied = [AppliedOrder(one.order_id) if one.order_id in cleared else one for one in outputs.applied_orders]
+        self._follow(orders, applied)
+        settled = self.desk.settle([*cancelled, *applied], outputs.tick)
         return step, outputs, (*asked.answers, *settled)
 
     def _cancelled(self, action: OperatorAction) -> AppliedOrder:
@@ -169,6 +171,11 @@ class FleetEngine:
         if no is None:
             return AppliedOrder(action.actionId)
         return AppliedOrder(action.actionId, no.code, no.message)
+
+    def _clears(self, order: Order) -> bool:
+        """Whether an order clears what a truck failed at in a node, of which traffic knows nothing."""
+        faulty = [one.robot_id for one in self.traffic.records if self.dispatch.is_faulty(one.number)]
+        return order.kind is OrderKind.CLEAR and order.robot_id in faulty
 
     def _follow(self, orders: Iterable[Order], applied: Iterable[AppliedOrder]) -> None:
         """What traffic did about a truck, its tasks have to know."""

@@ -1,12 +1,14 @@
 """What a scenario is: a map, trucks, tasks, events, how long, and what is expected of it. Nothing here acts."""
 
+from enum import StrEnum
+
 from msgspec import Struct
 
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.model import CompileParams, Fleet, SourceMap, Stream, Truck
 from pendula.fleet.simulator.faults import Fault, FaultKind
 from pendula.fleet.simulator.settings import WorldSettings
-from pendula.fleet.tasks.model import DispatchParams, TaskOrder, TaskStream
+from pendula.fleet.tasks.model import DispatchParams, GoodsReported, RoomReported, TaskEvent, TaskOrder, TaskStream
 from pendula.fleet.trucks.profiles import RobotProfile
 
 
@@ -19,6 +21,27 @@ class Robot(Struct, frozen=True):
     start_node_id: str
     # The node a truck came from; it decides the yaw it begins with.
     came_from_id: str | None = None
+
+
+class StockKind(StrEnum):
+    """GOODS to be picked in a node, ROOM for what is dropped there."""
+
+    GOODS = "GOODS"
+    ROOM = "ROOM"
+
+
+class ScenarioTaskEvent(Struct, frozen=True):
+    """From a time on there are so many goods in a node, or room for so many."""
+
+    at_ms: int
+    type: StockKind
+    node_id: str
+    count: int
+
+    @property
+    def told(self) -> TaskEvent:
+        of_kind = GoodsReported if self.type is StockKind.GOODS else RoomReported
+        return of_kind(self.node_id, self.count)
 
 
 class ScenarioEvent(Struct, frozen=True):
@@ -132,6 +155,7 @@ class Scenario(Struct, frozen=True):
     duration_ms: int
     streams: tuple[TaskStream, ...] = ()
     tasks: tuple[TaskOrder, ...] = ()
+    task_events: tuple[ScenarioTaskEvent, ...] = ()
     events: tuple[ScenarioEvent, ...] = ()
     expect: tuple[Expectation, ...] = ()
     compile_params: CompileParams = CompileParams()

@@ -95,7 +95,7 @@ class Run:
             raise ScenarioRefused(f"{scenario.name} cannot begin: {'; '.join(wrong)}", findings=wrong)
         self.measures = Measures(self.site, scenario.traffic, names)
         self._events = sorted(scenario.events, key=lambda one: (one.at_ms, one.robot_id))
-        self._later = sorted(scenario.tasks, key=lambda one: (one.at_ms, one.task_id))
+        self._later: list[tuple[int, TaskEvent]] = _in_time(scenario)
         self._hash = sha256()
 
     @property
@@ -222,10 +222,10 @@ class Run:
             self.world.trouble_with(self._number[event.robot_id], event.fault)
 
     def _task_events(self, now_ms: int) -> tuple[TaskEvent, ...]:
-        """Tasks whose time has come, and what trucks report done."""
+        """Goods, room and tasks whose time has come, and what trucks report done."""
         events: list[TaskEvent] = []
-        while self._later and self._later[0].at_ms <= now_ms:
-            events.append(TaskSubmitted(self._later.pop(0)))
+        while self._later and self._later[0][0] <= now_ms:
+            events.append(self._later.pop(0)[1])
         return (*events, *(OperationDone(self.robots[truck].robot_id) for truck in self.world.operated()))
 
     def _carry_out(self, orders: OrdersOut) -> None:
@@ -271,6 +271,13 @@ class Run:
         sent = [(one.seq, one.mode.value, str(one.stopLineS)) for one in outputs.commands]
         self._hash.update(np.array(state, dtype=np.int64).tobytes())
         self._hash.update(repr((outputs.now_ms, told, sent)).encode())
+
+
+def _in_time(scenario: Scenario) -> list[tuple[int, TaskEvent]]:
+    """What comes from outside about tasks, in the order of time: goods and room before tasks, as the file has them."""
+    stock = [(one.at_ms, one.told) for one in scenario.task_events]
+    tasks = [(one.at_ms, TaskSubmitted(one)) for one in sorted(scenario.tasks, key=lambda one: one.task_id)]
+    return sorted([*stock, *tasks], key=lambda one: one[0])
 
 
 def _start(site: CompiledMap, robot: Robot, profile: RobotProfile) -> Start:

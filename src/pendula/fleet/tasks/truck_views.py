@@ -14,7 +14,7 @@ from pendula.fleet.health.places import STANDING_UM_S
 from pendula.fleet.routing.route_plan import Pose
 from pendula.fleet.tasks.model import TruckView
 from pendula.fleet.tick.observing import TruckReport
-from pendula.fleet.tick.ranks import starved
+from pendula.fleet.turns.ranks import starved
 
 
 def truck_views(

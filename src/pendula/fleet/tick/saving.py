@@ -4,7 +4,7 @@ Tracks are made anew from their routes; what the locks know of a way is kept as 
 route that goes on along it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -21,10 +21,11 @@ from pendula.fleet.routing.planner import AtNode, OnEdge
 from pendula.fleet.routing.progress import Progress
 from pendula.fleet.routing.route_plan import Pose, RoutePlan, segments_of
 from pendula.fleet.site.compiled_map import CompiledMap
-from pendula.fleet.tick.directions import Directions
 from pendula.fleet.traffic.demand import Demand
 from pendula.fleet.traffic.lock_state import LockState, Refusal
 from pendula.fleet.traffic.lock_state import Truck as Locked
+from pendula.fleet.traffic.resources import Exclusion
+from pendula.fleet.turns.directions import Directions
 from pendula.kernel.canonical import Reader, digest
 from pendula.kernel.canonical import encode as canonical_encode
 
@@ -284,3 +285,16 @@ def decode(data: bytes) -> SavedTraffic:
 
 
 _read: Reader[SavedTraffic] = Reader(SavedTraffic)
+
+
+def restored(exclusion: Exclusion, trucks: Sequence[Locked | None], witness: list[tuple[int, int]]) -> LockState:
+    """A lock state of what is known of each truck."""
+    locks = LockState(exclusion, len(trucks))
+    for number, one in enumerate(trucks):
+        if one is not None:
+            held, one.held = sorted(one.held), set()
+            locks.trucks[number] = one
+            locks.hold(number, held)
+            locks.install(number, one)
+    locks.witness = witness
+    return locks

@@ -26,7 +26,6 @@ from pendula.fleet.routing.snapping import SnapParams, Snapper
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tick import saving
 from pendula.fleet.tick.aiming import result, stopped
-from pendula.fleet.tick.directions import Directions, two_way
 from pendula.fleet.tick.draft import Draft, RefusedRoute
 from pendula.fleet.tick.invariants import held_between_ticks
 from pendula.fleet.tick.observing import DroppedReport, TruckReport
@@ -34,9 +33,9 @@ from pendula.fleet.tick.phases import PHASES
 from pendula.fleet.tick.starting_state import place_all
 from pendula.fleet.traffic.grants import Effort, Rule
 from pendula.fleet.traffic.lock_state import LockState
-from pendula.fleet.traffic.lock_state import Truck as Locked
 from pendula.fleet.traffic.resources import Exclusion
 from pendula.fleet.trucks.profiles import RobotProfile
+from pendula.fleet.turns.directions import Directions, two_way
 from pendula.fleet.views import reasons
 from pendula.fleet.views.corridor_request import corridor_request
 from pendula.fleet.views.snapshot import Scene, queue_places, snapshot
@@ -216,7 +215,7 @@ class Traffic:
             for phase in PHASES:
                 phase(draft)
         except BaseException as error:
-            self._locks = restored(self._locks.exclusion, saved, witness)
+            self._locks = saving.restored(self._locks.exclusion, saved, witness)
             if not isinstance(error, Exception):
                 # Somebody wants to end the program: as if this tick had never begun.
                 self.tick_number, self.now_ms = before
@@ -298,7 +297,7 @@ class Traffic:
             None if truck.lock is None else saving.restored_lock(truck.lock, fresh, number)
             for number, truck in enumerate(saved.trucks)
         ]
-        self._locks = restored(fresh.exclusion, trucks, list(saved.witness))
+        self._locks = saving.restored(fresh.exclusion, trucks, list(saved.witness))
         self._directions = saving.directions_of(saved)
         self._cycles = dict(saved.cycles)
         return self
@@ -366,19 +365,6 @@ class Traffic:
             empty_since=self._directions.empty_since,
             drained={group: closed for group, (closed, _) in self._directions.drained.items()},
         )
-
-
-def restored(exclusion: Exclusion, trucks: Sequence[Locked | None], witness: list[tuple[int, int]]) -> LockState:
-    """A lock state of what is known of each truck."""
-    locks = LockState(exclusion, len(trucks))
-    for number, one in enumerate(trucks):
-        if one is not None:
-            held, one.held = sorted(one.held), set()
-            locks.trucks[number] = one
-            locks.hold(number, held)
-            locks.install(number, one)
-    locks.witness = witness
-    return locks
 
 
 def _record(
