@@ -62,6 +62,7 @@ def until(holds: Callable[[], bool]) -> None:
     end = time.monotonic() + 30
     while not holds():
         assert time.monotonic() < end
+        time.sleep(0.001)
 
 
 def code_of(response: httpx.Response) -> str:

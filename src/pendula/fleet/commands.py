@@ -7,6 +7,7 @@ from typing import Annotated, TypeAlias
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from pendula.fleet.contracts.traffic import OperatorAction
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.model import CompileParams, Fleet, SourceMap
 from pendula.fleet.tasks.model import DispatchParams, TaskEvent, TaskStream
@@ -31,8 +32,7 @@ class StartPlace(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"
 class Config(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """A fleet as it is made. `compiled_hash` names the compiled map, which lies beside the journal or is made anew from
     `source`; a fleet does not begin on another one. `streams` make tasks, those of `fleet` are what the map is
-    certified for; `node_limits` say how many tasks may be under way to a node at a time. `state` is that of a fleet of
-    the same configuration, which this one goes on from."""
+    certified for. `state` is that of a fleet of the same configuration, which this one goes on from."""
 
     source: SourceMap
     profiles: tuple[RobotProfile, ...]
@@ -43,7 +43,6 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     starts: tuple[StartPlace, ...] = ()
     streams: tuple[TaskStream, ...] = ()
     dispatch: DispatchParams = DispatchParams()
-    node_limits: dict[str, int] = {}
     override: bool = False
     seed: Annotated[int, Meta(ge=0)] = 0
     state: Json | UnsetType = UNSET
@@ -55,11 +54,14 @@ class Command(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
 
 class Tick(Command, frozen=True, tag="tick"):
     """One tick: what trucks said since the last one, and what is wanted of them. `routes` come from whoever plans
-    outside the fleet; those of its own tasks it makes itself. `trouble`: why the journal is not written."""
+    outside the fleet; those of its own tasks it makes itself. `trouble`: why the journal is not written. `restarted`:
+    the manager was away, and nobody moves before every truck was heard."""
 
     now_ms: Time
     reports: tuple[TruckReport, ...] = ()
     task_events: tuple[TaskEvent, ...] = ()
+    operator_actions: tuple[OperatorAction, ...] = ()
+    restarted: bool = False
     trouble: str | None = None
     routes: tuple[SavedRoute, ...] = ()
 

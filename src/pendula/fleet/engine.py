@@ -14,14 +14,17 @@ from msgspec.structs import replace
 from pendula.fleet import explain, saving
 from pendula.fleet.commands import Commands, Config, StartPlace, Tick
 from pendula.fleet.compiled_sites import site_of
-from pendula.fleet.contracts.traffic import RollingTargetCommand
+from pendula.fleet.contracts.traffic import OperatorAction, RobotStatus, RollingTargetCommand
 from pendula.fleet.events import FleetEvent, TickLate
+from pendula.fleet.health.orders import AppliedOrder, Order, OrderKind
+from pendula.fleet.operators.desk import Desk
 from pendula.fleet.routing.planner import Anchor, AtNode, OnEdge
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tasks import Dispatch, Operation, truck_views
+from pendula.fleet.tasks.drivers import Driver
 from pendula.fleet.tasks.model import TaskAlert
-from pendula.fleet.telling import raised, told, told_of_tasks
+from pendula.fleet.telling import answered, raised, told, told_of_tasks
 from pendula.fleet.tick.observing import TruckReport
 from pendula.fleet.tick.saving import SavedRoute, plan_of
 from pendula.fleet.tick.traffic import TickInputs, TickOutputs, Traffic
@@ -31,6 +34,8 @@ from pendula.kernel.engine import Outcome, Outside, Reason, Refusal
 from pendula.kernel.errors import InputRefused
 
 LOGGING_DEGRADED = "LOGGING_DEGRADED"
+# Before everything that people want of the same tick.
+RESTARTED = Order("", OrderKind.RESTARTED, at_ms=-1)
 
 
 class BadConfig(InputRefused):
@@ -60,6 +65,7 @@ class FleetEngine:
         self.config = config
         self.traffic = traffic
         self.dispatch = dispatch
+        self.desk = Desk(traffic.site, config.traffic)
         self.outside: Outside = Nobody()
         self.last: TickOutputs | None = None
         self.orders_out = OrdersOut()
@@ -89,14 +95,16 @@ class FleetEngine:
         traffic = saving.traffic_of(saved, config, site)
         dispatch = dispatch_of(config, traffic, starts)
         saving.restore_dispatch(saved, dispatch)
-        return cls(config, traffic, dispatch, saved.trouble)
+        engine = cls(config, traffic, dispatch, saved.trouble)
+        saving.restore_desk(saved, engine.desk)
+        return engine
 
     @property
     def site(self) -> CompiledMap:
         return self.traffic.site
 
     def state(self) -> bytes:
-        return saving.encoded(self.traffic, self.dispatch, self._trouble)
+        return saving.encoded(self.traffic, self.dispatch, self.desk, self._trouble)
 
     def now(self) -> int:
         return self.traffic.now_ms
@@ -124,12 +132,18 @@ class FleetEngine:
         if refusal is not None:
             return Outcome(refusal=refusal)
         before, gap = self.traffic.records, self._gap_ms(command.now_ms)
-        step = self.dispatch.step(
-            command.now_ms, truck_views(before, self.config.traffic, command.reports), command.task_events
-        )
+        asked = self.desk.take(command.operator_actions, command.now_ms, before)
+        cancelled = [self._cancelled(one) for one in asked.cancelled]
+        cleared = {one.order_id for one in asked.orders if self._clears(one)}
+        views = truck_views(before, self.config.traffic, command.now_ms, command.reports)
+        step = self.dispatch.step(command.now_ms, views, command.task_events)
         routes = (*step.routes, *(one for one in plans if isinstance(one, RoutePlan)))
-        outputs = self.traffic.tick(TickInputs(command.now_ms, self._with_phases(command.reports), routes))
+        orders = (*asked.orders, *((RESTARTED,) if command.restarted else ()))
+        outputs = self.traffic.tick(TickInputs(command.now_ms, self._as_dispatched(command.reports), routes, orders))
         self.dispatch.settled(outputs.accepted_routes, outputs.refused_routes)
+        applied = [AppliedOrder(one.order_id) if one.order_id in cleared else one for one in outputs.applied_orders]
+        self._follow(orders, applied)
+        settled = self.desk.settle([*cancelled, *applied], outputs.tick)
         late = gap > 2 * self.config.traffic.tick_period_ms
         self.last = outputs
         self.orders_out = OrdersOut(
@@ -139,10 +153,35 @@ class FleetEngine:
             *told(before, outputs, self.orders_out.commands),
             *told_of_tasks(step, self.dispatch.take_transitions()),
         ]
+        events += answered(command.operator_actions, (*asked.answers, *settled))
         events += raised(outputs.tick, command.now_ms, [*step.alerts, *self._troubled(command.trouble)])
         if late:
             events.append(TickLate(outputs.tick, gap))
         return Outcome(tuple(events))
+
+    def _cancelled(self, action: OperatorAction) -> AppliedOrder:
+        assert isinstance(action.taskId, str)
+        no = self.dispatch.cancel(action.taskId, f"CANCELLED by {action.operatorId}")
+        if no is None:
+            return AppliedOrder(action.actionId)
+        return AppliedOrder(action.actionId, no.code, no.message)
+
+    def _clears(self, order: Order) -> bool:
+        """Whether an order clears what a truck failed at in a node, of which traffic knows nothing."""
+        faulty = [one.robot_id for one in self.traffic.records if self.dispatch.is_faulty(one.number)]
+        return order.kind is OrderKind.CLEAR and order.robot_id in faulty
+
+    def _follow(self, orders: Iterable[Order], applied: Iterable[AppliedOrder]) -> None:
+        """What traffic did about a truck, its tasks have to know."""
+        kinds = {one.order_id: one for one in orders}
+        for one in applied:
+            order = kinds[one.order_id]
+            if one.code is not None or order.robot_id is None:
+                continue
+            if order.kind is OrderKind.CLEAR:
+                self.dispatch.cleared(order.robot_id)
+            elif order.kind is OrderKind.REMOVE:
+                self.dispatch.removed(order.robot_id)
 
     def _not_now(self, now_ms: int) -> Refusal | None:
         last = self.traffic.now_ms
@@ -155,13 +194,10 @@ class FleetEngine:
         """Since the tick before; nothing came before the first."""
         return now_ms - self.traffic.now_ms if self.traffic.tick_number else 0
 
-    def _with_phases(self, reports: tuple[TruckReport, ...]) -> tuple[TruckReport, ...]:
-        """What a truck is about is known here, whatever it says itself."""
-        phases = {one.robot_id: one.shown_phase for one in self.dispatch.drivers}
-        return tuple(
-            one if phases.get(one.robot_id, one.phase) is one.phase else replace(one, phase=phases[one.robot_id])
-            for one in reports
-        )
+    def _as_dispatched(self, reports: tuple[TruckReport, ...]) -> tuple[TruckReport, ...]:
+        """What a truck is about is known here, whatever it says itself; so is a fault in what it was to do."""
+        drivers = {one.robot_id: one for one in self.dispatch.drivers}
+        return tuple(one if one.robot_id not in drivers else _as_driven(one, drivers[one.robot_id]) for one in reports)
 
     def _troubled(self, trouble: str | None) -> Iterator[TaskAlert]:
         """An alert when the journal is not written any more, and only then."""
@@ -187,8 +223,14 @@ def dispatch_of(config: Config, traffic: Traffic, starts: Mapping[str, Anchor]) 
         config.streams,
         config.dispatch,
         starts=starts,
-        limits=config.node_limits,
     )
+
+
+def _as_driven(report: TruckReport, driver: Driver) -> TruckReport:
+    status = RobotStatus.FAULT if driver.faulty else report.status
+    if (report.phase, report.status) == (driver.shown_phase, status):
+        return report
+    return replace(report, phase=driver.shown_phase, status=status)
 
 
 def read_config(config: Json) -> Config:

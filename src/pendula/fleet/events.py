@@ -7,7 +7,8 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from pendula.fleet.contracts.traffic import Alert, HoldReason, TaskState
+from pendula.fleet.contracts.traffic import Alert, HoldReason, OperatorAction, OperatorAnswer, TaskState
+from pendula.fleet.tasks.model import TaskEvent
 
 
 class Event(Struct, frozen=True, rename="camel"):
@@ -86,8 +87,16 @@ class TaskMoved(Event, frozen=True, tag="task"):
 class TaskEventRefused(Event, frozen=True, tag="task_event_refused"):
     """What was said about a task or a node and changes nothing."""
 
+    event: TaskEvent
     code: str
     message: str
+
+
+class OperatorAnswered(Event, frozen=True, tag="operator_answer"):
+    """What came of an action of a person: who wanted what, why, and what it freed."""
+
+    action: OperatorAction
+    answer: OperatorAnswer
 
 
 class Operated(Event, frozen=True, tag="operation"):
@@ -127,6 +136,7 @@ FleetEvent: TypeAlias = (
     | HoldChanged
     | TaskMoved
     | TaskEventRefused
+    | OperatorAnswered
     | Operated
     | ReportDropped
     | AlertRaised

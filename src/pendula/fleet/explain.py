@@ -2,10 +2,11 @@
 
 from pendula.fleet.contracts.traffic import HoldReason
 from pendula.fleet.tasks.dispatch import Dispatch
+from pendula.fleet.tasks.states import OVER
 from pendula.fleet.tick.traffic import Traffic
 from pendula.fleet.views import reasons
 from pendula.kernel.canonical import Json
-from pendula.kernel.engine import Reason
+from pendula.kernel.engine import Reason, Refusal
 
 QUESTIONS = 'A fleet answers {"robot": id} and {"task": id}.'
 
@@ -50,15 +51,14 @@ def why(traffic: Traffic, dispatch: Dispatch, question: Json) -> Reason:
 
 def task(traffic: Traffic, dispatch: Dispatch, task_id: str) -> Reason:
     """What a task waits for; where a truck is about it, the reason of that truck."""
-    found = dispatch.book.open.get(task_id)
-    if found is None:
+    told = dispatch.why(task_id)
+    if isinstance(told, Refusal):
         return Reason("unknown_task", f"There is no open task {task_id!r}.", {"task": task_id})
-    lacks = dispatch.book.lacks(found) if found.robot_id is None else None
-    text = f"Task {task_id!r} is {found.state.value} since {found.since_ms} ms: {lacks or found.cause}."
-    told: dict[str, Json] = {"taskId": task_id, "state": found.state.value, "cause": found.cause}
-    told |= {"sinceMs": found.since_ms, "robotId": found.robot_id}
-    because = () if found.robot_id is None else (truck(traffic, found.robot_id),)
-    return Reason(lacks or found.cause, text, told, because)
+    facts: dict[str, Json] = {"taskId": task_id, "state": told.state.value, "cause": told.code}
+    facts |= {"sinceMs": told.since_ms, "robotId": told.robot_id}
+    about = told.robot_id is not None and told.state not in OVER
+    because = (truck(traffic, told.robot_id),) if about and told.robot_id is not None else ()
+    return Reason(told.code, f"{told.message[0].upper()}{told.message[1:]}.", facts, because)
 
 
 def truck(traffic: Traffic, robot_id: str, seen: tuple[str, ...] = ()) -> Reason:

@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from msgspec import DecodeError, Raw, Struct
+from msgspec import DecodeError, Raw, Struct, ValidationError, convert
 
 from pendula.fleet.commands import Config
+from pendula.fleet.operators.desk import Desk, SavedDesk
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tasks import saving as tasks_saving
 from pendula.fleet.tasks.dispatch import Dispatch
@@ -18,6 +19,7 @@ FORM = 1
 class Saved(Struct, frozen=True, forbid_unknown_fields=True):
     """`trouble`: why the journal is not written, as long as that is so."""
 
+    desk: Any
     dispatch: Any
     form: int
     traffic: Raw
@@ -33,10 +35,10 @@ class BadState(InputRefused):
     code = "bad_fleet_state"
 
 
-def encoded(traffic: Traffic, dispatch: Dispatch, trouble: str | None) -> bytes:
+def encoded(traffic: Traffic, dispatch: Dispatch, desk: Desk, trouble: str | None) -> bytes:
     # Assembled, not encoded as a whole: traffic gives its own canonical bytes, which are most of it.
-    parts = (encode(tasks_saving.saved(dispatch)), FORM, traffic.state(), encode(trouble))
-    return b'{"dispatch":%b,"form":%d,"traffic":%b,"trouble":%b}' % parts
+    parts = (encode(desk.saved()), encode(tasks_saving.saved(dispatch)), FORM, traffic.state(), encode(trouble))
+    return b'{"desk":%b,"dispatch":%b,"form":%d,"traffic":%b,"trouble":%b}' % parts
 
 
 def read(state: bytes) -> Saved:
@@ -63,4 +65,12 @@ def restore_dispatch(saved: Saved, dispatch: Dispatch) -> None:
     try:
         tasks_saving.restore(dispatch, saved.dispatch)
     except (LookupError, TypeError, ValueError) as trouble:
+        raise BadState(f"This is not a state of a fleet: {trouble}") from None
+
+
+def restore_desk(saved: Saved, desk: Desk) -> None:
+    """Raises `BadState`."""
+    try:
+        desk.restore(convert(saved.desk, SavedDesk))
+    except ValidationError as trouble:
         raise BadState(f"This is not a state of a fleet: {trouble}") from None

@@ -6,7 +6,7 @@ from hashlib import sha256
 import msgspec
 from msgspec import UNSET
 
-from pendula.fleet.contracts.traffic import Alert, RollingTargetCommand
+from pendula.fleet.contracts.traffic import Alert, OperatorAction, OperatorAnswer, RollingTargetCommand
 from pendula.fleet.driving.records import Record
 from pendula.fleet.events import (
     AlertRaised,
@@ -15,6 +15,7 @@ from pendula.fleet.events import (
     HoldChanged,
     Incident,
     Operated,
+    OperatorAnswered,
     ReportDropped,
     RouteAccepted,
     RouteRefused,
@@ -68,11 +69,18 @@ def told(
 def told_of_tasks(step: DispatchStep, later: Sequence[Transition]) -> Iterator[FleetEvent]:
     """What became of tasks: in the step, and when traffic had spoken."""
     for wrong in step.refused:
-        yield TaskEventRefused(wrong.code, wrong.message)
+        yield TaskEventRefused(wrong.event, wrong.code, wrong.message)
     for one in (*step.transitions, *later):
         yield TaskMoved(one.task_id, one.before, one.state, one.cause, one.robot_id)
     for operation in step.operations:
         yield Operated(operation.robot_id, operation.kind, operation.node_id, operation.duration_ms)
+
+
+def answered(actions: Sequence[OperatorAction], answers: Sequence[OperatorAnswer]) -> Iterator[OperatorAnswered]:
+    """Who wanted what, and what came of it, in the order of the actions' ids."""
+    asked = {one.actionId: one for one in actions}
+    for answer in sorted(answers, key=lambda one: one.actionId):
+        yield OperatorAnswered(asked[answer.actionId], answer)
 
 
 def raised(tick: int, now_ms: int, alerts: Sequence[TaskAlert]) -> Iterator[AlertRaised]:

@@ -86,10 +86,10 @@ def wrongs(folder: Path, clock: SharedClock) -> list[str]:
     """Everything that must never be, in sentences."""
     with scheduler(folder, clock=clock) as client:
         store = client.calls.store
-        return [*map(str, check(store)), *store.read(_trail), *store.read(_uncertain)]
+        return [*map(str, check(store)), *store.read(trail_wrongs), *store.read(_uncertain)]
 
 
-def _trail(look: Reader) -> list[str]:
+def trail_wrongs(look: Reader) -> list[str]:
     """The trail from its beginning: states in one chain, evidence, gates as they were, one effect for one job."""
     found: list[str] = []
     places: dict[tuple[str, str], Any] = {}

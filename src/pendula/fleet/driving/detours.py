@@ -3,9 +3,11 @@
 What the truck is committed to stays: the new way leaves the old one in the first node beyond the end of the grant.
 """
 
+from dataclasses import replace
+
 from pendula.fleet.driving.records import Record
-from pendula.fleet.routing.planner import Closed, Planner
-from pendula.fleet.routing.route_plan import RoutePlan
+from pendula.fleet.routing.planner import Anchor, Closed, Planner
+from pendula.fleet.routing.route_plan import RoutePlan, plan_route
 from pendula.fleet.routing.splicing import splice
 from pendula.fleet.site.compiled_map import CompiledMap
 
@@ -21,6 +23,17 @@ def detour(record: Record, planner: Planner, closed: Closed) -> RoutePlan | None
     if not isinstance(plan, RoutePlan) or [one.edge for one in plan.whole] == [one.edge for one in old.whole]:
         return None
     return plan
+
+
+def afresh(record: Record, planner: Planner, closed: Closed, anchor: Anchor) -> RoutePlan | None:
+    """A way to the same stops from where a truck has come to be; None where there is none."""
+    old = None if record.track is None else record.track.plan
+    stops = (record.rest,) if old is None else _stops(old)
+    name = f"{record.robot_id}-back-{record.seq}" if old is None else old.route_id
+    plan = plan_route(planner, record.robot_id, name, anchor, stops, record.rest, reason="RECOVERY", closed=closed)
+    if not isinstance(plan, RoutePlan):
+        return None
+    return replace(plan, revision=1 if old is None else old.revision + 1)
 
 
 def _stops(plan: RoutePlan) -> tuple[int, ...]:

@@ -4,7 +4,7 @@ A bundle begins at a checkpoint, whose state is in its configuration, and holds 
 it was cut from, so `pendula replay` and every other command for journals take it as it is.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from pendula.fleet.events import FleetEvent, Incident
 from pendula.fleet.runs.recording import MAP_FILE
 from pendula.kernel.bodies import read_outcome, read_snapshot
 from pendula.kernel.canonical import Json, Reader, decode
-from pendula.kernel.disk import Disk
+from pendula.kernel.disk import Disk, RealDisk
 from pendula.kernel.disk import replace as replace_file
 from pendula.kernel.frames import Record
 from pendula.kernel.journal import FileJournal, Journal
@@ -60,16 +60,17 @@ def bundle(journal: Journal, at_ms: int, disk: Disk, site: bytes | None = None) 
     cut.close()
 
 
-def bundle_all(
-    journal: Journal, folder: Path, make_disk: Callable[[Path], Disk], site: bytes | None = None
-) -> list[str]:
-    """A bundle for every incident that has none yet, each in a folder named after it; the names of those made."""
+def bundles_in(journal: Journal, folder: Path, source: Path | None = None) -> list[Path]:
+    """A bundle for every incident that has none yet, each in a folder named after it. `source` is the directory of the
+    journal: the compiled map beside it goes along."""
+    beside = None if source is None else source / MAP_FILE
+    site = beside.read_bytes() if beside is not None and beside.is_file() else None
     made = []
     for found in incidents_of(journal):
         target = folder / found.incident.incident_id
         if not target.exists():
-            bundle(journal, found.t, make_disk(target), site)
-            made.append(found.incident.incident_id)
+            bundle(journal, found.t, RealDisk(target), site)
+            made.append(target)
     return made
 
 

@@ -11,7 +11,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from pendula.fleet.commands import Commands
+from msgspec import structs
+
+from pendula.fleet.commands import Commands, Tick
 from pendula.fleet.compiled_sites import put
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.events import FleetEvent
@@ -113,6 +115,9 @@ class Recording:
 
     def apply(self, command: Commands) -> Outcome[FleetEvent]:
         """What a command did, once it is with the operating system."""
+        if isinstance(command, Tick) and self.degraded is not None:
+            # The fleet hears of it like of everything else, and tells those who watch it.
+            command = structs.replace(command, trouble=self.degraded)
         ticket = self.driver.submit(command, by=self._by)
         self.driver.flush()
         return ticket.outcome
@@ -144,6 +149,15 @@ def find_map(disk: Disk) -> None:
         except MapDamaged as damaged:
             name = f"{getattr(disk, 'directory', '.')}/{MAP_FILE}"
             raise MapDamaged(f"{name}: {damaged.message}; remove it to have it made anew", path=name) from damaged
+
+
+def find_map_in(directory: Path) -> None:
+    """As `find_map`, for a journal that somebody else reads."""
+    disk = RealDisk(directory, make=False)
+    try:
+        find_map(disk)
+    finally:
+        disk.close()
 
 
 def require_fleet(header: Header) -> None:

@@ -31,6 +31,7 @@ class SavedDriver(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SavedDispatch(Struct, frozen=True, forbid_unknown_fields=True):
+    now_ms: int
     drivers: tuple[SavedDriver, ...]
     # How many tasks each stream made, and how many of them are open.
     flows: dict[str, tuple[int, int]]
@@ -50,6 +51,7 @@ def saved(dispatch: Dispatch) -> Any:
     book = dispatch.book
     stock = book.stock
     form = SavedDispatch(
+        now_ms=dispatch.now_ms,
         drivers=tuple(_driver(one) for one in dispatch.drivers),
         flows={name: (one.made, one.open) for name, one in book.flows.items()},
         goods=stock.goods,
@@ -69,6 +71,7 @@ def restore(dispatch: Dispatch, form: Any) -> None:
     """Puts what was saved into a fresh dispatch of the same fleet. Raises `msgspec.ValidationError` or `LookupError`
     where it is of another one."""
     told = convert(form, SavedDispatch)
+    dispatch.goes_on_at(told.now_ms)
     _restore_book(dispatch.book, told)
     if len(told.drivers) != len(dispatch.drivers):
         raise LookupError("the tasks are of another fleet")

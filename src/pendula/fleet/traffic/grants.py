@@ -15,7 +15,7 @@ from pendula.fleet.traffic.cut_off import cut_off, goals, reassess
 from pendula.fleet.traffic.demand import Demand
 from pendula.fleet.traffic.lock_state import Ints, LockState, Refusal
 from pendula.fleet.traffic.refuge import needed_by, refuge
-from pendula.fleet.traffic.search import find_witness
+from pendula.fleet.traffic.search import LOOKS, find_witness
 from pendula.fleet.traffic.witness import replays_after, trimmed
 
 
@@ -143,7 +143,7 @@ def _search(state: LockState, i: int, effort: Effort) -> tuple[int, ...] | None:
     if not allowed:
         return ()
     found, search = find_witness(state, [i], state.witness, allowed)
-    effort.left -= 1 + allowed - max(0, search.nodes)
+    effort.left -= 1 + allowed - max(0, search.nodes) + search.looks // LOOKS
     if found is None:
         return search.cycle
     state.witness = found

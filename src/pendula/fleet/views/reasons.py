@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from pendula.fleet.contracts.traffic import HoldReason, Phase
 from pendula.fleet.driving.records import Record, Waiting
-from pendula.fleet.driving.stops import hold_of
+from pendula.fleet.driving.stops import Stop, hold_of
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.traffic.lock_state import LockState
 
@@ -127,11 +127,13 @@ def why(record: Record, records: list[Record], now_ms: int, place: int | None) -
             break
         chain.append(one.number)
     since = record.waited_since_ms
+    by = None if waiting is None else waiting.by
+    by = record.foreign if record.stop_code == Stop.FOREIGN_OCCUPANCY else by
     return Reason(
         robot_id=record.robot_id,
         hold_reason=hold_reason(record),
         code=code_of(record),
-        blocker=None if waiting is None or waiting.by is None else records[waiting.by].robot_id,
+        blocker=None if by is None else records[by].robot_id,
         resource=None if waiting is None or waiting.resource is None else resource_id(record.site, waiting.resource),
         queue_position=place,
         wait_ms=0 if since is None else now_ms - since,

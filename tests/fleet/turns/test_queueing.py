@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pendula.fleet.tick.queueing import Queue
+from pendula.fleet.turns.queueing import Queue
 
 
 def queue(waits: dict[int, set[int]], ripe: int = 0, around: frozenset[int] = frozenset({7})) -> Queue:
