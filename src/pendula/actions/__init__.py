@@ -34,7 +34,8 @@ from pendula.actions.events import (
 )
 from pendula.actions.model import Code, Instance
 from pendula.actions.runs.batch import EpochResult, RunResult, run, run_document, run_epochs
-from pendula.actions.runs.live import LiveWorld, Refused, WorldUnusable
+from pendula.actions.runs.entrance import Refused, WorldUnusable
+from pendula.actions.runs.live import LiveWorld
 from pendula.actions.runs.logs import Logs, audio_name
 from pendula.actions.runs.user_code import UserCodeFailed, any_of, ended, known, minute
 from pendula.actions.runs.what_if import Estimate

@@ -22,7 +22,7 @@ from pendula.actions.events import (
 )
 from pendula.actions.model import Instance
 from pendula.actions.rules.names import DONE, FIELDS
-from pendula.actions.runs.logs import Logs
+from pendula.actions.runs.log_lines import LogLines
 from pendula.actions.state import WorldState
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Outcome
@@ -45,7 +45,7 @@ class EpochResult(Struct, frozen=True):
     resources: dict[str, Any]
     places: dict[str, str] = {}
     carry: dict[str, Json] | None = None  # of a run of one epoch
-    logs: Logs | None = None  # where they were asked for
+    logs: LogLines | None = None  # where they were asked for
 
     def as_json(self) -> dict[str, Any]:
         """The form of the file's output."""
@@ -75,7 +75,7 @@ class RunResult(Struct, frozen=True):
 
     epochs: tuple[EpochResult, ...]
     carry: dict[str, Json]
-    logs: Logs | None = None  # where they were asked for
+    logs: LogLines | None = None  # where they were asked for
 
     def as_json(self) -> dict[str, Any]:
         logs = {} if self.logs is None else self.logs.as_json()
@@ -142,7 +142,7 @@ def run_document(document: Mapping[str, Any], *, logs: bool = False) -> RunResul
         if name not in (*FIELDS, *DONE):
             raise InvalidSetting(unknown_name(str(name), (*FIELDS, *DONE), "a section"), path=f"$.{name}")
     world = World.create(config_of(document))
-    kept = Logs(world.header()) if logs else None
+    kept = LogLines(world.header()) if logs else None
     if kept is not None:
         world.current.listener = kept.write
     return msgspec.structs.replace(drive(world, world.apply, document), logs=kept)

@@ -16,7 +16,6 @@ from typing import Any, Self
 
 import msgspec
 
-from pendula.actions.configuration import InvalidSetting
 from pendula.actions.engine import World
 from pendula.actions.events import (
     Advance,
@@ -32,34 +31,29 @@ from pendula.actions.gantt.timeline import Timeline
 from pendula.actions.model import Instance
 from pendula.actions.rules.validation import journalled, read_instance
 from pendula.actions.rules.visibility import knows
+from pendula.actions.runs.entrance import (
+    Refused,
+    WorldUnusable,
+    disk_at,
+    refuse_if_nobody_answers,
+    whole,
+    with_user_code,
+)
 from pendula.actions.runs.journals import answers_in, history_of
 from pendula.actions.runs.observers import Observers
 from pendula.actions.runs.user_code import Hook, Modifiers, Process, Step, UserCode, UserCodeFailed
 from pendula.actions.runs.what_if import Estimate, Modifying, what_if
 from pendula.kernel.bodies import Recorder
 from pendula.kernel.canonical import Json
-from pendula.kernel.disk import Disk, RealDisk
+from pendula.kernel.disk import Disk
 from pendula.kernel.driver import Driver, EngineDefect
 from pendula.kernel.engine import Outcome, Reason
-from pendula.kernel.errors import InputRefused, NotCanonical, WorldBroken, WrongUsage
+from pendula.kernel.errors import NotCanonical, WrongUsage
 from pendula.kernel.journal import FileJournal
 from pendula.kernel.recording import begin_recording, send
-from pendula.kernel.wording import shown
 
 # As many events are kept for pictures; a picture of more could not be read.
 MOST_DRAWN = 20_000
-
-
-class Refused(InputRefused):
-    """A wish of a game loop that cannot be granted; facts: `reason`."""
-
-    code = "refused"
-
-
-class WorldUnusable(WorldBroken):
-    """A command was broken off in the middle, and nobody can tell what holds: make the world anew, or recover it."""
-
-    code = "world_unusable"
 
 
 class LiveWorld:
@@ -74,12 +68,12 @@ class LiveWorld:
         modifiers: Modifiers | None = None,
     ) -> None:
         """A fresh world; with a `journal`, a new folder, everything that is told is durable before."""
-        config = _with_user_code(config, hook, modifiers)
+        config = with_user_code(config, hook, modifiers)
         engine = World.create(config)
         user_code = UserCode(hook, modifiers)
         driver = None
         if journal is not None:
-            driver = begin_recording(engine, config, _disk(journal), outside=user_code)
+            driver = begin_recording(engine, config, disk_at(journal), outside=user_code)
         self._set_up(config, user_code, engine, driver)
 
     @classmethod
@@ -87,7 +81,7 @@ class LiveWorld:
         cls, config: Mapping[str, Any], state: bytes, *, hook: Hook | None = None, modifiers: Modifiers | None = None
     ) -> Self:
         """The world that gave `state`, made with the same configuration. Processes are not part of a state."""
-        config = _with_user_code(config, hook, modifiers)
+        config = with_user_code(config, hook, modifiers)
         world = cls.__new__(cls)
         world._set_up(config, UserCode(hook, modifiers), World.from_state(config, state), None)
         return world
@@ -104,12 +98,12 @@ class LiveWorld:
         """The world as its journal left it, to go on with. Whoever was asked before has to be there again: `hook`,
         `modifiers`, and fresh generators under the names of the `processes`, which do again what they did."""
         user_code = UserCode(hook, modifiers)
-        opened = FileJournal.open(_disk(journal))
+        opened = FileJournal.open(disk_at(journal))
         try:
             driver: Driver[Command, Event] = Driver.recover(opened, lambda _: World, outside=user_code)
             engine = driver.engine
             assert isinstance(engine, World)
-            _refuse_if_nobody_answers(engine, hook, modifiers)
+            refuse_if_nobody_answers(engine, hook, modifiers)
             if processes:
                 user_code.repeat(processes, answers_in(opened))
         except BaseException:
@@ -218,8 +212,8 @@ class LiveWorld:
         self, target: str, priority: int, *, source: str = "outside", hold_min: int = 0, t: int | None = None
     ) -> None:
         """Ask for an interrupt in a minute, the present one unless given; it happens, or not, when time goes on."""
-        form: dict[str, Json] = {"target": target, "priority": _whole("priority", priority), "source": source}
-        form |= {"hold_min": _whole("hold_min", hold_min), "t": self._asked_minute(t)}
+        form: dict[str, Json] = {"target": target, "priority": whole("priority", priority), "source": source}
+        form |= {"hold_min": whole("hold_min", hold_min), "t": self._asked_minute(t)}
         self._ask(Request(interrupts=(form,)))
 
     def cancel(self, action_id: str, *, t: int | None = None) -> None:
@@ -232,7 +226,7 @@ class LiveWorld:
 
     def advance_to(self, minute: int) -> tuple[Event, ...]:
         """All that happens up to a minute of the run; at the end of an epoch its first half, the ends."""
-        return self._told(self._apply(Advance(_whole("minute", minute))).events)
+        return self._told(self._apply(Advance(whole("minute", minute))).events)
 
     def advance_until(self, found: Callable[[Event], bool], latest: int) -> tuple[Event, ...]:
         """All that happens until an event is found (its minute is lived to the end), or until `latest`."""
@@ -294,22 +288,22 @@ class LiveWorld:
         if isinstance(step, Instance):
             if step.t is None and step.submitted_at is None:
                 step = msgspec.structs.replace(step, t=self.minute)
-            _whole("t", 0 if step.t is None else step.t)
+            whole("t", 0 if step.t is None else step.t)
             # One made by hand is checked here; as an object it is rejected with what is wrong with it.
             return step if isinstance(read_instance(step), tuple) else msgspec.structs.asdict(step)
         if not isinstance(step, Mapping):
             return step
         for name in ("t", "priority"):
             if step.get(name) is not None:
-                _whole(name, step[name])
+                whole(name, step[name])
         return dict(step) if "t" in step or "submitted_at" in step else {**step, "t": self.minute}
 
     def _asked_minute(self, t: int | None) -> int:
-        return self.minute if t is None else _whole("t", t)
+        return self.minute if t is None else whole("t", t)
 
     def _refuse_if_too_far(self, name: str, minute: int) -> None:
         setting = self.engine.current.setting
-        if _whole(name, minute) > setting.latest:
+        if whole(name, minute) > setting.latest:
             refusal = setting.no_such_time(self.minute, minute)
             raise Refused(refusal.message, reason=refusal.code)
 
@@ -370,39 +364,3 @@ class LiveWorld:
     def _refuse_if_unusable(self) -> None:
         if self._unusable is not None:
             raise self._unusable
-
-
-def _with_user_code(config: Mapping[str, Any], hook: Hook | None, modifiers: Modifiers | None) -> dict[str, Any]:
-    """The configuration with the options that say who is asked."""
-    if not isinstance(config, Mapping):
-        message = f"A world needs an object with at least `epoch` and `action_defs`, not {shown(config)}"
-        raise InvalidSetting(message, path="$")
-    given = config.get("options")
-    if given is not None and not isinstance(given, Mapping):
-        raise InvalidSetting(f"options is {shown(given)}; it must be an object", path="$.options")
-    options = {**(given or {})}
-    options |= {"follow_ups": True} if hook else {}
-    options |= {"ask_modifiers": True} if modifiers else {}
-    return {**config, "options": options}
-
-
-def _refuse_if_nobody_answers(engine: World, hook: Hook | None, modifiers: Modifiers | None) -> None:
-    options = engine.current.setting.options
-    for wanted, given, name in (
-        (options.follow_ups, hook, "hook"),
-        (options.ask_modifiers, modifiers, "modifiers"),
-    ):
-        if wanted and given is None:
-            raise Refused(f"The journal was written by a world with {name}; give {name} again", reason=f"no {name}")
-
-
-def _disk(place: Disk | str | PathLike[str]) -> Disk:
-    return RealDisk(place) if isinstance(place, str | PathLike) else place
-
-
-def _whole(name: str, value: Any) -> int:
-    """A number that decides is a whole one: neither a fraction, nor a float that happens to be whole, nor true."""
-    if type(value) is not int:
-        shows = repr(value) if isinstance(value, float) else shown(value)
-        raise Refused(f"{name} is {shows}; it must be a whole number", reason="not_a_minute")
-    return value
