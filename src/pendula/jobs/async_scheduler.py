@@ -170,6 +170,9 @@ class AsyncScheduler:
     async def audit(self, **query: Any) -> Reply:
         return await self._made(self.blocking.audit, **query)
 
+    async def past(self, **query: Any) -> Reply:
+        return await self._made(self.blocking.past, **query)
+
     async def object(self, object_type: str, object_id: str) -> Reply:
         return await self._made(self.blocking.object, object_type, object_id)
 

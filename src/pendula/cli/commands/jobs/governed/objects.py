@@ -36,6 +36,11 @@ VersionOption = Annotated[
 ]
 
 
+MembersOption = Annotated[
+    str | None, typer.Option("--members", metavar="JSON", help="Any other members, as an object.", show_default=False)
+]
+
+
 def register(jobs: typer.Typer) -> None:
     at = "--db sqlite:///jobs.db"
     group = typer.Typer(
@@ -101,10 +106,7 @@ def create(
         str | None, typer.Option(metavar="DURATION", help="How long it may be uncertain.", show_default="P7D")
     ] = None,
     budget: Annotated[int | None, typer.Option(metavar="N", help="Verifications while uncertain.")] = None,
-    more: Annotated[
-        str | None,
-        typer.Option("--members", metavar="JSON", help="Any other members, as an object.", show_default=False),
-    ] = None,
+    more: MembersOption = None,
     reason: ReasonOption = None,
     user: UserOption = None,
 ) -> None:
@@ -125,9 +127,8 @@ def create(
         auto_verify_budget=budget,
         reason=reason,
     )
-    kind, name = _about(object_type, object_id)
     with governed(target, user) as objects:
-        reply = objects.create(kind, name, **{**_more(more), **given})
+        reply = objects.create(*_about(object_type, object_id), **{**_more(more), **given})
     target.out.result(reply, lambda: _tables().kept(reply))
 
 
