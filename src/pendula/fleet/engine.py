@@ -136,6 +136,7 @@ class FleetEngine:
         cancelled = [self._cancelled(one) for one in asked.cancelled]
         cleared = {one.order_id for one in asked.orders if self._clears(one)}
         views = truck_views(before, self.config.traffic, command.now_ms, command.reports)
+        self.dispatch.keep_off(self.traffic.barred())
         step = self.dispatch.step(command.now_ms, views, command.task_events)
         routes = (*step.routes, *(one for one in plans if isinstance(one, RoutePlan)))
         orders = (*asked.orders, *((RESTARTED,) if command.restarted else ()))
