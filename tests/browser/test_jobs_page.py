@@ -109,3 +109,25 @@ def test_evidence_is_attached_and_a_job_cancelled(page: Page, watched: Watched) 
 
     expect(page.get_by_test_id("panel-job").get_by_test_id("trail")).to_contain_text("cancelled: not today")
     assert watched.errors == []
+
+
+def test_the_slider_goes_back_through_the_trail_and_to_live_again(page: Page, watched: Watched) -> None:
+    page.get_by_test_id("tab-objects").click()
+    page.get_by_test_id("objects-table").get_by_role("link", name="library-004-poisoned").click()
+    slider = page.get_by_test_id("time-slider-input")
+    expect(slider).to_be_visible()
+
+    slider.fill("20")
+
+    expect(page.get_by_test_id("past-banner")).to_contain_text("the state after event 20")
+    expect(page.get_by_test_id("past-moment")).to_contain_text("What had just happened")
+    expect(page.get_by_test_id("past-places")).to_contain_text("candidate")
+    expect(page.get_by_test_id("panel-object").get_by_test_id("why-sentence")).to_contain_text("was")
+    expect(page.get_by_test_id("deeds")).to_have_count(0)
+    expect(page.get_by_test_id("panel-objects")).to_have_count(0)
+    page.set_viewport_size({"width": 390, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.get_by_test_id("back-to-live").click()
+    expect(page.get_by_test_id("past-moment")).to_have_count(0)
+    expect(page.get_by_test_id("panel-objects")).to_be_visible()
+    assert watched.errors == []

@@ -14,14 +14,14 @@ from msgspec.structs import replace
 from pendula.fleet import explain, saving
 from pendula.fleet.commands import Commands, Config, StartPlace, Tick
 from pendula.fleet.compiled_sites import site_of
-from pendula.fleet.contracts.traffic import OperatorAction, RobotStatus, RollingTargetCommand
+from pendula.fleet.contracts.traffic import OperatorAction, OperatorAnswer, RobotStatus, RollingTargetCommand
 from pendula.fleet.events import FleetEvent, TickLate
 from pendula.fleet.health.orders import AppliedOrder, Order, OrderKind
 from pendula.fleet.operators.desk import Desk
 from pendula.fleet.routing.planner import Anchor, AtNode, OnEdge
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.site.compiled_map import CompiledMap
-from pendula.fleet.tasks import Dispatch, Operation, truck_views
+from pendula.fleet.tasks import Dispatch, DispatchStep, Operation, truck_views
 from pendula.fleet.tasks.drivers import Driver
 from pendula.fleet.tasks.model import TaskAlert
 from pendula.fleet.telling import answered, raised, told, told_of_tasks
@@ -132,30 +132,38 @@ class FleetEngine:
         if refusal is not None:
             return Outcome(refusal=refusal)
         before, gap = self.traffic.records, self._gap_ms(command.now_ms)
-        asked = self.desk.take(command.operator_actions, command.now_ms, before)
-        cancelled = [self._cancelled(one) for one in asked.cancelled]
-        views = truck_views(before, self.config.traffic, command.now_ms, command.reports)
-        step = self.dispatch.step(command.now_ms, views, command.task_events)
-        routes = (*step.routes, *(one for one in plans if isinstance(one, RoutePlan)))
-        orders = (*asked.orders, *((RESTARTED,) if command.restarted else ()))
-        outputs = self.traffic.tick(TickInputs(command.now_ms, self._as_dispatched(command.reports), routes, orders))
-        self.dispatch.settled(outputs.accepted_routes, outputs.refused_routes)
-        self._follow(orders, outputs.applied_orders)
-        settled = self.desk.settle([*cancelled, *outputs.applied_orders], outputs.tick)
+        step, outputs, answers = self._decide(command, tuple(one for one in plans if isinstance(one, RoutePlan)))
         late = gap > 2 * self.config.traffic.tick_period_ms
         self.last = outputs
         self.orders_out = OrdersOut(
             () if late else outputs.commands, (*step.routes, *outputs.accepted_routes), step.operations
         )
-        events = [
-            *told(before, outputs, self.orders_out.commands),
-            *told_of_tasks(step, self.dispatch.take_transitions()),
-        ]
-        events += answered(command.operator_actions, (*asked.answers, *settled))
+        events = [*told(before, outputs, self.orders_out.commands)]
+        events += told_of_tasks(step, self.dispatch.take_transitions())
+        events += answered(command.operator_actions, answers)
         events += raised(outputs.tick, command.now_ms, [*step.alerts, *self._troubled(command.trouble)])
         if late:
             events.append(TickLate(outputs.tick, gap))
         return Outcome(tuple(events))
+
+    def _decide(
+        self, command: Tick, routes: tuple[RoutePlan, ...]
+    ) -> tuple[DispatchStep, TickOutputs, tuple[OperatorAnswer, ...]]:
+        """People first, then tasks, then traffic: what is wanted, who goes where, and who may go on."""
+        trucks = self.traffic.records
+        asked = self.desk.take(command.operator_actions, command.now_ms, trucks)
+        cancelled = [self._cancelled(one) for one in asked.cancelled]
+        cleared = {one.order_id for one in asked.orders if self._clears(one)}
+        views = truck_views(trucks, self.config.traffic, command.now_ms, command.reports)
+        step = self.dispatch.step(command.now_ms, views, command.task_events)
+        reports = self._as_dispatched(command.reports)
+        orders = (*asked.orders, *((RESTARTED,) if command.restarted else ()))
+        outputs = self.traffic.tick(TickInputs(command.now_ms, reports, (*step.routes, *routes), orders))
+        self.dispatch.settled(outputs.accepted_routes, outputs.refused_routes)
+        applied = [AppliedOrder(one.order_id) if one.order_id in cleared else one for one in outputs.applied_orders]
+        self._follow(orders, applied)
+        settled = self.desk.settle([*cancelled, *applied], outputs.tick)
+        return step, outputs, (*asked.answers, *settled)
 
     def _cancelled(self, action: OperatorAction) -> AppliedOrder:
         assert isinstance(action.taskId, str)
@@ -163,6 +171,11 @@ class FleetEngine:
         if no is None:
             return AppliedOrder(action.actionId)
         return AppliedOrder(action.actionId, no.code, no.message)
+
+    def _clears(self, order: Order) -> bool:
+        """Whether an order clears what a truck failed at in a node, of which traffic knows nothing."""
+        faulty = [one.robot_id for one in self.traffic.records if self.dispatch.is_faulty(one.number)]
+        return order.kind is OrderKind.CLEAR and order.robot_id in faulty
 
     def _follow(self, orders: Iterable[Order], applied: Iterable[AppliedOrder]) -> None:
         """What traffic did about a truck, its tasks have to know."""

@@ -44,7 +44,7 @@ def test_a_tick_is_with_the_operating_system_before_its_commands_are_sent(tmp_pa
         seen.append((made.run.world.now_ms, made.run.world.now_ms in ticks))
         send(truck, command)  # type: ignore[arg-type]
 
-    made.run.world.send = sending  # type: ignore[method-assign,assignment]
+    made.run.world.send = sending  # type: ignore[method-assign]
     made.step(8)
     made.recording.close()
 

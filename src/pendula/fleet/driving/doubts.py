@@ -6,8 +6,8 @@ it is, or, as long as no pose was torn from the one before, where it went by its
 
 from msgspec import Struct
 
-# Where a truck can be of which somebody said that it is no longer on its way.
-NOWHERE = (1, 0)
+# From where on a truck can be of which somebody said that it is no longer on its way.
+NOWHERE_UM = 1 << 61
 
 
 class Doubt(Struct, frozen=True, array_like=True):

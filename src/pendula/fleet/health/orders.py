@@ -11,12 +11,13 @@ from math import isqrt
 
 from msgspec import Struct, structs
 
-from pendula.fleet.driving.doubts import NOWHERE, Doubt
+from pendula.fleet.driving.doubts import NOWHERE_UM, Doubt
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record, Retraction
 from pendula.fleet.driving.stops import Stop
 from pendula.fleet.health.judging import is_fresh
 from pendula.fleet.health.places import STANDING_UM_S
+from pendula.fleet.traffic.grants import Effort, freeze
 from pendula.fleet.traffic.lock_state import LockState
 from pendula.fleet.units import plain
 from pendula.fleet.views.reasons import resource_id
@@ -69,10 +70,10 @@ class No:
 
 
 def obeyed(
-    orders: Iterable[Order], records: list[Record], locks: LockState, params: TrafficParams, now_ms: int
+    orders: Iterable[Order], records: list[Record], locks: LockState, params: TrafficParams, now_ms: int, effort: Effort
 ) -> list[AppliedOrder]:
     """Every order in its turn."""
-    office = _Office(records, locks, params, now_ms)
+    office = _Office(records, locks, params, now_ms, effort)
     return [office.obey(order) for order in sorted(orders, key=lambda one: (one.at_ms, one.order_id))]
 
 
@@ -94,6 +95,7 @@ class _Office:
     locks: LockState
     params: TrafficParams
     now_ms: int
+    effort: Effort
 
     def obey(self, order: Order) -> AppliedOrder:
         named = [one for one in self.records if order.robot_id in (None, one.robot_id)]
@@ -181,6 +183,7 @@ class _Office:
             left = tuple(one for one in given.resources if one not in gone)
             record.retraction = Retraction(given.seq, given.stop_line_um, left) if left else None
         record.changed()
-        low, high = NOWHERE
-        record.doubt = Doubt(Stop.OPERATOR, self.now_ms, low, high, torn=True, extra=extra)
+        record.doubt = Doubt(Stop.OPERATOR, self.now_ms, NOWHERE_UM, NOWHERE_UM, torn=True, extra=extra)
+        # Those who were cut off may get farther now.
+        freeze(self.locks, record.number, [], effort=self.effort)
         return tuple(sorted({resource_id(record.site, one) for one in resources}))

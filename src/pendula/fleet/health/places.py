@@ -9,7 +9,7 @@ from math import isqrt
 from msgspec import structs
 
 from pendula.fleet.contracts.traffic import RobotStatus
-from pendula.fleet.driving.doubts import NOWHERE, Doubt
+from pendula.fleet.driving.doubts import NOWHERE_UM, Doubt
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
 from pendula.fleet.driving.stops import Stop
@@ -53,7 +53,7 @@ def covered(record: Record, ground: Ground, params: TrafficParams) -> Doubt:
     """The doubt with all that the truck may cover where it says it is, unless it can be there (FLT-FAIL-5)."""
     doubt, pose = record.doubt, record.pose
     assert doubt is not None
-    if pose is None or is_possible(record, params):
+    if pose is None or record.report_ms < doubt.since_ms or is_possible(record, params):
         return doubt
     here = (pose.x_um, pose.y_um)
     if doubt.seen is not None and _away_um(doubt.seen, here) <= params.pose_jump_margin_um // 2:
@@ -75,7 +75,7 @@ def is_possible(record: Record, params: TrafficParams) -> bool:
     """Whether a truck in doubt is where it can be on its way."""
     doubt = record.doubt
     assert doubt is not None
-    if (doubt.low_um, doubt.high_um) == NOWHERE:
+    if doubt.low_um >= NOWHERE_UM:
         return False
     if record.track is None or not record.track.segments:
         return distance_um(record, record.node) <= 2 * params.node_snap_um

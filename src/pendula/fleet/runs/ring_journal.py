@@ -14,6 +14,8 @@ from pendula.kernel.frames import Header, Kind, Record
 from pendula.kernel.journal import FileJournal, JournalBroken
 
 RING_MS = 600_000
+# How much a power cut may take of what the operating system was given.
+SYNC_EVERY_S = 0.25
 NEARLY_FULL = "the disk is nearly full"
 
 
@@ -30,7 +32,7 @@ class RingJournal:
         self._handed_n = inner.durable_n
         self._lock = threading.Lock()
         self._work = threading.Event()
-        self._closed = False
+        self._ended = threading.Event()
         self._thread = threading.Thread(target=self._sync, name="fleet journal", daemon=True) if background else None
         if self._thread is not None:
             self._thread.start()
@@ -92,7 +94,7 @@ class RingJournal:
 
     def close(self) -> None:
         """Let the last of it become durable, as far as the disk takes it."""
-        self._closed = True
+        self._ended.set()
         self._work.set()
         if self._thread is not None:
             self._thread.join()
@@ -141,10 +143,12 @@ class RingJournal:
             self._ring.popleft()
 
     def _sync(self) -> None:
-        while not self._closed:
+        while not self._ended.is_set():
             self._work.wait()
             self._work.clear()
             self._make_durable()
+            # Many ticks share a sync: one for each would take more of the processor than all other bookkeeping.
+            self._ended.wait(SYNC_EVERY_S)
 
     def _make_durable(self) -> None:
         if self.degraded is not None:

@@ -25,6 +25,7 @@ OFF_ROUTE = "OFF_ROUTE"
 HOLDPOINT_OVERRUN = "HOLDPOINT_OVERRUN"
 FOREIGN_OCCUPANCY = "FOREIGN_OCCUPANCY"
 ROBOT_SET_ASIDE = "ROBOT_SET_ASIDE"
+NO_COMMS = "NO_COMMS"
 # What is announced when a truck can no longer be counted on, by the code with which it stands.
 FAILURE: Mapping[str, str] = {
     Stop.ROBOT_FAULT: ROBOT_FAULT,
@@ -38,7 +39,7 @@ FAILURE: Mapping[str, str] = {
 }
 ALERTS = (
     *(DEADLOCK_SUSPECTED, DEADLOCK_CONFIRMED, ROUTE_REFUSED, ROBOT_OFFLINE, ROBOT_FAULT, SAFETY_STOP),
-    *(POSE_JUMP, OFF_ROUTE, HOLDPOINT_OVERRUN, FOREIGN_OCCUPANCY, ROBOT_SET_ASIDE),
+    *(POSE_JUMP, OFF_ROUTE, HOLDPOINT_OVERRUN, FOREIGN_OCCUPANCY, ROBOT_SET_ASIDE, NO_COMMS),
 )
 # A truck this close to the end of its grant has nowhere to go: farther off it still drives or turns, and frees what is
 # behind it. Contains the hysteresis of hold points and the buffer before them.

@@ -78,7 +78,8 @@ class Draft:
     def failed(self, record: Record, cut_off: list[int]) -> None:
         """Somebody can no longer be counted on, and others are cut off by it."""
         kept = len(self.locks.truck(record.number).held)
-        code = alarms.FAILURE[record.stop_code or Stop.OPERATOR]
+        cause = record.stop_code if record.doubt is None else record.doubt.code
+        code = alarms.FAILURE[cause or Stop.OPERATOR]
         self.alert(code, "WARN", self.now_ms, record.robot_id, keptResources=kept, cutOff=self.names(cut_off))
 
     def foreign(self, record: Record, stranger: Record) -> None:

@@ -3,6 +3,7 @@
 from pendula.fleet.driving.adoption import Adoption, Unfit, adoption, goes_on, is_done
 from pendula.fleet.driving.records import Record, Retraction
 from pendula.fleet.driving.screening import screened_routes
+from pendula.fleet.driving.stops import Stop
 from pendula.fleet.health.judging import judge
 from pendula.fleet.health.orders import obeyed
 from pendula.fleet.health.protection import protect
@@ -44,7 +45,10 @@ def observe(draft: Draft) -> None:
     for stopped, stranger in protect(draft.records, draft.ground, draft.params):
         draft.foreign(stopped, stranger)
     for record in draft.records:
+        before = record.stop_code
         judge(record, draft.now_ms, draft.params)
+        if record.stop_code == Stop.NO_COMMS != before:
+            draft.alert(alarms.NO_COMMS, "WARN", draft.now_ms, record.robot_id, lastAckSeq=record.ack_seq)
         record.priority = class_of(record)
     _take_routes(draft)
 
@@ -65,7 +69,7 @@ def _take_routes(draft: Draft) -> None:
 
 def obey(draft: Draft) -> None:
     """What people ordered, before anything else."""
-    draft.applied = obeyed(draft.orders, draft.records, draft.locks, draft.params, draft.now_ms)
+    draft.applied = obeyed(draft.orders, draft.records, draft.locks, draft.params, draft.now_ms, draft.effort)
 
 
 def freeze_the_lost(draft: Draft) -> None:

@@ -51,6 +51,16 @@ export function placeOf({ status, epistemic_state }: SchedulerGoverned): string 
   return epistemic_state === null ? status : `${status}/${epistemic_state}`;
 }
 
+/** The number in the id of an event: `aud_000000000012` is the twelfth. */
+export function eventNumber(id: string): number {
+  return Number(id.slice(id.indexOf("_") + 1));
+}
+
+/** The id of the event with this number. */
+export function eventId(number: number): string {
+  return `aud_${String(number).padStart(12, "0")}`;
+}
+
 /** `dead_letter` as it is said. */
 export function said(word: string): string {
   return word.replaceAll("_", " ");
