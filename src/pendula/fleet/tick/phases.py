@@ -20,6 +20,7 @@ from pendula.fleet.tick.observing import DroppedReport, release_bound_um, screen
 from pendula.fleet.tick.rerouting import adopt, escalate, go_round, sent_round
 from pendula.fleet.traffic.grants import Accepted, accept_route, release
 from pendula.fleet.turns import directions
+from pendula.fleet.turns.queueing import pause_ms
 from pendula.fleet.turns.ranks import bars, class_of, order_of, rank_of, starved
 from pendula.fleet.views import reasons
 from pendula.kernel.canonical import Json
@@ -159,10 +160,12 @@ def _try(draft: Draft, record: Record, plan: RoutePlan, fit: Adoption) -> None:
     if not answer.cycle:
         # Postponed: this tick has searched enough.
         return
-    if answer.cycle != record.refused_cycle or not record.refused_cycle:
+    same = answer.cycle == record.refused_cycle
+    if not same:
         _refuse(draft, plan, reasons.WAIT_SAFE_STATE, answer.cycle)
     record.refused_cycle = answer.cycle
-    record.retry_ms = draft.now_ms + draft.params.cooldown_ms
+    since = record.pending_since_ms if same else None
+    record.retry_ms = draft.now_ms + pause_ms(draft.params, draft.now_ms, since)
 
 
 def _refuse(draft: Draft, plan: RoutePlan, code: str, cycle: tuple[int, ...] = ()) -> None:
