@@ -5,7 +5,7 @@ asks. Labels are names of fleets and codes of the contract: few, and none of the
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from prometheus_client import Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily
@@ -13,19 +13,24 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from pendula.fleet.contracts.traffic import HoldReason
+from pendula.fleet.engine import FleetEngine
 from pendula.fleet.events import AlertRaised, FleetEvent, Incident, ReportDropped, TaskMoved, TickFailed, TickLate
-
-if TYPE_CHECKING:
-    from pendula.server.rooms.fleet.loop import FleetLoop
 
 MOVING_UM_S = 20_000
 SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 
 
+class Living(Protocol):
+    """A fleet while it is served."""
+
+    @property
+    def engine(self) -> FleetEngine: ...
+
+
 class Figures(Collector):
     """Counters of all fleets of a server; `loops` gives those that are served now."""
 
-    def __init__(self, registry: CollectorRegistry, loops: Callable[[], Mapping[str, "FleetLoop"]]) -> None:
+    def __init__(self, registry: CollectorRegistry, loops: Callable[[], Mapping[str, Living]]) -> None:
         self._loops = loops
         self._seconds = Histogram(
             "pendula_fleet_tick_seconds", "Inputs to outcome.", ["fleet"], buckets=SECONDS, registry=registry
