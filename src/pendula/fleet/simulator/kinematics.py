@@ -179,7 +179,8 @@ class SimulatedTruck:
         silent = now_ms - self.heard_ms > order.valid_ms or still
         if self.yaw_urad is not None and not silent and self.v_um_s == 0 and self._turn(order, step_ms):
             return
-        stop = silent or order.mode is CommandMode.STOP
+        # Brakes that fail do so whatever the truck is told.
+        stop = silent or (order.mode is CommandMode.STOP and not self.beyond_um)
         if self.v_um_s or not stop:
             self._drive(order if stop else self._overrun(self._closing_in(order)), step_ms, stop)
 
