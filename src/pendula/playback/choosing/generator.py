@@ -245,18 +245,7 @@ class Generator:
         self.counts.nae += 1
         self.ordinal += 1
         self.last_id = entry.id
-        return Item(
-            id=entry.id,
-            raw=entry.raw,
-            channel=None,
-            channel_index=None,
-            at=None,
-            origin=NAE,
-            epoch_id=self.epoch_id,
-            ordinal=self.ordinal,
-            step=None,
-            trace=trace,
-        )
+        return Item(entry.id, entry.raw, None, None, None, NAE, self.epoch_id, self.ordinal, None, trace)
 
     def _base(self, origin: Origin, trace: Trace | None) -> Item | None:
         """The next item of the round. A step that meets an unreadable channel is spent; N more may be tried."""
