@@ -2,10 +2,13 @@
 
 Beside each stands what is allowed: CPU milliseconds of the whole tick, with admissions and commands, on one core; the
 trucks and the judge beside it are not counted. Throughput and the longest wait are printed, not judged: they are of the
-map as well.
+map as well. With a journal on a real disk a tick is everything until commands may go out: what is told, written and
+handed to the operating system is in it; beside it stands the same tick without.
 """
 
 from decimal import Decimal
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from bench.measuring.cpu_time import peak_bytes
@@ -23,6 +26,9 @@ ALLOWED = "allowed"
 TICK_MS = {20: 10, 100: 20, 200: 50}
 SECONDS, QUICK_SECONDS = {20: 600, 100: 120, 200: 120}, {20: 60, 100: 10, 200: 5}
 FASTER_THAN_REAL = 40
+# With the journal: times the tick alone, 99 of 100 and on average; bytes of a truck in a second.
+JOURNAL_P99, JOURNAL_MEAN, JOURNAL_BYTES = 1.2, 1.1, 20_000
+JOURNAL_SECONDS, JOURNAL_QUICK_SECONDS = {20: 300, 100: 60}, {20: 30}
 MEMORY_MIB, MEMORY_MS = 1024, 1_000
 
 
@@ -35,6 +41,9 @@ def run(quick: bool, progress: Progress) -> list[Row]:
         progress(f"{trucks} trucks, {seconds} s")
         costs = drive(trucks, seconds * 1000)
         rows += _rows(trucks, costs)
+    for trucks, seconds in (JOURNAL_QUICK_SECONDS if quick else JOURNAL_SECONDS).items():
+        progress(f"{trucks} trucks with a journal, {seconds} s")
+        rows += _journal_rows(trucks, seconds)
     progress("memory of 200 trucks")
     peak = peak_bytes(lambda: drive(200, MEMORY_MS)) / 2**20
     return [*rows, _within("memory, 200 trucks", peak, MEMORY_MIB, "MiB", "map, locks, trucks and some ticks")]
@@ -59,6 +68,22 @@ def _rows(trucks: int, costs: "Costs") -> list[Row]:
     hour = costs.tasks * 3600 / costs.simulated_s
     waited = f"longest wait {costs.longest_wait_s:.0f} s"
     return [*rows, measured(f"tasks an hour, {trucks} trucks", hour, "tasks", fairness=waited)]
+
+
+def _journal_rows(trucks: int, seconds: int) -> list[Row]:
+    from bench.fleet_tick_loads import drive_recorded, percentile
+
+    with TemporaryDirectory(prefix="pendula-bench-") as directory:
+        costs = drive_recorded(trucks, seconds * 1000, Path(directory))
+    whole, bare = percentile(costs.whole, 99), percentile(costs.bare, 99)
+    work = f"{len(costs.whole):,} ticks, 99 of 100 within {whole:.1f} ms with it and {bare:.1f} ms without"
+    mean = "CPU of the tick's thread, all ticks; the disk is synced by another"
+    volume = costs.written / costs.truck_seconds
+    return [
+        _within(f"tick with the journal, {trucks} trucks, 99 of 100", costs.ratio(99), JOURNAL_P99, "x without", work),
+        _within(f"tick with the journal, {trucks} trucks, mean", costs.mean_ratio, JOURNAL_MEAN, "x without", mean),
+        _within(f"journal, {trucks} trucks", volume, JOURNAL_BYTES, "bytes a truck and second", "checkpoints included"),
+    ]
 
 
 def _within(name: str, ours: float, allowed: float, unit: str, work: str) -> Row:

@@ -2,16 +2,20 @@
 
 import gc
 from dataclasses import dataclass
-from time import process_time
+from pathlib import Path
+from time import process_time, thread_time
 from typing import TYPE_CHECKING
 
 from pendula.fleet import compile_map
 from pendula.fleet.driving.params import TrafficParams
+from pendula.fleet.engine import FleetEngine
+from pendula.fleet.runs import Recording, recording_disk
 from pendula.fleet.samples import FL_STD, built_warehouse
 from pendula.fleet.scenarios.model import Robot, Scenario
 from pendula.fleet.scenarios.running import Run
 from pendula.fleet.tasks import TaskStream
 from pendula.fleet.tick import TickInputs, TickOutputs
+from pendula.kernel.canonical import Json
 
 if TYPE_CHECKING:
     from pendula.fleet.samples import Sample
@@ -51,6 +55,80 @@ def endless(sample: "Sample", name: str, duration_ms: int, params: TrafficParams
         duration_ms=duration_ms,
         traffic=params or TrafficParams(),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class JournalCosts:
+    """CPU milliseconds of ticks: of tasks and traffic alone, and of all that happens until commands may go out, with
+    what is told and written. `written` are bytes of the journal."""
+
+    bare: list[float]
+    whole: list[float]
+    written: int
+    truck_seconds: int
+
+    def ratio(self, share: int) -> float:
+        return percentile(self.whole, share) / percentile(self.bare, share)
+
+    @property
+    def mean_ratio(self) -> float:
+        return sum(self.whole) / sum(self.bare)
+
+
+def percentile(values: list[float], share: int) -> float:
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, len(ordered) * share // 100)]
+
+
+def drive_recorded(trucks: int, duration_ms: int, directory: Path) -> JournalCosts:
+    """A run through a journal on a real disk: what a tick costs alone and with it, in one and the same run."""
+    sample = built_warehouse(trucks, FLEETS[trucks])
+    opened: list[Recording] = []
+
+    def road(engine: FleetEngine, config: Json) -> Recording:
+        opened.append(Recording.begin(engine, config, recording_disk(directory)))
+        return opened[0]
+
+    scenario = endless(sample, f"{trucks} trucks", duration_ms)
+    run = Run(scenario, compile_map(sample.source, [FL_STD]), road)
+    inner, whole = Stopwatch(), Stopwatch()
+    inner.around(run.engine, "_decide")
+    whole.around(opened[0], "apply")
+    gc.collect()
+    gc.freeze()
+    for _ in range(duration_ms // scenario.traffic.tick_period_ms):
+        run.step()
+        inner.lap()
+        whole.lap()
+    gc.unfreeze()
+    opened[0].close()
+    written = sum(one.stat().st_size for one in directory.glob("*.journal"))
+    return JournalCosts(inner.laps, whole.laps, written, trucks * duration_ms // 1000)
+
+
+class Stopwatch:
+    """CPU milliseconds of this thread within some calls, lap by lap."""
+
+    def __init__(self) -> None:
+        self.laps: list[float] = []
+        self._spent = 0.0
+
+    def around(self, owner: object, name: str) -> None:
+        """Count the calls of a method of this one object."""
+        called = getattr(owner, name)
+
+        def timed(*arguments: object, **named: object) -> object:
+            begin = thread_time()
+            try:
+                return called(*arguments, **named)
+            finally:
+                self._spent += thread_time() - begin
+
+        setattr(owner, name, timed)
+
+    def lap(self) -> None:
+        self.laps.append(self._spent * 1000)
+        self._spent = 0.0
 
 
 def drive(trucks: int, duration_ms: int) -> Costs:

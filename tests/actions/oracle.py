@@ -81,6 +81,7 @@ class Oracle:
         self.emitted = 0
         self.next_seq = 0
         self.index = 0
+        self.told_deferred = 0
         self.minute: list[tuple[int, int, int, dict[str, Any]]] = []
         self.days = [Day(document["epoch"]["index"])]
         self.epoch_start = 0
@@ -135,7 +136,9 @@ class Oracle:
 
     def _close(self, boundary: int) -> None:
         day = self.days[-1]
-        day.deferred = [one["id"] for minute, _, _, _, one in sorted(self.pending, key=order) if minute >= boundary]
+        new = [entry for entry in self.pending if entry[3] > self.told_deferred]
+        self.told_deferred = self.index
+        day.deferred = [one["id"] for minute, _, _, _, one in sorted(new, key=order) if minute >= boundary]
         for name in sorted(self.known_locks):
             held = [one.id for one in self.doings if one.state == "running" and name in one.locks]
             assert len(held) <= 1, f"{name} is held by {held}"
@@ -186,7 +189,11 @@ class Oracle:
             self._diagnose(minute, "interrupt_ignored", form["target"])
 
     def _cancel(self, one: Doing | None, target: str, minute: int) -> None:
-        if one is None or one.state == "over":
+        to_come = [entry for entry in self.pending if entry[4]["id"] == target]
+        if one is None and to_come:
+            self.pending = [entry for entry in self.pending if entry not in to_come]
+            self._reject(to_come[0][4], "Cancelled")
+        elif one is None or one.state == "over":
             self._diagnose(minute, "NotCancellable", target)
         elif one.state == "running":
             self._interrupt(one, minute, "cancel", 0, "drop")

@@ -26,7 +26,22 @@ def result() -> RunResult:
 
 @pytest.mark.req("ACT-EVT-3")
 def test_the_town_comes_out_the_same_for_ever(result: RunResult) -> None:
-    assert digest(decisions(result.as_json()["epochs"])) == TOWN_DIGEST
+    assert digest(decisions(as_told_at_first(result.as_json()["epochs"]))) == TOWN_DIGEST
+
+
+def as_told_at_first(epochs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The epochs as the first version told of them: without params, and with all that is to come in every epoch."""
+    told: list[dict[str, Any]] = []
+    coming: list[dict[str, Any]] = []
+    for epoch in epochs:
+        coming += epoch["deferred"]
+        events = [
+            {**event, "meta": {name: value for name, value in event["meta"].items() if name != "params"}}
+            for event in epoch["events"]
+        ]
+        later = [one for one in coming if one["submitted_at"] >= epoch["epoch"]["end_at"]]
+        told.append({**epoch, "events": events, "deferred": later})
+    return told
 
 
 def decisions(value: Any) -> Any:
@@ -68,7 +83,8 @@ def test_the_town_shows_everything_there_is(result: RunResult) -> None:
     assert any(event.meta.get("reveals") for event in events)
     assert {event.pc for event in events} == {True, False}
     assert all(epoch.header.carried_in for epoch in result.epochs[1:])
-    assert [one["id"] for one in result.epochs[-1].deferred] == ["mend-all"]
+    assert "mend-all" in [one["id"] for one in result.epochs[0].deferred]
+    assert not result.epochs[-1].deferred
     assert given["options"]["actor_exclusive"] is True
     assert set(SECTIONS) - set(given) == {"carry"}
 

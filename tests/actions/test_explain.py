@@ -24,7 +24,7 @@ def busy() -> LiveWorld:
 def test_why_names_the_holder_and_who_is_before() -> None:
     reason = busy().why("A5")
 
-    assert reason.sentence == "A5 waits for workshop, held by A2 until 09:00, then A4 is before it."
+    assert reason.sentence == "A5 waits for workshop, held by A2 until 2025-07-01 09:00, then A4 is before it."
     assert reason.code == "waits_for_locks"
     (because,) = reason.because
     assert because.facts == {"lock": "workshop", "held_by": "A2", "until": "2025-07-01T09:00:00", "ahead": ["A4"]}
@@ -33,9 +33,9 @@ def test_why_names_the_holder_and_who_is_before() -> None:
 @pytest.mark.parametrize(
     ("action", "code", "sentence"),
     [
-        ("A2", "running", "A2 runs until 09:00."),
-        ("A4", "waits_for_locks", "A4 waits for workshop, held by A2 until 09:00."),
-        ("A9", "not_yet", "A9 is submitted for 10:00."),
+        ("A2", "running", "A2 runs until 2025-07-01 09:00."),
+        ("A4", "waits_for_locks", "A4 waits for workshop, held by A2 until 2025-07-01 09:00."),
+        ("A9", "not_yet", "A9 is submitted for 2025-07-01 10:00."),
         ("A0", "unknown", "Nobody submitted A0."),
     ],
 )
@@ -54,7 +54,7 @@ def test_why_tells_of_holds_suspensions_and_ends() -> None:
     world.advance_to(20)
 
     assert [world.why(name).code for name in "ABC"] == ["held", "suspended", "over"]
-    assert world.why("A").sentence == "A was interrupted and is held until 01:05."
+    assert world.why("A").sentence == "A was interrupted and is held until 2025-07-01 01:05."
 
 
 def test_why_explains_an_idle_lock() -> None:
@@ -64,4 +64,4 @@ def test_why_explains_an_idle_lock() -> None:
     world.advance_to(10)
 
     assert world.why("S").sentence == "S waits for workshop, B is before it."
-    assert world.why("B").sentence == "B waits for radio, held by R until 01:00."
+    assert world.why("B").sentence == "B waits for radio, held by R until 2025-07-01 01:00."

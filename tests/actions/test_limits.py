@@ -209,7 +209,7 @@ def test_limits_are_options_of_a_run() -> None:
 def test_instances_made_by_hand_are_counted_and_checked_in_an_answer_too() -> None:
     class Generous:
         def ask(self, name: str, question: Any) -> Any:
-            no_json: Any = 0.5
+            no_json: Any = float("nan")
             return [Instance(f"F{n}", "ann", "nap", params=no_json if n == 0 else None) for n in range(1500)]
 
     world = World.create({"epoch": EPOCH, "action_defs": {"nap": lasting(30)}})

@@ -64,3 +64,70 @@ def test_a_gate_is_set(page: Page, watched: Watched) -> None:
     expect(row).to_contain_text("limit")
     expect(row).to_contain_text("Ada")
     assert watched.errors == []
+
+
+def test_a_person_decides_about_an_object_after_a_second_question(page: Page, watched: Watched) -> None:
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.get_by_test_id("tab-objects").click()
+    page.get_by_test_id("place-candidate").click()
+    page.get_by_test_id("objects-table").get_by_role("link").last.click()
+    deed = page.get_by_test_id("deed-decide")
+    deed.locator("summary").click()
+    deed.get_by_test_id("deed-decide-way").select_option(label="verify: suspicious → quarantine")
+    deed.get_by_test_id("deed-decide-reason").fill("the ink is too fresh")
+    deed.get_by_test_id("your-name").fill("Ada")
+
+    deed.get_by_test_id("deed-decide-ask").click()
+    expect(deed).to_contain_text("is to become quarantine, in your name?")
+    deed.get_by_test_id("deed-decide-yes").click()
+
+    panel = page.get_by_test_id("panel-object")
+    expect(panel.get_by_test_id("why-sentence")).to_contain_text("because the ink is too fresh")
+    expect(panel.get_by_test_id("trail-event").first).to_contain_text("user Ada")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert watched.errors == []
+
+
+def test_evidence_is_attached_and_a_job_cancelled(page: Page, watched: Watched) -> None:
+    page.get_by_test_id("tab-objects").click()
+    page.get_by_test_id("place-candidate").click()
+    page.get_by_test_id("objects-table").get_by_role("link").last.click()
+    deed = page.get_by_test_id("deed-evidence")
+    deed.locator("summary").click()
+    deed.get_by_test_id("deed-evidence-refs").fill("photo:1, photo:2")
+    deed.get_by_test_id("deed-evidence-reason").fill("found in the attic")
+    deed.get_by_test_id("deed-evidence-ask").click()
+    deed.get_by_test_id("deed-evidence-yes").click()
+    expect(deed.get_by_test_id("deed-evidence-told")).to_contain_text("Attached to")
+
+    page.get_by_test_id("ways-out").get_by_role("link").click()
+    cancel = page.get_by_test_id("deed-cancel")
+    cancel.locator("summary").click()
+    cancel.get_by_test_id("deed-cancel-reason").fill("not today")
+    cancel.get_by_test_id("deed-cancel-ask").click()
+    cancel.get_by_test_id("deed-cancel-yes").click()
+
+    expect(page.get_by_test_id("panel-job").get_by_test_id("trail")).to_contain_text("cancelled: not today")
+    assert watched.errors == []
+
+
+def test_the_slider_goes_back_through_the_trail_and_to_live_again(page: Page, watched: Watched) -> None:
+    page.get_by_test_id("tab-objects").click()
+    page.get_by_test_id("objects-table").get_by_role("link", name="library-004-poisoned").click()
+    slider = page.get_by_test_id("time-slider-input")
+    expect(slider).to_be_visible()
+
+    slider.fill("20")
+
+    expect(page.get_by_test_id("past-banner")).to_contain_text("the state after event 20")
+    expect(page.get_by_test_id("past-moment")).to_contain_text("What had just happened")
+    expect(page.get_by_test_id("past-places")).to_contain_text("candidate")
+    expect(page.get_by_test_id("panel-object").get_by_test_id("why-sentence")).to_contain_text("was")
+    expect(page.get_by_test_id("deeds")).to_have_count(0)
+    expect(page.get_by_test_id("panel-objects")).to_have_count(0)
+    page.set_viewport_size({"width": 390, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.get_by_test_id("back-to-live").click()
+    expect(page.get_by_test_id("past-moment")).to_have_count(0)
+    expect(page.get_by_test_id("panel-objects")).to_be_visible()
+    assert watched.errors == []

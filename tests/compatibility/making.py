@@ -2,12 +2,14 @@
 
 python -m tests.compatibility.making FOLDER
 python -m tests.compatibility.making --since
+python -m tests.compatibility.making --worlds
 
 What is in `before` was made by the version before the modules got their present places. It is never made again: a
 version that writes other bytes gets a generation of its own beside it, and the old one must still be read.
 
 `second` holds the journals of credit runs that decide by version 2, and `since.json` what was said of them, and what
-commands answer since then that answered otherwise by the rules of before.
+commands answer since then that answered otherwise by the rules of before. `worlds` and `worlds.json` are the same for
+worlds that decide by version 2.
 """
 
 import json
@@ -46,9 +48,13 @@ from tests.compatibility.questions import (
     SHOWN,
     SINCE,
     SINCE_FILE,
+    SINCE_WORLDS,
     STORE,
     STORED,
     WHOLE,
+    WORLD_JOURNALS,
+    WORLDS,
+    WORLDS_FILE,
     WRITING,
     Answer,
     Question,
@@ -281,8 +287,27 @@ def make_second() -> None:
     SINCE_FILE.write_text(f"{told}\n", encoding="utf-8")
 
 
+def make_worlds() -> None:
+    """The journals of worlds as they are now, and the answers that have changed by requirement."""
+    shutil.rmtree(WORLDS, ignore_errors=True)
+    WORLDS.mkdir()
+    shutil.copy(BEFORE / "town.yaml", WORLDS)
+    assert asked(Question(f"{WRITING['a run of actions']} {JOURNALS['a run of actions']}"), WORLDS).code == 0
+    _live_world(WORLDS / "live-journal")
+    for path in WORLDS.rglob("*lock"):
+        path.unlink()
+    answers = expected(BEFORE, SINCE_WORLDS)["answers"]
+    journals = {name: asked(Question(f"replay {folder} --json"), WORLDS) for name, folder in WORLD_JOURNALS.items()}
+    noted = {"answers": answers, "journals": msgspec.to_builtins(journals), "states": states(WORLDS, WORLD_JOURNALS)}
+    told = json.dumps(noted, indent=1, sort_keys=True, ensure_ascii=False)
+    WORLDS_FILE.write_text(f"{told}\n", encoding="utf-8")
+
+
 def main() -> None:
     os.environ.pop("PYTHONUNBUFFERED", None)
+    if sys.argv[1] == "--worlds":
+        make_worlds()
+        return
     if sys.argv[1] == "--since":
         make_second()
         return

@@ -25,6 +25,9 @@ EXPECTED = HERE / "expected.json"
 # A second generation: credit runs decide by version 2 since then.
 SECOND = HERE / "second"
 SINCE_FILE = HERE / "since.json"
+# Another one: worlds decide by version 2 since then.
+WORLDS = HERE / "worlds"
+WORLDS_FILE = HERE / "worlds.json"
 EXAMPLES = HERE.parent.parent / "examples"
 # Longer documents are told by their digest alone.
 SHOWN_CHARACTERS = 1500
@@ -49,9 +52,10 @@ class Answer(Struct, frozen=True):
     written: dict[str, str]
 
 
+LIVE = "a live world with hooks, over several segments"
 JOURNALS: Mapping[str, str] = {
     "a run of actions": "town-journal",
-    "a live world with hooks, over several segments": "live-journal",
+    LIVE: "live-journal",
     "a run of playback": "frame-journal",
     "a credit run with static clearing": "static-journal",
     "a credit run with adaptive clearing": "adaptive-journal",
@@ -127,6 +131,11 @@ CREDIT_JOURNALS = {name: folder for name, folder in JOURNALS.items() if name.sta
 AGAIN = tuple(name for name in CREDIT_JOURNALS if name in WRITING)
 # What the decisions of credit changed, beside the journals that are written.
 SINCE = ("run the ring, static", "run the ring, adaptive", "three lives of a village")
+
+
+WORLD_JOURNALS = {name: JOURNALS[name] for name in ("a run of actions", LIVE)}
+# What the decisions of worlds and the form of their output changed.
+SINCE_WORLDS = ("run the town", "a story of the town")
 
 
 def asked(question: Question, folder: Path) -> Answer:

@@ -26,6 +26,9 @@ from tests.compatibility.questions import (
     STORE,
     STORED,
     WHOLE,
+    WORLD_JOURNALS,
+    WORLDS,
+    WORLDS_FILE,
     WRITING,
     Answer,
     Question,
@@ -36,7 +39,8 @@ from tests.compatibility.serving import ENGINES, state, told_of
 
 NOTED: Mapping[str, Any] = json.loads(EXPECTED.read_text(encoding="utf-8"))
 SINCE: Mapping[str, Any] = json.loads(SINCE_FILE.read_text(encoding="utf-8"))
-ANSWERS = msgspec.convert({**NOTED["answers"], **SINCE["answers"]}, dict[str, Answer])
+OF_WORLDS: Mapping[str, Any] = json.loads(WORLDS_FILE.read_text(encoding="utf-8"))
+ANSWERS = msgspec.convert({**NOTED["answers"], **SINCE["answers"], **OF_WORLDS["answers"]}, dict[str, Answer])
 REPLAYED = msgspec.convert(SINCE["journals"], dict[str, Answer])
 # A question that reads the file, and a place in the file that is not filling.
 CHANGED: Mapping[str, tuple[str, bytes]] = {
@@ -111,6 +115,23 @@ def test_a_credit_journal_of_the_second_generation_is_read_as_it_was_then(tmp_pa
 
     assert asked(Question(f"replay {CREDIT_JOURNALS[name]} --json"), second) == REPLAYED[name]
     assert state(second / CREDIT_JOURNALS[name]) == SINCE["states"][name]
+
+
+@pytest.mark.parametrize("name", WORLD_JOURNALS)
+def test_a_journal_of_a_world_of_the_second_version_is_read_as_it_was_then(tmp_path: Path, name: str) -> None:
+    worlds = Path(shutil.copytree(WORLDS, tmp_path / "worlds"))
+
+    told = asked(Question(f"replay {WORLD_JOURNALS[name]} --json"), worlds)
+    assert msgspec.to_builtins(told) == OF_WORLDS["journals"][name]
+    assert state(worlds / WORLD_JOURNALS[name]) == OF_WORLDS["states"][name]
+
+
+def test_a_journal_of_a_run_of_actions_written_now_holds_what_it_held_since(before: Path) -> None:
+    asked(Question(f"{WRITING['a run of actions']} journal"), before)
+
+    told = asked(Question("replay journal --json"), before).said
+    then = OF_WORLDS["journals"]["a run of actions"]["said"]
+    assert {**told, "package": then["package"]} == then
 
 
 def test_a_server_finds_its_engines_and_jobs_as_they_were(before: Path) -> None:

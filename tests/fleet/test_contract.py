@@ -8,6 +8,7 @@ import pytest
 from pendula.fleet.commands import Commands, Tick
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.scenarios import Run, shipped
+from pendula.fleet.tick.saving import route_form
 from pendula.kernel.canonical import Json
 from pendula.testing import engine_contract
 
@@ -37,20 +38,21 @@ def head_on(ticks: int) -> tuple[Json, tuple[Commands, ...]]:
 def test_a_fleet_is_an_engine() -> None:
     config, commands = head_on(6)
     late, back = Tick(5_000), Tick(0)
-    questions: tuple[Json, ...] = ({"robot": "R1"}, {"robot": "R9"}, {"weather": "fine"})
+    questions: tuple[Json, ...] = ({"robot": "R1"}, {"robot": "R9"}, {"task": "T-1"}, {"weather": "fine"})
 
     engine_contract(FleetEngine, config, (*commands[:3], *commands[3:], late, back), questions)
 
 
 def test_a_route_that_is_not_on_the_map_is_refused_and_changes_nothing() -> None:
     config, commands = head_on(3)
-    routed = next(one for one in commands if one.routes)
     engine = FleetEngine.create(config)
+    engine.apply(commands[0])
+    route = route_form(engine.orders_out.routes[0])
     before = engine.state()
     for edges in ((10**6,), (-1,), (0, 0)):
-        wrong = msgspec.structs.replace(routed.routes[0], edges=edges)
+        wrong = msgspec.structs.replace(route, edges=edges)
 
-        outcome = engine.apply(msgspec.structs.replace(routed, routes=(wrong,)))
+        outcome = engine.apply(Tick(commands[1].now_ms, routes=(wrong,)))
 
         assert outcome.refusal is not None
         assert outcome.refusal.code == "route_off_the_map"

@@ -9,8 +9,9 @@ import pytest
 from pendula.fleet import compiled_sites
 from pendula.fleet.commands import Tick
 from pendula.fleet.compiled_sites import OtherMap
+from pendula.fleet.contracts.traffic import CommandMode, OperatorAction
 from pendula.fleet.engine import BadConfig, FleetEngine
-from pendula.fleet.events import FleetEvent, Granted, HoldChanged, Ticked, TickLate
+from pendula.fleet.events import FleetEvent, Granted, HoldChanged, OperatorAnswered, Ticked, TickLate
 from pendula.fleet.scenarios import Run, shipped
 from tests.fleet.test_contract import head_on
 
@@ -64,13 +65,13 @@ def test_after_a_late_tick_no_truck_is_told_anything_and_the_next_ones_are_told_
     now, period = engine.now(), engine.config.traffic.tick_period_ms
 
     late = engine.apply(Tick(now + 2 * period + 1))
-    said = engine.commands_out
+    said = engine.orders_out.commands
     engine.apply(Tick(now + 3 * period + 1))
 
     assert said == ()
     assert isinstance(late.events[-1], TickLate)
     assert late.events[-1].gap_ms == 2 * period + 1
-    assert len(engine.commands_out) == 2
+    assert len(engine.orders_out.commands) == 2
 
 
 def test_a_tick_after_two_periods_is_not_late() -> None:
@@ -82,7 +83,7 @@ def test_a_tick_after_two_periods_is_not_late() -> None:
     outcome = engine.apply(Tick(engine.now() + 2 * engine.config.traffic.tick_period_ms))
 
     assert not Counter(type(one) for one in outcome.events)[TickLate]
-    assert engine.commands_out
+    assert engine.orders_out.commands
 
 
 @pytest.mark.req("FLT-FAIL-12")
@@ -135,3 +136,62 @@ def test_why_names_the_truck_in_the_way_and_rests_on_its_reason() -> None:
 
     assert reason.because[0].facts["robotId"] == reason.facts["blockerRobotId"]
     assert str(reason.facts["blockerRobotId"]) in reason.sentence
+
+
+def paused(action_id: str, now_ms: int, reason: str = "floor cleaning") -> OperatorAction:
+    return OperatorAction("1.0.0", action_id, now_ms, "anna", "PAUSE_ROBOT", reason, robotId="R1")
+
+
+def answers_of(events: tuple[FleetEvent, ...]) -> list[tuple[str, bool, str | None]]:
+    return [
+        (one.answer.actionId, one.answer.accepted, one.answer.code)
+        for one in events
+        if isinstance(one, OperatorAnswered)
+    ]
+
+
+@pytest.mark.req("FLT-FAIL-11")
+def test_an_action_stops_its_truck_once_and_is_answered_as_often_as_it_is_asked() -> None:
+    config, commands = head_on(60)
+    engine = FleetEngine.create(config)
+    for command in commands[:30]:
+        engine.apply(command)
+    now = engine.now()
+
+    first = engine.apply(Tick(now, operator_actions=(paused("op-1", now),)))
+    again = FleetEngine.from_state(config, engine.state()).apply(Tick(now, operator_actions=(paused("op-1", now),)))
+    other = engine.apply(Tick(now, operator_actions=(paused("op-1", now, "lunch"),)))
+
+    assert answers_of(first.events) == answers_of(again.events) == [("op-1", True, None)]
+    assert answers_of(other.events) == [("op-1", False, "ACTION_ID_TAKEN")]
+    assert [one.mode for one in engine.orders_out.commands if one.robotId == "R1"] == [CommandMode.STOP]
+    assert engine.why({"robot": "R1"}).code == "STOP_OPERATOR"
+
+
+def test_a_task_that_nobody_knows_cannot_be_cancelled() -> None:
+    config, _ = head_on(1)
+    engine = FleetEngine.create(config)
+    action = OperatorAction("1.0.0", "op-2", 0, "anna", "CANCEL_TASK", "order cancelled", taskId="T-none")
+
+    told = answers_of(engine.apply(Tick(0, operator_actions=(action,))).events)
+
+    assert [(name, accepted) for name, accepted, _ in told] == [("op-2", False)]
+
+
+@pytest.mark.req("FLT-FAIL-14")
+def test_after_a_restart_nobody_gets_more_before_everybody_was_heard() -> None:
+    config, commands = head_on(150)
+    engine = FleetEngine.create(config)
+    for command in commands[:30]:
+        engine.apply(command)
+    before = [one.grant_um for one in engine.traffic.records]
+    now = engine.now()
+
+    engine.apply(Tick(now, restarted=True))
+    engine.apply(Tick(now, reports=tuple(one for one in commands[30].reports if one.robot_id == "R1")))
+    alone = [one.grant_um for one in engine.traffic.records]
+    for command in commands[30:]:
+        engine.apply(command)
+
+    assert alone == before
+    assert [one.grant_um for one in engine.traffic.records] != before

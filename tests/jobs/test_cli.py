@@ -234,12 +234,15 @@ def governed_story(tell: Callable[..., Any]) -> None:
     tell("rollbacks", "--limit", 5)
     tell("objects", "rollback-finished", *about, "--reason", "taken back")
     tell("objects", "refill", *about, "--reason", "worth it", "--budget", 4, "--user", "ops")
+    tell("objects", "amend", *about, "--reason", "known at last", "--half-life", "P2D", "--user", "ops")
     tell("objects", "show", *about)
     tell("objects", "why", *about)
     tell("objects", "why", "memory", "nobody")
     tell("objects", "list", "memory", "--place", "candidate", "--limit", 1)
     tell("objects", "list", "house")
     tell("stats")
+    tell("past", "aud_000000000003")
+    tell("past", "aud_000000000000")
 
 
 WHO_AND_WHERE = ("set_by", "override_by", "actor", "metadata", "file", "paused_by")
@@ -275,7 +278,7 @@ def test_a_store_and_a_server_say_the_same(
 
     assert near == far
     codes = [code for _, code, _, _ in near]
-    assert (codes.count(1), set(codes)) == (23, {0, 1})
+    assert (codes.count(1), set(codes)) == (24, {0, 1})
     assert near[-1] == ("check", 0, {"findings": [], "sound": True}, None)
 
 
@@ -1214,6 +1217,18 @@ def test_people_read_where_an_object_is_and_why(jobs: Program, db: tuple[str, st
     assert "evidence refs" in shown
     assert jobs("objects", "list", "cognition", *db).out == "There are no such objects.\n"
     assert "verified" in jobs("stats", *db).out
+
+
+def test_people_read_how_it_was_after_an_event(jobs: Program, db: tuple[str, str]) -> None:
+    assert jobs("past", *db).out == "Nothing has happened yet.\n"
+    jobs("objects", "create", "memory", "m", "--reason", "met today", *db)
+    jobs("objects", "decide", "memory", "m", "verify", "suspicious", "--reason", "odd", *db)
+
+    then = jobs("past", "aud_000000000001", *db).out
+
+    assert "met today" in then
+    assert "candidate" in then
+    assert "quarantine" not in then
 
 
 def test_a_group_without_a_command_says_that_one_is_missing(jobs: Program) -> None:

@@ -40,6 +40,7 @@ TABLE: list[tuple[str, Any, list[Any], list[Any]]] = [
     ("uncertainty_ttl", "P7D", ["PT1S", "P2W"], ["7 days", "P1M", "P", "PT", "PT0S", "P999999W", 7]),
     ("ontic_verify_limit", 1, [1, 10], [0, 11]),
     ("min_evidence_count", 1, [1, 100], [0, 101]),
+    ("learning_period_days", 7, [1, 365], [0, 366, "P7D"]),
     ("retention_days", 30, [1, 3650], [0, 3651]),
     ("unhandled_alert_sec", 600, [1, 2_592_000], [0, 2_592_001]),
     ("durability", "full", ["normal"], ["off"]),
@@ -106,6 +107,7 @@ SETTINGS: dict[str, Any] = {
     "auto_verify_budget": 0,
     "uncertainty_ttl": "P1DT12H",
     "ontic_verify_limit": 2,
+    "learning_period_days": 14,
     "min_evidence_count": 3,
     "object_types": ["invoice"],
     "actions": ["re-index"],
@@ -147,6 +149,7 @@ worker_interval_sec = 0.5
 auto_verify_budget = 0
 uncertainty_ttl = "P1DT12H"
 ontic_verify_limit = 2
+learning_period_days = 14
 min_evidence_count = 3
 object_types = ["invoice"]
 actions = ["re-index"]
@@ -193,7 +196,7 @@ def test_toml_yaml_and_json_say_the_same(name: str, text: str, tmp_path: Path) -
     assert policy == Policy(
         policy.vocabulary, Priority.HIGH, 5, 50, 500, 30, 10, 1, False, RetryBase.NOW, PullClock.SERVER,
         PullOrder.WEIGHTED, (600, 60, 5), AuditCheck.STRICT, False, True, 7, Durability.NORMAL,
-        limits=Limits(3, 2, 0, 36 * 3_600_000_000),
+        limits=Limits(3, 2, 0, 36 * 3_600_000_000, 14),
     )  # fmt: skip
     assert found.worker_interval_sec == Decimal("0.5")
     assert found.recurring == (

@@ -62,6 +62,7 @@ def until(holds: Callable[[], bool]) -> None:
     end = time.monotonic() + 30
     while not holds():
         assert time.monotonic() < end
+        time.sleep(0.001)
 
 
 def code_of(response: httpx.Response) -> str:
@@ -81,11 +82,11 @@ class LiveServer:
         self._ready = threading.Event()
         self._settings = settings
         self._data = DataDirectory.lock(settings.data)
-        self._socket = bind(settings)
-        self.port: int = self._socket.getsockname()[1]
+        self.listening = bind(settings)
+        self.port: int = self.listening.getsockname()[1]
         self.app = create_app(settings, rooms, data=self._data)
         self._server = server_for(self.app, settings, self._ready.set)
-        self._thread = threading.Thread(target=self._server.run, args=([self._socket],), name="live-server")
+        self._thread = threading.Thread(target=self._server.run, args=([self.listening],), name="live-server")
 
     @property
     def url(self) -> str:
@@ -107,7 +108,7 @@ class LiveServer:
     def stop(self) -> None:
         self.tell_to_stop()
         self._thread.join()
-        self._socket.close()
+        self.listening.close()
         self._data.close()
 
     def __enter__(self) -> Self:

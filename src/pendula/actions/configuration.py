@@ -7,31 +7,23 @@ from typing import Any
 
 import msgspec
 
-from pendula.actions.model import Code, EpochFrame, Instance, KnowledgeItem, Modifier, Options
+from pendula.actions.model import Code, EpochFrame, Instance, KnowledgeItem, Modifier, Name, Options
+from pendula.actions.rules.names import WORLD_STATE, as_first_read, unknown_names
 from pendula.actions.rules.resources import AMOUNT_RULE, ResourceTable, is_amount, plain
 from pendula.actions.rules.skills import Skills
 from pendula.actions.rules.timing import Durations
 from pendula.actions.rules.validation import Fault, Verb, read_verb
+from pendula.actions.rules.versions import FIRST, NOW, Version
 from pendula.actions.rules.visibility import Circle, sees
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Refusal
 from pendula.kernel.errors import InputRefused
 from pendula.kernel.limits import Limit
 from pendula.kernel.time import MINUTE, Instant, MixedTimes, format_iso, minutes_between_ceil, parse_iso
+from pendula.kernel.wording import shown, worded
 
 # Nothing is planned beyond it: what takes long or waits long still ends within the years that can be written.
 LAST_DAY = parse_iso("9000-01-01T00:00:00Z")
-
-FIELDS = (
-    "epoch",
-    "action_defs",
-    "skills",
-    "skill_weights",
-    "resources",
-    "world_state",
-    "options",
-    "carry",
-)
 
 
 class InvalidEpoch(InputRefused):
@@ -55,7 +47,13 @@ class InvalidSetting(InputRefused):
 class Setting:
     """The configuration of a world in ready form. Minutes count from the start of its first epoch."""
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
+    def __init__(self, config: Mapping[str, Any], version: Version = NOW) -> None:
+        self.version = version
+        if version.refuses_unknown_names:
+            for path, message in unknown_names(config):
+                raise InvalidSetting(message, path=path)
+        elif version == FIRST:
+            config = as_first_read(config)
         self.options: Options = _read(config, "options", Options, {})
         self.circle = Circle.of(self.options)
         self.slot_minutes = self.options.slot_minutes
@@ -72,7 +70,9 @@ class Setting:
         self.verbs: dict[str, Verb | Fault] = {
             name: read_verb(name, raw) for name, raw in _object(config, "action_defs").items()
         }
-        self.has_preempting = any(isinstance(verb, Verb) and verb.definition.preempts for verb in self.verbs.values())
+        preempting = [verb for verb in self.verbs.values() if isinstance(verb, Verb) and verb.definition.preempts]
+        self.has_preempting = bool(preempting)
+        self.has_lists_of_victims = any(verb.definition.interrupts for verb in preempting)
         modifiers = tuple(self._in_minutes(one) for one in self._modifiers(config))
         skills = Skills(_object(config, "skills"), _object(config, "skill_weights"))
         self.durations = Durations(skills, modifiers, self.options)
@@ -81,6 +81,7 @@ class Setting:
         self._items: tuple[KnowledgeItem, ...] = _read(
             _object(config, "world_state"), "knowledge", tuple[KnowledgeItem, ...], ()
         )
+        self._places: dict[str, str] = _read(_object(config, "world_state"), "places", dict[Name, Name], {})
         for name, amount in self._amounts.items():
             if not is_amount(amount):
                 raise InvalidSetting(f"{name} is {AMOUNT_RULE}", path=f"$.resources.{name}")
@@ -90,17 +91,21 @@ class Setting:
             _check_share(item.confidence, f"$.world_state.knowledge[{number}].confidence")
 
     @classmethod
-    def read(cls, config: Json) -> "Setting":
+    def read(cls, config: Json, version: Version = NOW) -> "Setting":
         """Raises `InvalidEpoch` or `InvalidSetting`; faults of single definitions wait for their instances."""
         if not isinstance(config, Mapping):
             raise InvalidSetting("A world needs an object with at least `epoch` and `action_defs`", path="$")
-        return cls(config)
+        return cls(config, version)
 
     def resources(self) -> ResourceTable:
         return ResourceTable.starting_with(self._amounts)
 
     def knowledge(self) -> dict[str, KnowledgeItem]:
         return {item.id: item for item in self._items}
+
+    def places(self) -> dict[str, str]:
+        """Where actors are at the start."""
+        return dict(self._places)
 
     def display(self, minute: int) -> str:
         """The ISO time of a minute."""
@@ -143,6 +148,8 @@ class Setting:
         return self.circle.pc is not None and sees(instance, self.circle.pc, self.circle)
 
     def no_such_time(self, now: int, to: int) -> Refusal:
+        if type(to) is not int:
+            return Refusal("not_a_minute", f"A minute is a whole number, not {shown(to)}.", {"now": now})
         if to > now:
             message = f"Minute {to} is too far away; the last is {self.latest}."
             return Refusal("too_far_away", message, {"to": to, "latest": self.latest})
@@ -155,7 +162,10 @@ class Setting:
             self.start: Instant = parse_iso(frame.start_at)
             self.latest = (LAST_DAY.micros - self.start.micros) // MINUTE
             lasting = parse_iso(frame.end_at) - self.start
-        except (msgspec.ValidationError, MixedTimes) as fault:
+        except msgspec.ValidationError as fault:
+            said = worded(f"{fault}", config.get("epoch"), EpochFrame)
+            raise InvalidEpoch(f"The epoch: {said}", path="$.epoch", complaint=f"The epoch: {fault}") from None
+        except MixedTimes as fault:
             raise InvalidEpoch(f"The epoch: {fault}", path="$.epoch") from None
         except InputRefused as fault:
             raise InvalidEpoch(f"The epoch: {fault.message}", path="$.epoch") from None
@@ -200,11 +210,12 @@ def _read(config: Mapping[str, Any], name: str, kind: Any, absent: Any) -> Any:
     value = config.get(name)
     if value is None:
         value = absent
-    path = f"$.world_state.{name}" if name in ("modifiers", "knowledge") else f"$.{name}"
+    path = f"$.world_state.{name}" if name in WORLD_STATE else f"$.{name}"
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as fault:
-        raise InvalidSetting(f"{name}: {fault}", path=path) from None
+        said = worded(f"{fault}", value, kind)
+        raise InvalidSetting(f"{name}: {said}", path=path, complaint=f"{name}: {fault}") from None
 
 
 def _check_share(value: Decimal, path: str) -> None:

@@ -14,6 +14,7 @@ from pendula.actions.explain import why
 from pendula.actions.minute.advance import advance
 from pendula.actions.minute.submission import request, submit
 from pendula.actions.questions import NoAnswers
+from pendula.actions.rules.versions import BY_DECISIONS
 from pendula.actions.saving import carry_of, restore, save, take_up
 from pendula.actions.state.world_state import WorldState
 from pendula.kernel.canonical import Json
@@ -24,7 +25,7 @@ class World:
     """The engine of the room `actions`; satisfies `pendula.kernel.engine.Engine`. It dispatches and decides nothing."""
 
     room: ClassVar[str] = "actions"
-    decisions: ClassVar[int] = 1
+    decisions: ClassVar[int] = 2
     time_unit: ClassVar[str] = "min"
     commands: ClassVar[Any] = Command
     events: ClassVar[Any] = Event
@@ -35,18 +36,27 @@ class World:
         self.current = current  # to look at; only commands change it
 
     @classmethod
+    def deciding_by(cls, decisions: int) -> type["World"]:
+        """The engine for a journal that was written with these decisions; this one where nobody knows them."""
+        return {World.decisions: World, WorldOfFirstVersion.decisions: WorldOfFirstVersion}.get(decisions, cls)
+
+    @classmethod
     def create(cls, config: Json) -> Self:
         """A fresh world, or the continuation of a carry in the configuration; `InputRefused` for a bad one."""
-        fresh = WorldState(Setting.read(config), NoAnswers())
+        fresh = cls._fresh(config)
         if fresh.setting.carry is not None:
             take_up(fresh, fresh.setting.carry)
         return cls(fresh)
 
     @classmethod
     def from_state(cls, config: Json, state: bytes) -> Self:
-        fresh = WorldState(Setting.read(config), NoAnswers())
+        fresh = cls._fresh(config)
         restore(fresh, state)
         return cls(fresh)
+
+    @classmethod
+    def _fresh(cls, config: Json) -> WorldState:
+        return WorldState(Setting.read(config, BY_DECISIONS[cls.decisions]), NoAnswers())
 
     @property
     def outside(self) -> Outside:
@@ -66,10 +76,12 @@ class World:
             case Request(interrupts, commands):
                 request(world, interrupts, commands)
             case Advance(to):
-                if not world.clock.minute <= to <= world.setting.latest:
+                if type(to) is not int or not world.clock.minute <= to <= world.setting.latest:
                     return Outcome(refusal=world.setting.no_such_time(world.clock.minute, to))
                 advance(world, to)
                 answer = {"now": world.clock.minute}
+        if world.listener is not None:
+            world.writer.tell(world.listener)
         return Outcome(world.writer.take(), answer)
 
     def state(self) -> bytes:
@@ -95,3 +107,11 @@ class World:
 
     def broken(self) -> Iterable[str]:
         return self.current.broken()
+
+
+class WorldOfFirstVersion(World):
+    """Decides as the first version did: for journals that it wrote, to replay them and to go on with their worlds."""
+
+    decisions: ClassVar[int] = 1
+
+    __slots__ = ()

@@ -44,7 +44,11 @@ def _not_there(world: WorldState, action_id: str) -> Reason:
             return Reason("not_yet", f"{action_id} is submitted for {_clock(at)}.", {"action": action_id, "at": at})
     if action_id in world.used_ids:
         return Reason("over", f"{action_id} ended, was dropped or was rejected.", {"action": action_id})
-    return Reason("unknown", f"Nobody submitted {action_id}.", {"action": action_id})
+    remembered = world.setting.options.remember_epochs
+    sentence = f"Nobody submitted {action_id}."
+    if remembered is not None:
+        sentence = f"{action_id} is not known: never submitted, or forgotten after it was over for {remembered} epochs."
+    return Reason("unknown", sentence, {"action": action_id})
 
 
 def _waiting(world: WorldState, action: Action, facts: dict[str, Json]) -> Reason:
@@ -74,5 +78,5 @@ def _of_lock(world: WorldState, lock: Lock, action: Action | None = None) -> Rea
 
 
 def _clock(at: str) -> str:
-    """The time of day of an ISO time; the day stands in the facts."""
-    return at[11:16]
+    """Day and time of day of an ISO time."""
+    return f"{at[:10]} {at[11:16]}"

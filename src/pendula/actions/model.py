@@ -4,7 +4,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from pendula.kernel.canonical import Json
 
@@ -73,6 +73,7 @@ class Code(StrEnum):
     INSUFFICIENT_RESOURCES = "InsufficientResources"
     CANNOT_ACQUIRE_LOCK = "CannotAcquireLock"
     LIMIT_EXCEEDED = "LimitExceeded"
+    CANCELLED = "Cancelled"
     NOT_CANCELLABLE = "NotCancellable"
     NOT_RESUMABLE = "NotResumable"
     INVALID_INTERRUPT = "InvalidInterrupt"
@@ -108,6 +109,8 @@ class ActionDef(Struct, frozen=True, kw_only=True):
     interrupts: tuple[str, ...] | Literal["*"] = ()
     wait: Wait = Wait.QUEUE
     resume: Resume = Resume.AUTO
+    # Unset where they are not given, so that states of the first version keep their bytes.
+    place: Name | UnsetType = UNSET
 
 
 class Reveal(Struct, frozen=True):
@@ -205,5 +208,6 @@ class Options(Struct, frozen=True, kw_only=True):
     noise_seed: int | None = None
     follow_ups: bool = False
     ask_modifiers: bool = False
+    remember_epochs: Annotated[int, Meta(ge=0, le=100_000)] | None = None
     queue: Literal["buckets", "heap"] = "buckets"
     limits: Bounds = Bounds()

@@ -6,7 +6,8 @@ Answers are kept in the journal; a replay never asks.
 from collections.abc import Mapping
 from decimal import Decimal
 
-from pendula.actions.model import Instance, Options
+from pendula.actions.configuration import Setting
+from pendula.actions.model import Instance
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Outside
 
@@ -22,11 +23,18 @@ NO_FACTOR = Decimal("NaN")
 NONE: Mapping[str, Decimal] = {}
 
 
-def asked_modifiers(outside: Outside, options: Options, instance: Instance, minute: int) -> Mapping[str, Decimal]:
+def asked_modifiers(outside: Outside, setting: Setting, instance: Instance, minute: int) -> Mapping[str, Decimal]:
     """`modifiers`: named factors for one submission, as an object; what is not a number rejects the instance."""
-    if not options.ask_modifiers:
+    if not setting.options.ask_modifiers:
         return NONE
-    question: Json = {"action_id": instance.id, "actor": instance.actor, "verb": instance.verb, "t": minute}
+    question: dict[str, Json] = {
+        "action_id": instance.id,
+        "actor": instance.actor,
+        "verb": instance.verb,
+        "t": minute,
+    }
+    if setting.version.tells_params:
+        question["params"] = instance.params
     answer = outside.ask("modifiers", question)
     if not isinstance(answer, Mapping):
         return NONE

@@ -53,7 +53,7 @@ def _interrupt(raw: Json, setting: Setting) -> Wish | Fault:
     try:
         form = msgspec.convert(raw, InterruptForm)
     except msgspec.ValidationError as fault:
-        return Fault(Code.INVALID_INTERRUPT, f"{fault}")
+        return Fault(Code.INVALID_INTERRUPT, f"{fault}", (InterruptForm, raw))
     minute = _minute(form, setting)
     if isinstance(minute, str):
         return Fault(Code.INVALID_INTERRUPT, minute)
@@ -64,7 +64,7 @@ def _command(raw: Json, setting: Setting) -> Wish | Fault:
     try:
         form = msgspec.convert(raw, CommandForm)
     except msgspec.ValidationError as fault:
-        return Fault(Code.INVALID_COMMAND, f"{fault}")
+        return Fault(Code.INVALID_COMMAND, f"{fault}", (CommandForm, raw))
     minute = _minute(form, setting)
     if isinstance(minute, str):
         return Fault(Code.INVALID_COMMAND, minute)

@@ -5,10 +5,11 @@ epoch with all minutes counted from the start of the next, and a digest over it.
 """
 
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from pendula.actions.configuration import InvalidCarryOver
 from pendula.actions.minute.turns import wake_whoever_is_first
@@ -24,8 +25,9 @@ from pendula.kernel.canonical import Json, Reader, decode, digest, encode
 from pendula.kernel.errors import InputRefused, NotCanonical
 
 STAGES = tuple(Stage)
-RUNNING, HELD, OVER = Stage.RUNNING, Stage.HELD, Stage.OVER
-FORMAT = 1
+WAITING, RUNNING, HELD, OVER = Stage.WAITING, Stage.RUNNING, Stage.HELD, Stage.OVER
+FORMAT = 2
+FORMATS = (1, 2)  # of the first, the state is an object
 WAITING_RANKS = (LATE, SUBMITTED, FOLLOWING)
 
 
@@ -61,6 +63,11 @@ class SavedWorld(Struct):
     actions: list[SavedAction]
     submitted: list[tuple[int, int, Instance]]
     wishes: list[Wish]
+    # Since the second version: who tries again to preempt, and when.
+    trying: list[tuple[int, str]] | UnsetType = UNSET
+    # Ids of what is over, by epoch, where they are forgotten some day.
+    over: list[tuple[int, list[str]]] | UnsetType = UNSET
+    places: dict[str, str] | UnsetType = UNSET
 
 
 def save(world: WorldState) -> bytes:
@@ -81,11 +88,17 @@ def _saved(world: WorldState, shift: int = 0) -> SavedWorld:
         actions.append(_saved_action(action, place, shift))
     submitted: list[tuple[int, int, Instance]] = []
     wishes: list[Wish] = []
+    trying: list[tuple[int, str]] = []
     for minute, rank, _, item in world.queue:
         if type(item) is Instance:
             submitted.append((minute - shift, rank, item))
         elif type(item) is Wish:
             wishes.append(msgspec.structs.replace(item, minute=minute - shift))
+        elif rank == JOINING and item.stage is WAITING:
+            trying.append((minute - shift, item.instance.id))
+    more = world.setting.version.saves_more
+    over = sorted((world.over or {}).items())
+    epochs = world.clock.epoch + 1 if shift else 0
     return SavedWorld(
         minute=world.clock.minute - shift,
         epoch=world.clock.epoch if not shift else 0,
@@ -105,6 +118,9 @@ def _saved(world: WorldState, shift: int = 0) -> SavedWorld:
         actions=actions,
         submitted=submitted,
         wishes=wishes,
+        trying=trying if more else UNSET,
+        over=[(epoch - epochs, sorted(set(ids))) for epoch, ids in over] if more else UNSET,
+        places=world.places if more else UNSET,
     )
 
 
@@ -157,6 +173,9 @@ def _contradictions(world: WorldState, saved: SavedWorld) -> Iterator[str]:
         yield "something was submitted for the past, or as nobody submits"
     if any(wish.minute < saved.minute for wish in saved.wishes):
         yield "something is asked for in the past"
+    waiting = {one.instance.id for one in saved.actions if one.stage == WAITING}
+    if any(minute < saved.minute or name not in waiting for minute, name in saved.trying or ()):
+        yield "somebody tries again to preempt who does not wait"
 
 
 def _put(world: WorldState, saved: SavedWorld) -> None:
@@ -169,6 +188,9 @@ def _put(world: WorldState, saved: SavedWorld) -> None:
     world.used_ids = set(saved.used_ids)
     world.reported = set(saved.reported)
     world.extras = saved.extras
+    world.places = {**world.places, **(saved.places or {})}
+    if world.over is not None:
+        world.over = {epoch: list(ids) for epoch, ids in saved.over or ()}
     world.resources.stocks = {**world.resources.stocks, **saved.resources}
     world.knowledge.update((item.id, item) for item in saved.knowledge)
     world.locks.of(saved.locks)
@@ -184,6 +206,8 @@ def _put(world: WorldState, saved: SavedWorld) -> None:
         world.queue.push(minute, rank, instance)
     for wish in saved.wishes:
         world.queue.push(wish.minute, REQUESTED, wish)
+    for minute, name in saved.trying or ():
+        world.queue.push(minute, JOINING, world.actions[name])
     if world.clock.minute == world.clock.boundary:
         wake_whoever_is_first(world)
     if broken := list(world.broken()):
@@ -218,10 +242,22 @@ def _place(world: WorldState, action: Action) -> None:
             for lock in action.locks:
                 lock.holder = action
             action.ending = world.queue.push(action.t_end, action.admission, action)
+            world.note_running(action)
         case Stage.WAITING:
             join(action, action.joined)
         case Stage.HELD:
             world.queue.push(action.joined, JOINING, action)
+
+
+def saved_at(world: WorldState, minute: int) -> SavedWorld:
+    """Where everything stands, with minutes counted from `minute`."""
+    return _saved(world, minute)
+
+
+def saved_in(carry: Mapping[str, Json]) -> SavedWorld:
+    """The state in a carry, of either format."""
+    state = carry["state"]
+    return _read_world(state.encode() if isinstance(state, str) else encode(state))
 
 
 def carry_of(world: WorldState) -> dict[str, Json]:
@@ -234,7 +270,8 @@ def carry_of(world: WorldState) -> dict[str, Json]:
         "start_at": world.setting.display(shift),
         "minutes": world.setting.horizon,
         "running": [_record(action, shift) for action in world.running()],
-        "state": decode(encode(_saved(world, shift))),
+        # As text: its numbers may have fractions, of which the JSON of others makes floats.
+        "state": encode(_saved(world, shift)).decode(),
     }
     return {**body, "digest": digest(body)}
 
@@ -247,17 +284,31 @@ def _record(action: Action, shift: int) -> dict[str, Any]:
         "remaining": action.t_end - shift,
         "locks": [lock.name for lock in action.locks],
         "reservations": [
-            {"name": need.name, "amount": need.amount} for need in action.definition.resources if not need.produce
+            {"name": need.name, "amount": _plain(need.amount)}
+            for need in action.definition.resources
+            if not need.produce
         ],
-        "definition": decode(encode(action.definition)),
+        "definition": _plain(decode(encode(action.definition))),
         "d_eff": action.minutes,
     }
 
 
+def _plain(value: Any) -> Any:
+    """A value as everybody's JSON can hold it: numbers with a fraction as texts."""
+    match value:
+        case Decimal():
+            return int(value) if value == value.to_integral_value() else str(value)
+        case dict():
+            return {name: _plain(one) for name, one in value.items()}
+        case list():
+            return [_plain(one) for one in value]
+    return value
+
+
 def take_up(world: WorldState, carry: Json) -> None:
     """Continue from a carry; raises `InvalidCarryOver` before anything is processed."""
-    if not isinstance(carry, Mapping) or carry.get("format") != FORMAT:
-        raise InvalidCarryOver(f"The carry is not of format {FORMAT}")
+    if not isinstance(carry, Mapping) or carry.get("format") not in FORMATS:
+        raise InvalidCarryOver(f"The carry is not of format {' or '.join(map(str, FORMATS))}")
     body = {name: value for name, value in carry.items() if name != "digest"}
     try:
         found = digest(body)
@@ -274,9 +325,11 @@ def take_up(world: WorldState, carry: Json) -> None:
             f"the run begins with epoch {expected[0]} at {expected[1]}"
         )
     try:
-        restore(world, encode(carry.get("state")))
+        state = carry.get("state")
+        restore(world, state.encode() if isinstance(state, str) else encode(state))
     except InputRefused as fault:
         raise InvalidCarryOver(fault.message) from None
     if world.clock.minute != 0:
         raise InvalidCarryOver(f"The carry begins at minute {world.clock.minute} of its epoch, not at 0")
+    world.forget()
     wake_whoever_is_first(world)

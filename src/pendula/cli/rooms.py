@@ -5,6 +5,7 @@ This is where a room is made known to the command line. Nothing below `pendula.c
 
 from collections.abc import Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import Struct
@@ -35,7 +36,8 @@ GROUPS: Mapping[str, Group] = {
         "pendula.cli.commands.credit:credit", "Credit networks: run a scenario, check it, fork a run, ask why."
     ),
     "fleet": Group(
-        "pendula.cli.commands.fleet:fleet", "Maps for fleets of trucks: compile, check, draw, write one to start from."
+        "pendula.cli.commands.fleet:fleet",
+        "Fleets of trucks: compile and check maps, run scenarios, replay journals, ask why.",
     ),
     "jobs": Group(
         "pendula.cli.commands.jobs:jobs", "Jobs that are done when they are due: enqueue, work, watch, check."
@@ -54,6 +56,9 @@ ENGINES: Mapping[str, str] = {
 }
 
 
+BESIDE: Mapping[str, str] = {"fleet": "pendula.fleet.runs.recording:find_map_in"}
+
+
 def commands_of(group: Group) -> "typer.Typer":
     """The room's own tree of commands."""
     return cast("typer.Typer", _imported(group.target))
@@ -65,6 +70,12 @@ def engine_of(room: str) -> type[Engine[Any, Any]]:
         known = sorted(ENGINES)
         raise UnknownRoom(f"No room is called {room!r}; known are {', '.join(known)}", room=room, known=known)
     return cast("type[Engine[Any, Any]]", _imported(ENGINES[room]))
+
+
+def make_known(room: str, directory: Path) -> None:
+    """What lies beside a journal of this room and its engine would have to make anew: compiled maps of fleets."""
+    if room in BESIDE:
+        _imported(BESIDE[room])(directory)
 
 
 def _imported(target: str) -> Any:

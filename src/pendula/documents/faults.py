@@ -6,7 +6,6 @@ the same for `--json` and HTTP.
 
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
-from difflib import get_close_matches
 from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
@@ -15,9 +14,10 @@ from pendula.documents.places import Path, Place, path_text
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import InputRefused
 from pendula.kernel.limits import DOCUMENT_BYTES, DOCUMENT_DEPTH, DOCUMENT_FAULTS, DOCUMENT_NODES, INTEGER_DIGITS
+from pendula.kernel.wording import LONGEST_SHOWN, cut, number_text, shown, suggestion
 
-# Beyond this a value is cut: a fault is read by people.
-LONGEST_SHOWN = 80
+__all__ = ["CODES", "DocumentRefused", "Fault", "FaultList", "presentable", "render", "shown", "suggestion"]
+
 # Beyond this faults are not even counted: a hostile text has millions, and nobody wants the exact number.
 MOST_COUNTED = 10_000
 
@@ -172,48 +172,12 @@ def presentable(value: Any) -> Any:
         case None | bool():
             return value
         case str():
-            return _cut(value)
+            return cut(value)
         case int() | Decimal():
-            return _cut(_number_text(value)) if _too_long(value) else value
+            return cut(number_text(value)) if _too_long(value) else value
         case _:
             return UNSET
 
 
-def shown(value: object) -> str:
-    """The value as a sentence speaks of it; control characters are escaped."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "true" if value else "false"
-        case str():
-            return repr(_cut(value))
-        case int() | Decimal():
-            return _cut(_number_text(value))
-        case list() | tuple():
-            return f"a list of {len(value)}"
-        case dict():
-            return "an object of 1 member" if len(value) == 1 else f"an object of {len(value)} members"
-        case _:
-            return f"a value of type {type(value).__name__}"
-
-
-def _number_text(value: int | Decimal) -> str:
-    # Decimal prints integers beyond the interpreter's limit of digits, too.
-    return str(value) if isinstance(value, Decimal) else format(Decimal(value), "f")
-
-
 def _too_long(value: int | Decimal) -> bool:
     return value.bit_length() > 256 if isinstance(value, int) else len(value.as_tuple().digits) > LONGEST_SHOWN
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…"
-
-
-def suggestion(word: str, allowed: Sequence[str]) -> str:
-    """` (did you mean high?)` when one of the allowed words is close, else nothing."""
-    if len(word) > LONGEST_SHOWN:
-        return ""
-    close = get_close_matches(word, allowed, n=1) or get_close_matches(word.lower(), allowed, n=1)
-    return f" (did you mean {close[0]}?)" if close else ""

@@ -15,8 +15,10 @@ traffic       who may go on: locks and the refuge rule
 driving       trucks on their ways: tracks, records, parameters
 targets       where a truck is told to go
 views         requests, snapshots and reasons
+turns         whose turn it is: ranks, queues, directions
 health        whether a truck can be counted on: faults, orders of people, recovery
 tick          one tick of traffic after the other
+operators     what people do to a running fleet, and what came of it
 contracts     the payloads of the room, and their schemas
 pictures      a map as a picture, and as GeoJSON
 samples       maps of our own
@@ -30,6 +32,7 @@ telling       the events of a tick
 explain       why a truck stands
 saving        a fleet as bytes and back
 compiled_sites  compiled maps by their hash
+runs          a fleet written down: journals and what is made of them
 
 What may know what is in the layers of `pyproject.toml`.
 """

@@ -7,8 +7,10 @@ from typing import Annotated, TypeAlias
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from pendula.fleet.contracts.traffic import OperatorAction
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.model import CompileParams, Fleet, SourceMap
+from pendula.fleet.tasks.model import DispatchParams, TaskEvent, TaskStream
 from pendula.fleet.tick.observing import TruckReport
 from pendula.fleet.tick.saving import SavedRoute
 from pendula.fleet.trucks.profiles import RobotProfile
@@ -29,8 +31,8 @@ class StartPlace(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """A fleet as it is made. `compiled_hash` names the compiled map, which lies beside the journal or is made anew from
-    `source`; a fleet does not begin on another one. `state` is that of a fleet of the same configuration, which this
-    one goes on from."""
+    `source`; a fleet does not begin on another one. `streams` make tasks, those of `fleet` are what the map is
+    certified for. `state` is that of a fleet of the same configuration, which this one goes on from."""
 
     source: SourceMap
     profiles: tuple[RobotProfile, ...]
@@ -39,6 +41,8 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     compile_params: CompileParams = CompileParams()
     traffic: TrafficParams = TrafficParams()
     starts: tuple[StartPlace, ...] = ()
+    streams: tuple[TaskStream, ...] = ()
+    dispatch: DispatchParams = DispatchParams()
     override: bool = False
     seed: Annotated[int, Meta(ge=0)] = 0
     state: Json | UnsetType = UNSET
@@ -50,10 +54,15 @@ class Command(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
 
 class Tick(Command, frozen=True, tag="tick"):
     """One tick: what trucks said since the last one, and what is wanted of them. `routes` come from whoever plans
-    outside the fleet; those of its own tasks it makes itself."""
+    outside the fleet; those of its own tasks it makes itself. `trouble`: why the journal is not written. `restarted`:
+    the manager was away, and nobody moves before every truck was heard."""
 
     now_ms: Time
     reports: tuple[TruckReport, ...] = ()
+    task_events: tuple[TaskEvent, ...] = ()
+    operator_actions: tuple[OperatorAction, ...] = ()
+    restarted: bool = False
+    trouble: str | None = None
     routes: tuple[SavedRoute, ...] = ()
 
 

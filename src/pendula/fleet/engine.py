@@ -1,30 +1,41 @@
 """The engine of the room: tick after tick, what trucks report and people want goes in, what was decided comes out.
 
-It satisfies `pendula.kernel.engine.Engine`. The commands for the trucks are in `commands_out`, not in what is streamed:
-whoever drives the engine sends them once the tick is written down.
+It satisfies `pendula.kernel.engine.Engine`. What is to be done after a tick, commands for the trucks and operations, is
+in `orders_out`, not in what is streamed: whoever drives the engine sends it once the tick is written down.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import ClassVar, Self
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
 from pendula.fleet import explain, saving
 from pendula.fleet.commands import Commands, Config, StartPlace, Tick
 from pendula.fleet.compiled_sites import site_of
-from pendula.fleet.contracts.traffic import RollingTargetCommand
+from pendula.fleet.contracts.traffic import OperatorAction, OperatorAnswer, RobotStatus, RollingTargetCommand
 from pendula.fleet.events import FleetEvent, TickLate
+from pendula.fleet.health.orders import AppliedOrder, Order, OrderKind
+from pendula.fleet.operators.desk import Desk
 from pendula.fleet.routing.planner import Anchor, AtNode, OnEdge
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.site.compiled_map import CompiledMap
-from pendula.fleet.telling import told
+from pendula.fleet.tasks import Dispatch, DispatchStep, Operation, truck_views
+from pendula.fleet.tasks.drivers import Driver
+from pendula.fleet.tasks.model import TaskAlert
+from pendula.fleet.telling import answered, raised, told, told_of_tasks
+from pendula.fleet.tick.observing import TruckReport
 from pendula.fleet.tick.saving import SavedRoute, plan_of
 from pendula.fleet.tick.traffic import TickInputs, TickOutputs, Traffic
 from pendula.kernel.bodies import Nobody
 from pendula.kernel.canonical import Json, encode
 from pendula.kernel.engine import Outcome, Outside, Reason, Refusal
 from pendula.kernel.errors import InputRefused
+
+LOGGING_DEGRADED = "LOGGING_DEGRADED"
+# Before everything that people want of the same tick.
+RESTARTED = Order("", OrderKind.RESTARTED, at_ms=-1)
 
 
 class BadConfig(InputRefused):
@@ -33,8 +44,16 @@ class BadConfig(InputRefused):
     code = "bad_fleet_config"
 
 
+class OrdersOut(Struct, frozen=True):
+    """What goes out after a tick: commands for trucks, routes they are to know, and what they are to do in nodes."""
+
+    commands: tuple[RollingTargetCommand, ...] = ()
+    routes: tuple[RoutePlan, ...] = ()
+    operations: tuple[Operation, ...] = ()
+
+
 class FleetEngine:
-    """A fleet on its site. `last` is what the last tick decided, `commands_out` what of it may be sent."""
+    """A fleet on its site. `last` is what traffic decided in the last tick."""
 
     room: ClassVar[str] = "fleet"
     decisions: ClassVar[int] = 1
@@ -42,12 +61,16 @@ class FleetEngine:
     commands: ClassVar[object] = Commands
     events: ClassVar[object] = FleetEvent
 
-    def __init__(self, config: Config, traffic: Traffic) -> None:
+    def __init__(self, config: Config, traffic: Traffic, dispatch: Dispatch, trouble: str | None = None) -> None:
         self.config = config
         self.traffic = traffic
+        self.dispatch = dispatch
+        self.desk = Desk(traffic.site, config.traffic)
         self.outside: Outside = Nobody()
         self.last: TickOutputs | None = None
-        self.commands_out: tuple[RollingTargetCommand, ...] = ()
+        self.orders_out = OrdersOut()
+        # Why nothing is written down, as long as that is so.
+        self._trouble = trouble
 
     @classmethod
     def create(cls, config: Json) -> Self:
@@ -58,7 +81,7 @@ class FleetEngine:
         site = site_of(told)
         starts = {one.robot_id: _anchor(site, one) for one in told.starts}
         traffic = Traffic.create(site, told.fleet, told.profiles, told.traffic, starts=starts, override=told.override)
-        return cls(told, traffic)
+        return cls(told, traffic, dispatch_of(told, traffic, starts))
 
     @classmethod
     def from_state(cls, config: Json, state: bytes) -> Self:
@@ -66,14 +89,22 @@ class FleetEngine:
 
     @classmethod
     def _restored(cls, config: Config, state: bytes) -> Self:
-        return cls(config, saving.restored(config, site_of(config), state))
+        site = site_of(config)
+        starts = {one.robot_id: _anchor(site, one) for one in config.starts}
+        saved = saving.read(state)
+        traffic = saving.traffic_of(saved, config, site)
+        dispatch = dispatch_of(config, traffic, starts)
+        saving.restore_dispatch(saved, dispatch)
+        engine = cls(config, traffic, dispatch, saved.trouble)
+        saving.restore_desk(saved, engine.desk)
+        return engine
 
     @property
     def site(self) -> CompiledMap:
         return self.traffic.site
 
     def state(self) -> bytes:
-        return saving.encoded(self.traffic)
+        return saving.encoded(self.traffic, self.dispatch, self.desk, self._trouble)
 
     def now(self) -> int:
         return self.traffic.now_ms
@@ -88,29 +119,98 @@ class FleetEngine:
                 return self._tick(command)
 
     def why(self, question: Json) -> Reason:
-        """Why a truck stands, as `{"robot": id}`."""
-        return explain.why(self.traffic, question)
+        """Why a truck stands, as `{"robot": id}`, or a task waits, as `{"task": id}`."""
+        return explain.why(self.traffic, self.dispatch, question)
 
     def broken(self) -> Iterable[str]:
         return self.traffic.broken()
 
     def _tick(self, command: Tick) -> Outcome[FleetEvent]:
-        before_ms, began = self.traffic.now_ms, self.traffic.tick_number > 0
-        if command.now_ms < before_ms:
-            message = f"The clock went back from {before_ms} to {command.now_ms}; no truck is told anything"
-            return Outcome(refusal=Refusal("time_went_back", message, {"nowMs": command.now_ms, "lastMs": before_ms}))
+        refusal = self._not_now(command.now_ms)
         plans = [self._plan(one) for one in command.routes]
-        wrong = [one for one in plans if isinstance(one, Refusal)]
-        if wrong:
-            return Outcome(refusal=wrong[0])
-        before = self.traffic.records
-        routes = tuple(one for one in plans if isinstance(one, RoutePlan))
-        outputs = self.traffic.tick(TickInputs(command.now_ms, command.reports, routes))
-        gap = command.now_ms - before_ms
-        late = began and gap > 2 * self.config.traffic.tick_period_ms
-        self.last, self.commands_out = outputs, () if late else outputs.commands
-        events = tuple(told(before, outputs, self.commands_out))
-        return Outcome((*events, TickLate(outputs.tick, gap)) if late else events)
+        refusal = refusal or next((one for one in plans if isinstance(one, Refusal)), None)
+        if refusal is not None:
+            return Outcome(refusal=refusal)
+        before, gap = self.traffic.records, self._gap_ms(command.now_ms)
+        step, outputs, answers = self._decide(command, tuple(one for one in plans if isinstance(one, RoutePlan)))
+        late = gap > 2 * self.config.traffic.tick_period_ms
+        self.last = outputs
+        self.orders_out = OrdersOut(
+            () if late else outputs.commands, (*step.routes, *outputs.accepted_routes), step.operations
+        )
+        events = [*told(before, outputs, self.orders_out.commands)]
+        events += told_of_tasks(step, self.dispatch.take_transitions())
+        events += answered(command.operator_actions, answers)
+        events += raised(outputs.tick, command.now_ms, [*step.alerts, *self._troubled(command.trouble)])
+        if late:
+            events.append(TickLate(outputs.tick, gap))
+        return Outcome(tuple(events))
+
+    def _decide(
+        self, command: Tick, routes: tuple[RoutePlan, ...]
+    ) -> tuple[DispatchStep, TickOutputs, tuple[OperatorAnswer, ...]]:
+        """People first, then tasks, then traffic: what is wanted, who goes where, and who may go on."""
+        trucks = self.traffic.records
+        asked = self.desk.take(command.operator_actions, command.now_ms, trucks)
+        cancelled = [self._cancelled(one) for one in asked.cancelled]
+        cleared = {one.order_id for one in asked.orders if self._clears(one)}
+        views = truck_views(trucks, self.config.traffic, command.now_ms, command.reports)
+        self.dispatch.keep_off(self.traffic.barred())
+        step = self.dispatch.step(command.now_ms, views, command.task_events)
+        reports = self._as_dispatched(command.reports)
+        orders = (*asked.orders, *((RESTARTED,) if command.restarted else ()))
+        outputs = self.traffic.tick(TickInputs(command.now_ms, reports, (*step.routes, *routes), orders))
+        self.dispatch.settled(outputs.accepted_routes, outputs.refused_routes)
+        applied = [AppliedOrder(one.order_id) if one.order_id in cleared else one for one in outputs.applied_orders]
+        self._follow(orders, applied)
+        settled = self.desk.settle([*cancelled, *applied], outputs.tick)
+        return step, outputs, (*asked.answers, *settled)
+
+    def _cancelled(self, action: OperatorAction) -> AppliedOrder:
+        assert isinstance(action.taskId, str)
+        no = self.dispatch.cancel(action.taskId, f"CANCELLED by {action.operatorId}")
+        if no is None:
+            return AppliedOrder(action.actionId)
+        return AppliedOrder(action.actionId, no.code, no.message)
+
+    def _clears(self, order: Order) -> bool:
+        """Whether an order clears what a truck failed at in a node, of which traffic knows nothing."""
+        faulty = [one.robot_id for one in self.traffic.records if self.dispatch.is_faulty(one.number)]
+        return order.kind is OrderKind.CLEAR and order.robot_id in faulty
+
+    def _follow(self, orders: Iterable[Order], applied: Iterable[AppliedOrder]) -> None:
+        """What traffic did about a truck, its tasks have to know."""
+        kinds = {one.order_id: one for one in orders}
+        for one in applied:
+            order = kinds[one.order_id]
+            if one.code is not None or order.robot_id is None:
+                continue
+            if order.kind is OrderKind.CLEAR:
+                self.dispatch.cleared(order.robot_id)
+            elif order.kind is OrderKind.REMOVE:
+                self.dispatch.removed(order.robot_id)
+
+    def _not_now(self, now_ms: int) -> Refusal | None:
+        last = self.traffic.now_ms
+        if now_ms >= last:
+            return None
+        message = f"The clock went back from {last} to {now_ms}; no truck is told anything"
+        return Refusal("time_went_back", message, {"nowMs": now_ms, "lastMs": last})
+
+    def _gap_ms(self, now_ms: int) -> int:
+        """Since the tick before; nothing came before the first."""
+        return now_ms - self.traffic.now_ms if self.traffic.tick_number else 0
+
+    def _as_dispatched(self, reports: tuple[TruckReport, ...]) -> tuple[TruckReport, ...]:
+        """What a truck is about is known here, whatever it says itself; so is a fault in what it was to do."""
+        drivers = {one.robot_id: one for one in self.dispatch.drivers}
+        return tuple(one if one.robot_id not in drivers else _as_driven(one, drivers[one.robot_id]) for one in reports)
+
+    def _troubled(self, trouble: str | None) -> Iterator[TaskAlert]:
+        """An alert when the journal is not written any more, and only then."""
+        if trouble is not None and self._trouble is None:
+            yield TaskAlert(LOGGING_DEGRADED, "ERROR", None, f"the journal is not written: {trouble}")
+        self._trouble = trouble
 
     def _plan(self, form: SavedRoute) -> RoutePlan | Refusal:
         try:
@@ -118,6 +218,26 @@ class FleetEngine:
         except LookupError as wrong:
             message = f"Route {form.route_id!r} of {form.robot_id!r} has {wrong.args[0]}"
             return Refusal("route_off_the_map", message, {"routeId": form.route_id, "robotId": form.robot_id})
+
+
+def dispatch_of(config: Config, traffic: Traffic, starts: Mapping[str, Anchor]) -> Dispatch:
+    """The tasks of a fleet before its first tick."""
+    return Dispatch(
+        traffic.site,
+        config.fleet.trucks,
+        {one.profile_id: one for one in config.profiles},
+        traffic.closed,
+        config.streams,
+        config.dispatch,
+        starts=starts,
+    )
+
+
+def _as_driven(report: TruckReport, driver: Driver) -> TruckReport:
+    status = RobotStatus.FAULT if driver.faulty else report.status
+    if (report.phase, report.status) == (driver.shown_phase, status):
+        return report
+    return replace(report, phase=driver.shown_phase, status=status)
 
 
 def read_config(config: Json) -> Config:

@@ -7,7 +7,8 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from pendula.fleet.contracts.traffic import Alert, HoldReason
+from pendula.fleet.contracts.traffic import Alert, HoldReason, OperatorAction, OperatorAnswer, TaskState
+from pendula.fleet.tasks.model import TaskEvent
 
 
 class Event(Struct, frozen=True, rename="camel"):
@@ -73,6 +74,40 @@ class HoldChanged(Event, frozen=True, tag="hold_changed"):
     blocker_resource_id: str | None
 
 
+class TaskMoved(Event, frozen=True, tag="task"):
+    """A task came into another state; `before` is None for one that is new."""
+
+    task_id: str
+    before: TaskState | None
+    state: TaskState
+    cause: str
+    robot_id: str | None
+
+
+class TaskEventRefused(Event, frozen=True, tag="task_event_refused"):
+    """What was said about a task or a node and changes nothing."""
+
+    event: TaskEvent
+    code: str
+    message: str
+
+
+class OperatorAnswered(Event, frozen=True, tag="operator_answer"):
+    """What came of an action of a person: who wanted what, why, and what it freed."""
+
+    action: OperatorAction
+    answer: OperatorAnswer
+
+
+class Operated(Event, frozen=True, tag="operation"):
+    """A truck is to load or to unload in the node it stands in."""
+
+    robot_id: str
+    kind: str
+    node_id: str
+    duration_ms: int
+
+
 class ReportDropped(Event, frozen=True, tag="report_dropped"):
     robot_id: str
     code: str
@@ -99,6 +134,10 @@ FleetEvent: TypeAlias = (
     | RouteRefused
     | Granted
     | HoldChanged
+    | TaskMoved
+    | TaskEventRefused
+    | OperatorAnswered
+    | Operated
     | ReportDropped
     | AlertRaised
     | Incident

@@ -1,12 +1,14 @@
-"""Why a truck stands, as one sentence, the facts, and what it rests on: the truck in its way, and the one in its."""
+"""Why a truck stands or a task waits: one sentence, the facts, and what it rests on, to the truck at the root."""
 
 from pendula.fleet.contracts.traffic import HoldReason
+from pendula.fleet.tasks.dispatch import Dispatch
+from pendula.fleet.tasks.states import OVER
 from pendula.fleet.tick.traffic import Traffic
 from pendula.fleet.views import reasons
 from pendula.kernel.canonical import Json
-from pendula.kernel.engine import Reason
+from pendula.kernel.engine import Reason, Refusal
 
-QUESTIONS = 'A fleet answers {"robot": id}.'
+QUESTIONS = 'A fleet answers {"robot": id} and {"task": id}.'
 
 _SENTENCES = {
     "WAIT_EDGE_DIRECTION": "{robot} waits: {blocker} drives {resource} the other way",
@@ -36,13 +38,27 @@ _SENTENCES = {
 UNDER_WAY = "UNDER_WAY"
 
 
-def why(traffic: Traffic, question: Json) -> Reason:
+def why(traffic: Traffic, dispatch: Dispatch, question: Json) -> Reason:
     match question:
         case {"robot": str(name)} if name in traffic.robot_ids:
             return truck(traffic, name)
         case {"robot": str(name)}:
             return Reason("unknown_robot", f"There is no truck {name!r}.", {"robot": name})
+        case {"task": str(name)}:
+            return task(traffic, dispatch, name)
     return Reason("unknown_question", QUESTIONS, {"asked": question})
+
+
+def task(traffic: Traffic, dispatch: Dispatch, task_id: str) -> Reason:
+    """What a task waits for; where a truck is about it, the reason of that truck."""
+    told = dispatch.why(task_id)
+    if isinstance(told, Refusal):
+        return Reason("unknown_task", f"There is no open task {task_id!r}.", {"task": task_id})
+    facts: dict[str, Json] = {"taskId": task_id, "state": told.state.value, "cause": told.code}
+    facts |= {"sinceMs": told.since_ms, "robotId": told.robot_id}
+    about = told.robot_id is not None and told.state not in OVER
+    because = (truck(traffic, told.robot_id),) if about and told.robot_id is not None else ()
+    return Reason(told.code, f"{told.message[0].upper()}{told.message[1:]}.", facts, because)
 
 
 def truck(traffic: Traffic, robot_id: str, seen: tuple[str, ...] = ()) -> Reason:

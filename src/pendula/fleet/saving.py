@@ -1,19 +1,29 @@
 """A fleet as canonical JSON and back. A state that is not one, or not of this configuration, is refused whole."""
 
-from msgspec import DecodeError, Raw, Struct
+from typing import Any
+
+from msgspec import DecodeError, Raw, Struct, ValidationError, convert
 
 from pendula.fleet.commands import Config
+from pendula.fleet.operators.desk import Desk, SavedDesk
 from pendula.fleet.site.compiled_map import CompiledMap
+from pendula.fleet.tasks import saving as tasks_saving
+from pendula.fleet.tasks.dispatch import Dispatch
 from pendula.fleet.tick.traffic import Traffic
-from pendula.kernel.canonical import Reader
+from pendula.kernel.canonical import Reader, encode
 from pendula.kernel.errors import InputRefused
 
 FORM = 1
 
 
 class Saved(Struct, frozen=True, forbid_unknown_fields=True):
+    """`trouble`: why the journal is not written, as long as that is so."""
+
+    desk: Any
+    dispatch: Any
     form: int
     traffic: Raw
+    trouble: str | None
 
 
 _read: Reader[Saved] = Reader(Saved)
@@ -25,16 +35,42 @@ class BadState(InputRefused):
     code = "bad_fleet_state"
 
 
-def encoded(traffic: Traffic) -> bytes:
-    return b'{"form":%d,"traffic":%b}' % (FORM, traffic.state())
+def encoded(traffic: Traffic, dispatch: Dispatch, desk: Desk, trouble: str | None) -> bytes:
+    # Assembled, not encoded as a whole: traffic gives its own canonical bytes, which are most of it.
+    parts = (encode(desk.saved()), encode(tasks_saving.saved(dispatch)), FORM, traffic.state(), encode(trouble))
+    return b'{"desk":%b,"dispatch":%b,"form":%d,"traffic":%b,"trouble":%b}' % parts
 
 
-def restored(config: Config, site: CompiledMap, state: bytes) -> Traffic:
-    """Raises `BadState` or `TrafficRefused`."""
+def read(state: bytes) -> Saved:
+    """Raises `BadState`."""
     try:
         saved = _read(state)
-        if saved.form != FORM:
-            raise BadState(f"The state has form {saved.form}, this version reads form {FORM}")
+    except DecodeError as trouble:
+        raise BadState(f"This is not a state of a fleet: {trouble}") from None
+    if saved.form != FORM:
+        raise BadState(f"The state has form {saved.form}, this version reads form {FORM}")
+    return saved
+
+
+def traffic_of(saved: Saved, config: Config, site: CompiledMap) -> Traffic:
+    """Raises `BadState` or `TrafficRefused`."""
+    try:
         return Traffic.from_state(site, config.fleet, config.profiles, config.traffic, bytes(saved.traffic))
-    except (DecodeError, LookupError, TypeError, ValueError) as trouble:
+    except (LookupError, TypeError, ValueError) as trouble:
+        raise BadState(f"This is not a state of a fleet: {trouble}") from None
+
+
+def restore_dispatch(saved: Saved, dispatch: Dispatch) -> None:
+    """Raises `BadState`."""
+    try:
+        tasks_saving.restore(dispatch, saved.dispatch)
+    except (LookupError, TypeError, ValueError) as trouble:
+        raise BadState(f"This is not a state of a fleet: {trouble}") from None
+
+
+def restore_desk(saved: Saved, desk: Desk) -> None:
+    """Raises `BadState`."""
+    try:
+        desk.restore(convert(saved.desk, SavedDesk))
+    except ValidationError as trouble:
         raise BadState(f"This is not a state of a fleet: {trouble}") from None

@@ -4,8 +4,9 @@ from collections.abc import Iterator, Sequence
 from hashlib import sha256
 
 import msgspec
+from msgspec import UNSET
 
-from pendula.fleet.contracts.traffic import Alert, RollingTargetCommand
+from pendula.fleet.contracts.traffic import Alert, OperatorAction, OperatorAnswer, RollingTargetCommand
 from pendula.fleet.driving.records import Record
 from pendula.fleet.events import (
     AlertRaised,
@@ -13,12 +14,17 @@ from pendula.fleet.events import (
     Granted,
     HoldChanged,
     Incident,
+    Operated,
+    OperatorAnswered,
     ReportDropped,
     RouteAccepted,
     RouteRefused,
+    TaskEventRefused,
+    TaskMoved,
     Ticked,
     TickFailed,
 )
+from pendula.fleet.tasks.model import DispatchStep, TaskAlert, Transition
 from pendula.fleet.tick.traffic import TickOutputs
 from pendula.fleet.views.reasons import code_of, hold_reason, resource_id
 
@@ -44,7 +50,7 @@ def told(
 ) -> Iterator[FleetEvent]:
     """Everything that a reader of the stream hears of a tick, in a fixed order."""
     after = outputs.scene.records
-    yield Ticked(outputs.tick, outputs.now_ms, locks_digest(after), digest_of(commands))
+    yield Ticked(outputs.tick, outputs.now_ms, locks_digest(after), _commands_digest(commands))
     if outputs.error is not None:
         yield TickFailed(outputs.tick, outputs.error)
     for dropped in outputs.dropped_reports:
@@ -60,11 +66,43 @@ def told(
     yield from _incidents(before, outputs)
 
 
+def told_of_tasks(step: DispatchStep, later: Sequence[Transition]) -> Iterator[FleetEvent]:
+    """What became of tasks: in the step, and when traffic had spoken."""
+    for wrong in step.refused:
+        yield TaskEventRefused(wrong.event, wrong.code, wrong.message)
+    for one in (*step.transitions, *later):
+        yield TaskMoved(one.task_id, one.before, one.state, one.cause, one.robot_id)
+    for operation in step.operations:
+        yield Operated(operation.robot_id, operation.kind, operation.node_id, operation.duration_ms)
+
+
+def answered(actions: Sequence[OperatorAction], answers: Sequence[OperatorAnswer]) -> Iterator[OperatorAnswered]:
+    """Who wanted what, and what came of it, in the order of the actions' ids."""
+    asked = {one.actionId: one for one in actions}
+    for answer in sorted(answers, key=lambda one: one.actionId):
+        yield OperatorAnswered(asked[answer.actionId], answer)
+
+
+def raised(tick: int, now_ms: int, alerts: Sequence[TaskAlert]) -> Iterator[AlertRaised]:
+    """Alerts that do not come from traffic, with names that do not clash with those that do."""
+    for number, one in enumerate(alerts, 1):
+        yield AlertRaised(
+            Alert(
+                alertId=f"al-{tick}-{number}",
+                code=one.code,
+                severity=one.severity,
+                sinceMs=now_ms,
+                details={"message": one.message},
+                robotId=UNSET if one.robot_id is None else one.robot_id,
+            )
+        )
+
+
 def _changes(old: Record, new: Record, records: Sequence[Record]) -> Iterator[FleetEvent]:
-    if new.track is not None and (new.granted, new.track) != (old.granted, old.track):
+    if new.track is not None and (new.track is not old.track or new.granted != old.granted):
         plan = new.track.plan
         yield Granted(new.robot_id, plan.route_id, plan.revision, new.grant_um)
-    if (new.stop_code, new.waiting) == (old.stop_code, old.waiting) and code_of(new) == code_of(old):
+    if _holds_alike(old, new):
         return
     waiting = new.waiting
     yield HoldChanged(
@@ -76,6 +114,15 @@ def _changes(old: Record, new: Record, records: Sequence[Record]) -> Iterator[Fl
         if waiting is None or waiting.resource is None
         else resource_id(new.site, waiting.resource),
     )
+
+
+def _holds_alike(old: Record, new: Record) -> bool:
+    """Whether a truck stands, or drives, for the same reason; most do in most ticks, so nothing is named for it."""
+    if new.stop_code != old.stop_code or not (new.waiting is old.waiting or new.waiting == old.waiting):
+        return False
+    if new.phase is old.phase and new.pending is old.pending and new.refused_cycle is old.refused_cycle:
+        return True
+    return code_of(new) == code_of(old)
 
 
 def _incidents(before: Sequence[Record], outputs: TickOutputs) -> Iterator[Incident]:
@@ -100,6 +147,16 @@ def _named(alert: Alert) -> tuple[str, ...]:
 def locks_digest(records: Sequence[Record]) -> str:
     """Over all that a snapshot of the locks shows: places, grants, holds, what waits, what is given back."""
     return digest_of([_shown(one) for one in records])
+
+
+def _commands_digest(commands: Sequence[RollingTargetCommand]) -> str:
+    """Over what a command decides; poses and the slice of the path follow from the route and these places."""
+    return digest_of([_decided(one) for one in commands])
+
+
+def _decided(one: RollingTargetCommand) -> tuple[object, ...]:
+    target = (one.targetS, one.stopLineS, one.speedLimitMps, one.validForMs)
+    return one.robotId, one.seq, one.mode, one.holdReason, one.routeId, one.revision, target
 
 
 def digest_of(value: object) -> str:

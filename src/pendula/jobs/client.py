@@ -203,6 +203,9 @@ class RemoteScheduler:
     def audit(self, **query: Any) -> dict[str, Any]:
         return self._get("/audit", query)
 
+    def past(self, **query: Any) -> dict[str, Any]:
+        return self._get("/past", query)
+
     def object(self, object_type: str, object_id: str) -> dict[str, Any]:
         return self._get(f"/objects/{segment(object_type)}/{segment(object_id)}")
 

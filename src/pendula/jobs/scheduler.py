@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from pendula.jobs.calls import LOCAL, Answer, Caller, Calls, Reply, plans, queries, signs, why
+from pendula.jobs.calls import past as moments
 from pendula.jobs.governance import Governance, GovernedObjects
 from pendula.jobs.model import SECOND, Durability, JobRefused, Policy, Refused
 from pendula.jobs.store.sqlite import SqliteStore
@@ -164,6 +165,10 @@ class Scheduler:
 
     def audit(self, **query: Members) -> dict[str, Any]:
         return _granted(queries.trail(self.calls.store, self.calls.policy, query))
+
+    def past(self, **query: Members) -> dict[str, Any]:
+        """The queue and the governed objects after the event `at`, one of the last 10 000; without one, now."""
+        return _granted(moments.past(self.calls.store, query))
 
     def object(self, object_type: str, object_id: str) -> dict[str, Any]:
         return _granted(queries.shown_object(self.calls.store, object_type, object_id))

@@ -69,6 +69,7 @@ BESIDES = (
     "auto_verify_budget",
     "uncertainty_ttl",
     "ontic_verify_limit",
+    "learning_period_days",
     "min_evidence_count",
     "recurring",
     "alerts",
@@ -154,6 +155,7 @@ def _limits(it: Members, plain: Limits) -> Limits:
         uncertainty_ttl=it["uncertainty_ttl"].parsed(
             duration_us, stand_in=plain.uncertainty_ttl, default=plain.uncertainty_ttl
         ),
+        learning_period_days=it["learning_period_days"].integer(min=1, max=365, default=plain.learning_period_days),
     )
 
 

@@ -2,6 +2,7 @@
 
     errors, limits      what can go wrong, with codes; how much is too much, with names
     canonical           one value, one sequence of bytes; digests and digest chains
+    wording             what is wrong with a value, said so that it helps
     time                integer instants; naive and offset times never mix
     queue, rng          total order; reproducible randomness
     engine              what every engine is: commands in, outcomes out, reasons for everything

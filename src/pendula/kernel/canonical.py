@@ -168,8 +168,10 @@ def _write(value: Any, place: Place, parts: list[str]) -> None:
         parts.append("null")
     elif isinstance(value, StrEnum):
         parts.append(_string(value.value, place))
+    elif isinstance(value, float):
+        raise _refusal(f"{value!r} is a binary float, which is not exact: write Decimal({str(value)!r})", place)
     else:
-        raise _refusal(f"{kind.__name__} has no canonical form", place)
+        raise _refusal(f"A value of type {kind.__name__} cannot be written as JSON", place)
 
 
 def _write_list(values: Iterable[object], place: Place, parts: list[str]) -> None:

@@ -1,8 +1,9 @@
 """The journal: segments of framed, checksummed, chained records, with group commit.
 
 `append` numbers and buffers a record; `flush` makes everything appended so far durable with one write and one sync, so
-that many waiters share it. A write or sync that fails breaks the journal for good: nothing is retried on the same
-handle, because after a failed sync nobody knows what the disk holds.
+that many waiters share it; `hand_over` writes without the sync, for those who must not wait. A write or sync that fails
+breaks the journal for good: nothing is retried on the same handle, because after a failed sync nobody knows what the
+disk holds.
 
 Opening reads and checks every segment. A torn tail, what a crash leaves of the last unsynced write, is copied to a
 `.cut` file and cut off; anything else that does not fit is `journal_corrupt`, and nothing is opened for writing.
@@ -126,6 +127,7 @@ class FileJournal:
         self._next_n = contents.next_n
         self._chain = contents.chain
         self._durable_n = contents.next_n - 1
+        self._written_n = contents.next_n - 1
         self._segment_bytes = segment_bytes
         self._min_free_bytes = min_free_bytes
         self._frames: list[bytes] = []
@@ -133,6 +135,7 @@ class FileJournal:
         self._chain_before_frames = contents.chain
         self._broken: str | None = None
         self._appending = threading.Lock()
+        self._writing = threading.Lock()
         self._flushing = threading.Lock()
         self._disk_low = False
         self._segment_is_full = False
@@ -237,21 +240,27 @@ class FileJournal:
 
     def flush(self) -> int:
         with self._flushing:
-            with self._appending:
-                if self._broken is not None:
-                    self._refuse()
-                frames, self._frames = self._frames, []
-                snapshots, self._new_snapshots = self._new_snapshots, []
-                before, self._chain_before_frames = self._chain_before_frames, self._chain
-                last = self._next_n - 1
-            if frames:
-                try:
-                    self._write(frames, before)
-                except OSError as trouble:
-                    self._break(trouble)
-                self._snapshots.extend(snapshots)
-                self._durable_n = last
+            if self._broken is not None:
+                self._refuse()
+            # What was handed over before is synced first, and nobody who hands over more waits for it.
+            handed = self._sync()
+            with self._writing:
+                frames, before = self._taken()
+                if (frames or handed) and self._is_full:
+                    # A segment begins only after one that is whole on the disk.
+                    self._sync()
+                    self._begin_segment_or_break(before)
+                self._write(frames)
+            self._sync()
             return self._durable_n
+
+    def hand_over(self) -> int:
+        """Give what was appended to the operating system: the end of this process does not take it away, a power cut
+        does, until `flush`. Does not wait for a sync under way, but where a segment begins; returns the last number."""
+        with self._writing:
+            frames, _ = self._taken()
+            self._write(frames)
+            return self._written_n
 
     def read(self, start: int = 0) -> Iterator[Record]:
         last = self._durable_n
@@ -308,16 +317,53 @@ class FileJournal:
         """Let the next flush begin a new segment, so that what is before it can be pruned."""
         self._segment_is_full = True
 
-    def _write(self, frames: list[bytes], chain_before: bytes) -> None:
-        if self._segment_is_full or self._segments[-1].size >= self._segment_bytes:
-            self._segment_is_full = False
-            self._begin_segment(self._durable_n + 1, chain_before)
+    def _taken(self) -> tuple[list[bytes], bytes]:
+        """What was appended and not written, and the chain before it."""
+        with self._appending:
+            if self._broken is not None:
+                self._refuse()
+            frames, self._frames = self._frames, []
+            before, self._chain_before_frames = self._chain_before_frames, self._chain
+            return frames, before
+
+    @property
+    def _is_full(self) -> bool:
+        return self._segment_is_full or self._segments[-1].size >= self._segment_bytes
+
+    def _write(self, frames: list[bytes]) -> None:
+        if not frames:
+            return
         segment = self._segments[-1]
         data = b"".join(frames)
-        self._disk.append(segment.name, data)
-        self._disk.sync(segment.name)
+        try:
+            self._disk.append(segment.name, data)
+        except OSError as trouble:
+            self._break(trouble)
         segment.size += len(data)
-        self._look_at_free_space()
+        self._written_n += len(frames)
+
+    def _sync(self) -> bool:
+        """Make durable what is written; false where there is nothing to do."""
+        written = self._written_n
+        if written == self._durable_n:
+            return False
+        try:
+            self._disk.sync(self._segments[-1].name)
+            self._look_at_free_space()
+        except OSError as trouble:
+            self._break(trouble)
+        with self._appending:
+            self._snapshots.extend(one for one in self._new_snapshots if one[0] <= written)
+            self._new_snapshots = [one for one in self._new_snapshots if one[0] > written]
+        self._durable_n = written
+        return True
+
+    def _begin_segment_or_break(self, chain: bytes) -> None:
+        self._segment_is_full = False
+        try:
+            self._begin_segment(self._written_n + 1, chain)
+        except OSError as trouble:
+            self._break(trouble)
 
     def _begin_segment(self, first_n: int, chain: bytes) -> None:
         number = int(self._segments[-1].name.removesuffix(SUFFIX)) + 1 if self._segments else 0

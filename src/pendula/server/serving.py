@@ -144,7 +144,7 @@ class Server(uvicorn.Server):
 
     def answering(self) -> Iterator[PatientProtocol]:
         """The connections on which a request is being answered."""
-        for one in self.server_state.connections:
+        for one in list(self.server_state.connections):
             if isinstance(one, PatientProtocol) and one.is_answering:
                 yield one
 

@@ -1,8 +1,15 @@
 """Interrupts, preemption, cancelling, resuming; and who may hold what meanwhile."""
 
+from collections.abc import Iterable
+from typing import Any
+
 import pytest
 
-from tests.actions.worlds import codes, complaints, day, does, lasting, lines, of, outcome, said
+from pendula.actions import Advance, Interrupted, LiveWorld, Submit, World
+from pendula.actions.events import WORLD_EVENTS
+from pendula.actions.minute import interrupting
+from pendula.actions.state import WorldState
+from tests.actions.worlds import EPOCH, codes, complaints, day, does, lasting, line, lines, of, outcome, said
 
 SOFT = lasting(30, "hall", interruptible=True)
 
@@ -386,3 +393,133 @@ def test_where_one_thing_is_short_nothing_is_reserved() -> None:
     assert "nails" in result.rejections[0].message
     assert "wood" not in result.rejections[0].message
     assert {name: row["available"] for name, row in result.resources.items()} == {"wood": 1, "nails": 9}
+
+
+# Alarms that come when their minute has been lived through
+
+HALL = {
+    "work": lasting(60, "hall", interruptible=True),
+    "radio": lasting(10, "hall", preempts=True, priority=5, interruptible=True),
+    "siren": lasting(2, "hall", preempts=True, priority=9),
+}
+
+
+def live(defs: dict[str, Any], **more: Any) -> LiveWorld:
+    return LiveWorld({"epoch": EPOCH, "action_defs": defs, **more})
+
+
+def told(events: Iterable[object]) -> list[str]:
+    return [line(event) for event in events if isinstance(event, WORLD_EVENTS)]
+
+
+@pytest.mark.req("ACT-USE-7", "ACT-INT-6")
+def test_an_alarm_of_the_present_minute_breaks_off_what_began_in_it() -> None:
+    world = live(HALL)
+    world.submit(does("A", 10, "work"))
+    world.advance_to(10)
+    world.submit(does("B", 10, "radio"))
+
+    assert told(world.advance_to(100)) == said(
+        "10 interrupt A, 10 start B, 20 end B, 20 start A, 80 end A",
+    )
+
+
+@pytest.mark.req("ACT-USE-7", "ACT-EVT-1")
+def test_what_began_in_a_minute_for_the_second_time_is_broken_off_in_the_next() -> None:
+    world = live({**HALL, "call": lasting(1, preempts=True, priority=5, interrupts=["work"])})
+    world.submit(does("A", 0, "work"))
+    world.advance_to(10)
+    world.submit(does("B", 10, "call"))
+    assert told(world.advance_to(10)) == said("10 interrupt A, 10 start A, 10 start B")
+    world.submit(does("C", 10, "siren"), does("D", 10, "call"))
+
+    assert told(world.advance_to(12)) == said(
+        "10 start D, 11 end B, 11 end D, 11 interrupt A, 11 start C",
+    )
+    assert told(world.advance_to(70)) == said("13 end C, 13 start A, 62 end A")
+
+
+@pytest.mark.req("ACT-USE-7")
+def test_a_request_of_the_present_minute_breaks_off_what_began_in_it_or_in_the_next() -> None:
+    world = live(HALL)
+    world.submit(does("A", 10, "work"))
+    world.advance_to(10)
+    for _ in range(2):
+        world.interrupt("A", 9, source="bell")
+        world.advance_to(10)
+
+    assert told(world.advance_to(200)) == said("11 interrupt A, 11 start A, 70 end A")
+
+
+@pytest.mark.req("ACT-USE-7")
+def test_who_tries_again_in_the_next_minute_is_found_in_a_saved_world() -> None:
+    world = live(HALL)
+    world.submit(does("A", 0, "work"))
+    world.advance_to(10)
+    world.interrupt("A", 9)
+    world.advance_to(10)
+    world.submit(does("C", 10, "siren"))
+    world.advance_to(10)
+    again = World.from_state(world.config, world.state())
+
+    assert again.state() == world.state()
+    assert told(again.apply(Advance(20)).events) == told(world.advance_to(20))
+    assert again.why({"action": "A"}).code == "running"
+
+
+def test_what_began_in_the_same_pass_and_was_not_told_has_not_begun() -> None:
+    """Who is turned away in the pass of starts may be followed by an alarm, after others began."""
+
+    def stubborn() -> Any:
+        outcome = yield {"actor": "bo", "verb": "dash"}
+        assert outcome["rejected"] == "CannotAcquireLock"
+        yield {"actor": "bo", "verb": "siren"}
+
+    defs = {**HALL, "work": {**HALL["work"], "locks": ["hall", "desk"]}, "dash": lasting(5, "desk", wait="fail")}
+    world = live(defs)
+    world.submit(does("A", 0, "work"))
+    world.run(stubborn(), "bo")
+
+    assert told(world.advance_to(100)) == said("0 start bo-1, 2 end bo-1, 2 start A, 62 end A")
+
+
+@pytest.mark.req("ACT-INT-2")
+def test_a_refused_preemption_says_what_is_in_the_way() -> None:
+    stiff = {**HALL["work"], "interruptible": False}
+    strong = {**HALL["work"], "priority": 7}
+
+    for work, why in ((stiff, "it cannot be interrupted"), (strong, "its priority 7 is not below 5")):
+        (one,) = day({**HALL, "work": work}, does("A", 0, "work"), does("B", 5, "radio")).diagnostics
+        assert one.message == f"B waits: A does not yield, {why}"
+
+
+@pytest.mark.req("ACT-PERF-1")
+def test_a_preempting_admission_looks_at_nobody_it_does_not_meet(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[str] = []
+    real = interrupting._why_not
+
+    def counted(action: Any, priority: int) -> str | None:
+        looked.append(action.instance.id)
+        return real(action, priority)
+
+    def nobody_asks(_: WorldState) -> Any:
+        raise AssertionError("a minute does not look at all who run")
+
+    monkeypatch.setattr(interrupting, "_why_not", counted)
+    monkeypatch.setattr(WorldState, "running", nobody_asks)
+    world = World.create(
+        {
+            "epoch": EPOCH,
+            "action_defs": {
+                "work": lasting(600, interruptible=True),
+                "nap": lasting(600, interruptible=True),
+                "radio": lasting(1, preempts=True, priority=5, interrupts=["nap"]),
+            },
+        }
+    )
+    world.apply(Submit((*(does(f"A{n}", 0, "work") for n in range(300)), does("N", 0, "nap"))))
+    world.apply(Submit(tuple(does(f"B{n}", 10 + n, "radio") for n in range(100))))
+    events = world.apply(Advance(200)).events
+
+    assert sum(isinstance(event, Interrupted) for event in events) == 100
+    assert set(looked) == {"N"}

@@ -10,7 +10,7 @@ from pendula.actions import Code, run_document
 from pendula.actions.reading import accept, check, town
 from pendula.documents import DocumentRefused, from_value
 from tests.actions.files import ALL_PATHS, BASE, ODD, changed, codes, faults, yaml
-from tests.actions.worlds import EPOCH, NEXT_EPOCH, document, does, lasting, outcome
+from tests.actions.worlds import NEXT_EPOCH, document, does, lasting, outcome
 
 GOOD = """\
 epoch: {index: 0, start_at: 2025-07-01T00:00:00, end_at: 2025-07-02T00:00:00}
@@ -89,8 +89,11 @@ def test_check_lists_every_single_fault_with_place_and_code() -> None:
     ]
 
 
-def test_a_run_takes_the_same_file() -> None:
-    assert accept(yaml(WRONG))["epoch"] == {**EPOCH}
+def test_a_run_refuses_of_the_same_file_the_names_that_nobody_knows() -> None:
+    with pytest.raises(DocumentRefused) as refused:
+        accept(yaml(WRONG))
+
+    assert {fault.code for fault in refused.value.faults} == {"unknown_field"}
 
 
 def test_lines_for_a_terminal_end_with_the_code_and_say_what_may_be_meant() -> None:

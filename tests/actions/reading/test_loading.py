@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pendula.actions import Code, InvalidCarryOver, InvalidEpoch, run_document
-from pendula.actions.reading import accept, check, load, unknown_sections
+from pendula.actions import Code, InvalidCarryOver, InvalidEpoch, InvalidSetting, run_document
+from pendula.actions.reading import accept, check, load
 from pendula.documents import DocumentRefused, from_value
 from tests.actions.files import ALL_PATHS, BASE, ODD, changed, codes, faults, yaml
 from tests.actions.worlds import EPOCH, NEXT_EPOCH, document, does, lasting, outcome
@@ -152,14 +152,49 @@ def test_single_faults_do_not_refuse_the_file() -> None:
     assert [one.code for one in epoch.diagnostics] == [Code.INVALID_INTERRUPT, Code.INVALID_COMMAND]
 
 
-def test_an_unknown_section_is_passed_over_by_a_run_and_told() -> None:
-    given = document({}, comands=[], notes="for myself")
+@pytest.mark.req("ACT-DATA-7")
+def test_names_that_nobody_knows_refuse_the_file_with_the_nearest_known() -> None:
+    definition = lasting(5, preempt=True, resources=[{"name": "parts", "amount": 1, "refunds": True}])
+    given = document(
+        {"clean": definition},
+        comands=[],
+        options={"actor_exlusive": True},
+        skills={"ann": {"matrix": {}, "overide": {}}},
+        skill_weights={"clean": {"bass": 1}},
+        world_state={"modifier": [], "modifiers": [{"name": "rain", "factor": 1, "form": 5}]},
+    )
 
-    assert accept(from_value(given))
-    assert unknown_sections(given) == [
-        "'comands' is not a section (did you mean commands?)",
-        "'notes' is not a section",
+    with pytest.raises(DocumentRefused) as refused:
+        accept(from_value(given))
+
+    assert sorted((fault.path, fault.code) for fault in refused.value.faults) == [
+        ("$.action_defs.clean.preempt", "unknown_field"),
+        ("$.action_defs.clean.resources[0].refunds", "unknown_field"),
+        ("$.comands", "unknown_field"),
+        ("$.options.actor_exlusive", "unknown_field"),
+        ("$.skill_weights.clean.bass", "unknown_field"),
+        ("$.skills.ann.overide", "unknown_field"),
+        ("$.world_state.modifier", "unknown_field"),
+        ("$.world_state.modifiers[0].form", "unknown_field"),
     ]
+    assert all("did you mean" in fault.message for fault in refused.value.faults)
+
+
+@pytest.mark.req("ACT-DATA-7")
+@pytest.mark.parametrize(
+    ("change", "meant"),
+    [
+        ({"options": {"actor_exlusive": True}}, "actor_exclusive"),
+        ({"action_defs": {"x": lasting(5, preempt=True)}}, "preempts"),
+        ({"comands": []}, "commands"),
+        ({"world_state": {"modifier": []}}, "modifiers"),
+        ({"epoch": {**EPOCH, "ends_at": 1}}, "end_at"),
+        ({"skill_weights": {"x": {"bass": 1}}}, "base"),
+    ],
+)
+def test_the_library_refuses_a_name_that_nobody_knows(change: dict[str, Any], meant: str) -> None:
+    with pytest.raises(InvalidSetting, match=rf"did you mean {meant}\?"):
+        run_document({**document({"x": lasting(5)}), **change})
 
 
 @given(st.lists(st.tuples(st.sampled_from(ALL_PATHS), ODD), min_size=1, max_size=3))

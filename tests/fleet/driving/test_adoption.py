@@ -21,7 +21,7 @@ class Change:
         self.start = on(SITE, LANE, at_m)
         self.at_um = self.start.s_um
         self.traffic = Traffic.create(SITE, FLEET, [FL_STD], starts={"R1": self.start})
-        self.now = 0
+        self.now = self.heard = 0
         self.told = self.tick(self.route("AP1"))
 
     def route(self, *stops: str, start: OnEdge | None = None) -> RoutePlan:
@@ -38,15 +38,17 @@ class Change:
         assert isinstance(planned, RoutePlan)
         return planned
 
-    def tick(self, *routes: RoutePlan, ack: int = 0, v_mm_s: int = 0, ticks: int = 1) -> TickOutputs:
+    def tick(self, *routes: RoutePlan, ack: int | None = None, v_mm_s: int = 0, ticks: int = 1) -> TickOutputs:
+        """Reports acknowledge all that was told, unless it is said up to where."""
         for _ in range(ticks):
             self.now += 100
-            mine = TruckReport("R1", self.now, self.at_um, 0, 0, v_mm_s * 1000, phase=Phase.TO_PICK, last_ack_seq=ack)
+            heard = self.heard if ack is None else ack
+            mine = TruckReport("R1", self.now, self.at_um, 0, 0, v_mm_s * 1000, phase=Phase.TO_PICK, last_ack_seq=heard)
             parked = SITE.network.nodes[SITE.node_number["PK2"]].at
             other = TruckReport("R2", self.now, parked.x_um, parked.y_um, 0, 0)
             self.told = self.traffic.tick(TickInputs(self.now, (mine, other), routes))
             assert self.told.error is None
-            routes = ()
+            routes, self.heard = (), self.told.commands[0].seq
         return self.told
 
     def snapshot(self) -> LockSnapshot:

@@ -7,6 +7,8 @@ import pytest
 from pendula.fleet.contracts.traffic import CommandMode, HoldReason
 from pendula.fleet.samples import FL_STD, reference_fleet
 from pendula.fleet.tick import Order, OrderKind, TickInputs, TickOutputs
+from pendula.fleet.views.reasons import resource_id
+from tests.fleet.health.troubled import Hall
 from tests.fleet.sites import scene
 from tests.fleet.tick.yard import TICK_MS, Yard
 
@@ -101,3 +103,104 @@ def test_a_pause_survives_a_restart_of_traffic() -> None:
     reports = tuple(yard._report(one) for one in yard.drivers.values())
 
     assert again.tick(TickInputs(yard.now, reports)).commands[0].mode is CommandMode.STOP
+
+
+def offline() -> Hall:
+    troubled = Hall()
+    troubled.first.mute = True
+    troubled.run(30)
+    return troubled
+
+
+def names(hall: Hall) -> set[str]:
+    return {resource_id(hall.site, one) for one in hall.record().keeps}
+
+
+@pytest.mark.req("FLT-FAIL-11", "FLT-RES-13")
+def test_what_is_freed_by_force_is_named_and_others_may_have_it() -> None:
+    hall = offline()
+    group = sorted(one for one in names(hall) if one.startswith("EDGE_GROUP:"))[0]
+    told = hall.order(OrderKind.FORCE_RELEASE, resources=(group,))
+
+    assert [(one.code, one.freed) for one in told.applied_orders] == [(None, (group,))]
+    assert group not in names(hall)
+
+
+@pytest.mark.req("FLT-FAIL-11", "FLT-FAIL-1")
+def test_nothing_of_a_truck_that_may_move_is_freed() -> None:
+    hall = Hall()
+    held = hall.traffic._locks.truck(0).held
+    told = hall.order(OrderKind.REMOVE)
+
+    assert [one.code for one in told.applied_orders] == ["ROBOT_NOT_STOPPED"]
+    assert hall.traffic._locks.truck(0).held & held
+
+
+@pytest.mark.req("FLT-FAIL-11")
+def test_a_paused_truck_that_still_rolls_is_not_standing() -> None:
+    hall = Hall()
+    hall.order(OrderKind.PAUSE)
+    hall.first.v = 300_000
+    hall.first.deaf = True
+    hall.step()
+    told = hall.order(OrderKind.REMOVE)
+
+    assert [(one.code, one.message) for one in told.applied_orders] == [("ROBOT_NOT_STOPPED", "R1 reports v = 0.3 m/s")]
+
+
+@pytest.mark.req("FLT-FAIL-11")
+def test_a_truck_that_is_removed_holds_nothing_and_is_in_nobodys_way() -> None:
+    hall = offline()
+    told = hall.order(OrderKind.REMOVE)
+
+    assert told.applied_orders[0].freed
+    assert hall.traffic._locks.truck(0).held == set()
+    assert hall.until_done("R2")
+
+
+@pytest.mark.req("FLT-FAIL-1", "FLT-FAIL-11")
+def test_a_truck_that_was_removed_and_reports_again_stands_until_somebody_says_where_it_is() -> None:
+    hall = offline()
+    hall.order(OrderKind.REMOVE)
+    hall.run(20)
+    hall.first.mute = False
+    hall.run(60)
+
+    assert hall.traffic.why("R1").code == "STOP_OPERATOR"
+    assert hall.mode() is CommandMode.STOP
+
+
+@pytest.mark.req("FLT-FAIL-14")
+def test_after_a_restart_nobody_gets_anything_before_everybody_was_heard() -> None:
+    hall = Hall()
+    hall.drivers["R3"].mute = True
+    hall.order(OrderKind.RESTARTED, None)
+    granted = [hall.record(number).grant_um for number in (0, 1)]
+    hall.run(60)
+    why = hall.traffic.why("R1")
+
+    assert [hall.record(number).grant_um for number in (0, 1)] == granted
+    assert (why.code, why.blocker) == ("WAIT_SAFE_STATE", "R3")
+    hall.drivers["R3"].mute = False
+    assert hall.until_done("R1")
+
+
+@pytest.mark.req("FLT-FAIL-14")
+def test_a_truck_that_is_said_not_to_be_there_is_not_waited_for_and_keeps_its_place() -> None:
+    hall = Hall()
+    hall.drivers["R3"].mute = True
+    hall.order(OrderKind.RESTARTED, None)
+    kept = set(hall.record(2).keeps)
+    hall.run(60)
+    told = hall.order(OrderKind.ABSENT, "R3")
+
+    assert [one.code for one in told.applied_orders] == [None]
+    assert hall.until_done("R1")
+    assert set(hall.record(2).keeps) == kept
+
+
+@pytest.mark.req("FLT-FAIL-14")
+def test_a_truck_that_reports_cannot_be_said_not_to_be_there() -> None:
+    told = Hall().order(OrderKind.ABSENT)
+
+    assert [one.code for one in told.applied_orders] == ["ROBOT_REPORTS"]

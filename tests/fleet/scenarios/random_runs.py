@@ -11,8 +11,8 @@ from pendula.fleet import CompiledMap, compile_map
 from pendula.fleet.samples import FL_STD, live_map
 from pendula.fleet.samples.live_maps import Sample
 from pendula.fleet.scenarios import Run, Scenario
-from pendula.fleet.scenarios.model import EventType, Robot, ScenarioEvent
-from pendula.fleet.simulator import WorldSettings
+from pendula.fleet.scenarios.model import Robot, ScenarioEvent
+from pendula.fleet.simulator import FaultKind, WorldSettings
 from pendula.fleet.tasks import TaskOrder
 from pendula.fleet.tick import NodeLockPolicy, TrafficParams
 
@@ -133,7 +133,7 @@ def drawn(seed: int, most_trucks: int, duration_ms: int) -> Case:
         _drawn_task(random, f"T{number:03}", stations, duration_ms) for number in range(len(trucks) * per_truck)
     )
     name = every.fleet.trucks[random.choice(trucks)].robot_id
-    stand = ScenarioEvent(random.randrange(5_000, 40_000), EventType.STAND, name, random.randrange(1_000, 9_000))
+    stand = ScenarioEvent(random.randrange(5_000, 40_000), FaultKind.STAND, name, random.randrange(1_000, 9_000))
     policy = NodeLockPolicy.EVERY if seed % 8 == 0 else NodeLockPolicy.TURNING
     # The longest period that is allowed is the hardest on trucks, and costs half as much.
     tick_ms = 100 if seed % 4 == 0 else 200

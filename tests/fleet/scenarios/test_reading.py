@@ -55,6 +55,8 @@ def test_noise_and_losses_are_shares() -> None:
     ("change", "path"),
     [
         ({"sample": None}, "$"),
+        ({"taskEvents": [{"atMs": 0, "type": "GOODS", "nodeId": "N", "count": -1}]}, "$.taskEvents[0].count"),
+        ({"nodeLimits": [{"nodeId": "N", "atMost": 0}]}, "$.nodeLimits[0].atMost"),
         ({"map": {}, "sample": {"name": "spur"}}, "$"),
         ({"sample": {"name": "nowhere"}}, "$.sample.name"),
         ({"sample": {"name": "spur", "parks": 3}}, "$.sample.parks"),
@@ -120,6 +122,28 @@ def served_by(stream: dict[str, Any]) -> set[str]:
 def test_a_stream_is_served_by_the_trucks_it_names_and_else_by_all() -> None:
     assert served_by(STREAM) == {"R1", "R2"}
     assert served_by({**STREAM, "robotIds": ["R2"]}) == {"R2"}
+
+
+@pytest.mark.req("FLT-TASK-1")
+def test_a_stream_can_wait_for_goods_and_room_that_the_file_reports() -> None:
+    given = {**STREAM, "conditions": {"pickHasGoods": True, "dropHasRoom": True}}
+    goods = {"atMs": 0, "type": "GOODS", "nodeId": "N", "count": 1}
+    room = {"atMs": 0, "type": "ROOM", "nodeId": "S", "count": 1}
+
+    def open_tasks(*reported: dict[str, Any]) -> int:
+        form = {**PLAIN, "robots": TWO_TRUCKS, "streams": [given], "taskEvents": list(reported)}
+        run = Run(read_scenario(from_value(form), Path()))
+        run.run(500)
+        return len(run.dispatch.tasks())
+
+    assert (open_tasks(), open_tasks(goods), open_tasks(goods, room)) == (0, 0, 1)
+
+
+def test_limits_of_nodes_and_the_timeout_of_operations_can_be_told() -> None:
+    given = {"nodeLimits": [{"nodeId": "N", "atMost": 2}], "operationTimeoutMs": 90000, "oneWayMilli": 500}
+    told = read_scenario(from_value({**PLAIN, **given}), Path()).dispatch
+
+    assert (told.node_limits, told.operation_timeout_ms, told.one_way_milli) == ({"N": 2}, 90_000, 500)
 
 
 @pytest.mark.req("FLT-LIVE-7")

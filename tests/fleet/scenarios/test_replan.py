@@ -22,6 +22,7 @@ def sent_home(run: Run, driver: Driver) -> RoutePlan:
     assert isinstance(plan, RoutePlan)
     run.dispatch.book.move(driver.task, TaskState.READY, run.now_ms, "OPERATOR")
     driver.task, driver.phase, driver.route, driver.admitted = None, Phase.TO_PARK, plan, False
+    driver.since_ms = run.now_ms
     run.world.learn(0, plan)
     return plan
 

@@ -12,14 +12,15 @@ from pendula.fleet.samples import FL_STD
 from pendula.fleet.samples.live_maps import spur_grid
 from pendula.fleet.samples.scenes import head_on_lane
 from pendula.fleet.scenarios import Run, shipped
-from pendula.fleet.scenarios.model import EventType, ScenarioEvent
+from pendula.fleet.scenarios.model import ScenarioEvent
+from pendula.fleet.simulator import FaultKind
 from tests.fleet.scenarios.watching import Witness
 from tests.fleet.tick.yard import Yard
 
 
 @pytest.mark.req("FLT-RES-11", "FLT-TEST-48")
 def test_a_truck_that_stands_for_minutes_keeps_what_it_holds() -> None:
-    stands = ScenarioEvent(6_000, EventType.STAND, "R1", 240_000)
+    stands = ScenarioEvent(6_000, FaultKind.STAND, "R1", 240_000)
     run = Run(replace(shipped("crossing"), events=(stands,), duration_ms=240_000))
     run.run(30_000)
     early = set(run.traffic._records[0].keeps)
@@ -47,7 +48,7 @@ def test_a_truck_that_cannot_stop_in_time_is_stopped_and_the_requirement_is_name
 @pytest.mark.req("FLT-RES-19")
 def test_lanes_without_a_joint_exclude_each_other_where_they_come_too_near() -> None:
     # The first stands in the bend while the second comes by.
-    stands = ScenarioEvent(4_000, EventType.STAND, "R1", 20_000)
+    stands = ScenarioEvent(4_000, FaultKind.STAND, "R1", 20_000)
     run = Run(replace(shipped("tail-swing"), events=(stands,)))
     run.run()
     waits = sum(one.total_ms["WAIT_CONFLICT"] for one in run.measures.waits.values())

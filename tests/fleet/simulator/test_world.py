@@ -11,6 +11,7 @@ from pendula.fleet import AtNode, CompiledMap
 from pendula.fleet.contracts.traffic import CommandMode
 from pendula.fleet.network.transitions import truck_yaw
 from pendula.fleet.samples import FL_STD
+from pendula.fleet.simulator import Fault, FaultKind
 from pendula.fleet.simulator.settings import STILL, WorldSettings
 from pendula.fleet.simulator.world import Start, World
 from tests.fleet.routes import route
@@ -193,7 +194,7 @@ def test_a_truck_that_sees_something_in_its_way_stops_and_goes_on() -> None:
     world = world_at(site, "A")
     way = route(site, AtNode(site.node_number["A"]), "B")
     drive(world, way, 15_000)
-    world.stand(0, 25_000)
+    world.trouble_with(0, Fault(FaultKind.STAND, 25_000 - world.now_ms))
 
     drive(world, way, 25_000)
     stood = world.trucks[0].s_um, world.trucks[0].v_um_s

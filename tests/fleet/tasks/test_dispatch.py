@@ -37,7 +37,7 @@ def alone(*tasks: TaskOrder) -> Run:
 
 
 def views(run: Run) -> list[TruckView]:
-    return truck_views(run.traffic.records, run.scenario.traffic)
+    return truck_views(run.traffic.records, run.scenario.traffic, run.now_ms)
 
 
 @cache

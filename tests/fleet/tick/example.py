@@ -31,7 +31,9 @@ def task_route(traffic: Traffic, robot_id: str, route_id: str, start: OnEdge | A
     return planned
 
 
-def report(robot_id: str, at_ms: int, s_mm: int, v_mm_s: int, y_mm: int = 0, yaw_mrad: int = 0) -> TruckReport:
+def report(
+    robot_id: str, at_ms: int, s_mm: int, v_mm_s: int, y_mm: int = 0, yaw_mrad: int = 0, *, ack: int
+) -> TruckReport:
     return TruckReport(
         robot_id=robot_id,
         at_ms=at_ms,
@@ -40,6 +42,7 @@ def report(robot_id: str, at_ms: int, s_mm: int, v_mm_s: int, y_mm: int = 0, yaw
         yaw_urad=yaw_mrad * 1000,
         v_um_s=v_mm_s * 1000,
         phase=Phase.TO_PICK,
+        last_ack_seq=ack,
     )
 
 
@@ -53,14 +56,14 @@ def example(policy: NodeLockPolicy = NodeLockPolicy.TURNING) -> tuple[Traffic, T
         task_route(traffic, "R1", "route-R1-4", starts["R1"], "PK1"),
         task_route(traffic, "R2", "route-R2-9", starts["R2"], "PK2"),
     )
-    told = None
+    told, ack = None, 0
     for back, (first, second) in enumerate(zip(FIRST, SECOND, strict=True), 1 - len(FIRST)):
         now = NOW + 100 * back
         reports = (
-            report("R1", now - 49, first, 0 if first == 10_000 else 200),
-            report("R2", now - 49, second, 400, 20, 10),
+            report("R1", now - 49, first, 0 if first == 10_000 else 200, ack=ack),
+            report("R2", now - 49, second, 400, 20, 10, ack=ack),
         )
         told = traffic.tick(TickInputs(now, reports, routes))
-        routes = ()
+        routes, ack = (), told.commands[0].seq
     assert told is not None
     return traffic, told

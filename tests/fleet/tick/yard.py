@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from pendula.fleet import AtNode, CompiledMap, Fleet, Planner, RobotProfile, RoutePlan, plan_route
-from pendula.fleet.contracts.traffic import CommandMode, Phase, RollingTargetCommand
+from pendula.fleet.contracts.traffic import CommandMode, Phase, RobotStatus, RollingTargetCommand
 from pendula.fleet.geometry.angles import turn_urad
 from pendula.fleet.tick import Order, TickInputs, TickOutputs, Traffic, TrafficParams, TruckReport
 from pendula.fleet.units import micro, wrapped_urad
@@ -34,6 +34,14 @@ class Driver:
     routes: int = 0
     done: int = 0
     mute: bool = False
+    # By how much its reports are off, whether it hears and moves, and what it says of itself.
+    off: tuple[int, int] = (0, 0)
+    deaf: bool = False
+    jammed: bool = False
+    status: RobotStatus = RobotStatus.OK
+    obstructed: bool = False
+    sure: int = 1_000_000
+    clock_ms: int = 0
 
 
 @dataclass
@@ -100,7 +108,7 @@ class Yard:
             driver = self.drivers[plan.robot_id]
             driver.plan, driver.s = plan, plan.start_um
         for command in self.last.commands:
-            if not self.drivers[command.robotId].mute:
+            if not self.drivers[command.robotId].mute and not self.drivers[command.robotId].deaf:
                 self._obey(self.drivers[command.robotId], command)
         for driver in self.drivers.values():
             self._work(driver)
@@ -111,10 +119,25 @@ class Yard:
             self.step()
 
     def _report(self, one: Driver) -> TruckReport:
-        return TruckReport(one.robot_id, self.now, one.x, one.y, one.yaw, one.v, phase=one.phase, last_ack_seq=one.ack)
+        return TruckReport(
+            robot_id=one.robot_id,
+            at_ms=self.now + one.clock_ms,
+            x_um=one.x + one.off[0],
+            y_um=one.y + one.off[1],
+            yaw_urad=one.yaw,
+            v_um_s=one.v,
+            status=one.status,
+            phase=one.phase,
+            last_ack_seq=one.ack,
+            obstructed=one.obstructed,
+            confidence_ppm=one.sure,
+        )
 
     def _obey(self, one: Driver, command: RollingTargetCommand) -> None:
         one.ack = command.seq
+        if one.jammed:
+            one.v = 0
+            return
         profile = self.profile[self.truck[one.robot_id].profile_id]
         if command.mode is CommandMode.TURN:
             one.v = 0

@@ -1,6 +1,8 @@
-"""A search that lets trucks sleep finds what one finds that asks everybody again and again."""
+"""The search for a witness: who sleeps misses nothing, and a convoy gets home without a branch."""
 
 from random import Random
+
+import pytest
 
 from pendula.fleet.traffic.demand import Demand
 from pendula.fleet.traffic.grants import Rule, accept_route, extend
@@ -50,6 +52,16 @@ def under_way(seed: int) -> LockState:
     return state
 
 
+def convoy(unwanted: bool) -> LockState:
+    """Three trucks on a ring of cells, one behind the other, each of which drives all of it before it rests."""
+    state = LockState(Exclusion.of_pairs(RING + 3, []), 3)
+    for i in range(3):
+        rows = [*([(8 * i + k) % RING] for k in range(RING)), [RING + i]]
+        marks = [unwanted] * RING + [False]
+        accept_route(state, i, Demand.of_rows(rows, rows, marks), rule=Rule.OFF)
+    return state
+
+
 def searched(kind: type[Search], state: LockState) -> tuple[object, ...]:
     search = kind(state, 30, waiting=dict.fromkeys(state.known(), 0))
     found = search.solved(state.known())
@@ -72,3 +84,34 @@ def test_a_search_leaves_the_state_as_it_was() -> None:
         assert [(state.truck(i).position, state.standing(i).tolist()) for i in state.known()] == before
         assert not any(state.watched.at(resource) for resource in range(len(state.exclusion)))
         assert not state.marks.any()
+
+
+@pytest.mark.req("FLT-LIVE-13")
+@pytest.mark.parametrize("unwanted", [False, True], ids=["open lane", "windows everywhere"])
+def test_a_convoy_on_a_ring_gets_home_without_a_branch(unwanted: bool) -> None:
+    found, search = find_witness(convoy(unwanted), [0], [], 0)
+
+    assert found is not None
+    assert search.stuck == (0, 1, 2)
+
+
+def face_to_face() -> LockState:
+    """The first truck drives a, b, c, d to rest; the second has farther to go and comes from d, over c and e, to a. The
+    third needs a, b and e, so nobody waits there for good."""
+    a, b, c, d, e = range(5)
+    ways = [[a, b, c, d, 10], [d, c, e, a, 5, 6, 11], [7, a, b, e, 12]]
+    state = LockState(Exclusion.of_pairs(13, []), 3)
+    for i, way in enumerate(ways):
+        rows = [[cell] for cell in way]
+        accept_route(state, i, Demand.of_rows(rows, rows), rule=Rule.OFF)
+    return state
+
+
+@pytest.mark.req("FLT-LIVE-13")
+def test_who_has_most_to_go_drives_on_first_where_the_other_order_leads_nowhere() -> None:
+    found, search = find_witness(face_to_face(), [0], [], 0)
+
+    assert search.stuck == (0, 1)
+    # The second truck goes to e, out of the way of the first.
+    assert found is not None
+    assert found[:2] == [(1, 2), (0, 4)]

@@ -366,7 +366,7 @@ class Calls(Model):
 
     def decide(self, kind: str, name: str, action: str, finding: str, refs: tuple[str, ...]) -> None:
         thing = self._known(kind, name)
-        if action in CHAIN and all(act != action for _, act, _ in ROWS[kind]):
+        if finding == "nonsense" or (action in CHAIN and all(act != action for _, act, _ in ROWS[kind])):
             raise Barred("invalid_enum")
         ending = self.conclude(thing, action, finding, refs, automatic=False)
         if ending.how != "ack":

@@ -476,3 +476,21 @@ def test_what_is_closed_says_so(tmp_path: Path) -> None:
 
     with pytest.raises(StoreUnusable):
         scheduler.enqueue(**JOB)
+
+
+@pytest.mark.parametrize("call", ["write", "read"])
+def test_a_fork_of_the_process_cannot_use_its_store_and_harms_nobody(tmp_path: Path, call: str) -> None:
+    store = SqliteStore(tmp_path / "jobs.db")
+    store.write(lambda tx: None)
+    child = os.fork()
+    if child == 0:  # pragma: no cover
+        try:
+            getattr(store, call)(lambda tx: None)
+        except StoreUnusable as refused:
+            os._exit(7 if "forked" in refused.message else 8)
+        finally:
+            os._exit(9)
+
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    assert store.integrity() == []
+    store.close()

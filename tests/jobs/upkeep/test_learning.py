@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from pendula.jobs.governance.learning import PERIOD_US
+from pendula.jobs import Policy
+from pendula.jobs.objects.endings import Limits
+from pendula.jobs.objects.governed import DAY_US
 from pendula.jobs.upkeep.learning import Learning
 from tests.jobs.governance.living import Town
 
@@ -17,7 +19,7 @@ WEEK = 7
 @pytest.fixture
 def town(tmp_path: Path) -> Iterator[Town]:
     town = Town(tmp_path)
-    town.clock.now -= town.clock.now % PERIOD_US  # the first day of a period
+    town.clock.now -= town.clock.now % (WEEK * DAY_US)  # the first day of a period
     yield town
     town.scheduler.close()
 
@@ -69,6 +71,30 @@ def test_only_a_verification_that_may_try_something_explores(town: Town, risk: s
     town.verified("inconclusive")
 
     assert Learning(town.scheduler.calls).tell() is stalled
+
+
+@pytest.mark.req("JOB-GATE-14")
+def test_how_long_a_period_is_can_be_set(tmp_path: Path) -> None:
+    town = Town(tmp_path, Policy(limits=Limits(learning_period_days=2)))
+    town.clock.now -= town.clock.now % (2 * DAY_US)
+    town.user.create("cognition", "cg", **DOUBTED)
+
+    town.clock.pass_by(7 * 86_400)
+    early = Learning(town.scheduler.calls).tell()
+    town.clock.pass_by(86_400)
+
+    assert (early, Learning(town.scheduler.calls).tell()) == (False, True)
+    town.scheduler.close()
+
+
+def test_a_store_that_counted_by_weeks_goes_on_counting(town: Town) -> None:
+    week = town.clock.now // (WEEK * DAY_US)
+    town.scheduler.calls.store.write(lambda tx: tx.governance.count("governed_in", str(week)))
+    later(town, 3)
+    assert Learning(town.scheduler.calls).tell() is False
+    later(town, 1)
+
+    assert Learning(town.scheduler.calls).tell() is True
 
 
 def test_where_nothing_is_governed_nothing_stalls(town: Town) -> None:

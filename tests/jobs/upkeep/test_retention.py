@@ -62,6 +62,23 @@ def statuses(scheduler: Scheduler) -> dict[str, int]:
 
 
 @pytest.mark.req("JOB-STO-13")
+def test_what_governance_knew_of_a_removed_job_goes_with_it(store: tuple[Scheduler, Clock], tmp_path: Path) -> None:
+    scheduler, clock = store
+    scheduler.objects.create("memory", "m", evidence_refs=["ev_1"])
+    clock.pass_by(DAY)
+    [job] = scheduler.pull(worker_id="w")["jobs"]
+    scheduler.objects.begin(job["job_id"], lease_token=job["lease_token"])
+    told = {"finding": "passed", "reason": "looked into"}
+    scheduler.objects.finish(job["job_id"], lease_token=job["lease_token"], **told)
+    clock.pass_by(31 * DAY)
+    retain(scheduler.calls)
+
+    with closing(sqlite3.connect(tmp_path / "jobs.db")) as connection:
+        assert connection.execute("SELECT count(*) FROM governed_jobs").fetchone() == (0,)
+    assert check(scheduler.calls.store) == []
+
+
+@pytest.mark.req("JOB-STO-13")
 def test_what_has_been_over_for_the_days_of_the_settings_is_removed(store: tuple[Scheduler, Clock]) -> None:
     scheduler, clock = store
     [old] = enqueue(scheduler, 1)

@@ -6,13 +6,15 @@ interface PastBannerProps {
   /** The record looked at. */
   readonly at: number;
   readonly onLive: () => void;
+  /** What is numbered. */
+  readonly unit?: "record" | "event";
 }
 
-export function PastBanner({ at, onLive }: PastBannerProps) {
+export function PastBanner({ at, onLive, unit = "record" }: PastBannerProps) {
   return (
     <div class="past-banner" role="status" data-testid="past-banner">
       <p>
-        You are looking at the past: the state after record <strong>{integer(at)}</strong>.
+        You are looking at the past: the state after {unit} <strong>{integer(at)}</strong>.
       </p>
       <button type="button" class="button button-main" onClick={onLive} data-testid="back-to-live">
         Back to live

@@ -1,4 +1,5 @@
-/** A slider over the numbers of a journal's records, with marks where snapshots lie; its right end is now. */
+/** A slider over the numbers of a journal's records, or of a trail's events; marks show where snapshots lie, and its
+ * right end is now. */
 
 import { integer } from "../wording";
 import { roomForMarks } from "./marks";
@@ -10,18 +11,25 @@ export interface TimeSliderProps {
   readonly at: number | null;
   readonly snapshots: readonly (readonly [number, number])[];
   readonly onMove: (at: number | null) => void;
+  /** What is numbered. */
+  readonly unit?: "record" | "event";
 }
 
-export function TimeSlider({ first, last, at, snapshots, onMove }: TimeSliderProps) {
+export function TimeSlider({ first, last, at, snapshots, onMove, unit = "record" }: TimeSliderProps) {
   const shown = Math.min(Math.max(at ?? last, first), last);
   const moveTo = (n: number) => onMove(n >= last ? null : Math.max(first, n));
   const earlier = snapshots.findLast(([n]) => n < shown)?.[0] ?? first;
   return (
     <div class="slider" data-testid="time-slider" data-live={at === null}>
       <div class="slider-buttons">
-        <Step label="Back to the snapshot before" sign="«" disabled={shown <= first} onClick={() => moveTo(earlier)} />
-        <Step label="One record back" sign="‹" disabled={shown <= first} onClick={() => moveTo(shown - 1)} />
-        <Step label="One record on" sign="›" disabled={at === null} onClick={() => moveTo(shown + 1)} />
+        <Step
+          label={snapshots.length > 0 ? "Back to the snapshot before" : `Back to the first ${unit}`}
+          sign="«"
+          disabled={shown <= first}
+          onClick={() => moveTo(earlier)}
+        />
+        <Step label={`One ${unit} back`} sign="‹" disabled={shown <= first} onClick={() => moveTo(shown - 1)} />
+        <Step label={`One ${unit} on`} sign="›" disabled={at === null} onClick={() => moveTo(shown + 1)} />
       </div>
       <div class="slider-scale">
         <input
@@ -31,8 +39,8 @@ export function TimeSlider({ first, last, at, snapshots, onMove }: TimeSliderPro
           step={1}
           value={shown}
           disabled={last <= first}
-          aria-label="Moment in the journal, by record number"
-          aria-valuetext={at === null ? `live, record ${last}` : `record ${shown} of ${last}`}
+          aria-label={`Moment in the ${unit === "record" ? "journal" : "trail"}, by ${unit} number`}
+          aria-valuetext={at === null ? `live, ${unit} ${last}` : `${unit} ${shown} of ${last}`}
           data-testid="time-slider-input"
           onInput={(event) => moveTo(Number(event.currentTarget.value))}
         />

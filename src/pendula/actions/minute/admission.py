@@ -31,7 +31,12 @@ def admit(world: WorldState, instance: Instance, minute: int, late: bool) -> Non
         return
     own_locks = plan.locks
     if world.is_exclusive:
-        own_locks = world.locks.of((*plan.verb.locks, f"actor:{instance.actor}"))
+        names = (*plan.verb.locks, f"actor:{instance.actor}")
+        if (fault := world.plans.too_many_locks(names)) is not None:
+            world.resources.give_back(plan.needs)
+            turn_away(world, instance, fault, minute)
+            return
+        own_locks = world.locks.of(names)
     admission = world.next_admission
     key = key_of(instance, plan.definition, admission) if plan.preempts else admission
     minutes = timing.minutes
@@ -106,7 +111,7 @@ def _timing(world: WorldState, plan: Plan, instance: Instance, minute: int) -> T
         if timing is None:
             timing = plan.minutes[actor] = durations.plain(plan.verb, actor)
         return timing
-    asked = asked_modifiers(world.outside, setting.options, instance, minute)
+    asked = asked_modifiers(world.outside, setting, instance, minute)
     return durations.timing(plan.verb, instance, minute, setting.first_epoch + world.clock.epoch, asked)
 
 

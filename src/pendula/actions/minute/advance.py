@@ -7,11 +7,11 @@ from typing import Any
 
 from pendula.actions.minute.admission import admit
 from pendula.actions.minute.ends import end
-from pendula.actions.minute.follow_ups import queue_followers, too_many
-from pendula.actions.minute.interrupting import grant
+from pendula.actions.minute.follow_ups import queue_followers, reject, too_many
+from pendula.actions.minute.interrupting import grant, try_again
 from pendula.actions.minute.turns import give_turns, join, wake_candidates
 from pendula.actions.requests import Wish
-from pendula.actions.rules.locks import Stage
+from pendula.actions.rules.locks import Action, Stage
 from pendula.actions.rules.validation import INSTANCES
 from pendula.actions.state.ranks import JOINING, LATE, REQUESTED
 from pendula.actions.state.world_state import WorldState
@@ -38,6 +38,9 @@ def advance(world: WorldState, to: int) -> None:
 
 def _begin_epoch(world: WorldState) -> None:
     world.clock.begin_epoch()
+    world.forget()
+    if world.deferred:
+        world.deferred.clear()
     world.full_at = world.next_admission + world.setting.allowed(INSTANCES)
     world.writer.write_epoch(world.running() if world.actions else [])
 
@@ -50,11 +53,15 @@ def _end_all_of(world: WorldState, minute: int) -> None:
     world.writer.write_changes(minute)
     queue_followers(world, minute)
     wake_candidates(world)
+    if world.listener is not None:
+        world.writer.tell(world.listener)
 
 
 def _live_through(world: WorldState, minute: int, entries: list[Any]) -> None:
     """One minute, in the order of ranks: ends, interrupts, joinings, admissions; then the starts."""
+    world.pass_start, world.entries = world.queue.next_seq, entries
     wishes: list[Wish] = []
+    again: list[Action] = []
     for _, rank, _, item in entries:
         if rank < REQUESTED:
             end(world, item, minute)
@@ -66,11 +73,23 @@ def _live_through(world: WorldState, minute: int, entries: list[Any]) -> None:
             grant(world, wishes, minute)
             wishes = []
         if rank >= LATE:
+            if again:
+                try_again(world, again, minute)
+                again = []
+            if world.coming is not None:
+                world.coming.pop(item.id, None)
+                if item.id in world.withdrawn:
+                    world.withdrawn.remove(item.id)
+                    continue
             admit(world, item, minute, rank == LATE)
         elif rank == JOINING and item.stage is Stage.HELD:  # it may have been cancelled meanwhile
             join(world, item, minute)
+        elif rank == JOINING:
+            again.append(item)
     if wishes:
         grant(world, wishes, minute)
+    if again:
+        try_again(world, again, minute)
     if world.following or world.candidates:
         _settle(world, minute)
     writer = world.writer
@@ -78,7 +97,12 @@ def _live_through(world: WorldState, minute: int, entries: list[Any]) -> None:
         writer.write_changes(minute)
     if world.started:
         writer.write_starts(world.started, minute)
+        for action in world.started:
+            if action.instance.params is not None or action.plan.place is not None:
+                world.note_place(action)
         world.started.clear()
+    if world.listener is not None:
+        writer.tell(world.listener)
 
 
 def _settle(world: WorldState, minute: int) -> None:
@@ -91,7 +115,7 @@ def _settle(world: WorldState, minute: int) -> None:
         for instance in following:
             if depth > world.most_following:
                 world.extras.pop(instance.id, None)
-                world.writer.reject(instance.id, too_many(world, "one upon another"))
+                reject(world, instance.id, too_many(world, "one upon another"))
             else:
                 admit(world, instance, minute, False)
         if world.candidates:

@@ -9,7 +9,7 @@ from pendula.kernel.canonical import Json
 def read_new(world: WorldState, raw: object, needs_time: bool) -> Instance | Fault:
     """An instance under a new id, or what is wrong with it."""
     extra = None
-    if type(raw) is Instance and raw.params is None and not (needs_time and raw.t is None and raw.submitted_at is None):
+    if type(raw) is Instance and raw.params is None and (type(raw.t) is int or (raw.t is None and not needs_time)):
         instance = raw
     else:
         read = read_instance(raw, needs_time)

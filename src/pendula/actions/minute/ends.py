@@ -1,7 +1,7 @@
 """A segment is over, by its end or broken off: its locks are free, and what was learned comes to light."""
 
 from pendula.actions.minute.follow_ups import follow
-from pendula.actions.minute.turns import give_turn
+from pendula.actions.minute.turns import give_turn, join
 from pendula.actions.model import Resume, Reveal
 from pendula.actions.rules.locks import Action, Stage
 from pendula.actions.rules.visibility import knows, revealed
@@ -15,6 +15,8 @@ def end(world: WorldState, action: Action, minute: int) -> None:
     """An action is done: what it needed is consumed or returned, and whoever is next has its turn."""
     plan, instance, writer = action.plan, action.instance, world.writer
     action.stage = OVER
+    if world.running_by_verb is not None:
+        world.note_stopped(action)
     for lock in action.locks:
         lock.holder = None
         line = lock.line
@@ -25,6 +27,8 @@ def end(world: WorldState, action: Action, minute: int) -> None:
     if plan.needs:
         world.resources.finish(plan.needs)
     del world.actions[instance.id]
+    if world.over is not None:
+        world.note_over(instance.id)
     if writer.recording:
         writer.write_end(action, minute)
     if plan.triggers:
@@ -42,6 +46,21 @@ def break_off(world: WorldState, action: Action, minute: int, by: str, resume: R
     world.writer.note_interrupt(action, by, resume)
     action.segment += 1
     action.stage = Stage.SUSPENDED
+    _stop(world, action)
+
+
+def take_back(world: WorldState, action: Action) -> None:
+    """It began in this pass over the minute and nobody was told: it has not begun, and waits as it did."""
+    world.queue.cancel(action.ending)
+    action.ending = -1
+    if action in world.started:
+        world.started.remove(action)
+    _stop(world, action)
+    join(world, action, action.joined)
+
+
+def _stop(world: WorldState, action: Action) -> None:
+    world.note_stopped(action)
     for lock in action.locks:
         lock.holder = None
     give_turn(world, action.locks)

@@ -19,9 +19,16 @@ def turn_away(world: WorldState, raw: object, fault: Fault, minute: int) -> None
     own = id_of(raw)
     if own is not None and fault.code is not Code.DUPLICATE_ACTION_ID:
         world.extras.pop(own, None)
-    world.writer.reject(own, fault)
+    reject(world, own, fault)
     if field_of(raw, "process") is not None:
         follow(world, raw, {"rejected": fault.code, "t": minute}, minute)
+
+
+def reject(world: WorldState, own: str | None, fault: Fault) -> None:
+    """Tell of a rejection; an id that was taken for it is over."""
+    world.writer.reject(own, fault)
+    if own is not None and fault.code is not Code.DUPLICATE_ACTION_ID:
+        world.note_over(own)
 
 
 def tell_process(world: WorldState, action: Action, outcome: dict[str, Json], minute: int) -> None:
@@ -37,7 +44,10 @@ def follow(world: WorldState, raw: object, outcome: dict[str, Json], minute: int
         if not faults:
             return
         further, fault = faults.pop()
-        world.writer.reject(id_of(further), fault)
+        if fault.code is Code.LIMIT_EXCEEDED:
+            world.writer.reject(id_of(further), fault)  # its id was not looked at
+        else:
+            reject(world, id_of(further), fault)
         if field_of(further, "process") is not None:
             faults += _ask_what_follows(world, further, {"rejected": fault.code, "t": minute}, minute)
     for further, _ in faults:
@@ -57,6 +67,8 @@ def _ask_what_follows(
             "process": asker.process,
             "outcome": outcome,
         }
+        if world.setting.version.tells_params:
+            question["params"] = asker.params
     else:
         question = {name: field_of(asker, field) for name, field in NAMES.items()}
         question["outcome"] = outcome
@@ -100,12 +112,12 @@ def _queue_follow_up(world: WorldState, instance: Instance, minute: int) -> Faul
     if when[0] <= minute:
         world.following.append(instance)
     else:
-        world.queue.push(when[0], FOLLOWING, instance)
+        world.expect(when[0], FOLLOWING, instance)
     return None
 
 
 def queue_followers(world: WorldState, minute: int) -> None:
     """What follows a rejection outside of a minute that is lived through waits for the rest of that minute."""
     for instance in world.following:
-        world.queue.push(minute, FOLLOWING, instance)
+        world.expect(minute, FOLLOWING, instance)
     world.following.clear()

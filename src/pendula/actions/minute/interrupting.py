@@ -1,13 +1,22 @@
-"""Who may break off whom: requests from outside, preempting admissions, cancelling and resuming."""
+"""Who may break off whom: requests from outside, preempting admissions, cancelling and resuming.
 
-from pendula.actions.minute.ends import break_off
-from pendula.actions.minute.follow_ups import tell_process
+Interrupts of a minute come before its starts. A wish that comes when its minute has been lived through meets actions
+that began in it: those are broken off in the same minute, once. One that began again in it is broken off in the next,
+or two alarms could push an action to and fro for ever.
+"""
+
+import msgspec
+
+from pendula.actions.minute.ends import break_off, take_back
+from pendula.actions.minute.follow_ups import tell_process, turn_away
 from pendula.actions.minute.turns import give_turn, hold, join, leave
 from pendula.actions.model import Code, Resume
 from pendula.actions.requests import Wish
 from pendula.actions.rules import locks
 from pendula.actions.rules.locks import Action, Stage
-from pendula.actions.state.world_state import WorldState
+from pendula.actions.rules.validation import Fault
+from pendula.actions.state.ranks import JOINING, REQUESTED
+from pendula.actions.state.world_state import WorldState, by_admission
 
 
 def grant(world: WorldState, wishes: list[Wish], minute: int) -> None:
@@ -25,47 +34,94 @@ def grant(world: WorldState, wishes: list[Wish], minute: int) -> None:
                 _resume(world, action, wish, minute)
 
 
+def try_again(world: WorldState, actions: list[Action], minute: int) -> None:
+    """Those who met somebody a minute ago who had begun in it for the second time."""
+    for action in sorted(actions, key=by_admission):
+        if action.stage is Stage.WAITING:
+            preempt(world, action, minute)
+
+
 def preempt(world: WorldState, action: Action, minute: int) -> None:
     """Interrupt those in the way, all or none, and those whose verb it is told to interrupt."""
-    own = action.instance.id
     in_the_way = locks.holders(action)
     if not locks.is_first_everywhere(action):
         if in_the_way:
+            own = action.instance.id
             world.writer.diagnose(Code.PREEMPT_REFUSED, own, f"{own} is not first in all its queues")
         return
+    too_early = False
     for holder in in_the_way:
-        if not _yields(holder, action, minute):
-            other = holder.instance.id
-            world.writer.diagnose(Code.PREEMPT_REFUSED, own, f"{own} waits: {other} does not yield", by=other)
+        why = _why_not(holder, action.priority)
+        if why is None and _is_too_early(world, holder, minute):
+            too_early = True
+            why = None if world.setting.version.breaks_off_what_began else "it began in this minute"
+        if why is not None:
+            _refuse(world, action, holder, why)
             return
+    if too_early:
+        world.queue.push(minute + 1, JOINING, action)
+        return
     listed = _listed(world, action, in_the_way)
-    for victim in sorted([*in_the_way, *(one for one in listed if _yields(one, action, minute))], key=_admission):
-        _interrupt(world, victim, minute, own, 0, victim.definition.resume)
+    victims = [*in_the_way, *(one for one in listed if _yields(world, one, action, minute))]
+    for victim in sorted(victims, key=by_admission):
+        _interrupt(world, victim, minute, action.instance.id, 0, victim.definition.resume)
     for one in listed:
         if one.stage is Stage.RUNNING:
-            message = f"{one.instance.id} does not yield to {own}"
-            world.writer.diagnose(Code.INTERRUPT_IGNORED, one.instance.id, message, by=own)
+            _pass_over(world, action, one, minute)
+
+
+def _refuse(world: WorldState, action: Action, holder: Action, why: str) -> None:
+    own, other = action.instance.id, holder.instance.id
+    message = f"{own} waits: {other} does not yield"
+    if world.setting.version.words_faults:
+        message = f"{own} waits: {other} does not yield, {why}"
+    world.writer.diagnose(Code.PREEMPT_REFUSED, own, message, by=other)
+
+
+def _pass_over(world: WorldState, action: Action, one: Action, minute: int) -> None:
+    """Somebody of a listed verb who does not yield, or not in this minute."""
+    own, other = action.instance.id, one.instance.id
+    why = _why_not(one, action.priority)
+    version = world.setting.version
+    if why is None and version.breaks_off_what_began:
+        wish = Wish("interrupt", other, minute + 1, action.priority, own)
+        world.queue.push(wish.minute, REQUESTED, wish)
+        return
+    message = f"{other} does not yield to {own}"
+    if version.words_faults:
+        message = f"{message}: {why}"
+    world.writer.diagnose(Code.INTERRUPT_IGNORED, other, message, by=own)
 
 
 def _listed(world: WorldState, action: Action, in_the_way: list[Action]) -> list[Action]:
     """Who runs and has a verb that the action is told to interrupt, by admission."""
-    wanted = action.definition.interrupts
-    if not wanted:
+    wanted, index = action.definition.interrupts, world.running_by_verb
+    if not wanted or index is None:
         return []
-    return [
-        other
-        for other in world.running()
-        if other not in in_the_way and (wanted == "*" or other.instance.verb in wanted)
-    ]
+    others = {one.admission for one in in_the_way}
+    verbs = index if wanted == "*" else dict.fromkeys(wanted)
+    found = [one for verb in verbs for one in index.get(verb, {}).values() if one.admission not in others]
+    return sorted(found, key=by_admission)
 
 
-def _yields(holder: Action, to: Action, minute: int) -> bool:
-    return holder.definition.interruptible and to.priority > holder.priority and not _began_in(holder, minute)
+def _yields(world: WorldState, holder: Action, to: Action, minute: int) -> bool:
+    return _why_not(holder, to.priority) is None and not _is_too_early(world, holder, minute)
 
 
-def _began_in(action: Action, minute: int) -> bool:
-    """Interrupts of a minute come before its starts: what began in it is too late to be broken off."""
-    return action.t_end - action.remaining == minute
+def _why_not(action: Action, priority: int) -> str | None:
+    """Why an action never yields to this priority; None if it does."""
+    if not action.definition.interruptible:
+        return "it cannot be interrupted"
+    if priority <= action.priority:
+        return f"its priority {action.priority} is not below {priority}"
+    return None
+
+
+def _is_too_early(world: WorldState, action: Action, minute: int) -> bool:
+    """Whether it began in this minute and therefore is not broken off in it."""
+    if action.t_end - action.remaining != minute:
+        return False
+    return action.segment > 0 or not world.setting.version.breaks_off_what_began
 
 
 def _interrupt_if_allowed(world: WorldState, action: Action | None, wish: Wish, minute: int) -> None:
@@ -73,10 +129,13 @@ def _interrupt_if_allowed(world: WorldState, action: Action | None, wish: Wish, 
         reason = "it does not run" if action else "it is unknown or over"
     elif not action.definition.interruptible:
         reason = "it cannot be interrupted"
-    elif _began_in(action, minute):
+    elif _is_too_early(world, action, minute) and not world.setting.version.breaks_off_what_began:
         reason = "it began in this minute"
     elif wish.priority <= action.priority:
         reason = f"its priority {action.priority} is not below {wish.priority}"
+    elif _is_too_early(world, action, minute):
+        world.queue.push(minute + 1, REQUESTED, msgspec.structs.replace(wish, minute=minute + 1))
+        return
     else:
         _interrupt(world, action, minute, wish.source, wish.hold_min, action.definition.resume)
         return
@@ -86,6 +145,9 @@ def _interrupt_if_allowed(world: WorldState, action: Action | None, wish: Wish, 
 
 def _interrupt(world: WorldState, action: Action, minute: int, by: str, hold_min: int, resume: Resume) -> None:
     """Break a running segment off: its rest is kept, its locks are free, its reservations stay."""
+    if action.ending >= world.pass_start and action.t_end - action.remaining == minute:
+        take_back(world, action)
+        return
     break_off(world, action, minute, by, resume)
     match resume:
         case Resume.AUTO if hold_min:
@@ -101,7 +163,8 @@ def _interrupt(world: WorldState, action: Action, minute: int, by: str, hold_min
 
 def _cancel(world: WorldState, action: Action | None, wish: Wish, minute: int) -> None:
     if action is None:
-        world.writer.diagnose(Code.NOT_CANCELLABLE, wish.target, f"{wish.target} is unknown or over")
+        if not world.setting.version.cancels_what_is_to_come or not _cancel_before_it_comes(world, wish.target, minute):
+            world.writer.diagnose(Code.NOT_CANCELLABLE, wish.target, f"{wish.target} is unknown or over")
     elif action.stage is Stage.RUNNING:
         _interrupt(world, action, minute, "cancel", 0, Resume.DROP)
     else:
@@ -110,12 +173,17 @@ def _cancel(world: WorldState, action: Action | None, wish: Wish, minute: int) -
         tell_process(world, action, {"cancelled": minute, "t": minute}, minute)
 
 
+def _cancel_before_it_comes(world: WorldState, target: str, minute: int) -> bool:
+    """Take back a submission for later; tells whether there is one."""
+    found = world.take_from_coming(target)
+    if found is None:
+        return False
+    turn_away(world, found, Fault(Code.CANCELLED, f"{target} was cancelled before it was admitted"), minute)
+    return True
+
+
 def _resume(world: WorldState, action: Action | None, wish: Wish, minute: int) -> None:
     if action is None or action.stage is not Stage.SUSPENDED:
         world.writer.diagnose(Code.NOT_RESUMABLE, wish.target, f"{wish.target} is not suspended")
     else:
         join(world, action, minute)
-
-
-def _admission(action: Action) -> int:
-    return action.admission

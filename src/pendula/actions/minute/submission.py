@@ -1,6 +1,6 @@
 """What comes in from outside: instances and requests, checked one by one and queued for their minute."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -19,10 +19,13 @@ def submit(world: WorldState, raws: Iterable[object]) -> int:
     late: list[tuple[int, Instance]] = []
     taken = 0
     setting = world.setting
-    now, push, latest = world.clock.minute, world.queue.push, setting.latest
+    now, latest = world.clock.minute, setting.latest
+    push: Callable[[int, int, Instance], object] = world.queue.push
+    if world.coming is not None or world.deferred is not None:
+        push = world.expect
     used = world.used_ids
     for raw in raws:
-        if type(raw) is Instance and raw.params is None and raw.t is not None and raw.id not in used:
+        if type(raw) is Instance and raw.params is None and type(raw.t) is int and raw.id not in used:
             # Made by hand and as it should be: nothing to read.
             used.add(raw.id)
             instance = raw
@@ -56,7 +59,8 @@ def request(world: WorldState, interrupts: Iterable[Json], commands: Iterable[Js
     now = world.clock.minute
     for wish in read_wishes(interrupts, commands, world.setting):
         if isinstance(wish, Fault):
-            world.writer.diagnose(wish.code, None, wish.message)
+            message = wish.said if world.setting.version.words_faults else wish.message
+            world.writer.diagnose(wish.code, None, message)
         else:
             minute = max(wish.minute, now)
             world.queue.push(minute, REQUESTED, msgspec.structs.replace(wish, minute=minute))

@@ -40,6 +40,7 @@ def give_turns(world: WorldState, minute: int) -> None:
     if len(candidates) > 1:
         candidates.sort()
     push, started, recording = world.queue.push, world.started, world.writer.recording
+    listed = world.running_by_verb is not None
     for _, action in candidates:
         if action.stage is not WAITING:
             continue
@@ -53,6 +54,8 @@ def give_turns(world: WorldState, minute: int) -> None:
             action.stage = RUNNING
             action.t_end = t_end = minute + action.remaining
             action.ending = push(t_end, action.admission, action)
+            if listed:
+                world.note_running(action)
             if recording:
                 started.append(action)
         elif action.plan.fails and action.segment == 0:
@@ -76,6 +79,7 @@ def leave(world: WorldState, action: Action) -> None:
     action.stage = OVER
     world.resources.give_back(action.plan.needs)
     del world.actions[action.instance.id]
+    world.note_over(action.instance.id)
 
 
 def wake_candidates(world: WorldState) -> None:

@@ -9,7 +9,7 @@ refusals      the kinds of refusal of a file
 """
 
 from pendula.actions.reading.checking import check
-from pendula.actions.reading.loading import accept, load, town, unknown_sections
+from pendula.actions.reading.loading import accept, load, town
 from pendula.actions.reading.schema import file_schema
 from pendula.actions.reading.sections import LISTS, SECTIONS
 
@@ -21,5 +21,4 @@ __all__ = [
     "file_schema",  # the form of a file
     "load",  # the document in a file
     "town",  # the example that comes with the package
-    "unknown_sections",  # members that nobody reads
 ]

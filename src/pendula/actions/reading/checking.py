@@ -8,26 +8,15 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
-from msgspec import Struct
 
 from pendula.actions.configuration import Setting
-from pendula.actions.model import (
-    FACTOR_MOST,
-    ActionDef,
-    Code,
-    EpochFrame,
-    Instance,
-    KnowledgeItem,
-    Modifier,
-    Need,
-    Options,
-)
-from pendula.actions.reading.complaints import Complaint, below, itself, note_all, taken_apart
+from pendula.actions.model import FACTOR_MOST, Code, Instance, Modifier
+from pendula.actions.reading.complaints import Complaint, below, elements, itself, note_all
 from pendula.actions.reading.refusals import refuse_if_faulty
-from pendula.actions.reading.sections import SECTIONS, Sections
+from pendula.actions.reading.sections import LENIENT, Sections
 from pendula.actions.requests import Wish, read_wishes
 from pendula.actions.rules.duration import is_factor
-from pendula.actions.rules.skills import BadSkill, Matrix, SkillRule, Skills
+from pendula.actions.rules.skills import BadSkill, Skills
 from pendula.actions.rules.validation import LOCKS_EACH, RESOURCES_EACH, Fault, Verb, read_instance, read_verb
 from pendula.documents import Cursor, Document
 from pendula.documents.faults import shown, suggestion
@@ -62,10 +51,9 @@ class _Check:
         good = dict(sections.good)
         good["skills"], good["skill_weights"] = self._skills()
         good["world_state"] = {"modifiers": list(self._modifiers(good["world_state"]["modifiers"]))}
-        self._setting = Setting.read(good)
+        self._setting = Setting.read(good, LENIENT)
 
     def everything(self) -> None:
-        self._names()
         for name, at in self._definitions.items():
             self._definition(name, at)
         for place, at in enumerate(self._sections.elements("actions_submitted")):
@@ -74,20 +62,6 @@ class _Check:
             self._wish(at, lambda raw: read_wishes((raw,), (), self._setting))
         for at in self._sections.elements("commands"):
             self._wish(at, lambda raw: read_wishes((), (raw,), self._setting))
-
-    def _names(self) -> None:
-        """Members that nobody reads."""
-        sections = self._sections
-        sections.root.object(optional=SECTIONS)
-        _known(sections.at["epoch"], EpochFrame)
-        _known(sections.at["options"], Options)
-        if sections.at["world_state"].is_object:
-            sections.at["world_state"].object(optional=("modifiers", "knowledge"))
-        for name, kind in (("modifiers", Modifier), ("knowledge", KnowledgeItem)):
-            for at in sections.parts_of_the_world(name):
-                _known(at, kind)
-        for at in self._definitions.values():
-            _known(at, ActionDef)
 
     def _modifiers(self, good: list[Any]) -> Iterator[Json]:
         for at in self._sections.parts_of_the_world("modifiers"):
@@ -107,7 +81,7 @@ class _Check:
         weights = {
             skill: at.any()
             for skill, at in self._sections.members("skill_weights").items()
-            if not _known(at, SkillRule) and _level(at, SOMEBODY, skill, {"matrix": {}}, {skill: at.any()})
+            if _level(at, SOMEBODY, skill, {"matrix": {}}, {skill: at.any()})
         }
         actors = {actor: at.any() for actor, at in self._sections.members("skills").items() if _skills_of(at, actor)}
         return actors, weights
@@ -115,11 +89,9 @@ class _Check:
     def _definition(self, name: str, at: Cursor) -> None:
         def judge(raw: Json) -> Complaint | None:
             read = read_verb(name, raw)
-            return Complaint(read.code, read.message) if isinstance(read, Fault) else None
+            return _complaint(read) if isinstance(read, Fault) else None
 
         note_all(at, judge, codes=CODES_OF_FIELDS)
-        for need in _elements(at, "resources"):
-            _known(need, Need)
         self._locks(at)
         verb = self._setting.verbs[name]
         if isinstance(verb, Verb):
@@ -184,7 +156,7 @@ class _Check:
     def _wish(self, at: Cursor, read: Callable[[Json], Iterator[Wish | Fault]]) -> None:
         def judge(raw: Json) -> Complaint | None:
             wish = next(read(raw))
-            return Complaint(wish.code, wish.message) if isinstance(wish, Fault) else None
+            return _complaint(wish) if isinstance(wish, Fault) else None
 
         if note_all(at, judge):
             return
@@ -196,15 +168,6 @@ class _Check:
             below(at, (field,)).refuse(message, code=IGNORED[wish.kind])
 
 
-def _known(at: Cursor, kind: type[Struct]) -> bool:
-    """Notes members that the struct does not have; returns whether there were any."""
-    if not at.is_object:
-        return False
-    names = [field.encode_name for field in msgspec.structs.fields(kind)]
-    at.object(optional=names)
-    return not set(at.map_of(itself)) <= set(names)
-
-
 def _skills_of(at: Cursor, actor: str) -> bool:
     if not at.is_object:
         return _level(at, actor, SOMEBODY, at.any(), {})
@@ -213,7 +176,6 @@ def _skills_of(at: Cursor, actor: str) -> bool:
         levels = at.map_of(itself).items()
         good = [_level(one, actor, skill, {skill: one.any()}, {}) for skill, one in levels]
         return all(good)
-    _known(at, Matrix)
     good = [
         _level(one, actor, SOMEBODY, {"matrix": {name: one.any()}}, {}) for name, one in matrix.map_of(itself).items()
     ]
@@ -232,14 +194,17 @@ def _level(at: Cursor, actor: str, skill: str, given: Json, weights: dict[str, A
     """Whether a level can be told from this alone; a fault is noted."""
     level = Skills({actor: given}, weights).level(actor, skill)
     if isinstance(level, BadSkill):
-        message, _ = taken_apart(level.message)
-        at.refuse(message, code=level.code)
+        at.refuse(Fault(level.code, level.message, level.about, level.opening).said, code=level.code)
     return not isinstance(level, BadSkill)
 
 
 def _judge_instance(raw: Json) -> Complaint | None:
     read = read_instance(raw)
-    return Complaint(read.code, read.message) if isinstance(read, Fault) else None
+    return _complaint(read) if isinstance(read, Fault) else None
+
+
+def _complaint(fault: Fault) -> Complaint:
+    return Complaint(fault.code, fault.message, fault.said.removeprefix(fault.opening))
 
 
 def _within(at: Cursor, field: str, count: int, limit: Limit) -> None:
@@ -247,11 +212,5 @@ def _within(at: Cursor, field: str, count: int, limit: Limit) -> None:
         below(at, (field,)).refuse(f"{limit.sentence}: {count}, allowed are {limit.default}", code=limit.code)
 
 
-def _elements(at: Cursor, field: str) -> tuple[Cursor, ...]:
-    """The elements of a list in an object; none where either is something else."""
-    inner = below(at, (field,)) if at.is_object else at
-    return inner.list_of(itself) if inner is not at and inner.is_list else ()
-
-
 def _texts(at: Cursor, field: str) -> list[Cursor]:
-    return [element for element in _elements(at, field) if element.is_text]
+    return [element for element in elements(at, field) if element.is_text]

@@ -7,9 +7,11 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from pendula.actions.rules.names import known_names
 from pendula.documents import Cursor, Path
 from pendula.documents.places import Step
 from pendula.kernel.canonical import Json
+from pendula.kernel.wording import worded
 
 # What stands for a required value that was refused, so that the rest of its object is read too.
 STAND_INS: Mapping[str, Json] = {
@@ -39,6 +41,7 @@ class Complaint(Struct, frozen=True):
 
     code: str
     message: str
+    said: str | None = None  # the same as a sentence that helps
 
 
 Judge: TypeAlias = Callable[[Any], Complaint | None]
@@ -51,7 +54,7 @@ def judged_as(kind: type[Struct], code: str = "InvalidSetting") -> Judge:
         try:
             msgspec.convert(raw, kind)
         except msgspec.ValidationError as fault:
-            return Complaint(code, f"{fault}")
+            return Complaint(code, f"{fault}", worded(f"{fault}", raw, kind))
         return None
 
     return judge
@@ -71,7 +74,7 @@ def note_all(at: Cursor, judge: Judge, skip: int = 0, codes: Mapping[Step, str] 
         if field in replaced:
             break
         code = codes.get(inner[0], complaint.code) if inner else complaint.code
-        below(at, inner).refuse(message, code=code)
+        below(at, inner).refuse(complaint.said or message, code=code)
         found.append(inner)
         if not isinstance(raw, dict) or field is None:
             break
@@ -103,6 +106,18 @@ def taken_apart(message: str) -> tuple[str, Path]:
             break
         steps.append(step[1] or int(step[2]))
     return match[1], tuple(steps)
+
+
+def known(at: Cursor, kind: type[Struct]) -> None:
+    """Note members that the struct does not have."""
+    if at.is_object:
+        at.object(optional=known_names(kind))
+
+
+def elements(at: Cursor, field: str) -> tuple[Cursor, ...]:
+    """The elements of a list in an object; none where either is something else."""
+    inner = below(at, (field,)) if at.is_object else at
+    return inner.list_of(itself) if inner is not at and inner.is_list else ()
 
 
 def itself(at: Cursor) -> Cursor:

@@ -4,15 +4,13 @@ Faults of single definitions, instances and requests do not spoil a run, they be
 `checking` lists them.
 """
 
-from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path as FilePath
 from typing import Any
 
 from pendula.actions.reading.refusals import refuse_if_faulty
-from pendula.actions.reading.sections import SECTIONS, Sections
+from pendula.actions.reading.sections import Sections
 from pendula.documents import Document, Format, read_bytes, read_file
-from pendula.documents.faults import suggestion
 
 
 def load(path: FilePath | str) -> dict[str, Any]:
@@ -32,8 +30,3 @@ def accept(document: Document) -> dict[str, Any]:
     refuse_if_faulty(document)
     assert isinstance(document.value, dict)
     return document.value
-
-
-def unknown_sections(value: Mapping[str, Any]) -> list[str]:
-    """A sentence for each member that is not a section: a run passes over it, but hardly anybody means that."""
-    return [f"{name!r} is not a section{suggestion(name, SECTIONS)}" for name in value if name not in SECTIONS]

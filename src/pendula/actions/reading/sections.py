@@ -10,10 +10,13 @@ from typing import Any
 
 import msgspec
 
-from pendula.actions.configuration import FIELDS, Setting
+from pendula.actions.configuration import Setting
 from pendula.actions.engine import World
-from pendula.actions.model import Options
-from pendula.actions.reading.complaints import Complaint, itself, judged_as, note_all
+from pendula.actions.model import ActionDef, EpochFrame, KnowledgeItem, Modifier, Need, Options
+from pendula.actions.reading.complaints import Complaint, elements, itself, judged_as, known, note_all
+from pendula.actions.rules.names import FIELDS, WORLD_STATE, known_names
+from pendula.actions.rules.skills import Matrix, SkillRule
+from pendula.actions.rules.versions import NOW
 from pendula.actions.runs.batch import EPOCHS_MOST
 from pendula.documents import Cursor, Document
 from pendula.kernel.canonical import Json
@@ -24,6 +27,8 @@ REQUIRED = ("epoch", "action_defs", "actions_submitted")
 LISTS = ("actions_submitted", "interrupts", "commands")
 OPTIONAL = tuple(name for name in (*FIELDS, *LISTS, "epochs") if name not in REQUIRED)
 SECTIONS = (*REQUIRED, *OPTIONAL)
+# Names nobody knows are noted here with their places; the readers of the engine are asked about the rest.
+LENIENT = msgspec.structs.replace(NOW, refuses_unknown_names=False)
 
 
 class Sections:
@@ -31,7 +36,7 @@ class Sections:
 
     def __init__(self, document: Document) -> None:
         self.root = document.root()
-        self.at = self.root.object(required=REQUIRED, optional=OPTIONAL, unknown="keep")
+        self.at = self.root.object(required=REQUIRED, optional=OPTIONAL)
         self.good: dict[str, Any] = {}
         self.used_ids: Collection[str] = ()
         self._members: dict[str, dict[str, Cursor]] = {}
@@ -49,6 +54,7 @@ class Sections:
         amounts = self.members("resources")
         good = [name for name, at in amounts.items() if self._usable(at, "resources", name)]
         self.good["resources"] = {name: amounts[name].any() for name in good}
+        self._names()
         self._carry()
 
     def members(self, name: str) -> dict[str, Cursor]:
@@ -78,10 +84,10 @@ class Sections:
 
         def judge(raw: Json) -> Complaint | None:
             try:
-                Setting.read({"epoch": raw, "options": options})
+                Setting.read({"epoch": raw, "options": options}, LENIENT)
             except InputRefused as fault:
                 if sized or fault.details.get("path") != "$.epoch.end_at":
-                    return Complaint(fault.code, fault.message)
+                    return Complaint(fault.code, fault.details.get("complaint", fault.message), fault.message)
             return None
 
         faulty = not at.given or bool(note_all(at, judge))
@@ -118,13 +124,34 @@ class Sections:
         def judge(raw: Json) -> Complaint | None:
             alone = {name: [raw] if section == "world_state" else raw}
             try:
-                Setting.read({"epoch": self.good["epoch"], "options": self.good["options"], section: alone})
+                Setting.read({"epoch": self.good["epoch"], "options": self.good["options"], section: alone}, LENIENT)
             except InputRefused as fault:
                 # Readers speak of the path in the section; the first step leads to this piece.
-                return Complaint(fault.code, fault.message.removeprefix(f"{name}: ").removeprefix(f"{section}: "))
+                said, complaint = fault.message, fault.details.get("complaint", fault.message)
+                told = (text.removeprefix(f"{name}: ").removeprefix(f"{section}: ") for text in (complaint, said))
+                return Complaint(fault.code, *told)
             return None
 
         return not note_all(at, judge, skip=1)
+
+    def _names(self) -> None:
+        """Members that nobody reads: a rule that is passed over in silence never holds."""
+        known(self.at["epoch"], EpochFrame)
+        known(self.at["options"], Options)
+        if self.at["world_state"].is_object:
+            self.at["world_state"].object(optional=WORLD_STATE)
+        for name, kind in (("modifiers", Modifier), ("knowledge", KnowledgeItem)):
+            for at in self.parts_of_the_world(name):
+                known(at, kind)
+        for at in self.members("action_defs").values():
+            known(at, ActionDef)
+            for need in elements(at, "resources"):
+                known(need, Need)
+        for at in self.members("skill_weights").values():
+            known(at, SkillRule)
+        for at in self.members("skills").values():
+            if at.is_object and "matrix" in at.map_of(itself):
+                known(at, Matrix)
 
     def _carry(self) -> None:
         """Judged only beside the epoch it has to continue."""
@@ -132,7 +159,10 @@ class Sections:
         if not at.given or not self._epoch_stands:
             return
         try:
-            self.used_ids = World.create({**self.good, "action_defs": {}, "carry": at.any()}).current.used_ids
+            good = {**self.good, "world_state": {}, "skill_weights": {}, "skills": {}, "action_defs": {}}
+            for name, kind in (("epoch", EpochFrame), ("options", Options)):
+                good[name] = {key: value for key, value in good[name].items() if key in known_names(kind)}
+            self.used_ids = World.create({**good, "carry": at.any()}).current.used_ids
         except InputRefused as fault:
             at.refuse(fault.message, code=fault.code)
 

@@ -40,6 +40,8 @@ class BadSkill(Struct, frozen=True):
 
     code: Code
     message: str
+    about: tuple[Any, Any] | None = None  # the kind that was wanted and the value, where a reader complains
+    opening: str = ""
 
 
 def derived(rule: SkillRule, matrix: dict[str, Decimal]) -> int:
@@ -72,7 +74,7 @@ class Skills:
         try:
             behaviour = msgspec.convert(given, Matrix)
         except msgspec.ValidationError as fault:
-            return BadSkill(Code.INVALID_MATRIX, f"The matrix of {actor}: {fault}")
+            return _unreadable(f"The matrix of {actor}: ", fault, (Matrix, given))
         for dimension, value in sorted(behaviour.matrix.items()):
             if not value.is_finite() or not -1 <= value <= 1:
                 return BadSkill(Code.INVALID_MATRIX, f"{dimension} of {actor} is {value}; allowed is -1 to 1")
@@ -84,10 +86,14 @@ class Skills:
         try:
             rule = msgspec.convert(self._rules[skill], SkillRule)
         except msgspec.ValidationError as fault:
-            return BadSkill(Code.INVALID_MATRIX, f"The weights of {skill}: {fault}")
+            return _unreadable(f"The weights of {skill}: ", fault, (SkillRule, self._rules[skill]))
         if not all(weight.is_finite() for weight in (rule.base, *rule.weights.values())):
             return BadSkill(Code.INVALID_MATRIX, f"The weights of {skill}: one is no finite number")
         return Level(derived(rule, behaviour.matrix))
+
+
+def _unreadable(opening: str, fault: msgspec.ValidationError, about: tuple[Any, Any]) -> BadSkill:
+    return BadSkill(Code.INVALID_MATRIX, f"{opening}{fault}", about, opening)
 
 
 def _checked(value: Any, actor: str, skill: str) -> Level | BadSkill:

@@ -55,7 +55,7 @@ class Durations:
                 return Fault(Code.INVALID_DURATION, f"The modifier {name} is {value}; allowed is above 0 up to 10")
         level = self._skills.level(actor, verb.skill)
         if isinstance(level, BadSkill):
-            return Fault(level.code, level.message)
+            return Fault(level.code, level.message, level.about, level.opening)
         factor = product(value for _, value in applied)
         meta = _meta(level, applied, factor)
         if wobble is not ONE:

@@ -1,5 +1,7 @@
 """Whether an instance or a definition is as it should be, with the code of the first check that fails; the limits."""
 
+from decimal import Decimal
+from math import isfinite
 from typing import Any
 
 import msgspec
@@ -10,6 +12,7 @@ from pendula.actions.rules.resources import AMOUNT_RULE, is_amount, plain
 from pendula.kernel.canonical import encode
 from pendula.kernel.errors import NotCanonical
 from pendula.kernel.limits import Limit
+from pendula.kernel.wording import worded
 
 INSTANCES = Limit("actions_instances", 1_000_000, "instances", "LimitExceeded", "The epoch has too many instances")
 LOCKS = Limit("actions_locks", 65_536, "locks", "LimitExceeded", "The world has too many locks")
@@ -18,6 +21,7 @@ RESOURCES_EACH = Limit("actions_resources_each", 32, "resources", "LimitExceeded
 FOLLOW_UPS = Limit("actions_follow_ups", 1000, "follow-ups", "LimitExceeded", "One minute has too many follow-ups")
 
 FIELDS = frozenset(Instance.__struct_fields__)
+DECIDING = FIELDS - {"params"}
 
 
 class Fault(Struct, frozen=True):
@@ -25,6 +29,16 @@ class Fault(Struct, frozen=True):
 
     code: Code
     message: str
+    about: tuple[Any, Any] | None = None  # the kind that was wanted and the value, where a reader complains
+    opening: str = ""  # with which the message begins, before what the reader says
+
+    @property
+    def said(self) -> str:
+        """The message as a sentence that helps."""
+        if self.about is None:
+            return self.message
+        kind, value = self.about
+        return f"{self.opening}{worded(self.message.removeprefix(self.opening), value, kind)}"
 
 
 class Verb(Struct, frozen=True):
@@ -39,17 +53,56 @@ class Verb(Struct, frozen=True):
 def read_instance(raw: object, needs_time: bool = True) -> tuple[Instance, dict[str, Any] | None] | Fault:
     """The instance and the fields nobody knows, or what is wrong with it."""
     try:
-        encode(raw)  # what has no canonical form could not be journalled
-        instance = msgspec.convert(raw, Instance)
+        raw = journalled(raw)
+        # One made by hand would be taken for one that was read.
+        given = msgspec.structs.asdict(raw) if isinstance(raw, Instance) else raw
+        instance = msgspec.convert(given, Instance)
     except NotCanonical as fault:
         return Fault(Code.INVALID_ACTION, fault.message)
     except msgspec.ValidationError as fault:
-        return Fault(Code.INVALID_ACTION, f"{fault}")
+        return Fault(Code.INVALID_ACTION, f"{fault}", (Instance, raw))
     if needs_time and instance.submitted_at is None and instance.t is None:
-        return Fault(Code.INVALID_ACTION, "Object missing required field `submitted_at`")
+        return Fault(Code.INVALID_ACTION, "Object missing required field `submitted_at`", (Instance, raw))
     if not isinstance(raw, dict) or FIELDS.issuperset(raw):
         return instance, None
     return instance, {name: value for name, value in raw.items() if name not in FIELDS}
+
+
+def journalled(raw: object) -> object:
+    """An instance as a journal keeps it: what is data may have floats, which become exact decimals.
+
+    Raises `NotCanonical` for what cannot be written down, such as a float in place of a minute.
+    """
+    try:
+        encode(raw)
+    except NotCanonical as fault:
+        try:
+            raw = _with_exact_data(raw)
+        except RecursionError:
+            raise fault from None
+        encode(raw)
+    return raw
+
+
+def _with_exact_data(raw: object) -> object:
+    """The instance with exact numbers in its params and in the fields nobody knows: nothing decides by them."""
+    if isinstance(raw, Instance):
+        return msgspec.structs.replace(raw, params=exact(raw.params))
+    if isinstance(raw, dict):
+        return {name: value if name in DECIDING else exact(value) for name, value in raw.items()}
+    return raw
+
+
+def exact(value: Any) -> Any:
+    """The value with finite floats as the decimals that they are written as; anything else as it is."""
+    match value:
+        case float() if isfinite(value):
+            return plain(Decimal(repr(float(value))))
+        case dict():
+            return {name: exact(one) for name, one in value.items()}
+        case list() | tuple():
+            return [exact(one) for one in value]
+    return value
 
 
 def field_of(raw: object, name: str) -> str | None:
@@ -72,7 +125,8 @@ def read_verb(name: str, raw: object) -> Verb | Fault:
     try:
         definition = msgspec.convert(raw, ActionDef)
     except msgspec.ValidationError as fault:
-        return Fault(_code_of_definition(raw), f"The definition of {name}: {fault}")
+        opening = f"The definition of {name}: "
+        return Fault(_code_of_definition(raw), f"{opening}{fault}", (ActionDef, raw), opening)
     if definition.base_duration_min <= 0:
         minutes = definition.base_duration_min
         return Fault(Code.INVALID_DURATION, f"base_duration_min of {name} is {minutes}; allowed is 1 or more")

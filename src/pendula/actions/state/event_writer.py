@@ -1,5 +1,6 @@
 """What a world tells: its events in the order of a minute, numbered, with everything a reader needs to place them."""
 
+from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -19,9 +20,12 @@ class EventWriter:
 
     __slots__ = (
         "_clock",
+        "_heard",
         "_place",
         "_placed",
         "_setting",
+        "_tells_params",
+        "_words_faults",
         "_written",
         "interrupts",
         "next_event",
@@ -32,7 +36,10 @@ class EventWriter:
     def __init__(self, setting: Setting, clock: Clock) -> None:
         self._setting = setting
         self._clock = clock
+        self._tells_params = setting.version.tells_params
+        self._words_faults = setting.version.words_faults
         self._written: list[Event] = []
+        self._heard = 0  # so many of them
         self._placed = -1
         self._place: tuple[int, str, int, int] = (0, "", 0, 0)
         self.recording = True  # without, nothing but rejections, diagnostics and epochs is written
@@ -44,7 +51,15 @@ class EventWriter:
         """All that was written since the last time."""
         events = tuple(self._written)
         self._written = []
+        self._heard = 0
         return events
+
+    def tell(self, listener: Callable[[Sequence[Event]], None]) -> None:
+        """Let somebody hear what was written since the last time."""
+        new = self._written[self._heard :]
+        self._heard += len(new)
+        if new:
+            listener(new)
 
     def note_interrupt(self, action: Action, by: str, resume: Resume) -> None:
         meta = {
@@ -98,6 +113,8 @@ class EventWriter:
                 "waited": minute - action.joined,
                 "admission": action.admission,
             }
+            if instance.params is not None and self._tells_params:
+                meta["params"] = instance.params
             if action.meta is not None and action.segment == 0:
                 meta.update(action.meta)
             write(Start(seq, instance.id, t, at, epoch, slot, instance.actor, instance.verb, action.seen, meta))
@@ -109,13 +126,16 @@ class EventWriter:
         instance = action.instance
         seq = self.next_event
         self.next_event = seq + 1
-        meta = {"segment": action.segment, "admission": action.admission}
+        meta: dict[str, Any] = {"segment": action.segment, "admission": action.admission}
+        if instance.params is not None and self._tells_params:
+            meta["params"] = instance.params
         self._written.append(
             End(seq, instance.id, t, at, epoch, slot, instance.actor, instance.verb, action.seen, meta)
         )
 
     def reject(self, action_id: str | None, fault: Fault) -> None:
-        self._written.append(Rejection(action_id, fault.code, fault.message, self._t(), self._epoch()))
+        message = fault.said if self._words_faults else fault.message
+        self._written.append(Rejection(action_id, fault.code, message, self._t(), self._epoch()))
 
     def diagnose(self, code: Code, action_id: str | None, message: str, by: str | None = None) -> None:
         self._written.append(Diagnostic(code, action_id, self._t(), message, self._epoch(), by))

@@ -1,5 +1,7 @@
 """A verb made ready for a world: its locks found, its limits checked, its durations remembered."""
 
+from msgspec import UNSET
+
 from pendula.actions.configuration import Setting
 from pendula.actions.model import ActionDef, Code, Effort, Wait
 from pendula.actions.rules.locks import Lock, LockTable
@@ -20,6 +22,7 @@ class Plan:
         "minutes",
         "needs",
         "ordinary",
+        "place",
         "preempts",
         "triggers",
         "unknown_lock",
@@ -35,6 +38,7 @@ class Plan:
         self.preempts = definition.preempts
         self.fails = definition.wait is Wait.FAIL
         self.triggers = definition.may_trigger_event
+        self.place = None if definition.place is UNSET else definition.place
         # Where it is given, only resources are to be checked and actors of whose skills nothing is said take this long.
         self.ordinary: Timing | None = None
         self.minutes: dict[str | None, Timing | Fault] = {}  # of the others, where nothing else matters
@@ -77,6 +81,14 @@ class Plans:
             timing = self._setting.durations.plain(verb, None)
             plan.ordinary = None if isinstance(timing, Fault) else timing
         return plan
+
+    def too_many_locks(self, names: tuple[str, ...]) -> Fault | None:
+        """Whether an instance with these locks, that of its actor among them, has or makes more than are allowed."""
+        if not self._setting.version.counts_locks_of_actors:
+            return None
+        new = sum(name not in self._locks.by_name for name in names)
+        fault = self._passed(LOCKS, len(self._locks.by_name) + new) if new else None
+        return self._passed(LOCKS_EACH, len(names)) or fault
 
     def _passed(self, limit: Limit, value: int) -> Fault | None:
         allowed = self._setting.allowed(limit)

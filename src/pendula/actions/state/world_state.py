@@ -3,12 +3,12 @@
 Only the engine, the functions of `pendula.actions.minute` and a restore change it; everybody else looks.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 from typing import Any
 
 from pendula.actions.configuration import Setting
-from pendula.actions.events import EpochBegan
+from pendula.actions.events import EpochBegan, Event
 from pendula.actions.model import Instance, KnowledgeItem
 from pendula.actions.rules.locks import Action, LockTable, Stage
 from pendula.actions.rules.validation import FOLLOW_UPS, INSTANCES
@@ -30,6 +30,9 @@ class WorldState:
         "actions",
         "candidates",
         "clock",
+        "coming",
+        "deferred",
+        "entries",
         "extras",
         "following",
         "full_at",
@@ -38,19 +41,25 @@ class WorldState:
         "in_order",
         "is_exclusive",
         "knowledge",
+        "listener",
         "locks",
         "most_following",
         "next_admission",
         "outside",
+        "over",
+        "pass_start",
+        "places",
         "plan_of",
         "plans",
         "queue",
         "reported",
         "resources",
+        "running_by_verb",
         "setting",
         "skilled",
         "started",
         "used_ids",
+        "withdrawn",
         "writer",
     )
 
@@ -63,9 +72,18 @@ class WorldState:
         self.plans = Plans(setting, self.locks)
         self.resources = setting.resources()
         self.knowledge: dict[str, KnowledgeItem] = setting.knowledge()
+        self.places: dict[str, str] = setting.places()  # by actor
+        # Told of events as they come, minute by minute, for logs; it may not touch the world.
+        self.listener: Callable[[Sequence[Event]], None] | None = None
         self.actions: dict[str, Action] = {}
         self.used_ids: set[str] = set()
         self.queue: EventQueue[Any] = BucketQueue() if setting.options.queue == "buckets" else HeapQueue()
+        # Submissions that are still to come and their handles, by id; kept from the first time that one is cancelled.
+        self.coming: dict[str, tuple[int, Instance]] | None = None
+        # Submissions that came in since the epoch began and are for a later one, with their handles, for whoever asks.
+        self.deferred: dict[int, tuple[int, int, Instance]] | None = None
+        # Ids of instances that are over, by epoch, where they are to be forgotten some day.
+        self.over: dict[int, list[str]] | None = {} if setting.options.remember_epochs is not None else None
         self.next_admission = 0
         self.full_at = setting.allowed(INSTANCES)  # no more admissions than this in the present epoch
         self.extras: dict[str, dict[str, Json]] = {}  # fields nobody knows, until the first start tells of them
@@ -79,10 +97,71 @@ class WorldState:
         self.most_following = setting.allowed(FOLLOW_UPS)
         # Without preempting verbs admissions come in the order of the queues: who can start may start at once.
         self.in_order = not setting.has_preempting
-        # Of the minute that is lived through: whose turn it may be, what follows, who started.
+        # Who runs, by verb and admission, where some verb has a list of those it interrupts; else nobody asks.
+        self.running_by_verb: dict[str, dict[int, Action]] | None = {} if setting.has_lists_of_victims else None
+        # The first handle of the present pass over a minute: whose end has a greater one began in this pass.
+        self.pass_start = 0
+        # Of the minute that is lived through: what was queued for it and what of that was taken back, whose turn it may
+        # be, what follows, who started.
+        self.entries: Sequence[Any] = ()
+        self.withdrawn: set[str] = set()
         self.candidates: list[tuple[int, Action]] = []
         self.following: list[Instance] = []
         self.started: list[Action] = []
+
+    def expect(self, minute: int, rank: int, instance: Instance) -> None:
+        """Queue an instance for its minute."""
+        handle = self.queue.push(minute, rank, instance)
+        if self.coming is not None:
+            self.coming[instance.id] = (handle, instance)
+        if self.deferred is not None and minute >= self.clock.boundary:
+            self.deferred[handle] = (minute, rank, instance)
+
+    def take_from_coming(self, action_id: str) -> Instance | None:
+        """Take a submission out of the queue that was not admitted yet."""
+        for one in self.following:
+            if one.id == action_id:
+                self.following.remove(one)
+                return one
+        if self.coming is None:
+            waiting = (entry for entry in (*self.queue, *self.entries) if type(entry[3]) is Instance)
+            self.coming = {item.id: (handle, item) for _, _, handle, item in waiting}
+        handle, found = self.coming.pop(action_id, (-1, None))
+        if self.deferred is not None:
+            self.deferred.pop(handle, None)
+        if found is not None and not self.queue.cancel(handle):
+            self.withdrawn.add(action_id)  # it is of this minute, and was to be admitted after the requests
+        return found
+
+    def note_over(self, action_id: str) -> None:
+        """An instance is over, or was never admitted: its id is remembered for so many epochs, or for ever."""
+        if self.over is not None:
+            self.over.setdefault(self.clock.epoch, []).append(action_id)
+
+    def forget(self) -> None:
+        """When an epoch begins: ids of what was over for as many epochs as are remembered."""
+        most = self.setting.options.remember_epochs
+        if self.over is None or most is None:
+            return
+        for epoch in [epoch for epoch in self.over if epoch + most < self.clock.epoch]:
+            self.used_ids.difference_update(self.over.pop(epoch))
+
+    def note_running(self, action: Action) -> None:
+        """Keep the index of who runs by verb."""
+        if self.running_by_verb is not None:
+            self.running_by_verb.setdefault(action.instance.verb, {})[action.admission] = action
+
+    def note_stopped(self, action: Action) -> None:
+        if self.running_by_verb is not None:
+            del self.running_by_verb[action.instance.verb][action.admission]
+
+    def note_place(self, action: Action) -> None:
+        """Its actor is where the action says it is done: in its params, else by its verb."""
+        params = action.instance.params
+        said = params.get("place") if isinstance(params, dict) else None
+        place = said if isinstance(said, str) and said else action.plan.place
+        if place is not None:
+            self.places[action.instance.actor] = place
 
     def running(self) -> list[Action]:
         """Who runs, by admission."""

@@ -102,11 +102,12 @@ def _replayed_while_there(directory: Path, upto: int | None, force: bool, out: O
 
 
 def _replayed(directory: Path, upto: int | None, force: bool, out: Output) -> dict[str, Any]:
-    from pendula.cli.rooms import engine_of
+    from pendula.cli.rooms import engine_of, make_known
     from pendula.kernel.replay import replay
 
     opened = _opened(directory)
     try:
+        make_known(opened.header.room, directory)
         last = opened.durable_n if upto is None else min(upto, opened.durable_n)
         with out.progress("replay", last - opened.first_n + 1) as advance:
             report = replay(

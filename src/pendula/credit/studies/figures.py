@@ -22,6 +22,7 @@ from pendula.credit.settings import ClearingMode, ClearingPolicy, Settings
 from pendula.credit.state.clearing_policy import Why, hard_timeout_ms
 from pendula.credit.tick.metrics import ratio
 from pendula.documents import Document
+from pendula.spreading import Stopped
 
 Value: TypeAlias = int | str | Fraction | None
 
@@ -170,10 +171,6 @@ def figures_of(
             raise Stopped
         headless.step(1, count.tick)
     return count.figures()
-
-
-class Stopped(Exception):
-    """The run was given up half-way."""
 
 
 def needs_solver(settings: Settings) -> bool:

@@ -325,6 +325,8 @@ class OperatorAction(Struct, frozen=True):
     resources: tuple[str, ...] | UnsetType = UNSET
     physicallySecured: bool | UnsetType = UNSET
     confirmationOf: str | UnsetType = UNSET
+    # What the operator may do, as whoever let them in knows it.
+    role: str | UnsetType = UNSET
 
 
 class OperatorAnswer(Struct, frozen=True):
@@ -372,7 +374,8 @@ class TickOutputsForm(Struct, frozen=True):
 
 
 class TickMetrics(Struct, frozen=True):
-    tickUs: int
+    # Null where it was not measured: a journal that is computed again does not know it.
+    tickUs: int | None
     minEnvelopeDistanceM: Number | None
 
 

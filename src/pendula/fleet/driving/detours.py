@@ -3,9 +3,11 @@
 What the truck is committed to stays: the new way leaves the old one in the first node beyond the end of the grant.
 """
 
+from dataclasses import replace
+
 from pendula.fleet.driving.records import Record
-from pendula.fleet.routing.planner import Closed, Planner
-from pendula.fleet.routing.route_plan import RoutePlan
+from pendula.fleet.routing.planner import Anchor, Closed, Planner
+from pendula.fleet.routing.route_plan import RoutePlan, plan_route
 from pendula.fleet.routing.splicing import splice
 from pendula.fleet.site.compiled_map import CompiledMap
 
@@ -16,11 +18,31 @@ def detour(record: Record, planner: Planner, closed: Closed) -> RoutePlan | None
     if track is None or waiting is None or waiting.resource is None:
         return None
     barred = Closed(closed.edges | _edges_of(record.site, waiting.resource), closed.turns)
-    old = track.plan
-    plan = splice(planner, old, record.grant_um, _stops(old), old.route_id, "DEADLOCK", closed=barred)
+    return _other_way(record, track.plan, planner, barred, "DEADLOCK")
+
+
+def around(record: Record, planner: Planner, closed: Closed) -> RoutePlan | None:
+    """A new revision of the route that keeps off what is closed; None where there is none."""
+    track = record.track
+    return None if track is None else _other_way(record, track.plan, planner, closed, "BLOCKED")
+
+
+def _other_way(record: Record, old: RoutePlan, planner: Planner, closed: Closed, reason: str) -> RoutePlan | None:
+    plan = splice(planner, old, record.grant_um, _stops(old), old.route_id, reason, closed=closed)
     if not isinstance(plan, RoutePlan) or [one.edge for one in plan.whole] == [one.edge for one in old.whole]:
         return None
     return plan
+
+
+def afresh(record: Record, planner: Planner, closed: Closed, anchor: Anchor) -> RoutePlan | None:
+    """A way to the same stops from where a truck has come to be; None where there is none."""
+    old = None if record.track is None else record.track.plan
+    stops = (record.rest,) if old is None else _stops(old)
+    name = f"{record.robot_id}-back-{record.seq}" if old is None else old.route_id
+    plan = plan_route(planner, record.robot_id, name, anchor, stops, record.rest, reason="RECOVERY", closed=closed)
+    if not isinstance(plan, RoutePlan):
+        return None
+    return replace(plan, revision=1 if old is None else old.revision + 1)
 
 
 def _stops(plan: RoutePlan) -> tuple[int, ...]:

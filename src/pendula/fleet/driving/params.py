@@ -30,8 +30,8 @@ class TrafficParams(Struct, frozen=True):
     starve_ms: int = 60_000
     max_admissions_per_tick: int = 2
     # How many branches one search for a witness may try, and all searches of a tick together.
-    search_nodes: int = 30
-    search_nodes_per_tick: int = 30
+    search_nodes: int = 6
+    search_nodes_per_tick: int = 24
     lookahead_um: int = 8_000_000
     lookback_um: int = 3_000_000
     rtp_lookahead_um: int = 3_000_000
@@ -57,6 +57,18 @@ class TrafficParams(Struct, frozen=True):
     turn_tol_urad: int = 50_000
     max_status_age_ms: int = 500
     robot_offline_ms: int = 2_000
+    ack_timeout_ms: int = 1_500
+    pose_jump_threshold_um: int = 500_000
+    pose_jump_margin_um: int = 200_000
+    relocalize_stable_ms: int = 2_000
+    stuck_timeout_ms: int = 5_000
+    # In thousandths.
+    min_confidence_milli: int = 500
+    replan_cooldown_ms: int = 10_000
+    reroute_gain_ms: int = 5_000
+    wait_warn_ms: int = 15_000
+    wait_reroute_ms: int = 30_000
+    wait_alert_ms: int = 90_000
 
     def digest(self) -> str:
         """`paramsHash`."""
@@ -71,11 +83,16 @@ def _form(value: object) -> Json:
 _RANGES = {
     "tick_period_ms": (100, 200),
     "max_admissions_per_tick": (1, 1_000),
+    "search_nodes": (0, 200),
     "rtp_lookahead_um": (2_000_000, 5_000_000),
     "safety_buffer_um": (0, 500_000),
     "stop_line_tol_um": (0, 500_000),
     "arrive_tol_um": (0, 500_000),
     "robot_offline_ms": (500, 5_000),
+    "pose_jump_threshold_um": (300_000, 2_000_000),
+    "relocalize_stable_ms": (1_000, 600_000),
+    "stuck_timeout_ms": (2_000, 10_000),
+    "min_confidence_milli": (0, 1_000),
     "fairness_step_ms": (1, 600_000),
     "progress_window": (1, 100),
     "heading_tol_urad": (1, 3_141_593),
@@ -112,6 +129,11 @@ def _between(params: TrafficParams) -> list[str]:
         (params.aged_rank_cap >= _LEAST_CAP, "aged_rank_cap is below the rank of TASK"),
         (params.max_status_age_ms < params.robot_offline_ms, "max_status_age_ms is not shorter than robot_offline_ms"),
         (params.rtp_timeout_ms >= 2 * params.tick_period_ms, "rtp_timeout_ms is shorter than two ticks"),
+        (params.ack_timeout_ms >= 2 * params.tick_period_ms, "ack_timeout_ms is shorter than two ticks"),
+        (
+            params.wait_warn_ms < params.wait_reroute_ms < params.wait_alert_ms,
+            "wait_warn_ms, wait_reroute_ms and wait_alert_ms do not follow each other",
+        ),
     )
     return [f"PARAMETERS_CONTRADICT: {text}" for holds, text in rules if not holds]
 
@@ -129,6 +151,12 @@ def _for_profile(params: TrafficParams, profile: RobotProfile, compiled: Compile
     if params.lookback_um < least:
         found.append(
             f"LOOKBACK_TOO_SHORT: lookbackM is {plain(params.lookback_um)}, {profile.profile_id} needs {plain(least)}"
+        )
+    if params.stop_line_tol_um < profile.localization_error.value_um:
+        # A truck that keeps its stop line would be seen beyond it, and be stopped for it.
+        found.append(
+            f"STOP_LINE_TOLERANCE: stopLineTolM is {plain(params.stop_line_tol_um)}, the place of {profile.profile_id} "
+            f"is known to {plain(profile.localization_error.value_um)} only"
         )
     low = profile.localization_error.value_um + profile.tracking_error.value_um
     if not low <= params.off_route_um <= profile.inflation_um:

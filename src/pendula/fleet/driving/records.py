@@ -7,6 +7,8 @@ before a tick and the copies take its place when the tick has succeeded, so a fa
 from dataclasses import dataclass, field
 
 from pendula.fleet.contracts.traffic import Health, Phase, PriorityClass, RobotStatus, RollingTargetCommand
+from pendula.fleet.driving.doubts import Doubt
+from pendula.fleet.driving.stops import FAILURES
 from pendula.fleet.driving.track import Track
 from pendula.fleet.driving.uses import Act
 from pendula.fleet.routing.progress import Progress
@@ -64,9 +66,21 @@ class Record:
     load: bool = False
     health: Health = Health.HEALTHY
     stop_code: str | None = None
-    # Why its place is not trusted, and whether people hold it.
-    lost: str | None = None
+    # Whether its place is trusted, what stops it until somebody clears it, who may be where it has a right to be.
+    doubt: Doubt | None = None
+    latched: str | None = None
+    foreign: int | None = None
+    # Whether people hold it, said that it is not there, and whether it has to be heard before anybody moves.
     paused: bool = False
+    absent: bool = False
+    unheard: bool = True
+    # Reports in a row that could not be taken, when it last acknowledged something new, and since when it is here.
+    bad_reports: int = 0
+    ack_ms: int | None = None
+    crawl_um: int = 0
+    crawl_ms: int | None = None
+    obstructed: bool = False
+    confidence_ppm: int = 1_000_000
     ack_seq: int = 0
     seq: int = 0
     hold_um: int = 0
@@ -84,6 +98,10 @@ class Record:
     last_grant_ms: int = 0
     # When the truck was last sent another way because trucks waited for each other.
     rerouted_ms: int | None = None
+    # Whom it waits for, since when, and how far that was told.
+    blocked_by: int | None = None
+    blocked_ms: int = 0
+    escalated: int = 0
     retraction: Retraction | None = None
     priority: PriorityClass = PriorityClass.IDLE
     rank: int = 0
@@ -102,6 +120,25 @@ class Record:
         twin.__dict__.update(self.__dict__)
         twin.held = dict(self.held)
         return twin
+
+    def placed(self, track: Track, held: dict[int, int], at_um: int) -> None:
+        """Puts the truck at the beginning of a way, where it stands; nothing of its old way counts any more."""
+        self.track, self.held, self.base, self.granted, self.acted = track, dict(held), 0, 0, 0
+        self.at_um = self.hold_um = self.farthest_um = self.target_um = at_um
+        self.bound_um = at_um - self.short_um
+        self.doubt = self.retraction = self.progress = None
+        self.waiting = self.waiting_since_ms = self.request_ms = None
+        self.changed()
+
+    def set_aside(self) -> None:
+        """The truck is not in the hall any more, and has no way."""
+        self.track = self.pending = self.pending_since_ms = self.progress = None
+        self.base = self.granted = self.acted = 0
+        self.at_um = self.hold_um = self.farthest_um = self.target_um = 0
+        self.waiting = self.waiting_since_ms = self.request_ms = None
+        self.refused_cycle = ()
+        self.absent = True
+        self.changed()
 
     def changed(self) -> None:
         """What is held, or the end of the grant, is not what it was."""
@@ -140,6 +177,11 @@ class Record:
     def at_rest(self) -> bool:
         """Whether the truck stands at the end of its way and holds no more than that takes."""
         return self.track is None or self.granted == len(self.track.stands) - 1
+
+    @property
+    def failed(self) -> bool:
+        """Whether nobody can count on the truck: it keeps what it has and needs nothing."""
+        return self.doubt is not None or self.stop_code in FAILURES
 
     @property
     def waited_since_ms(self) -> int | None:

@@ -18,6 +18,7 @@ from pendula.fleet.driving.params import NodeLockPolicy
 from pendula.fleet.exclusion.critical_sections import EXIT_CLEARANCE_UM
 from pendula.fleet.routing.route_plan import RoutePlan, Segment
 from pendula.fleet.site.compiled_map import CompiledMap
+from pendula.fleet.site.disc_index import DiscIndex
 
 Ints = NDArray[np.int64]
 
@@ -121,6 +122,11 @@ class Ground:
         self.buffer_um = buffer_um
         self._edges: dict[int, EdgeCells] = {}
         self._marks = np.array(site.standing.marks, dtype=np.int64)
+
+    @cached_property
+    def discs(self) -> DiscIndex:
+        """Which resources lie around a place; made when the first truck is lost."""
+        return DiscIndex.of(self.site)
 
     def edge(self, number: int) -> EdgeCells:
         found = self._edges.get(number)

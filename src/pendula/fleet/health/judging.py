@@ -1,37 +1,70 @@
 """Which of all reasons to stop counts: the first in the order of `Stop`. A truck without one is healthy.
 
-What a truck is judged on is what it said and when; nothing of it frees space.
+What a truck is judged on is what it said, when, and what it was told; nothing of it frees space.
 """
 
 from pendula.fleet.contracts.traffic import Health, RobotStatus
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
 from pendula.fleet.driving.stops import Stop
+from pendula.fleet.health.obedience import has_stuck, is_unheard
+from pendula.fleet.health.places import doubted
 
+# So many reports in a row that cannot be taken make a truck stale (FLT-FAIL-17).
+MOST_BAD = 3
 _HEALTH = {
     Stop.ROBOT_FAULT: Health.FAULT,
+    Stop.STUCK: Health.STUCK,
     Stop.OFFLINE: Health.OFFLINE,
+    Stop.OVERRUN: Health.FAULT,
     Stop.POSE_JUMP: Health.POSE_JUMP,
     Stop.OFF_ROUTE: Health.OFF_ROUTE,
     Stop.STALE_TELEMETRY: Health.STALE,
 }
+# After these a truck may be anywhere on what it was granted, until it has been seen there for a while.
+_UNSEEN = frozenset({Stop.ROBOT_FAULT, Stop.OFFLINE, Stop.STUCK})
 
 
 def judge(record: Record, now_ms: int, params: TrafficParams) -> None:
     """The health of a truck and why it has to stand."""
-    stop = _stop(record, now_ms, params)
+    found = _stops(record, now_ms, params)
+    if found:
+        # Who is stopped already, or silent, or does not hear, is not stuck.
+        record.crawl_ms = None
+    elif has_stuck(record, now_ms, params):
+        record.latched = Stop.STUCK
+        found = [Stop.STUCK]
+    stop = next((one for one in Stop if one in found), None)
+    if stop in _UNSEEN and record.doubt is None and record.pose is not None:
+        record.doubt = doubted(record, stop, now_ms, params, torn=False)
     record.stop_code = stop
     record.health = Health.HEALTHY if stop is None else _HEALTH.get(stop, Health.HEALTHY)
 
 
-def _stop(record: Record, now_ms: int, params: TrafficParams) -> Stop | None:
-    age = now_ms - record.report_ms
+def is_fresh(record: Record, now_ms: int, params: TrafficParams) -> bool:
+    """Whether a truck was heard not long ago, and what it says can be read."""
+    heard = record.pose is not None and not record.unheard and now_ms - record.report_ms <= params.max_status_age_ms
+    return heard and record.bad_reports < MOST_BAD
+
+
+def _stops(record: Record, now_ms: int, params: TrafficParams) -> list[Stop]:
+    """All that holds a truck."""
+    found = []
+    silent = record.pose is not None and now_ms - record.report_ms > params.robot_offline_ms
     if record.status is RobotStatus.FAULT:
-        return Stop.ROBOT_FAULT
-    if record.status is RobotStatus.OFFLINE or (record.pose is not None and age > params.robot_offline_ms):
-        return Stop.OFFLINE
-    if record.lost is not None:
-        return Stop(record.lost)
-    if record.pose is None or age > params.max_status_age_ms:
-        return Stop.STALE_TELEMETRY
-    return Stop.OPERATOR if record.paused else None
+        found.append(Stop.ROBOT_FAULT)
+    if record.status is RobotStatus.OFFLINE or silent or record.absent:
+        found.append(Stop.OFFLINE)
+    if not is_fresh(record, now_ms, params):
+        found.append(Stop.STALE_TELEMETRY)
+    elif is_unheard(record, now_ms, params):
+        found.append(Stop.NO_COMMS)
+    if record.latched is not None:
+        found.append(Stop(record.latched))
+    if record.doubt is not None:
+        found.append(Stop(record.doubt.code))
+    if record.foreign is not None:
+        found.append(Stop.FOREIGN_OCCUPANCY)
+    if record.paused:
+        found.append(Stop.OPERATOR)
+    return found

@@ -1,50 +1,189 @@
 """What people order a truck or all of them, as traffic has to know it. Every order says what came of it.
 
-An order changes what is known of a truck; whether the truck stands because of it is judged like everything else.
+An order changes what is known of a truck; whether the truck stands because of it is judged like everything else. Space
+is freed only for a truck that nobody expects to move, and such a truck is lost until somebody says where it is.
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import StrEnum
+from math import isqrt
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from pendula.fleet.driving.records import Record
+from pendula.fleet.driving.doubts import NOWHERE_UM, Doubt
+from pendula.fleet.driving.params import TrafficParams
+from pendula.fleet.driving.records import Record, Retraction
+from pendula.fleet.driving.stops import Stop
+from pendula.fleet.health.judging import is_fresh
+from pendula.fleet.health.places import STANDING_UM_S
+from pendula.fleet.traffic.grants import Effort, freeze
+from pendula.fleet.traffic.lock_state import LockState
+from pendula.fleet.units import plain
+from pendula.fleet.views.reasons import resource_id
+
+# A truck that is said to be somewhere has to report a place this near.
+_NEAR_UM = 500_000
+_FAILED = frozenset({Stop.OFFLINE, Stop.ROBOT_FAULT, Stop.STUCK})
 
 
 class OrderKind(StrEnum):
     PAUSE = "PAUSE"
     RESUME = "RESUME"
+    CLEAR = "CLEAR"
+    RELOCATE = "RELOCATE"
+    ABSENT = "ABSENT"
+    FORCE_RELEASE = "FORCE_RELEASE"
+    REMOVE = "REMOVE"
+    # Traffic begins anew with an old state: nobody moves before everybody was heard.
+    RESTARTED = "RESTARTED"
 
 
 class Order(Struct, frozen=True):
-    """`robot_id` None: every truck. Orders of one tick take effect in the order of `at_ms`, then of `order_id`."""
+    """`robot_id` None: every truck. Orders of one tick take effect in the order of `at_ms`, then of `order_id`. `edge`
+    and `s_um`: where a truck is said to be; `resources`: what it shall give up, by the names operators know."""
 
     order_id: str
     kind: OrderKind
     robot_id: str | None = None
     at_ms: int = 0
+    edge: int | None = None
+    s_um: int = 0
+    resources: tuple[str, ...] = ()
 
 
 class AppliedOrder(Struct, frozen=True):
-    """What came of an order; `code` says why nothing did."""
+    """What came of an order; `code` and `message` say why nothing did, `freed` what others may have now."""
 
     order_id: str
     code: str | None = None
+    message: str = ""
+    freed: tuple[str, ...] = ()
 
 
-def obeyed(orders: Iterable[Order], records: list[Record]) -> list[AppliedOrder]:
+@dataclass(frozen=True, slots=True)
+class No:
+    """Why an order is not obeyed."""
+
+    code: str
+    message: str
+
+
+def obeyed(
+    orders: Iterable[Order], records: list[Record], locks: LockState, params: TrafficParams, now_ms: int, effort: Effort
+) -> list[AppliedOrder]:
     """Every order in its turn."""
-    return [_obey(order, records) for order in sorted(orders, key=lambda one: (one.at_ms, one.order_id))]
+    office = _Office(records, locks, params, now_ms, effort)
+    return [office.obey(order) for order in sorted(orders, key=lambda one: (one.at_ms, one.order_id))]
 
 
-def _obey(order: Order, records: list[Record]) -> AppliedOrder:
-    named = [one for one in records if order.robot_id in (None, one.robot_id)]
-    if not named:
-        return AppliedOrder(order.order_id, "UNKNOWN_ROBOT")
-    for record in named:
+def not_to_be_freed(record: Record, now_ms: int, params: TrafficParams) -> No | None:
+    """Why nothing of a truck may be freed: it may still move (FLT-FAIL-11)."""
+    if record.stop_code in _FAILED or record.absent:
+        return None
+    standing = record.v_um_s < STANDING_UM_S and is_fresh(record, now_ms, params)
+    if record.paused and standing:
+        return None
+    if record.paused:
+        return No("ROBOT_NOT_STOPPED", f"{record.robot_id} reports v = {plain(record.v_um_s)} m/s")
+    return No("ROBOT_NOT_STOPPED", f"{record.robot_id} is neither offline nor faulty nor paused")
+
+
+@dataclass(frozen=True, slots=True)
+class _Office:
+    records: list[Record]
+    locks: LockState
+    params: TrafficParams
+    now_ms: int
+    effort: Effort
+
+    def obey(self, order: Order) -> AppliedOrder:
+        named = [one for one in self.records if order.robot_id in (None, one.robot_id)]
+        if not named:
+            return AppliedOrder(order.order_id, "UNKNOWN_ROBOT", f"There is no truck {order.robot_id!r}")
+        freed: tuple[str, ...] = ()
+        for record in named:
+            answer = self._change(record, order)
+            if isinstance(answer, No):
+                return AppliedOrder(order.order_id, answer.code, answer.message)
+            freed += answer
+        return AppliedOrder(order.order_id, freed=freed)
+
+    def _change(self, record: Record, order: Order) -> tuple[str, ...] | No:
         match order.kind:
-            case OrderKind.PAUSE:
-                record.paused = True
-            case OrderKind.RESUME:
-                record.paused = False
-    return AppliedOrder(order.order_id)
+            case OrderKind.PAUSE | OrderKind.RESUME:
+                record.paused = order.kind is OrderKind.PAUSE
+            case OrderKind.RESTARTED:
+                record.unheard = True
+            case OrderKind.CLEAR:
+                return self._clear(record)
+            case OrderKind.RELOCATE:
+                return self._relocate(record, order)
+            case OrderKind.ABSENT:
+                return self._absent(record)
+            case OrderKind.FORCE_RELEASE:
+                return self._free(record, order.resources)
+            case OrderKind.REMOVE:
+                return self._remove(record)
+        return ()
+
+    def _clear(self, record: Record) -> tuple[str, ...] | No:
+        if record.latched is None:
+            return No("NOTHING_TO_CLEAR", f"{record.robot_id} has no fault that an operator can clear")
+        record.latched = None
+        return ()
+
+    def _relocate(self, record: Record, order: Order) -> tuple[str, ...] | No:
+        doubt, pose = record.doubt, record.pose
+        if doubt is None or order.edge is None:
+            return No("ROBOT_NOT_LOST", f"{record.robot_id} is where it is believed to be")
+        if pose is None or not is_fresh(record, self.now_ms, self.params):
+            return No("ROBOT_SILENT", f"{record.robot_id} does not say where it is")
+        x, y = record.site.network.edges[order.edge].path.point(order.s_um)
+        away = isqrt((pose.x_um - x) ** 2 + (pose.y_um - y) ** 2)
+        if away > _NEAR_UM:
+            return No("POSE_DISAGREES", f"{record.robot_id} says it is {plain(away)} m away from there")
+        record.doubt = structs.replace(doubt, confirmed=True, edge=order.edge)
+        record.latched = None
+        return ()
+
+    def _absent(self, record: Record) -> tuple[str, ...] | No:
+        if is_fresh(record, self.now_ms, self.params):
+            return No("ROBOT_REPORTS", f"{record.robot_id} reports: it is there")
+        record.absent = True
+        return ()
+
+    def _free(self, record: Record, names: tuple[str, ...]) -> tuple[str, ...] | No:
+        no = not_to_be_freed(record, self.now_ms, self.params)
+        if no is not None:
+            return no
+        known = {one: resource_id(record.site, one) for one in record.keeps}
+        chosen = sorted(one for one, name in known.items() if name in names)
+        if not chosen:
+            return No("NOTHING_HELD", f"{record.robot_id} holds nothing of {', '.join(names)}")
+        return self._freed(record, chosen)
+
+    def _remove(self, record: Record) -> tuple[str, ...] | No:
+        no = not_to_be_freed(record, self.now_ms, self.params)
+        if no is not None:
+            return no
+        freed = self._freed(record, sorted(set(record.keeps)))
+        record.set_aside()
+        return freed
+
+    def _freed(self, record: Record, resources: list[int]) -> tuple[str, ...]:
+        """The truck is no longer where it was: it gives up what is named, and what it may have covered elsewhere stays
+        until somebody says where it is."""
+        extra = () if record.doubt is None else record.doubt.extra
+        gone = frozenset(resources)
+        self.locks.drop(record.number, [one for one in resources if one not in extra])
+        record.held = {one: free for one, free in record.held.items() if one not in gone}
+        given = record.retraction
+        if given is not None:
+            left = tuple(one for one in given.resources if one not in gone)
+            record.retraction = Retraction(given.seq, given.stop_line_um, left) if left else None
+        record.changed()
+        record.doubt = Doubt(Stop.OPERATOR, self.now_ms, NOWHERE_UM, NOWHERE_UM, torn=True, extra=extra)
+        # Those who were cut off may get farther now.
+        freeze(self.locks, record.number, [], effort=self.effort)
+        return tuple(sorted({resource_id(record.site, one) for one in resources}))

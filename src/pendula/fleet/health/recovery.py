@@ -1,35 +1,127 @@
 """Trucks that nobody can count on keep their cells and need nothing; one that is back takes up its way where it stands.
 
-Others are judged anew at once: who cannot get past is named.
+Nothing is given up before the truck is known to be somewhere: poses are steady and possible, or a person has said so.
+Then first what it needs there is taken, and only then the rest is freed.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
+import numpy as np
+
+from pendula.fleet.contracts.traffic import RobotStatus
+from pendula.fleet.driving.doubts import Doubt
+from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
-from pendula.fleet.driving.stops import FAILURES, Stop
+from pendula.fleet.driving.stops import Stop
+from pendula.fleet.driving.track import track_of
+from pendula.fleet.driving.uses import Ground
+from pendula.fleet.health.judging import is_fresh, judge
+from pendula.fleet.health.places import is_possible, position
+from pendula.fleet.health.standing import held_at
+from pendula.fleet.routing.planner import Anchor, AtNode
+from pendula.fleet.routing.progress import started
+from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.traffic.grants import Accepted, Effort, freeze, thaw
 from pendula.fleet.traffic.lock_state import LockState
 
 
-def freeze_failed(
-    records: list[Record], locks: LockState, effort: Effort, tell: Callable[[Record, list[int]], None]
-) -> None:
-    """Freezes who has failed since the last tick and thaws who is back. `tell` hears of every failure, with those who
-    are cut off by it."""
+@dataclass(frozen=True, slots=True)
+class Care:
+    """What recovery works with. `anchor` finds where on the map a truck is, `plan` a way from there; `failed` hears of
+    every failure with those who are cut off by it, `accepted` of every new route."""
+
+    locks: LockState
+    ground: Ground
+    params: TrafficParams
+    now_ms: int
+    effort: Effort
+    anchor: Callable[[Record], Anchor | None]
+    plan: Callable[[Record, Anchor], RoutePlan | None]
+    failed: Callable[[Record, list[int]], None]
+    accepted: Callable[[RoutePlan], None]
+
+
+def care_for(records: list[Record], care: Care) -> None:
+    """Freezes who has failed since the last tick, and lets those go on who are known to be somewhere again."""
     for record in records:
-        frozen = locks.truck(record.number).frozen
-        if has_failed(record) and not frozen:
-            tell(record, freeze(locks, record.number, [], effort=effort))
-        elif frozen and not has_failed(record):
-            _take_up(record, locks, effort)
+        if record.doubt is not None and is_settled(record, record.doubt, care):
+            _come_back(record, record.doubt, care)
+        one = care.locks.truck(record.number)
+        extra = () if record.doubt is None else record.doubt.extra
+        if record.failed and not (one.frozen and one.held.issuperset(extra)):
+            fresh = not one.frozen
+            cut_off = freeze(care.locks, record.number, [*extra], effort=care.effort)
+            if fresh:
+                care.failed(record, cut_off)
+        elif one.frozen and not record.failed:
+            _take_up(record, care)
 
 
-def has_failed(record: Record) -> bool:
-    return record.stop_code in FAILURES
+def is_settled(record: Record, doubt: Doubt, care: Care) -> bool:
+    """Whether a truck that was in doubt has been well and steady for long enough."""
+    if record.latched is not None or record.status is not RobotStatus.OK or doubt.steady_ms is None:
+        return False
+    fresh = is_fresh(record, care.now_ms, care.params) and not record.absent
+    return fresh and care.now_ms - doubt.steady_ms >= care.params.relocalize_stable_ms
 
 
-def _take_up(record: Record, locks: LockState, effort: Effort) -> None:
-    one = locks.truck(record.number)
-    answer = thaw(locks, record.number, one.demand, one.position, effort=effort)
-    if not isinstance(answer, Accepted) and record.stop_code is None:
+def _come_back(record: Record, doubt: Doubt, care: Care) -> None:
+    if is_possible(record, care.params):
+        _found_again(record, doubt, care)
+    elif doubt.confirmed or not doubt.torn:
+        _relocate(record, care)
+
+
+def _found_again(record: Record, doubt: Doubt, care: Care) -> None:
+    """The truck is where it can be on its way: what it might have covered elsewhere is free."""
+    care.locks.drop(record.number, [one for one in doubt.extra if one not in frozenset(record.keeps)])
+    record.doubt = None
+    if record.track is not None and record.track.segments:
+        s_um = position(record, care.params)
+        assert s_um is not None
+        act = record.act
+        on = s_um if act is None else min(s_um, act.s_um)
+        record.progress = started(record.report_ms, on)
+        record.at_um = max(record.at_um, min(on, record.grant_um))
+    judge(record, care.now_ms, care.params)
+
+
+def _take_up(record: Record, care: Care) -> None:
+    """The truck asks for its old way; while the others would be worse off it waits for them to move."""
+    one = care.locks.truck(record.number)
+    if care.now_ms >= record.again_ms:
+        answer = thaw(care.locks, record.number, one.demand, one.position, effort=care.effort)
+        if isinstance(answer, Accepted):
+            return
+        record.again_ms = care.now_ms + care.params.cooldown_ms
+    if record.stop_code is None:
         record.stop_code = Stop.SAFE_STATE
+
+
+def _relocate(record: Record, care: Care) -> None:
+    """The truck is somewhere else: a new way from there, what it needs to stand there, and then the old place is
+    freed. It stays in doubt while there is no way, somebody is in its place, or the others would be worse off."""
+    if care.now_ms < record.again_ms:
+        return
+    record.again_ms = care.now_ms + care.params.cooldown_ms
+    anchor = care.anchor(record)
+    plan = None if anchor is None else care.plan(record, anchor)
+    if plan is None:
+        return
+    held = held_at(record, care.ground, plan)
+    if care.locks.in_the_way(record.number, np.array(sorted(held), dtype=np.int64)):
+        return
+    begin = 0 if isinstance(plan.start, AtNode) else plan.start_um
+    track = track_of(care.ground, plan, record.short_um, begin, held)
+    care.locks.hold(record.number, sorted(held))
+    answer = thaw(care.locks, record.number, track.demand, 0, effort=care.effort)
+    if not isinstance(answer, Accepted):
+        return
+    care.locks.drop(record.number, sorted(care.locks.truck(record.number).held - held.keys()))
+    record.placed(track, held, begin)
+    if isinstance(plan.start, AtNode):
+        record.node = plan.start.node
+    record.progress = started(record.report_ms, begin)
+    care.accepted(plan)
+    judge(record, care.now_ms, care.params)

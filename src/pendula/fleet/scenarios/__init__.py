@@ -1,8 +1,8 @@
 """Scenarios: a map, trucks, tasks and events in a file, run in virtual time under the eyes of the judge.
 
 model          what a scenario is
-reading        a document into a scenario, with `expectation_reading` and `traffic_params`
-fleet_search   a fleet for a map that came without one
+reading        a document into a scenario, with `task_reading`, `event_reading`, `expectation_reading`
+               and `traffic_params`
 names          what is named twice, or is not there
 configuring    a scenario as the configuration of an engine
 running        one run, tick by tick

@@ -18,6 +18,8 @@ def config_of(scenario: Scenario, site: CompiledMap, starts: Mapping[str, Anchor
         compile_params=scenario.compile_params,
         traffic=scenario.traffic,
         starts=tuple(_place(site, robot_id, starts[robot_id]) for robot_id in sorted(starts)),
+        streams=scenario.streams,
+        dispatch=scenario.dispatch,
         override=scenario.override,
         seed=scenario.seed,
     )

@@ -6,8 +6,9 @@ from msgspec import Struct
 
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.model import CompileParams, Fleet, SourceMap, Stream, Truck
+from pendula.fleet.simulator.faults import Fault, FaultKind
 from pendula.fleet.simulator.settings import WorldSettings
-from pendula.fleet.tasks.model import DispatchParams, TaskOrder, TaskStream
+from pendula.fleet.tasks.model import DispatchParams, GoodsReported, RoomReported, TaskEvent, TaskOrder, TaskStream
 from pendula.fleet.trucks.profiles import RobotProfile
 
 
@@ -22,17 +23,42 @@ class Robot(Struct, frozen=True):
     came_from_id: str | None = None
 
 
-class EventType(StrEnum):
-    STAND = "STAND"
+class StockKind(StrEnum):
+    """GOODS to be picked in a node, ROOM for what is dropped there."""
+
+    GOODS = "GOODS"
+    ROOM = "ROOM"
+
+
+class ScenarioTaskEvent(Struct, frozen=True):
+    """From a time on there are so many goods in a node, or room for so many."""
+
+    at_ms: int
+    type: StockKind
+    node_id: str
+    count: int
+
+    @property
+    def told(self) -> TaskEvent:
+        of_kind = GoodsReported if self.type is StockKind.GOODS else RoomReported
+        return of_kind(self.node_id, self.count)
 
 
 class ScenarioEvent(Struct, frozen=True):
-    """STAND: a truck sees something in its way, and stands for so long."""
+    """Something goes wrong with a truck for a while, or once; what the numbers mean depends on the kind of fault."""
 
     at_ms: int
-    type: EventType
+    type: FaultKind
     robot_id: str
     for_ms: int
+    x_um: int = 0
+    y_um: int = 0
+    by_um: int = 0
+    by_ms: int = 0
+
+    @property
+    def fault(self) -> Fault:
+        return Fault(self.type, self.for_ms, self.x_um, self.y_um, self.by_um, self.by_ms)
 
 
 class Place(Struct, frozen=True):
@@ -104,6 +130,15 @@ class NoAlert(Expectation, frozen=True):
     code: str
 
 
+class Stands(Expectation, frozen=True):
+    """A truck is stopped with a code by a time, and at last at another."""
+
+    robot_id: str
+    reason_code: str
+    by_ms: int
+    until_ms: int | None = None
+
+
 class RouteRefused(Expectation, frozen=True):
     robot_id: str | None = None
 
@@ -129,6 +164,7 @@ class Scenario(Struct, frozen=True):
     duration_ms: int
     streams: tuple[TaskStream, ...] = ()
     tasks: tuple[TaskOrder, ...] = ()
+    task_events: tuple[ScenarioTaskEvent, ...] = ()
     events: tuple[ScenarioEvent, ...] = ()
     expect: tuple[Expectation, ...] = ()
     compile_params: CompileParams = CompileParams()

@@ -28,9 +28,10 @@ def wrong_names(scenario: Scenario, site: CompiledMap) -> list[str]:
         *_twice("streams", (one.stream_id for one in scenario.streams)),
         *_twice("tasks", (one.task_id for one in scenario.tasks)),
         *_of_robots(scenario, known["node"]),
+        *(f"there is no node {one!r} to limit" for one in scenario.dispatch.node_limits if one not in known["node"]),
         *(
             f"there is no {kind} {name!r}"
-            for one in (*scenario.events, *scenario.expect)
+            for one in (*scenario.task_events, *scenario.events, *scenario.expect)
             for kind, name in _named(one)
             if name not in known[kind]
         ),

@@ -12,11 +12,13 @@ from pendula.fleet.reading.values import name, version
 from pendula.fleet.samples.catalogue import LIMITS, NOBODY, SAMPLES, USUAL, sample_of
 from pendula.fleet.samples.live_maps import Sample
 from pendula.fleet.samples.scenes import FL_STD
+from pendula.fleet.scenarios.event_reading import event
 from pendula.fleet.scenarios.expectation_reading import expectation
-from pendula.fleet.scenarios.model import EventType, Robot, Scenario, ScenarioEvent
+from pendula.fleet.scenarios.model import Robot, Scenario
+from pendula.fleet.scenarios.task_reading import DISPATCH, dispatch, stream, task, task_event
 from pendula.fleet.scenarios.traffic_params import TRAFFIC_PARAMS, traffic_params
 from pendula.fleet.simulator.settings import WorldSettings
-from pendula.fleet.tasks.model import DispatchParams, TaskOrder, TaskStream
+from pendula.fleet.tasks.model import TaskStream
 from pendula.fleet.trucks.profiles import RobotProfile
 from pendula.fleet.units import micro
 
@@ -24,7 +26,7 @@ LONGEST_MS = 1000 * 3_600_000
 MEMBERS = ("contractVersion", "name", "durationMs")
 OPTIONAL = (
     *("title", "map", "mapFile", "sample", "profiles", "params", "robots", "streams", "tasks", "events", "expect"),
-    *("seed", "override", "patienceMs", "oppositionMilli", "world"),
+    *("seed", "override", "world", "taskEvents", *DISPATCH),
 )
 WORLD = (
     *("stepMs", "telemetryPeriodMs", "telemetryLatencyMs", "telemetryLoss", "commandLatencyMs", "commandLoss"),
@@ -52,16 +54,17 @@ def _scenario(root: Cursor, directory: Path) -> Scenario:
         profiles=_profiles(it["profiles"]),
         robots=it["robots"].list_of(_robot, min=1) if "robots" in it else _robots_of(sample),
         duration_ms=it["durationMs"].integer(min=1, max=LONGEST_MS),
-        streams=it["streams"].list_of(_stream) if "streams" in it else _streams_of(sample),
-        tasks=it["tasks"].list_of(_task, default=()),
-        events=it["events"].list_of(_event, default=()),
+        streams=it["streams"].list_of(stream) if "streams" in it else _streams_of(sample),
+        tasks=it["tasks"].list_of(task, default=()),
+        task_events=it["taskEvents"].list_of(task_event, default=()),
+        events=it["events"].list_of(event, default=()),
         expect=it["expect"].list_of(expectation, default=()),
         compile_params=params(both) if both.given else CompileParams(),
         traffic=traffic_params(both) if both.given else TrafficParams(),
         world=_world(it["world"]),
         seed=it["seed"].integer(min=0, max=2**64 - 1, default=0),
         override=it["override"].boolean(default=False),
-        dispatch=_dispatch(it),
+        dispatch=dispatch(it),
     )
 
 
@@ -102,14 +105,6 @@ def _sample(at: Cursor) -> Sample:
         return Sample(_EMPTY, NOBODY)
 
 
-def _dispatch(it: Members) -> DispatchParams:
-    usual = DispatchParams()
-    return DispatchParams(
-        patience_ms=it["patienceMs"].integer(min=0, default=usual.patience_ms),
-        opposition_milli=it["oppositionMilli"].integer(min=0, default=usual.opposition_milli),
-    )
-
-
 def _robots_of(sample: Sample) -> tuple[Robot, ...]:
     return tuple(Robot(one.robot_id, one.profile_id, one.park_node_id, one.park_node_id) for one in sample.fleet.trucks)
 
@@ -135,51 +130,6 @@ def _robot(at: Cursor) -> Robot:
         park_node_id=park,
         start_node_id=name(it["startNodeId"]) if "startNodeId" in it else park,
         came_from_id=it["cameFromNodeId"].text(min=1, default=None),
-    )
-
-
-def _stream(at: Cursor) -> TaskStream:
-    it = at.object(
-        required=("streamId", "pickNodeIds", "dropNodeIds"),
-        optional=("pickDurationMs", "dropDurationMs", "priority", "maxConcurrent", "lastMs", "robotIds"),
-    )
-    return TaskStream(
-        stream_id=name(it["streamId"]),
-        pick_node_ids=it["pickNodeIds"].list_of(name, min=1),
-        drop_node_ids=it["dropNodeIds"].list_of(name, min=1),
-        pick_ms=it["pickDurationMs"].integer(min=0, default=12_000),
-        drop_ms=it["dropDurationMs"].integer(min=0, default=8_000),
-        priority=it["priority"].integer(default=10),
-        max_concurrent=it["maxConcurrent"].integer(min=1, default=None),
-        last_ms=it["lastMs"].integer(min=0, default=None),
-        robot_ids=it["robotIds"].list_of(name, min=1) if "robotIds" in it else (),
-    )
-
-
-def _task(at: Cursor) -> TaskOrder:
-    it = at.object(
-        required=("taskId", "pickNodeId", "dropNodeId"),
-        optional=("atMs", "robotId", "pickDurationMs", "dropDurationMs", "priority"),
-    )
-    return TaskOrder(
-        task_id=name(it["taskId"]),
-        pick_node_id=name(it["pickNodeId"]),
-        drop_node_id=name(it["dropNodeId"]),
-        at_ms=it["atMs"].integer(min=0, default=0),
-        robot_ids=(name(it["robotId"]),) if "robotId" in it else (),
-        pick_ms=it["pickDurationMs"].integer(min=0, default=12_000),
-        drop_ms=it["dropDurationMs"].integer(min=0, default=8_000),
-        priority=it["priority"].integer(default=10),
-    )
-
-
-def _event(at: Cursor) -> ScenarioEvent:
-    it = at.object(required=("atMs", "type", "robotId", "forMs"))
-    return ScenarioEvent(
-        at_ms=it["atMs"].integer(min=0),
-        type=it["type"].choice(EventType),
-        robot_id=name(it["robotId"]),
-        for_ms=it["forMs"].integer(min=1),
     )
 
 

@@ -11,21 +11,20 @@ from pendula.fleet.checker import Disc, Judge, Poses
 from pendula.fleet.commands import Commands, Tick
 from pendula.fleet.compiled_sites import put
 from pendula.fleet.compiler.compile import compile_map
-from pendula.fleet.contracts.traffic import Phase, RobotStatus
-from pendula.fleet.engine import FleetEngine, config_form
+from pendula.fleet.contracts.traffic import Phase
+from pendula.fleet.engine import FleetEngine, OrdersOut, config_form
 from pendula.fleet.network.transitions import truck_yaw
 from pendula.fleet.pictures.moment import ShownTruck
 from pendula.fleet.routing.planner import Anchor, AtNode, OnEdge
 from pendula.fleet.scenarios.configuring import config_of
 from pendula.fleet.scenarios.expectations import Outcome, unmet
 from pendula.fleet.scenarios.measures import WATCHED, Measures
-from pendula.fleet.scenarios.model import EventType, Robot, Scenario
+from pendula.fleet.scenarios.model import Robot, Scenario
 from pendula.fleet.scenarios.names import wrong_names
 from pendula.fleet.simulator.world import Start, World
 from pendula.fleet.site.compiled_map import CompiledMap
-from pendula.fleet.tasks import Dispatch, DispatchStep, OperationDone, TaskEvent, TaskSubmitted, truck_views
+from pendula.fleet.tasks import Dispatch, OperationDone, TaskEvent, TaskSubmitted
 from pendula.fleet.tick import Reason, TickOutputs, Traffic, TruckReport
-from pendula.fleet.tick.saving import route_form
 from pendula.fleet.trucks.profiles import RobotProfile
 from pendula.fleet.units import MILLION
 from pendula.kernel.canonical import Json
@@ -91,22 +90,17 @@ class Run:
         names = tuple(one.robot_id for one in self.robots)
         self._number = {name: number for number, name in enumerate(names)}
         self.judge = Judge(names, [one.profile for one in starts])
-        self.dispatch = Dispatch(
-            self.site,
-            scenario.fleet.trucks,
-            by_id,
-            self.traffic.closed,
-            scenario.streams,
-            scenario.dispatch,
-            starts=elsewhere,
-        )
         wrong = self.dispatch.undoable(scenario.fleet.streams) if scenario.override else []
         if wrong:
             raise ScenarioRefused(f"{scenario.name} cannot begin: {'; '.join(wrong)}", findings=wrong)
         self.measures = Measures(self.site, scenario.traffic, names)
         self._events = sorted(scenario.events, key=lambda one: (one.at_ms, one.robot_id))
-        self._later = sorted(scenario.tasks, key=lambda one: (one.at_ms, one.task_id))
+        self._later: list[tuple[int, TaskEvent]] = _in_time(scenario)
         self._hash = sha256()
+
+    @property
+    def dispatch(self) -> Dispatch:
+        return self.engine.dispatch
 
     @property
     def traffic(self) -> Traffic:
@@ -125,18 +119,12 @@ class Run:
         """One tick: what the trucks report is decided upon, and they drive on to the next."""
         now = self.world.now_ms
         self._happen(now)
+        # In this order: a truck that has just unloaded says so in both.
         events = self._task_events(now)
-        views = truck_views(self.traffic.records, self.scenario.traffic, self._reports())
-        step = self.dispatch.step(now, views, events)
-        self._carry_out(step)
-        self.road.apply(Tick(now, self._reports(), tuple(map(route_form, step.routes))))
+        self.road.apply(Tick(now, self._reports(), events))
         outputs = self.engine.last
         assert outputs is not None
-        self.dispatch.settled(outputs.accepted_routes, outputs.refused_routes)
-        for route in outputs.accepted_routes:
-            self.world.learn(self._number[route.robot_id], route)
-        for command in outputs.commands:
-            self.world.send(self._number[command.robotId], command)
+        self._carry_out(self.engine.orders_out)
         trace = self.world.advance(now + self.scenario.traffic.tick_period_ms)
         found = self.judge.look(trace.at_ms, Poses(*trace.route), Poses(*trace.truth), self._discs(outputs))
         self.measures.note(outputs, found, self.world)
@@ -231,22 +219,23 @@ class Run:
     def _happen(self, now_ms: int) -> None:
         while self._events and self._events[0].at_ms <= now_ms:
             event = self._events.pop(0)
-            match event.type:
-                case EventType.STAND:
-                    self.world.stand(self._number[event.robot_id], event.at_ms + event.for_ms)
+            self.world.trouble_with(self._number[event.robot_id], event.fault)
 
-    def _task_events(self, now_ms: int) -> list[TaskEvent]:
-        """Tasks whose time has come, and what trucks report done."""
+    def _task_events(self, now_ms: int) -> tuple[TaskEvent, ...]:
+        """Goods, room and tasks whose time has come, and what trucks report done."""
         events: list[TaskEvent] = []
-        while self._later and self._later[0].at_ms <= now_ms:
-            events.append(TaskSubmitted(self._later.pop(0)))
-        return [*events, *(OperationDone(self.robots[truck].robot_id) for truck in self.world.operated())]
+        while self._later and self._later[0][0] <= now_ms:
+            events.append(self._later.pop(0)[1])
+        return (*events, *(OperationDone(self.robots[truck].robot_id) for truck in self.world.operated()))
 
-    def _carry_out(self, step: DispatchStep) -> None:
-        for route in step.routes:
+    def _carry_out(self, orders: OrdersOut) -> None:
+        """What the engine decided reaches the trucks, each in its own time."""
+        for route in orders.routes:
             self.world.learn(self._number[route.robot_id], route)
-        for one in step.operations:
+        for one in orders.operations:
             self.world.operate(self._number[one.robot_id], one.duration_ms, one.kind == "LOAD")
+        for command in orders.commands:
+            self.world.send(self._number[command.robotId], command)
 
     def _reports(self) -> tuple[TruckReport, ...]:
         return tuple(
@@ -257,10 +246,11 @@ class Run:
                 y_um=seen.y_um,
                 yaw_urad=seen.yaw_urad,
                 v_um_s=seen.v_um_s,
-                status=RobotStatus.OK,
+                status=seen.status,
                 phase=self.dispatch.phase(number),
                 last_ack_seq=seen.last_ack_seq,
                 load=self.world.loaded[number],
+                obstructed=seen.obstructed,
             )
             for number, (robot, seen) in enumerate(zip(self.robots, self.world.latest, strict=True))
         )
@@ -281,6 +271,13 @@ class Run:
         sent = [(one.seq, one.mode.value, str(one.stopLineS)) for one in outputs.commands]
         self._hash.update(np.array(state, dtype=np.int64).tobytes())
         self._hash.update(repr((outputs.now_ms, told, sent)).encode())
+
+
+def _in_time(scenario: Scenario) -> list[tuple[int, TaskEvent]]:
+    """What comes from outside about tasks, in the order of time: goods and room before tasks, as the file has them."""
+    stock = [(one.at_ms, one.told) for one in scenario.task_events]
+    tasks = [(one.at_ms, TaskSubmitted(one)) for one in sorted(scenario.tasks, key=lambda one: one.task_id)]
+    return sorted([*stock, *tasks], key=lambda one: one[0])
 
 
 def _start(site: CompiledMap, robot: Robot, profile: RobotProfile) -> Start:

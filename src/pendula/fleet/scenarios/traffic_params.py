@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
-from pendula.documents import Cursor
+from msgspec import structs
+
+from pendula.documents import Cursor, Document
 from pendula.fleet.driving.params import NodeLockPolicy, TrafficParams
 from pendula.fleet.reading.values import length
 
@@ -27,11 +29,21 @@ def _contract_name(field: str) -> str:
 TRAFFIC_PARAMS: Mapping[str, str] = {_contract_name(field): field for field in TrafficParams.__struct_fields__}
 
 
-def traffic_params(at: Cursor) -> TrafficParams:
+def read_traffic_params(document: Document, usual: TrafficParams) -> TrafficParams:
+    """The parameters of a document of their own; what is not given is as usual. Raises `DocumentRefused`."""
+
+    def read(root: Cursor) -> TrafficParams:
+        root.object(optional=tuple(TRAFFIC_PARAMS))
+        return traffic_params(root, usual)
+
+    return document.read(read)
+
+
+def traffic_params(at: Cursor, usual: TrafficParams | None = None) -> TrafficParams:
     """What is not given has its default."""
     it = at.object(optional=tuple(TRAFFIC_PARAMS), unknown="keep")
     given = {field: _value(it[name], field) for name, field in TRAFFIC_PARAMS.items() if name in it}
-    return TrafficParams(**given)
+    return structs.replace(usual or TrafficParams(), **given)
 
 
 def _value(at: Cursor, field: str) -> Any:

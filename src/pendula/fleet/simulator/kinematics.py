@@ -14,6 +14,7 @@ from pendula.fleet.geometry.angles import turn_urad
 from pendula.fleet.network.transitions import truck_yaw
 from pendula.fleet.routing.planner import AtNode, OnEdge
 from pendula.fleet.routing.route_plan import RoutePlan
+from pendula.fleet.simulator.faults import OVERRUN_UM_S
 from pendula.fleet.trucks.envelope import allowed_speed_um_s, braking_um
 from pendula.fleet.trucks.profiles import RobotProfile
 from pendula.fleet.units import MILLION, wrapped_urad
@@ -72,7 +73,8 @@ class SimulatedTruck:
         self.order: Order | None = None
         self.heard_ms = 0
         self.overrun_um = 0
-        self.standing_until_ms = 0
+        # How far beyond its next stop line the truck goes, once.
+        self.beyond_um = 0
         self._known: dict[tuple[str, int], RoutePlan] = {}
         # The yaw at which the way goes on out of the node the truck stands in.
         self._ahead = yaw_urad
@@ -93,6 +95,16 @@ class SimulatedTruck:
     def learn(self, route: RoutePlan) -> None:
         """Makes a route known; it is taken up with the first command that names it."""
         self._known[route.route_id, route.revision] = route
+
+    def resume(self, route: RoutePlan, segment: int) -> None:
+        """Goes on with a route in the middle of it: on this segment, where the truck stands."""
+        self.learn(route)
+        self.route, self.segment, self._bounds = route, segment, _bounds_of(route)
+        length = route.segments[segment].length_um if route.segments else 0
+        if 0 < self.on_um < length:
+            self.yaw_urad = None
+        elif route.segments and self.on_um == length and segment + 1 < len(route.segments):
+            self._enter(segment + 1)
 
     def hear(self, order: Order, now_ms: int) -> None:
         """Takes a command, unless a newer one came before it."""
@@ -159,17 +171,27 @@ class SimulatedTruck:
         tangent = abs(turn_urad(here, self._ahead)) <= self._eps
         self.yaw_urad = None if tangent else here
 
-    def advance(self, now_ms: int, step_ms: int) -> None:
-        """Drives on for a step that ends now."""
+    def advance(self, now_ms: int, step_ms: int, *, still: bool = False) -> None:
+        """Drives on for a step that ends now; `still`: something keeps the truck from it."""
         order, route = self.order, self.route
         if order is None or route is None or not route.segments:
             return
-        silent = now_ms - self.heard_ms > order.valid_ms or now_ms <= self.standing_until_ms
+        silent = now_ms - self.heard_ms > order.valid_ms or still
         if self.yaw_urad is not None and not silent and self.v_um_s == 0 and self._turn(order, step_ms):
             return
-        stop = silent or order.mode is CommandMode.STOP
+        # Brakes that fail do so whatever the truck is told.
+        stop = silent or (order.mode is CommandMode.STOP and not self.beyond_um)
         if self.v_um_s or not stop:
-            self._drive(order if stop else self._closing_in(order), step_ms, stop)
+            self._drive(order if stop else self._overrun(self._closing_in(order)), step_ms, stop)
+
+    def _overrun(self, order: Order) -> Order:
+        """A truck whose brakes fail: it takes its stop line for one that lies farther."""
+        if not self.beyond_um:
+            return order
+        end = order.stop_line_um + self.beyond_um
+        if self.s_um >= end - _THERE_UM:
+            self.beyond_um = 0
+        return replace(order, target_um=end, stop_line_um=end, limit_um_s=max(order.limit_um_s, OVERRUN_UM_S))
 
     def _closing_in(self, order: Order) -> Order:
         """A truck that stops a little before the node it was sent to creeps up to it by itself: its manager sees where

@@ -29,6 +29,7 @@ class Source(IntEnum):
     COMMAND_LOSS = 9
     OPERATION = 10
     TASKS = 11
+    WILD = 12
 
 
 def generators(seed: int, source: Source, trucks: int) -> list[Pcg32]:

@@ -11,9 +11,10 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from pendula.fleet.contracts.traffic import RollingTargetCommand
+from pendula.fleet.contracts.traffic import RobotStatus, RollingTargetCommand
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.simulator.channel import Channel
+from pendula.fleet.simulator.faults import Fault, FaultKind, Trouble
 from pendula.fleet.simulator.kinematics import Order, SimulatedTruck, order_of
 from pendula.fleet.simulator.noise import Drift, Source, generators, within, within_disc
 from pendula.fleet.simulator.settings import WorldSettings
@@ -25,6 +26,8 @@ from pendula.fleet.units import MILLION
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+# By so much the clock of a truck is ahead whose telemetry is bad.
+_WRONG_CLOCK_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,8 @@ class Telemetry(Struct, frozen=True):
     yaw_urad: int
     v_um_s: int
     last_ack_seq: int
+    status: RobotStatus = RobotStatus.OK
+    obstructed: bool = False
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -64,10 +69,12 @@ class Trace:
 class World:
     """Trucks in the order of their names."""
 
-    def __init__(self, site: CompiledMap, starts: Sequence[Start], settings: WorldSettings, seed: int) -> None:
+    def __init__(
+        self, site: CompiledMap, starts: Sequence[Start], settings: WorldSettings, seed: int, now_ms: int = 0
+    ) -> None:
         self.site = site
         self.settings = settings
-        self.now_ms = 0
+        self.now_ms = now_ms
         eps = site.params.tangent_eps_urad
         self.robot_ids = tuple(one.robot_id for one in starts)
         self.trucks = [SimulatedTruck(one.profile, eps, one.edge, one.on_um, one.yaw_urad) for one in starts]
@@ -92,10 +99,19 @@ class World:
         self._off_yaw = Drift(seed, Source.HEADING, [_heading(one, settings.heading_permille) for one in profiles])
         self._operations = generators(seed, Source.OPERATION, count)
         self._busy_until: list[int | None] = [None] * count
+        self.trouble = [Trouble() for _ in starts]
+        self._wild = generators(seed, Source.WILD, count)
+        # Reports whose time cannot be: whoever reads them has to notice.
+        self.bad: list[list[Telemetry]] = [[] for _ in starts]
         self._loads = [False] * count
         # Whether a truck has something on its fork.
         self.loaded = [False] * count
-        self.latest = self._telemetry(0, self._trace([0], *self._places([])))
+        self.latest: list[Telemetry] = []
+        self.look_anew()
+
+    def look_anew(self) -> None:
+        """What is known of every truck is what it says at this moment."""
+        self.latest = self._telemetry(0, self._trace([self.now_ms], *self._places([])))
 
     def send(self, truck: int, command: RollingTargetCommand) -> None:
         """A command on its way to a truck."""
@@ -118,9 +134,11 @@ class World:
             self.loaded[truck] = self._loads[truck]
         return done
 
-    def stand(self, truck: int, until_ms: int) -> None:
-        """A truck sees something in its way, and stops by itself until then."""
-        self.trucks[truck].standing_until_ms = until_ms
+    def trouble_with(self, truck: int, fault: Fault) -> None:
+        """Something goes wrong with a truck from now on."""
+        self.trouble[truck].begin(fault, self.now_ms)
+        if fault.kind is FaultKind.OVERRUN:
+            self.trucks[truck].beyond_um = fault.by_um
 
     def advance(self, to_ms: int) -> Trace:
         """Drives on to a time, in steps of `step_ms`; reports that arrive on the way become `latest`."""
@@ -129,10 +147,12 @@ class World:
         before = self.now_ms
         for now in times:
             for i, truck in enumerate(self.trucks):
+                trouble = self.trouble[i]
                 if self._commands.is_due(i, now):
                     for order in self._commands.arrived(i, now):
-                        truck.hear(order, now)
-                truck.advance(now, now - before)
+                        if trouble.hears(now):
+                            truck.hear(order, now)
+                truck.advance(now, now - before, still=trouble.is_still(now))
             rows.append(self._row())
             before = now
         self.now_ms = to_ms
@@ -162,28 +182,43 @@ class World:
         for row, time in enumerate(times):
             if time % period == 0:
                 for i, report in enumerate(self._telemetry(row, trace)):
-                    self._reports.send(i, time, report, loss)
+                    # What is not said is not lost: the channel draws as if it had been.
+                    self._reports.send(i, time, report, loss if self.trouble[i].speaks(time) else 1_000_000)
         for i, latest in enumerate(self.latest):
             for report in self._reports.arrived(i, self.now_ms):
-                if report.at_ms > latest.at_ms:
+                if report.at_ms > self.now_ms:
+                    self.bad[i].append(report)
+                elif report.at_ms > latest.at_ms:
                     self.latest[i] = latest = report
 
     def _telemetry(self, row: int, trace: Trace) -> list[Telemetry]:
         """Measured: the true poses without the error of position, which trucks cannot see, and with jitter."""
         at_ms = int(trace.at_ms[row])
+        clock = [at_ms + _WRONG_CLOCK_MS * one.has(FaultKind.BAD_TELEMETRY, at_ms) for one in self.trouble]
+        off = [self._off(i, one, at_ms) for i, one in enumerate(self.trouble)]
         places = [np.rint(one[row] * MILLION).astype(np.int64) for one in trace.seen]
         x, y, yaw = places[0].tolist(), places[1].tolist(), wrapped(places[2]).tolist()
         return [
             Telemetry(
-                at_ms=at_ms,
-                x_um=x[i] + within(jitter, bound),
-                y_um=y[i] + within(jitter, bound),
+                at_ms=clock[i],
+                x_um=x[i] + within(jitter, bound) + off[i][0],
+                y_um=y[i] + within(jitter, bound) + off[i][1],
                 yaw_urad=yaw[i],
                 v_um_s=truck.v_um_s,
-                last_ack_seq=0 if truck.order is None else truck.order.seq,
+                last_ack_seq=self.trouble[i].acknowledgement(0 if truck.order is None else truck.order.seq, at_ms),
+                status=RobotStatus.FAULT if self.trouble[i].has(FaultKind.FAULT, at_ms) else RobotStatus.OK,
+                obstructed=self.trouble[i].has(FaultKind.STAND, at_ms),
             )
             for i, (truck, jitter, bound) in enumerate(zip(self.trucks, self._jitter, self._jitter_um, strict=True))
         ]
+
+    def _off(self, truck: int, trouble: Trouble, at_ms: int) -> tuple[int, int]:
+        """By how much a report is off beside the ordinary jitter."""
+        if not trouble.until_ms:
+            return 0, 0
+        x, y = trouble.offset_um(at_ms)
+        noise = trouble.noise_um(at_ms)
+        return x + within(self._wild[truck], noise), y + within(self._wild[truck], noise)
 
 
 def _heading(profile: RobotProfile, permille: int) -> int:

@@ -7,12 +7,16 @@ book         all tasks, and what streams make
 stock        goods and room, and who claims them
 intake       events, taken in or refused
 drivers      what each truck is about
+tours        what each truck does next, and what becomes of its task when it cannot
+assignment   who takes which task, and why nobody does
 ways         routes over pick and drop to rest
+saving       tasks and drivers as plain data and back
 truck_views  trucks as tasks see them, from what traffic knows
 """
 
+from pendula.fleet.tasks.assignment import TaskReason
 from pendula.fleet.tasks.book import Task
-from pendula.fleet.tasks.dispatch import Dispatch
+from pendula.fleet.tasks.dispatch import Dispatch, TasksRefused
 from pendula.fleet.tasks.model import (
     Conditions,
     DispatchParams,
@@ -46,8 +50,10 @@ __all__ = [
     "Task",
     "TaskEvent",
     "TaskOrder",
+    "TaskReason",
     "TaskStream",
     "TaskSubmitted",
+    "TasksRefused",
     "Transition",
     "TruckView",
     "truck_views",

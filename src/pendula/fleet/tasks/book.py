@@ -18,7 +18,7 @@ from pendula.fleet.tasks.states import OVER, TAKEN, check
 from pendula.fleet.tasks.stock import Stock
 
 # How many tasks are remembered that are over.
-REMEMBERED = 200
+REMEMBERED = 100
 
 
 @dataclass(slots=True)
@@ -109,9 +109,17 @@ class TaskBook:
         self._note(task, None, TaskState.WAITING, now_ms, cause)
         return task
 
-    def knows(self, task_id: str) -> bool:
-        """Whether a task has this id, or one that is over had it not long ago."""
-        return task_id in self.open or any(one.task_id == task_id for one in self.over)
+    def put(self, task: Task) -> None:
+        """A task that was there before, with its claims."""
+        self.open[task.task_id] = task
+        flow = self.flow(task.order)
+        if flow is not None:
+            flow.open += 1
+        self._sort_in(task)
+
+    def find(self, task_id: str) -> Task | None:
+        """The task of an id, also one that was over not long ago."""
+        return self.open.get(task_id) or next((one for one in self.over if one.task_id == task_id), None)
 
     def reprioritise(self, task_id: str, priority: int) -> tuple[str, str] | None:
         task = self.open.get(task_id)
@@ -223,9 +231,13 @@ class TaskBook:
         check(before, state)
         task.state, task.since_ms, task.cause = state, now_ms, cause
         self.transitions.append(Transition(now_ms, task.task_id, before, state, cause, task.robot_id))
-        self._place_in(self.ready, task, state is TaskState.READY)
-        may_change = state is TaskState.READY and self._conditions(task.order) != Conditions()
-        self._place_in(self.watched, task, state is TaskState.WAITING or may_change)
+        self._sort_in(task)
+
+    def _sort_in(self, task: Task) -> None:
+        ready = task.state is TaskState.READY
+        may_change = ready and self._conditions(task.order) != Conditions()
+        self._place_in(self.ready, task, ready)
+        self._place_in(self.watched, task, task.state is TaskState.WAITING or may_change)
 
     def _place_in(self, group: dict[str, Task], task: Task, belongs: bool) -> None:
         if belongs:

@@ -7,32 +7,33 @@ clock: the same inputs give the same steps.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from pendula.fleet.contracts.traffic import Phase, TaskState
+from pendula.fleet.health.closures import joined
 from pendula.fleet.model import Stream, Truck
 from pendula.fleet.routing.planner import Anchor, AtNode, Closed, Planner
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.site.compiled_map import CompiledMap
+from pendula.fleet.tasks.assignment import Assignment, TaskReason
 from pendula.fleet.tasks.book import Task, TaskBook
-from pendula.fleet.tasks.drivers import DRIVING, Driver
+from pendula.fleet.tasks.drivers import Driver
 from pendula.fleet.tasks.intake import Intake
-from pendula.fleet.tasks.model import (
-    DispatchParams,
-    DispatchStep,
-    Operation,
-    TaskAlert,
-    TaskEvent,
-    TaskStream,
-    TruckView,
-)
+from pendula.fleet.tasks.model import DispatchParams, DispatchStep, TaskEvent, TaskStream, Transition, TruckView
+from pendula.fleet.tasks.states import TAKEN
+from pendula.fleet.tasks.tours import Sent, Tours
 from pendula.fleet.tasks.ways import Ways, one_way
 from pendula.fleet.tick import RefusedRoute
 from pendula.fleet.trucks.profiles import RobotProfile
+from pendula.kernel.engine import Refusal
+from pendula.kernel.errors import InputRefused
 
 WAIT_SAFE_STATE = "WAIT_SAFE_STATE"
-# A route that was refused for good is asked for again after this, where the truck has no other.
-_RETRY_MS = 1_000
+
+
+class TasksRefused(InputRefused):
+    """Streams that a fleet cannot serve. Facts: `findings`, sentences that say what is wrong."""
+
+    code = "tasks_refused"
 
 
 class Dispatch:
@@ -48,10 +49,13 @@ class Dispatch:
         params: DispatchParams | None = None,
         *,
         starts: Mapping[str, Anchor] | None = None,
-        limits: Mapping[str, int] | None = None,
     ) -> None:
+        """`starts`: where trucks begin that do not begin at rest. Raises `TasksRefused`."""
         self.site = site
         self.params = params or DispatchParams()
+        wrong = [text for one in streams for text in _faults(site, one, self.params)]
+        if wrong:
+            raise TasksRefused("tasks cannot start: " + "; ".join(wrong), findings=wrong)
         starts = starts or {}
         rests = [site.node_number[one.park_node_id] for one in trucks]
         planners = {
@@ -65,41 +69,51 @@ class Dispatch:
                 planner=planners[one.profile_id],
                 closed=closed[one.robot_id],
                 rest=site.node_number[one.park_node_id],
-                node=_node(site, starts.get(one.robot_id), one),
+                node=_node(site, starts.get(one.robot_id), site.node_number[one.park_node_id]),
                 anchor=starts.get(one.robot_id),
             )
             for number, one in enumerate(sorted(trucks, key=lambda one: one.robot_id))
         ]
-        self.book = TaskBook.of(streams, len(self.drivers), limits or {})
+        self._usual = [one.closed for one in self.drivers]
+        self.book = TaskBook.of(streams, len(self.drivers), self.params.node_limits)
         self._numbers = {one.robot_id: one.number for one in self.drivers}
         self._ways = Ways(site, self.drivers, self.params)
-        self._now_ms = 0
-        self._routes: list[RoutePlan] = []
-        self._operations: list[Operation] = []
-        self._alerts: list[TaskAlert] = []
+        self._tours = Tours(site, self.drivers, self.book, self._ways, self.params)
+        self._assignment = Assignment(site, self.drivers, self.book, self._ways, self._tours)
+
+    @property
+    def now_ms(self) -> int:
+        """The time of the last step."""
+        return self._tours.now_ms
 
     def step(self, now_ms: int, trucks: Sequence[TruckView], events: Sequence[TaskEvent] = ()) -> DispatchStep:
         """What trucks do next; the routes that are to be admitted for it. `trucks` are all, in their order."""
-        self._now_ms, self._ways.views = now_ms, trucks
-        self._routes, self._operations, self._alerts = [], [], []
-        intake = Intake(self.site, self.book, self._numbers)
+        tours = self._tours
+        tours.now_ms, self._ways.views = now_ms, trucks
+        intake = Intake(self.site, self.book, self._numbers, self.params.operation_timeout_ms)
         intake.take(events, now_ms)
         self.book.make(now_ms)
         self.book.look(now_ms)
         for driver in self.drivers:
-            self._follow(driver, trucks[driver.number], driver.robot_id in intake.operated)
-        self._assign()
+            name = driver.robot_id
+            tours.follow(driver, trucks[driver.number], name in intake.operated, intake.failed.get(name))
+        self._assignment.assign(now_ms)
         for driver in self.drivers:
-            if driver.is_free and driver.node != driver.rest and trucks[driver.number].ok:
-                self._park(driver)
-        transitions, self.book.transitions = tuple(self.book.transitions), []
+            if tours.wants_to_park(driver):
+                tours.park(driver)
+        sent, tours.sent = tours.sent, Sent()
         return DispatchStep(
-            routes=tuple(self._routes),
-            operations=tuple(self._operations),
-            transitions=transitions,
+            routes=tuple(sent.routes),
+            operations=tuple(sent.operations),
+            transitions=self.take_transitions(),
             refused=tuple(intake.refused),
-            alerts=tuple(self._alerts),
+            alerts=tuple(sent.alerts),
         )
+
+    def keep_off(self, barred: Closed) -> None:
+        """What trucks that have failed close: new routes keep off it, until they are back."""
+        for driver, usual in zip(self.drivers, self._usual, strict=True):
+            driver.closed = joined(usual, barred)
 
     def settled(self, accepted: Sequence[RoutePlan], refused: Sequence[RefusedRoute] = ()) -> None:
         """What traffic said of routes; it may have changed one on the way."""
@@ -109,7 +123,7 @@ class Dispatch:
                 driver.admitted, driver.kept, driver.route = True, route, route
                 task = driver.task
                 if task is not None and task.state is TaskState.ASSIGNED:
-                    self.book.move(task, TaskState.IN_PROGRESS, self._now_ms, "ROUTE_ADMITTED")
+                    self.book.move(task, TaskState.IN_PROGRESS, self.now_ms, "ROUTE_ADMITTED")
         for one in refused:
             driver = self.drivers[self._numbers[one.robot_id]]
             asked = driver.route
@@ -117,11 +131,21 @@ class Dispatch:
                 # A route that would close a circle is tried again by traffic itself.
                 driver.rejected = None if one.code == WAIT_SAFE_STATE else one.code
 
+    def take_transitions(self) -> tuple[Transition, ...]:
+        """Changes of tasks that nobody was told of yet."""
+        transitions, self.book.transitions = tuple(self.book.transitions), []
+        return transitions
+
     def phase(self, number: int) -> Phase:
         return self.drivers[number].shown_phase
 
     def task_of(self, number: int) -> Task | None:
+        """The task a truck has, also one that it takes up at the next node only."""
         return self.drivers[number].task
+
+    def is_faulty(self, number: int) -> bool:
+        """Whether a truck failed at an operation, and nobody has cleared that."""
+        return self.drivers[number].faulty
 
     def tasks(self) -> list[Task]:
         """Those that are not over, in the order in which they came."""
@@ -129,151 +153,120 @@ class Dispatch:
 
     def is_over(self, now_ms: int) -> bool:
         """Whether all is done, nothing more will come by itself, and every truck is at rest."""
-        return self.book.is_over(now_ms) and all(one.at_rest for one in self.drivers)
+        return self.book.is_over(now_ms) and all(one.at_rest or one.gone for one in self.drivers)
 
     def undoable(self, streams: Sequence[Stream]) -> list[str]:
         """A sentence for every pick and drop of which nobody comes back to rest."""
         return self._ways.undoable(streams)
 
-    def _follow(self, driver: Driver, view: TruckView, operated: bool) -> None:
-        match driver.phase:
-            case Phase.TO_PICK | Phase.TO_DROP | Phase.TO_PARK:
-                self._leave_the_way_to_rest(driver, view)
-                if driver.admitted and driver.drives(view) and view.at_goal:
-                    self._arrive(driver)
-                elif not driver.admitted:
-                    self._wait(driver)
-            case Phase.LOADING if operated:
-                assert driver.task is not None
-                self._after_loading(driver, driver.task)
-            case Phase.UNLOADING if operated:
-                assert driver.task is not None
-                self.book.move(driver.task, TaskState.DONE, self._now_ms, "UNLOADED")
-                driver.task, driver.phase = None, Phase.IDLE
+    def why(self, task_id: str) -> TaskReason | Refusal:
+        """Why a task is not done yet, as of the last step; how it ended where it is over."""
+        task = self.book.find(task_id)
+        return _unknown(task_id) if task is None else self._assignment.why(task, self.now_ms)
 
-    def _leave_the_way_to_rest(self, driver: Driver, view: TruckView) -> None:
-        """A task is taken up in the node where the truck leaves its way to rest, not before."""
+    def goes_on_at(self, now_ms: int) -> None:
+        """The time of the last step, for a dispatch that is restored."""
+        self._tours.now_ms = now_ms
+
+    def cancel(self, task_id: str, cause: str) -> Refusal | None:
+        """Nobody is to do a task any more. One that is loaded, or being loaded, is refused unless it is held: then its
+        truck keeps the load and gets no other task."""
+        return self._take_away(task_id, TaskState.CANCELLED, cause)
+
+    def withdraw(self, task_id: str, cause: str) -> Refusal | None:
+        """Takes a task from its truck before it loads; somebody else may have it."""
+        task = self.book.open.get(task_id)
+        if task is not None and task.state not in TAKEN:
+            return Refusal("TASK_NOT_ASSIGNED", f"nobody has task {task_id!r}", {"taskId": task_id})
+        return self._take_away(task_id, TaskState.READY, cause)
+
+    def hold(self, task_id: str, cause: str) -> Refusal | None:
+        """Nobody is to begin a task until it is resumed."""
+        return self._take_away(task_id, TaskState.HELD, cause)
+
+    def resume(self, task_id: str, cause: str) -> Refusal | None:
+        """A task that is held goes on: with the truck that kept it, or with the next one."""
+        task = self.book.open.get(task_id)
+        if task is None or task.state is not TaskState.HELD:
+            return _unknown(task_id) if task is None else _not_held(task)
+        driver = self._driver_of(task)
+        if driver is None:
+            self.book.move(task, TaskState.READY, self.now_ms, cause)
+        elif driver.faulty:
+            return Refusal("ROBOT_FAULT", f"{driver.robot_id} has to be cleared first", {"robotId": driver.robot_id})
+        else:
+            driver.redo = True
+        return None
+
+    def cleared(self, robot_id: str) -> None:
+        """Somebody has cleared the fault of a truck: it does again what it failed at."""
+        driver = self.drivers[self._numbers[robot_id]]
+        driver.redo = driver.faulty and driver.task is not None and driver.task.state is TaskState.HELD
+        driver.faulty = False
+
+    def relocated(self, robot_id: str, place: Anchor) -> None:
+        """A truck stands elsewhere, and has no route: what it has not loaded somebody else may take."""
+        driver = self.drivers[self._numbers[robot_id]]
         task = driver.task
-        pending = task is not None and task.state is TaskState.PENDING_PREEMPT
-        if task is not None and pending and driver.admitted and driver.drives(view) and view.at_um >= driver.leaves_um:
-            self.book.move(task, TaskState.IN_PROGRESS, self._now_ms, "ROUTE_ADMITTED")
+        if task is not None and not task.loaded:
+            self.book.move(task, TaskState.READY, self.now_ms, "RELOCATED")
+            driver.task = None
+        driver.anchor, driver.node = place, _node(self.site, place, driver.rest)
+        driver.route = driver.kept = None
+        driver.admitted, driver.rejected = True, None
+        driver.phase = Phase.IDLE if driver.task is None else Phase.TO_DROP
 
-    def _arrive(self, driver: Driver) -> None:
-        assert driver.route is not None
-        driver.node, driver.anchor = driver.route.goal, None
-        if driver.phase is Phase.TO_PARK:
-            driver.phase = Phase.IDLE
-            return
-        assert driver.task is not None
-        self._operate(driver, driver.task, Phase.LOADING if driver.phase is Phase.TO_PICK else Phase.UNLOADING)
+    def removed(self, robot_id: str) -> None:
+        """A truck is gone for good: what it had loaded has failed, what not somebody else may take."""
+        driver = self.drivers[self._numbers[robot_id]]
+        task, driver.task, driver.gone, driver.phase = driver.task, None, True, Phase.IDLE
+        if task is not None:
+            begun = task.loaded or task.state is TaskState.HELD
+            self.book.move(task, TaskState.FAILED if begun else TaskState.READY, self.now_ms, "ROBOT_REMOVED")
 
-    def _operate(self, driver: Driver, task: Task, phase: Phase) -> None:
-        driver.phase, driver.since_ms = phase, self._now_ms
-        loading = phase is Phase.LOADING
-        kind, ms = ("LOAD", task.order.pick_ms) if loading else ("UNLOAD", task.order.drop_ms)
-        self._operations.append(Operation(driver.robot_id, kind, self.site.network.nodes[driver.node].id, ms))
+    def _take_away(self, task_id: str, state: TaskState, cause: str) -> Refusal | None:
+        task = self.book.open.get(task_id)
+        if task is None:
+            return _unknown(task_id)
+        driver = self._driver_of(task)
+        held = task.state is TaskState.HELD
+        if driver is not None and driver.phase not in (Phase.TO_PICK, Phase.TO_PARK) and not held:
+            message = f"the goods of task {task_id!r} are on {driver.robot_id}, or about to be: it stays with the truck"
+            return Refusal("TASK_LOADED", message, {"taskId": task_id, "robotId": driver.robot_id})
+        if held and state is not TaskState.CANCELLED:
+            return Refusal("TASK_HELD", f"task {task_id!r} is held already: {task.cause}", {"taskId": task_id})
+        self.book.move(task, state, self.now_ms, cause)
+        if driver is not None:
+            self._tours.recall(driver)
+        return None
 
-    def _after_loading(self, driver: Driver, task: Task) -> None:
-        self.book.loaded(task)
-        if self.site.node_number[task.order.drop_node_id] == driver.node:
-            self._operate(driver, task, Phase.UNLOADING)
-        else:
-            self._give(driver, Phase.TO_DROP, self._ways.go_on(driver, "TASK_ASSIGNED"))
-
-    def _wait(self, driver: Driver) -> None:
-        """A truck whose route is not admitted: from a drop it goes to rest when its patience is over."""
-        waited = self._now_ms - driver.since_ms
-        if driver.phase is not Phase.TO_PICK:
-            if driver.rejected is not None and waited >= _RETRY_MS:
-                self._ask_again(driver)
-            return
-        if driver.rejected is None and (driver.node == driver.rest or waited < self.params.patience_ms):
-            return
-        assert driver.task is not None
-        self.book.move(driver.task, TaskState.READY, self._now_ms, driver.rejected or "ROUTE_NOT_ADMITTED")
-        driver.task = None
-        if driver.called_off:
-            driver.again_ms = self._now_ms + self.params.asked_again_ms
-            self._give(driver, Phase.TO_PARK, self._ways.keep_to(driver))
-        elif driver.node == driver.rest:
-            driver.phase, driver.route, driver.admitted = Phase.IDLE, driver.kept, True
-        else:
-            self._park(driver)
-
-    def _ask_again(self, driver: Driver) -> None:
-        """For the same way, under a new number: the truck has no other."""
-        assert driver.route is not None
-        self._give(driver, driver.phase, _renumbered(driver.route))
-
-    def _park(self, driver: Driver) -> None:
-        if driver.kept is not None:
-            self._give(driver, Phase.TO_PARK, self._ways.go_on(driver, "PARKING"))
-            return
-        route = self._ways.set_out(driver, (driver.rest,), "PARKING")
-        if route is not None:
-            self._give(driver, Phase.TO_PARK, route)
-
-    def _assign(self) -> None:
-        free = [one for one in self.drivers if self._may_be_sent(one)]
-        if not free:
-            return
-        under_way = self.book.under_way()
-        for task in self.book.waiting():
-            if not free:
-                return
-            if self.book.exhausted(task, under_way) is not None:
-                continue
-            named = task.order.robot_ids
-            costs = sorted(
-                (eta, one.robot_id, one.number)
-                for one in free
-                if (not named or one.robot_id in named) and (eta := self._ways.eta_ms(one, task.order)) is not None
-            )
-            # The nearest one takes it. On a map that is not LIVE it may be that it cannot, and somebody else can.
-            taken = next((number for _, _, number in costs if self._take(self.drivers[number], task)), None)
-            if taken is not None:
-                task.eta_ms = next(eta for eta, _, number in costs if number == taken)
-                task.candidates = tuple((name, eta) for eta, name, _ in costs)
-                under_way.take(task.order)
-                free = [one for one in free if one.number != taken]
-
-    def _may_be_sent(self, driver: Driver) -> bool:
-        view = self._ways.views[driver.number]
-        if not view.ok or view.paused or view.load:
-            return False
-        return driver.is_free or (self._now_ms >= driver.again_ms and self._ways.may_turn_round(driver))
-
-    def _take(self, driver: Driver, task: Task) -> bool:
-        number = self.site.node_number
-        stops = number[task.order.pick_node_id], number[task.order.drop_node_id]
-        called_off = driver.phase is Phase.TO_PARK
-        leaves_um = self._ways.leaves_um(driver) if called_off else 0
-        made = self._ways.turn_round if called_off else self._ways.set_out
-        route = made(driver, stops, "TASK_ASSIGNED")
-        if route is None:
-            return False
-        self._give(driver, Phase.TO_PICK, route)
-        driver.task, driver.called_off, driver.leaves_um = task, called_off, leaves_um
-        task.robot_id, task.assigned_ms = driver.robot_id, self._now_ms
-        self.book.move(task, TaskState.PENDING_PREEMPT if called_off else TaskState.ASSIGNED, self._now_ms, "NEAREST")
-        return True
-
-    def _give(self, driver: Driver, phase: Phase, route: RoutePlan) -> None:
-        assert phase in DRIVING
-        driver.phase, driver.route, driver.since_ms = phase, route, self._now_ms
-        driver.admitted, driver.rejected = False, None
-        self._routes.append(route)
+    def _driver_of(self, task: Task) -> Driver | None:
+        return next((one for one in self.drivers if one.task is task), None)
 
 
-def _renumbered(route: RoutePlan) -> RoutePlan:
-    return replace(route, revision=route.revision + 1)
+def _faults(site: CompiledMap, stream: TaskStream, params: DispatchParams) -> list[str]:
+    name = f"stream {stream.stream_id!r}"
+    missing = [one for one in (*stream.pick_node_ids, *stream.drop_node_ids) if one not in site.node_number]
+    found = [f"MISSING_PICK_DROP_NODE: {name}: there is no node {one!r}" for one in missing]
+    if max(stream.pick_ms, stream.drop_ms) >= params.operation_timeout_ms:
+        limit = params.operation_timeout_ms
+        found.append(f"OPERATION_TOO_LONG: {name}: an operation takes as long as its timeout of {limit} ms, or longer")
+    return found
 
 
-def _node(site: CompiledMap, start: Anchor | None, truck: Truck) -> int:
+def _unknown(task_id: str) -> Refusal:
+    return Refusal("TASK_UNKNOWN", f"there is no open task {task_id!r}", {"taskId": task_id})
+
+
+def _not_held(task: Task) -> Refusal:
+    return Refusal("TASK_NOT_HELD", f"task {task.task_id!r} is {task.state.value}", {"taskId": task.task_id})
+
+
+def _node(site: CompiledMap, start: Anchor | None, rest: int) -> int:
     """The node a truck begins in, or is about to come to."""
     match start:
         case None:
-            return site.node_number[truck.park_node_id]
+            return rest
         case AtNode(node, _):
             return node
         case _:

@@ -22,10 +22,11 @@ class Intake:
     """The events of one step. `operated`: trucks that have loaded or unloaded; `failed`: those that could not, and
     why."""
 
-    def __init__(self, site: CompiledMap, book: TaskBook, robots: Container[str]) -> None:
+    def __init__(self, site: CompiledMap, book: TaskBook, robots: Container[str], longest_ms: int) -> None:
         self._site = site
         self._book = book
         self._robots = robots
+        self._longest_ms = longest_ms
         self.operated: set[str] = set()
         self.failed: dict[str, str] = {}
         self.refused: list[RefusedEvent] = []
@@ -67,10 +68,12 @@ class Intake:
         for node in (order.pick_node_id, order.drop_node_id):
             if node not in self._site.node_number:
                 return "MISSING_PICK_DROP_NODE", f"task {order.task_id!r}: there is no node {node!r}"
-        if self._book.knows(order.task_id):
+        if self._book.find(order.task_id) is not None:
             return "TASK_KNOWN", f"there is a task {order.task_id!r} already"
         if order.stream_id is not None and self._book.flow(order) is None:
             return "STREAM_UNKNOWN", f"task {order.task_id!r}: there is no stream {order.stream_id!r}"
+        if max(order.pick_ms, order.drop_ms) >= self._longest_ms:
+            return "OPERATION_TOO_LONG", f"task {order.task_id!r}: an operation takes {self._longest_ms} ms or longer"
         unknown = [one for one in order.robot_ids if one not in self._robots]
         if unknown:
             return "UNKNOWN_ROBOT", f"task {order.task_id!r}: there is no truck {unknown[0]!r}"

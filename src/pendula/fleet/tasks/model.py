@@ -106,6 +106,8 @@ class TruckView(Struct, frozen=True):
     failed: bool = False
     paused: bool = False
     load: bool = False
+    # It has waited so long that others have to let it go first.
+    starving: bool = False
 
 
 class Operation(Struct, frozen=True):
@@ -166,3 +168,5 @@ class DispatchParams(Struct, frozen=True, forbid_unknown_fields=True, rename="ca
     operation_timeout_ms: int = 120_000
     # How long a truck that goes to rest is not asked again after it was not let off its way.
     asked_again_ms: int = 10_000
+    # How many tasks at most may be under way to a node at a time, as pick or as drop.
+    node_limits: dict[str, int] = {}

@@ -9,19 +9,23 @@ from collections.abc import Sequence
 from pendula.fleet.contracts.traffic import Health, RobotStatus
 from pendula.fleet.driving.params import TrafficParams, asked_um
 from pendula.fleet.driving.records import Record
+from pendula.fleet.driving.stops import FAILURES
+from pendula.fleet.health.places import STANDING_UM_S
 from pendula.fleet.routing.route_plan import Pose
 from pendula.fleet.tasks.model import TruckView
-from pendula.fleet.tick.observing import STANDING_UM_S, TruckReport
+from pendula.fleet.tick.observing import TruckReport
+from pendula.fleet.turns.ranks import starved
 
 
 def truck_views(
-    records: Sequence[Record], params: TrafficParams, reports: Sequence[TruckReport] = ()
+    records: Sequence[Record], params: TrafficParams, now_ms: int, reports: Sequence[TruckReport] = ()
 ) -> list[TruckView]:
     fresh = {one.robot_id: one for one in reports}
-    return [_view(record, params, fresh.get(record.robot_id)) for record in records]
+    starving = starved(list(records), now_ms, params)
+    return [_view(record, params, fresh.get(record.robot_id), record is starving) for record in records]
 
 
-def _view(record: Record, params: TrafficParams, report: TruckReport | None) -> TruckView:
+def _view(record: Record, params: TrafficParams, report: TruckReport | None, starving: bool) -> TruckView:
     track, pose = record.track, record.pose
     healthy = record.health is Health.HEALTHY and record.stop_code is None
     if pose is None and report is not None:
@@ -36,9 +40,10 @@ def _view(record: Record, params: TrafficParams, report: TruckReport | None) -> 
         at_goal=_is_at_goal(record, params),
         yaw_urad=None if pose is None else pose.yaw_urad,
         ok=healthy and pose is not None,
-        failed=record.health in (Health.FAULT, Health.OFFLINE),
+        failed=record.stop_code in FAILURES,
         paused=record.paused,
         load=record.load if report is None else report.load,
+        starving=starving,
     )
 
 

@@ -63,6 +63,10 @@ class Ways:
             way = driver.planner.way(driver.here(view), pick, driver.closed)
         return None if isinstance(way, Refusal) else half_up(way.cost_us, 1000)
 
+    def reaches(self, driver: Driver, order: TaskOrder) -> bool:
+        """Whether a truck comes from its rest over pick and drop back to it."""
+        return self._comes_back(driver, order.pick_node_id, order.drop_node_id)
+
     def may_turn_round(self, driver: Driver) -> bool:
         """Whether a truck on its way to rest can still leave it at a node."""
         view = self.views[driver.number]

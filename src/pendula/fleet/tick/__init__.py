@@ -2,11 +2,10 @@
 
 traffic       `Traffic`: the fleet between two ticks, and the tick
 phases        the steps of a tick in their order
+rerouting     ways round trucks that have failed, and what is told of long waits
+granting      units of their ways, truck by truck, or why not
 draft         a tick in the making
 observing     reports become progress, a release bound and health
-ranks         the one order in which trucks are asked
-queueing      who waits for whom, and whom a waiter bars
-directions    which direction of a lane stays, and which is let run dry
 aiming        hold point, rolling target and command of every truck
 alarms        what an operator is told
 invariants    what holds after every tick

@@ -7,12 +7,12 @@ from pendula.fleet.contracts.traffic import Blocker, CommandMode, HoldReason, Lo
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
 from pendula.fleet.geometry.angles import turn_urad
+from pendula.fleet.health.places import STANDING_UM_S
 from pendula.fleet.model import CONTRACT_VERSION
 from pendula.fleet.routing.route_plan import Pose
 from pendula.fleet.targets.hold_points import hold_point, steady_um
 from pendula.fleet.targets.rolling_target import Aim, Lookahead, command, standing_command, target_um
 from pendula.fleet.targets.sequence import following
-from pendula.fleet.tick.observing import STANDING_UM_S
 from pendula.fleet.views import reasons
 from pendula.fleet.views.limits import components
 
@@ -33,7 +33,9 @@ def aim(record: Record, now_ms: int, params: TrafficParams) -> RollingTargetComm
     grant_um = record.grant_um
     reached = grant_um == track.goal_um or grant_um in track.acting
     step_um = _first_step_um(record, now_ms, params)
-    record.hold_um = steady_um(record.hold_um, grant_um, reached, step_um)
+    # Never behind a truck that is where it may be: one in a node it leaves is seen a little beyond it.
+    before = max(record.hold_um, min(record.at_um, grant_um))
+    record.hold_um = steady_um(before, grant_um, reached, step_um)
     record.farthest_um = max(record.farthest_um, record.hold_um)
     stop = record.hold_um if act is None else min(record.hold_um, act.s_um)
     reason = reasons.hold_reason(record)

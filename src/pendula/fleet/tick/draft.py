@@ -6,16 +6,17 @@ from dataclasses import dataclass, field
 from pendula.fleet.contracts.traffic import Alert, RollingTargetCommand
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
+from pendula.fleet.driving.stops import Stop
 from pendula.fleet.driving.uses import Ground
 from pendula.fleet.health.orders import AppliedOrder, Order
-from pendula.fleet.routing.planner import Closed
+from pendula.fleet.routing.planner import Anchor, Closed
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.tick import alarms
-from pendula.fleet.tick.directions import Directions
 from pendula.fleet.tick.observing import DroppedReport, TruckReport
-from pendula.fleet.tick.queueing import Queue
 from pendula.fleet.traffic.grants import Effort, Rule
 from pendula.fleet.traffic.lock_state import LockState
+from pendula.fleet.turns.directions import Directions
+from pendula.fleet.turns.queueing import Queue
 from pendula.kernel.canonical import Json
 
 
@@ -52,6 +53,11 @@ class Draft:
     two_way: frozenset[int]
     # Another way on for a truck that waits; None where there is none.
     detour: Callable[[Record], RoutePlan | None]
+    # The same, off what is closed by trucks that have failed.
+    around: Callable[[Record, Closed], RoutePlan | None]
+    # Where on the map a truck says it is, and a way from there to where it was going.
+    anchor: Callable[[Record], Anchor | None]
+    afresh: Callable[[Record, Anchor], RoutePlan | None]
     # Since when trucks wait for each other in a circle, and how many alerts there were.
     cycles: dict[tuple[int, ...], int]
     alert_count: int
@@ -70,6 +76,23 @@ class Draft:
     def alert(self, code: str, severity: str, since_ms: int, robot_id: str | None = None, /, **details: Json) -> None:
         self.alert_count += 1
         self.alerts.append(alarms.alert(self.alert_count, code, severity, since_ms, robot_id, **details))
+
+    def failed(self, record: Record, cut_off: list[int]) -> None:
+        """Somebody can no longer be counted on, and others are cut off by it."""
+        kept = len(self.locks.truck(record.number).held)
+        cause = record.stop_code if record.doubt is None else record.doubt.code
+        code = alarms.FAILURE[cause or Stop.OPERATOR]
+        self.alert(code, "WARN", self.now_ms, record.robot_id, keptResources=kept, cutOff=self.names(cut_off))
+
+    def foreign(self, record: Record, stranger: Record) -> None:
+        """A lost truck may be where another one has a right to be."""
+        by: dict[str, Json] = {"by": stranger.robot_id, "requirement": "FLT-FAIL-6"}
+        self.alert(alarms.FOREIGN_OCCUPANCY, "ERROR", self.now_ms, record.robot_id, **by)
+
+    @property
+    def missing(self) -> Record | None:
+        """The first truck that nobody has heard of since the start, and of which nobody said that it is not there."""
+        return next((one for one in self.records if one.unheard and not one.absent), None)
 
     def names(self, numbers: Iterable[int]) -> list[Json]:
         return [self.records[number].robot_id for number in numbers]

@@ -7,6 +7,7 @@ and zones that exclude each other. Code of this module shares nothing with the g
 from collections.abc import Iterable, Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pendula.fleet.contracts.traffic import RollingTargetCommand
 from pendula.fleet.driving.params import TrafficParams
@@ -16,6 +17,7 @@ from pendula.fleet.trucks.envelope import braking_um
 from pendula.fleet.units import MILLION
 from pendula.kernel.errors import WorldBroken
 
+Ints = NDArray[np.int64]
 _NOTHING = np.zeros(0, dtype=np.int64)
 
 
@@ -58,7 +60,9 @@ def held_between_ticks(records: list[Record], locks: LockState, params: TrafficP
 def opposite_directions(
     changed: Iterable[Record], records: list[Record], locks: LockState
 ) -> Iterator[tuple[str, str]]:
-    """I-1: of one group no two trucks hold cells of different directions."""
+    """I-1: of one group no two trucks hold cells of different directions. A lost truck may cover both: that is no
+    grant, and whoever meets it has stopped."""
+    lost = _lost(records)
     for record in changed:
         network, cells = record.site.network, record.site.cells
         for edge in sorted(record.edges):
@@ -67,7 +71,7 @@ def opposite_directions(
                 if network.edges[other].forward_on_axis == network.edges[edge].forward_on_axis:
                     continue
                 owners = locks.owner[int(cells.first[other]) : int(cells.first[other + 1])]
-                wrong = owners[(owners >= 0) & (owners != record.number)]
+                wrong = _strangers(owners, record.number, lost)
                 if len(wrong):
                     name = records[int(wrong[0])].robot_id
                     yield "I-1", f"{record.robot_id} and {name} hold both directions of {group.key}"
@@ -102,18 +106,31 @@ _LONGEST_UM = 2_000_000
 
 def conflicting_grants(changed: Iterable[Record], records: list[Record], locks: LockState) -> Iterator[tuple[str, str]]:
     """I-6 (and with it I-7): grants of different trucks do not conflict, sections hold no more than they may."""
+    lost = _lost(records)
     for record in changed:
         held = np.array(record.keeps, dtype=np.int64)
         if set(record.keeps) - locks.truck(record.number).held:
             yield "I-6", f"{record.robot_id} believes it holds what the locks do not know of"
         owners = locks.owner[locks.exclusion.around(held)]
-        wrong = owners[(owners >= 0) & (owners != record.number)]
+        wrong = _strangers(owners, record.number, lost)
         if len(wrong):
             other = records[int(wrong.min())].robot_id
             yield "I-6", f"what {record.robot_id} and {other} hold conflicts"
     for resource, holders in locks.sharers.items():
         if len(holders) > int(locks.exclusion.capacity[resource]):
             yield "I-6", f"{records[0].site.resource_name(resource)} holds more trucks than it may"
+
+
+def _strangers(owners: Ints, own: int, lost: list[int]) -> Ints:
+    found: Ints = owners[(owners >= 0) & (owners != own)]
+    if lost and len(found):
+        found = found[~np.isin(found, lost)]
+    return found
+
+
+def _lost(records: list[Record]) -> list[int]:
+    """Trucks that may cover what they have no right to."""
+    return [one.number for one in records if one.doubt is not None and one.doubt.extra]
 
 
 def unable_to_stop(records: list[Record], params: TrafficParams) -> Iterator[tuple[str, str]]:

@@ -5,28 +5,23 @@ taken to be in the node as long as its pivot is.
 """
 
 from collections.abc import Collection, Iterable
-from math import isqrt
 
 from msgspec import Struct, structs
 
-from pendula.fleet.contracts.traffic import Health, Phase, RobotStatus
+from pendula.fleet.contracts.traffic import Phase, RobotStatus
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
 from pendula.fleet.driving.stops import Stop
 from pendula.fleet.driving.uses import Act
 from pendula.fleet.geometry.angles import turn_urad
-from pendula.fleet.network.transitions import truck_yaw
+from pendula.fleet.health.places import STANDING_UM_S, distance_um, doubted, leaps, position, watched
 from pendula.fleet.routing.progress import PoseJump, ProgressParams, advanced, started, uncertainty_um
-from pendula.fleet.routing.route_plan import Limits, Pose
+from pendula.fleet.routing.route_plan import Pose
 
-# Slower than this a truck stands.
-STANDING_UM_S = 20_000
 # By so much the clock of a truck may be ahead of that of the tick.
 AHEAD_MS = 200
 # No number of a report is larger, in whatever unit.
 _MOST = 10**15
-# How far along its edge a truck is looked for first: farther than it drives between two reports.
-_NEAR_UM = 1_500_000
 
 
 class TruckReport(Struct, frozen=True, rename="camel"):
@@ -42,6 +37,10 @@ class TruckReport(Struct, frozen=True, rename="camel"):
     phase: Phase = Phase.IDLE
     last_ack_seq: int = 0
     load: bool = False
+    # Something is in its way that is no truck of ours: it stands by itself, and goes on by itself.
+    obstructed: bool = False
+    # How sure it is of where it is, in millionths.
+    confidence_ppm: int = 1_000_000
 
 
 class DroppedReport(Struct, frozen=True):
@@ -71,8 +70,9 @@ def _unreadable(report: TruckReport, known: Collection[str], now_ms: int) -> str
     if report.robot_id not in known:
         return "UNKNOWN_ROBOT"
     numbers = (report.at_ms, report.x_um, report.y_um, report.yaw_urad, report.v_um_s, report.last_ack_seq)
+    said = (*numbers, report.confidence_ppm)
     # A program may hand over anything: NaN, decimals and endless integers stop nobody but their own truck.
-    if any(type(one) is not int or abs(one) > _MOST for one in numbers):
+    if any(type(one) is not int or abs(one) > _MOST for one in said):
         return "REPORT_MALFORMED"
     if not isinstance(report.status, RobotStatus) or not isinstance(report.phase, Phase):
         return "REPORT_MALFORMED"
@@ -81,20 +81,48 @@ def _unreadable(report: TruckReport, known: Collection[str], now_ms: int) -> str
 
 def take_in(record: Record, report: TruckReport, params: TrafficParams) -> None:
     """A report that is newer than the last one."""
-    pose = Pose(report.x_um, report.y_um, report.yaw_urad)
-    moved = record.pose != pose
+    pose, before = Pose(report.x_um, report.y_um, report.yaw_urad), record.pose
+    passed_ms = report.at_ms - record.report_ms
+    jumped = before is not None and leaps(before, pose, passed_ms, record, params)
+    driven = max(record.v_um_s, abs(report.v_um_s)) * passed_ms // 1000
+    _note(record, report, pose)
+    if record.doubt is None:
+        lost = _place(record, params, before != pose)
+        if lost is None:
+            _act(record, params)
+            return
+        # A truck that is somewhere else from one report to the next has jumped, wherever that is.
+        lost = Stop.POSE_JUMP if jumped and lost is Stop.OFF_ROUTE else lost
+        record.doubt = doubted(record, lost, report.at_ms, params, torn=jumped or lost is Stop.POSE_JUMP)
+        record.latched = lost if lost is Stop.OVERRUN else record.latched
+        return
+    record.doubt = watched(record, record.doubt, jumped, driven)
+
+
+def _note(record: Record, report: TruckReport, pose: Pose) -> None:
+    """What a report says beside where the truck is."""
     record.pose = pose
     record.v_um_s = abs(report.v_um_s)
     record.report_ms = report.at_ms
     record.status = report.status
     record.phase = report.phase
     record.load = report.load
-    record.ack_seq = max(record.ack_seq, min(report.last_ack_seq, record.seq))
+    record.obstructed = report.obstructed
+    record.confidence_ppm = report.confidence_ppm
+    record.bad_reports = 0
+    record.unheard = record.absent = False
+    ack = max(record.ack_seq, min(report.last_ack_seq, record.seq))
+    if ack > record.ack_seq:
+        record.ack_seq, record.ack_ms = ack, report.at_ms
+
+
+def _place(record: Record, params: TrafficParams, moved: bool) -> Stop | None:
+    """Takes the pose as progress; why it cannot be."""
+    if record.confidence_ppm < params.min_confidence_milli * 1000:
+        return Stop.OFF_ROUTE
     if record.track is not None and record.track.segments:
-        _progress(record, params, moved)
-    else:
-        _stand_in_node(record, params)
-    _act(record, params)
+        return _progress(record, params, moved)
+    return Stop.OFF_ROUTE if distance_um(record, record.node) > 2 * params.node_snap_um else None
 
 
 def release_bound_um(record: Record, now_ms: int) -> int:
@@ -105,87 +133,33 @@ def release_bound_um(record: Record, now_ms: int) -> int:
     return record.bound_um
 
 
-def _progress(record: Record, params: TrafficParams, moved: bool) -> None:
+def _progress(record: Record, params: TrafficParams, moved: bool) -> Stop | None:
     # A truck that stands where it stood is where it was.
-    still = None if moved or record.progress is None or record.health is not Health.HEALTHY else record.progress
-    s_um = _position(record, params) if still is None else still.raw_um[-1]
+    still = None if moved or record.progress is None else record.progress
+    s_um = position(record, params) if still is None else still.raw_um[-1]
     if s_um is None:
-        record.lost = Stop.OFF_ROUTE
-        return
+        return Stop.OFF_ROUTE
+    act = record.act
+    on = s_um if act is None else min(s_um, act.s_um)
     if record.progress is None:
-        record.progress = started(record.report_ms, s_um)
+        record.progress = started(record.report_ms, on)
     window = ProgressParams(params.progress_window, params.progress_regress_um)
-    after = advanced(record.progress, record.report_ms, s_um, record.profile, window)
+    after = advanced(record.progress, record.report_ms, on, record.profile, window)
     if isinstance(after, PoseJump):
-        record.lost = Stop.POSE_JUMP
-        return
+        return Stop.POSE_JUMP
+    if s_um > _stop_line_um(record) + record.profile.localization_error.value_um + params.stop_line_tol_um:
+        return Stop.OVERRUN
     record.progress = after
     # A new way may ask for a turn where the truck stands: it is not beyond that node, whatever noise said before.
-    limit = record.grant_um if record.act is None else min(record.grant_um, record.act.s_um)
+    limit = record.grant_um if act is None else min(record.grant_um, act.s_um)
     record.at_um = max(record.at_um, min(after.extend_um, limit))
-    record.lost = None
+    return None
 
 
-def _overshoot_um(record: Record, params: TrafficParams) -> int:
-    """How far beyond the end of its grant a truck that obeys may say it is. Farther off it is lost, however long ago it
-    was seen where it belongs."""
-    errors = record.profile.localization_error.value_um + record.profile.tracking_error.value_um
-    return errors + params.stop_line_tol_um
-
-
-def _position(record: Record, params: TrafficParams) -> int | None:
-    """The position of the pose on the track, not beyond a node in which something is still to be done."""
-    assert record.pose is not None
-    assert record.track is not None
-    act = record.act
-    slow = record.v_um_s < STANDING_UM_S
-    if act is not None and slow and abs(act.s_um - record.at_um) <= 2 * params.node_snap_um:
-        away = _distance_um(record, act.node)
-        if away <= 2 * params.node_snap_um:
-            return act.s_um - away
-    near = _near_um(record, params)
-    farthest = record.grant_um + _overshoot_um(record, params)
-    if near is not None and near <= farthest:
-        return near if act is None else min(near, act.s_um)
-    limits = Limits(params.off_route_um, params.heading_tol_urad)
-    found = record.track.plan.project(record.pose, record.at_um, limits)
-    if found is None:
-        return 0 if _distance_um(record, record.node) <= 2 * params.node_snap_um else None
-    if found.lateral_um > limits.off_route_um or abs(found.heading_error_urad) > limits.heading_urad:
-        return None
-    if found.s_on_route_um > farthest:
-        return None
-    return found.s_on_route_um if act is None else min(found.s_on_route_um, act.s_um)
-
-
-def _near_um(record: Record, params: TrafficParams) -> int | None:
-    """The position close to the last one and on the same edge; None where the pose fits none, or another may fit
-    better: then the whole route is looked at."""
-    assert record.pose is not None
-    assert record.track is not None
-    plan = record.track.plan
-    if not plan.segments:
-        return None
-    segment = plan.segments[plan.segment_at(max(record.at_um, 0))]
-    edge = record.site.network.edges[segment.edge]
-    low = max(record.at_um - segment.route_s0_um - params.progress_regress_um, 0)
-    high = min(low + _NEAR_UM, segment.length_um)
-    on, square = edge.path.nearest(record.pose.x_um, record.pose.y_um, low, high)
-    if not low < on < high or square > params.off_route_um * params.off_route_um:
-        return None
-    error = turn_urad(truck_yaw(edge.path.heading(on), edge.style), record.pose.yaw_urad)
-    return segment.route_s0_um + on if abs(error) <= params.heading_tol_urad else None
-
-
-def _stand_in_node(record: Record, params: TrafficParams) -> None:
-    record.lost = Stop.OFF_ROUTE if _distance_um(record, record.node) > 2 * params.node_snap_um else None
-
-
-def _distance_um(record: Record, node: int) -> int:
-    assert record.pose is not None
-    at = record.site.network.nodes[node].at
-    dx, dy = record.pose.x_um - at.x_um, record.pose.y_um - at.y_um
-    return isqrt(dx * dx + dy * dy)
+def _stop_line_um(record: Record) -> int:
+    """The farthest stop line that the truck may know of: an older one is in force until a newer is acknowledged."""
+    told = record.hold_um if record.retraction is None else record.farthest_um
+    return max(told, record.at_um)
 
 
 def _act(record: Record, params: TrafficParams) -> None:

@@ -1,37 +1,30 @@
 """The steps of a tick, in the order in which they happen. Each works on a draft: nothing is true before all are."""
 
-from pendula.fleet.contracts.traffic import Phase
-from pendula.fleet.driving.adoption import Adoption, Unfit, adoption, goes_on, is_done
-from pendula.fleet.driving.params import asked_um
-from pendula.fleet.driving.records import Record, Retraction, Waiting
+from pendula.fleet.driving.adoption import Adoption, Unfit, adoption, goes_on
+from pendula.fleet.driving.records import Record
 from pendula.fleet.driving.screening import screened_routes
+from pendula.fleet.driving.stops import Stop
 from pendula.fleet.health.judging import judge
 from pendula.fleet.health.orders import obeyed
-from pendula.fleet.health.recovery import freeze_failed
+from pendula.fleet.health.protection import protect
+from pendula.fleet.health.recovery import Care, care_for
 from pendula.fleet.routing.replanning import may_replan
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.targets.sequence import acknowledged
-from pendula.fleet.tick import alarms, directions
+from pendula.fleet.tick import alarms
 from pendula.fleet.tick.aiming import aim
 from pendula.fleet.tick.draft import Draft, RefusedRoute
+from pendula.fleet.tick.granting import grant
 from pendula.fleet.tick.invariants import InvariantBroken, broken, can_stop
 from pendula.fleet.tick.observing import DroppedReport, release_bound_um, screened, take_in
-from pendula.fleet.tick.queueing import ripe, waited_for
-from pendula.fleet.tick.ranks import bars, class_of, order_of, rank_of, starved
-from pendula.fleet.traffic.grants import (
-    Accepted,
-    Blocked,
-    Effort,
-    Rule,
-    Wait,
-    accept_route,
-    extend,
-    release,
-)
+from pendula.fleet.tick.rerouting import adopt, escalate, go_round, sent_round
+from pendula.fleet.traffic.grants import Accepted, accept_route, release
+from pendula.fleet.turns import directions
+from pendula.fleet.turns.queueing import pause_ms
+from pendula.fleet.turns.ranks import bars, class_of, order_of, rank_of, starved
 from pendula.fleet.views import reasons
 from pendula.kernel.canonical import Json
 
-_WORKING = frozenset({Phase.LOADING, Phase.UNLOADING})
 # A route that was refused counts as waiting so long after its last try.
 _STILL_ASKED_MS = 2_000
 # A route that is barred for the sake of a truck that starves is looked at again after this.
@@ -47,8 +40,16 @@ def observe(draft: Draft) -> None:
             take_in(record, report, draft.params)
         elif report.at_ms < record.report_ms:
             draft.dropped.append(DroppedReport(report.robot_id, "REPORT_OUTDATED"))
+    for bad in draft.dropped:
+        if bad.robot_id in draft.numbers:
+            draft.records[draft.numbers[bad.robot_id]].bad_reports += 1
+    for stopped, stranger in protect(draft.records, draft.ground, draft.params):
+        draft.foreign(stopped, stranger)
     for record in draft.records:
+        before = record.stop_code
         judge(record, draft.now_ms, draft.params)
+        if record.stop_code == Stop.NO_COMMS != before:
+            draft.alert(alarms.NO_COMMS, "WARN", draft.now_ms, record.robot_id, lastAckSeq=record.ack_seq)
         record.priority = class_of(record)
     _take_routes(draft)
 
@@ -69,24 +70,30 @@ def _take_routes(draft: Draft) -> None:
 
 def obey(draft: Draft) -> None:
     """What people ordered, before anything else."""
-    draft.applied = obeyed(draft.orders, draft.records)
+    draft.applied = obeyed(draft.orders, draft.records, draft.locks, draft.params, draft.now_ms, draft.effort)
 
 
 def freeze_the_lost(draft: Draft) -> None:
     """A failed truck keeps its cells and needs nothing; one that is back takes up its way where it stands."""
-
-    def tell(record: Record, cut_off: list[int]) -> None:
-        kept = len(draft.locks.truck(record.number).held)
-        code = alarms.FAILURE[record.stop_code or ""]
-        names = draft.names(cut_off)
-        draft.alert(code, "WARN", draft.now_ms, record.robot_id, keptResources=kept, cutOff=names)
-
-    freeze_failed(draft.records, draft.locks, draft.effort, tell)
+    care = Care(
+        locks=draft.locks,
+        ground=draft.ground,
+        params=draft.params,
+        now_ms=draft.now_ms,
+        effort=draft.effort,
+        anchor=draft.anchor,
+        plan=draft.afresh,
+        failed=draft.failed,
+        accepted=draft.accepted.append,
+    )
+    care_for(draft.records, care)
 
 
 def release_the_passed(draft: Draft) -> None:
     """What lies behind the release bound, and what was given back and acknowledged."""
     for record in draft.records:
+        if record.doubt is not None:
+            continue
         bound = min(release_bound_um(record, draft.now_ms), record.passed_um)
         passed = [resource for resource, free in record.held.items() if free <= bound]
         given = record.retraction
@@ -112,7 +119,7 @@ def rank(draft: Draft) -> None:
 
 def admit_routes(draft: Draft) -> None:
     """New and changed routes in rank order: as many checks as a tick may make; the others stay for the next one."""
-    left = draft.params.max_admissions_per_tick
+    left = 0 if draft.missing is not None else draft.params.max_admissions_per_tick
     for record in draft.order:
         plan = record.pending
         if plan is None:
@@ -128,7 +135,7 @@ def admit_routes(draft: Draft) -> None:
             record.pending = None
         elif fit.continues:
             # What was admitted once needs no check.
-            _adopt(draft, record, fit, record.base + record.granted)
+            adopt(draft, record, fit, record.base + record.granted)
             continue
         elif _is_held_back(draft, record, plan, fit):
             record.retry_ms = draft.now_ms + _BARRED_MS
@@ -148,15 +155,17 @@ def _is_held_back(draft: Draft, record: Record, plan: RoutePlan, fit: Adoption) 
 def _try(draft: Draft, record: Record, plan: RoutePlan, fit: Adoption) -> None:
     answer = accept_route(draft.locks, record.number, fit.track.demand, 0, rule=draft.rule, effort=draft.effort)
     if isinstance(answer, Accepted):
-        _adopt(draft, record, fit, 0)
+        adopt(draft, record, fit, 0)
         return
     if not answer.cycle:
         # Postponed: this tick has searched enough.
         return
-    if answer.cycle != record.refused_cycle or not record.refused_cycle:
+    same = answer.cycle == record.refused_cycle
+    if not same:
         _refuse(draft, plan, reasons.WAIT_SAFE_STATE, answer.cycle)
     record.refused_cycle = answer.cycle
-    record.retry_ms = draft.now_ms + draft.params.cooldown_ms
+    since = record.pending_since_ms if same else None
+    record.retry_ms = draft.now_ms + pause_ms(draft.params, draft.now_ms, since)
 
 
 def _refuse(draft: Draft, plan: RoutePlan, code: str, cycle: tuple[int, ...] = ()) -> None:
@@ -169,148 +178,6 @@ def _refuse(draft: Draft, plan: RoutePlan, code: str, cycle: tuple[int, ...] = (
 def _forget(record: Record, now_ms: int) -> None:
     if record.pending_since_ms is not None and now_ms - record.retry_ms > _STILL_ASKED_MS:
         record.pending_since_ms = None
-
-
-def _adopt(draft: Draft, record: Record, fit: Adoption, base: int) -> None:
-    """The new route is in force: everything measured along the old one is measured along it."""
-    shift = fit.shift_um
-    done = None if record.track is None or not record.acted else record.track.acts[record.acted - 1]
-    record.track, record.base, record.granted = fit.track, base, 0
-    record.held = dict(fit.carried)
-    record.changed()
-    draft.touched.add(record.number)
-    if fit.given_back:
-        record.retraction = Retraction(record.seq + 1, fit.track.stands[0], fit.given_back)
-    record.at_um -= shift
-    record.bound_um -= shift
-    record.hold_um = fit.track.stands[0]
-    record.farthest_um = max(record.farthest_um - shift, record.hold_um)
-    record.target_um = min(record.target_um - shift, record.hold_um)
-    record.acted = 0 if done is None else sum(is_done(act, done, shift) for act in fit.track.acts)
-    if record.progress is not None:
-        record.progress = record.progress.shifted(shift)
-    record.pending = record.pending_since_ms = None
-    record.refused_cycle = ()
-    record.waiting = record.waiting_since_ms = record.request_ms = None
-    draft.accepted.append(fit.track.plan)
-
-
-def grant(draft: Draft) -> None:
-    """Units in rank order, for each truck in the order of its way, until one is refused or it has what it can use."""
-    draft.queue.before = waited_for(draft.records)
-    for record in draft.order:
-        track = record.track
-        if track is None or record.stop_code is not None or record.phase in _WORKING or _is_undecided(draft, record):
-            continue
-        reach = min(record.at_um + asked_um(record.profile, draft.params), track.goal_um)
-        blocked: Waiting | None = None
-        while blocked is None and record.grant_um < reach and record.retraction is None:
-            blocked = _unit(draft, record)
-        _note(draft, record, blocked)
-
-
-def _is_undecided(draft: Draft, record: Record) -> bool:
-    """Whether a new route waits for its first judgement, because this tick had made all its checks: the old one is not
-    granted any further, or the new one would no longer begin where the truck is."""
-    return record.pending is not None and not record.refused_cycle and record.retry_ms <= draft.now_ms
-
-
-def _unit(draft: Draft, record: Record) -> Waiting | None:
-    """One unit more, or why not."""
-    locks, track = draft.locks, record.track
-    assert track is not None
-    if _still_blocked(draft, record):
-        return record.waiting
-    one = locks.truck(record.number)
-    unit = one.demand.needs(one.position, min(one.position + 1, one.demand.last))
-    bar = draft.queue.barred_by(record.number, unit)
-    if bar is not None:
-        draft.queue.wait(record.number, (bar[0],))
-        return Waiting(reasons.WAIT_QUEUE_ORDER, bar[1], bar[0], None)
-    kept_out = directions.kept_out_by(draft.directions, record, draft.two_way, draft.queue)
-    if kept_out is not None:
-        draft.queue.wait(record.number, (kept_out[0],))
-        return Waiting(reasons.WAIT_QUEUE_ORDER, int(unit[0]), kept_out[0], None)
-    due = _is_due(draft, record)
-    # Not due: what the stored witness allows is granted all the same, but nothing is searched.
-    effort = draft.effort if due else Effort(left=0)
-    answer = extend(locks, record.number, rule=draft.rule, effort=effort, retry=due)
-    if isinstance(answer, Blocked):
-        return _blocked(draft, record, answer)
-    before = record.grant_um
-    record.granted = answer.position - record.base
-    for use in track.taken(before, record.grant_um):
-        record.held[use.resource] = max(record.held.get(use.resource, use.free_um), use.free_um)
-    record.changed()
-    draft.touched.add(record.number)
-    record.last_grant_ms = draft.now_ms
-    record.waiting_since_ms = None
-    return None
-
-
-def _still_blocked(draft: Draft, record: Record) -> bool:
-    """Whether what stood against the next unit a tick ago still does: then nothing has to be asked again."""
-    waiting = record.waiting
-    if waiting is None or waiting.by is None or waiting.theirs is None or record.ripe is None:
-        return False
-    if waiting.theirs not in draft.locks.truck(waiting.by).held:
-        return False
-    draft.queue.wait(record.number, (waiting.by,))
-    if draft.records[waiting.by].stop_code is None:
-        _ask(draft, record)
-    return True
-
-
-def _ask(draft: Draft, record: Record) -> None:
-    """Bars others from what a truck needs next: after a long wait from all of it."""
-    since = record.waiting_since_ms
-    if since is not None and draft.now_ms - since > draft.params.dir_switch_max_wait_ms:
-        draft.queue.ask(record.number, ripe(record, draft.locks, whole=True))
-    elif record.ripe is not None:
-        draft.queue.ask(record.number, record.ripe)
-
-
-def _is_due(draft: Draft, record: Record) -> bool:
-    """Whether a search may be made for a unit: once in a cooldown for one that was refused."""
-    refused = record.waiting is not None and record.waiting.code == reasons.WAIT_SAFE_STATE
-    return not refused or draft.now_ms >= record.again_ms
-
-
-def _blocked(draft: Draft, record: Record, answer: Blocked) -> Waiting:
-    queue, number = draft.queue, record.number
-    if answer.code is Wait.HELD:
-        found = reasons.in_the_way(draft.ground.site, draft.locks, draft.records, record)
-        assert found is not None, "a unit is refused though nobody is in its way"
-        queue.wait(number, answer.trucks)
-        record.ripe = ripe(record, draft.locks)
-        if not any(draft.records[j].stop_code is not None for j in answer.trucks):
-            _ask(draft, record)
-        return found
-    if answer.code is not Wait.SAFE_STATE:
-        # Postponed or cut off: it waits as before, and is asked again.
-        before = record.waiting
-        refused = before is not None and before.code == reasons.WAIT_SAFE_STATE
-        return before if before is not None and refused else Waiting(reasons.WAIT_SAFE_STATE, None, None, None)
-    others = answer.trucks
-    queue.wait(number, others)
-    record.again_ms = draft.now_ms + draft.params.cooldown_ms
-    return Waiting(reasons.WAIT_SAFE_STATE, answer.resource, others[0] if others else None, None, answer.cycle)
-
-
-def _note(draft: Draft, record: Record, blocked: Waiting | None) -> None:
-    """Since when a truck waits, and since when for what it waits for now."""
-    before = record.waiting
-    record.waiting = blocked
-    if blocked is None or blocked.theirs is None:
-        record.ripe = None
-    if blocked is None:
-        record.waiting_since_ms = record.request_ms = None
-        return
-    if record.waiting_since_ms is None:
-        record.waiting_since_ms = draft.now_ms
-        record.request_ms = draft.now_ms
-    elif before is None or before.resource != blocked.resource:
-        record.request_ms = draft.now_ms
 
 
 def look_around(draft: Draft) -> None:
@@ -335,26 +202,15 @@ def _ring(draft: Draft, members: tuple[int, ...], since_ms: int) -> None:
     names = draft.names(members)
     draft.alert(alarms.DEADLOCK_SUSPECTED, "ERROR", since_ms, robotIds=names, resources=resources)
     # The lowest in rank goes round.
-    if not any(_sent_round(draft, one) for one in reversed(draft.order) if one.number in members):
+    if not any(_goes_round(draft, one) for one in reversed(draft.order) if one.number in members):
         draft.alert(alarms.DEADLOCK_CONFIRMED, "ERROR", since_ms, robotIds=names, resources=resources)
 
 
-def _sent_round(draft: Draft, record: Record) -> bool:
-    """Whether a truck has another way on, and everybody gets to rest when it takes it."""
+def _goes_round(draft: Draft, record: Record) -> bool:
+    """Whether a truck of a circle has another way on."""
     if record.stop_code is not None or not may_replan(draft.now_ms, record.rerouted_ms, blocker_changed=False):
         return False
-    plan = draft.detour(record)
-    fit = None if plan is None else adoption(record, plan, draft.ground, draft.params, draft.now_ms)
-    if fit is None or isinstance(fit, Unfit):
-        return False
-    # Where the rule is off there is no witness to go by.
-    rule = Rule.ACYCLIC if draft.rule is Rule.OFF else draft.rule
-    answer = accept_route(draft.locks, record.number, fit.track.demand, 0, rule=rule, effort=draft.effort)
-    if not isinstance(answer, Accepted):
-        return False
-    _adopt(draft, record, fit, 0)
-    record.rerouted_ms = draft.now_ms
-    return True
+    return sent_round(draft, record, draft.detour(record))
 
 
 def tell(draft: Draft) -> None:
@@ -388,8 +244,10 @@ PHASES = (
     freeze_the_lost,
     release_the_passed,
     rank,
+    go_round,
     admit_routes,
     grant,
+    escalate,
     look_around,
     tell,
     assert_invariants,

@@ -4,7 +4,7 @@ Tracks are made anew from their routes; what the locks know of a way is kept as 
 route that goes on along it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 from msgspec import Struct
 
 from pendula.fleet.contracts.traffic import Health, Phase, PriorityClass, RobotStatus
+from pendula.fleet.driving.doubts import Doubt
 from pendula.fleet.driving.records import Record, Retraction, Waiting
 from pendula.fleet.driving.track import track_of
 from pendula.fleet.driving.uses import Ground
@@ -20,10 +21,11 @@ from pendula.fleet.routing.planner import AtNode, OnEdge
 from pendula.fleet.routing.progress import Progress
 from pendula.fleet.routing.route_plan import Pose, RoutePlan, segments_of
 from pendula.fleet.site.compiled_map import CompiledMap
-from pendula.fleet.tick.directions import Directions
 from pendula.fleet.traffic.demand import Demand
 from pendula.fleet.traffic.lock_state import LockState, Refusal
 from pendula.fleet.traffic.lock_state import Truck as Locked
+from pendula.fleet.traffic.resources import Exclusion
+from pendula.fleet.turns.directions import Directions
 from pendula.kernel.canonical import Reader, digest
 from pendula.kernel.canonical import encode as canonical_encode
 
@@ -76,6 +78,7 @@ class SavedTruck(Struct, frozen=True, array_like=True):
     waiting: tuple[str, int | None, int | None, int | None, tuple[int, ...]] | None
     retraction: tuple[int, int, tuple[int, ...]] | None
     lock: SavedLock | None
+    doubt: Doubt | None
 
 
 class SavedTraffic(Struct, frozen=True, array_like=True):
@@ -111,8 +114,8 @@ _PLAIN = (
     "load",
     "health",
     "stop_code",
-    "lost",
-    "paused",
+    *("latched", "foreign", "paused", "absent", "unheard", "bad_reports", "ack_ms", "crawl_um", "crawl_ms"),
+    *("obstructed", "confidence_ppm", "blocked_by", "blocked_ms", "escalated"),
     "ack_seq",
     "seq",
     "hold_um",
@@ -158,6 +161,7 @@ def saved_truck(record: Record, locks: LockState) -> SavedTruck:
         else (waiting.code, waiting.resource, waiting.by, waiting.theirs, waiting.cycle),
         retraction=None if given is None else (given.seq, given.stop_line_um, given.resources),
         lock=_lock(locks.trucks[record.number]),
+        doubt=record.doubt,
     )
 
 
@@ -218,6 +222,7 @@ def restore_truck(saved: SavedTruck, record: Record, ground: Ground) -> None:
     record.progress = None if saved.progress is None else Progress(*saved.progress)
     record.waiting = None if saved.waiting is None else Waiting(*saved.waiting)
     record.retraction = None if saved.retraction is None else Retraction(*saved.retraction)
+    record.doubt = saved.doubt
 
 
 def plan_of(saved: SavedRoute, site: CompiledMap) -> RoutePlan:
@@ -280,3 +285,16 @@ def decode(data: bytes) -> SavedTraffic:
 
 
 _read: Reader[SavedTraffic] = Reader(SavedTraffic)
+
+
+def restored(exclusion: Exclusion, trucks: Sequence[Locked | None], witness: list[tuple[int, int]]) -> LockState:
+    """A lock state of what is known of each truck."""
+    locks = LockState(exclusion, len(trucks))
+    for number, one in enumerate(trucks):
+        if one is not None:
+            held, one.held = sorted(one.held), set()
+            locks.trucks[number] = one
+            locks.hold(number, held)
+            locks.install(number, one)
+    locks.witness = witness
+    return locks

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from pendula.fleet.driving.records import Record
 from pendula.fleet.driving.track import held_from_the_start, track_of
-from pendula.fleet.driving.uses import NEVER_UM, Ground
-from pendula.fleet.liveness.closures import Rest, kept_sections
+from pendula.fleet.driving.uses import Ground
+from pendula.fleet.health.standing import held_in_node
 from pendula.fleet.routing.planner import Anchor, AtNode, Closed, Planner
 from pendula.fleet.routing.route_plan import RoutePlan, plan_route
 from pendula.fleet.traffic.demand import Demand
@@ -47,18 +47,9 @@ def _in_the_way(record: Record, records: list[Record], cycle: tuple[int, ...]) -
 
 
 def _at_rest(record: Record, locks: LockState, rule: Rule) -> tuple[int, ...] | None:
-    record.held = _standing(record, record.rest)
+    record.held = held_in_node(record, record.rest)
     row = sorted(record.held)
     return _placed(record, locks, Demand.of_rows([row], [row]), rule)
-
-
-def _standing(record: Record, node: int) -> dict[int, int]:
-    """What a truck holds that stands in a node: zone, ways in and sections, with where they are passed on a way that
-    begins there."""
-    site = record.site
-    held = set(site.standing_set(node, record.short_um))
-    held |= {site.token(number) for number in kept_sections(site, Rest(node, record.short_um))}
-    return {resource: 0 if resource < len(site.cells) else NEVER_UM for resource in sorted(held)}
 
 
 def _elsewhere(
@@ -79,7 +70,7 @@ def _elsewhere(
         return f"W4: truck {record.robot_id!r} finds no way to rest from where it starts"
     if isinstance(start, AtNode):
         record.node = start.node
-        record.held = _standing(record, start.node)
+        record.held = held_in_node(record, start.node)
         # Its way is that of the plan from the first tick on; until then it stands.
         track = track_of(ground, plan, record.short_um, 0, record.held)
         fault = _placed(record, locks, track.demand, rule)

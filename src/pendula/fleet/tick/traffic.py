@@ -13,19 +13,20 @@ from typing import Self
 from msgspec import DecodeError, structs, to_builtins
 
 from pendula.fleet.contracts.traffic import Alert, CorridorRequest, LockResult, LockSnapshot, RollingTargetCommand
-from pendula.fleet.driving.detours import detour
+from pendula.fleet.driving.detours import afresh, around, detour
 from pendula.fleet.driving.params import NodeLockPolicy, TrafficParams, faults, short_um
 from pendula.fleet.driving.records import Record
 from pendula.fleet.driving.uses import Ground
+from pendula.fleet.health.closures import barred, joined
 from pendula.fleet.health.orders import AppliedOrder, Order
 from pendula.fleet.liveness.certificate import Certificate, certify
 from pendula.fleet.model import Finding, Fleet
 from pendula.fleet.routing.planner import Anchor, Closed, Planner
 from pendula.fleet.routing.route_plan import RoutePlan
+from pendula.fleet.routing.snapping import SnapParams, Snapper
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tick import saving
 from pendula.fleet.tick.aiming import result, stopped
-from pendula.fleet.tick.directions import Directions, two_way
 from pendula.fleet.tick.draft import Draft, RefusedRoute
 from pendula.fleet.tick.invariants import held_between_ticks
 from pendula.fleet.tick.observing import DroppedReport, TruckReport
@@ -33,9 +34,9 @@ from pendula.fleet.tick.phases import PHASES
 from pendula.fleet.tick.starting_state import place_all
 from pendula.fleet.traffic.grants import Effort, Rule
 from pendula.fleet.traffic.lock_state import LockState
-from pendula.fleet.traffic.lock_state import Truck as Locked
 from pendula.fleet.traffic.resources import Exclusion
 from pendula.fleet.trucks.profiles import RobotProfile
+from pendula.fleet.turns.directions import Directions, two_way
 from pendula.fleet.views import reasons
 from pendula.fleet.views.corridor_request import corridor_request
 from pendula.fleet.views.snapshot import Scene, queue_places, snapshot
@@ -215,7 +216,7 @@ class Traffic:
             for phase in PHASES:
                 phase(draft)
         except BaseException as error:
-            self._locks = restored(self._locks.exclusion, saved, witness)
+            self._locks = saving.restored(self._locks.exclusion, saved, witness)
             if not isinstance(error, Exception):
                 # Somebody wants to end the program: as if this tick had never begun.
                 self.tick_number, self.now_ms = before
@@ -297,7 +298,7 @@ class Traffic:
             None if truck.lock is None else saving.restored_lock(truck.lock, fresh, number)
             for number, truck in enumerate(saved.trucks)
         ]
-        self._locks = restored(fresh.exclusion, trucks, list(saved.witness))
+        self._locks = saving.restored(fresh.exclusion, trucks, list(saved.witness))
         self._directions = saving.directions_of(saved)
         self._cycles = dict(saved.cycles)
         return self
@@ -320,14 +321,39 @@ class Traffic:
             directions=self._directions.copied(),
             two_way=self._two_way,
             detour=self._detour,
+            around=self._around,
+            anchor=self._anchor,
+            afresh=self._afresh,
             cycles=self._cycles,
             alert_count=self._alerts,
         )
 
-    def _detour(self, record: Record) -> RoutePlan | None:
+    def _planner(self, record: Record) -> Planner:
         profile = record.profile
-        planner = self._planners.setdefault(profile.profile_id, Planner(self.site, profile))
-        return detour(record, planner, self.closed[record.robot_id])
+        return self._planners.setdefault(profile.profile_id, Planner(self.site, profile))
+
+    def _detour(self, record: Record) -> RoutePlan | None:
+        return detour(record, self._planner(record), self.closed[record.robot_id])
+
+    def _around(self, record: Record, closed: Closed) -> RoutePlan | None:
+        return around(record, self._planner(record), joined(self.closed[record.robot_id], closed))
+
+    def barred(self) -> Closed:
+        """What trucks that have failed close to all others: routes over it are refused while they do."""
+        return barred(self._locks, self.site)
+
+    @cached_property
+    def _snapper(self) -> Snapper:
+        one = self.params
+        return Snapper(self.site, SnapParams(one.node_snap_um, one.heading_tol_urad, one.off_route_um))
+
+    def _anchor(self, record: Record) -> Anchor | None:
+        edges = () if record.track is None else [one.edge for one in record.track.segments]
+        told = None if record.doubt is None else record.doubt.edge
+        return None if record.pose is None else self._snapper.anchor(record.pose, told, edges)
+
+    def _afresh(self, record: Record, anchor: Anchor) -> RoutePlan | None:
+        return afresh(record, self._planner(record), self.closed[record.robot_id], anchor)
 
     def _stopped(self, error: str, routes: Sequence[RoutePlan]) -> TickOutputs:
         """Everybody stops, and no route was looked at. Numbers of commands go on rising: what was decided before stays
@@ -348,19 +374,6 @@ class Traffic:
             empty_since=self._directions.empty_since,
             drained={group: closed for group, (closed, _) in self._directions.drained.items()},
         )
-
-
-def restored(exclusion: Exclusion, trucks: Sequence[Locked | None], witness: list[tuple[int, int]]) -> LockState:
-    """A lock state of what is known of each truck."""
-    locks = LockState(exclusion, len(trucks))
-    for number, one in enumerate(trucks):
-        if one is not None:
-            held, one.held = sorted(one.held), set()
-            locks.trucks[number] = one
-            locks.hold(number, held)
-            locks.install(number, one)
-    locks.witness = witness
-    return locks
 
 
 def _record(

@@ -29,9 +29,12 @@ from pendula.fleet.traffic.refuge import (
 _NEAR = 32
 # How many trucks are sent ahead, or asked in vain, in one search.
 _ASKED = 8
-# How often everybody drives on before a search turns to branches: counted apart, since it solves most of what is asked
-# on rings, and what one more branch solves is rare.
-_ROUNDS = 20
+# How often everybody drives on in one roll-out, and how many outlooks of trucks cost as much as a branch.
+_ROUNDS = 40
+LOOKS = 8
+# Who drives on first in a roll-out: who has least to go, which empties the floor; then who has most, which solves what
+# the first one cannot. What a branch solves beside them is rare.
+_ORDERS = (1, -1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,8 @@ class Search:
     stuck: tuple[int, ...] = ()
     cycle: tuple[int, ...] = ()
     asleep: dict[int, Sleeper] = field(default_factory=dict)
+    # Outlooks that had to be made, most of what a search costs beside its branches.
+    looks: int = 0
 
     def go(self, i: int, position: int) -> None:
         self.state.place(i, position)
@@ -86,6 +91,7 @@ class Search:
         sleeper = self.asleep.get(i)
         if sleeper is not None:
             return sleeper.outlook
+        self.looks += 1
         state, one = self.state, self.state.truck(i)
         far, blockers = reach_and_blockers(state, i)
         free = refuges(state, i, one.position, far)
@@ -109,7 +115,7 @@ class Search:
             return True
         if not self.stuck:
             self.stuck, self.cycle = tuple(sorted(self.waiting)), cycle_of(self.waiting)
-            if self.attempt(self.rolled_out):
+            if any(self.attempt(partial(self.rolled_out, order)) for order in _ORDERS):
                 return True
         for k, position in self.branches() if self.nodes > 0 else ():
             self.nodes -= 1
@@ -136,19 +142,25 @@ class Search:
         self.go(k, position)
         return self.solved([k, *(j for j, mask in self.waiting.items() if mask >> k & 1)])
 
-    def rolled_out(self) -> bool:
-        """Whether all goes well when everybody drives on as far as possible, over and over, who has least to go first:
-        a convoy on a ring is never in nobody's way, and gets home all the same."""
+    def rolled_out(self, order: int) -> bool:
+        """Whether all goes well when everybody drives on as far as possible, over and over: a convoy on a ring is never
+        in nobody's way, and gets home all the same."""
         for _ in range(_ROUNDS):
-            order = sorted(self.waiting, key=lambda i: (self.state.truck(i).goal - self.state.truck(i).position, i))
-            moved = [i for i in order if self.driven_on(i)]
+            line = sorted(self.waiting, key=lambda i: (order * self.to_go(i), i))
+            moved = [i for i in line if self.driven_on(i)]
             if not self.waiting:
                 return True
-            if not self.in_the_way() and not moved:
+            if not self.in_the_way() and not moved and not any(self.driven_on(i, anywhere=True) for i in line):
                 return False
         return False
 
-    def driven_on(self, i: int) -> bool:
+    def to_go(self, i: int) -> int:
+        one = self.state.truck(i)
+        return one.goal - one.position
+
+    def driven_on(self, i: int, anywhere: bool = False) -> bool:
+        """Whether a truck gets on. Not into a junction or another's window, where somebody else would have to wait for
+        it; `anywhere` where nobody gets on otherwise: in an aisle of many stations there is nothing but windows."""
         one, seen = self.state.truck(i), self.outlook(i)
         if seen.far == one.goal:
             self.settled(i, seen.far)
@@ -157,11 +169,11 @@ class Search:
         if seen.refuges is not None:
             self.settled(i, seen.refuges[1])
             return True
-        # Not into a junction or another's window, where somebody else would have to wait for this one.
-        wanted = one.demand.wanted_between(one.position, seen.far)
-        if wanted is not None:
-            self.go(i, wanted)
-        return wanted is not None
+        target = seen.far if anywhere else one.demand.wanted_between(one.position, seen.far)
+        if target is None or target == one.position:
+            return False
+        self.go(i, target)
+        return True
 
     # -- moves that cost nothing -------------------------------------------------------------------------------------
 

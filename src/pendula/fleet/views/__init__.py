@@ -4,4 +4,5 @@ reasons             why a truck stands, and the chain of blockers
 limits              what explains the end of a grant
 corridor_request    the units a truck asks for
 snapshot            the locks of a tick
+robot_state         a truck as the contract shows it
 """

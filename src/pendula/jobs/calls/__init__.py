@@ -10,6 +10,7 @@ operate     the other calls on jobs: renew, release; cancel and requeue, one or 
 filters     which jobs a list, a count or a call on many is about
 plans       time plans: put, pause, resume, run now, remove; their next occurrence
 queries     the calls that only read: show, list, count, history, trail, objects, metrics
+past        the queue and the objects as they were after an event
 signs       workers' signs of life: their counters, with their age
 why         why a job has not run, in one sentence
 replies     what goes in and out: `Caller`, `Reply`, `Answer`

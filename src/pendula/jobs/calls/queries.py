@@ -53,7 +53,7 @@ def history(store: Store, job_id: str) -> Answer:
 
     def look(reader: Any) -> tuple[bool, list[dict[str, Any]]]:
         there = reader.job(job_id) is not None
-        return there, [_event(row) for row in reader.events(AuditListing(100_000, job_seq=seq))] if there else []
+        return there, [event_in(row) for row in reader.events(AuditListing(100_000, job_seq=seq))] if there else []
 
     there, events = store.read(look)
     if not there:
@@ -95,7 +95,7 @@ def trail(store: Store, policy: Policy, query: Mapping[str, Any]) -> Answer:
     if job_id is not None and seq is None:
         return Reply(200, {"events": [], "next_cursor": None})
     rows = store.read(lambda look: look.events(asked))
-    events: list[Json] = [_event(row) for row in rows[:limit]]
+    events: list[Json] = [event_in(row) for row in rows[:limit]]
     cursor = events[-1]["id"] if len(rows) > limit else None  # type: ignore[index,call-overload]
     return Reply(200, {"events": events, "next_cursor": cursor})
 
@@ -177,7 +177,7 @@ def labelled(found: Figures) -> list[tuple[dict[str, str], int]]:
     ]
 
 
-def _event(row: Row) -> dict[str, Any]:
+def event_in(row: Row) -> dict[str, Any]:
     """The event in a row; raises `StoreUnusable` where it is not what was written."""
     try:
         event = decode(row.body.encode())

@@ -19,8 +19,8 @@ def set_gate(tx: Writer, body: Body, actor: Actor, policy: Policy, now: int) -> 
     is_override = request.verdict == "override"
     if is_override and not (actor.type == "user" and actor.id):
         return user_required("override a gate", {"gate": request.name})
-    there = [gate for gate in tx.governance.gates() if (gate.name, gate.scope) == (request.name, request.scope)]
-    before = there[0] if there else None
+    about = tx.governance.gates(request.scope)
+    before = next((gate for gate in about if (gate.name, gate.scope) == (request.name, request.scope)), None)
     gate = Gate(
         name=request.name,
         scope=request.scope,

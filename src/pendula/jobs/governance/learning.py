@@ -1,49 +1,59 @@
-"""Whether anything is still found out: exploratory verifications, counted by periods of a week.
+"""Whether anything is still found out: exploratory verifications, told apart by periods, a week each unless set.
 
 A verification explores where the object is uncertain and somebody may still try or collect; whoever decides with care,
-asks, or abstains does not. Three whole periods in a row without one are a stall.
+asks, or abstains does not. Three whole periods in a row without one are a stall. What is kept are days, so that another
+length of the period means the same for what lies back.
 """
+
+from collections.abc import Iterator
 
 from msgspec import Struct
 
 from pendula.jobs.objects.governed import DAY_US, Governed, Mode
 from pendula.jobs.store.governed_protocol import GovernedReading, GovernedWriting
 
-PERIOD_US = 7 * DAY_US
 STALLED_PERIODS = 3
-BEGAN, EXPLORED = "governed_in", "explored_in"
-INNER = frozenset({BEGAN, EXPLORED})  # kinds of counts that are for this module alone
+BEGAN, EXPLORED = "governed_on", "explored_on"
+BY_WEEKS = {BEGAN: "governed_in", EXPLORED: "explored_in"}  # how stores counted when a period was always a week
+INNER = frozenset({*BY_WEEKS, *BY_WEEKS.values()})  # kinds of counts that are for this module alone
 EXPLORING = frozenset({Mode.EXPLORE, Mode.COLLECT})
 
 
 class Stall(Struct, frozen=True):
-    """So many whole periods without an exploratory verification, since the end of `last`."""
+    """So many whole periods without an exploratory verification, since a moment; the last one was on the day `last`."""
 
     periods: int
     last: int
-
-    @property
-    def since(self) -> int:
-        return (self.last + 1) * PERIOD_US
+    since: int
 
 
 def began(tx: GovernedWriting, now: int) -> None:
     """An object came under governance: from now on there is something to be found out."""
-    tx.count(BEGAN, str(now // PERIOD_US))
+    tx.count(BEGAN, str(now // DAY_US))
 
 
 def explored(tx: GovernedWriting, subject: Governed, now: int) -> None:
     """A verifier is entered."""
     if subject.decision_mode in EXPLORING:
-        tx.count(EXPLORED, str(now // PERIOD_US))
+        tx.count(EXPLORED, str(now // DAY_US))
 
 
-def stall(look: GovernedReading, now: int) -> Stall | None:
+def stall(look: GovernedReading, period_days: int, now: int) -> Stall | None:
     """How long nothing was explored, where that is too long; nothing where nothing is governed."""
     counts = look.counts()
-    first = min((int(word) for kind, word, _ in counts if kind == BEGAN), default=None)
+    first = min(_days(counts, BEGAN), default=None)
     if first is None:
         return None
-    last = max((int(word) for kind, word, _ in counts if kind == EXPLORED), default=first)
-    periods = now // PERIOD_US - max(last, first) - 1
-    return Stall(periods, max(last, first)) if periods >= STALLED_PERIODS else None
+    last = max([first, *_days(counts, EXPLORED)])
+    current, latest = now // DAY_US // period_days, last // period_days
+    periods = current - latest - 1
+    since = (latest + 1) * period_days * DAY_US
+    return Stall(periods, last, since) if periods >= STALLED_PERIODS else None
+
+
+def _days(counts: list[tuple[str, str, int]], kind: str) -> Iterator[int]:
+    for counted, word, _ in counts:
+        if counted == kind:
+            yield int(word)
+        elif counted == BY_WEEKS[kind]:
+            yield int(word) * 7

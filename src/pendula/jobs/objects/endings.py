@@ -53,6 +53,7 @@ class Limits(Struct, frozen=True):
     ontic_verify_limit: int = 1
     auto_verify_budget: int = 2
     uncertainty_ttl: int = 7 * DAY_US
+    learning_period_days: int = 7
 
 
 class Asked(Struct, frozen=True):

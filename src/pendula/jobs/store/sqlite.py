@@ -61,7 +61,7 @@ class NotDurable(WorldBroken):
 
 
 class SqliteStore:
-    """One file; safe for threads and for any number of processes, not for forks of an open one.
+    """One file; safe for threads and any number of processes. In a fork of the one that opened it, it is refused.
 
     Where the file cannot be written it is opened to be looked at; `write` raises `StoreReadOnly` until it can be.
     `patience_seconds` is how long a migration waits for another writer, which it tells `on_wait`.
@@ -85,6 +85,7 @@ class SqliteStore:
         self._patience = patience_seconds
         self._on_wait = on_wait
         self._closed = False
+        self._process = os.getpid()
         # The file itself, whatever links lead to it: all pass one turnstile, and know each other's effects.
         self._place = Path(os.path.realpath(self.path))
         self._proof = WriteProof(self._place, durability)
@@ -364,6 +365,10 @@ class SqliteStore:
     def _refuse_closed(self) -> None:
         if self._closed:
             raise self._is_closed()
+        if self._process != os.getpid():
+            # The thread that writes is not there, and a connection that two processes use spoils the file.
+            message = f"The store {self.path.name} was opened before this process was forked; open it again here"
+            raise StoreUnusable(message, path=str(self.path))
 
     def _is_closed(self) -> StoreUnusable:
         return StoreUnusable(f"The store {self.path.name} is closed", path=str(self.path))

@@ -37,7 +37,8 @@ class Learning:
     def tell(self) -> bool:
         """Store an alert unless this stall has one; whether there is a stall."""
         now = self._calls.clock()
-        found = self._calls.store.read(lambda look: stall(look.governance, now))
+        days = self._calls.policy.limits.learning_period_days
+        found = self._calls.store.read(lambda look: stall(look.governance, days, now))
         if found is None:
             return False
         alert_id = f"learning_stalled:{found.last}"

@@ -12,9 +12,9 @@ from xml.etree import ElementTree
 import pytest
 
 from pendula.credit.settings import BY_VARIABLE, Settings, changed
-from pendula.credit.studies import workers
 from pendula.credit.studies.sweeps import sweep
 from pendula.documents import read_file
+from pendula.spreading import cluster as cluster_work
 from tests.cli.commands.credit.villages import OFTEN, error, said, written
 from tests.cli.conftest import Pendula, quiet_environment
 
@@ -87,7 +87,7 @@ def test_a_sweep_that_makes_no_sense_is_wrong_usage(
 
 
 def test_a_missing_extra_is_one_sentence(ring: Path, pendula: Pendula, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "find_spec", lambda _: None)
+    monkeypatch.setattr(cluster_work, "find_spec", lambda _: None)
 
     ended = pendula("credit", "sweep", ring, "--ticks", "1", "--dask", "tcp://127.0.0.1:1")
 

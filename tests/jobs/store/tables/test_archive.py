@@ -14,8 +14,9 @@ from pendula.jobs.ids import seq_of
 from pendula.jobs.model import AuditCheck
 from pendula.jobs.store.protocol import StoreUnusable
 from pendula.jobs.store.tables.archive import SEGMENT_MOST
+from pendula.jobs.upkeep.findings import Finding
 from pendula.jobs.upkeep.retention import pack_removed, retain
-from pendula.jobs.upkeep.verification import Finding, check, replay
+from pendula.jobs.upkeep.verification import check, replay
 from tests.jobs.lived import lived
 from tests.jobs.stores import Clock, opened
 from tests.jobs.upkeep.test_retention import enqueue, finish

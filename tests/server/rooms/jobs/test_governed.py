@@ -37,6 +37,7 @@ async def test_viewers_read_and_operators_change(settings: Settings) -> None:
         ("POST", "objects", MEMORY, 201),
         ("POST", "objects/evidence/memory/a/b", {"evidence_refs": ["ev_2"]}, 200),
         ("POST", "objects/refill/memory/a/b", REFILL, 200),
+        ("POST", "objects/amend/memory/a/b", {"reason": "forgotten", "half_life": "P9D"}, 200),
         ("POST", "objects/decide/memory/a/b", {"action": "verify", "finding": "passed", "reason": "seen"}, 200),
         ("POST", "objects/rollback-finished/memory/a/b", {}, 200),
         ("PUT", "gates", GATE, 200),
@@ -131,3 +132,15 @@ async def test_the_state_machines_can_be_drawn_from_what_the_server_says(jobs: J
     drawn = {place["place"] for place in memory["places"]}
     assert all({arrow["source"], arrow["target"]} <= drawn for arrow in memory["arrows"])
     assert {"gate": "social_gate", "verdicts": ["pass", "block", "defer"], "required": False} in told["gates"]
+
+
+async def test_a_moment_of_the_past_is_told(jobs: Jobs) -> None:
+    await jobs.post("objects", MEMORY)
+    await jobs.post("objects/evidence/memory/a/b", {"evidence_refs": ["ev_9"]})
+
+    then = (await jobs.get("past", at="aud_000000000002")).json()
+    nowhere = await jobs.get("past", at="aud_000000009999")
+
+    assert then["places"] == [{"object_type": "memory", "place": "candidate", "objects": 1}]
+    assert [job["action"] for job in then["waiting"]] == ["verify"]
+    assert error_of(nowhere)["code"] == "invalid_field"

@@ -10,15 +10,16 @@ interface DueLineProps {
   /** How many wait in all, of which `jobs` may be only the newest. */
   readonly waiting: number;
   readonly now: number;
+  readonly title?: string;
 }
 
-export function DueLine({ jobs, waiting, now }: DueLineProps) {
+export function DueLine({ jobs, waiting, now, title = "What is due" }: DueLineProps) {
   const span = spanFor(jobs, now);
   const queued = jobs.filter((job) => job.status === "queued").length;
   return (
     <section class="panel" aria-labelledby="due" data-testid="panel-due">
       <div class="panel-head">
-        <h2 id="due">What is due</h2>
+        <h2 id="due">{title}</h2>
         <ul class="legend">
           <li class="legend-item">
             <span class="due-mark" data-kind="waiting" aria-hidden="true" /> waits

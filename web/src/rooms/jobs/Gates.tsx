@@ -171,6 +171,7 @@ function SetGate({ machines, onSet }: SetGateProps) {
       <button type="submit" class="button button-main" disabled={!mayCommand.value} data-testid="set-gate">
         Set the gate
       </button>
+      {!mayCommand.value && <p class="quiet">Your role may look; this needs the role operator.</p>}
       <p class="quiet" role="status" data-testid="gate-told">
         {told}
       </p>

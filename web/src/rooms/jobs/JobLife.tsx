@@ -1,12 +1,14 @@
 /** One job's whole life: where it stands and why in a sentence, its errors, and its trail. */
 
 import { api } from "../../api/server";
-import type { SchedulerJob } from "../../api/types";
+import type { SchedulerEvent, SchedulerJob } from "../../api/types";
 import { ErrorNote } from "../../components/ErrorNote";
 import { roomHref } from "../../route";
 import { clockTime } from "../../wording";
 import { Requeue } from "./DeadLetters";
-import { fromNow, objectHref, plain } from "./model";
+import { Deed } from "./Deed";
+import { fromNow, objectHref, plain, said } from "./model";
+import { stateAfter, until } from "./Past";
 import { usePolled } from "./polling";
 import { StateWord } from "./StateWord";
 import { Trail } from "./Trail";
@@ -14,10 +16,12 @@ import { Trail } from "./Trail";
 interface JobLifeProps {
   readonly id: string;
   readonly now: number;
+  /** The event after which it is looked at; `null` is now. */
+  readonly at?: number | null;
   readonly onChange: () => void;
 }
 
-export function JobLife({ id, now, onChange }: JobLifeProps) {
+export function JobLife({ id, now, at = null, onChange }: JobLifeProps) {
   const found = usePolled(id, async (signal) => {
     const names = { job_id: id };
     const [{ job }, history, why] = await Promise.all([
@@ -40,7 +44,8 @@ export function JobLife({ id, now, onChange }: JobLifeProps) {
       </div>
       {found.error.value !== null && <ErrorNote error={found.error.value} />}
       {life === null && found.error.value === null && <p class="quiet">Fetching the job …</p>}
-      {life !== null && (
+      {life !== null && at !== null && <JobThen events={until(life.history.events, at)} id={id} now={now} />}
+      {life !== null && at === null && (
         <>
           <p class="why-sentence" data-testid="why-sentence">
             {plain(life.why.sentence, now)}
@@ -56,6 +61,15 @@ export function JobLife({ id, now, onChange }: JobLifeProps) {
                 }}
               />
             </div>
+          )}
+          {["queued", "running"].includes(life.job.status) && (
+            <Cancel
+              job={life.job}
+              onDone={() => {
+                found.refresh();
+                onChange();
+              }}
+            />
           )}
           {life.history.errors.length > 0 && (
             <>
@@ -75,6 +89,47 @@ export function JobLife({ id, now, onChange }: JobLifeProps) {
         </>
       )}
     </section>
+  );
+}
+
+interface JobThenProps {
+  readonly events: readonly SchedulerEvent[];
+  readonly id: string;
+  readonly now: number;
+}
+
+/** The job as a moment of the past knew it. */
+function JobThen({ events, id, now }: JobThenProps) {
+  const state = stateAfter(events);
+  return (
+    <>
+      <p class="why-sentence" data-testid="why-sentence">
+        {state === null ? `${id} was not there yet.` : `${id} was ${said(state)}.`}
+      </p>
+      <h3>Its life until then</h3>
+      <Trail events={events} now={now} label={`The life of ${id} until then`} />
+    </>
+  );
+}
+
+function Cancel({ job, onDone }: { readonly job: SchedulerJob; readonly onDone: () => void }) {
+  const runs = job.status === "running";
+  const cancel = async (reason: string) => {
+    const answer = await api.post("/scheduler/jobs/{job_id}/cancel", { job_id: job.job_id }, { reason });
+    return answer.job.status === "running" ? `${job.job_id} is asked to stop.` : `${job.job_id} is cancelled.`;
+  };
+  return (
+    <Deed
+      title="Cancel"
+      testId="deed-cancel"
+      question={
+        runs
+          ? `Ask ${job.worker_id ?? "its worker"} to stop ${job.action} of ${job.object_type} ${job.object_id}?`
+          : `Cancel ${job.action} of ${job.object_type} ${job.object_id}? It will not run unless it is requeued.`
+      }
+      act={cancel}
+      onDone={onDone}
+    />
   );
 }
 

@@ -1,12 +1,20 @@
 /** One object: its machine with the state it is in lit, why it is there, what comes next, its budget and its trail. */
 
 import { api } from "../../api/server";
-import type { SchedulerEvent, SchedulerMachines, SchedulerShownObject, SchedulerWhyObject } from "../../api/types";
+import type {
+  SchedulerEvent,
+  SchedulerMachine,
+  SchedulerMachines,
+  SchedulerShownObject,
+  SchedulerWhyObject,
+} from "../../api/types";
 import { ErrorNote } from "../../components/ErrorNote";
 import { roomHref } from "../../route";
 import { Budget } from "./Budget";
 import { MachineDrawing } from "./MachineDrawing";
 import { fromNow, jobHref, placeOf, plain, said } from "./model";
+import { ObjectDeeds } from "./ObjectDeeds";
+import { placeAfter, until } from "./Past";
 import { usePolled } from "./polling";
 import { Trail } from "./Trail";
 
@@ -18,9 +26,11 @@ interface ObjectLifeProps {
   readonly id: string;
   readonly machines: SchedulerMachines | null;
   readonly now: number;
+  /** The event after which it is looked at; `null` is now. */
+  readonly at?: number | null;
 }
 
-export function ObjectLife({ kind, id, machines, now }: ObjectLifeProps) {
+export function ObjectLife({ kind, id, machines, now, at = null }: ObjectLifeProps) {
   const found = usePolled(`${kind}:${id}`, async (signal) => {
     const names = { object_type: kind, object_id: id };
     const [shown, why, trail] = await Promise.all([
@@ -44,7 +54,10 @@ export function ObjectLife({ kind, id, machines, now }: ObjectLifeProps) {
       </div>
       {found.error.value !== null && <ErrorNote error={found.error.value} />}
       {life === null && found.error.value === null && <p class="quiet">Fetching the object …</p>}
-      {life !== null && (
+      {life !== null && at !== null && (
+        <ObjectThen events={until(life.events, at)} id={id} now={now} machine={machine} />
+      )}
+      {life !== null && at === null && (
         <>
           <p class="why-sentence" data-testid="why-sentence">
             {plain(life.why.sentence, now)}
@@ -53,15 +66,40 @@ export function ObjectLife({ kind, id, machines, now }: ObjectLifeProps) {
             <MachineDrawing machine={machine} lit={placeOf(life.shown.object)} visited={visitedIn(life.events)} />
           )}
           <WaysOut why={life.why} now={now} />
-          <Budget shown={life.shown} onChange={found.refresh} />
+          <Budget object={life.shown.object} />
           <Tiers why={life.why} />
           <Rollbacks shown={life.shown} now={now} />
           <Decisions shown={life.shown} />
+          <ObjectDeeds key={`${kind}:${id}`} shown={life.shown} why={life.why} onDone={found.refresh} />
           <h3>Its life</h3>
           <Trail events={newest(life.events)} now={now} label={`What happened to ${id}, the newest first`} ofObject />
         </>
       )}
     </section>
+  );
+}
+
+interface ObjectThenProps {
+  readonly events: readonly SchedulerEvent[];
+  readonly id: string;
+  readonly now: number;
+  readonly machine: SchedulerMachine | undefined;
+}
+
+/** The object as a moment of the past knew it. */
+function ObjectThen({ events, id, now, machine }: ObjectThenProps) {
+  const place = placeAfter(events);
+  return (
+    <>
+      <p class="why-sentence" data-testid="why-sentence">
+        {place === null ? `${id} was not there yet.` : `${id} was ${said(place)}.`}
+      </p>
+      {machine !== undefined && place !== null && (
+        <MachineDrawing machine={machine} lit={place} visited={visitedIn(events)} />
+      )}
+      <h3>Its life until then</h3>
+      <Trail events={newest(events)} now={now} label={`What happened to ${id} until then, the newest first`} ofObject />
+    </>
   );
 }
 

@@ -78,8 +78,31 @@ export function Objects({ machines, figures, now, chosen }: ObjectsProps) {
         current={(one) => `${one.object_type}:${one.object_id}` === chosen}
         testId="objects-table"
       />
+      <WaitingRollbacks now={now} />
       {found.value.value?.next_after != null && <p class="quiet">The first {SHOWN_MOST} by id are shown.</p>}
     </section>
+  );
+}
+
+/** What was built on forged or refuted objects and is still to be taken back. */
+function WaitingRollbacks({ now }: { readonly now: number }) {
+  const found = usePolled("rollbacks", (signal) => api.get("/scheduler/rollbacks", {}, { limit: SHOWN_MOST }, signal));
+  const waiting = found.value.value?.rollbacks ?? [];
+  if (waiting.length === 0) return null;
+  return (
+    <div data-testid="waiting-rollbacks">
+      <h3>Rollbacks that are waited for</h3>
+      <ul class="job-errors">
+        {waiting.map((one) => (
+          <li key={one.rollback_id}>
+            <a class="object-link" href={objectHref(one.object_type, one.object_id)}>
+              {one.object_type} {one.object_id}
+            </a>
+            , asked {fromNow(one.asked_at, now)}, because {one.reason}
+          </li>
+        ))}
+      </ul>
+    </div>
   );
 }
 

@@ -19,6 +19,7 @@ interface QueueProps {
   readonly metrics: SchedulerMetrics;
   readonly now: number;
   readonly kinds: readonly string[];
+  readonly actions: readonly string[];
   readonly chosen: string | null;
 }
 
@@ -30,9 +31,8 @@ interface Filters {
 }
 
 const NONE: Filters = { status: null, object_type: null, action: null, object_id: null };
-const ACTIONS = ["verify", "revalidate", "decay", "archive", "reinstate-check"];
 
-export function Queue({ metrics, now, kinds, chosen }: QueueProps) {
+export function Queue({ metrics, now, kinds, actions, chosen }: QueueProps) {
   const filters = useSignal<Filters>(NONE);
   const set = (change: Partial<Filters>) => {
     filters.value = { ...filters.value, ...change };
@@ -67,7 +67,7 @@ export function Queue({ metrics, now, kinds, chosen }: QueueProps) {
           value={filters.value.object_type}
           onChoose={(object_type) => set({ object_type })}
         />
-        <Choice name="action" words={ACTIONS} value={filters.value.action} onChoose={(action) => set({ action })} />
+        <Choice name="action" words={actions} value={filters.value.action} onChoose={(action) => set({ action })} />
         <label>
           object
           <input

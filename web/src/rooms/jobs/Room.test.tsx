@@ -11,7 +11,7 @@ import { Requeue } from "./DeadLetters";
 import { DueLine } from "./DueLine";
 import { MachineDrawing } from "./MachineDrawing";
 import { pictureOf, rowsOf } from "./machine";
-import { chosenIn, fromNow, lanesOf, length, objectHref, placeOf, plain, spanFor } from "./model";
+import { chosenIn, fromNow, lanesOf, length, objectHref, placeOf, plain, spanFor, wordsOf } from "./model";
 import { visitedIn } from "./ObjectLife";
 import { changesOf, Trail } from "./Trail";
 import { after, event, governed, job, LAMP, NOW } from "./testing";
@@ -26,6 +26,12 @@ test("the address names a job or an object, whose id may hold anything", () => {
   expect(chosenIn("job_1")).toEqual({ what: "job", id: "job_1" });
   expect(chosenIn("memory:a/b:c")).toEqual({ what: "object", kind: "memory", id: "a/b:c" });
   expect(objectHref("memory", "a/b")).toBe("#/rooms/jobs/memory%3Aa%2Fb");
+});
+
+test("filters know the words of machines and of jobs about nothing governed, each once", () => {
+  const words = wordsOf([LAMP], [job(), job({ object_type: "report", action: "print" })]);
+
+  expect(words).toEqual({ kinds: ["lamp", "memory", "report"], actions: ["press", "print", "verify"] });
 });
 
 test("times are told from now, in the largest whole unit", () => {
@@ -152,17 +158,6 @@ test("viewers requeue nothing", () => {
   expect(find<HTMLButtonElement>(page, "[data-testid=requeue]").disabled).toBe(true);
 });
 
-test("a budget is refilled in the name that was typed in", async () => {
-  const post = vi.spyOn(api, "post").mockResolvedValue({ object: governed(), followup_job_id: null });
-  const shown = { object: governed(), gates: [], decision_traces: [], rollbacks: [] };
-  const page = draw(<Budget shown={shown} onChange={() => undefined} />);
-  expect(page.textContent).toContain("1 of 2 verifications left");
-
-  doing(() => {
-    typedName.value = "Ada";
-  });
-  doing(() => find<HTMLFormElement>(page, "form").requestSubmit());
-
-  await vi.waitFor(() => expect(post).toHaveBeenCalledOnce());
-  expect(post.mock.lastCall?.[3]).toBe("Ada");
+test("a budget tells what is left of it", () => {
+  expect(draw(<Budget object={governed()} />).textContent).toContain("1 of 2 verifications left");
 });

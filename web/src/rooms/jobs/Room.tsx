@@ -5,28 +5,39 @@ import { useSignal } from "@preact/signals";
 import { api } from "../../api/server";
 import type { SchedulerMetrics } from "../../api/types";
 import { ErrorNote } from "../../components/ErrorNote";
+import { PastBanner } from "../../components/PastBanner";
 import { Readout, Readouts } from "../../components/Readout";
+import { TimeSlider } from "../../components/TimeSlider";
 import type { RunsRoomProps } from "../../registry";
 import { integer } from "../../wording";
 import { DeadLetters } from "./DeadLetters";
 import { DueLine } from "./DueLine";
 import { Gates } from "./Gates";
 import { JobLife } from "./JobLife";
-import { chosenIn, length } from "./model";
+import { chosenIn, eventId, eventNumber, length, wordsOf } from "./model";
 import { ObjectLife } from "./ObjectLife";
 import { Objects } from "./Objects";
+import { PastMoment } from "./Past";
 import { usePolled } from "./polling";
 import { Queue } from "./Queue";
 import "./jobs.css";
 
 const WAITING_MOST = 500;
 const RUNNING_MOST = 100;
+const SETTLE_MS = 150;
 const TABS = { queue: "Queue", dead: "Dead letters", objects: "Objects", gates: "Gates" } as const;
 type Tab = keyof typeof TABS;
 
 export function JobsRoom({ run }: RunsRoomProps) {
   const tab = useSignal<Tab>("queue");
+  const at = useSignal<number | null>(null);
   const overview = usePolled("overview", askOverview);
+  const ends = useSignal({ first: 0, last: 0 });
+  const past = usePolled(`past ${at.value}`, async (signal) => {
+    const found = await askPast(at.value, signal);
+    ends.value = { first: eventNumber(found.first ?? ""), last: eventNumber(found.last ?? "") };
+    return found;
+  });
   const machines = usePolled("machines", (signal) => api.get("/scheduler/machines", {}, {}, signal));
   const chosen = chosenIn(run);
   const seen = overview.value.value;
@@ -39,43 +50,89 @@ export function JobsRoom({ run }: RunsRoomProps) {
   }
   const { metrics, jobs, figures } = seen;
   const now = Date.parse(metrics.now);
+  const moment = at.value === null ? null : past.value.value;
+  const { first, last } = ends.value;
   const known = machines.value.value;
-  const kinds = known?.machines.map(({ object_type }) => object_type) ?? [];
+  const { kinds, actions } = wordsOf(known?.machines ?? [], jobs);
   return (
     <div class="room jobs" data-testid="room">
       {overview.error.value !== null && <ErrorNote error={overview.error.value} />}
-      <Figures metrics={metrics} />
-      <DueLine jobs={jobs} waiting={metrics.jobs.queued} now={now} />
-      <div class="jobs-columns" data-chosen={chosen !== null}>
-        <div class="jobs-column">
-          <div class="segmented jobs-tabs" role="group" aria-label="What to look at">
-            {(Object.keys(TABS) as Tab[]).map((word) => (
-              <button
-                key={word}
-                type="button"
-                aria-pressed={tab.value === word}
-                onClick={() => {
-                  tab.value = word;
-                }}
-                data-testid={`tab-${word}`}
-              >
-                {TABS[word]}
-                {word === "dead" && metrics.dead_letter_count > 0 && ` (${integer(metrics.dead_letter_count)})`}
-              </button>
-            ))}
+      {first < last && (
+        <TimeSlider
+          first={first}
+          last={last}
+          at={at.value}
+          snapshots={[]}
+          unit="event"
+          onMove={(n) => {
+            at.value = n;
+          }}
+        />
+      )}
+      {at.value !== null && (
+        <PastBanner
+          at={at.value}
+          unit="event"
+          onLive={() => {
+            at.value = null;
+          }}
+        />
+      )}
+      {past.error.value !== null && <ErrorNote error={past.error.value} />}
+      {moment !== null && <PastMoment moment={moment} />}
+      {at.value === null && <Figures metrics={metrics} />}
+      {at.value === null && <DueLine jobs={jobs} waiting={metrics.jobs.queued} now={now} />}
+      <div class="jobs-columns" data-chosen={chosen !== null && at.value === null}>
+        {at.value === null && (
+          <div class="jobs-column">
+            <div class="segmented jobs-tabs" role="group" aria-label="What to look at">
+              {(Object.keys(TABS) as Tab[]).map((word) => (
+                <button
+                  key={word}
+                  type="button"
+                  aria-pressed={tab.value === word}
+                  onClick={() => {
+                    tab.value = word;
+                  }}
+                  data-testid={`tab-${word}`}
+                >
+                  {TABS[word]}
+                  {word === "dead" && metrics.dead_letter_count > 0 && ` (${integer(metrics.dead_letter_count)})`}
+                </button>
+              ))}
+            </div>
+            {tab.value === "queue" && (
+              <Queue metrics={metrics} now={now} kinds={kinds} actions={actions} chosen={run} />
+            )}
+            {tab.value === "dead" && <DeadLetters now={now} onChange={overview.refresh} />}
+            {tab.value === "objects" && known !== null && (
+              <Objects machines={known} figures={figures} now={now} chosen={run} />
+            )}
+            {tab.value === "gates" && known !== null && <Gates machines={known} now={now} />}
           </div>
-          {tab.value === "queue" && <Queue metrics={metrics} now={now} kinds={kinds} chosen={run} />}
-          {tab.value === "dead" && <DeadLetters now={now} onChange={overview.refresh} />}
-          {tab.value === "objects" && known !== null && (
-            <Objects machines={known} figures={figures} now={now} chosen={run} />
-          )}
-          {tab.value === "gates" && known !== null && <Gates machines={known} now={now} />}
-        </div>
-        {chosen?.what === "job" && <JobLife id={chosen.id} now={now} onChange={overview.refresh} />}
-        {chosen?.what === "object" && <ObjectLife kind={chosen.kind} id={chosen.id} machines={known} now={now} />}
+        )}
+        {chosen?.what === "job" && <JobLife id={chosen.id} now={now} at={at.value} onChange={overview.refresh} />}
+        {chosen?.what === "object" && (
+          <ObjectLife kind={chosen.kind} id={chosen.id} machines={known} now={now} at={at.value} />
+        )}
       </div>
     </div>
   );
+}
+
+/** The moment after an event, or now, with the events between which one may choose. */
+async function askPast(at: number | null, signal: AbortSignal) {
+  if (at !== null) await settled(signal);
+  return api.get("/scheduler/past", {}, { at: at === null ? null : eventId(at) }, signal);
+}
+
+/** While a slider is moved, only where it comes to rest is asked for. */
+function settled(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(() => {
+      if (!signal.aborted) resolve();
+    }, SETTLE_MS);
+  });
 }
 
 async function askOverview(signal: AbortSignal) {

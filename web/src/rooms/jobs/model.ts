@@ -1,6 +1,6 @@
 /** What the page of jobs reckons with: who is chosen, how far off a time is, and where a job stands on the time line. */
 
-import type { SchedulerGoverned, SchedulerJob, SchedulerStatus } from "../../api/types";
+import type { SchedulerGoverned, SchedulerJob, SchedulerMachine, SchedulerStatus } from "../../api/types";
 import { roomHref } from "../../route";
 import { clockTime } from "../../wording";
 
@@ -27,6 +27,17 @@ export function chosenIn(name: string | null): Chosen | null {
   return { what: "object", kind: name.slice(0, colon), id: name.slice(colon + 1) };
 }
 
+/** The words to filter by: those of the machines, and those of jobs that are about nothing governed. */
+export function wordsOf(
+  machines: readonly SchedulerMachine[],
+  jobs: readonly SchedulerJob[],
+): { readonly kinds: string[]; readonly actions: string[] } {
+  const kinds = [...machines.map(({ object_type }) => object_type), ...jobs.map(({ object_type }) => object_type)];
+  const led = machines.flatMap(({ arrows }) => arrows.map(({ action }) => action));
+  const actions = [...led, ...jobs.map(({ action }) => action)];
+  return { kinds: [...new Set(kinds)].sort(), actions: [...new Set(actions)].sort() };
+}
+
 export function jobHref(id: string): string {
   return roomHref("jobs", id);
 }
@@ -38,6 +49,16 @@ export function objectHref(kind: string, id: string): string {
 /** Where an object is in its machine: both axes in one word. */
 export function placeOf({ status, epistemic_state }: SchedulerGoverned): string {
   return epistemic_state === null ? status : `${status}/${epistemic_state}`;
+}
+
+/** The number in the id of an event: `aud_000000000012` is the twelfth. */
+export function eventNumber(id: string): number {
+  return Number(id.slice(id.indexOf("_") + 1));
+}
+
+/** The id of the event with this number. */
+export function eventId(number: number): string {
+  return `aud_${String(number).padStart(12, "0")}`;
 }
 
 /** `dead_letter` as it is said. */

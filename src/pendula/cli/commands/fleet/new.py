@@ -145,8 +145,8 @@ def _sample(scene: Scene, nodes: int | None, seed: int | None) -> "tuple[SourceM
 def _searched(source: "SourceMap") -> "Fleet":
     """A fleet that can run on a map for ever; raises `WrongUsage` where none is found."""
     from pendula.fleet import compile_map
+    from pendula.fleet.liveness.fleet_search import fitting_fleet
     from pendula.fleet.samples.scenes import FL_STD
-    from pendula.fleet.scenarios.fleet_search import fitting_fleet
 
     found = fitting_fleet(compile_map(source, [FL_STD]), FL_STD)
     if found is None:

@@ -1,5 +1,7 @@
-"""`pendula fleet run` and `pendula fleet why`: a scenario in virtual time, and why a truck stands at a moment of it."""
+"""`pendula fleet run` and `why`: a scenario in virtual time, and why a truck stands in it or in a journal."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,8 +13,12 @@ from pendula.cli.output import JsonFlag, Output, example, tables_of
 from pendula.kernel.errors import InputRefused, WrongUsage
 
 if TYPE_CHECKING:
+    from pendula.fleet.engine import FleetEngine
     from pendula.fleet.scenarios import Run, Scenario
+    from pendula.fleet.scenarios.running import Road
     from pendula.fleet.tick import Reason
+
+    MakeRoad = Callable[[FleetEngine, Any], Road]
 
 
 class Refuge(StrEnum):
@@ -24,6 +30,12 @@ class ScenarioUnmet(InputRefused):
     """A run in which something came out otherwise than its scenario expects. Facts: `unmet`, the sentences."""
 
     code = "scenario_unmet"
+
+
+class UnknownRobot(InputRefused):
+    """Facts: `robotId`."""
+
+    code = "unknown_robot"
 
 
 ScenarioArgument = Annotated[
@@ -50,27 +62,41 @@ def register(group: typer.Typer) -> None:
             "pendula fleet run head-on",
             "pendula fleet run hall --seed 7 --json > hall.json",
             "pendula fleet run triangle-8 --refuge off",
+            "pendula fleet run hall --journal hall-journal",
         ),
     )(run)
     group.command(
         "why",
-        epilog=example("pendula fleet why head-on R2 --at 30000", "pendula fleet why head-on R2 --at 30000 --json"),
+        epilog=example(
+            "pendula fleet why head-on R2 --at 30000",
+            "pendula fleet why hall-journal --tick 600 --robot R2",
+            "pendula fleet why head-on R2 --at 30000 --json",
+        ),
     )(why)
 
 
 def run(
-    scenario: ScenarioArgument, seed: SeedOption = None, refuge: RefugeOption = None, json: JsonFlag = False
+    scenario: ScenarioArgument,
+    seed: SeedOption = None,
+    refuge: RefugeOption = None,
+    journal: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write every tick down here, for replay, why and export.", show_default=False),
+    ] = None,
+    json: JsonFlag = False,
 ) -> None:
     """Run a scenario in virtual time, with a judge that watches every pose.
 
     Says what was measured, which invariants were checked, and what came out otherwise than expected. The same scenario
-    and seed give the same digest. The exit code is 1 where an expectation did not come true.
+    and seed give the same digest. With --journal every tick is in a new journal, with the compiled map beside it and a
+    bundle for every incident. The exit code is 1 where an expectation did not come true.
     """
     require("fleet")
     output = Output(json)
-    made = run_of(scenario, seed, refuge)
-    with output.progress("run", made.scenario.duration_ms) as advance:
-        result = made.run(watch=advance)
+    with recorded(journal) as road:
+        made = run_of(scenario, seed, refuge, road)
+        with output.progress("run", made.scenario.duration_ms) as advance:
+            result = made.run(watch=advance)
     form: dict[str, Any] = {**result.form, "unmet": list(result.unmet)}
     output.result(form, lambda: tables_of("fleet").ran(form))
     if not result.sound:
@@ -78,26 +104,105 @@ def run(
         raise ScenarioUnmet(message, unmet=list(result.unmet))
 
 
+@contextmanager
+def recorded(directory: Path | None) -> "Iterator[MakeRoad | None]":
+    """The way of a run through a journal in a directory, closed in the end; None where nothing is written down."""
+    if directory is None:
+        yield None
+        return
+    from pendula.fleet.runs import Recording, recording_disk
+
+    opened: list[Recording] = []
+
+    def road(engine: "FleetEngine", config: Any) -> "Recording":
+        opened.append(Recording.begin(engine, config, recording_disk(directory), by="cli"))
+        return opened[0]
+
+    try:
+        yield road
+    finally:
+        for one in opened:
+            one.close()
+
+
 def why(
-    scenario: ScenarioArgument,
-    robot: Annotated[str, typer.Argument(metavar="ROBOT", help="The truck.", show_default=False)],
-    at: Annotated[int, typer.Option(metavar="MS", min=0, help="The time, in milliseconds.", show_default=False)],
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SCENARIO|JOURNAL",
+            help="A scenario, by file or name, or the directory of a journal.",
+            show_default=False,
+        ),
+    ],
+    robot: Annotated[
+        str | None, typer.Argument(metavar="ROBOT", help="The truck; or say --robot.", show_default=False)
+    ] = None,
+    at: Annotated[
+        int | None,
+        typer.Option(metavar="MS", min=0, help="The time in a scenario, in milliseconds.", show_default=False),
+    ] = None,
+    tick: Annotated[
+        int | None, typer.Option(metavar="T", min=1, help="The tick of a journal.", show_default=False)
+    ] = None,
+    named: Annotated[
+        str | None, typer.Option("--robot", metavar="R", help="The truck, instead of ROBOT.", show_default=False)
+    ] = None,
     seed: SeedOption = None,
     refuge: RefugeOption = None,
     json: JsonFlag = False,
 ) -> None:
-    """Say why a truck stands at a moment of a scenario: the reason, who is in the way, and the chain to the root.
+    """Say why a truck stands at a moment of a scenario or a journal: the reason, who is in the way, the chain to the
+    root.
 
     For WAIT_SAFE_STATE also the cycle that the next grant, or the route, would have closed.
     """
     require("fleet")
     output = Output(json)
+    name = _one_robot(robot, named)
+    if Path(source).is_dir():
+        form = _why_in_journal(Path(source), name, _given("--tick", tick, at, seed, refuge))
+    else:
+        form = _why_in_scenario(source, name, _given("--at", at, tick), seed, refuge, output)
+    output.result(form, lambda: tables_of("fleet").reason(form))
+
+
+def _one_robot(argument: str | None, option: str | None) -> str:
+    if (argument is None) == (option is None):
+        raise WrongUsage("Name one truck: as ROBOT, or with --robot", command="pendula fleet why")
+    return argument or option or ""
+
+
+def _given(name: str, value: int | None, *others: object) -> int:
+    """The moment that a kind of source is asked for; what belongs to the other kind is refused."""
+    if value is None or any(one is not None for one in others):
+        kind = (
+            "A journal takes --tick, and no --at, --seed or --refuge"
+            if name == "--tick"
+            else "A scenario takes --at, and no --tick; a journal is a directory"
+        )
+        raise WrongUsage(kind, command="pendula fleet why")
+    return value
+
+
+def _why_in_journal(directory: Path, robot: str, tick: int) -> dict[str, Any]:
+    from pendula.fleet.runs import fleet_at, reading
+
+    with reading(directory) as journal:
+        engine = fleet_at(journal, tick)
+        if robot not in engine.traffic.robot_ids:
+            raise UnknownRobot(f"There is no truck {robot!r} in {directory}", robotId=robot)
+        reason = engine.why({"robot": robot})
+        return {**reason_form(engine.traffic.why(robot), engine.now()), "tick": tick, "sentence": reason.sentence}
+
+
+def _why_in_scenario(
+    scenario: str, robot: str, at: int, seed: int | None, refuge: Refuge | None, output: Output
+) -> dict[str, Any]:
     made = run_of(scenario, seed, refuge)
     with output.progress("run", at) as advance:
         made.run(at, watch=advance)
     reason = made.why(robot)
-    form = reason_form(reason, at)
-    output.result(form, lambda: tables_of("fleet").reason(form))
+    return {**reason_form(reason, at), "sentence": made.engine.why({"robot": robot}).sentence}
 
 
 def reason_form(reason: "Reason", at_ms: int) -> dict[str, Any]:
@@ -115,7 +220,7 @@ def reason_form(reason: "Reason", at_ms: int) -> dict[str, Any]:
     }
 
 
-def run_of(name: str, seed: int | None, refuge: Refuge | None) -> "Run":
+def run_of(name: str, seed: int | None, refuge: Refuge | None, road: "MakeRoad | None" = None) -> "Run":
     """A scenario ready to run, with what the command line says over what its file says."""
     from msgspec.structs import replace
 
@@ -126,7 +231,7 @@ def run_of(name: str, seed: int | None, refuge: Refuge | None) -> "Run":
         told = replace(told, seed=seed)
     if refuge is not None:
         told = replace(told, traffic=replace(told.traffic, refuge=refuge is Refuge.ON))
-    return Run(told)
+    return Run(told, road=road)
 
 
 def scenario_of(name: str) -> "Scenario":

@@ -9,7 +9,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from pendula.cli.output import facts
+from pendula.cli.output import facts, table
 from pendula.cli.text import counted
 
 if TYPE_CHECKING:
@@ -122,10 +122,62 @@ def reason(form: Mapping[str, Any]) -> "RenderableType":
         ("reason", f"{form['reasonCode']} ({form['holdReason']}), for {form['waitMs'] / 1000:.1f} s"),
         ("in the way", f"{form['blockerRobotId'] or '-'}, {form['blockerResourceId'] or '-'}"),
         ("chain", " waits for ".join(form["chain"])),
+        ("in words", form["sentence"]),
     ]
     if form["cycle"]:
         pairs.append(("it would close", " -> ".join([*form["cycle"], form["cycle"][0]])))
     return facts(pairs)
+
+
+def replayed(form: Mapping[str, Any]) -> "RenderableType":
+    """What a replay found."""
+    pairs = [
+        ("ticks", f"{form['firstTick']} to {form['lastTick']}, {form['ticks']} in all"),
+        ("trucks", ", ".join(form["robots"])),
+        ("incidents", ", ".join(one["incidentId"] for one in form["incidents"]) or "none"),
+    ]
+    first = form["firstDifference"]
+    if first is None:
+        return Group(facts(pairs), Text("Every tick came out as it was recorded.", style="bold green"))
+    pairs += [("tick", str(first["tick"])), ("truck", first["robotId"] or "-"), ("field", first["field"])]
+    pairs += [("recorded", str(first["recorded"])), ("computed", str(first["computed"]))]
+    return Group(facts(pairs), Text("DIFFERENT", style="bold red"))
+
+
+def versus(form: Mapping[str, Any]) -> "RenderableType":
+    """Two sets of parameters beside each other."""
+    first = form["first"]
+    head = [
+        ("ticks", f"{form['ticks']}, {form['ticksThatDiffer']} of them differ"),
+        ("changed", ", ".join(f"{name} {a} to {b}" for name, (a, b) in form["changed"].items()) or "nothing"),
+        ("first difference", "none" if first is None else _first(first)),
+    ]
+    rows = [(name, str(form["a"][name]), str(form["b"][name])) for name in _FIGURES]
+    codes = sorted({*form["a"]["waitMsByReason"], *form["b"]["waitMsByReason"]})
+    for code in codes:
+        a, b = (form[side]["waitMsByReason"].get(code, 0) for side in "ab")
+        rows.append((f"waiting, {code}", f"{a} ms", f"{b} ms"))
+    rows += [(f"differ in {name}", "", str(count)) for name, count in form["differences"].items()]
+    return Group(facts(head), table(("", "a, as recorded", "b"), rows))
+
+
+def incidents(form: Mapping[str, Any]) -> "RenderableType":
+    """Incidents of a journal, and the bundles that were made of them."""
+    if not form["incidents"]:
+        return Text("There were no incidents.")
+    rows = [
+        (one["incidentId"], f"{one['atMs'] / 1000:.1f} s", one["code"], ", ".join(one["robotIds"]), one["message"])
+        for one in form["incidents"]
+    ]
+    made = [Text(f"bundle {one}") for one in form["bundles"]]
+    return Group(table(("incident", "at", "code", "trucks", ""), rows), *made)
+
+
+_FIGURES = ("grants", "stops", "refusedRoutes", "alerts", "tasksDone")
+
+
+def _first(one: Mapping[str, Any]) -> str:
+    return f"tick {one['tick']}, {one['robotId']}, {one['field']}: {one['a']} and {one['b']}"
 
 
 def _certificate(form: Mapping[str, Any]) -> "RenderableType":
@@ -154,3 +206,25 @@ def _sizes(sizes: Mapping[str, int]) -> str:
 def _severities(severities: Mapping[str, int]) -> str:
     told = [counted(count, _NOUNS[name]) for name, count in severities.items() if count]
     return ", ".join(told) or "no findings"
+
+
+def tuned(form: Mapping[str, Any]) -> "RenderableType":
+    """A row for every combination, the best one marked, and what is to be said of trucks and map."""
+    best = form["best"]
+    rows = [
+        (
+            "best" if row == best else "" if row["acceptable"] else "no",
+            str(row["trucks"]),
+            str(row["oneWayMilli"]),
+            ", ".join(f"{name}={value}" for name, value in row["params"].items()),
+            "not LIVE" if row["refused"] is not None else str(row["tasksPerHour"]),
+            f"{row['longestWaitMs'] // 1000} s",
+        )
+        for row in form["rows"]
+    ]
+    heads = ("", "trucks", "one-way", "parameters", "tasks an hour", "longest wait")
+    parts: list[RenderableType] = [table(heads, rows)]
+    parts += [Text(f"- {sentence}") for sentence in form["sentences"]]
+    if best is None:
+        parts.append(Text("No combination was acceptable: allow a longer wait, or try fewer trucks."))
+    return Group(*parts)

@@ -46,6 +46,7 @@ def register(jobs: typer.Typer) -> None:
     command(jobs, "stats", f"pendula jobs stats --watch {at}", f"pendula jobs stats --window-sec 86400 {at} --json")(
         stats
     )
+    command(jobs, "past", f"pendula jobs past aud_000000000012 {at}")(past)
     group = typer.Typer(
         invoke_without_command=True,
         epilog=example(f"pendula jobs audit --object-id mem_1 {at}", f"pendula jobs audit verify {at}"),
@@ -166,6 +167,18 @@ def _eyes(out: Output) -> Iterator[Callable[[dict[str, Any], dict[str, Any] | No
 
     with Live(console=Console(stderr=True, highlight=False), auto_refresh=False, transient=True) as live:
         yield lambda reply, before: live.update(tables.stats(reply, before), refresh=True)
+
+
+def past(
+    target: Target,
+    at: Annotated[
+        str | None, typer.Argument(metavar="[EVENT]", help="After which event.", show_default="the newest")
+    ] = None,
+) -> None:
+    """Show the queue and the governed objects as they were after an event, one of the last 10 000."""
+    with target.scheduler() as scheduler:
+        reply = scheduler.past(**members(at=at))
+    target.out.result(reply, lambda: _tables().past(reply))
 
 
 def audit(

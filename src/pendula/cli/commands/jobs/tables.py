@@ -191,6 +191,28 @@ def stats(reply: Mapping[str, Any], before: Mapping[str, Any] | None = None) -> 
     return Group(*parts)
 
 
+def past(reply: Mapping[str, Any]) -> "RenderableType":
+    """A moment: the event after which it is, jobs by state, what waited, and where governed objects were."""
+    if reply["event"] is None:
+        return "Nothing has happened yet."
+    event = reply["event"]
+    told = facts(
+        [
+            ("at", reply["at"]),
+            ("time", reply["now"]),
+            ("who", f"{event['actor']['type']} {event['actor']['id']}"),
+            ("what", f"{event['object_type']} {event['object_id']}: {event['reason']}"),
+            ("one may look at", f"{reply['first']} to {reply['last']}"),
+        ]
+    )
+    parts = [told, "", table(("status", "jobs"), [(word, str(count)) for word, count in reply["jobs"].items()])]
+    if reply["waiting"]:
+        parts.append(jobs({"jobs": reply["waiting"], "next_cursor": None}))
+    if reply["places"]:
+        parts.append(governed({"places": reply["places"], "counts": []}))
+    return Group(*parts)
+
+
 def governed(told: Mapping[str, Any]) -> "RenderableType":
     """Objects by place, and what governance did."""
     places = [(one["object_type"], one["place"], str(one["objects"])) for one in told["places"]]

@@ -103,10 +103,11 @@ def bring_first_back(connection: sqlite3.Connection, freed: tuple[str, str]) -> 
 
 
 def remove(connection: sqlite3.Connection, jobs: Sequence[Job]) -> None:
-    """Take jobs and their effects away; their keys stay used."""
+    """Take jobs, their effects and what governance knew of them away; their keys stay used."""
     used = "INSERT INTO used_keys (hash) VALUES (?) ON CONFLICT DO NOTHING"
     connection.executemany(used, [(sha256(job.idempotency_key.encode()).digest(),) for job in jobs])
     connection.executemany("DELETE FROM effects WHERE idempotency_key = ?", [(job.idempotency_key,) for job in jobs])
+    connection.executemany("DELETE FROM governed_jobs WHERE job_seq = ?", [(job.seq,) for job in jobs])
     connection.executemany("DELETE FROM jobs WHERE seq = ?", [(job.seq,) for job in jobs])
 
 

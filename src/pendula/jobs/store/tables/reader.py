@@ -102,6 +102,10 @@ class SqliteReader:
         rows = [Row(*row) for row in self._connection.execute(query, (*values, listing.limit))]
         return list(islice(merge(rows, archived(self._connection, listing), key=_number), listing.limit))
 
+    def last_event(self) -> int:
+        # The newest event is never packed.
+        return int(self._connection.execute("SELECT coalesce(max(n), 0) FROM audit").fetchone()[0])
+
     def object(self, object_type: str, object_id: str) -> ObjectRow | None:
         query = (
             "SELECT object_type, object_id, next_action_at, version, state FROM objects "

@@ -1,7 +1,7 @@
 """The room of jobs over HTTP, under the paths and codes of its contract.
 
 routes       the calls at `/scheduler/…`
-plan_routes  time plans at `/scheduler/plans`, workers at `/scheduler/workers`, why a job waits
+plan_routes  time plans at `/scheduler/plans`, workers at `/scheduler/workers`, why a job waits, how it was before
 governed/    governed objects: a job in two steps, objects, gates, rollbacks
 demo/        a hundred objects that age in fast time, looked after
 answering    between HTTP and the calls: a body of a bounded size in, the answer of a call out

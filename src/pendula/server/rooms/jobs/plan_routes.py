@@ -1,4 +1,4 @@
-"""Time plans over HTTP, at `/scheduler/plans`; who works, at `/scheduler/workers`; why a job waits."""
+"""Time plans over HTTP, at `/scheduler/plans`; who works, at `/scheduler/workers`; why a job waits; how it was."""
 
 from collections.abc import Callable
 
@@ -8,9 +8,10 @@ from starlette.responses import Response
 
 from pendula.jobs.calls import Answer, Body, Caller, Calls, plans, signs
 from pendula.jobs.calls import why as reasons
+from pendula.jobs.calls.past import past
 from pendula.jobs.model import Code
 from pendula.server.rooms.jobs import shapes
-from pendula.server.rooms.jobs.answering import changed, documented, response_of, service_of
+from pendula.server.rooms.jobs.answering import changed, documented, listed, response_of, service_of
 from pendula.server.rooms.jobs.errors import PREFIX
 from pendula.server.routes.dependencies import Operator, Viewer
 
@@ -92,3 +93,13 @@ async def why(request: Request, _: Viewer) -> Response:
     return response_of(
         await service_of(request).look(lambda calls: reasons.why(calls.store, calls.policy, calls.clock(), job_id))
     )
+
+
+@router.get(
+    "/past",
+    responses=shapes.gives("Past", *shapes.FAULTS),
+    **documented("past", parameters=[shapes.in_query("at", shapes.TEXT, "The id of an event; without one, now")]),
+)
+async def moment(request: Request, _: Viewer) -> Response:
+    """The queue and the governed objects as they were after an event, one of the last 10 000."""
+    return await listed(request, lambda calls, query: past(calls.store, query))

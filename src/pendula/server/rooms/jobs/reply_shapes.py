@@ -107,6 +107,18 @@ def _replies() -> dict[str, Shape]:
                 "workers": listed(ref("Worker")),
             }
         ),
+        "Past": record(
+            {
+                "at": ANY_TEXT,
+                "first": ANY_TEXT,
+                "last": ANY_TEXT,
+                "now": ANY_TIME,
+                "event": or_null(ref("Event")),
+                "jobs": record({status.value: COUNT for status in Status}),
+                "waiting": listed(job),
+                "places": listed(record({"object_type": TEXT, "place": TEXT, "objects": COUNT})),
+            }
+        ),
         "Freed": record({"freed": FLAG, "idempotency_key": TEXT}),
     }
 

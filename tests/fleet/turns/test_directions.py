@@ -8,9 +8,9 @@ from pendula.fleet.driving.track import track_of
 from pendula.fleet.driving.uses import Ground
 from pendula.fleet.routing.planner import AtNode
 from pendula.fleet.samples import FL_STD
-from pendula.fleet.tick import directions
-from pendula.fleet.tick.directions import Directions
-from pendula.fleet.tick.queueing import Queue
+from pendula.fleet.turns import directions
+from pendula.fleet.turns.directions import Directions
+from pendula.fleet.turns.queueing import Queue
 from tests.fleet.routes import route
 from tests.fleet.sites import scene
 

@@ -9,7 +9,7 @@ from itertools import islice, permutations
 
 from msgspec.structs import replace
 
-from pendula.fleet.liveness import certify
+from pendula.fleet.liveness.certificate import certify
 from pendula.fleet.model import Fleet, Stream, Truck
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.trucks.profiles import RobotProfile

@@ -3,8 +3,8 @@
 import pytest
 
 from pendula.fleet import certify, compile_map
+from pendula.fleet.liveness.fleet_search import fitting_fleet
 from pendula.fleet.samples import FL_STD, Sketch
-from pendula.fleet.scenarios.fleet_search import fitting_fleet
 from tests.fleet.sites import random_site, scene
 
 

@@ -7,7 +7,7 @@ from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
 from pendula.fleet.driving.stops import Stop
 from pendula.fleet.samples import FL_STD
-from pendula.fleet.tick.ranks import class_of, order_of, rank_of, starved
+from pendula.fleet.turns.ranks import class_of, order_of, rank_of, starved
 from tests.fleet.sites import scene
 
 NOW = 100_000

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
 from pendula.fleet.site.compiled_map import CompiledMap
-from pendula.fleet.tick.queueing import Queue
+from pendula.fleet.turns.queueing import Queue
 from pendula.fleet.views.reasons import WAIT_EDGE_DIRECTION
 
 

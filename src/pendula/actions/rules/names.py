@@ -1,0 +1,105 @@
+"""The names in a configuration: those that a world reads, and those that nobody does, with what was probably meant.
+
+A name that is passed over in silence is a rule that never holds, so each is refused.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from pendula.actions.model import ActionDef, EpochFrame, KnowledgeItem, Modifier, Need, Options
+from pendula.actions.rules.skills import Matrix, SkillRule
+from pendula.kernel.wording import unknown_name
+
+FIELDS = (
+    "epoch",
+    "action_defs",
+    "skills",
+    "skill_weights",
+    "resources",
+    "world_state",
+    "options",
+    "carry",
+)
+WORLD_STATE = ("modifiers", "knowledge", "places")
+# Sections of a file that say what is done in a world, not what it is.
+DONE = ("actions_submitted", "interrupts", "commands", "epochs")
+# Names that the first version did not know, and passed over.
+SINCE_FIRST = frozenset({"place", "places", "remember_epochs"})
+
+Found = tuple[str, Mapping[str, Any], tuple[str, ...]]
+
+
+def known_names(kind: type[Struct]) -> tuple[str, ...]:
+    """The names of a struct's members, as files write them."""
+    return tuple(field.encode_name for field in msgspec.structs.fields(kind))
+
+
+def unknown_names(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The path of every name that no world reads, and a sentence about it."""
+    for path, given, known in _objects(config):
+        for name in given:
+            if name in known:
+                continue
+            where = f"{path}.{name}"
+            if path == "$" and name in DONE:
+                yield where, f"{name!r} is not a part of a world: submit and request it, or run the file as a whole"
+            else:
+                inside = "a part of a world" if path == "$" else f"a field of {path.removeprefix('$.')}"
+                yield where, unknown_name(str(name), known, inside)
+
+
+def _objects(config: Mapping[str, Any]) -> Iterator[Found]:
+    """Every object in a configuration: where it is, what is in it, and the names that are known there."""
+    yield "$", config, FIELDS
+    yield from _if_object("$.epoch", config.get("epoch"), EpochFrame)
+    yield from _if_object("$.options", config.get("options"), Options)
+    for name, raw in _members(config.get("action_defs")):
+        yield from _if_object(f"$.action_defs.{name}", raw, ActionDef)
+        for number, need in enumerate(_elements(raw, "resources")):
+            yield from _if_object(f"$.action_defs.{name}.resources[{number}]", need, Need)
+    for name, raw in _members(config.get("skill_weights")):
+        yield from _if_object(f"$.skill_weights.{name}", raw, SkillRule)
+    for name, raw in _members(config.get("skills")):
+        if isinstance(raw, Mapping) and "matrix" in raw:
+            yield from _if_object(f"$.skills.{name}", raw, Matrix)
+    world_state = config.get("world_state")
+    if isinstance(world_state, Mapping):
+        yield "$.world_state", world_state, WORLD_STATE
+    for section, kind in (("modifiers", Modifier), ("knowledge", KnowledgeItem)):
+        for number, raw in enumerate(_elements(world_state, section)):
+            yield from _if_object(f"$.world_state.{section}[{number}]", raw, kind)
+
+
+def _if_object(path: str, raw: Any, kind: type[Struct]) -> Iterator[Found]:
+    """What is something else is for the readers to refuse."""
+    if isinstance(raw, Mapping):
+        yield path, raw, known_names(kind)
+
+
+def _members(raw: Any) -> Iterable[tuple[str, Any]]:
+    return raw.items() if isinstance(raw, Mapping) else ()
+
+
+def _elements(raw: Any, name: str) -> Iterable[Any]:
+    found = raw.get(name) if isinstance(raw, Mapping) else None
+    return found if isinstance(found, list | tuple) else ()
+
+
+def as_first_read(config: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration as the first version read it: names that are known since then meant nothing."""
+    without = _without_new(config)
+    for section in ("options", "world_state"):
+        if isinstance(config.get(section), Mapping):
+            without[section] = _without_new(config[section])
+    if isinstance(config.get("action_defs"), Mapping):
+        without["action_defs"] = {
+            name: _without_new(raw) if isinstance(raw, Mapping) else raw for name, raw in config["action_defs"].items()
+        }
+    return without
+
+
+def _without_new(members: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in members.items() if name not in SINCE_FIRST}

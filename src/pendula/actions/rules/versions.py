@@ -1,0 +1,49 @@
+"""What worlds decide by: the rules of now, and those of the version before, by which its journals still replay.
+
+A rule that changes what comes out of a world is a member here and raises `decisions`. A journal names the decisions it
+was written with, and a world found in it goes on by them to its end: no world changes its mind in the middle.
+"""
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+
+class Version(Struct, frozen=True, kw_only=True):
+    """What differs between the decisions of versions."""
+
+    # What began in a minute can be broken off in the same minute; what did so for the second time, in the next.
+    breaks_off_what_began: bool
+    # Starts and ends have the params of their instance, and so have the questions to user code.
+    tells_params: bool
+    # A submission for later can be cancelled before it is admitted.
+    cancels_what_is_to_come: bool
+    # The lock of an actor counts as one of the world and one of the instance.
+    counts_locks_of_actors: bool
+    # Names nobody knows are refused in options, sections and definitions; before, they were passed over.
+    refuses_unknown_names: bool
+    # Rejections and diagnostics say what is wrong, where, and what is allowed; before, as the reader put it.
+    words_faults: bool
+    # The state has members that the first version did not know.
+    saves_more: bool
+
+
+NOW = Version(
+    breaks_off_what_began=True,
+    tells_params=True,
+    cancels_what_is_to_come=True,
+    counts_locks_of_actors=True,
+    refuses_unknown_names=True,
+    words_faults=True,
+    saves_more=True,
+)
+FIRST = Version(
+    breaks_off_what_began=False,
+    tells_params=False,
+    cancels_what_is_to_come=False,
+    counts_locks_of_actors=False,
+    refuses_unknown_names=False,
+    words_faults=False,
+    saves_more=False,
+)
+BY_DECISIONS: Mapping[int, Version] = {1: FIRST, 2: NOW}

@@ -1,0 +1,28 @@
+"""What is known of a truck whose place is in doubt: why, where on its way it can be, and what it may cover instead.
+
+A doubt ends when poses have been steady for a while and fit: where the truck can be on its way, or where a person says
+it is, or, as long as no pose was torn from the one before, where it went by itself.
+"""
+
+from msgspec import Struct
+
+# From where on a truck can be of which somebody said that it is no longer on its way.
+NOWHERE_UM = 1 << 61
+
+
+class Doubt(Struct, frozen=True, array_like=True):
+    """`low_um` to `high_um`: where on its track the truck can be. `torn`: two poses in a row that no truck drives
+    between. `steady_ms`: since when there was none, and the truck says that it is well."""
+
+    code: str
+    since_ms: int
+    low_um: int
+    high_um: int
+    torn: bool
+    steady_ms: int | None = None
+    # A person has said that the truck is where its reports say, and on which edge that is.
+    confirmed: bool = False
+    edge: int | None = None
+    # What the truck may cover where it says it is, and for which place that was looked up last.
+    extra: tuple[int, ...] = ()
+    seen: tuple[int, int] | None = None

@@ -1,0 +1,159 @@
+"""Whether a truck can be where it says it is, and for how long what it says has been steady.
+
+A place is trusted where the truck can have driven, by its own speed, since it was last known to be somewhere: what it
+says of its speed does not come from where it believes to be.
+"""
+
+from math import isqrt
+
+from msgspec import structs
+
+from pendula.fleet.contracts.traffic import RobotStatus
+from pendula.fleet.driving.doubts import NOWHERE_UM, Doubt
+from pendula.fleet.driving.params import TrafficParams
+from pendula.fleet.driving.records import Record
+from pendula.fleet.driving.stops import Stop
+from pendula.fleet.driving.uses import Ground
+from pendula.fleet.geometry.angles import turn_urad
+from pendula.fleet.network.transitions import truck_yaw
+from pendula.fleet.routing.route_plan import Limits, Pose
+
+# Slower than this a truck stands.
+STANDING_UM_S = 20_000
+# How far along its edge a truck is looked for first: farther than it drives between two reports.
+_NEAR_UM = 1_500_000
+
+
+def doubted(record: Record, stop: Stop, now_ms: int, params: TrafficParams, *, torn: bool) -> Doubt:
+    """A doubt that begins now. After silence or a fault a truck may be anywhere on what it was granted; otherwise it is
+    where it was last, but for what it drives from now on."""
+    errors = record.profile.localization_error.value_um + record.profile.tracking_error.value_um
+    anywhere = stop in (Stop.OFFLINE, Stop.ROBOT_FAULT, Stop.STUCK)
+    high = record.grant_um + params.stop_line_tol_um if anywhere else record.at_um
+    return Doubt(stop, now_ms, record.bound_um, high + errors, torn)
+
+
+def watched(record: Record, doubt: Doubt, jumped: bool, driven_um: int) -> Doubt:
+    """The doubt after another report: a jump or a word of trouble begins the time of steadiness anew."""
+    # A tenth more than driven: speeds are samples.
+    high = doubt.high_um + driven_um * 11 // 10
+    well = record.status is RobotStatus.OK and not jumped
+    steady = doubt.steady_ms if doubt.steady_ms is not None else record.report_ms
+    return structs.replace(doubt, high_um=high, torn=doubt.torn or jumped, steady_ms=steady if well else None)
+
+
+def leaps(before: Pose, after: Pose, passed_ms: int, record: Record, params: TrafficParams) -> bool:
+    """Whether no truck drives from one pose to the next in that time."""
+    dx, dy = after.x_um - before.x_um, after.y_um - before.y_um
+    far = record.profile.v_max_um_s * max(0, passed_ms) // 1000 + params.pose_jump_threshold_um
+    return dx * dx + dy * dy > far * far
+
+
+def covered(record: Record, ground: Ground, params: TrafficParams) -> Doubt:
+    """The doubt with all that the truck may cover where it says it is, unless it can be there (FLT-FAIL-5)."""
+    doubt, pose = record.doubt, record.pose
+    assert doubt is not None
+    if pose is None or record.report_ms < doubt.since_ms or is_possible(record, params):
+        return doubt
+    here = (pose.x_um, pose.y_um)
+    if doubt.seen is not None and _away_um(doubt.seen, here) <= params.pose_jump_margin_um // 2:
+        return doubt
+    found = _beyond(record, params) if doubt.code == Stop.OVERRUN else _around(here, ground, params)
+    # A truck that comes back elsewhere than it was kept is one that jumped (FLT-FAIL-10).
+    back = doubt.code in (Stop.OFFLINE, Stop.ROBOT_FAULT)
+    return structs.replace(
+        doubt,
+        code=Stop.POSE_JUMP if back else doubt.code,
+        torn=doubt.torn or back,
+        extra=tuple(sorted({*doubt.extra, *found})),
+        seen=here,
+    )
+
+
+def _around(here: tuple[int, int], ground: Ground, params: TrafficParams) -> list[int]:
+    """All that the envelope may cover, wherever the truck looks."""
+    return ground.discs.resources(*here, ground.site.envelope.turn_radius_um + params.pose_jump_margin_um)
+
+
+def _beyond(record: Record, params: TrafficParams) -> list[int]:
+    """What a truck covers that has passed its stop line: where it is known, so is what it needs to be there."""
+    assert record.track is not None
+    s_um = position(record, params)
+    upto = record.grant_um if s_um is None else s_um + record.profile.localization_error.value_um
+    return [one.resource for one in record.track.taken(record.grant_um, upto)]
+
+
+def is_possible(record: Record, params: TrafficParams) -> bool:
+    """Whether a truck in doubt is where it can be on its way."""
+    doubt = record.doubt
+    assert doubt is not None
+    if doubt.low_um >= NOWHERE_UM:
+        return False
+    if record.track is None or not record.track.segments:
+        return distance_um(record, record.node) <= 2 * params.node_snap_um
+    s_um = position(record, params)
+    beyond = record.grant_um + overshoot_um(record, params)
+    return s_um is not None and doubt.low_um <= s_um <= min(doubt.high_um, beyond)
+
+
+def position(record: Record, params: TrafficParams) -> int | None:
+    """The position of the pose on the track, not beyond a node in which something is still to be done; None where the
+    pose fits no place of it."""
+    assert record.track is not None
+    act = record.act
+    if act is not None and record.v_um_s < STANDING_UM_S and abs(act.s_um - record.at_um) <= 2 * params.node_snap_um:
+        away = distance_um(record, act.node)
+        if away <= 2 * params.node_snap_um:
+            return act.s_um - away
+    found = _near_um(record, params)
+    if found is None or found > record.grant_um + overshoot_um(record, params):
+        found = _anywhere_um(record, params)
+    return found
+
+
+def overshoot_um(record: Record, params: TrafficParams) -> int:
+    """How far beyond the end of its grant a truck that obeys may say it is."""
+    errors = record.profile.localization_error.value_um + record.profile.tracking_error.value_um
+    return errors + params.stop_line_tol_um
+
+
+def distance_um(record: Record, node: int) -> int:
+    assert record.pose is not None
+    at = record.site.network.nodes[node].at
+    return _away_um((at.x_um, at.y_um), (record.pose.x_um, record.pose.y_um))
+
+
+def _away_um(one: tuple[int, int], other: tuple[int, int]) -> int:
+    dx, dy = one[0] - other[0], one[1] - other[1]
+    return isqrt(dx * dx + dy * dy)
+
+
+def _anywhere_um(record: Record, params: TrafficParams) -> int | None:
+    assert record.pose is not None
+    assert record.track is not None
+    limits = Limits(params.off_route_um, params.heading_tol_urad)
+    found = record.track.plan.project(record.pose, record.at_um, limits)
+    if found is None:
+        return 0 if distance_um(record, record.node) <= 2 * params.node_snap_um else None
+    if found.lateral_um > limits.off_route_um or abs(found.heading_error_urad) > limits.heading_urad:
+        return None
+    return found.s_on_route_um
+
+
+def _near_um(record: Record, params: TrafficParams) -> int | None:
+    """The position close to the last one and on the same edge; None where the pose fits none, or another may fit
+    better: then the whole route is looked at."""
+    assert record.pose is not None
+    assert record.track is not None
+    plan = record.track.plan
+    if not plan.segments:
+        return None
+    segment = plan.segments[plan.segment_at(max(record.at_um, 0))]
+    edge = record.site.network.edges[segment.edge]
+    low = max(record.at_um - segment.route_s0_um - params.progress_regress_um, 0)
+    high = min(low + _NEAR_UM, segment.length_um)
+    on, square = edge.path.nearest(record.pose.x_um, record.pose.y_um, low, high)
+    if not low < on < high or square > params.off_route_um * params.off_route_um:
+        return None
+    error = turn_urad(truck_yaw(edge.path.heading(on), edge.style), record.pose.yaw_urad)
+    return segment.route_s0_um + on if abs(error) <= params.heading_tol_urad else None

@@ -1,0 +1,24 @@
+"""What a truck holds where it stands, in a node or on an edge, with where on its way each is passed."""
+
+from pendula.fleet.driving.records import Record
+from pendula.fleet.driving.track import held_from_the_start
+from pendula.fleet.driving.uses import NEVER_UM, Ground
+from pendula.fleet.liveness.closures import Rest, kept_sections
+from pendula.fleet.routing.planner import AtNode
+from pendula.fleet.routing.route_plan import RoutePlan
+
+
+def held_in_node(record: Record, node: int) -> dict[int, int]:
+    """What a truck holds that stands in a node: zone, ways in and sections, with where they are passed on a way that
+    begins there."""
+    site = record.site
+    held = set(site.standing_set(node, record.short_um))
+    held |= {site.token(number) for number in kept_sections(site, Rest(node, record.short_um))}
+    return {resource: 0 if resource < len(site.cells) else NEVER_UM for resource in sorted(held)}
+
+
+def held_at(record: Record, ground: Ground, plan: RoutePlan) -> dict[int, int]:
+    """What a truck holds that stands where a way begins."""
+    if isinstance(plan.start, AtNode):
+        return held_in_node(record, plan.start.node)
+    return held_from_the_start(ground, plan)

@@ -1,0 +1,11 @@
+"""What people do to a running fleet: who may, what has to be said twice, what came of it.
+
+actions       the actions of the contract, each as what traffic or tasks have to do
+confirmation  what has to be said a second time, and until when
+desk          `Desk`: actions in, orders and answers out, each action once
+"""
+
+from pendula.fleet.operators.actions import ActionType, Role
+from pendula.fleet.operators.desk import Desk, DeskStep, SavedDesk
+
+__all__ = ["ActionType", "Desk", "DeskStep", "Role", "SavedDesk"]

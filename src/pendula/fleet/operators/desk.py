@@ -1,0 +1,140 @@
+"""Where actions of people come in: each is looked at once, and answered as often as it is asked.
+
+An action that came before under the same id is not taken again. What came of an order is known after the tick.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct, structs
+
+from pendula.fleet.contracts.traffic import OperatorAction, OperatorAnswer
+from pendula.fleet.driving.params import TrafficParams
+from pendula.fleet.driving.records import Record
+from pendula.fleet.health.orders import AppliedOrder, No, Order, not_to_be_freed
+from pendula.fleet.model import CONTRACT_VERSION
+from pendula.fleet.operators.actions import ActionType, order_of, refused
+from pendula.fleet.operators.confirmation import TWICE, WITHIN_MS, Draft, unconfirmed
+from pendula.fleet.site.compiled_map import CompiledMap
+
+# So many answers are kept: whoever asks again later is told that the id is not known, and acts anew.
+MOST_KEPT = 1_000
+_DONE = {
+    ActionType.PAUSE_ROBOT: "{robot} is paused",
+    ActionType.RESUME_ROBOT: "{robot} may go on",
+    ActionType.PAUSE_FLEET: "Every truck is paused",
+    ActionType.RESUME_FLEET: "Every truck may go on",
+    ActionType.CLEAR_FAULT: "The fault of {robot} is cleared",
+    ActionType.RELOCATE: "{robot} goes on from there once its poses have been steady",
+    ActionType.DECLARE_ABSENT: "{robot} is not waited for",
+    ActionType.FORCE_RELEASE: "What {robot} held there is free",
+    ActionType.REMOVE_ROBOT: "{robot} is out of the hall, and all that it held is free",
+    ActionType.CANCEL_TASK: "Task {task} is cancelled",
+}
+
+
+class DeskStep(Struct, frozen=True):
+    """What actions come to before the tick: orders for traffic, tasks to be cancelled, and answers that are final."""
+
+    orders: tuple[Order, ...] = ()
+    cancelled: tuple[OperatorAction, ...] = ()
+    answers: tuple[OperatorAnswer, ...] = ()
+
+
+class SavedDesk(Struct, frozen=True):
+    answers: tuple[tuple[OperatorAction, OperatorAnswer], ...] = ()
+    drafts: tuple[Draft, ...] = ()
+
+
+class Desk:
+    def __init__(self, site: CompiledMap, params: TrafficParams) -> None:
+        self._site = site
+        self._params = params
+        self._answered: dict[str, tuple[OperatorAction, OperatorAnswer]] = {}
+        self._drafts: dict[str, Draft] = {}
+        # Actions whose orders are on their way through a tick.
+        self._waiting: dict[str, OperatorAction] = {}
+
+    def take(self, actions: Iterable[OperatorAction], now_ms: int, trucks: Sequence[Record]) -> DeskStep:
+        """Looks at actions in the order of their times and ids."""
+        self._drafts = {name: one for name, one in self._drafts.items() if now_ms - one.at_ms <= 2 * WITHIN_MS}
+        records = {one.robot_id: one for one in trucks}
+        orders: list[Order] = []
+        cancelled: list[OperatorAction] = []
+        answers: list[OperatorAnswer] = []
+        for action in sorted(actions, key=lambda one: (one.ts, one.actionId)):
+            known = self._known(action)
+            no = None if known is not None else self._no(action, now_ms, records)
+            if known is not None:
+                answers.append(known)
+            elif no is not None:
+                answers.append(self._keep(action, _answer(action, no.code, no.message)))
+            elif action.type == ActionType.CANCEL_TASK:
+                self._waiting[action.actionId] = action
+                cancelled.append(action)
+            else:
+                self._waiting[action.actionId] = action
+                orders.append(order_of(action, self._site))
+        return DeskStep(tuple(orders), tuple(cancelled), tuple(answers))
+
+    def settle(self, applied: Iterable[AppliedOrder], tick: int) -> tuple[OperatorAnswer, ...]:
+        """What came of orders, and of tasks that were to be cancelled. An order of which nothing is heard was in a tick
+        that failed: nothing was done, and it may be asked for again."""
+        answers = []
+        for one in applied:
+            action = self._waiting.pop(one.order_id, None)
+            if action is not None:
+                answers.append(self._keep(action, _settled(action, one, tick)))
+        for action in self._waiting.values():
+            answers.append(_answer(action, "TICK_FAILED", "The tick failed: nothing was done"))
+        self._waiting = {}
+        return tuple(answers)
+
+    def saved(self) -> SavedDesk:
+        return SavedDesk(tuple(self._answered.values()), tuple(self._drafts.values()))
+
+    def restore(self, saved: SavedDesk) -> None:
+        self._answered = {action.actionId: (action, answer) for action, answer in saved.answers}
+        self._drafts = {one.action_id: one for one in saved.drafts}
+
+    def _known(self, action: OperatorAction) -> OperatorAnswer | None:
+        """The answer to an action that came before; None for a new one."""
+        if action.actionId in self._waiting:
+            return _answer(action, "ACTION_ID_TAKEN", f"{action.actionId!r} came twice in one tick")
+        before = self._answered.get(action.actionId)
+        if before is None:
+            return None
+        if _same(before[0], action):
+            return before[1]
+        return _answer(action, "ACTION_ID_TAKEN", f"{action.actionId!r} was another action")
+
+    def _no(self, action: OperatorAction, now_ms: int, records: dict[str, Record]) -> No | None:
+        no = refused(action, self._site)
+        if no is not None or action.type not in TWICE:
+            return no
+        assert isinstance(action.robotId, str)
+        record = records.get(action.robotId)
+        if record is None:
+            return No("UNKNOWN_ROBOT", f"There is no truck {action.robotId!r}")
+        return not_to_be_freed(record, now_ms, self._params) or unconfirmed(action, self._drafts, now_ms)
+
+    def _keep(self, action: OperatorAction, answer: OperatorAnswer) -> OperatorAnswer:
+        self._answered[action.actionId] = (action, answer)
+        if len(self._answered) > MOST_KEPT:
+            del self._answered[next(iter(self._answered))]
+        return answer
+
+
+def _same(one: OperatorAction, other: OperatorAction) -> bool:
+    """Whether two are one action: the time may differ, of a request that was sent again."""
+    return structs.replace(one, ts=other.ts) == other
+
+
+def _answer(action: OperatorAction, code: str | None, message: str) -> OperatorAnswer:
+    return OperatorAnswer(CONTRACT_VERSION, action.actionId, code is None, code, message, None, ())
+
+
+def _settled(action: OperatorAction, applied: AppliedOrder, tick: int) -> OperatorAnswer:
+    if applied.code is not None:
+        return _answer(action, applied.code, applied.message)
+    text = _DONE[ActionType(action.type)].format(robot=action.robotId, task=action.taskId)
+    return structs.replace(_answer(action, None, text), appliedTick=tick, freedResources=applied.freed)

@@ -1,0 +1,39 @@
+"""A fleet written down: its journal, and what can be made of one afterwards.
+
+recording     an engine and its journal; a killed fleet goes on from it
+ring_journal  a journal that never stops traffic, whatever the disk does
+reading       a journal to look at: the fleet at any tick, its ticks computed again
+verifying     ticks computed again, and the first that differs
+export        a journal as JSON Lines
+comparing     two sets of parameters on one journal
+incidents     the minute before and after an incident as a journal of its own
+tuning        which number of trucks and which parameters do the most
+"""
+
+from pendula.fleet.runs.comparing import compared
+from pendula.fleet.runs.export import lines
+from pendula.fleet.runs.incidents import bundle, bundles_in, incidents_of
+from pendula.fleet.runs.reading import Moment, UnknownTick, fleet_at, last_tick, moments, reading
+from pendula.fleet.runs.recording import JournalInUse, NoFleetJournal, Recording, recording_disk
+from pendula.fleet.runs.ring_journal import RingJournal
+from pendula.fleet.runs.verifying import verified
+
+__all__ = [
+    "JournalInUse",
+    "Moment",
+    "NoFleetJournal",
+    "Recording",
+    "RingJournal",
+    "UnknownTick",
+    "bundle",
+    "bundles_in",
+    "compared",
+    "fleet_at",
+    "incidents_of",
+    "last_tick",
+    "lines",
+    "moments",
+    "reading",
+    "recording_disk",
+    "verified",
+]

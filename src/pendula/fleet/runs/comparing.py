@@ -1,0 +1,130 @@
+"""Two sets of parameters on one journal: where grants, hold points and holds differ, and what that comes to.
+
+Both fleets hear the same reports, those of trucks that drove as the first one told them. So the answer is what the
+other set would have decided in each moment, not where it would have led to: for that a scenario is run twice.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct, structs, to_builtins
+
+from pendula.fleet.contracts.traffic import CommandMode, TaskState
+from pendula.fleet.driving.params import TrafficParams
+from pendula.fleet.driving.records import Record
+from pendula.fleet.engine import FleetEngine, read_config
+from pendula.fleet.events import AlertRaised, FleetEvent, Granted, RouteRefused, TaskMoved
+from pendula.fleet.runs.reading import moments
+from pendula.fleet.views.reasons import code_of
+from pendula.kernel.canonical import Json
+from pendula.kernel.journal import Journal
+from pendula.kernel.replay import NotReplayable
+
+FIELDS = ("grant", "holdPoint", "reasonCode")
+
+
+class Difference(Struct, frozen=True, rename="camel"):
+    """The first place where two fleets part."""
+
+    tick: int
+    now_ms: int
+    robot_id: str
+    field: str
+    a: Json
+    b: Json
+
+
+class Figures(Struct):
+    """What a set of parameters came to."""
+
+    waits: Counter[str]
+    grants: int = 0
+    stops: int = 0
+    refused_routes: int = 0
+    alerts: int = 0
+    tasks_done: int = 0
+
+    def note(self, engine: FleetEngine, events: Sequence[FleetEvent]) -> None:
+        period = engine.config.traffic.tick_period_ms
+        for one in engine.traffic.records:
+            if one.waiting is not None:
+                self.waits[one.waiting.code] += period
+        self.stops += sum(one.mode is CommandMode.STOP for one in engine.orders_out.commands)
+        for event in events:
+            match event:
+                case Granted():
+                    self.grants += 1
+                case RouteRefused():
+                    self.refused_routes += 1
+                case AlertRaised():
+                    self.alerts += 1
+                case TaskMoved(state=TaskState.DONE):
+                    self.tasks_done += 1
+                case _:
+                    pass
+
+    def form(self) -> dict[str, Any]:
+        return {
+            "waitMsByReason": dict(sorted(self.waits.items())),
+            "grants": self.grants,
+            "stops": self.stops,
+            "refusedRoutes": self.refused_routes,
+            "alerts": self.alerts,
+            "tasksDone": self.tasks_done,
+        }
+
+
+def compared(journal: Journal, params: TrafficParams) -> dict[str, Any]:
+    """The journal's own parameters (a) beside others (b); raises `NotReplayable` for a pruned journal, and
+    `TrafficRefused` where a fleet cannot run with those."""
+    if journal.first_n > 0:
+        raise NotReplayable("The beginning of the journal was pruned: another set of parameters cannot begin there")
+    config = read_config(journal.header.config)
+    other = FleetEngine.create(to_builtins(structs.replace(config, traffic=params)))
+    figures = Figures(Counter()), Figures(Counter())
+    counts: Counter[str] = Counter()
+    robots: dict[str, Counter[str]] = {}
+    first: Difference | None = None
+    ticks = differing = 0
+    for engine, moment in moments(journal):
+        outcome = other.apply(moment.command)
+        figures[0].note(engine, moment.computed)
+        figures[1].note(other, outcome.events)
+        found = _differences(moment.ticked.tick, engine, other)
+        ticks += 1
+        differing += bool(found)
+        first = first or next(iter(found), None)
+        for one in found:
+            counts[one.field] += 1
+            robots.setdefault(one.robot_id, Counter())[one.field] += 1
+    return {
+        "ticks": ticks,
+        "ticksThatDiffer": differing,
+        "first": None if first is None else to_builtins(first),
+        "differences": {name: counts[name] for name in FIELDS},
+        "robots": {name: dict(sorted(robots[name].items())) for name in sorted(robots)},
+        "changed": _changed(config.traffic, params),
+        "a": {"paramsHash": config.traffic.digest(), **figures[0].form()},
+        "b": {"paramsHash": params.digest(), **figures[1].form()},
+    }
+
+
+def _differences(tick: int, a: FleetEngine, b: FleetEngine) -> list[Difference]:
+    return [
+        Difference(tick, a.now(), left.robot_id, name, mine, theirs)
+        for left, right in zip(a.traffic.records, b.traffic.records, strict=True)
+        for name, mine, theirs in zip(FIELDS, _seen(left), _seen(right), strict=True)
+        if mine != theirs
+    ]
+
+
+def _seen(record: Record) -> tuple[Json, Json, Json]:
+    plan = None if record.track is None else record.track.plan
+    grant: Json = None if plan is None else {"routeId": plan.route_id, "endUm": record.grant_um}
+    return grant, None if plan is None else record.hold_um, code_of(record)
+
+
+def _changed(a: TrafficParams, b: TrafficParams) -> dict[str, Json]:
+    mine, theirs = to_builtins(a), to_builtins(b)
+    return {name: [mine[name], theirs[name]] for name in mine if mine[name] != theirs[name]}

@@ -1,0 +1,83 @@
+"""A journal as JSON Lines: one `TickRecord` of the contract a tick, members in canonical order.
+
+The journal holds inputs and digests; locks, requests, results and commands are computed again on the way, and compared
+with what was told then. What no journal knows, how long a tick took and how near envelopes came, is null.
+"""
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from pendula.fleet.contracts import traffic as contract
+from pendula.fleet.contracts.traffic import TaskState
+from pendula.fleet.engine import FleetEngine
+from pendula.fleet.events import AlertRaised, FleetEvent, RouteAccepted, TaskMoved
+from pendula.fleet.model import CONTRACT_VERSION
+from pendula.fleet.runs.reading import Moment, moments
+from pendula.fleet.trucks.profiles import hash_of
+from pendula.fleet.views.robot_state import robot_state
+from pendula.kernel.canonical import Json, digest, encode
+from pendula.kernel.driver import ReplayDiffers
+from pendula.kernel.journal import Journal
+
+
+def lines(journal: Journal, tick: int | None = None, upto: int | None = None) -> Iterator[bytes]:
+    """The ticks from one on, up to another, or all; raises `ReplayDiffers` where one comes out otherwise."""
+    for engine, moment in moments(journal, tick):
+        if upto is not None and moment.ticked.tick > upto:
+            return
+        if moment.recorded is not None and moment.recorded != moment.computed:
+            raise ReplayDiffers(f"Tick {moment.ticked.tick} comes out otherwise than it was recorded", n=moment.n)
+        yield encode(tick_record(engine, moment))
+
+
+def tick_record(engine: FleetEngine, moment: Moment) -> Json:
+    """One tick in the form of the contract."""
+    outputs, records = engine.last, engine.traffic.records
+    assert outputs is not None
+    robots = [robot_state(one, outputs.now_ms, _task(engine, one.number)) for one in records]
+    requests = [engine.traffic.request(one.robot_id) for one in records]
+    routes = {(one.route_id, one.revision): one.form() for one in engine.orders_out.routes}
+    record = contract.TickRecord(
+        contractVersion=CONTRACT_VERSION,
+        tick=outputs.tick,
+        nowMs=outputs.now_ms,
+        hashes=contract.TickHashes(
+            compiledMapHash=engine.site.compiled_hash,
+            robotProfileHash=hash_of(engine.config.profiles),
+            paramsHash=engine.config.traffic.digest(),
+        ),
+        inputs=contract.TickInputsForm(
+            robotStates=tuple(_plain(one) for one in robots if one is not None),
+            routePlans=tuple(routes[one] for one in sorted(routes)),
+            taskEvents=tuple(_plain(one) for one in moment.command.task_events),
+            operatorActions=(),
+        ),
+        decisions=contract.TickDecisions(
+            assignments=tuple(_plain(one) for one in moment.computed if _is_assignment(one)),
+            replans=tuple(_plain(one) for one in moment.computed if isinstance(one, RouteAccepted)),
+            requests=tuple(_plain(one) for one in requests if one is not None),
+            lockResults=tuple(_plain(one) for one in outputs.results),
+            snapshotDigest="sha256:" + digest(_plain(outputs.snapshot())),
+        ),
+        outputs=contract.TickOutputsForm(commands=tuple(_plain(one) for one in engine.orders_out.commands)),
+        metrics=contract.TickMetrics(tickUs=None, minEnvelopeDistanceM=None),
+        alerts=tuple(one.alert for one in moment.computed if isinstance(one, AlertRaised)),
+    )
+    form: Json = _plain(record)
+    return form
+
+
+def _task(engine: FleetEngine, number: int) -> str | None:
+    task = engine.dispatch.task_of(number)
+    return None if task is None else task.task_id
+
+
+def _is_assignment(event: FleetEvent) -> bool:
+    return isinstance(event, TaskMoved) and event.state in (TaskState.ASSIGNED, TaskState.PENDING_PREEMPT)
+
+
+def _plain(value: object) -> Any:
+    return msgspec.to_builtins(value, builtin_types=(Decimal,))

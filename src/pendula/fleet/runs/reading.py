@@ -1,0 +1,167 @@
+"""A fleet's journal to look at: the fleet after any tick, and its ticks one after the other, recomputed and compared.
+
+with reading(Path("hall-journal")) as journal:
+    fleet_at(journal, 600).why({"robot": "R2"})
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from msgspec import Struct
+
+from pendula.fleet.commands import Commands, Tick
+from pendula.fleet.engine import FleetEngine
+from pendula.fleet.events import FleetEvent, Ticked
+from pendula.fleet.runs.recording import find_map, require_fleet
+from pendula.kernel.bodies import CommandReader, outcome_bytes, read_input, read_outcome
+from pendula.kernel.canonical import Reader
+from pendula.kernel.disk import RealDisk
+from pendula.kernel.driver import ReplayDiffers
+from pendula.kernel.errors import InputRefused
+from pendula.kernel.journal import FileJournal, Journal, JournalMissing
+from pendula.kernel.replay import check_decisions, engine_from_snapshot, first_engine
+
+_read_events: Reader[tuple[FleetEvent, ...]] = Reader(tuple[FleetEvent, ...])
+
+
+class UnknownTick(InputRefused):
+    """The journal has no such tick. Facts: `tick`, the `first` and the `last` one."""
+
+    code = "unknown_tick"
+
+
+class Moment(Struct, frozen=True):
+    """One tick of a journal: its input, what it told then, and what it tells now that it is computed again."""
+
+    n: int
+    command: Tick
+    recorded: tuple[FleetEvent, ...] | None
+    computed: tuple[FleetEvent, ...]
+
+    @property
+    def ticked(self) -> Ticked:
+        first = self.computed[0]
+        assert isinstance(first, Ticked)
+        return first
+
+
+@contextmanager
+def reading(directory: Path) -> Iterator[FileJournal]:
+    """The journal of a fleet; raises `JournalMissing`, or `NoFleetJournal` for that of another room."""
+    if not directory.is_dir():
+        what = "is a file, not the directory of a journal" if directory.exists() else "does not exist"
+        raise JournalMissing(f"There is no journal: {directory} {what}", path=str(directory))
+    disk = RealDisk(directory, make=False)
+    try:
+        journal = FileJournal.open(disk, read_only=True)
+        require_fleet(journal.header)
+        check_decisions(journal.header, FleetEngine)
+        find_map(disk)
+        yield journal
+    finally:
+        disk.close()
+
+
+def moments(journal: Journal, tick: int | None = None) -> Iterator[tuple[FleetEngine, Moment]]:
+    """The ticks of a journal from one on, or all, each with the fleet after it; raises `UnknownTick`."""
+    begin = _Index.of(journal)
+    if tick is not None:
+        begin.require(tick)
+    engine, start = begin.engine_before(journal, tick)
+    for moment in _followed(engine, journal, start):
+        if tick is None or moment.ticked.tick >= tick:
+            yield engine, moment
+
+
+def fleet_at(journal: Journal, tick: int) -> FleetEngine:
+    """The fleet after this tick."""
+    engine, _ = next(moments(journal, tick))
+    return engine
+
+
+def last_tick(journal: Journal) -> int:
+    return _Index.of(journal).last
+
+
+def _followed(engine: FleetEngine, journal: Journal, start: int) -> Iterator[Moment]:
+    read_command: CommandReader[Commands] = CommandReader(FleetEngine)
+    waiting: Moment | None = None
+    for record in journal.read(start):
+        if record.kind == "input":
+            if waiting is not None:
+                yield waiting
+            waiting = _again(engine, record.n, read_command(read_input(record.body).command))
+        elif record.kind == "outcome" and waiting is not None:
+            body = read_outcome(record.body)
+            told = _read_events(body.events) if bytes(body.events) else None
+            yield Moment(waiting.n, waiting.command, told, waiting.computed)
+            waiting = None
+    if waiting is not None:
+        yield waiting
+
+
+def _again(engine: FleetEngine, n: int, command: Commands) -> Moment | None:
+    """A tick applied once more; None for what was refused, and for commands that are not ticks."""
+    try:
+        outcome = engine.apply(command)
+    except Exception as defect:
+        raise ReplayDiffers(f"Record {n} cannot be applied again: {defect!r}", n=n) from defect
+    if outcome.refusal is not None or not isinstance(command, Tick):
+        return None
+    # As they come out of a journal, so that both can be compared.
+    computed = _read_events(b"[" + b",".join(outcome_bytes(outcome).events) + b"]")
+    return Moment(n, command, None, computed)
+
+
+class _Index(Struct, frozen=True):
+    """The first and the last tick that a journal can show, and before which tick each of its checkpoints is."""
+
+    first: int
+    last: int
+    checkpoints: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, journal: Journal) -> "_Index":
+        checkpoints: list[tuple[int, int]] = []
+        first, last = None, 0
+        usable = journal.first_n == 0
+        for record in journal.read():
+            if record.kind == "outcome":
+                tick = _tick_in(bytes(record.body))
+                last = last if tick is None else tick
+                first = last if first is None and usable and tick is not None else first
+            elif record.kind == "snapshot":
+                usable = True
+                checkpoints.append((last, record.n))
+        return cls(last + 1 if first is None else first, last, tuple(checkpoints))
+
+    def require(self, tick: int) -> None:
+        if not self.first <= tick <= self.last:
+            raise UnknownTick(
+                f"The journal has no tick {tick}; it shows ticks {self.first} to {self.last}",
+                tick=tick,
+                first=self.first,
+                last=self.last,
+            )
+
+    def engine_before(self, journal: Journal, tick: int | None) -> tuple[FleetEngine, int]:
+        """The nearest fleet before a tick, and the record from which on it has to go on."""
+        earlier = [n for last, n in self.checkpoints if tick is not None and last < tick]
+        engine, start = (
+            engine_from_snapshot(journal, FleetEngine, earlier[-1]) if earlier else first_engine(journal, FleetEngine)
+        )
+        assert isinstance(engine, FleetEngine)
+        return engine, start
+
+
+_TICKED = b'"tick":'
+
+
+def _tick_in(body: bytes) -> int | None:
+    """The number of the tick that an outcome tells of first; read from the bytes, since a journal has many."""
+    at = body.find(b'"type":"ticked"')
+    if at < 0:
+        return None
+    begin = body.rfind(_TICKED, 0, at) + len(_TICKED)
+    return int(body[begin : body.index(b",", begin)])

@@ -1,0 +1,165 @@
+"""A fleet and its journal: a tick is with the operating system before anybody is told what it decided.
+
+with Recording.begin(engine, config, recording_disk(Path("hall-journal"))) as recording:
+    recording.apply(Tick(now_ms, reports))
+    send(recording.engine.commands_out)
+
+The compiled map lies beside the journal, so that a fleet that goes on, or is looked at later, need not compile it.
+"""
+
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from msgspec import structs
+
+from pendula.fleet.commands import Commands, Tick
+from pendula.fleet.compiled_sites import put
+from pendula.fleet.engine import FleetEngine
+from pendula.fleet.events import FleetEvent
+from pendula.fleet.model import MapDamaged
+from pendula.fleet.runs.ring_journal import RING_MS, RingJournal
+from pendula.fleet.site.compiled_map import CompiledMap
+from pendula.fleet.site.file import from_bytes, to_bytes
+from pendula.kernel.canonical import Json
+from pendula.kernel.disk import Disk, RealDisk, replace
+from pendula.kernel.driver import Driver
+from pendula.kernel.engine import Outcome
+from pendula.kernel.errors import InputRefused, WorldBroken
+from pendula.kernel.journal import FileJournal, Header
+from pendula.kernel.recording import new_journal
+
+MAP_FILE = "site.map"
+CHECKPOINT_TICKS = 600
+
+
+class JournalInUse(WorldBroken):
+    """Another manager writes this journal. There is one writer of the locks, always. Facts: `path`."""
+
+    code = "journal_in_use"
+
+
+class NoFleetJournal(InputRefused):
+    """The journal belongs to another room. Facts: `room`."""
+
+    code = "no_fleet_journal"
+
+
+def recording_disk(directory: Path) -> RealDisk:
+    """The directory of a journal, taken for this process alone; raises `JournalInUse`."""
+    disk = RealDisk(directory)
+    if not disk.claim():
+        disk.close()
+        raise JournalInUse(
+            f"{directory} is in use: another manager writes this journal, and two would grant the same space twice",
+            path=str(directory),
+        )
+    return disk
+
+
+class Recording:
+    """An engine and its journal. `apply` returns when the tick is with the operating system; the disk gets it in the
+    background. Where the disk fails, `degraded` says why, and traffic goes on."""
+
+    def __init__(self, driver: Driver[Commands, FleetEvent], journal: RingJournal, by: str) -> None:
+        self.driver = driver
+        self._journal = journal
+        self._by = by
+
+    @classmethod
+    def begin(
+        cls,
+        engine: FleetEngine,
+        config: Json,
+        disk: Disk,
+        *,
+        by: str = "fleet",
+        ring_ms: int = RING_MS,
+        background: bool = True,
+        **options: Any,
+    ) -> Self:
+        """A new journal; raises `JournalExists` where there is one. Further options are those of `Driver`."""
+        try:
+            inner = new_journal(FleetEngine, config, disk)
+            keep_map(disk, engine.site)
+        except BaseException:
+            disk.close()
+            raise
+        journal = RingJournal(inner, ring_ms=ring_ms, background=background)
+        return cls(Driver(engine, journal, **_defaults(options)), journal, by)
+
+    @classmethod
+    def resume(
+        cls, disk: Disk, *, by: str = "fleet", ring_ms: int = RING_MS, background: bool = True, **options: Any
+    ) -> Self:
+        """The fleet of a journal that was left, after all that is in it."""
+        try:
+            inner = FileJournal.open(disk)
+            require_fleet(inner.header)
+            find_map(disk)
+        except BaseException:
+            disk.close()
+            raise
+        journal = RingJournal(inner, ring_ms=ring_ms, background=background)
+        return cls(Driver.recover(journal, lambda _: FleetEngine, **_defaults(options)), journal, by)
+
+    @property
+    def engine(self) -> FleetEngine:
+        assert isinstance(self.driver.engine, FleetEngine)
+        return self.driver.engine
+
+    @property
+    def degraded(self) -> str | None:
+        """LOGGING_DEGRADED: what is wrong with the disk; None while it is well."""
+        return self._journal.degraded
+
+    def apply(self, command: Commands) -> Outcome[FleetEvent]:
+        """What a command did, once it is with the operating system."""
+        if isinstance(command, Tick) and self.degraded is not None:
+            # The fleet hears of it like of everything else, and tells those who watch it.
+            command = structs.replace(command, trouble=self.degraded)
+        ticket = self.driver.submit(command, by=self._by)
+        self.driver.flush()
+        return ticket.outcome
+
+    def close(self) -> None:
+        self.driver.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+
+def _defaults(options: dict[str, Any]) -> dict[str, Any]:
+    return {"snapshot_every": CHECKPOINT_TICKS, **options}
+
+
+def keep_map(disk: Disk, site: CompiledMap) -> None:
+    """Put the compiled map beside a journal."""
+    replace(disk, MAP_FILE, to_bytes(site))
+
+
+def find_map(disk: Disk) -> None:
+    """Make the map beside a journal known, where there is one; raises `MapDamaged` where it is not what it says."""
+    if MAP_FILE in disk.list():
+        try:
+            put(from_bytes(disk.read(MAP_FILE)))
+        except MapDamaged as damaged:
+            name = f"{getattr(disk, 'directory', '.')}/{MAP_FILE}"
+            raise MapDamaged(f"{name}: {damaged.message}; remove it to have it made anew", path=name) from damaged
+
+
+def find_map_in(directory: Path) -> None:
+    """As `find_map`, for a journal that somebody else reads."""
+    disk = RealDisk(directory, make=False)
+    try:
+        find_map(disk)
+    finally:
+        disk.close()
+
+
+def require_fleet(header: Header) -> None:
+    if header.room != FleetEngine.room:
+        raise NoFleetJournal(f"This is a journal of the room {header.room!r}, not of a fleet", room=header.room)

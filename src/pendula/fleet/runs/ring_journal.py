@@ -1,0 +1,159 @@
+"""A journal that never stops traffic: records go to the operating system at once, to the disk in the background.
+
+`flush` hands over and returns; a thread of its own makes it durable. Where the disk fails or is nearly full, logging is
+degraded: what is not known to be on the disk stays in memory, the last `ring_ms` of it, and whoever drives goes on.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Iterator, Sequence
+
+from msgspec import Raw
+
+from pendula.kernel.frames import Header, Kind, Record
+from pendula.kernel.journal import FileJournal, JournalBroken
+
+RING_MS = 600_000
+# How much a power cut may take of what the operating system was given.
+SYNC_EVERY_S = 0.25
+NEARLY_FULL = "the disk is nearly full"
+
+
+class RingJournal:
+    """A `pendula.kernel.journal.Journal` over a file journal. Safe for threads."""
+
+    def __init__(self, inner: FileJournal, *, ring_ms: int = RING_MS, background: bool = True) -> None:
+        self.header: Header = inner.header
+        self.degraded: str | None = None
+        self._inner = inner
+        self._ring_ms = ring_ms
+        self._ring: deque[Record] = deque()
+        self._next_n = inner.next_n
+        self._handed_n = inner.durable_n
+        self._lock = threading.Lock()
+        self._work = threading.Event()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._sync, name="fleet journal", daemon=True) if background else None
+        if self._thread is not None:
+            self._thread.start()
+
+    def append(self, kind: Kind, t: int, body: bytes) -> int:
+        with self._lock:
+            n = self._next_n
+            self._next_n = n + 1
+            self._ring.append(Record(n, t, kind, Raw(body)))
+            if self.degraded is None:
+                try:
+                    self._inner.append(kind, t, body)
+                except JournalBroken as trouble:
+                    self.degraded = trouble.message
+            self._forget(t)
+            return n
+
+    def flush(self) -> int:
+        """All up to the returned number survives the end of this process, or is all that memory can keep."""
+        with self._lock:
+            self._look_at_the_disk()
+            if self.degraded is None:
+                try:
+                    self._inner.hand_over()
+                except JournalBroken as trouble:
+                    self.degraded = trouble.message
+            self._handed_n = self._next_n - 1
+        self._work.set()
+        if self._thread is None:
+            self._make_durable()
+        return self._handed_n
+
+    def read(self, start: int = 0) -> Iterator[Record]:
+        """From the disk, then from memory; what became durable in between is read from the disk after all."""
+        at = start
+        while True:
+            for record in self._inner.read(at):
+                at = record.n + 1
+                yield record
+            with self._lock:
+                rest = [one for one in self._ring if at <= one.n <= self._handed_n]
+            if rest and rest[0].n > at and self._inner.durable_n >= at:
+                continue
+            yield from rest
+            return
+
+    def snapshots(self) -> Sequence[tuple[int, int]]:
+        return self._inner.snapshots()
+
+    def rotate(self) -> None:
+        self._inner.rotate()
+
+    def prune(self, keep_bytes: int) -> int:
+        try:
+            return 0 if self.degraded is not None else self._inner.prune(keep_bytes)
+        except JournalBroken as trouble:
+            self.degraded = trouble.message
+            return 0
+
+    def close(self) -> None:
+        """Let the last of it become durable, as far as the disk takes it."""
+        self._ended.set()
+        self._work.set()
+        if self._thread is not None:
+            self._thread.join()
+        try:
+            self._inner.close()
+        except JournalBroken as trouble:
+            self.degraded = trouble.message
+
+    @property
+    def first_n(self) -> int:
+        return self._inner.first_n
+
+    @property
+    def next_n(self) -> int:
+        return self._next_n
+
+    @property
+    def durable_n(self) -> int:
+        """What was handed over counts: that is what a fleet is promised (FLT-OBS-3)."""
+        return self._handed_n
+
+    @property
+    def total_bytes(self) -> int:
+        return self._inner.total_bytes
+
+    @property
+    def disk_low(self) -> bool:
+        """Never: a disk without room degrades logging and keeps nobody from driving."""
+        return False
+
+    def _look_at_the_disk(self) -> None:
+        """A disk without room is left alone; with room again it gets what memory kept, if nothing of it is gone."""
+        low = self._inner.disk_low
+        if low and self.degraded is None:
+            self.degraded = NEARLY_FULL
+        elif self.degraded == NEARLY_FULL and not low and self._ring and self._ring[0].n <= self._inner.next_n:
+            self.degraded = None
+            missing = [one for one in self._ring if one.n >= self._inner.next_n]
+            for one in missing:
+                self._inner.append(one.kind, one.t, bytes(one.body))
+
+    def _forget(self, now: int) -> None:
+        """What is durable need not be kept, nor what is older than the ring."""
+        durable = self._inner.durable_n
+        while self._ring and (self._ring[0].n <= durable or self._ring[0].t < now - self._ring_ms):
+            self._ring.popleft()
+
+    def _sync(self) -> None:
+        while not self._ended.is_set():
+            self._work.wait()
+            self._work.clear()
+            self._make_durable()
+            # Many ticks share a sync: one for each would take more of the processor than all other bookkeeping.
+            self._ended.wait(SYNC_EVERY_S)
+
+    def _make_durable(self) -> None:
+        if self.degraded is not None:
+            return
+        try:
+            self._inner.flush()
+        except JournalBroken as trouble:
+            self.degraded = trouble.message

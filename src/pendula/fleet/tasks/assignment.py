@@ -1,0 +1,149 @@
+"""Who takes which task, and why nobody does: the truck that is at the pick soonest, of those that are free.
+
+Tasks are looked at by priority, age and id, trucks by the time they need and by id: no tie is left to chance. A task
+that nobody can take keeps no other from being taken.
+"""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from pendula.fleet.contracts.traffic import Phase, TaskState
+from pendula.fleet.site.compiled_map import CompiledMap
+from pendula.fleet.tasks.book import Task, TaskBook, UnderWay
+from pendula.fleet.tasks.drivers import Driver
+from pendula.fleet.tasks.tours import Tours
+from pendula.fleet.tasks.ways import Ways
+
+
+class TaskReason(Struct, frozen=True, rename="camel"):
+    """Why a task is not done yet: a code, the sentence, and the truck that has it."""
+
+    task_id: str
+    state: TaskState
+    code: str
+    message: str
+    since_ms: int
+    robot_id: str | None = None
+
+
+class Assignment:
+    """Tasks for trucks of all drivers."""
+
+    def __init__(self, site: CompiledMap, drivers: Sequence[Driver], book: TaskBook, ways: Ways, tours: Tours) -> None:
+        self._site = site
+        self._drivers = drivers
+        self._book = book
+        self._ways = ways
+        self._tours = tours
+
+    def assign(self, now_ms: int) -> None:
+        free = [one for one in self._drivers if self._may_be_sent(one, now_ms)]
+        under_way = self._book.under_way() if free else None
+        for task in self._book.waiting() if under_way is not None else ():
+            assert under_way is not None
+            if not free:
+                return
+            if self._book.exhausted(task, under_way) is not None:
+                continue
+            taken = self._hand_out(task, free, now_ms)
+            if taken is not None:
+                under_way.take(task.order)
+                free = [one for one in free if one is not taken]
+
+    def _hand_out(self, task: Task, free: Sequence[Driver], now_ms: int) -> Driver | None:
+        """The nearest one takes it. It may be that it cannot, and somebody else can."""
+        etas = sorted(
+            (eta, one.robot_id, one.number)
+            for one in self._named(task, free)
+            if (eta := self._ways.eta_ms(one, task.order)) is not None
+        )
+        for eta, _, number in etas:
+            if self._take(self._drivers[number], task, now_ms):
+                task.eta_ms, task.candidates = eta, tuple((name, one) for one, name, _ in etas)
+                return self._drivers[number]
+        return None
+
+    def _named(self, task: Task, drivers: Sequence[Driver]) -> list[Driver]:
+        named = task.order.robot_ids
+        return [one for one in drivers if not named or one.robot_id in named]
+
+    def _may_be_sent(self, driver: Driver, now_ms: int) -> bool:
+        view = self._ways.views[driver.number]
+        if not view.ok or view.paused or view.load or driver.gone or driver.faulty:
+            return False
+        if driver.is_free:
+            return driver.node != driver.rest or now_ms >= driver.again_ms
+        return now_ms >= driver.again_ms and self._ways.may_turn_round(driver)
+
+    def _take(self, driver: Driver, task: Task, now_ms: int) -> bool:
+        number = self._site.node_number
+        stops = number[task.order.pick_node_id], number[task.order.drop_node_id]
+        called_off = driver.phase is Phase.TO_PARK
+        leaves_um = self._ways.leaves_um(driver) if called_off else 0
+        made = self._ways.turn_round if called_off else self._ways.set_out
+        route = made(driver, stops, "TASK_ASSIGNED")
+        if route is None:
+            return False
+        self._tours.give(driver, Phase.TO_PICK, route)
+        driver.task, driver.called_off, driver.leaves_um = task, called_off, leaves_um
+        task.robot_id, task.assigned_ms = driver.robot_id, now_ms
+        self._book.move(task, TaskState.PENDING_PREEMPT if called_off else TaskState.ASSIGNED, now_ms, "NEAREST")
+        return True
+
+    def why(self, task: Task, now_ms: int) -> TaskReason:
+        """Why a task stands where it stands, as of the last step."""
+        code, message = self._reason(task, now_ms)
+        return TaskReason(task.task_id, task.state, code, message, task.since_ms, task.robot_id)
+
+    def _reason(self, task: Task, now_ms: int) -> tuple[str, str]:
+        order, name = task.order, f"task {task.task_id!r}"
+        match task.state:
+            case TaskState.WAITING:
+                lacking = self._book.lacks(task)
+                place = order.pick_node_id if lacking == "NO_GOODS" else order.drop_node_id
+                what = "goods" if lacking == "NO_GOODS" else "room"
+                return lacking or "NEW", f"{name} waits: no {what} reported in {place!r} that nobody claims"
+            case TaskState.READY:
+                return self._not_taken(task, self._book.under_way(), now_ms)
+            case TaskState.ASSIGNED | TaskState.PENDING_PREEMPT:
+                return self._not_admitted(task)
+            case TaskState.HELD:
+                load = ", with its load on board" if task.loaded else ""
+                return task.cause, f"{name} is held{load}: {task.cause}"
+            case TaskState.IN_PROGRESS:
+                phase = self._driver(task).shown_phase
+                return phase.value, f"{name} is under way: {task.robot_id} is {phase.value}"
+            case _:
+                return task.cause, f"{name} is over: {task.state.value}, {task.cause}"
+
+    def _not_taken(self, task: Task, under_way: UnderWay, now_ms: int) -> tuple[str, str]:
+        name, order = f"task {task.task_id!r}", task.order
+        limit = self._book.exhausted(task, under_way)
+        if limit is not None:
+            which = "its stream" if limit == "STREAM_LIMIT" else "its pick or its drop"
+            return limit, f"{name} waits: as many tasks of {which} are under way as may be"
+        may = [one for one in self._named(task, self._drivers) if not one.gone]
+        reaching = [one for one in may if self._ways.reaches(one, order)]
+        if not reaching:
+            return "NOBODY_REACHES_IT", f"{name} waits: no truck that may serve it comes over its pick and drop to rest"
+        free = [one for one in reaching if self._may_be_sent(one, now_ms)]
+        if not free:
+            return "NO_FREE_TRUCK", f"{name} waits: none of {_names(reaching)} is free"
+        return "NEXT", f"{name} is next: {_names(free)} may take it"
+
+    def _not_admitted(self, task: Task) -> tuple[str, str]:
+        driver, name = self._driver(task), f"task {task.task_id!r}"
+        starving = next((one.robot_id for one in self._ways.views if one.starving), None)
+        if driver.admitted:
+            return "PENDING_PREEMPT", f"{name}: {driver.robot_id} drives on to the node where it leaves its way to rest"
+        if starving is not None and starving != driver.robot_id:
+            return "BARRED_BY_STARVATION", f"{name} waits: {starving} has waited too long, nobody else sets out"
+        return "ROUTE_NOT_ADMITTED", f"{name} waits: traffic has not admitted the route of {driver.robot_id}"
+
+    def _driver(self, task: Task) -> Driver:
+        return next(one for one in self._drivers if one.task is task)
+
+
+def _names(drivers: Sequence[Driver]) -> str:
+    return ", ".join(one.robot_id for one in drivers)

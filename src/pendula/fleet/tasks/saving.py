@@ -1,0 +1,131 @@
+"""Tasks as plain values and back: everything that the next step depends on beside site, fleet and streams."""
+
+from collections import Counter
+from dataclasses import fields
+from typing import Any
+
+from msgspec import Struct, convert, to_builtins
+
+from pendula.fleet.contracts.traffic import Phase, TaskState
+from pendula.fleet.routing.planner import Anchor, AtNode, OnEdge
+from pendula.fleet.site.compiled_map import CompiledMap
+from pendula.fleet.tasks.book import Task, TaskBook
+from pendula.fleet.tasks.dispatch import Dispatch
+from pendula.fleet.tasks.drivers import Driver
+from pendula.fleet.tick.saving import SavedRoute, plan_of, route_form
+
+# Members of a driver with a form of their own, and those that follow from the fleet.
+_OWN = frozenset({"task", "route", "kept", "anchor", "phase"})
+_GIVEN = frozenset({"number", "robot_id", "planner", "closed", "rest"})
+_PLAIN = tuple(one.name for one in fields(Driver) if one.name not in _OWN | _GIVEN)
+
+
+class SavedDriver(Struct, frozen=True, forbid_unknown_fields=True):
+    plain: dict[str, Any]
+    phase: Phase
+    task: str | None
+    route: SavedRoute | None
+    kept: SavedRoute | None
+    # Whether on an edge; the edge or the node; the position or the yaw.
+    anchor: tuple[bool, int, int | None] | None
+
+
+class SavedDispatch(Struct, frozen=True, forbid_unknown_fields=True):
+    now_ms: int
+    drivers: tuple[SavedDriver, ...]
+    # How many tasks each stream made, and how many of them are open.
+    flows: dict[str, tuple[int, int]]
+    goods: dict[str, int]
+    room: dict[str, int]
+    picks: dict[str, list[str]]
+    drops: dict[str, list[str]]
+    open: tuple[Task, ...]
+    watched: tuple[str, ...]
+    ready: tuple[str, ...]
+    over: tuple[Task, ...]
+    counts: dict[TaskState, int]
+
+
+def saved(dispatch: Dispatch) -> Any:
+    """Plain values with string keys, ready to be written."""
+    book = dispatch.book
+    stock = book.stock
+    form = SavedDispatch(
+        now_ms=dispatch.now_ms,
+        drivers=tuple(_driver(one) for one in dispatch.drivers),
+        flows={name: (one.made, one.open) for name, one in book.flows.items()},
+        goods=stock.goods,
+        room=stock.room,
+        picks={node: claims for node, claims in stock.picks.items() if claims},
+        drops={node: claims for node, claims in stock.drops.items() if claims},
+        open=tuple(book.open.values()),
+        watched=tuple(book.watched),
+        ready=tuple(book.ready),
+        over=tuple(book.over),
+        counts={state: count for state, count in sorted(book.counts.items()) if count},
+    )
+    return to_builtins(form, str_keys=True)
+
+
+def restore(dispatch: Dispatch, form: Any) -> None:
+    """Puts what was saved into a fresh dispatch of the same fleet. Raises `msgspec.ValidationError` or `LookupError`
+    where it is of another one."""
+    told = convert(form, SavedDispatch)
+    dispatch.goes_on_at(told.now_ms)
+    _restore_book(dispatch.book, told)
+    if len(told.drivers) != len(dispatch.drivers):
+        raise LookupError("the tasks are of another fleet")
+    for driver, one in zip(dispatch.drivers, told.drivers, strict=True):
+        _restore_driver(driver, one, dispatch)
+
+
+def _driver(one: Driver) -> SavedDriver:
+    return SavedDriver(
+        plain={name: getattr(one, name) for name in _PLAIN},
+        phase=one.phase,
+        task=None if one.task is None else one.task.task_id,
+        route=None if one.route is None else route_form(one.route),
+        kept=None if one.kept is None else route_form(one.kept),
+        anchor=None if one.anchor is None else _anchor(one.anchor),
+    )
+
+
+def _anchor(one: Anchor) -> tuple[bool, int, int | None]:
+    match one:
+        case OnEdge(edge, s_um):
+            return True, edge, s_um
+        case AtNode(node, yaw):
+            return False, node, yaw
+
+
+def _restore_driver(driver: Driver, told: SavedDriver, dispatch: Dispatch) -> None:
+    for name in _PLAIN:
+        setattr(driver, name, told.plain[name])
+    driver.phase = told.phase
+    driver.task = None if told.task is None else dispatch.book.open[told.task]
+    driver.kept = _route(told.kept, dispatch.site)
+    # One and the same where they are equal, as they were: traffic gave both.
+    driver.route = driver.kept if told.route == told.kept else _route(told.route, dispatch.site)
+    driver.anchor = None
+    if told.anchor is not None:
+        on_edge, place, at = told.anchor
+        driver.anchor = OnEdge(place, at or 0) if on_edge else AtNode(place, at)
+
+
+def _route(form: SavedRoute | None, site: CompiledMap) -> Any:
+    return None if form is None else plan_of(form, site)
+
+
+def _restore_book(book: TaskBook, told: SavedDispatch) -> None:
+    if told.flows.keys() != book.flows.keys():
+        raise LookupError("the tasks are of other streams")
+    for name, (made, open_) in told.flows.items():
+        book.flows[name].made, book.flows[name].open = made, open_
+    stock = book.stock
+    stock.goods, stock.room, stock.picks, stock.drops = told.goods, told.room, told.picks, told.drops
+    book.open = {one.task_id: one for one in told.open}
+    book.watched = {name: book.open[name] for name in told.watched}
+    book.ready = {name: book.open[name] for name in told.ready}
+    book.over.clear()
+    book.over.extend(told.over)
+    book.counts = Counter(told.counts)

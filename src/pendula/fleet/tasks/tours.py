@@ -1,0 +1,212 @@
+"""What each truck does next on its tour over pick and drop to rest, and what becomes of its task when it cannot.
+
+A task that is not loaded goes back when its truck fails, is not let on its way, or people take it away; one that is
+loaded, or being loaded, stays with its truck and is held until the truck goes on.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from pendula.fleet.contracts.traffic import Phase, TaskState
+from pendula.fleet.routing.planner import OnEdge
+from pendula.fleet.routing.route_plan import RoutePlan
+from pendula.fleet.site.compiled_map import CompiledMap
+from pendula.fleet.tasks.book import Task, TaskBook
+from pendula.fleet.tasks.drivers import DRIVING, OPERATING, Driver
+from pendula.fleet.tasks.model import DispatchParams, Operation, TaskAlert, TruckView
+from pendula.fleet.tasks.ways import Ways
+
+ROBOT_FAILED = "ROBOT_FAILED"
+OPERATION_TIMEOUT = "OPERATION_TIMEOUT"
+# A route that was refused for good is asked for again after this, where the truck has no other.
+_RETRY_MS = 1_000
+
+
+@dataclass(slots=True)
+class Sent:
+    """What goes out of one step."""
+
+    routes: list[RoutePlan] = field(default_factory=list)
+    operations: list[Operation] = field(default_factory=list)
+    alerts: list[TaskAlert] = field(default_factory=list)
+
+
+class Tours:
+    """All drivers on their way. `now_ms` and `sent` are those of the step under way."""
+
+    def __init__(
+        self, site: CompiledMap, drivers: Sequence[Driver], book: TaskBook, ways: Ways, params: DispatchParams
+    ) -> None:
+        self._site = site
+        self._drivers = drivers
+        self._book = book
+        self._ways = ways
+        self._params = params
+        self.now_ms = 0
+        self.sent = Sent()
+
+    def follow(self, driver: Driver, view: TruckView, operated: bool, trouble: str | None) -> None:
+        """One truck, one step. `operated`: it has loaded or unloaded; `trouble`: why it could not."""
+        if view.failed:
+            self._fail(driver)
+        elif driver.task is not None and driver.task.state is TaskState.HELD:
+            self._recover(driver, view, driver.task)
+        elif driver.phase in DRIVING:
+            self._drive(driver, view)
+        elif driver.phase in OPERATING and driver.task is not None:
+            self._work(driver, driver.task, operated, trouble)
+
+    def park(self, driver: Driver) -> None:
+        """Sends a truck without a task to its rest node: as it was admitted, or straight where that leads elsewhere."""
+        if driver.kept is not None and len(driver.kept.onward_stops) == 1:
+            self.give(driver, Phase.TO_PARK, self._ways.go_on(driver, "PARKING"))
+            return
+        route = self._ways.set_out(driver, (driver.rest,), "PARKING")
+        if route is not None:
+            self.give(driver, Phase.TO_PARK, route)
+
+    def wants_to_park(self, driver: Driver) -> bool:
+        view = self._ways.views[driver.number]
+        away = driver.node != driver.rest or isinstance(driver.anchor, OnEdge)
+        return driver.is_free and away and view.ok and not driver.gone
+
+    def give(self, driver: Driver, phase: Phase, route: RoutePlan) -> None:
+        driver.phase, driver.route, driver.since_ms = phase, route, self.now_ms
+        driver.admitted, driver.rejected = False, None
+        self.sent.routes.append(route)
+
+    def recall(self, driver: Driver) -> None:
+        """A truck has lost its task before it loaded: it goes to rest, from its way where it can leave it."""
+        driver.task = None
+        if driver.phase in OPERATING or driver.route is None:
+            driver.phase = Phase.IDLE
+        elif driver.admitted:
+            driver.phase = Phase.TO_PARK
+            self._turn_home(driver)
+        elif driver.called_off:
+            driver.again_ms = self.now_ms + self._params.asked_again_ms
+            self.give(driver, Phase.TO_PARK, self._ways.keep_to(driver))
+        else:
+            self.park(driver)
+
+    def _turn_home(self, driver: Driver) -> None:
+        if self._ways.may_turn_round(driver):
+            route = self._ways.turn_round(driver, (driver.rest,), "PARKING")
+            if route is not None:
+                self.give(driver, Phase.TO_PARK, route)
+
+    def _drive(self, driver: Driver, view: TruckView) -> None:
+        self._leave_the_way_to_rest(driver, view)
+        if driver.route is None:
+            self._set_out_loaded(driver)
+        elif not driver.admitted:
+            self._wait(driver, view)
+        elif driver.drives(view) and view.at_goal:
+            self._arrive(driver)
+
+    def _leave_the_way_to_rest(self, driver: Driver, view: TruckView) -> None:
+        """A task is taken up in the node where the truck leaves its way to rest, not before."""
+        task = driver.task
+        pending = task is not None and task.state is TaskState.PENDING_PREEMPT
+        if task is not None and pending and driver.admitted and driver.drives(view) and view.at_um >= driver.leaves_um:
+            self._book.move(task, TaskState.IN_PROGRESS, self.now_ms, "LEFT_THE_WAY_TO_REST")
+
+    def _set_out_loaded(self, driver: Driver) -> None:
+        """A truck that was put elsewhere with its load goes to its drop from there."""
+        assert driver.task is not None
+        drop = self._site.node_number[driver.task.order.drop_node_id]
+        route = self._ways.set_out(driver, (drop,), "TASK_ASSIGNED")
+        if route is not None:
+            self.give(driver, Phase.TO_DROP, route)
+
+    def _arrive(self, driver: Driver) -> None:
+        assert driver.route is not None
+        driver.node, driver.anchor = driver.route.goal, None
+        if driver.phase is Phase.TO_PARK:
+            driver.phase, driver.again_ms = Phase.IDLE, 0
+            return
+        assert driver.task is not None
+        self._operate(driver, driver.task, Phase.LOADING if driver.phase is Phase.TO_PICK else Phase.UNLOADING)
+
+    def _operate(self, driver: Driver, task: Task, phase: Phase) -> None:
+        driver.phase, driver.since_ms = phase, self.now_ms
+        loading = phase is Phase.LOADING
+        kind, ms = ("LOAD", task.order.pick_ms) if loading else ("UNLOAD", task.order.drop_ms)
+        node = self._site.network.nodes[driver.node].id
+        self.sent.operations.append(Operation(driver.robot_id, kind, node, ms))
+
+    def _work(self, driver: Driver, task: Task, operated: bool, trouble: str | None) -> None:
+        if operated and driver.phase is Phase.LOADING:
+            self._after_loading(driver, task)
+        elif operated:
+            self._book.move(task, TaskState.DONE, self.now_ms, "UNLOADED")
+            driver.task, driver.phase = None, Phase.IDLE
+        elif trouble is not None or self.now_ms - driver.since_ms > self._params.operation_timeout_ms:
+            self._break_down(driver, task, trouble)
+
+    def _after_loading(self, driver: Driver, task: Task) -> None:
+        self._book.loaded(task)
+        if self._site.node_number[task.order.drop_node_id] == driver.node:
+            self._operate(driver, task, Phase.UNLOADING)
+        else:
+            self.give(driver, Phase.TO_DROP, self._ways.go_on(driver, "TASK_ASSIGNED"))
+
+    def _break_down(self, driver: Driver, task: Task, trouble: str | None) -> None:
+        """An operation that was not done in time, or not at all, is a fault of the truck."""
+        driver.faulty = True
+        cause = OPERATION_TIMEOUT if trouble is None else "OPERATION_FAILED"
+        doing = "load" if driver.phase is Phase.LOADING else "unload"
+        said = f"{driver.robot_id} did not {doing} within {self._params.operation_timeout_ms} ms"
+        message = said if trouble is None else f"{driver.robot_id} could not {doing}: {trouble}"
+        self._book.move(task, TaskState.HELD, self.now_ms, cause)
+        self.sent.alerts.append(TaskAlert("ROBOT_FAULT", "ERROR", driver.robot_id, message))
+
+    def _fail(self, driver: Driver) -> None:
+        """A truck is lost for the time being: what it has not begun to load somebody else may take."""
+        task = driver.task
+        if task is None or task.state is TaskState.HELD:
+            return
+        if driver.phase is Phase.TO_PICK:
+            self._book.move(task, TaskState.READY, self.now_ms, ROBOT_FAILED)
+            driver.task, driver.phase = None, Phase.TO_PARK
+        else:
+            self._book.move(task, TaskState.HELD, self.now_ms, ROBOT_FAILED)
+
+    def _recover(self, driver: Driver, view: TruckView, task: Task) -> None:
+        """A truck that is back goes on with the task it kept; what it did not finish it does again."""
+        if not view.ok or driver.faulty or not (driver.redo or task.cause == ROBOT_FAILED):
+            return
+        again, driver.redo = driver.redo, False
+        self._book.move(task, TaskState.IN_PROGRESS, self.now_ms, "ROBOT_RECOVERED")
+        driver.since_ms = self.now_ms
+        if again and driver.phase in OPERATING:
+            self._operate(driver, task, driver.phase)
+
+    def _wait(self, driver: Driver, view: TruckView) -> None:
+        """A truck whose route is not admitted: from a drop it goes to rest when its patience is over."""
+        waited = self.now_ms - driver.since_ms
+        if driver.phase is not Phase.TO_PICK:
+            self._keep_asking(driver, view, waited)
+        elif driver.rejected is not None or (driver.node != driver.rest and waited >= self._params.patience_ms):
+            assert driver.task is not None
+            self._book.move(driver.task, TaskState.READY, self.now_ms, driver.rejected or "ROUTE_NOT_ADMITTED")
+            if driver.node == driver.rest and not driver.called_off:
+                driver.task, driver.phase, driver.route, driver.admitted = None, Phase.IDLE, driver.kept, True
+                driver.again_ms = self.now_ms + self._params.asked_again_ms
+            else:
+                self.recall(driver)
+
+    def _keep_asking(self, driver: Driver, view: TruckView, waited_ms: int) -> None:
+        """A truck that has a load or wants to rest: there is a way that was admitted before, or it asks again."""
+        kept, route = driver.kept, driver.route
+        assert route is not None
+        impatient = waited_ms >= self._params.patience_ms
+        if driver.phase is Phase.TO_PARK and kept is not None and impatient and route.onward != kept.onward:
+            if view.route_id == kept.route_id and not view.at_goal:
+                self.give(driver, Phase.TO_PARK, self._ways.keep_to(driver))
+                return
+            if kept.onward_stops:
+                self.give(driver, Phase.TO_PARK, self._ways.go_on(driver, "PARKING"))
+                return
+        if driver.rejected is not None and waited_ms >= _RETRY_MS:
+            self.give(driver, driver.phase, replace(route, revision=route.revision + 1))

@@ -1,0 +1,141 @@
+"""Units of their ways, granted truck by truck in the order of their ranks, or the reason why not."""
+
+from pendula.fleet.contracts.traffic import Phase
+from pendula.fleet.driving.params import asked_um
+from pendula.fleet.driving.records import Record, Waiting
+from pendula.fleet.tick.draft import Draft
+from pendula.fleet.traffic.grants import Blocked, Effort, Wait, extend
+from pendula.fleet.turns import directions
+from pendula.fleet.turns.queueing import pause_ms, ripe, waited_for
+from pendula.fleet.views import reasons
+
+_WORKING = frozenset({Phase.LOADING, Phase.UNLOADING})
+
+
+def grant(draft: Draft) -> None:
+    """Units in rank order, for each truck in the order of its way, until one is refused or it has what it can use."""
+    draft.queue.before = waited_for(draft.records)
+    if draft.missing is not None:
+        _wait_for_all(draft, draft.missing)
+        return
+    for record in draft.order:
+        track = record.track
+        if track is None or record.stop_code is not None or record.phase in _WORKING or _is_undecided(draft, record):
+            continue
+        reach = min(record.at_um + asked_um(record.profile, draft.params), track.goal_um)
+        blocked: Waiting | None = None
+        while blocked is None and record.grant_um < reach and record.retraction is None:
+            blocked = _unit(draft, record)
+        _note(draft, record, blocked)
+
+
+def _wait_for_all(draft: Draft, missing: Record) -> None:
+    """Nobody goes on before everybody was heard, or somebody said that a truck is not there (FLT-FAIL-14)."""
+    for record in draft.records:
+        if record is not missing and record.track is not None and record.stop_code is None:
+            _note(draft, record, Waiting(reasons.WAIT_SAFE_STATE, None, missing.number, None))
+
+
+def _is_undecided(draft: Draft, record: Record) -> bool:
+    """Whether a new route waits for its first judgement, because this tick had made all its checks: the old one is not
+    granted any further, or the new one would no longer begin where the truck is."""
+    return record.pending is not None and not record.refused_cycle and record.retry_ms <= draft.now_ms
+
+
+def _unit(draft: Draft, record: Record) -> Waiting | None:
+    """One unit more, or why not."""
+    locks, track = draft.locks, record.track
+    assert track is not None
+    if _still_blocked(draft, record):
+        return record.waiting
+    one = locks.truck(record.number)
+    unit = one.demand.needs(one.position, min(one.position + 1, one.demand.last))
+    bar = draft.queue.barred_by(record.number, unit)
+    if bar is not None:
+        draft.queue.wait(record.number, (bar[0],))
+        return Waiting(reasons.WAIT_QUEUE_ORDER, bar[1], bar[0], None)
+    kept_out = directions.kept_out_by(draft.directions, record, draft.two_way, draft.queue)
+    if kept_out is not None:
+        draft.queue.wait(record.number, (kept_out[0],))
+        return Waiting(reasons.WAIT_QUEUE_ORDER, int(unit[0]), kept_out[0], None)
+    due = _is_due(draft, record)
+    # Not due: what the stored witness allows is granted all the same, but nothing is searched.
+    effort = draft.effort if due else Effort(left=0)
+    answer = extend(locks, record.number, rule=draft.rule, effort=effort, retry=due)
+    if isinstance(answer, Blocked):
+        return _blocked(draft, record, answer)
+    before = record.grant_um
+    record.granted = answer.position - record.base
+    for use in track.taken(before, record.grant_um):
+        record.held[use.resource] = max(record.held.get(use.resource, use.free_um), use.free_um)
+    record.changed()
+    draft.touched.add(record.number)
+    record.last_grant_ms = draft.now_ms
+    record.waiting_since_ms = None
+    return None
+
+
+def _still_blocked(draft: Draft, record: Record) -> bool:
+    """Whether what stood against the next unit a tick ago still does: then nothing has to be asked again."""
+    waiting = record.waiting
+    if waiting is None or waiting.by is None or waiting.theirs is None or record.ripe is None:
+        return False
+    if waiting.theirs not in draft.locks.truck(waiting.by).held:
+        return False
+    draft.queue.wait(record.number, (waiting.by,))
+    if draft.records[waiting.by].stop_code is None:
+        _ask(draft, record)
+    return True
+
+
+def _ask(draft: Draft, record: Record) -> None:
+    """Bars others from what a truck needs next: after a long wait from all of it."""
+    since = record.waiting_since_ms
+    if since is not None and draft.now_ms - since > draft.params.dir_switch_max_wait_ms:
+        draft.queue.ask(record.number, ripe(record, draft.locks, whole=True))
+    elif record.ripe is not None:
+        draft.queue.ask(record.number, record.ripe)
+
+
+def _is_due(draft: Draft, record: Record) -> bool:
+    """Whether a search may be made for a unit: after a pause for one that was refused."""
+    refused = record.waiting is not None and record.waiting.code == reasons.WAIT_SAFE_STATE
+    return not refused or draft.now_ms >= record.again_ms
+
+
+def _blocked(draft: Draft, record: Record, answer: Blocked) -> Waiting:
+    queue, number = draft.queue, record.number
+    if answer.code is Wait.HELD:
+        found = reasons.in_the_way(draft.locks, draft.records, record, answer.holders)
+        assert found is not None, "a unit is refused though nobody is in its way"
+        queue.wait(number, answer.trucks)
+        record.ripe = ripe(record, draft.locks)
+        if not any(draft.records[j].stop_code is not None for j in answer.trucks):
+            _ask(draft, record)
+        return found
+    if answer.code is not Wait.SAFE_STATE:
+        # Postponed or cut off: it waits as before, and is asked again.
+        before = record.waiting
+        refused = before is not None and before.code == reasons.WAIT_SAFE_STATE
+        return before if before is not None and refused else Waiting(reasons.WAIT_SAFE_STATE, None, None, None)
+    others = answer.trucks
+    queue.wait(number, others)
+    same = record.waiting is not None and record.waiting.cycle == answer.cycle
+    record.again_ms = draft.now_ms + pause_ms(draft.params, draft.now_ms, record.request_ms if same else None)
+    return Waiting(reasons.WAIT_SAFE_STATE, answer.resource, others[0] if others else None, None, answer.cycle)
+
+
+def _note(draft: Draft, record: Record, blocked: Waiting | None) -> None:
+    """Since when a truck waits, and since when for what it waits for now."""
+    before = record.waiting
+    record.waiting = blocked
+    if blocked is None or blocked.theirs is None:
+        record.ripe = None
+    if blocked is None:
+        record.waiting_since_ms = record.request_ms = None
+        return
+    if record.waiting_since_ms is None:
+        record.waiting_since_ms = draft.now_ms
+        record.request_ms = draft.now_ms
+    elif before is None or before.resource != blocked.resource:
+        record.request_ms = draft.now_ms

@@ -1,0 +1,45 @@
+"""A truck as the contract shows it: what it said last, where that is on its route, and whether it can be counted on."""
+
+from pendula.fleet.contracts.traffic import PoseContract, ProgressContract, RobotState, TaskView
+from pendula.fleet.driving.records import Record
+from pendula.fleet.model import CONTRACT_VERSION
+from pendula.fleet.units import metres
+
+
+def robot_state(record: Record, now_ms: int, task_id: str | None) -> RobotState | None:
+    """None for a truck that was never heard."""
+    pose = record.pose
+    if pose is None:
+        return None
+    return RobotState(
+        contractVersion=CONTRACT_VERSION,
+        robotId=record.robot_id,
+        profileId=record.profile.profile_id,
+        nowMs=now_ms,
+        lastStatusMs=record.report_ms,
+        pose=PoseContract(metres(pose.x_um), metres(pose.y_um), metres(pose.yaw_urad)),
+        v=metres(record.v_um_s),
+        status=record.status,
+        task=TaskView(task_id, record.phase),
+        progress=_progress(record),
+        loadOnBoard=record.load,
+        parkNodeId=record.site.network.nodes[record.rest].id,
+        lastAckSeq=record.ack_seq,
+        health=record.health,
+    )
+
+
+def _progress(record: Record) -> ProgressContract | None:
+    track = record.track
+    if track is None or not track.plan.segments:
+        return None
+    plan = track.plan
+    number = plan.segment_at(max(record.at_um, 0))
+    segment = plan.segments[number]
+    return ProgressContract(
+        routeId=plan.route_id,
+        segmentIndex=number,
+        sOnSegmentM=metres(min(max(record.at_um - segment.route_s0_um, 0), segment.length_um)),
+        sOnRouteM=metres(record.at_um),
+        revision=plan.revision,
+    )

@@ -1,0 +1,188 @@
+"""What is wrong with a value, said so that it helps: what and where, what is allowed, what was probably meant.
+
+Readers are made of msgspec types, and msgspec says `Expected `int`, got `str` - at `$.t``. Here such a complaint is
+turned into a sentence about the value: `t is 'soon'; it must be a whole number`.
+"""
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from difflib import get_close_matches
+from enum import Enum
+from re import compile as regex
+from typing import Any
+
+import msgspec
+from msgspec import inspect
+
+LONGEST_SHOWN = 80
+
+_PLACE = regex(r"(?s)(.*?)(?: - at `(?:key in )?\$(.*)`)?")
+_STEP = regex(r"\.([^.\[]+)|\[(\d+)\]|\[\.\.\.\]")
+_EXPECTED = regex(r"Expected `([^`]+)`(?:, got `([^`]+)`| (.+))?")
+_FIELD = regex(r"Object (missing required|contains unknown) field `(.+)`")
+
+_WORDS = {
+    "object": "an object",
+    "array": "a list",
+    "str": "a text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "decimal": "an exact number",
+    "null": "null",
+}
+
+
+def worded(message: str, value: object, kind: Any) -> str:
+    """A complaint of msgspec about a value that was to be of a kind, as a sentence; others are left as they are."""
+    match = _PLACE.fullmatch(message)
+    assert match is not None, "the pattern matches every text"
+    what, steps = match[1], [step[1] or (int(step[2]) if step[2] else ...) for step in _STEP.finditer(match[2] or "")]
+    where, found, wanted = _followed(steps, value, kind)
+    name = where.removeprefix(".") or "it"
+    if field := _FIELD.fullmatch(what):
+        return _of_field(where.removeprefix("."), field[1] == "contains unknown", field[2], wanted)
+    if what.startswith("Invalid enum value"):
+        allowed = _choices(wanted)
+        return f"{name} is {shown(found)}{_allowed(allowed)}{suggestion(str(found), allowed)}"
+    if what == "Invalid decimal string":
+        return f"{name} is {shown(found)}; it must be an exact number"
+    if expected := _EXPECTED.fullmatch(what):
+        return f"{name} is {shown(found)}; it must be {_expected(expected[1], expected[3], wanted)}"
+    return f"{name}: {what}" if where else what
+
+
+def unknown_name(word: str, known: Sequence[str], what: str) -> str:
+    """`'preempt' is not a field of a definition (did you mean preempts?); allowed are …`."""
+    return f"{shown(word)} is not {what}{suggestion(word, known)}{_allowed(sorted(known))}"
+
+
+def shown(value: object) -> str:
+    """The value as a sentence speaks of it; long ones are cut, control characters escaped."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return repr(cut(value))
+        case int() | Decimal():
+            return cut(number_text(value))
+        case list() | tuple():
+            return f"a list of {len(value)}"
+        case Mapping():
+            return "an object of 1 member" if len(value) == 1 else f"an object of {len(value)} members"
+        case _:
+            return f"a value of type {type(value).__name__}"
+
+
+def suggestion(word: str, allowed: Sequence[str]) -> str:
+    """` (did you mean high?)` when one of the allowed words is close, else nothing."""
+    if len(word) > LONGEST_SHOWN:
+        return ""
+    close = get_close_matches(word, allowed, n=1) or get_close_matches(word.lower(), allowed, n=1)
+    return f" (did you mean {close[0]}?)" if close else ""
+
+
+def _of_field(where: str, unknown: bool, field: str, wanted: Any) -> str:
+    inside = f" in {where}" if where else ""
+    if not unknown:
+        return f"{shown(field)} is missing{inside}"
+    known = [one.encode_name for one in wanted.fields] if isinstance(wanted, inspect.StructType) else []
+    return unknown_name(field, known, f"a field{inside or ' here'}")
+
+
+def _followed(steps: Sequence[Any], value: Any, kind: Any) -> tuple[str, Any, Any]:
+    """The place in words, the value there and the type wanted there; as far as they can be told."""
+    where, wanted = "", inspect.type_info(kind)
+    for step in steps:
+        if step is ...:
+            step = _member_at_fault(value, wanted)
+        if step is None:
+            break
+        where += f"[{step}]" if isinstance(step, int) else f".{step}"
+        try:
+            value = getattr(value, step) if isinstance(value, msgspec.Struct) else value[step]
+        except (KeyError, IndexError, TypeError, AttributeError):
+            value = None
+        wanted = _inside(wanted, step)
+    return where, value, wanted
+
+
+def _member_at_fault(value: Any, wanted: Any) -> str | None:
+    """msgspec does not tell which member of a free object is wrong: the first that cannot be read alone."""
+    inner = _one_of(wanted, inspect.DictType)
+    if not isinstance(value, Mapping) or inner is None:
+        return None
+    for name, member in value.items():
+        try:
+            msgspec.convert(member, _type_of(inner.value_type))
+        except msgspec.ValidationError:
+            return str(name)
+    return None
+
+
+def _type_of(info: Any) -> Any:
+    match info:
+        case inspect.StructType() | inspect.EnumType():
+            return info.cls
+        case inspect.DecimalType():
+            return Decimal
+        case inspect.IntType():
+            return int
+        case inspect.StrType():
+            return str
+        case _:
+            return Any
+
+
+def _inside(wanted: Any, step: str | int) -> Any:
+    if isinstance(step, int):
+        found = _one_of(wanted, inspect.ListType) or _one_of(wanted, inspect.VarTupleType)
+        return found.item_type if found is not None else None
+    if (struct := _one_of(wanted, inspect.StructType)) is not None:
+        return next((field.type for field in struct.fields if field.encode_name == step), None)
+    free = _one_of(wanted, inspect.DictType)
+    return free.value_type if free is not None else None
+
+
+def _one_of(wanted: Any, kind: Any) -> Any:
+    options = wanted.types if isinstance(wanted, inspect.UnionType) else (wanted,)
+    return next((one for one in options if isinstance(one, kind)), None)
+
+
+def _choices(wanted: Any) -> list[str]:
+    options = wanted.types if isinstance(wanted, inspect.UnionType) else (wanted,)
+    found: list[str] = []
+    for one in options:
+        if isinstance(one, inspect.EnumType):
+            found += [str(member.value) for member in one.cls if isinstance(member, Enum)]
+        elif isinstance(one, inspect.LiteralType):
+            found += [str(value) for value in one.values]
+    return found
+
+
+def _expected(types: str, bound: str | None, wanted: Any) -> str:
+    words = [_WORDS.get(one.strip(), one.strip()) for one in types.split("|")]
+    choices = _choices(wanted)
+    if choices and types == "str":
+        return f"one of {', '.join(choices)}"
+    said = " or ".join(words)
+    return f"{said} {_bound(bound)}" if bound else said
+
+
+def _bound(text: str) -> str:
+    return text.replace("of length >=", "of at least length").replace("of length <=", "of at most length")
+
+
+def _allowed(names: Sequence[str]) -> str:
+    return f"; allowed are {', '.join(names)}" if names else ""
+
+
+def number_text(value: int | Decimal) -> str:
+    # Decimal prints integers beyond the interpreter's limit of digits, too.
+    return str(value) if isinstance(value, Decimal) else format(Decimal(value), "f")
+
+
+def cut(text: str) -> str:
+    return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…"

@@ -1,0 +1,161 @@
+"""Commands that are not acknowledged, commands that move nothing, stop lines that are passed."""
+
+import pytest
+
+from pendula.fleet.contracts.traffic import CommandMode, Health, HoldReason, RobotStatus
+from pendula.fleet.tick import OrderKind
+from tests.fleet.health.troubled import Hall
+
+
+@pytest.mark.req("FLT-FAIL-18", "FLT-FAIL-2", "FLT-RTP-7")
+def test_a_truck_that_acknowledges_nothing_gets_nothing_more_and_is_told_to_stop() -> None:
+    hall = Hall()
+    hall.first.deaf = True
+    hall.run(17)
+    why, granted = hall.traffic.why("R1"), hall.record().grant_um
+
+    assert (why.code, why.hold_reason, hall.mode()) == ("STOP_NO_COMMS", HoldReason.NO_COMMS, CommandMode.STOP)
+    hall.run(100)
+    assert hall.record().grant_um == granted
+    assert hall.codes() == ["NO_COMMS"]
+
+
+@pytest.mark.req("FLT-FAIL-18")
+def test_a_truck_that_acknowledges_again_goes_on() -> None:
+    hall = Hall()
+    hall.first.deaf = True
+    hall.run(40)
+    hall.first.deaf = False
+
+    assert hall.until_done()
+
+
+@pytest.mark.req("FLT-RTP-7", "FLT-RTP-8")
+def test_the_stop_is_said_again_under_a_new_number_until_it_is_heard() -> None:
+    hall = Hall()
+    hall.first.deaf = True
+    hall.run(20)
+    said = [hall.step().commands[0] for _ in range(5)]
+
+    assert {one.mode for one in said} == {CommandMode.STOP}
+    assert [one.seq for one in said] == list(range(said[0].seq, said[0].seq + 5))
+
+
+@pytest.mark.req("FLT-FAIL-13", "FLT-FAIL-2")
+def test_a_truck_that_is_sent_ahead_and_does_not_move_is_a_fault() -> None:
+    hall = Hall()
+    hall.first.jammed = True
+    hall.run(51)
+    assert hall.traffic.why("R1").code != "STOP_STUCK"
+    hall.run(5)
+    why = hall.traffic.why("R1")
+
+    assert (why.code, why.hold_reason, hall.codes()) == ("STOP_STUCK", HoldReason.ROBOT_FAULT, ["ROBOT_FAULT"])
+    assert hall.record().health is Health.STUCK
+
+
+@pytest.mark.req("FLT-FAIL-13", "FLT-FAIL-11")
+def test_a_truck_that_was_stuck_stays_where_it_is_until_somebody_clears_it() -> None:
+    hall = Hall()
+    hall.first.jammed = True
+    hall.run(60)
+    hall.first.jammed = False
+    hall.run(100)
+    assert hall.mode() is CommandMode.STOP
+    hall.order(OrderKind.CLEAR)
+
+    assert hall.until_done()
+
+
+@pytest.mark.req("FLT-FAIL-13")
+def test_a_truck_that_says_something_is_in_its_way_is_no_fault_and_goes_on_by_itself() -> None:
+    hall = Hall()
+    hall.first.jammed = hall.first.obstructed = True
+    hall.run(200)
+    assert hall.traffic.why("R1").code != "STOP_STUCK"
+    hall.first.jammed = hall.first.obstructed = False
+
+    assert hall.until_done()
+
+
+@pytest.mark.req("FLT-FAIL-13")
+def test_a_truck_that_waits_for_another_is_not_stuck() -> None:
+    hall = Hall()
+    hall.drivers["R2"].mute = hall.drivers["R3"].mute = True
+    hall.run(1_500)
+
+    assert "ROBOT_FAULT" not in hall.codes()
+
+
+@pytest.mark.req("FLT-RTP-10", "FLT-TEST-27")
+def test_a_truck_that_passes_its_stop_line_is_stopped_and_holds_what_it_covers() -> None:
+    hall = Hall(1)
+    record = hall.record()
+    assert record.track is not None
+    assert hall.first.plan is not None
+    # It drives on, faster than it was told, to a third of a metre beyond.
+    while hall.first.s < hall.record().hold_um + 330_000:
+        hall.first.s += 100_000
+        pose = hall.first.plan.pose_at(hall.first.s)
+        hall.first.x, hall.first.y, hall.first.yaw, hall.first.v = pose.x_um, pose.y_um, pose.yaw_urad, 1_000_000
+        hall.first.deaf = True
+        hall.first.ack = hall.step().commands[0].seq
+        if hall.record().doubt is not None:
+            break
+    doubt = hall.record().doubt
+
+    assert hall.traffic.why("R1").code == "STOP_OVERRUN"
+    assert hall.codes() == ["HOLDPOINT_OVERRUN"]
+    assert doubt is not None
+    assert hall.traffic._locks.truck(0).held >= set(doubt.extra)
+    assert doubt.extra
+
+
+@pytest.mark.req("FLT-FAIL-3")
+@pytest.mark.parametrize(
+    ("trouble", "code"),
+    [
+        ({"status": RobotStatus.FAULT, "deaf": True, "off": (0, 2_000_000)}, "STOP_ROBOT_FAULT"),
+        ({"mute": True, "deaf": True}, "STOP_OFFLINE"),
+        ({"deaf": True, "off": (0, 2_000_000)}, "STOP_NO_COMMS"),
+        ({"off": (0, 2_000_000)}, "STOP_POSE_JUMP"),
+        ({}, "STOP_OPERATOR"),
+    ],
+)
+def test_of_several_reasons_the_gravest_counts(trouble: dict[str, object], code: str) -> None:
+    hall = Hall()
+    hall.order(OrderKind.PAUSE)
+    for name, value in trouble.items():
+        setattr(hall.first, name, value)
+    hall.run(30)
+
+    assert hall.traffic.why("R1").code == code
+
+
+@pytest.mark.req("FLT-FAIL-2", "FLT-FAIL-7")
+def test_a_truck_that_reported_a_fault_goes_on_when_it_has_been_well_for_two_seconds() -> None:
+    hall = Hall()
+    hall.first.status = RobotStatus.FAULT
+    hall.run(10)
+    assert hall.traffic.why("R1").hold_reason is HoldReason.ROBOT_FAULT
+    hall.first.status = RobotStatus.OK
+    hall.run(20)
+    assert hall.mode() is CommandMode.STOP
+
+    assert hall.until_done()
+
+
+@pytest.mark.req("FLT-FAIL-17")
+def test_three_reports_in_a_row_that_cannot_be_make_a_truck_stale() -> None:
+    hall = Hall()
+    told = []
+    for _ in range(4):
+        hall.first.clock_ms = 3_600_000
+        hall.step()
+        told.append(hall.traffic.why("R1").code)
+    hall.first.clock_ms = 0
+    hall.step()
+
+    assert told[2:] == ["STOP_STALE_TELEMETRY"] * 2
+    assert "STOP_STALE_TELEMETRY" not in told[:2]
+    assert hall.traffic.why("R1").code != "STOP_STALE_TELEMETRY"

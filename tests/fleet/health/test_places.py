@@ -1,0 +1,189 @@
+"""A truck that cannot be where it says it is: it stops, both places are its own, and it comes back when it is known."""
+
+import pytest
+
+from pendula.fleet.contracts.traffic import CommandMode, HoldReason
+from pendula.fleet.tick import OrderKind
+from tests.fleet.health.troubled import Hall
+
+ASIDE = (300_000, 2_000_000)
+
+
+def jumped(off: tuple[int, int] = ASIDE) -> Hall:
+    hall = Hall()
+    hall.first.off = off
+    hall.step()
+    return hall
+
+
+def onto_the_second() -> Hall:
+    hall = Hall()
+    second = hall.drivers["R2"]
+    hall.first.off = (second.x - hall.first.x, second.y - hall.first.y)
+    hall.step()
+    return hall
+
+
+@pytest.mark.req("FLT-FAIL-4", "FLT-FAIL-2", "FLT-PLAN-15")
+def test_a_truck_that_jumps_is_stopped_in_the_same_tick() -> None:
+    hall = jumped()
+
+    assert (hall.mode(), hall.traffic.why("R1").code) == (CommandMode.STOP, "STOP_POSE_JUMP")
+    assert hall.traffic.why("R1").hold_reason is HoldReason.SAFETY_STOP
+    assert hall.codes() == ["POSE_JUMP"]
+
+
+@pytest.mark.req("FLT-FAIL-5", "FLT-MAP-1")
+def test_a_truck_that_jumped_is_protected_where_it_was_and_where_it_says_it_is() -> None:
+    hall = Hall()
+    before = set(hall.record().keeps)
+    hall.first.off = ASIDE
+    hall.step()
+    pose = hall.record().pose
+    assert pose is not None
+    around = hall.traffic._ground.discs.resources(pose.x_um, pose.y_um, 2_469_818 + 200_000)
+
+    assert around
+    assert hall.traffic._locks.truck(0).held >= before | set(around)
+
+
+@pytest.mark.req("FLT-FAIL-6", "FLT-GEO-16")
+def test_whoever_has_a_right_to_be_there_stops_and_keeps_what_it_has() -> None:
+    hall = Hall()
+    kept = set(hall.record(1).keeps)
+    second = hall.drivers["R2"]
+    hall.first.off = (second.x - hall.first.x, second.y - hall.first.y)
+    hall.step()
+    why = hall.traffic.why("R2")
+
+    assert (hall.mode(1), why.code, why.blocker) == (CommandMode.STOP, "STOP_FOREIGN_OCCUPANCY", "R1")
+    assert set(hall.record(1).keeps) >= kept - {one for one, free in hall.record(1).held.items() if free <= 0}
+    assert hall.codes("R2") == ["FOREIGN_OCCUPANCY"]
+
+
+@pytest.mark.req("FLT-FAIL-6", "FLT-FAIL-7")
+def test_who_stopped_for_a_lost_truck_goes_on_when_that_one_is_known_again() -> None:
+    hall = onto_the_second()
+    hall.first.off = (0, 0)
+    hall.run(30)
+
+    assert hall.traffic.why("R2").code != "STOP_FOREIGN_OCCUPANCY"
+    assert hall.until_done("R2")
+
+
+@pytest.mark.req("FLT-FAIL-7")
+def test_a_truck_that_is_back_goes_on_after_two_seconds_of_steady_poses_and_not_before() -> None:
+    hall = jumped()
+    hall.run(10)
+    hall.first.off = (0, 0)
+    stopped = 0
+    while hall.mode() is CommandMode.STOP:
+        hall.step()
+        stopped += 1
+    # The report that brings it back is a jump, so steadiness begins with the next one.
+    assert stopped == 22
+    assert hall.until_done()
+
+
+@pytest.mark.req("FLT-FAIL-1", "FLT-FAIL-5")
+def test_a_truck_that_stays_where_it_cannot_have_driven_is_not_believed_however_steady_it_is() -> None:
+    hall = jumped()
+    kept = set(hall.traffic._locks.truck(0).held)
+    hall.run(300)
+
+    assert (hall.mode(), hall.traffic.why("R1").code) == (CommandMode.STOP, "STOP_POSE_JUMP")
+    assert hall.traffic._locks.truck(0).held >= kept
+
+
+@pytest.mark.req("FLT-FAIL-1", "FLT-PLAN-14")
+def test_a_jump_ahead_on_its_own_way_frees_nothing() -> None:
+    hall = Hall()
+    record = hall.record()
+    assert record.track is not None
+    here, there = (record.track.plan.pose_at(record.at_um + far) for far in (0, 2_400_000))
+    kept = set(record.keeps)
+    hall.first.off = (there.x_um - here.x_um, there.y_um - here.y_um)
+    hall.run(100)
+
+    assert hall.traffic.why("R1").code == "STOP_POSE_JUMP"
+    assert hall.traffic._locks.truck(0).held >= kept
+
+
+@pytest.mark.req("FLT-FAIL-8", "FLT-PLAN-3")
+def test_a_truck_that_slides_off_its_way_is_off_route() -> None:
+    hall = Hall()
+    along = abs(hall.first.yaw) < 800_000 or abs(hall.first.yaw) > 2_300_000
+    hall.first.off = (0, 300_000) if along else (300_000, 0)
+    hall.step()
+
+    assert (hall.traffic.why("R1").code, hall.codes()) == ("STOP_OFF_ROUTE", ["OFF_ROUTE"])
+
+
+@pytest.mark.req("FLT-FAIL-7", "FLT-FAIL-8", "FLT-PLAN-8")
+def test_a_truck_that_slid_and_is_on_the_map_again_goes_on() -> None:
+    hall = Hall()
+    along = abs(hall.first.yaw) < 800_000 or abs(hall.first.yaw) > 2_300_000
+    hall.first.off = (0, 300_000) if along else (300_000, 0)
+    hall.run(10)
+    hall.first.off = (0, 0)
+
+    assert hall.until_done()
+
+
+@pytest.mark.req("FLT-EVO-13")
+def test_a_truck_that_is_not_sure_of_its_place_is_off_route() -> None:
+    hall = Hall()
+    hall.first.sure = 400_000
+    hall.step()
+
+    assert hall.traffic.why("R1").code == "STOP_OFF_ROUTE"
+
+
+@pytest.mark.req("FLT-FAIL-10")
+def test_a_truck_that_was_silent_and_is_somewhere_else_has_jumped() -> None:
+    hall = Hall()
+    hall.first.mute = True
+    hall.run(30)
+    hall.first.mute, hall.first.off = False, ASIDE
+    hall.step()
+
+    assert hall.traffic.why("R1").code == "STOP_POSE_JUMP"
+
+
+@pytest.mark.req("FLT-FAIL-11", "FLT-FAIL-7", "FLT-PLAN-10")
+def test_a_truck_that_was_carried_elsewhere_goes_on_from_there_when_a_person_says_so() -> None:
+    hall = Hall(1)
+    record = hall.record()
+    assert record.track is not None
+    old = record.track.plan
+    site = hall.site
+    edge = site.edge_number["A3->A2"] if hall.first.x < 20_000_000 else site.edge_number["A1->A2"]
+    path = site.network.edges[edge].path
+    hall.first.x, hall.first.y = path.point(7_000_000)
+    hall.first.yaw, hall.first.v = path.heading(7_000_000), 0
+    kept = set(record.keeps)
+    hall.run(50)
+    assert hall.traffic.why("R1").code == "STOP_POSE_JUMP"
+    told = hall.order(OrderKind.RELOCATE, edge=edge, s_um=7_100_000)
+    new = told.accepted_routes[0]
+
+    assert (new.route_id, new.revision, new.reason) == (old.route_id, old.revision + 1, "RECOVERY")
+    assert not kept & set(hall.record().keeps)
+    assert hall.until_done()
+
+
+@pytest.mark.req("FLT-FAIL-1", "FLT-FAIL-11")
+def test_a_person_is_not_believed_where_the_truck_says_otherwise() -> None:
+    hall = jumped()
+    told = hall.order(OrderKind.RELOCATE, edge=hall.site.edge_number["A1->WEST"], s_um=1_000_000)
+
+    assert [one.code for one in told.applied_orders] == ["POSE_DISAGREES"]
+
+
+@pytest.mark.req("FLT-DCL-2")
+def test_a_doubt_survives_a_restart_of_traffic() -> None:
+    hall = jumped()
+    again = type(hall.traffic).from_state(hall.site, hall.fleet, hall.profiles, hall.params, hall.traffic.state())
+
+    assert again._records[0].doubt == hall.record().doubt
+    assert again.state() == hall.traffic.state()

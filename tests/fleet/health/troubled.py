@@ -1,0 +1,53 @@
+"""The reference hall under way, with trucks that get into trouble one by one."""
+
+from pendula.fleet.contracts.traffic import Alert, CommandMode
+from pendula.fleet.driving.records import Record
+from pendula.fleet.samples import FL_STD, reference_fleet
+from pendula.fleet.tick import Order, OrderKind, TickOutputs
+from tests.fleet.sites import scene
+from tests.fleet.tick.yard import Driver, Yard
+
+
+class Hall(Yard):
+    """Three trucks in traffic; `R1` drives between two nodes when the trouble begins."""
+
+    def __init__(self, trucks: int = 3) -> None:
+        super().__init__(scene("reference-hall"), reference_fleet(trucks), [FL_STD])
+        self.endless = True
+        self.alerts: list[Alert] = []
+        while not (self.first.v > 500_000 and self.record().grant_um - self.record().at_um > 2_500_000):
+            self.step()
+            assert self.now < 120_000
+        self.alerts = []
+
+    @property
+    def first(self) -> Driver:
+        return self.drivers["R1"]
+
+    def record(self, number: int = 0) -> Record:
+        return self.traffic._records[number]
+
+    def step(self) -> TickOutputs:
+        told = super().step()
+        self.alerts += told.alerts
+        return told
+
+    def order(self, kind: OrderKind, robot_id: str | None = "R1", **members: object) -> TickOutputs:
+        self.orders = (Order(f"op-{self.now}", kind, robot_id, **members),)  # type: ignore[arg-type]
+        return self.step()
+
+    def codes(self, robot_id: str = "R1") -> list[str]:
+        return [one.code for one in self.alerts if one.robotId == robot_id]
+
+    def mode(self, number: int = 0) -> CommandMode:
+        assert self.last is not None
+        return self.last.commands[number].mode
+
+    def until_done(self, robot_id: str = "R1", ticks: int = 3_000) -> bool:
+        """Whether a truck finishes another task in time."""
+        done = self.drivers[robot_id].done
+        for _ in range(ticks):
+            self.step()
+            if self.drivers[robot_id].done > done:
+                return True
+        return False

@@ -1,0 +1,155 @@
+"""Actions of people: each taken once, grave ones said twice, and every one answered."""
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from pendula.fleet.contracts.traffic import OperatorAction, OperatorAnswer
+from pendula.fleet.operators import Desk
+from tests.fleet.health.troubled import Hall
+
+
+class Office(Hall):
+    """A hall with a desk: what is said at it takes effect in the next tick."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.desk = Desk(self.site, self.params)
+
+    def say(self, *actions: OperatorAction) -> list[OperatorAnswer]:
+        step = self.desk.take(actions, self.now + 100, self.traffic.records)
+        self.orders = step.orders
+        told = self.step()
+        return [*step.answers, *self.desk.settle(told.applied_orders, told.tick)]
+
+    def group(self) -> str:
+        edge = self.site.network.edges[min(self.record().edges)]
+        return f"EDGE_GROUP:{edge.group_key}"
+
+
+def action(kind: str, action_id: str = "op-1", **members: Any) -> OperatorAction:
+    named = {"robotId": "R1", "reason": "floor cleaning", "ts": 1_000, **members}
+    return OperatorAction("1.0.0", action_id, operatorId="operator-1", type=kind, **named)
+
+
+def offline() -> Office:
+    office = Office()
+    office.first.mute = True
+    office.run(30)
+    return office
+
+
+def secured(office: Office, action_id: str, **members: Any) -> OperatorAction:
+    return action("FORCE_RELEASE", action_id, resources=(office.group(),), physicallySecured=True, **members)
+
+
+@pytest.mark.req("FLT-FAIL-11")
+def test_an_action_is_answered_with_the_tick_in_which_it_took_effect() -> None:
+    office = Office()
+    answers = office.say(action("PAUSE_ROBOT"))
+
+    assert [(one.accepted, one.code, one.message) for one in answers] == [(True, None, "R1 is paused")]
+    assert answers[0].appliedTick == office.traffic.tick_number
+    assert office.traffic.why("R1").code == "STOP_OPERATOR"
+
+
+@pytest.mark.req("FLT-FAIL-11")
+def test_an_action_that_comes_again_is_answered_again_and_does_nothing() -> None:
+    office = Office()
+    first = office.say(action("PAUSE_ROBOT"))
+    office.say(action("RESUME_ROBOT", "op-2"))
+
+    assert office.say(action("PAUSE_ROBOT", ts=9_999)) == first
+    assert office.traffic.why("R1").code != "STOP_OPERATOR"
+
+
+@pytest.mark.req("FLT-FAIL-11")
+def test_another_action_under_a_known_id_is_refused() -> None:
+    office = Office()
+    office.say(action("PAUSE_ROBOT"))
+
+    assert [one.code for one in office.say(action("PAUSE_ROBOT", robotId="R2"))] == ["ACTION_ID_TAKEN"]
+
+
+@pytest.mark.req("FLT-FAIL-11")
+def test_what_is_freed_has_to_be_said_twice() -> None:
+    office = offline()
+    held = set(office.record().keeps)
+    draft = office.say(secured(office, "op-4-draft"))
+    assert [one.code for one in draft] == ["CONFIRMATION_NEEDED"]
+    assert set(office.record().keeps) == held
+    answers = office.say(secured(office, "op-4", confirmationOf="op-4-draft"))
+
+    assert [(one.accepted, one.freedResources != ()) for one in answers] == [(True, True)]
+    assert set(office.record().keeps) < held
+
+
+@pytest.mark.req("FLT-FAIL-11")
+@pytest.mark.parametrize(
+    ("members", "code"),
+    [
+        ({"confirmationOf": "op-9"}, "CONFIRMATION_UNKNOWN"),
+        ({"confirmationOf": "op-4-draft", "resources": ("NODE:A1",)}, "CONFIRMATION_DIFFERS"),
+        ({"confirmationOf": "op-4-draft", "physicallySecured": False}, "NOT_SECURED"),
+    ],
+)
+def test_a_second_word_that_does_not_fit_frees_nothing(members: dict[str, Any], code: str) -> None:
+    office = offline()
+    held = set(office.record().keeps)
+    office.say(secured(office, "op-4-draft"))
+    answers = office.say(replace(secured(office, "op-4"), **members))
+
+    assert [one.code for one in answers] == [code]
+    assert set(office.record().keeps) == held
+
+
+@pytest.mark.req("FLT-FAIL-11")
+@pytest.mark.parametrize(("ticks", "code"), [(599, None), (601, "CONFIRMATION_LATE")])
+def test_the_second_word_counts_within_a_minute(ticks: int, code: str | None) -> None:
+    office = offline()
+    office.say(secured(office, "op-4-draft"))
+    office.run(ticks - 1)
+    answers = office.say(secured(office, "op-4", confirmationOf="op-4-draft"))
+
+    assert [one.code for one in answers] == [code]
+
+
+@pytest.mark.req("FLT-FAIL-11")
+def test_nothing_of_a_truck_under_way_is_freed_and_the_answer_says_why() -> None:
+    office = Office()
+    answers = office.say(secured(office, "op-4"))
+
+    assert [(one.code, one.message) for one in answers] == [
+        ("ROBOT_NOT_STOPPED", "R1 is neither offline nor faulty nor paused")
+    ]
+
+
+@pytest.mark.req("FLT-FAIL-11", "FLT-API-1")
+@pytest.mark.parametrize(
+    ("wrong", "code"),
+    [
+        (action("EXPLODE"), "UNKNOWN_ACTION"),
+        (action("PAUSE_ROBOT", robotId="ghost"), "UNKNOWN_ROBOT"),
+        (action("PAUSE_ROBOT", role="viewer"), "ROLE_TOO_LOW"),
+        (action("PAUSE_ROBOT", reason="  "), "WHO_AND_WHY"),
+        (action("RELOCATE"), "ACTION_INCOMPLETE"),
+        (action("CANCEL_TASK"), "ACTION_INCOMPLETE"),
+        (action("CLEAR_FAULT"), "NOTHING_TO_CLEAR"),
+    ],
+)
+def test_an_action_that_cannot_be_taken_says_why(wrong: OperatorAction, code: str) -> None:
+    answers = Office().say(wrong)
+
+    assert [(one.accepted, one.code, one.appliedTick) for one in answers] == [(False, code, None)]
+
+
+@pytest.mark.req("FLT-FAIL-11")
+def test_a_desk_goes_on_where_another_one_stopped() -> None:
+    office = offline()
+    office.say(secured(office, "op-4-draft"))
+    again = Desk(office.site, office.params)
+    again.restore(office.desk.saved())
+    office.desk = again
+
+    assert [one.code for one in office.say(secured(office, "op-4", confirmationOf="op-4-draft"))] == [None]

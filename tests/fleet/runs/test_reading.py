@@ -1,0 +1,201 @@
+"""A journal to look at: the fleet after any tick, ticks computed again, other parameters, lines of the contract."""
+
+import json
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from pendula.fleet.contracts.traffic import TickRecord
+from pendula.fleet.engine import read_config
+from pendula.fleet.events import HoldChanged, Ticked
+from pendula.fleet.runs import UnknownTick, compared, fleet_at, last_tick, lines, moments, reading, verified
+from pendula.fleet.runs.verifying import deviation_of
+from pendula.kernel.canonical import decode, encode
+from pendula.kernel.disk import RealDisk
+from pendula.kernel.journal import FileJournal
+from pendula.kernel.replay import NotReplayable
+from tests.fleet.runs.journals import Recorded, recorded
+
+TICKS = 320
+
+
+@pytest.fixture(scope="module")
+def hall(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The first half minute of the hall, with a checkpoint every ten seconds."""
+    return recorded("hall", tmp_path_factory.mktemp("hall"), TICKS, snapshot_every=100)
+
+
+@pytest.mark.req("FLT-OBS-5")
+@pytest.mark.parametrize("tick", [1, 99, 100, 101, 250, TICKS])
+def test_the_fleet_of_any_tick_is_the_one_that_was(hall: Path, tmp_path: Path, tick: int) -> None:
+    live = Recorded("hall", tmp_path)
+    live.step(tick)
+    live.recording.close()
+
+    with reading(hall) as journal:
+        assert fleet_at(journal, tick).state() == live.run.engine.state()
+
+
+@pytest.mark.req("FLT-OBS-5")
+def test_a_replay_begins_at_the_checkpoint_before_its_tick(hall: Path) -> None:
+    with reading(hall) as journal:
+        read = journal.read
+        begun: list[int] = []
+
+        def noting(start: int = 0) -> Iterator[Any]:
+            begun.append(start)
+            return read(start)
+
+        journal.read = noting  # type: ignore[method-assign]
+        next(moments(journal, 250))
+        snapshots = [n for n, _ in journal.snapshots()]
+
+    assert begun[-1] == snapshots[1] + 1
+
+
+@pytest.mark.parametrize("tick", [0, TICKS + 1])
+def test_a_tick_that_is_not_there_is_refused_with_those_that_are(hall: Path, tick: int) -> None:
+    with reading(hall) as journal, pytest.raises(UnknownTick) as refused:
+        fleet_at(journal, tick)
+
+    assert (refused.value.details["first"], refused.value.details["last"]) == (1, TICKS)
+
+
+@pytest.mark.req("FLT-OBS-7")
+def test_why_is_answered_for_every_truck_at_any_tick(hall: Path) -> None:
+    with reading(hall) as journal:
+        for tick in (1, 50, 200, TICKS):
+            engine = fleet_at(journal, tick)
+            for robot in engine.traffic.robot_ids:
+                reason = engine.why({"robot": robot})
+                assert reason.facts["robotId"] == robot
+                assert reason.sentence.startswith(robot)
+
+
+@pytest.mark.req("FLT-OBS-4")
+def test_every_tick_of_a_journal_comes_out_as_it_was_recorded(hall: Path) -> None:
+    with reading(hall) as journal:
+        found = verified(journal)
+
+    assert (found["firstTick"], found["lastTick"], found["ticks"]) == (1, TICKS, TICKS)
+    assert found["firstDifference"] is None
+
+
+def forged(source: Path, target: Path, find: bytes, put: bytes) -> int:
+    """A copy of a journal in which one outcome says something else; returns its tick."""
+    kept = FileJournal.open(RealDisk(source, make=False), read_only=True)
+    header = kept.header
+    copy = FileJournal.create(
+        RealDisk(target), room=header.room, decisions=header.decisions, time_unit=header.time_unit, config=header.config
+    )
+    tick = 0
+    for record in kept.read():
+        body = bytes(record.body)
+        if record.kind == "outcome" and find in body and not tick:
+            body = body.replace(find, put, 1)
+            events: Any = decode(body)
+            tick = next(one["tick"] for one in events["events"] if one["type"] == "ticked")
+        copy.append(record.kind, record.t, body)
+    copy.close()
+    assert tick, "nothing was forged"
+    return tick
+
+
+@pytest.mark.req("FLT-OBS-4")
+def test_a_deviation_is_named_by_tick_truck_and_field(hall: Path, tmp_path: Path) -> None:
+    tick = forged(hall, tmp_path / "forged", b'"reasonCode":"WAIT_NODE"', b'"reasonCode":"WAIT_CONFLICT"')
+
+    with reading(tmp_path / "forged") as journal:
+        first = verified(journal)["firstDifference"]
+
+    assert (first["tick"], first["field"]) == (tick, "reasonCode")
+    assert first["robotId"].startswith("R")
+    assert (first["recorded"], first["computed"]) == ("WAIT_CONFLICT", "WAIT_NODE")
+
+
+def test_where_only_a_digest_differs_no_truck_is_named(hall: Path) -> None:
+    with reading(hall) as journal:
+        _, moment = next(moments(journal, 10))
+    assert moment.recorded is not None
+    first = moment.recorded[0]
+    assert isinstance(first, Ticked)
+    other = (replace(first, locks="sha256:0"), *moment.recorded[1:])
+
+    found = deviation_of(replace(moment, recorded=other))
+
+    assert found is not None
+    assert (found.robot_id, found.field) == (None, "locks")
+
+
+def test_an_event_that_is_missing_is_a_deviation_too(hall: Path) -> None:
+    with reading(hall) as journal:
+        moment = next(one for _, one in moments(journal) if any(isinstance(x, HoldChanged) for x in one.computed))
+    assert moment.recorded is not None
+
+    found = deviation_of(replace(moment, recorded=moment.recorded[:1]))
+
+    assert found is not None
+    assert found.robot_id is not None
+
+
+@pytest.mark.req("FLT-OBS-2")
+def test_an_export_is_canonical_lines_of_the_contract(hall: Path) -> None:
+    with reading(hall) as journal:
+        told = list(lines(journal, 100, 110))
+
+    assert [json.loads(line)["tick"] for line in told] == list(range(100, 111))
+    for line in told:
+        assert encode(decode(line)) == line
+        record = msgspec.json.decode(line, type=TickRecord, strict=False)
+        assert len(record.inputs.robotStates) == len(record.decisions.lockResults) == len(record.outputs.commands) == 4
+
+
+def test_an_export_from_a_tick_on_is_the_end_of_the_whole_one(hall: Path) -> None:
+    with reading(hall) as journal:
+        whole = list(islice(lines(journal), 130))
+        part = list(lines(journal, 125, 130))
+
+    assert part == whole[124:]
+
+
+@pytest.mark.req("FLT-OBS-6")
+def test_other_parameters_on_one_log_are_told_with_the_first_place_where_they_part(hall: Path) -> None:
+    with reading(hall) as journal:
+        params = read_config(journal.header.config).traffic
+        same = compared(journal, params)
+        other = compared(journal, replace(params, max_admissions_per_tick=1, refuge=False))
+
+    assert (same["ticks"], same["ticksThatDiffer"], same["first"]) == (TICKS, 0, None)
+    assert same["a"] == same["b"]
+    assert other["changed"] == {"refuge": [True, False], "max_admissions_per_tick": [2, 1]}
+    assert other["ticksThatDiffer"] > 0
+    assert other["first"]["tick"] >= 1
+    assert other["first"]["robotId"] in other["robots"]
+    assert sum(other["differences"].values()) == sum(sum(one.values()) for one in other["robots"].values())
+
+
+def test_a_pruned_journal_has_ticks_from_its_first_checkpoint_on_and_is_not_compared(tmp_path: Path) -> None:
+    made = Recorded("head-on", tmp_path, snapshot_every=10)
+    journal = made.recording.driver.journal
+    for _ in range(6):
+        made.step(10)
+        journal.rotate()
+    made.step(5)
+    made.recording.close()
+    again = FileJournal.open(RealDisk(tmp_path))
+    again.prune(0)
+    again.close()
+
+    with reading(tmp_path) as kept:
+        assert kept.first_n > 0
+        assert last_tick(kept) == 65
+        with pytest.raises(UnknownTick):
+            fleet_at(kept, 1)
+        assert fleet_at(kept, 64).traffic.tick_number == 64
+        with pytest.raises(NotReplayable):
+            compared(kept, read_config(kept.header.config).traffic)

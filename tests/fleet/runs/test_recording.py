@@ -1,0 +1,123 @@
+"""A fleet and its journal: what is written when, one writer, and a fleet that goes on from what was written."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pendula.fleet import MapDamaged, compiled_sites
+from pendula.fleet.engine import FleetEngine
+from pendula.fleet.runs import JournalInUse, NoFleetJournal, Recording, reading, recording_disk
+from pendula.kernel.disk import RealDisk
+from pendula.kernel.journal import FileJournal
+from pendula.kernel.recording import begin_recording
+from pendula.kernel.replay import replay
+from pendula.testing.tally import Tally
+from tests.fleet.runs.journals import Recorded, recorded
+
+
+@pytest.mark.req("FLT-OBS-2")
+def test_a_tick_is_one_input_and_one_outcome_and_every_so_many_a_checkpoint(tmp_path: Path) -> None:
+    recorded("head-on", tmp_path, 25, snapshot_every=10)
+
+    with reading(tmp_path) as journal:
+        kinds = [record.kind for record in journal.read()]
+
+    assert kinds == ["input", "outcome"] * 10 + ["snapshot"] + ["input", "outcome"] * 10 + ["snapshot"] + [
+        "input",
+        "outcome",
+    ] * 5 + ["snapshot"]
+
+
+@pytest.mark.req("FLT-OBS-1")
+@pytest.mark.req("FLT-OBS-3")
+def test_a_tick_is_with_the_operating_system_before_its_commands_are_sent(tmp_path: Path) -> None:
+    made = Recorded("head-on", tmp_path)
+    seen: list[tuple[int, bool]] = []
+    send = made.run.world.send
+
+    def sending(truck: int, command: object) -> None:
+        # What another process finds in the directory at this moment.
+        left = FileJournal.open(RealDisk(tmp_path, make=False), read_only=True)
+        ticks = [record.t for record in left.read() if record.kind == "input"]
+        seen.append((made.run.world.now_ms, made.run.world.now_ms in ticks))
+        send(truck, command)  # type: ignore[arg-type]
+
+    made.run.world.send = sending  # type: ignore[method-assign]
+    made.step(8)
+    made.recording.close()
+
+    assert len(seen) == 16
+    assert all(there for _, there in seen)
+
+
+@pytest.mark.req("FLT-OBS-4")
+@pytest.mark.req("FLT-TEST-50")
+def test_a_journal_replays_without_a_difference(tmp_path: Path) -> None:
+    recorded("hall", tmp_path, 400, snapshot_every=100)
+
+    with reading(tmp_path) as journal:
+        report = replay(journal, lambda _: FleetEngine)
+
+    assert report.first_difference is None
+    assert (report.commands, report.snapshots) == (400, 4)
+
+
+def test_a_second_manager_on_one_journal_is_refused_also_from_another_process(tmp_path: Path) -> None:
+    made = Recorded("head-on", tmp_path)
+    program = "import sys, pathlib, pendula.fleet.runs as runs; runs.recording_disk(pathlib.Path(sys.argv[1]))"
+
+    with pytest.raises(JournalInUse):
+        recording_disk(tmp_path)
+    other = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=False)
+    made.recording.close()
+
+    assert "JournalInUse" in other.stderr
+    recording_disk(tmp_path).close()
+
+
+def test_a_fleet_goes_on_from_its_journal_as_if_it_had_never_stopped(tmp_path: Path) -> None:
+    made = Recorded("head-on", tmp_path / "a", snapshot_every=7)
+    made.step(20)
+    before = made.recording.engine.state()
+    made.recording.close()
+
+    with Recording.resume(recording_disk(tmp_path / "a")) as again:
+        assert again.engine.state() == before
+
+
+@pytest.mark.req("FLT-FAIL-12")
+def test_a_damaged_map_beside_the_journal_is_refused_and_a_missing_one_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded("head-on", tmp_path, 5)
+    file = tmp_path / "site.map"
+    whole = file.read_bytes()
+    monkeypatch.setattr(compiled_sites, "_shelf", type(compiled_sites._shelf)())
+
+    file.write_bytes(whole.replace(b'"A1"', b'"A2"').replace(b"1", b"2", 1))
+    with pytest.raises(MapDamaged, match=r"site\.map"):
+        Recording.resume(recording_disk(tmp_path))
+    file.unlink()
+    with Recording.resume(recording_disk(tmp_path)) as again:
+        assert again.engine.traffic.tick_number == 5
+
+
+def test_the_journal_of_another_room_is_not_a_fleet(tmp_path: Path) -> None:
+    config = {"seed": 1}
+    begin_recording(Tally.create(config), config, RealDisk(tmp_path)).close()
+
+    with pytest.raises(NoFleetJournal), reading(tmp_path):
+        pass
+
+
+@pytest.mark.req("FLT-PERF-4")
+def test_a_truck_costs_far_less_than_twenty_kilobytes_a_second(tmp_path: Path) -> None:
+    recorded("hall", tmp_path, 300)
+
+    written = sum(one.stat().st_size for one in tmp_path.glob("*.journal"))
+
+    # Four trucks, thirty seconds; the checkpoint at the end is in it.
+    assert written < 4 * 30 * 20_000
+    assert written > 4 * 30 * 1_000

@@ -1,0 +1,169 @@
+"""Trouble with the disk degrades logging, and never traffic."""
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from pendula.fleet.engine import LOGGING_DEGRADED, FleetEngine
+from pendula.fleet.events import AlertRaised
+from pendula.fleet.runs import Recording, RingJournal
+from pendula.fleet.runs.ring_journal import NEARLY_FULL
+from pendula.fleet.scenarios import Run, shipped
+from pendula.kernel.canonical import Json
+from pendula.kernel.journal import FileJournal
+from pendula.kernel.recording import new_journal
+from pendula.kernel.replay import replay
+from pendula.kernel.stream import Published
+from pendula.testing.faulty_disk import FaultyDisk
+from pendula.testing.tally import Tally
+
+CONFIG: Json = {"seed": 1}
+
+
+def ring(disk: FaultyDisk, **options: int) -> RingJournal:
+    return RingJournal(new_journal(Tally, CONFIG, disk, min_free_bytes=500), background=False, **options)
+
+
+def writes(disk: FaultyDisk, operation: str) -> list[int]:
+    return [n for n, call in enumerate(disk.calls) if call.operation == operation and call.name.endswith(".journal")]
+
+
+def through(disk: FaultyDisk) -> tuple[Run, Recording]:
+    """A scenario whose ticks go through a journal on this disk; nothing happens in the background."""
+    opened: list[Recording] = []
+
+    def road(engine: FleetEngine, config: Json) -> Recording:
+        opened.append(Recording.begin(engine, config, disk, background=False))
+        return opened[0]
+
+    return Run(shipped("head-on"), road=road), opened[0]
+
+
+@pytest.mark.req("FLT-OBS-3")
+@pytest.mark.parametrize("operation", ["append", "sync"])
+@pytest.mark.parametrize("failure", ["no_space", "io_error"])
+def test_a_disk_that_fails_stops_no_truck(operation: str, failure: str) -> None:
+    whole, plain = FaultyDisk(), Run(shipped("head-on"))
+    trial, _ = through(whole)
+    for _ in range(40):
+        trial.step()
+    at = writes(whole, operation)[20]
+    run, recording = through(FaultyDisk({at: failure}))  # type: ignore[dict-item]
+
+    for _ in range(40):
+        run.step()
+        plain.step()
+
+    assert recording.degraded is not None
+    assert run.result().form["digest"] == plain.result().form["digest"]
+
+
+@pytest.mark.req("FLT-OBS-3")
+def test_degraded_logging_raises_one_alert_in_the_stream() -> None:
+    whole = FaultyDisk()
+    through(whole)[0].step()
+    run, recording = through(FaultyDisk({writes(whole, "append")[-1]: "io_error"}))
+    stream = recording.driver.subscribe(None)
+
+    for _ in range(5):
+        run.step()
+
+    told = [one.event for one in stream.take(10_000) if isinstance(one, Published)]
+    assert [one.alert.code for one in told if isinstance(one, AlertRaised)] == [LOGGING_DEGRADED]
+
+
+def test_what_is_not_on_the_disk_is_kept_in_memory_and_can_be_read() -> None:
+    trial = FaultyDisk()
+    ring(trial).flush()
+    disk = FaultyDisk({len(trial.calls) + 2: "io_error"})
+    journal = ring(disk)
+    for n in range(6):
+        journal.append("input", n, b"%d" % n)
+        journal.flush()
+
+    assert journal.degraded is not None
+    assert [bytes(record.body) for record in journal.read()] == [b"%d" % n for n in range(6)]
+
+
+def test_memory_keeps_no_more_than_the_last_while() -> None:
+    trial = FaultyDisk()
+    ring(trial).flush()
+    journal = ring(FaultyDisk({len(trial.calls): "io_error"}), ring_ms=1_000)
+    for n in range(50):
+        journal.append("input", n * 100, b"%d" % n)
+        journal.flush()
+
+    kept = [record.t for record in journal.read()]
+
+    assert kept == list(range(3_900, 5_000, 100))
+
+
+def test_while_the_disk_is_well_memory_keeps_nothing_that_is_durable() -> None:
+    journal = ring(FaultyDisk())
+    for n in range(20):
+        journal.append("input", n, b"1")
+        journal.flush()
+
+    assert len(journal._ring) == 1
+
+
+def test_a_disk_that_has_room_again_gets_what_memory_kept() -> None:
+    disk = FaultyDisk(free_bytes=1_000)
+    journal = ring(disk)
+    journal.append("input", 0, b"0")
+    journal.flush()
+    disk.free = 100
+    for n in range(1, 5):
+        journal.append("input", n, b"%d" % n)
+        journal.flush()
+    low = journal.degraded
+    written = len(list(FileJournal.open(disk, read_only=True).read()))
+    disk.free = 1_000
+    journal.append("input", 5, b"5")
+    journal.flush()
+
+    assert low == NEARLY_FULL
+    assert written < 5
+    assert journal.degraded is None
+    assert [bytes(one.body) for one in FileJournal.open(disk, read_only=True).read()] == [b"%d" % n for n in range(6)]
+
+
+def test_the_disk_is_synced_in_the_background(tmp_path: Path) -> None:
+    class Slow(FaultyDisk):
+        syncing, go_on = threading.Event(), threading.Event()
+
+        def sync(self, name: str) -> None:
+            if name.endswith(".journal"):
+                self.syncing.set()
+                assert self.go_on.wait(30)
+            super().sync(name)
+
+    disk = Slow()
+    journal = RingJournal(new_journal(Tally, CONFIG, disk))
+    journal.append("input", 0, b"0")
+    first = journal.flush()
+    assert disk.syncing.wait(30)
+    journal.append("input", 1, b"1")
+    second = journal.flush()
+    disk.go_on.set()
+    journal.close()
+
+    assert (first, second) == (0, 1)
+    assert [record.n for record in FileJournal.open(disk, read_only=True).read()] == [0, 1]
+
+
+def test_a_journal_that_was_degraded_replays_as_far_as_it_goes() -> None:
+    whole = FaultyDisk()
+    trial, _ = through(whole)
+    for _ in range(20):
+        trial.step()
+    disk = FaultyDisk({writes(whole, "append")[12]: "io_error"})
+    run, _ = through(disk)
+    for _ in range(20):
+        run.step()
+
+    report = replay(FileJournal.open(disk.after_crash(1)), lambda _: FleetEngine)
+
+    assert report.first_difference is None
+    assert 5 < report.commands < 20

@@ -1,0 +1,208 @@
+"""Who takes a task: by priority, age and id; by the time to the pick; and whoever can."""
+
+import pytest
+
+from pendula.fleet.contracts.traffic import Phase, TaskState
+from pendula.fleet.tasks import DispatchParams, DispatchStep, PriorityChanged, TaskOrder, TaskSubmitted
+from pendula.fleet.tick import RefusedRoute
+from tests.fleet.tasks.paper import NORTH_SOUTH, Paper
+
+ONE = (("R1", "E"),)
+
+
+def submitted(*orders: TaskOrder) -> list[TaskSubmitted]:
+    return [TaskSubmitted(one) for one in orders]
+
+
+def first_taken(*orders: TaskOrder) -> str | None:
+    """The task that the only truck takes first."""
+    paper = Paper(robots=ONE)
+    paper.step(*submitted(*orders))
+    return paper.task("R1")
+
+
+@pytest.mark.req("FLT-TASK-5")
+def test_of_two_trucks_that_need_the_same_time_the_first_by_name_takes_the_task() -> None:
+    paper = Paper()
+    paper.submit("T")
+    task = paper.dispatch.book.open["T"]
+
+    assert [eta for _, eta in task.candidates] == [task.eta_ms, task.eta_ms]
+    assert (paper.task("R1"), paper.task("R2")) == ("T", None)
+
+
+@pytest.mark.req("FLT-TASK-5")
+def test_the_truck_that_is_at_the_pick_soonest_takes_the_task() -> None:
+    paper = Paper()
+    paper.submit("T", "W", "N")
+
+    assert (paper.task("R1"), paper.task("R2")) == (None, "T")
+
+
+@pytest.mark.req("FLT-TASK-5")
+@pytest.mark.parametrize("seen", [{"ok": False}, {"paused": True}, {"load": True}])
+def test_a_truck_that_is_not_well_or_paused_or_loaded_takes_no_task(seen: dict[str, bool]) -> None:
+    paper = Paper()
+    paper.see("R1", **seen)
+    paper.submit("T")
+
+    assert (paper.task("R1"), paper.task("R2")) == (None, "T")
+
+
+@pytest.mark.req("FLT-TASK-5")
+def test_the_highest_priority_is_served_first() -> None:
+    assert first_taken(TaskOrder("A", "N", "S"), TaskOrder("B", "N", "S", priority=11)) == "B"
+
+
+@pytest.mark.req("FLT-TASK-5")
+def test_of_equal_priority_the_oldest_is_served_first() -> None:
+    paper = Paper(robots=ONE)
+    paper.see("R1", ok=False)
+    paper.submit("B")
+    paper.submit("A")
+    paper.see("R1", ok=True)
+    paper.step()
+
+    assert paper.task("R1") == "B"
+
+
+@pytest.mark.req("FLT-TASK-5")
+def test_of_equal_age_the_first_by_id_is_served_first() -> None:
+    assert first_taken(TaskOrder("B", "N", "S"), TaskOrder("A", "N", "S")) == "A"
+
+
+def test_a_priority_that_is_changed_counts_from_then_on() -> None:
+    paper = Paper(robots=ONE)
+    paper.step(*submitted(TaskOrder("A", "N", "S"), TaskOrder("B", "N", "S")), PriorityChanged("B", 99))
+
+    assert paper.task("R1") == "B"
+
+
+@pytest.mark.req("FLT-TASK-6")
+def test_when_the_route_of_the_nearest_truck_is_refused_the_next_one_takes_the_task() -> None:
+    paper = Paper()
+    paper.kept_waiting = {"R1"}
+    given = paper.submit("T")
+    paper.step(refused=[refusal(given)])
+    paper.step()
+
+    assert (paper.task("R1"), paper.task("R2")) == (None, "T")
+    assert ("READY", "ROUTE_LEAVES_TOO_EARLY") in paper.causes("T")
+
+
+def refusal(given: DispatchStep) -> RefusedRoute:
+    route = given.routes[0]
+    return RefusedRoute(route.robot_id, route.route_id, route.revision, "ROUTE_LEAVES_TOO_EARLY")
+
+
+@pytest.mark.req("FLT-TASK-6")
+def test_a_truck_in_its_drop_that_is_not_admitted_goes_to_rest_and_another_one_takes_the_task() -> None:
+    paper = Paper(robots=ONE)
+    paper.submit("T1")
+    paper.until(Phase.UNLOADING)
+    paper.kept_waiting = {"R1"}
+    paper.submit("T2")
+    paper.steps(DispatchParams().patience_ms // 100 + 1)
+
+    assert ("READY", "ROUTE_NOT_ADMITTED") in paper.causes("T2")
+
+
+@pytest.mark.req("FLT-TASK-6")
+def test_a_task_that_nobody_can_take_keeps_no_other_from_being_taken() -> None:
+    paper = Paper()
+    paper.see("R1", ok=False)
+    paper.step(*submitted(TaskOrder("A", "N", "S", robot_ids=("R1",)), TaskOrder("B", "N", "S")))
+
+    assert (paper.state("A"), paper.task("R2")) == (TaskState.READY, "B")
+
+
+@pytest.mark.req("FLT-TASK-7")
+def test_an_assignment_is_kept_when_another_truck_comes_nearer() -> None:
+    paper = Paper()
+    paper.slow = {"R1", "R2"}
+    paper.see("R2", ok=False)
+    paper.submit("T", "W", "N")
+    paper.see("R2", ok=True)
+    paper.steps(20)
+
+    assert (paper.task("R1"), paper.task("R2")) == ("T", None)
+
+
+@pytest.mark.req("FLT-TASK-8")
+def test_a_truck_that_has_unloaded_takes_the_next_task_in_its_drop() -> None:
+    paper = Paper(NORTH_SOUTH, robots=ONE)
+    reasons = [route.reason for _ in range(60) for route in paper.step().routes]
+
+    assert paper.dispatch.book.done > 5
+    assert {*reasons} == {"TASK_ASSIGNED"}
+
+
+@pytest.mark.req("FLT-TASK-8", "FLT-DCL-20")
+def test_a_truck_without_a_next_task_drives_to_its_rest_node() -> None:
+    paper = Paper(robots=ONE)
+    paper.submit("T")
+    paper.until(Phase.TO_PARK)
+    driver = paper.dispatch.drivers[0]
+    assert driver.route is not None
+    goal = driver.route.goal
+    paper.step()
+
+    assert (goal, driver.at_rest) == (driver.rest, True)
+
+
+@pytest.mark.req("FLT-TASK-10")
+def test_a_task_given_on_the_way_to_rest_is_pending_until_the_node_where_that_way_is_left() -> None:
+    paper = Paper(robots=ONE)
+    paper.submit("T1")
+    paper.until(Phase.UNLOADING)
+    paper.slow = {"R1"}
+    paper.until(Phase.TO_PARK)
+    paper.see("R1", at_um=3_000_000, bound_um=6_000_000)
+    paper.submit("T2")
+    route = paper.dispatch.drivers[0].kept
+    assert route is not None
+    paper.see("R1", at_um=3_000_000)
+    paper.step()
+    pending = paper.state("T2"), paper.phase("R1"), paper.dispatch.why("T2").code
+    node_um = route.segments[0].length_um
+    paper.see("R1", at_um=node_um)
+    paper.step()
+
+    assert pending == (TaskState.PENDING_PREEMPT, Phase.TO_PARK, "PENDING_PREEMPT")
+    assert (paper.state("T2"), paper.phase("R1")) == (TaskState.IN_PROGRESS, Phase.TO_PICK)
+
+
+@pytest.mark.req("FLT-TASK-14")
+def test_the_order_in_which_events_come_changes_no_assignment() -> None:
+    orders = [TaskOrder(f"T{k}", "N", "S", priority=k % 2) for k in range(4)]
+    ways = []
+    for events in (submitted(*orders), submitted(*reversed(orders))):
+        paper = Paper()
+        paper.step(*events)
+        paper.steps(40)
+        taken = [(one.at_ms, one.task_id, one.robot_id) for one in paper.told if one.state is TaskState.ASSIGNED]
+        ways.append(taken)
+
+    assert ways[0] == ways[1]
+
+
+def test_why_names_the_trucks_that_are_not_free() -> None:
+    paper = Paper()
+    paper.slow = {"R1", "R2"}
+    for name in ("T1", "T2", "T3"):
+        paper.submit(name)
+    why = paper.dispatch.why("T3")
+
+    assert (why.code, "none of R1, R2 is free" in why.message) == ("NO_FREE_TRUCK", True)
+
+
+@pytest.mark.req("FLT-LIVE-10")
+def test_why_says_that_a_route_waits_for_a_truck_that_starves() -> None:
+    paper = Paper()
+    paper.kept_waiting = {"R1"}
+    paper.submit("T")
+    plain = paper.dispatch.why("T").code
+    paper.see("R2", starving=True)
+    paper.step()
+
+    assert (plain, paper.dispatch.why("T").code) == ("ROUTE_NOT_ADMITTED", "BARRED_BY_STARVATION")

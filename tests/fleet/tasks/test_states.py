@@ -1,0 +1,73 @@
+"""States of a task: what is in the table happens, everything else is an error."""
+
+import pytest
+
+from pendula.fleet.contracts.traffic import Phase, TaskState
+from pendula.fleet.tasks.states import ALLOWED, OVER, check
+from tests.fleet.tasks.paper import NORTH_SOUTH, Paper
+
+PAIRS = [(before, after) for before in (None, *TaskState) for after in TaskState]
+
+
+@pytest.mark.req("FLT-TASK-13")
+@pytest.mark.parametrize(("before", "after"), PAIRS)
+def test_a_transition_is_in_the_table_or_an_error(before: TaskState | None, after: TaskState) -> None:
+    if after in ALLOWED[before]:
+        check(before, after)
+        return
+    with pytest.raises(AssertionError, match="does not get from"):
+        check(before, after)
+
+
+@pytest.mark.req("FLT-TASK-13")
+def test_every_state_of_the_contract_is_in_the_table_and_three_of_them_are_the_end() -> None:
+    assert {*ALLOWED} == {None, *TaskState}
+    assert {TaskState.DONE, TaskState.FAILED, TaskState.CANCELLED} == OVER
+
+
+@pytest.mark.req("FLT-TASK-13")
+def test_a_task_cannot_leave_the_state_it_ended_in() -> None:
+    paper = Paper()
+    paper.submit("T")
+    paper.steps(10)
+    task = paper.dispatch.book.over[0]
+
+    with pytest.raises(AssertionError, match="from DONE to READY"):
+        paper.dispatch.book.move(task, TaskState.READY, paper.now_ms, "AGAIN")
+
+
+@pytest.mark.req("FLT-TASK-13", "FLT-TASK-2")
+def test_each_transition_of_a_task_is_told_with_its_cause() -> None:
+    paper = Paper()
+    paper.submit("T")
+    paper.steps(10)
+
+    assert paper.causes("T") == [
+        ("WAITING", "SUBMITTED"),
+        ("READY", "CONDITIONS_HOLD"),
+        ("ASSIGNED", "NEAREST"),
+        ("IN_PROGRESS", "ROUTE_ADMITTED"),
+        ("DONE", "UNLOADED"),
+    ]
+
+
+@pytest.mark.req("FLT-TASK-2")
+def test_a_truck_goes_through_the_phases_of_its_task_and_then_to_rest() -> None:
+    paper = Paper()
+    seen = [paper.phase("R1")]
+    paper.submit("T")
+    for _ in range(8):
+        seen += [paper.phase("R1")] if paper.phase("R1") is not seen[-1] else []
+        paper.step()
+
+    order = (Phase.IDLE, Phase.TO_PICK, Phase.LOADING, Phase.TO_DROP, Phase.UNLOADING, Phase.TO_PARK, Phase.IDLE)
+    assert tuple(seen) == order
+
+
+@pytest.mark.req("FLT-PERF-7")
+def test_what_is_remembered_of_tasks_that_are_over_does_not_grow() -> None:
+    paper = Paper(NORTH_SOUTH)
+    paper.steps(2_000)
+
+    assert paper.dispatch.book.done > 200
+    assert len(paper.dispatch.book.over) == 100

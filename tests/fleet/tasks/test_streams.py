@@ -1,0 +1,178 @@
+"""Streams: when they make a task, from where to where, and when one is ready."""
+
+import pytest
+
+from pendula.fleet.contracts.traffic import TaskState
+from pendula.fleet.tasks import Conditions, DispatchParams, GoodsReported, RoomReported, TasksRefused, TaskStream
+from tests.fleet.tasks.paper import Paper
+
+BOTH = Conditions(pick_has_goods=True, drop_has_room=True)
+COUNTED = TaskStream("S", ("S", "N"), ("W", "E"), conditions=BOTH, max_concurrent=3)
+PLENTY = RoomReported("W", 9)
+
+
+def made(paper: Paper) -> list[tuple[str, str]]:
+    return [(one.order.pick_node_id, one.order.drop_node_id) for one in paper.dispatch.tasks()]
+
+
+def standing(*streams: TaskStream) -> Paper:
+    """A paper fleet whose trucks never get a route, so that tasks stay open."""
+    paper = Paper(*streams)
+    paper.kept_waiting = {"R1", "R2"}
+    return paper
+
+
+@pytest.mark.req("FLT-TASK-1", "FLT-TASK-4")
+def test_a_stream_makes_a_task_when_goods_and_room_are_reported_and_not_before() -> None:
+    paper = standing(COUNTED)
+    paper.step(GoodsReported("N", 1))
+    before = made(paper)
+    paper.step(RoomReported("E", 1))
+
+    assert (before, made(paper)) == ([], [("N", "E")])
+
+
+@pytest.mark.req("FLT-TASK-1")
+def test_the_first_pick_of_the_list_with_goods_that_nobody_claimed_is_taken() -> None:
+    paper = standing(COUNTED)
+    paper.step(GoodsReported("N", 2), GoodsReported("S", 1), PLENTY)
+    paper.steps(2)
+
+    assert made(paper) == [("S", "W"), ("N", "W"), ("N", "W")]
+
+
+@pytest.mark.req("FLT-TASK-1")
+def test_the_first_drop_of_the_list_with_room_that_nobody_claimed_is_taken() -> None:
+    paper = standing(COUNTED)
+    paper.step(GoodsReported("S", 9), RoomReported("W", 1), RoomReported("E", 9))
+    paper.steps(2)
+
+    assert made(paper) == [("S", "W"), ("S", "E"), ("S", "E")]
+
+
+@pytest.mark.req("FLT-TASK-1")
+def test_a_stream_has_no_more_open_tasks_than_its_limit_and_makes_one_a_step() -> None:
+    paper = standing(TaskStream("S", ("N",), ("S",), max_concurrent=3))
+    counts = []
+    for _ in range(5):
+        paper.step()
+        counts.append(len(paper.dispatch.tasks()))
+
+    assert counts == [1, 2, 3, 3, 3]
+
+
+@pytest.mark.req("FLT-TASK-1")
+def test_goods_that_were_loaded_are_no_longer_there_to_be_claimed() -> None:
+    paper = Paper(COUNTED)
+    paper.step(GoodsReported("N", 1), PLENTY)
+    paper.steps(20)
+
+    assert paper.dispatch.book.done == 1
+    assert made(paper) == []
+
+
+@pytest.mark.req("FLT-TASK-1")
+def test_room_that_was_filled_is_no_longer_there_to_be_claimed() -> None:
+    paper = Paper(COUNTED)
+    paper.step(GoodsReported("N", 9), RoomReported("W", 1))
+    paper.steps(20)
+
+    assert paper.dispatch.book.done == 1
+    assert made(paper) == []
+
+
+def test_a_stream_without_conditions_serves_every_pair_of_pick_and_drop_in_turn() -> None:
+    paper = standing(TaskStream("S", ("N", "S"), ("E", "W"), max_concurrent=4))
+    paper.steps(4)
+
+    assert sorted(made(paper)) == [("N", "E"), ("N", "W"), ("S", "E"), ("S", "W")]
+
+
+@pytest.mark.req("FLT-TASK-1")
+def test_no_task_is_made_after_the_last_time_of_a_stream() -> None:
+    paper = standing(TaskStream("S", ("N",), ("S",), max_concurrent=9, last_ms=100))
+    paper.steps(5)
+
+    assert len(made(paper)) == 2
+
+
+@pytest.mark.req("FLT-TASK-4")
+def test_a_ready_task_whose_goods_are_gone_waits_again_and_says_so() -> None:
+    paper = standing(COUNTED)
+    paper.see("R1", ok=False)
+    paper.see("R2", ok=False)
+    paper.step(GoodsReported("N", 1), PLENTY)
+    ready = paper.state("S-1")
+    paper.step(GoodsReported("N", 0))
+    why = paper.dispatch.why("S-1")
+
+    assert (ready, paper.state("S-1"), why.code) == (TaskState.READY, TaskState.WAITING, "NO_GOODS")
+
+
+@pytest.mark.req("FLT-TASK-4")
+def test_a_task_waits_for_room_and_says_so() -> None:
+    paper = standing(COUNTED)
+    paper.submit("T", "N", "E", stream_id="S")
+    paper.step(GoodsReported("N", 1))
+    why = paper.dispatch.why("T")
+
+    assert (paper.state("T"), why.code) == (TaskState.WAITING, "NO_ROOM")
+
+
+@pytest.mark.req("FLT-TASK-4")
+def test_no_more_tasks_of_a_stream_are_under_way_than_its_limit_however_they_came() -> None:
+    paper = Paper(TaskStream("S", ("N",), ("S",), max_concurrent=1, last_ms=-1))
+    paper.slow = {"R1", "R2"}
+    paper.submit("T1", stream_id="S")
+    paper.submit("T2", stream_id="S")
+    why = paper.dispatch.why("T2")
+
+    assert (paper.state("T1"), paper.state("T2")) == (TaskState.IN_PROGRESS, TaskState.READY)
+    assert why.code == "STREAM_LIMIT"
+
+
+@pytest.mark.req("FLT-TASK-4")
+@pytest.mark.parametrize("node", ["N", "S"])
+def test_no_more_tasks_are_under_way_to_a_pick_or_a_drop_than_its_limit(node: str) -> None:
+    paper = Paper(params=DispatchParams(node_limits={node: 1}))
+    paper.slow = {"R1", "R2"}
+    paper.submit("T1", "N", "S")
+    paper.submit("T2", "N", "S")
+    paper.submit("T3", "W", "E")
+    why = paper.dispatch.why("T2")
+
+    assert (paper.state("T2"), why.code, paper.state("T3")) == (TaskState.READY, "NODE_LIMIT", TaskState.IN_PROGRESS)
+
+
+@pytest.mark.req("FLT-TASK-3")
+def test_goods_in_a_place_that_is_no_node_are_refused() -> None:
+    came = Paper(COUNTED).step(GoodsReported("nowhere", 1))
+
+    assert [one.code for one in came.refused] == ["MISSING_PICK_DROP_NODE"]
+
+
+@pytest.mark.req("FLT-TASK-3")
+@pytest.mark.parametrize(("pick", "drop"), [("nowhere", "S"), ("N", "nowhere")])
+def test_a_task_whose_pick_or_drop_is_no_node_is_refused(pick: str, drop: str) -> None:
+    paper = Paper()
+    came = paper.submit("T", pick, drop)
+
+    assert [one.code for one in came.refused] == ["MISSING_PICK_DROP_NODE"]
+    assert paper.dispatch.tasks() == []
+
+
+@pytest.mark.req("FLT-TASK-3")
+def test_a_stream_whose_pick_is_no_node_is_refused() -> None:
+    with pytest.raises(TasksRefused, match="MISSING_PICK_DROP_NODE"):
+        Paper(TaskStream("S", ("nowhere",), ("S",)))
+
+
+def test_a_task_with_the_id_of_another_is_refused() -> None:
+    paper = Paper()
+    paper.submit("T")
+
+    assert [one.code for one in paper.submit("T").refused] == ["TASK_KNOWN"]
+
+
+def test_a_task_for_a_truck_that_is_not_there_is_refused() -> None:
+    assert [one.code for one in Paper().submit("T", robot_ids=("R9",)).refused] == ["UNKNOWN_ROBOT"]

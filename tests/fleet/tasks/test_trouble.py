@@ -1,0 +1,227 @@
+"""Trucks that fail, operations that do not end, people who take tasks away: what becomes of the task."""
+
+import msgspec
+import pytest
+
+from pendula.fleet.contracts.traffic import Phase, TaskState
+from pendula.fleet.routing.planner import AtNode, OnEdge
+from pendula.fleet.tasks import DispatchParams, OperationFailed, TasksRefused, TaskStream
+from pendula.fleet.tasks.saving import restore, saved
+from pendula.kernel.canonical import encode
+from pendula.kernel.engine import Refusal
+from tests.fleet.tasks.paper import NORTH_SOUTH, Paper, crossing
+
+ONE = (("R1", "E"),)
+
+
+def under_way(phase: Phase, **more: object) -> Paper:
+    """Two trucks; R1 has a task and is in a phase of it."""
+    paper = Paper(params=DispatchParams(**more))  # type: ignore[arg-type]
+    paper.slow = {"R1"} if phase is Phase.TO_PICK else set()
+    paper.submit("T")
+    paper.until(phase)
+    return paper
+
+
+@pytest.mark.req("FLT-TASK-7")
+def test_a_truck_that_fails_before_it_loads_loses_its_task_to_another_one() -> None:
+    paper = under_way(Phase.TO_PICK)
+    paper.see("R1", ok=False, failed=True)
+    paper.steps(2)
+
+    assert ("READY", "ROBOT_FAILED") in paper.causes("T")
+    assert (paper.task("R1"), paper.task("R2")) == (None, "T")
+
+
+@pytest.mark.req("FLT-TASK-16")
+@pytest.mark.parametrize("phase", [Phase.TO_DROP, Phase.UNLOADING])
+def test_a_fault_while_loaded_holds_the_task_with_its_load_and_sends_nobody_else(phase: Phase) -> None:
+    paper = under_way(phase)
+    paper.see("R1", ok=False, failed=True)
+    paper.steps(20)
+    task = paper.dispatch.book.open["T"]
+
+    assert (task.state, task.loaded, task.cause) == (TaskState.HELD, True, "ROBOT_FAILED")
+    assert (paper.task("R1"), paper.task("R2")) == ("T", None)
+    assert "with its load on board" in paper.dispatch.why("T").message
+
+
+@pytest.mark.req("FLT-TASK-16")
+def test_a_truck_that_is_back_goes_on_with_the_load_it_has() -> None:
+    paper = under_way(Phase.TO_DROP)
+    paper.see("R1", ok=False, failed=True)
+    paper.steps(5)
+    paper.see("R1", ok=True, failed=False)
+    paper.steps(10)
+
+    assert paper.state("T") is TaskState.DONE
+    assert ("IN_PROGRESS", "ROBOT_RECOVERED") in paper.causes("T")
+
+
+@pytest.mark.req("FLT-TASK-12")
+def test_an_operation_is_over_when_the_truck_says_so_and_not_when_its_time_has_passed() -> None:
+    paper = Paper(robots=ONE)
+    paper.busy = {"R1"}
+    paper.submit("T", pick_ms=100)
+    paper.steps(100)
+    waiting = paper.phase("R1")
+    paper.busy = set()
+    paper.steps(2)
+
+    assert (waiting, paper.phase("R1")) == (Phase.LOADING, Phase.UNLOADING)
+
+
+@pytest.mark.req("FLT-TASK-12")
+def test_an_operation_that_is_not_done_in_time_is_a_fault_of_the_truck() -> None:
+    paper = Paper(robots=ONE, params=DispatchParams(operation_timeout_ms=20_000))
+    paper.busy = {"R1"}
+    paper.submit("T")
+    alerts = [alert for _ in range(230) for alert in paper.step().alerts]
+
+    assert [(one.code, one.robot_id) for one in alerts] == [("ROBOT_FAULT", "R1")]
+    assert paper.dispatch.is_faulty(0)
+    assert (paper.state("T"), paper.dispatch.why("T").code) == (TaskState.HELD, "OPERATION_TIMEOUT")
+
+
+@pytest.mark.req("FLT-TASK-12")
+def test_a_truck_whose_fault_is_cleared_does_the_operation_again() -> None:
+    paper = Paper(robots=ONE)
+    paper.busy = {"R1"}
+    paper.submit("T")
+    paper.until(Phase.LOADING)
+    paper.step(OperationFailed("R1", "nothing on the fork"))
+    held = paper.state("T")
+    paper.busy = set()
+    paper._operating.clear()
+    paper.dispatch.cleared("R1")
+    kinds = [one.kind for _ in range(6) for one in paper.step().operations]
+
+    assert (held, kinds) == (TaskState.HELD, ["LOAD", "UNLOAD"])
+
+
+@pytest.mark.req("FLT-TASK-12")
+def test_an_operation_that_takes_as_long_as_its_timeout_is_refused() -> None:
+    came = Paper(params=DispatchParams(operation_timeout_ms=5_000)).submit("T", pick_ms=5_000)
+
+    assert [one.code for one in came.refused] == ["OPERATION_TOO_LONG"]
+    with pytest.raises(TasksRefused, match="OPERATION_TOO_LONG"):
+        Paper(TaskStream("S", ("N",), ("S",), drop_ms=200_000))
+
+
+@pytest.mark.req("FLT-TASK-7")
+def test_people_can_take_a_task_from_a_truck_before_it_loads() -> None:
+    paper = under_way(Phase.TO_PICK)
+    answer = paper.dispatch.withdraw("T", "operator-1")
+    paper.see("R1", paused=True)
+    paper.step()
+
+    assert answer is None
+    assert (paper.task("R1"), paper.task("R2")) == (None, "T")
+
+
+@pytest.mark.req("FLT-TASK-7")
+@pytest.mark.parametrize("phase", [Phase.LOADING, Phase.TO_DROP, Phase.UNLOADING])
+@pytest.mark.parametrize("verb", ["withdraw", "hold", "cancel"])
+def test_after_loading_has_begun_a_task_stays_with_its_truck(phase: Phase, verb: str) -> None:
+    paper = under_way(phase)
+    answer = getattr(paper.dispatch, verb)("T", "operator-1")
+
+    assert isinstance(answer, Refusal)
+    assert (answer.code, paper.task("R1")) == ("TASK_LOADED", "T")
+
+
+def test_a_task_that_is_cancelled_is_over_and_its_truck_goes_to_rest() -> None:
+    paper = under_way(Phase.TO_PICK)
+    paper.dispatch.cancel("T", "operator-1")
+    paper.slow = set()
+    paper.steps(10)
+
+    assert paper.state("T") is TaskState.CANCELLED
+    assert paper.dispatch.drivers[0].at_rest
+
+
+def test_a_truck_at_rest_whose_task_is_cancelled_before_it_sets_out_stays_there() -> None:
+    paper = Paper(robots=ONE)
+    paper.kept_waiting = {"R1"}
+    paper.submit("T")
+    paper.dispatch.cancel("T", "operator-1")
+    paper.kept_waiting = set()
+    paper.steps(4)
+
+    assert (paper.phase("R1"), paper.dispatch.drivers[0].at_rest) == (Phase.IDLE, True)
+
+
+@pytest.mark.req("FLT-TASK-4")
+def test_a_task_on_hold_is_not_assigned_until_it_is_resumed() -> None:
+    paper = Paper()
+    paper.see("R1", ok=False)
+    paper.see("R2", ok=False)
+    paper.submit("T")
+    paper.dispatch.hold("T", "floor cleaning")
+    paper.see("R1", ok=True)
+    paper.steps(3)
+    held, why = paper.state("T"), paper.dispatch.why("T")
+    paper.dispatch.resume("T", "operator-1")
+    paper.step()
+
+    assert (held, why.code, paper.task("R1")) == (TaskState.HELD, "floor cleaning", "T")
+
+
+def test_a_held_task_with_its_load_can_be_cancelled_and_its_truck_gets_no_other() -> None:
+    paper = under_way(Phase.TO_DROP)
+    paper.see("R1", ok=False, failed=True)
+    paper.step()
+    paper.dispatch.cancel("T", "operator-1")
+    paper.see("R1", ok=True, failed=False)
+    paper.submit("T2")
+
+    assert (paper.state("T"), paper.task("R1"), paper.task("R2")) == (TaskState.CANCELLED, None, "T2")
+
+
+def test_a_truck_that_was_put_elsewhere_with_its_load_goes_to_its_drop_from_there() -> None:
+    paper = under_way(Phase.TO_DROP)
+    paper.dispatch.relocated("R1", AtNode(crossing().node_number["W"], 0))
+    came = paper.step()
+    paper.steps(5)
+
+    assert [one.start for one in came.routes] == [AtNode(crossing().node_number["W"], 0)]
+    assert paper.state("T") is TaskState.DONE
+
+
+def test_a_truck_that_was_put_on_an_edge_without_a_load_goes_to_rest_and_loses_its_task() -> None:
+    paper = under_way(Phase.TO_PICK)
+    edge = next(k for k, one in enumerate(crossing().network.edges) if one.key == "X->E")
+    paper.dispatch.relocated("R1", OnEdge(edge, 2_000_000))
+    paper.see("R1", paused=True)
+    paper.slow = set()
+    paper.steps(4)
+
+    assert (paper.task("R2"), paper.dispatch.drivers[0].at_rest) == ("T", True)
+
+
+@pytest.mark.parametrize(("phase", "state"), [(Phase.TO_PICK, TaskState.READY), (Phase.TO_DROP, TaskState.FAILED)])
+def test_what_a_truck_that_is_taken_away_had_loaded_has_failed(phase: Phase, state: TaskState) -> None:
+    paper = under_way(phase)
+    paper.dispatch.removed("R1")
+    found = paper.dispatch.book.find("T")
+    assert found is not None
+
+    assert (found.state, found.cause) == (state, "ROBOT_REMOVED")
+
+
+@pytest.mark.req("FLT-TASK-14")
+@pytest.mark.parametrize("after", range(0, 30, 3))
+def test_a_dispatch_that_was_saved_and_restored_goes_on_as_if_nothing_had_been(after: int) -> None:
+    through, broken = Paper(NORTH_SOUTH), Paper(NORTH_SOUTH)
+    for paper in (through, broken):
+        paper.submit("T", "S", "N", priority=20)
+        paper.steps(after)
+    broken.told += broken.dispatch.take_transitions()
+    form = encode(saved(broken.dispatch))
+    broken.dispatch = Paper(NORTH_SOUTH).dispatch
+    restore(broken.dispatch, msgspec.json.decode(form))
+    for paper in (through, broken):
+        paper.steps(40)
+
+    assert broken.told == through.told
+    assert encode(saved(broken.dispatch)) == encode(saved(through.dispatch))

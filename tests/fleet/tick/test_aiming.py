@@ -1,0 +1,30 @@
+"""What a truck is told: never a target beyond its stop line."""
+
+import pytest
+
+from pendula.fleet.driving.params import TrafficParams
+from pendula.fleet.driving.records import Record, Waiting
+from pendula.fleet.driving.track import track_of
+from pendula.fleet.driving.uses import Ground
+from pendula.fleet.routing.planner import AtNode
+from pendula.fleet.samples import FL_STD
+from pendula.fleet.tick.aiming import aim
+from pendula.fleet.units import micro
+from tests.fleet.routes import route
+from tests.fleet.sites import scene
+
+SITE = scene("head-on-lane")
+
+
+@pytest.mark.req("FLT-RTP-2")
+def test_a_waiting_truck_that_is_seen_beyond_its_hold_point_is_not_sent_beyond_its_stop_line() -> None:
+    node = SITE.node_number["A"]
+    one = Record(SITE, 0, "R0", FL_STD, rest=SITE.node_number["B"], short_um=200_000, node=node)
+    one.track = track_of(Ground(SITE), route(SITE, AtNode(node), "B", rest="B"), one.short_um, 0, {})
+    one.acted, one.granted = len(one.track.acts) - 1, 1
+    one.waiting = Waiting("WAIT_SPACING", None, None, None)
+    # Its grant is so little that it does not set out, and noise moves it forward.
+    one.at_um = 17_500
+    told = aim(one, 100, TrafficParams())
+
+    assert micro(told.targetS) <= micro(told.stopLineS) <= one.grant_um

@@ -1,0 +1,171 @@
+"""Random histories of objects of high risk whose gates turn between any two steps, in the process and over HTTP.
+
+What the gates say is kept here a second time, as a table of words: what a step may have done is judged by that alone.
+"""
+
+from collections.abc import Iterator, Sequence
+from random import Random
+from typing import Any
+
+from msgspec import Struct
+
+from pendula.jobs import JobRefused
+from tests.jobs.faces import Face
+from tests.jobs.governance.living import WHOLE, proof
+
+WORDS = {
+    "persona_conflict_gate": ("pass", "pass", "override", "block"),
+    "risk_gate": ("pass", "pass", "limit", "block"),
+    "cognition_gate": ("pass", "pass", "degrade", "block"),
+    "social_gate": ("pass", "pass", "pass", "defer", "block"),
+}
+REQUIRED = ("persona_conflict_gate", "risk_gate", "cognition_gate")
+SHUT, LOWERING = {"block", "defer"}, {"limit", "degrade"}
+UP = {"verified", "active"}
+# What may be made of high risk, and what a verifier or a person may say of it that would move it.
+BEGINNINGS: Sequence[tuple[str, dict[str, Any], Sequence[tuple[str, str]]]] = (
+    ("memory", {"risk_tier": "high"}, [("verify", "passed"), ("verify", "suspicious")]),
+    ("memory", {"impact_tier": "critical", "status": "stale"}, [("revalidate", "new_evidence")]),
+    ("memory", {"risk_tier": "high", "status": "quarantine"}, [("verify", "forged"), ("verify", "passed")]),
+    ("memory", {"risk_tier": "high", "status": "stale_uncertain"}, [("reinstate-check", "new_evidence")]),
+    ("experience", {}, [("verify", "passed"), ("verify", "conflict")]),
+    ("experience", {"status": "needs_review"}, [("revalidate", "new_evidence")]),
+    ("cognition", {"risk_tier": "high", **WHOLE}, [("verify", "passed"), ("verify", "refuted")]),
+    ("cognition", {"risk_tier": "high", **WHOLE, "status": "active"}, [("revalidate", "conflict")]),
+    ("cognition", {"impact_tier": "critical", **WHOLE, "status": "stale"}, [("reinstate-check", "new_evidence")]),
+)
+REFUSALS = {"gate_closed", "illegal_transition", "state_conflict", "not_begun", "lease_expired", "job_not_running"}
+
+
+class Moved(Struct, frozen=True):
+    """A change of state, and what the gates said when it was made."""
+
+    about: str
+    before: str
+    after: str
+    words: dict[str, str | None]
+    by_hand: bool
+
+
+class Histories:
+    """Many histories on one store; `faces` are ways in to it, each call takes one of them by lot."""
+
+    def __init__(self, seed: int, faces: Sequence[Face]) -> None:
+        self.random, self._faces = Random(seed), faces
+        self._gates: dict[tuple[str, str], str] = {}
+        self.moved: list[Moved] = []
+        self._seed, self._made, self._keys = seed, 0, 0
+
+    def live(self) -> None:
+        """One object, from its beginning until it has moved or a few rounds are over."""
+        kind, members, sayings = self.random.choice(BEGINNINGS)
+        name, self._made = f"{self._seed}-{self._made}", self._made + 1
+        place = self._call("create", kind, name, **{"evidence_refs": ["ev_1"], **members})["object"]["status"]
+        for _ in range(self.random.randrange(1, 4)):
+            self._turn(kind, name)
+            now = self._round(kind, name, place, *self.random.choice(sayings))
+            if now != place:
+                return
+        self._turn(kind, name)
+
+    # One round: a job, or a person, with turns of gates at every point between
+
+    def _round(self, kind: str, name: str, place: str, action: str, finding: str) -> str:
+        if self.random.random() < 0.2:
+            return self._by_hand(kind, name, place, action, finding)
+        self._keys += 1
+        key = f"{name} {self._keys}"
+        self._face.enqueue(object_type=kind, object_id=name, action=action, idempotency_key=key)
+        self._turn(kind, name)
+        job = self._pulled(name)
+        if job is None:
+            return place
+        for step in self._steps():
+            self._turn(kind, name)
+            ended = self._step(step, job, finding)
+            if ended is None:
+                return place
+            place = self._judged(kind, name, place, ended["object"])
+            if not ended.get("entered", False):
+                break
+        return place
+
+    def _steps(self) -> Iterator[str]:
+        yield "begin"
+        if self.random.random() < 0.1:
+            yield "begin"  # its reply got lost
+        yield "finish"
+
+    def _step(self, step: str, job: dict[str, Any], finding: str) -> dict[str, Any] | None:
+        told = {"finding": finding, "reason": "looked into", "evidence_refs": ["ev_2"]} if step == "finish" else {}
+        try:
+            return dict(getattr(self._face.objects, step)(job["job_id"], **told, **proof(job)))
+        except JobRefused as refused:
+            if refused.code not in REFUSALS:
+                raise
+            return None
+
+    def _by_hand(self, kind: str, name: str, place: str, action: str, finding: str) -> str:
+        told = {"reason": "seen", "evidence_refs": ["ev_3"]}
+        try:
+            decided = self._call("decide", kind, name, action, finding, **told)
+        except JobRefused as refused:
+            if refused.code not in REFUSALS:
+                raise
+            return place
+        return self._judged(kind, name, place, decided["object"], by_hand=True)
+
+    def _pulled(self, name: str) -> dict[str, Any] | None:
+        """The job of this object; those of others are handed back."""
+        for job in self._face.pull(worker_id="w", limit=10)["jobs"]:
+            if job["object_id"] == name:
+                return dict(job)
+            self._face.release(job["job_id"], **proof(job))
+        return None
+
+    # Gates
+
+    def _turn(self, kind: str, name: str) -> None:
+        """Sometimes a gate says another word, for everything or for this object."""
+        for _ in range(self.random.choice((0, 0, 1, 1, 2))):
+            gate = self.random.choice(list(WORDS))
+            scope = self.random.choice(("*", f"{kind}:{name}"))
+            word = self.random.choice(WORDS[gate])
+            self._call("set_gate", gate, word, "turned", scope=scope)
+            self._gates[gate, scope] = word
+        if self.random.random() < 0.5:  # so that something passes, too
+            for gate in REQUIRED:
+                self._call("set_gate", gate, "pass", "turned back", scope="*")
+                self._gates[gate, "*"] = "pass"
+
+    def _judged(self, kind: str, name: str, place: str, shown: dict[str, Any], *, by_hand: bool = False) -> str:
+        if shown["status"] != place:
+            scopes = ("*", f"{kind}:{name}")
+            said = {f"{gate} {scope}": self._gates.get((gate, scope)) for gate in WORDS for scope in scopes}
+            self.moved.append(Moved(f"{kind}:{name}", place, shown["status"], said, by_hand))
+        return str(shown["status"])
+
+    # Ways in
+
+    @property
+    def _face(self) -> Face:
+        return self.random.choice(self._faces)
+
+    def _call(self, call: str, *arguments: Any, **members: Any) -> dict[str, Any]:
+        return dict(getattr(self._face.objects.as_user("mia"), call)(*arguments, **members))
+
+
+def wrong(moved: Moved) -> str | None:
+    """Why this change must not have been made."""
+    words = {word for word in moved.words.values() if word is not None}
+    if words & SHUT:
+        return f"a gate was shut: {moved}"
+    unset = [gate for gate in REQUIRED if all(w is None for name, w in moved.words.items() if name.startswith(gate))]
+    if unset:
+        return f"{unset[0]} was never set: {moved}"
+    if moved.after in UP and words & LOWERING:
+        return f"it rose though a gate allows only what lowers: {moved}"
+    was_uncertain = moved.before == "stale_uncertain" or moved.about.startswith("cognition")
+    if moved.after in UP and was_uncertain and not moved.by_hand:
+        return f"a job promoted what is uncertain: {moved}"
+    return None

@@ -1,0 +1,73 @@
+"""A campaign against the gates: they turn at any point between pull, begin and finish; none that is shut is passed."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pendula.jobs import Policy, Scheduler
+from pendula.jobs.calls import Calls
+from pendula.jobs.client import RemoteScheduler
+from pendula.jobs.model import Durability
+from pendula.jobs.store.sqlite import SqliteStore
+from pendula.jobs.upkeep.verification import check
+from pendula.server.rooms.jobs.routes import room
+from pendula.server.rooms.jobs.service import FILE
+from pendula.server.settings import Settings
+from tests.jobs.faces import Face, Standing
+from tests.jobs.governance.dying import trail_wrongs
+from tests.jobs.governance.gate_histories import UP, Histories, wrong
+from tests.server.living import LiveServer
+
+QUICK = Policy(durability=Durability.NORMAL, pull_default_limit=1)
+IN_PROCESS, OVER_HTTP = 200, 50
+
+
+@pytest.fixture
+def clock() -> Standing:
+    return Standing()
+
+
+@pytest.fixture
+def scheduler(tmp_path: Path, clock: Standing) -> Iterator[Scheduler]:
+    with Scheduler(Calls(SqliteStore(tmp_path / "jobs.db", durability=QUICK.durability), QUICK, clock)) as scheduler:
+        yield scheduler
+
+
+@pytest.fixture
+def both(tmp_path: Path, clock: Standing) -> Iterator[list[Face]]:
+    """A server and, on the same store, a process beside it."""
+    data = tmp_path / "data"
+    with (
+        LiveServer(Settings(port=0, data=str(data)), [room(QUICK, clock=clock)]) as server,
+        RemoteScheduler(server.url) as remote,
+        Scheduler(Calls(SqliteStore(next(data.rglob(FILE)), durability=QUICK.durability), QUICK, clock)) as beside,
+    ):
+        yield [beside, remote]
+
+
+def _lived(seed: int, faces: list[Face], count: int) -> None:
+    histories = Histories(seed, faces)
+    for _ in range(count):
+        histories.live()
+
+    assert [told for moved in histories.moved if (told := wrong(moved)) is not None] == []
+    assert sum(moved.after in UP for moved in histories.moved) > count // 20
+    beside = faces[0]
+    assert isinstance(beside, Scheduler)
+    assert beside.calls.store.read(trail_wrongs) == []
+    assert check(beside.calls.store) == []
+
+
+@pytest.mark.req("JOB-GATE-1", "JOB-GATE-2", "JOB-GATE-4", "JOB-GATE-5")
+@pytest.mark.parametrize("seed", [1, pytest.param(range(2, 12), marks=pytest.mark.long, id="many")])
+def test_nothing_of_high_risk_passes_a_gate_that_is_shut(seed: int | range, scheduler: Scheduler) -> None:
+    for one in [seed] if isinstance(seed, int) else seed:
+        _lived(one, [scheduler], IN_PROCESS)
+
+
+@pytest.mark.req("JOB-GATE-1", "JOB-GATE-2", "JOB-GATE-4", "JOB-GATE-5", "JOB-API-5")
+@pytest.mark.parametrize("seed", [1, pytest.param(range(2, 13), marks=pytest.mark.long, id="many")])
+def test_nothing_passes_a_gate_that_was_shut_over_http_or_beside_a_server(seed: int | range, both: list[Face]) -> None:
+    for one in [seed] if isinstance(seed, int) else seed:
+        _lived(one, both, OVER_HTTP)

@@ -1,0 +1,115 @@
+"""Any moment of the last events, reckoned back from now, is the moment as it was seen then."""
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from pendula.jobs import JobRefused
+from pendula.jobs.calls import past as moments
+from tests.jobs.governance.living import DAY, WHOLE, Town, proof
+
+# What the trail does not tell: it is as it is now.
+UNTOLD = ("updated_at", "delivery_count", "audit_event_id", "progress")
+FINDINGS = ("passed", "suspicious", "forged", "inconclusive", "new_evidence", "refuted")
+
+
+@pytest.fixture
+def town(tmp_path: Path) -> Iterator[Town]:
+    town = Town(tmp_path)
+    yield town
+    town.scheduler.close()
+
+
+def _seen(moment: dict[str, Any]) -> dict[str, Any]:
+    waiting = [{name: value for name, value in job.items() if name not in UNTOLD} for job in moment["waiting"]]
+    return {"jobs": moment["jobs"], "places": moment["places"], "waiting": waiting, "at": moment["at"]}
+
+
+def _steps(town: Town, chance: Random) -> list[Callable[[], object]]:
+    """What may happen next, whatever the state of things."""
+    user, scheduler = town.user, town.scheduler
+    name = f"o{chance.randrange(6)}"
+    kind = ("memory", "cognition")[chance.randrange(2)]
+    return [
+        lambda: user.create("memory", name, risk_tier=chance.choice(["low", "high"]), evidence_refs=["ev_1"]),
+        lambda: user.create("cognition", name, **WHOLE, unknown_type="multipath"),
+        lambda: user.attach_evidence(kind, name, f"ev_{chance.randrange(9)}"),
+        lambda: user.refill(kind, name, "more"),
+        lambda: user.decide(kind, name, "verify", chance.choice(FINDINGS), reason="seen"),
+        lambda: user.rollback_finished(kind, name),
+        lambda: user.set_gate("risk_gate", chance.choice(["pass", "block"]), "a test"),
+        lambda: scheduler.defer("memory", f"plain{chance.randrange(3)}", "archive", max_attempts=2),
+        lambda: town.clock.pass_by(chance.randrange(2 * DAY)),
+        lambda: town.verified(chance.choice(FINDINGS)),
+        town.pulled,
+        lambda: _failed(town),
+        lambda: scheduler.cancel(_any_job(town, chance), reason="a test"),
+        lambda: scheduler.requeue(_any_job(town, chance)),
+    ]
+
+
+def _failed(town: Town) -> None:
+    job = town.pulled()
+    town.scheduler.fail(job["job_id"], error="down", **proof(job))
+
+
+def _any_job(town: Town, chance: Random) -> str:
+    jobs = town.scheduler.list()["jobs"]
+    return str(chance.choice(jobs)["job_id"]) if jobs else "job_00000000"
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_every_moment_of_a_random_life_is_found_again(town: Town, seed: int) -> None:
+    chance = Random(seed)
+    town.open_gates()
+    seen = []
+    for _ in range(60):
+        with suppress(JobRefused, ValueError):  # refused, or nothing was due: nothing happened
+            chance.choice(_steps(town, chance))()
+        seen.append(_seen(town.scheduler.past()))
+
+    for moment in seen:
+        assert _seen(town.scheduler.past(at=moment["at"])) == moment
+
+
+def test_a_moment_tells_its_event_and_its_time(town: Town) -> None:
+    town.user.create("memory", "m", reason="met today")
+    town.clock.pass_by(60)
+    town.user.attach_evidence("memory", "m", "ev_1")
+
+    then = town.scheduler.past(at="aud_000000000001")
+
+    assert (then["event"]["reason"], then["now"]) == ("met today", then["event"]["timestamp"])
+    assert then["places"] == [{"object_type": "memory", "place": "candidate", "objects": 1}]
+    assert (then["first"], then["last"]) == ("aud_000000000001", town.scheduler.past()["at"])
+
+
+def test_a_store_in_which_nothing_happened_has_no_moment(town: Town) -> None:
+    now = town.scheduler.past()
+
+    assert (now["at"], now["first"], now["last"], now["event"], now["waiting"]) == (None, None, None, None, [])
+
+
+@pytest.mark.parametrize("at", ["aud_000000000099", "aud_000000000000", "yesterday", "", 3])
+def test_what_is_no_event_is_no_moment(town: Town, at: object) -> None:
+    town.user.create("memory", "m")
+
+    with pytest.raises(JobRefused) as refused:
+        town.scheduler.past(at=at)
+
+    assert refused.value.code == "invalid_field"
+
+
+def test_one_looks_back_only_so_far(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(moments, "EVENTS_BACK", 4)
+    for number in range(6):
+        town.scheduler.defer("memory", f"m{number}", "decay")
+
+    assert town.scheduler.past()["first"] == "aud_000000000002"
+    assert town.scheduler.past(at="aud_000000000002")["jobs"]["queued"] == 2
+    with pytest.raises(JobRefused):
+        town.scheduler.past(at="aud_000000000001")

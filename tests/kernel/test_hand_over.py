@@ -1,0 +1,171 @@
+"""Records that are handed to the operating system: they survive the end of the process, and wait for no sync."""
+
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pendula.kernel.disk import RealDisk
+from pendula.kernel.journal import FileJournal, JournalBroken
+from pendula.testing.faulty_disk import Crashed, FaultyDisk
+from tests.kernel.journals import new_journal
+
+
+def test_what_is_handed_over_is_in_the_file_and_not_yet_durable(tmp_path: Path) -> None:
+    journal = new_journal(RealDisk(tmp_path))
+    journal.append("input", 0, b"1")
+
+    assert journal.hand_over() == 0
+
+    assert journal.durable_n == -1
+    # Another process, after this one was killed.
+    assert [record.n for record in FileJournal.open(RealDisk(tmp_path), read_only=True).read()] == [0]
+    assert journal.flush() == 0
+
+
+def test_handing_over_syncs_nothing() -> None:
+    disk = FaultyDisk()
+    journal = new_journal(disk)
+    before = len(disk.calls)
+    journal.append("input", 0, b"1")
+
+    journal.hand_over()
+
+    assert [call.operation for call in disk.calls[before:]] == ["append"]
+
+
+def test_a_flush_after_a_hand_over_syncs_once_and_writes_nothing_again() -> None:
+    disk = FaultyDisk()
+    journal = new_journal(disk)
+    journal.append("input", 0, b"1")
+    journal.hand_over()
+    before = len(disk.calls)
+
+    assert journal.flush() == 0
+
+    assert [call.operation for call in disk.calls[before:] if call.operation in ("append", "sync")] == ["sync"]
+    assert [bytes(record.body) for record in journal.read()] == [b"1"]
+
+
+class _SlowDisk(FaultyDisk):
+    """A disk whose sync of the journal takes until it is let go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.syncing, self.go_on = threading.Event(), threading.Event()
+
+    def sync(self, name: str) -> None:
+        if name.endswith(".journal"):
+            self.syncing.set()
+            assert self.go_on.wait(30)
+        super().sync(name)
+
+
+def test_nobody_who_hands_over_waits_for_a_sync_under_way() -> None:
+    disk = _SlowDisk()
+    journal = new_journal(disk)
+    journal.append("input", 0, b"1")
+    journal.hand_over()
+    flushing = threading.Thread(target=journal.flush)
+    flushing.start()
+    assert disk.syncing.wait(30)
+
+    journal.append("input", 1, b"2")
+    handed = journal.hand_over()
+    durable = journal.durable_n
+    disk.go_on.set()
+    flushing.join()
+
+    assert (handed, durable) == (1, -1)
+    assert journal.flush() == 1
+
+
+def test_a_full_segment_ends_also_where_everything_was_handed_over() -> None:
+    disk = FaultyDisk()
+    journal = new_journal(disk, segment_bytes=400)
+    for n in range(12):
+        journal.append("input", n, b'"a record of some length"')
+        journal.hand_over()
+        journal.flush()
+
+    assert len([name for name in disk.list() if name.endswith(".journal")]) > 2
+    assert [record.n for record in FileJournal.open(disk, read_only=True).read()] == list(range(12))
+
+
+class _BusyDisk(FaultyDisk):
+    """A disk during whose first sync of the journal somebody hands over one more record."""
+
+    journal: FileJournal | None = None
+
+    def sync(self, name: str) -> None:
+        super().sync(name)
+        journal, self.journal = self.journal, None
+        if journal is not None:
+            journal.append("input", 1, b"2")
+            journal.hand_over()
+
+
+def test_a_segment_begins_only_after_one_that_is_whole_on_the_disk() -> None:
+    disk = _BusyDisk()
+    journal = new_journal(disk)
+    journal.append("input", 0, b"1")
+    journal.hand_over()
+    journal.rotate()
+    disk.journal = journal
+    before = len(disk.calls)
+
+    journal.flush()
+
+    calls = [(call.operation, call.name) for call in disk.calls[before:]]
+    begun = calls.index(("create", "00000001.journal.tmp"))
+    late = calls.index(("append", "00000000.journal"))
+    assert ("sync", "00000000.journal") in calls[late:begun]
+
+
+@pytest.mark.parametrize("failure", ["no_space", "io_error"])
+def test_a_failed_hand_over_breaks_the_journal_for_good(failure: str) -> None:
+    trial = FaultyDisk()
+    new_journal(trial)
+    disk = FaultyDisk({len(trial.calls): failure})  # type: ignore[dict-item]
+    journal = new_journal(disk)
+    journal.append("input", 0, b"1")
+
+    with pytest.raises(JournalBroken):
+        journal.hand_over()
+    with pytest.raises(JournalBroken):
+        journal.flush()
+
+
+@given(st.lists(st.tuples(st.integers(1, 4), st.booleans()), max_size=8), st.integers(0, 10_000), st.data())
+def test_after_a_crash_the_journal_is_a_prefix_with_every_flushed_record_however_it_was_handed_over(
+    batches: list[tuple[int, bool]], seed: int, data: st.DataObject
+) -> None:
+    def work(disk: FaultyDisk) -> int:
+        flushed = -2
+        try:
+            journal = new_journal(disk, segment_bytes=300)
+            flushed = -1
+            for count, durable in batches:
+                for _ in range(count):
+                    journal.append("input", 0, b'{"n":%d}' % journal.next_n)
+                    journal.hand_over()
+                if durable:
+                    flushed = journal.flush()
+        except Crashed:
+            pass
+        return flushed
+
+    whole = FaultyDisk()
+    work(whole)
+    crash = data.draw(st.integers(0, max(0, len(whole.calls) - 1)))
+    disk = FaultyDisk({crash: "crash"})
+    flushed = work(disk)
+    if flushed == -2:
+        return
+
+    kept = [bytes(record.body) for record in FileJournal.open(disk.after_crash(seed)).read()]
+
+    assert len(kept) > flushed
+    assert kept == [b'{"n":%d}' % n for n in range(len(kept))]
