@@ -5,8 +5,9 @@ Everything is read from the engine, so that no page has to know its rules.
 """
 
 from collections.abc import Iterator
+from typing import Annotated
 
-from msgspec import Raw, Struct
+from msgspec import Meta, Raw, Struct
 
 from pendula.fleet import explain
 from pendula.fleet.contracts.traffic import Alert, Health, HoldReason, Phase, RobotStatus, TaskState
@@ -103,7 +104,7 @@ class TruckNow(Struct, frozen=True):
     at: PointView | None
     speed: int
     status: RobotStatus
-    health: Health
+    health: Annotated[str, Meta(extra_json_schema={"enum": [one.value for one in Health]})]
     phase: Phase
     load: bool
     paused: bool
@@ -270,7 +271,7 @@ def _truck(engine: FleetEngine, record: Record) -> TruckNow:
         at=_place(record),
         speed=_mm(record.v_um_s),
         status=record.status,
-        health=record.health,
+        health=record.health.value,
         phase=driver.shown_phase,
         load=record.load,
         paused=record.paused,
