@@ -98,6 +98,7 @@ def test_json_is_one_canonical_document_in_the_fixed_form(standard: Path, pendul
         "epoch",
         "events",
         "locks",
+        "places",
         "rejections",
         "resources",
     ]
@@ -239,6 +240,37 @@ def test_logs_are_the_events_of_the_run(tmp_path: Path, pendula: Pendula) -> Non
     assert [path.name for path in chunks] == [f"pc_log_epoch0{number}.jsonl" for number in range(3)]
     seen = [json.loads(line) for path in chunks for line in path.read_text().splitlines() if '"seq"' in line]
     assert [one["seq"] for one in seen] == [one["seq"] for one in world if one["pc"]]
+
+
+@pytest.mark.req("ACT-LOG-1", "ACT-CARRY-4")
+def test_a_carried_day_goes_on_in_the_folder_of_the_day_before(tmp_path: Path, pendula: Pendula) -> None:
+    whole: Any = load(TOWN)
+    first, rest = tmp_path / "first.json", tmp_path / "rest.json"
+    first.write_bytes(encode({**whole, "epochs": 1}))
+    said = json.loads(pendula("run", first, "--logs", tmp_path / "logs", "--json").out)
+    day_two = {"index": 1, "start_at": "2025-07-02T00:00:00", "end_at": "2025-07-03T00:00:00"}
+    none: dict[str, Any] = {"actions_submitted": [], "interrupts": [], "commands": [], "world_state": {}}
+    carried = {**whole, **none, "epoch": day_two, "epochs": 2, "carry": said["carry"]}
+    rest.write_bytes(encode(carried))
+
+    ended = pendula("run", rest, "--logs", tmp_path / "logs", "--json")
+    again = pendula("run", rest, "--logs", tmp_path / "logs")
+
+    assert ended.code == 0
+    assert "this run does not carry them on" in again.err
+    world = [json.loads(line) for line in (tmp_path / "logs" / "world_log.jsonl").read_text().splitlines()]
+    assert [one["seq"] for one in world] == list(range(len(world)))
+    assert {one["epoch"] for one in world} == {0, 1, 2}
+    assert len(list((tmp_path / "logs").glob("pc_log_*.jsonl"))) == 3
+
+
+def test_logs_beside_a_journal_are_the_same(tmp_path: Path, pendula: Pendula) -> None:
+    plain = pendula("run", TOWN, "--logs", tmp_path / "plain", "--json")
+    kept = pendula("run", TOWN, "--logs", tmp_path / "kept", "--journal", tmp_path / "journal", "--json")
+
+    assert plain.out == kept.out
+    for path in (tmp_path / "plain").iterdir():
+        assert path.read_bytes() == (tmp_path / "kept" / path.name).read_bytes()
 
 
 def test_a_picture_is_drawn_beside_the_result(tmp_path: Path, pendula: Pendula) -> None:

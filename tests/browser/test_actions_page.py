@@ -61,7 +61,7 @@ def test_the_town_lives_before_the_eyes(demo: str, watched: Watched) -> None:
 def test_a_waiting_action_explains_itself(workshop: Page, watched: Watched) -> None:
     why = workshop.get_by_test_id("waiting").get_by_test_id("why")
     sentence = why.locator("summary").first
-    expect(sentence).to_have_text("A2 waits for workshop, held by A1 until 08:50.")
+    expect(sentence).to_have_text("A2 waits for workshop, held by A1 until 2025-07-01 08:50.")
 
     sentence.focus()
     workshop.keyboard.press("Enter")

@@ -234,6 +234,7 @@ def governed_story(tell: Callable[..., Any]) -> None:
     tell("rollbacks", "--limit", 5)
     tell("objects", "rollback-finished", *about, "--reason", "taken back")
     tell("objects", "refill", *about, "--reason", "worth it", "--budget", 4, "--user", "ops")
+    tell("objects", "amend", *about, "--reason", "known at last", "--half-life", "P2D", "--user", "ops")
     tell("objects", "show", *about)
     tell("objects", "why", *about)
     tell("objects", "why", "memory", "nobody")

@@ -34,8 +34,11 @@ from pendula.actions.events import (
 )
 from pendula.actions.model import Code, Instance
 from pendula.actions.runs.batch import EpochResult, RunResult, run, run_document, run_epochs
-from pendula.actions.runs.live import LiveWorld, Refused
+from pendula.actions.runs.entrance import Refused, WorldUnusable
+from pendula.actions.runs.live import LiveWorld
 from pendula.actions.runs.logs import Logs, audio_name
+from pendula.actions.runs.user_code import UserCodeFailed, any_of, ended, known, minute
+from pendula.actions.runs.what_if import Estimate
 
 __all__ = [
     "Advance",  # let time go on
@@ -44,6 +47,7 @@ __all__ = [
     "End",  # an instance is done
     "EpochBegan",  # a new day
     "EpochResult",  # all that one epoch gave
+    "Estimate",  # when a wish would start
     "Instance",  # one submission
     "Interrupted",  # a segment was broken off
     "InvalidCarryOver",
@@ -57,9 +61,15 @@ __all__ = [
     "RunResult",  # epochs and the carry
     "Start",  # a segment begins
     "Submit",  # instances to take up
+    "UserCodeFailed",  # a hook, modifiers or a process raised
     "VisibilityChange",  # something came to light
     "World",  # the engine
+    "WorldUnusable",  # a command was broken off in the middle
+    "any_of",  # what a process waits for: the first of several things
     "audio_name",  # epoch03_slot14_pc.ogg
+    "ended",  # one of them: an action is over
+    "known",  # another: somebody can know of an item
+    "minute",  # another: a minute of the run
     "run",  # one epoch
     "run_document",  # a whole file
     "run_epochs",  # several epochs

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from pendula.actions.model import Code, EpochFrame, Instance, KnowledgeItem, Modifier, Options
-from pendula.actions.rules.names import as_first_read, unknown_names
+from pendula.actions.model import Code, EpochFrame, Instance, KnowledgeItem, Modifier, Name, Options
+from pendula.actions.rules.names import WORLD_STATE, as_first_read, unknown_names
 from pendula.actions.rules.resources import AMOUNT_RULE, ResourceTable, is_amount, plain
 from pendula.actions.rules.skills import Skills
 from pendula.actions.rules.timing import Durations
@@ -81,6 +81,7 @@ class Setting:
         self._items: tuple[KnowledgeItem, ...] = _read(
             _object(config, "world_state"), "knowledge", tuple[KnowledgeItem, ...], ()
         )
+        self._places: dict[str, str] = _read(_object(config, "world_state"), "places", dict[Name, Name], {})
         for name, amount in self._amounts.items():
             if not is_amount(amount):
                 raise InvalidSetting(f"{name} is {AMOUNT_RULE}", path=f"$.resources.{name}")
@@ -101,6 +102,10 @@ class Setting:
 
     def knowledge(self) -> dict[str, KnowledgeItem]:
         return {item.id: item for item in self._items}
+
+    def places(self) -> dict[str, str]:
+        """Where actors are at the start."""
+        return dict(self._places)
 
     def display(self, minute: int) -> str:
         """The ISO time of a minute."""
@@ -205,7 +210,7 @@ def _read(config: Mapping[str, Any], name: str, kind: Any, absent: Any) -> Any:
     value = config.get(name)
     if value is None:
         value = absent
-    path = f"$.world_state.{name}" if name in ("modifiers", "knowledge") else f"$.{name}"
+    path = f"$.world_state.{name}" if name in WORLD_STATE else f"$.{name}"
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as fault:

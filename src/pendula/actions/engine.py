@@ -80,6 +80,8 @@ class World:
                     return Outcome(refusal=world.setting.no_such_time(world.clock.minute, to))
                 advance(world, to)
                 answer = {"now": world.clock.minute}
+        if world.listener is not None:
+            world.writer.tell(world.listener)
         return Outcome(world.writer.take(), answer)
 
     def state(self) -> bytes:

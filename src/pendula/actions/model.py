@@ -4,7 +4,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from pendula.kernel.canonical import Json
 
@@ -109,6 +109,8 @@ class ActionDef(Struct, frozen=True, kw_only=True):
     interrupts: tuple[str, ...] | Literal["*"] = ()
     wait: Wait = Wait.QUEUE
     resume: Resume = Resume.AUTO
+    # Unset where they are not given, so that states of the first version keep their bytes.
+    place: Name | UnsetType = UNSET
 
 
 class Reveal(Struct, frozen=True):

@@ -5,6 +5,7 @@ epoch with all minutes counted from the start of the next, and a digest over it.
 """
 
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -25,7 +26,8 @@ from pendula.kernel.errors import InputRefused, NotCanonical
 
 STAGES = tuple(Stage)
 WAITING, RUNNING, HELD, OVER = Stage.WAITING, Stage.RUNNING, Stage.HELD, Stage.OVER
-FORMAT = 1
+FORMAT = 2
+FORMATS = (1, 2)  # of the first, the state is an object
 WAITING_RANKS = (LATE, SUBMITTED, FOLLOWING)
 
 
@@ -65,6 +67,7 @@ class SavedWorld(Struct):
     trying: list[tuple[int, str]] | UnsetType = UNSET
     # Ids of what is over, by epoch, where they are forgotten some day.
     over: list[tuple[int, list[str]]] | UnsetType = UNSET
+    places: dict[str, str] | UnsetType = UNSET
 
 
 def save(world: WorldState) -> bytes:
@@ -117,6 +120,7 @@ def _saved(world: WorldState, shift: int = 0) -> SavedWorld:
         wishes=wishes,
         trying=trying if more else UNSET,
         over=[(epoch - epochs, sorted(set(ids))) for epoch, ids in over] if more else UNSET,
+        places=world.places if more else UNSET,
     )
 
 
@@ -184,6 +188,7 @@ def _put(world: WorldState, saved: SavedWorld) -> None:
     world.used_ids = set(saved.used_ids)
     world.reported = set(saved.reported)
     world.extras = saved.extras
+    world.places = {**world.places, **(saved.places or {})}
     if world.over is not None:
         world.over = {epoch: list(ids) for epoch, ids in saved.over or ()}
     world.resources.stocks = {**world.resources.stocks, **saved.resources}
@@ -244,6 +249,17 @@ def _place(world: WorldState, action: Action) -> None:
             world.queue.push(action.joined, JOINING, action)
 
 
+def saved_at(world: WorldState, minute: int) -> SavedWorld:
+    """Where everything stands, with minutes counted from `minute`."""
+    return _saved(world, minute)
+
+
+def saved_in(carry: Mapping[str, Json]) -> SavedWorld:
+    """The state in a carry, of either format."""
+    state = carry["state"]
+    return _read_world(state.encode() if isinstance(state, str) else encode(state))
+
+
 def carry_of(world: WorldState) -> dict[str, Json]:
     """Everything the next run needs, at the end of an epoch; `running` shows what crosses the boundary."""
     shift = world.clock.boundary
@@ -254,7 +270,8 @@ def carry_of(world: WorldState) -> dict[str, Json]:
         "start_at": world.setting.display(shift),
         "minutes": world.setting.horizon,
         "running": [_record(action, shift) for action in world.running()],
-        "state": decode(encode(_saved(world, shift))),
+        # As text: its numbers may have fractions, of which the JSON of others makes floats.
+        "state": encode(_saved(world, shift)).decode(),
     }
     return {**body, "digest": digest(body)}
 
@@ -267,17 +284,31 @@ def _record(action: Action, shift: int) -> dict[str, Any]:
         "remaining": action.t_end - shift,
         "locks": [lock.name for lock in action.locks],
         "reservations": [
-            {"name": need.name, "amount": need.amount} for need in action.definition.resources if not need.produce
+            {"name": need.name, "amount": _plain(need.amount)}
+            for need in action.definition.resources
+            if not need.produce
         ],
-        "definition": decode(encode(action.definition)),
+        "definition": _plain(decode(encode(action.definition))),
         "d_eff": action.minutes,
     }
 
 
+def _plain(value: Any) -> Any:
+    """A value as everybody's JSON can hold it: numbers with a fraction as texts."""
+    match value:
+        case Decimal():
+            return int(value) if value == value.to_integral_value() else str(value)
+        case dict():
+            return {name: _plain(one) for name, one in value.items()}
+        case list():
+            return [_plain(one) for one in value]
+    return value
+
+
 def take_up(world: WorldState, carry: Json) -> None:
     """Continue from a carry; raises `InvalidCarryOver` before anything is processed."""
-    if not isinstance(carry, Mapping) or carry.get("format") != FORMAT:
-        raise InvalidCarryOver(f"The carry is not of format {FORMAT}")
+    if not isinstance(carry, Mapping) or carry.get("format") not in FORMATS:
+        raise InvalidCarryOver(f"The carry is not of format {' or '.join(map(str, FORMATS))}")
     body = {name: value for name, value in carry.items() if name != "digest"}
     try:
         found = digest(body)
@@ -294,7 +325,8 @@ def take_up(world: WorldState, carry: Json) -> None:
             f"the run begins with epoch {expected[0]} at {expected[1]}"
         )
     try:
-        restore(world, encode(carry.get("state")))
+        state = carry.get("state")
+        restore(world, state.encode() if isinstance(state, str) else encode(state))
     except InputRefused as fault:
         raise InvalidCarryOver(fault.message) from None
     if world.clock.minute != 0:

@@ -153,6 +153,7 @@ class FleetEngine:
         cancelled = [self._cancelled(one) for one in asked.cancelled]
         cleared = {one.order_id for one in asked.orders if self._clears(one)}
         views = truck_views(trucks, self.config.traffic, command.now_ms, command.reports)
+        self.dispatch.keep_off(self.traffic.barred())
         step = self.dispatch.step(command.now_ms, views, command.task_events)
         reports = self._as_dispatched(command.reports)
         orders = (*asked.orders, *((RESTARTED,) if command.restarted else ()))

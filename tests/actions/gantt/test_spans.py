@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from pendula.actions.gantt import gantt_svg
 from pendula.actions.gantt.spans import Kind, history_of
+from pendula.actions.saving import saved_in
 from tests.actions.scenarios import SLOTS, engine_run, scenario
 
 
@@ -16,7 +17,7 @@ def test_what_is_drawn_is_what_happened(seed: int) -> None:
     case = scenario(seed)
     result = engine_run(case)
 
-    history = history_of(result, case.document["action_defs"])
+    history = history_of(result.epochs, saved_in(result.carry), case.document["action_defs"])
 
     ElementTree.fromstring(gantt_svg(result, case.document["action_defs"], slots=SLOTS))
     events = [event for epoch in result.epochs for event in epoch.events]
@@ -33,7 +34,8 @@ def test_what_is_drawn_is_what_happened(seed: int) -> None:
 @given(st.integers(0, 10**9))
 def test_nobody_has_two_bars_at_once_in_the_lane_of_a_lock(seed: int) -> None:
     case = scenario(seed)
-    history = history_of(engine_run(case), case.document["action_defs"])
+    result = engine_run(case)
+    history = history_of(result.epochs, saved_in(result.carry), case.document["action_defs"])
 
     for lock in {name for names in history.locks.values() for name in names}:
         held = sorted(

@@ -1,14 +1,16 @@
 """Whole documents: the form of a file and of its result, what is refused, what is too large."""
 
+import json
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from pendula.actions import Advance, InvalidSetting, Submit, World, run_document
+from pendula.actions import Advance, InvalidSetting, Submit, World, run, run_document, run_epochs
 from pendula.documents import Format, read_bytes
 from pendula.kernel.canonical import decode, encode
 from tests.actions.scenarios import Scenario, scenario
-from tests.actions.worlds import EPOCH, day, document, does, lasting, lines, said
+from tests.actions.worlds import EPOCH, NEXT_EPOCH, day, document, does, lasting, line, lines, said
 
 WALK = {"walk": lasting(10), "haul": lasting(10, "cart")}
 GOOD = does("good", 7, "walk")
@@ -42,7 +44,7 @@ def test_the_output_has_the_promised_form() -> None:
     assert set(result) == {"epochs", "carry"}
     (epoch,) = result["epochs"]
     assert set(epoch) == {
-        "epoch", "events", "rejections", "deferred", "diagnostics", "locks", "resources", "carried_in",
+        "epoch", "events", "rejections", "deferred", "diagnostics", "locks", "resources", "carried_in", "places",
     }  # fmt: skip
     assert epoch["epoch"] == EPOCH
     assert epoch["events"][0] == {
@@ -117,3 +119,43 @@ def test_the_whole_document_through_bytes_gives_the_same() -> None:
     through_bytes: Any = decode(encode(case.document))
 
     assert encode(run_document(case.document).as_json()) == encode(run_document(through_bytes).as_json())
+
+
+@pytest.mark.req("ACT-CARRY-4")
+def test_one_epoch_gives_the_carry_for_the_next_as_plain_json() -> None:
+    defs = {"watch": lasting(2000, "gate", resources=[{"name": "oil", "amount": "0.5", "refund": True}])}
+    wish = does("A", 5, "watch", params={"depth": Decimal("0.1")}, hat=Decimal("1.5"))
+    first = run(EPOCH, defs, [wish, does("B", 10, "watch")], resources={"oil": "1.25"})
+    carry = json.loads(json.dumps(first.carry))
+    second = run(NEXT_EPOCH, defs, [], carry=carry, resources={"oil": "1.25"})
+    third: Any = {"index": 2, "start_at": "2025-07-03T00:00:00", "end_at": "2025-07-04T00:00:00"}
+
+    assert first.as_json()["carry"] == first.carry
+    assert [line(event) for event in second.events] == ["565 end A", "565 start B"]
+    assert second.events[0].meta["params"] == {"depth": Decimal("0.1")}
+    assert run(third, defs, [], carry=second.carry, resources={"oil": "1.25"}).carry is not None
+
+
+@pytest.mark.req("ACT-LOG-1", "ACT-LOG-2")
+def test_logs_are_part_of_a_result_when_they_are_asked_for() -> None:
+    wishes = [does("A", 5, "walk"), does("B", 1438, "walk")]
+
+    alone = run(EPOCH, WALK, wishes, logs=True, options={"pc": "ann"})
+    both = run_epochs(EPOCH, WALK, wishes, 2, logs=True, options={"pc": "ann"})
+
+    assert alone.logs is not None
+    assert both.logs is not None
+    assert len(alone.logs.world) == 3
+    assert [len(chunk) for chunk in both.logs.chunks] == [4, 2]
+    assert len(both.as_json()["world_log"]) == 4
+    assert len(alone.as_json()["pc_log"]) == 1
+    assert run(EPOCH, WALK, wishes).logs is None
+    assert "world_log" not in run(EPOCH, WALK, wishes).as_json()
+
+
+@pytest.mark.req("ACT-USE-5")
+def test_places_are_part_of_a_result() -> None:
+    result = run(EPOCH, {"walk": lasting(5, place="park")}, [GOOD], world_state={"places": {"bo": "inn"}})
+
+    assert result.places == {"ann": "park", "bo": "inn"}
+    assert result.as_json()["places"] == result.places

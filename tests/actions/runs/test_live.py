@@ -1,11 +1,15 @@
 """The live form: a game loop, its pace, its observers, wishes that make no sense."""
 
+from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import pytest
 
-from pendula.actions import Instance, LiveWorld, Refused, Rejection, Start
+from pendula.actions import Instance, InvalidSetting, LiveWorld, Refused, Rejection, Start
 from pendula.actions.events import WORLD_EVENTS, Event
+from pendula.testing import FaultyDisk
 from tests.actions.worlds import EPOCH, does, lasting, line
 
 DEFS = {
@@ -145,3 +149,157 @@ def test_observers_are_called_in_the_order_of_events_and_cannot_disturb() -> Non
     world.advance_to(10)
 
     assert seen == ["start A", "start B", "end A", "visibility_change A", "interrupt B", "start B"]
+
+
+# Numbers, states, places, estimates
+
+
+@pytest.mark.req("ACT-TIME-3")
+@pytest.mark.parametrize("journal", [False, True])
+@pytest.mark.parametrize("minute", [1.5, 1.0, True, "1", None, Decimal(1), 2**70])
+def test_every_number_of_time_is_an_integer_or_refused(journal: bool, minute: Any) -> None:
+    world = LiveWorld(CONFIG, journal=FaultyDisk() if journal else None)
+    world.submit(does("A", 0, "saw"))
+    before = world.state()
+    calls: list[Callable[[], object]] = [
+        lambda: world.advance_to(minute),
+        lambda: world.play(minute, seconds_per_minute=0, each=print),
+        lambda: world.advance_until(lambda _: False, minute),
+    ]
+    if minute is not None:
+        calls += [
+            lambda: world.cancel("A", t=minute),
+            lambda: world.interrupt("A", 5, t=minute),
+            lambda: world.interrupt("A", 5, hold_min=minute),
+            lambda: world.resume("A", t=minute),
+        ]
+    for call in calls:
+        with pytest.raises(Refused):
+            call()
+    if minute is not None and minute != 2**70:
+        with pytest.raises(Refused, match=r"t is .*; it must be a whole number"):
+            world.submit({**does("B", 0, "nap"), "t": minute})
+        with pytest.raises(Refused, match=r"t is .*; it must be a whole number"):
+            world.submit(Instance("B", "bo", "nap", t=minute))
+
+    assert world.state() == before
+
+
+@pytest.mark.req("ACT-DATA-2")
+def test_a_journal_takes_floats_in_params_too() -> None:
+    a_float: Any = 0.25
+    world = LiveWorld(CONFIG, journal=FaultyDisk())
+    world.submit(does("A", 0, "nap", params={"speed": 0.5}), Instance("B", "bo", "nap", params=a_float))
+
+    started = [event.meta["params"] for event in world.advance_to(5) if isinstance(event, Start)]
+    assert started == [{"speed": Decimal("0.5")}, Decimal("0.25")]
+
+
+@pytest.mark.parametrize("config", [None, [], "town", {**CONFIG, "options": []}, {**CONFIG, "option": {}}])
+def test_a_configuration_that_is_none_is_refused_with_a_sentence(config: Any) -> None:
+    with pytest.raises(InvalidSetting) as refused:
+        LiveWorld(config)
+
+    assert "object" in refused.value.message or "did you mean options?" in refused.value.message
+
+
+@pytest.mark.parametrize("bad", [{"actor": 5}, {"verb": None}, {"id": ""}, {"knowledge": 7}])
+def test_an_instance_made_by_hand_is_checked(bad: dict[str, Any]) -> None:
+    world = LiveWorld(CONFIG)
+
+    (rejection,) = world.submit(Instance(**{"id": "A", "actor": "bo", "verb": "nap", "t": 0, **bad}))
+
+    assert rejection.code == "InvalidAction"  # type: ignore[union-attr]
+
+
+@pytest.mark.req("ACT-USE-5")
+def test_next_due_says_when_something_happens() -> None:
+    world = LiveWorld(CONFIG)
+    assert world.next_due() is None
+    world.submit(does("A", 7, "nap"))
+
+    assert world.next_due() == 7
+    world.advance_to(7)
+    assert world.next_due() == 17
+
+
+@pytest.mark.req("ACT-USE-5", "ACT-VIS-2")
+def test_a_world_says_who_knows_what() -> None:
+    item = {"id": "rumour", "source": "cy", "scope": "private", "ttl_min": 30}
+    world = LiveWorld({**CONFIG, "options": {"pc": "ann"}, "world_state": {"knowledge": [item]}})
+    world.submit(does("A", 0, "tell", knowledge=[{"id": "rumour", "visibility_to": ["bo"]}]))
+    before = [world.knows(actor, "rumour") for actor in ("cy", "ann", "bo", "dan")]
+    world.advance_to(10)
+    after = [world.knows(actor, "rumour") for actor in ("cy", "ann", "bo", "dan")]
+    world.advance_to(31)
+
+    assert before == [True, False, False, False]
+    assert after == [True, True, True, False]
+    assert not world.knows("cy", "rumour")
+    assert not world.knows("cy", "nothing")
+
+
+@pytest.mark.req("ACT-USE-5")
+def test_an_actor_is_where_its_last_action_says() -> None:
+    defs = {**DEFS, "saw": {**DEFS["saw"], "place": "workshop"}}
+    world = LiveWorld({**CONFIG, "action_defs": defs, "world_state": {"places": {"ann": "home", "bo": "inn"}}})
+    world.submit(
+        does("A", 5, "saw"),
+        does("B", 60, "nap", params={"place": "attic"}),
+        does("C", 80, "nap", params={"place": 7}),
+        does("D", 90, "saw", params={"place": "yard"}),
+    )
+    seen = []
+    for minute in (0, 5, 70, 85, 100):
+        world.advance_to(minute)
+        seen.append((world.place_of("ann"), world.place_of("bo"), world.place_of("cy")))
+    again = LiveWorld.from_state(world.config, world.state())
+
+    assert [one[0] for one in seen] == ["home", "workshop", "attic", "attic", "yard"]
+    assert {one[1:] for one in seen} == {("inn", None)}
+    assert again.place_of("ann") == "yard"
+
+
+@pytest.mark.req("ACT-USE-5")
+def test_what_if_says_when_a_wish_would_start_without_doing_it() -> None:
+    world = LiveWorld(CONFIG, modifiers=lambda question: {"slow": 2} if question["verb"] == "nap" else {})
+    world.submit(does("A", 0, "saw"), does("B", 5, "saw"), does("C", 1500, "saw"))
+    world.advance_to(10)
+    before = world.state()
+
+    waits = world.what_if({"actor": "dan", "verb": "saw"})
+    later = world.what_if({"actor": "dan", "verb": "saw", "t": 1495})
+    free = world.what_if({"id": "N", "actor": "dan", "verb": "nap"})
+    never = world.what_if(does("F", 10, "fly"))
+    taken = world.what_if(Instance("A", "dan", "nap"))
+    far = world.what_if({"actor": "dan", "verb": "saw"}, until=50)
+
+    assert (waits.start, waits.end) == (100, 150)
+    assert (later.start, later.end) == (1495, 1545)
+    assert (free.action_id, free.start, free.end) == ("N", 10, 30)
+    assert never.rejected is not None
+    assert (never.start, never.rejected.code) == (None, "UnknownVerb")
+    assert taken.rejected is not None
+    assert taken.rejected.code == "DuplicateActionId"
+    assert far.why is not None
+    assert far.why.code == "waits_for_locks"
+    assert world.state() == before
+    assert world.minute == 10
+
+
+@pytest.mark.req("ACT-USE-5")
+def test_a_timeline_is_a_picture_of_what_happened_lately() -> None:
+    world = LiveWorld(CONFIG)
+    assert world.timeline()._repr_svg_().startswith("<svg")
+    world.submit(does("A", 0, "saw"), does("B", 5, "saw"), does("C", 6, "fly"), does("D", 1500, "nap"))
+    world.advance_to(20)
+    world.interrupt("A", 9, source="bell")
+    world.advance_to(30)
+    morning = world.timeline("Morning").svg
+    world.advance_to(1505)
+    both = world.timeline()._repr_svg_()
+
+    assert all(text in morning for text in ("Morning", "saw", "bell", "UnknownVerb", "Epoch 0"))
+    assert "Epoch 1" not in morning
+    assert "Epoch 1" in both
+    assert ET.fromstring(both).tag == "{http://www.w3.org/2000/svg}svg"

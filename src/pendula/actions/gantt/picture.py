@@ -1,15 +1,16 @@
 """The whole picture: title, legend, a panel an epoch."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date
-from typing import Any
+from typing import Any, Protocol
 
 from pendula import svg
 from pendula.actions.gantt import marks
 from pendula.actions.gantt.panel import BAR, RIGHT, Panel, Scale
 from pendula.actions.gantt.rows import counted, shortened, text_width
-from pendula.actions.gantt.spans import History, Kind, Span, history_of
-from pendula.actions.runs.batch import RunResult
+from pendula.actions.gantt.spans import Day, History, Kind, Span, history_of
+from pendula.actions.saving import saved_in
+from pendula.kernel.canonical import Json
 from pendula.kernel.time import format_iso, plus_minutes
 
 WIDTH = 1200
@@ -30,8 +31,17 @@ SIGNS = {
 }
 
 
+class Run(Protocol):
+    """A run whose epochs are drawn, with what goes on after them."""
+
+    @property
+    def epochs(self) -> Sequence[Day]: ...
+    @property
+    def carry(self) -> Mapping[str, Json]: ...
+
+
 def gantt_svg(
-    result: RunResult,
+    result: Run,
     action_defs: Mapping[str, Any],
     *,
     slots: int = 24,
@@ -39,7 +49,12 @@ def gantt_svg(
     most_epochs: int = MOST_EPOCHS,
 ) -> str:
     """The run as one SVG, 1200 pixels wide; `action_defs` and `slots` are those of the file it came from."""
-    history = history_of(result, action_defs)
+    history = history_of(result.epochs, saved_in(result.carry), action_defs)
+    return drawn(history, slots, title, most_epochs)
+
+
+def drawn(history: History, slots: int, title: str, most_epochs: int = MOST_EPOCHS) -> str:
+    """The picture of a history."""
     verbs = sorted({span.verb for span in history.spans})
     colours = {verb: place % marks.COLOURS for place, verb in enumerate(verbs)}
     parts = [marks.words(16, 30, shortened(title, WIDTH - 32, 17), "h1")]

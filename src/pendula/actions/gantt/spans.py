@@ -1,16 +1,23 @@
 """What a picture shows of a run: stretches of time and moments, in minutes of the run, read off its result."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
-import msgspec
 from msgspec import Struct
 
-from pendula.actions.events import End, Interrupted, Start, VisibilityChange, WorldEvent
+from pendula.actions.events import (
+    Diagnostic,
+    End,
+    EpochBegan,
+    Interrupted,
+    Rejection,
+    Start,
+    VisibilityChange,
+    WorldEvent,
+)
 from pendula.actions.rules.locks import Stage
 from pendula.actions.rules.validation import Verb, read_verb
-from pendula.actions.runs.batch import RunResult
 from pendula.actions.saving import SavedWorld
 from pendula.kernel.time import Instant, minutes_between_ceil, parse_iso
 
@@ -71,18 +78,36 @@ class _Open(Struct):
     note: str = ""
 
 
-def history_of(result: RunResult, action_defs: Mapping[str, Any]) -> History:
-    """The run as spans and marks; `action_defs` tells which locks a verb needs."""
-    start, end = parse_iso(result.epochs[0].header.start_at), parse_iso(result.epochs[0].end_at)
+class Day(Protocol):
+    """What a picture needs of an epoch: the result of one, or what a live world remembers of it."""
+
+    @property
+    def header(self) -> EpochBegan: ...
+    @property
+    def end_at(self) -> str: ...
+    @property
+    def events(self) -> tuple[WorldEvent, ...]: ...
+    @property
+    def rejections(self) -> tuple[Rejection, ...]: ...
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]: ...
+
+
+def history_of(
+    days: Sequence[Day], saved: SavedWorld, action_defs: Mapping[str, Any], upto: int | None = None
+) -> History:
+    """Days as spans and marks; `action_defs` tells which locks a verb needs, `saved` what goes on after minute `upto`,
+    the end of the last day unless given. Its minutes count from there."""
+    start, end = parse_iso(days[0].header.start_at), parse_iso(days[0].end_at)
     minutes = minutes_between_ceil(start, end)
-    reader = _Reader(result, minutes)
+    reader = _Reader(days, minutes, minutes * len(days) if upto is None else upto, saved)
     verbs = {name: read_verb(name, raw) for name, raw in action_defs.items()}
     locks = {name: verb.locks for name, verb in verbs.items() if isinstance(verb, Verb)}
     return History(
         start=start,
         minutes=minutes,
-        first_epoch=result.epochs[0].header.epoch,
-        epochs=len(result.epochs),
+        first_epoch=days[0].header.epoch,
+        epochs=len(days),
         spans=tuple(sorted(reader.spans, key=_order)),
         marks=tuple(reader.marks),
         locks=locks,
@@ -93,15 +118,15 @@ def history_of(result: RunResult, action_defs: Mapping[str, Any]) -> History:
 class _Reader:
     """Goes through the events once; what is still open at the end is completed from the carry."""
 
-    def __init__(self, result: RunResult, minutes: int) -> None:
+    def __init__(self, days: Sequence[Day], minutes: int, end: int, saved: SavedWorld) -> None:
         self.spans: list[Span] = []
         self.marks: list[Mark] = []
         self.counts = dict.fromkeys(("started", "ended", "interrupted", "revealed", "rejected", "carried"), 0)
         self._open: dict[str, _Open] = {}
-        self._end = minutes * len(result.epochs)
-        for one in result.epochs[0].header.carried_in:
+        self._end = end
+        for one in days[0].header.carried_in:
             self._open[one["action_id"]] = _Open(0, begun=False)
-        for number, epoch in enumerate(result.epochs):
+        for number, epoch in enumerate(days):
             for event in epoch.events:
                 self._take(event, number * minutes + event.t)
             for turned_away in epoch.rejections:
@@ -110,7 +135,7 @@ class _Reader:
                 self._refused(turned_away.action_id, at, turned_away.code, turned_away.message)
             for told in epoch.diagnostics:
                 self._refused(told.action_id, number * minutes + told.t, told.code, told.message)
-        self._close(msgspec.convert(result.carry["state"], SavedWorld))
+        self._close(saved)
 
     def _take(self, event: WorldEvent, minute: int) -> None:
         match event:
@@ -153,7 +178,8 @@ class _Reader:
             self._open[event.action_id].interrupted = minute
 
     def _run_is_over(self, event: End | Interrupted, minute: int, how: str) -> None:
-        running = self._open[event.action_id]
+        # Of what began before the first event that is remembered nothing else is known.
+        running = self._open.setdefault(event.action_id, _Open(0, begun=False))
         note = ", ".join(filter(None, (running.note, how)))
         self._add(Kind.RUN, _whose(event), running.since or 0, minute, begun=running.begun, note=note)
         running.since = None

@@ -53,6 +53,8 @@ def _end_all_of(world: WorldState, minute: int) -> None:
     world.writer.write_changes(minute)
     queue_followers(world, minute)
     wake_candidates(world)
+    if world.listener is not None:
+        world.writer.tell(world.listener)
 
 
 def _live_through(world: WorldState, minute: int, entries: list[Any]) -> None:
@@ -95,7 +97,12 @@ def _live_through(world: WorldState, minute: int, entries: list[Any]) -> None:
         writer.write_changes(minute)
     if world.started:
         writer.write_starts(world.started, minute)
+        for action in world.started:
+            if action.instance.params is not None or action.plan.place is not None:
+                world.note_place(action)
         world.started.clear()
+    if world.listener is not None:
+        writer.tell(world.listener)
 
 
 def _settle(world: WorldState, minute: int) -> None:

@@ -23,11 +23,11 @@ FIELDS = (
     "options",
     "carry",
 )
-WORLD_STATE = ("modifiers", "knowledge")
+WORLD_STATE = ("modifiers", "knowledge", "places")
 # Sections of a file that say what is done in a world, not what it is.
 DONE = ("actions_submitted", "interrupts", "commands", "epochs")
 # Names that the first version did not know, and passed over.
-SINCE_FIRST = frozenset({"remember_epochs"})
+SINCE_FIRST = frozenset({"place", "places", "remember_epochs"})
 
 Found = tuple[str, Mapping[str, Any], tuple[str, ...]]
 

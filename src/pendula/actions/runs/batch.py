@@ -22,6 +22,7 @@ from pendula.actions.events import (
 )
 from pendula.actions.model import Instance
 from pendula.actions.rules.names import DONE, FIELDS
+from pendula.actions.runs.log_lines import LogLines
 from pendula.actions.state import WorldState
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Outcome
@@ -42,9 +43,14 @@ class EpochResult(Struct, frozen=True):
     diagnostics: tuple[Diagnostic, ...]
     locks: dict[str, Any]
     resources: dict[str, Any]
+    places: dict[str, str] = {}
+    carry: dict[str, Json] | None = None  # of a run of one epoch
+    logs: LogLines | None = None  # where they were asked for
 
     def as_json(self) -> dict[str, Any]:
         """The form of the file's output."""
+        logs = {} if self.logs is None else self.logs.as_json()
+        carry = {} if self.carry is None else {"carry": self.carry}
         return {
             "epoch": {"index": self.header.epoch, "start_at": self.header.start_at, "end_at": self.end_at},
             "events": [_event(event) for event in self.events],
@@ -58,6 +64,9 @@ class EpochResult(Struct, frozen=True):
             "carried_in": [
                 {"action_id": one["action_id"], "remaining": one["remaining"]} for one in self.header.carried_in
             ],
+            "places": self.places,
+            **carry,
+            **logs,
         }
 
 
@@ -66,9 +75,11 @@ class RunResult(Struct, frozen=True):
 
     epochs: tuple[EpochResult, ...]
     carry: dict[str, Json]
+    logs: LogLines | None = None  # where they were asked for
 
     def as_json(self) -> dict[str, Any]:
-        return {"epochs": [epoch.as_json() for epoch in self.epochs], "carry": self.carry}
+        logs = {} if self.logs is None else self.logs.as_json()
+        return {"epochs": [epoch.as_json() for epoch in self.epochs], "carry": self.carry, **logs}
 
 
 def run(
@@ -79,13 +90,16 @@ def run(
     interrupts: Sequence[Json] = (),
     commands: Sequence[Json] = (),
     carry: Json = None,
+    logs: bool = False,
     **rest: Json,
 ) -> EpochResult:
-    """One epoch from plain arguments; `rest` are the other parts of a file (skills, resources, options …)."""
-    result = run_epochs(
-        epoch, action_defs, actions_submitted, 1, interrupts=interrupts, commands=commands, carry=carry, **rest
-    )
-    return result.epochs[0]
+    """One epoch from plain arguments; `rest` are the other parts of a file (skills, resources, options …).
+
+    The result has the carry for the next epoch, and both logs when `logs` asks for them.
+    """
+    wanted = {"interrupts": interrupts, "commands": commands, "carry": carry, **rest}
+    result = run_epochs(epoch, action_defs, actions_submitted, 1, logs=logs, **wanted)  # type: ignore[arg-type]
+    return msgspec.structs.replace(result.epochs[0], carry=result.carry, logs=result.logs)
 
 
 def run_epochs(
@@ -96,9 +110,10 @@ def run_epochs(
     interrupts: Sequence[Json] = (),
     commands: Sequence[Json] = (),
     carry: Json = None,
+    logs: bool = False,
     **rest: Json,
 ) -> RunResult:
-    """Several epochs in a row; the result has the carry for the next run."""
+    """Several epochs in a row; the result has the carry for the next run, and both logs when `logs` asks for them."""
     document: dict[str, Any] = {
         "epoch": epoch,
         "action_defs": action_defs,
@@ -109,7 +124,7 @@ def run_epochs(
         "epochs": epochs,
         **rest,
     }
-    return run_document(document)
+    return run_document(document, logs=logs)
 
 
 def config_of(document: Mapping[str, Any]) -> dict[str, Json]:
@@ -117,7 +132,7 @@ def config_of(document: Mapping[str, Any]) -> dict[str, Json]:
     return {name: document[name] for name in FIELDS if document.get(name) is not None}
 
 
-def run_document(document: Mapping[str, Any]) -> RunResult:
+def run_document(document: Mapping[str, Any], *, logs: bool = False) -> RunResult:
     """A whole file; `InputRefused` where it is refused as a whole. Single instances are rejected in the result."""
     if not isinstance(document, Mapping):
         raise InvalidSetting(
@@ -127,25 +142,36 @@ def run_document(document: Mapping[str, Any]) -> RunResult:
         if name not in (*FIELDS, *DONE):
             raise InvalidSetting(unknown_name(str(name), (*FIELDS, *DONE), "a section"), path=f"$.{name}")
     world = World.create(config_of(document))
-    return drive(world, world.apply, document)
+    kept = LogLines(world.header()) if logs else None
+    if kept is not None:
+        world.current.listener = kept.write
+    return msgspec.structs.replace(drive(world, world.apply, document), logs=kept)
 
 
 def drive(
-    world: World, apply: Road, document: Mapping[str, Any], progress: Callable[[int], None] | None = None
+    world: World,
+    apply: Road,
+    document: Mapping[str, Any],
+    progress: Callable[[int], None] | None = None,
+    step: int | None = None,
 ) -> RunResult:
-    """The same over any road into the world, such as a driver with a journal."""
+    """The same over any road into the world, such as a driver with a journal; time goes on in steps of so many minutes,
+    a whole epoch unless given."""
     epochs = document.get("epochs")
     count = 1 if epochs is None else epochs
     if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= EPOCHS_MOST:
         raise InvalidSetting(f"epochs is {count!r}; allowed is 1 to {EPOCHS_MOST}", path="$.epochs")
     world.current.deferred = {}
+    horizon = world.current.setting.horizon
     header = world.header()
     seen: list[Event] = []
     seen += apply(Submit(_list(document, "actions_submitted"))).events
     seen += apply(Request(_list(document, "interrupts"), _list(document, "commands"))).events
     results: list[EpochResult] = []
     for number in range(count):
-        seen += apply(Advance((number + 1) * world.current.setting.horizon)).events
+        start, end = number * horizon, (number + 1) * horizon
+        for to in (*range(start + (step or horizon), end, step or horizon), end):
+            seen += apply(Advance(to)).events
         begun = [event for event in seen if isinstance(event, EpochBegan)]
         header = begun[-1] if begun else header
         results.append(_result(world.current, header, seen))
@@ -175,6 +201,7 @@ def _result(world: WorldState, header: EpochBegan, seen: Iterable[Event]) -> Epo
         diagnostics=tuple(event for event in seen if isinstance(event, Diagnostic)),
         locks=world.locks.rows(),
         resources=world.resources.rows(),
+        places=dict(sorted(world.places.items())),
     )
 
 

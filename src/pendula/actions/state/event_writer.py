@@ -1,5 +1,6 @@
 """What a world tells: its events in the order of a minute, numbered, with everything a reader needs to place them."""
 
+from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -19,6 +20,7 @@ class EventWriter:
 
     __slots__ = (
         "_clock",
+        "_heard",
         "_place",
         "_placed",
         "_setting",
@@ -37,6 +39,7 @@ class EventWriter:
         self._tells_params = setting.version.tells_params
         self._words_faults = setting.version.words_faults
         self._written: list[Event] = []
+        self._heard = 0  # so many of them
         self._placed = -1
         self._place: tuple[int, str, int, int] = (0, "", 0, 0)
         self.recording = True  # without, nothing but rejections, diagnostics and epochs is written
@@ -48,7 +51,15 @@ class EventWriter:
         """All that was written since the last time."""
         events = tuple(self._written)
         self._written = []
+        self._heard = 0
         return events
+
+    def tell(self, listener: Callable[[Sequence[Event]], None]) -> None:
+        """Let somebody hear what was written since the last time."""
+        new = self._written[self._heard :]
+        self._heard += len(new)
+        if new:
+            listener(new)
 
     def note_interrupt(self, action: Action, by: str, resume: Resume) -> None:
         meta = {

@@ -1,5 +1,7 @@
 """A verb made ready for a world: its locks found, its limits checked, its durations remembered."""
 
+from msgspec import UNSET
+
 from pendula.actions.configuration import Setting
 from pendula.actions.model import ActionDef, Code, Effort, Wait
 from pendula.actions.rules.locks import Lock, LockTable
@@ -20,6 +22,7 @@ class Plan:
         "minutes",
         "needs",
         "ordinary",
+        "place",
         "preempts",
         "triggers",
         "unknown_lock",
@@ -35,6 +38,7 @@ class Plan:
         self.preempts = definition.preempts
         self.fails = definition.wait is Wait.FAIL
         self.triggers = definition.may_trigger_event
+        self.place = None if definition.place is UNSET else definition.place
         # Where it is given, only resources are to be checked and actors of whose skills nothing is said take this long.
         self.ordinary: Timing | None = None
         self.minutes: dict[str | None, Timing | Fault] = {}  # of the others, where nothing else matters

@@ -3,12 +3,12 @@
 Only the engine, the functions of `pendula.actions.minute` and a restore change it; everybody else looks.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 from typing import Any
 
 from pendula.actions.configuration import Setting
-from pendula.actions.events import EpochBegan
+from pendula.actions.events import EpochBegan, Event
 from pendula.actions.model import Instance, KnowledgeItem
 from pendula.actions.rules.locks import Action, LockTable, Stage
 from pendula.actions.rules.validation import FOLLOW_UPS, INSTANCES
@@ -41,12 +41,14 @@ class WorldState:
         "in_order",
         "is_exclusive",
         "knowledge",
+        "listener",
         "locks",
         "most_following",
         "next_admission",
         "outside",
         "over",
         "pass_start",
+        "places",
         "plan_of",
         "plans",
         "queue",
@@ -70,6 +72,9 @@ class WorldState:
         self.plans = Plans(setting, self.locks)
         self.resources = setting.resources()
         self.knowledge: dict[str, KnowledgeItem] = setting.knowledge()
+        self.places: dict[str, str] = setting.places()  # by actor
+        # Told of events as they come, minute by minute, for logs; it may not touch the world.
+        self.listener: Callable[[Sequence[Event]], None] | None = None
         self.actions: dict[str, Action] = {}
         self.used_ids: set[str] = set()
         self.queue: EventQueue[Any] = BucketQueue() if setting.options.queue == "buckets" else HeapQueue()
@@ -149,6 +154,14 @@ class WorldState:
     def note_stopped(self, action: Action) -> None:
         if self.running_by_verb is not None:
             del self.running_by_verb[action.instance.verb][action.admission]
+
+    def note_place(self, action: Action) -> None:
+        """Its actor is where the action says it is done: in its params, else by its verb."""
+        params = action.instance.params
+        said = params.get("place") if isinstance(params, dict) else None
+        place = said if isinstance(said, str) and said else action.plan.place
+        if place is not None:
+            self.places[action.instance.actor] = place
 
     def running(self) -> list[Action]:
         """Who runs, by admission."""

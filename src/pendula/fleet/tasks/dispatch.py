@@ -9,6 +9,7 @@ clock: the same inputs give the same steps.
 from collections.abc import Mapping, Sequence
 
 from pendula.fleet.contracts.traffic import Phase, TaskState
+from pendula.fleet.health.closures import joined
 from pendula.fleet.model import Stream, Truck
 from pendula.fleet.routing.planner import Anchor, AtNode, Closed, Planner
 from pendula.fleet.routing.route_plan import RoutePlan
@@ -81,6 +82,7 @@ class Dispatch:
             )
             for number, one in enumerate(sorted(trucks, key=lambda one: one.robot_id))
         ]
+        self._usual = [one.closed for one in self.drivers]
         self.book = TaskBook.of(streams, len(self.drivers), self.params.node_limits)
         self._numbers = {one.robot_id: one.number for one in self.drivers}
         self._ways = Ways(site, self.drivers, self.params)
@@ -115,6 +117,11 @@ class Dispatch:
             refused=tuple(intake.refused),
             alerts=tuple(sent.alerts),
         )
+
+    def keep_off(self, barred: Closed) -> None:
+        """What trucks that have failed close: new routes keep off it, until they are back."""
+        for driver, usual in zip(self.drivers, self._usual, strict=True):
+            driver.closed = joined(usual, barred)
 
     def settled(self, accepted: Sequence[RoutePlan], refused: Sequence[RefusedRoute] = ()) -> None:
         """What traffic said of routes; it may have changed one on the way."""

@@ -12,7 +12,7 @@ from pendula.kernel.errors import InputRefused
 
 if TYPE_CHECKING:
     from pendula.actions.engine import World
-    from pendula.actions.runs import Road, RunResult
+    from pendula.actions.runs import Logs, Road, RunResult
     from pendula.kernel.disk import RealDisk
 
 FileArgument = Annotated[
@@ -53,8 +53,10 @@ def run(
     document = accept(read_file(file))
     config = config_of(document)
     world = World.create(config)
+    # With both, logs are written as far as the journal has it: slot by slot.
+    step = world.current.setting.slot_minutes if journal is not None and logs is not None else None
     with _road(world, config, journal, logs) as road, out.progress("epochs", document.get("epochs") or 1) as advance:
-        result = drive(world, road, document, advance)
+        result = drive(world, road, document, advance, step)
     if gantt is not None:
         _draw(gantt, result, document, file.stem)
     out.result(result.as_json(), lambda: tables_of("actions").drawn(result))
@@ -64,12 +66,11 @@ def run(
 def _road(world: "World", config: Mapping[str, Any], journal: Path | None, logs: Path | None) -> "Iterator[Road]":
     """The way into the world: straight, or through a journal; logs hear everything that comes out."""
     from pendula.actions.questions import NoAnswers
-    from pendula.actions.runs import Logs
     from pendula.kernel.disk import RealDisk
     from pendula.kernel.recording import begin_recording, send
 
-    folder = _empty_folder(logs) if logs is not None else None
-    kept = Logs(world.header(), folder) if folder is not None else None
+    folder = RealDisk(logs) if logs is not None else None
+    kept = _logs(folder, world) if folder is not None else None
     driver = None
     if journal is not None:
         driver = begin_recording(world, dict(config), RealDisk(journal), outside=NoAnswers())
@@ -79,9 +80,14 @@ def _road(world: "World", config: Mapping[str, Any], journal: Path | None, logs:
             outcome = world.apply(command)
         else:
             outcome = send(driver, command, "cli")
+            if kept is not None:
+                kept.feed(outcome.events)
         if kept is not None:
-            kept.feed(outcome.events)
+            kept.sync()
         return outcome
+
+    if driver is None and kept is not None:
+        world.current.listener = kept.write
 
     try:
         yield apply
@@ -92,15 +98,23 @@ def _road(world: "World", config: Mapping[str, Any], journal: Path | None, logs:
             folder.close()
 
 
-def _empty_folder(directory: Path) -> "RealDisk":
-    """A folder for logs; one that holds any is refused, because a written log is never changed."""
-    from pendula.kernel.disk import RealDisk
+def _logs(folder: "RealDisk", world: "World") -> "Logs":
+    """New logs, or those of the days before that this run carries on; others are refused, because a written log is
+    never changed."""
+    from pendula.actions.runs import Logs
 
-    disk = RealDisk(directory)
-    if found := [name for name in disk.list() if name.endswith(".jsonl")]:
-        disk.close()
-        raise InputRefused(f"There are logs already: {directory / found[0]}", path=str(directory), found=found)
-    return disk
+    header = world.header()
+    kept = Logs.continued(folder)
+    if kept.epoch is not None and (kept.epoch, kept.next_seq or 0) != (
+        header.epoch - 1,
+        world.current.writer.next_event,
+    ):
+        found = [name for name in folder.list() if name.endswith(".jsonl")]
+        folder.close()
+        message = f"There are logs already: {folder.directory / found[0]}; this run does not carry them on"
+        raise InputRefused(message, path=str(folder.directory), found=found)
+    kept.feed((header,))
+    return kept
 
 
 def _draw(path: Path, result: "RunResult", document: Mapping[str, Any], title: str) -> None:

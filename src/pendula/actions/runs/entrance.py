@@ -1,0 +1,60 @@
+"""What comes into a live world, checked at the door; and what it says when it cannot let somebody in."""
+
+from collections.abc import Mapping
+from os import PathLike
+from typing import Any
+
+from pendula.actions.configuration import InvalidSetting
+from pendula.actions.engine import World
+from pendula.actions.runs.user_code import Hook, Modifiers
+from pendula.kernel.disk import Disk, RealDisk
+from pendula.kernel.errors import InputRefused, WorldBroken
+from pendula.kernel.wording import shown
+
+
+class Refused(InputRefused):
+    """A wish of a game loop that cannot be granted; facts: `reason`."""
+
+    code = "refused"
+
+
+class WorldUnusable(WorldBroken):
+    """A command was broken off in the middle, and nobody can tell what holds: make the world anew, or recover it."""
+
+    code = "world_unusable"
+
+
+def with_user_code(config: Mapping[str, Any], hook: Hook | None, modifiers: Modifiers | None) -> dict[str, Any]:
+    """The configuration with the options that say who is asked."""
+    if not isinstance(config, Mapping):
+        message = f"A world needs an object with at least `epoch` and `action_defs`, not {shown(config)}"
+        raise InvalidSetting(message, path="$")
+    given = config.get("options")
+    if given is not None and not isinstance(given, Mapping):
+        raise InvalidSetting(f"options is {shown(given)}; it must be an object", path="$.options")
+    options = {**(given or {})}
+    options |= {"follow_ups": True} if hook else {}
+    options |= {"ask_modifiers": True} if modifiers else {}
+    return {**config, "options": options}
+
+
+def refuse_if_nobody_answers(engine: World, hook: Hook | None, modifiers: Modifiers | None) -> None:
+    options = engine.current.setting.options
+    for wanted, given, name in (
+        (options.follow_ups, hook, "hook"),
+        (options.ask_modifiers, modifiers, "modifiers"),
+    ):
+        if wanted and given is None:
+            raise Refused(f"The journal was written by a world with {name}; give {name} again", reason=f"no {name}")
+
+
+def disk_at(place: Disk | str | PathLike[str]) -> Disk:
+    return RealDisk(place) if isinstance(place, str | PathLike) else place
+
+
+def whole(name: str, value: Any) -> int:
+    """A number that decides is a whole one: neither a fraction, nor a float that happens to be whole, nor true."""
+    if type(value) is not int:
+        shows = repr(value) if isinstance(value, float) else shown(value)
+        raise Refused(f"{name} is {shows}; it must be a whole number", reason="not_a_minute")
+    return value

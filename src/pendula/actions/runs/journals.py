@@ -1,0 +1,34 @@
+"""What the journal of a world holds, for those who come back to it: its events, and what its user code was asked."""
+
+from collections.abc import Iterator
+from decimal import Decimal
+
+import msgspec
+
+from pendula.actions.engine import World
+from pendula.actions.events import Event
+from pendula.kernel.bodies import Answer, read_input, read_outcome
+from pendula.kernel.errors import InputRefused
+from pendula.kernel.journal import Journal
+from pendula.kernel.replay import first_engine
+
+_read_events = msgspec.json.Decoder(list[Event], float_hook=Decimal).decode
+
+
+def history_of(journal: Journal, kind: type[World]) -> Iterator[Event]:
+    """The header of the first epoch that the journal has, then every event after it."""
+    engine, start = first_engine(journal, kind)
+    assert isinstance(engine, World)
+    yield engine.header()
+    for record in journal.read(start):
+        if record.kind == "outcome":
+            yield from _read_events(read_outcome(record.body).events)
+
+
+def answers_in(journal: Journal) -> Iterator[Answer]:
+    """Everything user code was asked, and what it said; only where the journal has its beginning."""
+    if journal.first_n > 0:
+        raise InputRefused("The beginning of the journal was pruned: processes cannot do again what they did")
+    for record in journal.read(0):
+        if record.kind == "input":
+            yield from read_input(record.body).stored_answers()

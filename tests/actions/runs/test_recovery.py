@@ -1,0 +1,210 @@
+"""A world that is killed and goes on; logs that go on with it."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pendula.actions import LiveWorld, Logs, Refused, World
+from pendula.actions.events import WORLD_EVENTS, Event
+from pendula.actions.runs import Process
+from pendula.actions.runs.user_code import UserCodeFailed
+from pendula.kernel.canonical import Json
+from pendula.kernel.disk import RealDisk
+from pendula.kernel.errors import InputRefused
+from tests.actions.worlds import EPOCH, does, lasting, line
+
+DEFS = {
+    "saw": lasting(50, "workshop", interruptible=True),
+    "nap": lasting(10),
+    "tell": lasting(5, may_trigger_event=True),
+}
+CONFIG: dict[str, Any] = {"epoch": EPOCH, "action_defs": DEFS, "options": {"pc": "ann"}}
+
+
+def told(events: Any) -> list[str]:
+    return [line(event) for event in events if isinstance(event, WORLD_EVENTS)]
+
+
+def hook(question: Mapping[str, Json]) -> list[dict[str, Any]]:
+    return [{"id": f"after {question['action_id']}", "actor": "bo", "verb": "nap"}]
+
+
+def modifiers(question: Mapping[str, Json]) -> dict[str, Json]:
+    return {"slow": 2} if question["verb"] == "nap" else {}
+
+
+def begun(folder: Path) -> LiveWorld:
+    world = LiveWorld(CONFIG, journal=folder, hook=hook, modifiers=modifiers)
+    world.submit(does("A", 0, "saw"), does("B", 3, "tell"), does("C", 5, "saw"))
+    world.advance_to(20)
+    return world
+
+
+@pytest.mark.req("ACT-USE-5")
+def test_a_world_goes_on_from_its_journal_as_if_nothing_had_happened(tmp_path: Path) -> None:
+    begun(tmp_path / "killed")  # never closed
+    other = begun(tmp_path / "other")
+
+    world = LiveWorld.recover(tmp_path / "killed", hook=hook, modifiers=modifiers)
+
+    assert world.state() == other.state()
+    world.submit(does("D", 30, "tell"))
+    other.submit(does("D", 30, "tell"))
+    assert told(world.advance_to(200)) == told(other.advance_to(200))
+    world.close()
+    again = LiveWorld.recover(tmp_path / "killed", hook=hook, modifiers=modifiers)
+    assert again.state() == other.state()
+
+
+@pytest.mark.req("ACT-USE-5")
+@pytest.mark.parametrize("given", [{"hook": hook}, {"modifiers": modifiers}, {}])
+def test_who_was_asked_before_has_to_be_there_again(tmp_path: Path, given: dict[str, Any]) -> None:
+    begun(tmp_path / "game").close()
+
+    with pytest.raises(Refused, match="was written by a world with"):
+        LiveWorld.recover(tmp_path / "game", **given)
+
+    LiveWorld.recover(tmp_path / "game", hook=hook, modifiers=modifiers).close()
+
+
+def workday(heard: list[Any]) -> Process:
+    for verb in ("nap", "saw", "nap", "nap"):
+        heard.append((yield {"actor": "bo", "verb": verb}))
+
+
+@pytest.mark.req("ACT-USE-5")
+def test_a_process_does_again_what_it_did_and_goes_on(tmp_path: Path) -> None:
+    heard: list[Any] = []
+    world = LiveWorld(CONFIG, journal=tmp_path / "game")
+    world.run(workday(heard), "bo")
+    world.advance_to(30)
+    before = list(heard)
+
+    again: list[Any] = []
+    world = LiveWorld.recover(tmp_path / "game", processes={"bo": workday(again)})
+
+    assert again == before
+    assert told(world.advance_to(100)) == [
+        "60 end bo-1",
+        "60 start bo-2",
+        "70 end bo-2",
+        "70 start bo-3",
+        "80 end bo-3",
+    ]
+    assert [one["ended"] for one in again] == [10, 60, 70, 80]
+
+
+def test_a_process_that_does_something_else_is_refused(tmp_path: Path) -> None:
+    world = LiveWorld(CONFIG, journal=tmp_path / "game")
+    world.run(workday([]), "bo")
+    world.advance_to(30)
+
+    def other() -> Process:
+        while True:
+            yield {"actor": "bo", "verb": "nap"}
+
+    with pytest.raises(UserCodeFailed, match="'bo' does not do again"):
+        LiveWorld.recover(tmp_path / "game", processes={"bo": other()})
+
+
+def test_a_process_may_begin_anew_under_its_old_name(tmp_path: Path) -> None:
+    world = LiveWorld(CONFIG, journal=tmp_path / "game")
+    world.run(workday([]), "bo")
+    world.advance_to(200)
+    world.close()
+
+    world = LiveWorld.recover(tmp_path / "game")
+    world.run(workday([]), "bo")
+
+    assert told(world.advance_to(205)) == ["200 start bo-4"]
+
+
+@pytest.mark.req("ACT-USE-5")
+def test_a_state_becomes_a_live_world_again() -> None:
+    world = LiveWorld(CONFIG, hook=hook)
+    world.submit(does("A", 0, "saw"), does("B", 3, "tell"))
+    world.advance_to(4)
+
+    again = LiveWorld.from_state(CONFIG, world.state(), hook=hook)
+
+    assert again.minute == 4
+    assert told(again.advance_to(100)) == told(world.advance_to(100)) == [
+        "8 end B", "8 start after B", "18 end after B", "50 end A",
+    ]  # fmt: skip
+
+
+# Logs
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def lived(folder: Path) -> list[Event]:
+    world = LiveWorld(CONFIG, journal=folder)
+    for n in range(40):
+        world.submit(
+            does(f"A{n}", n * 100, "tell", actor="ann" if n % 3 else "bo", knowledge=[{"id": "k", "reveals": [0]}])
+        )
+    world.advance_to(4000)
+    history = list(world.history())
+    world.close()
+    return history
+
+
+@pytest.mark.req("ACT-LOG-1", "ACT-LOG-2")
+def test_logs_go_on_wherever_they_were_cut(tmp_path: Path) -> None:
+    history = lived(tmp_path / "game")
+    whole = Logs.continued(RealDisk(tmp_path / "whole"))
+    whole.feed(history)
+    expected = files(tmp_path / "whole")
+    assert sorted(expected) == [
+        "pc_log_epoch00.jsonl",
+        "pc_log_epoch01.jsonl",
+        "pc_log_epoch02.jsonl",
+        "world_log.jsonl",
+    ]
+
+    for cut in (0, 1, 2, 30, 75, len(history)):
+        folder = tmp_path / f"cut-{cut}"
+        Logs.continued(RealDisk(folder)).feed(history[:cut])
+        for name in ("world_log.jsonl", "pc_log_epoch00.jsonl"):
+            path = folder / name
+            if path.exists() and cut in (30, 75):
+                path.write_bytes(path.read_bytes()[:-7])  # torn in the middle of a line
+        Logs.continued(RealDisk(folder)).feed(history)
+        if cut != 75:  # there a closed chunk was torn, which no crash does
+            assert files(folder) == expected
+
+
+@pytest.mark.req("ACT-LOG-1")
+def test_logs_on_disk_keep_nothing_in_memory(tmp_path: Path) -> None:
+    logs = Logs.continued(RealDisk(tmp_path / "logs"))
+    logs.feed(lived(tmp_path / "game"))
+
+    assert not logs._world
+    assert not logs._chunks
+    assert not logs._new_world
+    assert not logs._new_chunk
+
+
+def test_new_logs_are_not_written_over_old_ones(tmp_path: Path) -> None:
+    world = World.create(CONFIG)
+    Logs(world.header(), RealDisk(tmp_path))
+
+    with pytest.raises(InputRefused, match="There are logs already"):
+        Logs(world.header(), RealDisk(tmp_path))
+
+
+def test_logs_without_a_header_are_refused(tmp_path: Path) -> None:
+    history = lived(tmp_path / "game")
+
+    with pytest.raises(InputRefused, match="begin with the header of an epoch"):
+        Logs.continued(RealDisk(tmp_path / "logs")).feed(history[1:])
+
+
+def test_a_world_without_a_journal_has_no_history() -> None:
+    with pytest.raises(Refused, match="keeps no history"):
+        LiveWorld(CONFIG).history()
