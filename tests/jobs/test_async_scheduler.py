@@ -169,6 +169,8 @@ def test_governed_objects_are_awaited_on_a_store(tmp_path: Path) -> None:
         await mia.attach_evidence("memory", "m", "ev_2")
         await mia.decide("memory", "m", "verify", "passed", reason="seen")
         await mia.refill("memory", "m", "worth it", budget=3)
+        await mia.amend("memory", "m", "forgotten", half_life="P9D")
+        assert (await scheduler.past())["places"]
         await mia.set_gate("risk_gate", "pass", "calm")
         job = await scheduler.defer("memory", "m", "decay")
         [given] = (await scheduler.pull(worker_id="w"))["jobs"]

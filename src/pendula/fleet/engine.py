@@ -135,9 +135,7 @@ class FleetEngine:
         step, outputs, answers = self._decide(command, tuple(one for one in plans if isinstance(one, RoutePlan)))
         late = gap > 2 * self.config.traffic.tick_period_ms
         self.last = outputs
-        self.orders_out = OrdersOut(
-            () if late else outputs.commands, (*step.routes, *outputs.accepted_routes), step.operations
-        )
+        self.orders_out = self._orders(command, step, () if late else outputs.commands)
         events = [*told(before, outputs, self.orders_out.commands)]
         events += told_of_tasks(step, self.dispatch.take_transitions())
         events += answered(command.operator_actions, answers)
@@ -155,6 +153,7 @@ class FleetEngine:
         cancelled = [self._cancelled(one) for one in asked.cancelled]
         cleared = {one.order_id for one in asked.orders if self._clears(one)}
         views = truck_views(trucks, self.config.traffic, command.now_ms, command.reports)
+        self.dispatch.keep_off(self.traffic.barred())
         step = self.dispatch.step(command.now_ms, views, command.task_events)
         reports = self._as_dispatched(command.reports)
         orders = (*asked.orders, *((RESTARTED,) if command.restarted else ()))
@@ -164,6 +163,16 @@ class FleetEngine:
         self._follow(orders, applied)
         settled = self.desk.settle([*cancelled, *applied], outputs.tick)
         return step, outputs, (*asked.answers, *settled)
+
+    def _orders(self, command: Tick, step: DispatchStep, commands: tuple[RollingTargetCommand, ...]) -> OrdersOut:
+        """What goes out. A manager that was away does not know what reached the trucks: they hear all of it again."""
+        assert self.last is not None
+        routes, operations = (*step.routes, *self.last.accepted_routes), step.operations
+        if command.restarted:
+            plans = [(one.track.plan if one.track is not None else None, one.pending) for one in self.traffic.records]
+            routes = tuple(one for both in plans for one in both if one is not None)
+            operations = self.dispatch.operations()
+        return OrdersOut(commands, routes, operations)
 
     def _cancelled(self, action: OperatorAction) -> AppliedOrder:
         assert isinstance(action.taskId, str)

@@ -240,6 +240,9 @@ class AsyncObjects:
     async def decide(self, object_type: str, object_id: str, action: str, finding: str, **members: Any) -> Reply:
         return await self._made(self.blocking.decide, object_type, object_id, action, finding, **members)
 
+    async def amend(self, object_type: str, object_id: str, reason: str, **members: Any) -> Reply:
+        return await self._made(self.blocking.amend, object_type, object_id, reason, **members)
+
     async def refill(self, object_type: str, object_id: str, reason: str, **members: Any) -> Reply:
         return await self._made(self.blocking.refill, object_type, object_id, reason, **members)
 

@@ -51,6 +51,9 @@ class RemoteObjects:
         body = {"action": action, "finding": finding, **members}
         return self._posted(_about("decide", object_type, object_id), body)
 
+    def amend(self, object_type: str, object_id: str, reason: str, **members: Any) -> Reply:
+        return self._posted(_about("amend", object_type, object_id), {"reason": reason, **members})
+
     def refill(self, object_type: str, object_id: str, reason: str, **members: Any) -> Reply:
         return self._posted(_about("refill", object_type, object_id), {"reason": reason, **members})
 

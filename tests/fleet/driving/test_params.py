@@ -88,3 +88,15 @@ def test_a_parameter_that_cannot_be_is_refused_in_a_sentence(changed: dict[str, 
 )
 def test_a_truck_asks_as_far_as_target_and_speed_can_use(changes: dict[str, int], expected_um: int) -> None:
     assert asked_um(FL_STD, replace(TrafficParams(), **changes)) == expected_um
+
+
+@pytest.mark.req("FLT-TEST-47")
+@pytest.mark.parametrize(("stop_line_tol_um", "expected"), [(100_000, []), (99_999, ["STOP_LINE_TOLERANCE"])])
+def test_a_stop_line_is_not_judged_more_finely_than_places_are_known(
+    stop_line_tol_um: int, expected: list[str]
+) -> None:
+    assert codes(stop_line_tol_um=stop_line_tol_um) == expected
+
+
+def test_a_search_of_more_branches_than_it_can_nest_is_refused() -> None:
+    assert codes(search_nodes=201) == ["PARAMETER_OUT_OF_RANGE"]

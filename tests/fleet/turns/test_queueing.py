@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from pendula.fleet.turns.queueing import Queue
+from pendula.fleet.driving.params import TrafficParams
+from pendula.fleet.turns.queueing import Queue, pause_ms
 
 
 def queue(waits: dict[int, set[int]], ripe: int = 0, around: frozenset[int] = frozenset({7})) -> Queue:
@@ -44,3 +45,13 @@ def test_a_wait_that_is_known_from_the_last_tick_alone_keeps_a_bar_from_closing_
 @pytest.mark.req("FLT-RES-10")
 def test_a_waiter_bars_nobody_from_what_it_does_not_need() -> None:
     assert queue({0: {1}}).barred_by(2, unit(5)) is None
+
+
+@pytest.mark.req("FLT-OSC-3")
+@pytest.mark.parametrize(
+    ("since_ms", "expected_ms"),
+    [(None, 500), (9_900, 500), (9_000, 1_000), (8_000, 2_000), (0, 4_000)],
+    ids=["other trucks", "just now", "a while", "longer", "long ago"],
+)
+def test_pauses_before_the_same_refusal_is_asked_about_again_double(since_ms: int | None, expected_ms: int) -> None:
+    assert pause_ms(TrafficParams(), 10_000, since_ms) == expected_ms

@@ -13,7 +13,7 @@ from typing import Any
 
 from pendula.jobs import JobRefused
 from pendula.jobs.scheduler import Scheduler
-from pendula.jobs.store.protocol import AuditListing, Listing, Reader
+from pendula.jobs.store.protocol import AuditListing, Listing, Reader, Store
 from pendula.jobs.upkeep.verification import check
 from pendula.kernel.canonical import decode
 from tests.jobs.crashing import SharedClock, scheduler
@@ -85,8 +85,11 @@ def entries(folder: Path) -> Counter[str]:
 def wrongs(folder: Path, clock: SharedClock) -> list[str]:
     """Everything that must never be, in sentences."""
     with scheduler(folder, clock=clock) as client:
-        store = client.calls.store
-        return [*map(str, check(store)), *store.read(trail_wrongs), *store.read(_uncertain)]
+        return store_wrongs(client.calls.store)
+
+
+def store_wrongs(store: Store) -> list[str]:
+    return [*map(str, check(store)), *store.read(trail_wrongs), *store.read(_uncertain)]
 
 
 def trail_wrongs(look: Reader) -> list[str]:

@@ -385,6 +385,17 @@ def test_the_unknowable_is_closed_by_what_sets_it_aside_and_by_nothing_else(find
     assert (verified.outcome, verified.subject.place) == (Outcome.CLOSED, "stale/uncertain")
 
 
+@pytest.mark.req("JOB-GATE-13")
+def test_what_is_closed_was_not_reviewed_though_somebody_says_that_it_passed() -> None:
+    subject = governed(
+        "memory", "stale_uncertain", unknown_type=Unknown.ONTIC_UNKNOWABLE, verifications=1, review_interval=DAY_US
+    )
+    subject = replace(subject, review_due_at=NOW + 9)
+    ending = conclude(subject, MEMORY, asked("revalidate"), PASSED)
+
+    assert (ending.outcome, ending.subject.review_due_at) == (Outcome.CLOSED, NOW + 9)
+
+
 @pytest.mark.req("JOB-GATE-5")
 @pytest.mark.parametrize(("automatic", "place"), [(True, "stale_uncertain"), (False, "active")])
 def test_a_memory_set_aside_as_uncertain_is_promoted_at_high_risk_by_a_person_alone(

@@ -18,8 +18,17 @@ def detour(record: Record, planner: Planner, closed: Closed) -> RoutePlan | None
     if track is None or waiting is None or waiting.resource is None:
         return None
     barred = Closed(closed.edges | _edges_of(record.site, waiting.resource), closed.turns)
-    old = track.plan
-    plan = splice(planner, old, record.grant_um, _stops(old), old.route_id, "DEADLOCK", closed=barred)
+    return _other_way(record, track.plan, planner, barred, "DEADLOCK")
+
+
+def around(record: Record, planner: Planner, closed: Closed) -> RoutePlan | None:
+    """A new revision of the route that keeps off what is closed; None where there is none."""
+    track = record.track
+    return None if track is None else _other_way(record, track.plan, planner, closed, "BLOCKED")
+
+
+def _other_way(record: Record, old: RoutePlan, planner: Planner, closed: Closed, reason: str) -> RoutePlan | None:
+    plan = splice(planner, old, record.grant_um, _stops(old), old.route_id, reason, closed=closed)
     if not isinstance(plan, RoutePlan) or [one.edge for one in plan.whole] == [one.edge for one in old.whole]:
         return None
     return plan

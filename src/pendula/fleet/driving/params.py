@@ -83,6 +83,7 @@ def _form(value: object) -> Json:
 _RANGES = {
     "tick_period_ms": (100, 200),
     "max_admissions_per_tick": (1, 1_000),
+    "search_nodes": (0, 200),
     "rtp_lookahead_um": (2_000_000, 5_000_000),
     "safety_buffer_um": (0, 500_000),
     "stop_line_tol_um": (0, 500_000),
@@ -150,6 +151,12 @@ def _for_profile(params: TrafficParams, profile: RobotProfile, compiled: Compile
     if params.lookback_um < least:
         found.append(
             f"LOOKBACK_TOO_SHORT: lookbackM is {plain(params.lookback_um)}, {profile.profile_id} needs {plain(least)}"
+        )
+    if params.stop_line_tol_um < profile.localization_error.value_um:
+        # A truck that keeps its stop line would be seen beyond it, and be stopped for it.
+        found.append(
+            f"STOP_LINE_TOLERANCE: stopLineTolM is {plain(params.stop_line_tol_um)}, the place of {profile.profile_id} "
+            f"is known to {plain(profile.localization_error.value_um)} only"
         )
     low = profile.localization_error.value_um + profile.tracking_error.value_um
     if not low <= params.off_route_um <= profile.inflation_um:

@@ -98,6 +98,10 @@ class Record:
     last_grant_ms: int = 0
     # When the truck was last sent another way because trucks waited for each other.
     rerouted_ms: int | None = None
+    # Whom it waits for, since when, and how far that was told.
+    blocked_by: int | None = None
+    blocked_ms: int = 0
+    escalated: int = 0
     retraction: Retraction | None = None
     priority: PriorityClass = PriorityClass.IDLE
     rank: int = 0

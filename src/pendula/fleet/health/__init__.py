@@ -5,6 +5,7 @@ places        whether a truck can be where it says it is
 obedience     commands that are not acknowledged, or move nothing
 judging       which of all reasons to stop counts in this tick
 protection    both places of a lost truck, and who has to stop for it
+closures      what failed trucks close to all others
 standing      what a truck holds where it stands
 recovery      failed trucks keep their cells, and take up their way again
 """

@@ -58,8 +58,7 @@ def covered(record: Record, ground: Ground, params: TrafficParams) -> Doubt:
     here = (pose.x_um, pose.y_um)
     if doubt.seen is not None and _away_um(doubt.seen, here) <= params.pose_jump_margin_um // 2:
         return doubt
-    radius = ground.site.envelope.turn_radius_um + params.pose_jump_margin_um
-    found = ground.discs.resources(*here, radius)
+    found = _beyond(record, params) if doubt.code == Stop.OVERRUN else _around(here, ground, params)
     # A truck that comes back elsewhere than it was kept is one that jumped (FLT-FAIL-10).
     back = doubt.code in (Stop.OFFLINE, Stop.ROBOT_FAULT)
     return structs.replace(
@@ -69,6 +68,19 @@ def covered(record: Record, ground: Ground, params: TrafficParams) -> Doubt:
         extra=tuple(sorted({*doubt.extra, *found})),
         seen=here,
     )
+
+
+def _around(here: tuple[int, int], ground: Ground, params: TrafficParams) -> list[int]:
+    """All that the envelope may cover, wherever the truck looks."""
+    return ground.discs.resources(*here, ground.site.envelope.turn_radius_um + params.pose_jump_margin_um)
+
+
+def _beyond(record: Record, params: TrafficParams) -> list[int]:
+    """What a truck covers that has passed its stop line: where it is known, so is what it needs to be there."""
+    assert record.track is not None
+    s_um = position(record, params)
+    upto = record.grant_um if s_um is None else s_um + record.profile.localization_error.value_um
+    return [one.resource for one in record.track.taken(record.grant_um, upto)]
 
 
 def is_possible(record: Record, params: TrafficParams) -> bool:

@@ -6,6 +6,7 @@ it holds something of that.
 
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
+from pendula.fleet.driving.stops import Stop
 from pendula.fleet.driving.uses import Ground
 from pendula.fleet.health.places import covered
 
@@ -29,5 +30,13 @@ def protect(records: list[Record], ground: Ground, params: TrafficParams) -> lis
 def _stranger(record: Record, lost: list[Record]) -> int | None:
     """The first lost truck that may be where a truck has a right to be."""
     keeps = frozenset(record.keeps)
-    near = (one for one in lost if one is not record and one.doubt is not None)
-    return next((one.number for one in near if one.doubt and not keeps.isdisjoint(one.doubt.extra)), None)
+    return next((one.number for one in lost if one is not record and not keeps.isdisjoint(_danger(one))), None)
+
+
+def _danger(lost: Record) -> set[int]:
+    """What nobody else may be in: of a truck that has passed its stop line, all that meets what it is in."""
+    assert lost.doubt is not None
+    if lost.doubt.code != Stop.OVERRUN:
+        return set(lost.doubt.extra)
+    conflicts = lost.site.conflicts
+    return {number for one in lost.doubt.extra if one < len(conflicts) for number in conflicts.members(one)}

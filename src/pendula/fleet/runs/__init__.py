@@ -7,6 +7,7 @@ verifying     ticks computed again, and the first that differs
 export        a journal as JSON Lines
 comparing     two sets of parameters on one journal
 incidents     the minute before and after an incident as a journal of its own
+tuning        which number of trucks and which parameters do the most
 """
 
 from pendula.fleet.runs.comparing import compared

@@ -13,7 +13,7 @@ NEEDS: Mapping[FaultKind, tuple[str, ...]] = {
     FaultKind.POSE_JUMP: ("forMs", "dxM", "dyM"),
     FaultKind.NOISE: ("forMs", "byM"),
     FaultKind.LATE_ACKS: ("forMs", "byMs"),
-    FaultKind.OVERRUN: ("byM",),
+    FaultKind.OVERRUN: ("forMs", "byM"),
 }
 _FARTHEST_M = 1000
 _DURATION = ("forMs",)
@@ -33,7 +33,7 @@ def event(at: Cursor) -> ScenarioEvent:
         at_ms=it["atMs"].integer(min=0),
         type=kind,
         robot_id=name(it["robotId"]),
-        for_ms=it["forMs"].integer(min=1) if "forMs" in it else 0,
+        for_ms=it["forMs"].integer(min=1, default=1),
         x_um=_off(it, "dxM"),
         y_um=_off(it, "dyM"),
         by_um=length(it["byM"]) if "byM" in it else 0,

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from pendula.documents import Cursor
+from pendula.fleet.driving.stops import Stop
 from pendula.fleet.reading.values import length, name
 from pendula.fleet.scenarios.model import (
     AlertComes,
@@ -19,6 +20,7 @@ from pendula.fleet.scenarios.model import (
     Place,
     RouteRefused,
     SomebodyWaits,
+    Stands,
     TasksDone,
 )
 from pendula.fleet.tick.alarms import ALERTS
@@ -90,6 +92,13 @@ def _alert(at: Cursor) -> Expectation:
     return AlertComes(_alert_code(it["code"]), it["byMs"].integer(min=0), within)
 
 
+def _stands(at: Cursor) -> Expectation:
+    it = at.object(required=("robotId", "reasonCode", "byMs"), optional=("untilMs",))
+    code = _one_of(tuple(Stop), "reason to stop", it["reasonCode"])
+    until = it["untilMs"].integer(min=0, default=None)
+    return Stands(name(it["robotId"]), code, it["byMs"].integer(min=0), until)
+
+
 def _no_alert(at: Cursor) -> Expectation:
     return NoAlert(_alert_code(at))
 
@@ -136,6 +145,7 @@ KINDS: Mapping[str, Callable[[Cursor], Expectation]] = {
     "somebodyWaits": _somebody_waits,
     "alert": _alert,
     "noAlert": _no_alert,
+    "stands": _stands,
     "routeRefused": _refused,
     "goHoldChanges": _changes,
     "directionFlips": _flips,

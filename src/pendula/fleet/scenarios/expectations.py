@@ -19,6 +19,7 @@ from pendula.fleet.scenarios.model import (
     Place,
     RouteRefused,
     SomebodyWaits,
+    Stands,
     TasksDone,
 )
 from pendula.fleet.units import plain
@@ -68,9 +69,19 @@ def _unmet(outcome: Outcome, one: Expectation) -> Iterator[str]:
         case NoAlert(code):
             if code in outcome.measures.alerts:
                 yield f"there was an alert {code} at {outcome.measures.alerts[code][0]} ms"
+        case Stands():
+            yield from _unmet_stop(outcome, one)
         case RouteRefused(robot_id):
             if not any(robot_id in (None, refused.robot_id) for _, refused in outcome.measures.refused):
                 yield f"no route of {robot_id or 'anybody'} was refused"
+
+
+def _unmet_stop(outcome: Outcome, one: Stands) -> Iterator[str]:
+    first, last = outcome.measures.stops.get((one.robot_id, one.reason_code), (one.by_ms + 1, 0))
+    if first > one.by_ms:
+        yield f"{one.robot_id} was not stopped with {one.reason_code} by {one.by_ms} ms"
+    elif one.until_ms is not None and last > one.until_ms:
+        yield f"{one.robot_id} was stopped with {one.reason_code} until {last} ms, longer than {one.until_ms}"
 
 
 def _unmet_end(outcome: Outcome, one: Expectation) -> Iterator[str]:

@@ -9,6 +9,7 @@ from pendula.fleet.checker.judge import Kind
 from pendula.fleet.contracts.traffic import Alert, CommandMode, RollingTargetCommand
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
+from pendula.fleet.simulator.faults import FaultKind
 from pendula.fleet.simulator.world import World
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tick import RefusedRoute, TickOutputs
@@ -52,6 +53,8 @@ class Measures:
     incidents: list[Incident] = field(default_factory=list)
     # Edge and position of every truck, tick by tick.
     places: list[tuple[tuple[int, int], ...]] = field(default_factory=list)
+    # When every truck was first and last stopped with a code.
+    stops: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
     driven_um: int = 0
     flips: Counter[int] = field(default_factory=Counter)
     _directions: dict[int, int] = field(default_factory=dict)
@@ -64,7 +67,8 @@ class Measures:
             self._wait(record, command, outputs.now_ms)
             if command.targetS > command.stopLineS:
                 self._incident(outputs.now_ms, "I-3", f"{command.robotId} is sent beyond its stop line")
-            if command.mode is not CommandMode.STOP and record.track is not None:
+            rolls = world.trouble[record.number].has(FaultKind.OVERRUN, world.now_ms)
+            if command.mode is not CommandMode.STOP and record.track is not None and not rolls:
                 room = micro(command.stopLineS) - record.at_um + self.params.stop_line_tol_um
                 if braking_um(record.profile, record.v_um_s) > room:
                     self._incident(outputs.now_ms, "I-8", f"{command.robotId} is told a stop line it cannot keep")
@@ -86,6 +90,9 @@ class Measures:
         if one is None:
             one = self.waits[record.robot_id] = Waits()
         code, since = code_of(record), record.waiting_since_ms
+        if record.stop_code is not None:
+            first, _ = self.stops.get((record.robot_id, record.stop_code), (now_ms, now_ms))
+            self.stops[record.robot_id, record.stop_code] = first, now_ms
         if record.waiting is not None and code is not None and since is not None:
             one.longest_ms[code] = max(one.longest_ms[code], now_ms - since)
             one.total_ms[code] += self.params.tick_period_ms
@@ -101,9 +108,10 @@ class Measures:
             before = self.places[-2]
             for (edge, on), (old, at) in zip(self.places[-1], before, strict=True):
                 self.driven_um += on - at if edge == old else on
-        for truck, name in zip(world.trucks, self.robot_ids, strict=True):
+        for truck, trouble, name in zip(world.trucks, world.trouble, self.robot_ids, strict=True):
             order = truck.order
-            if order is not None and truck.v_um_s and order.mode is not CommandMode.STOP:
+            rolls = trouble.has(FaultKind.OVERRUN, now_ms)
+            if order is not None and truck.v_um_s and order.mode is not CommandMode.STOP and not rolls:
                 room = order.stop_line_um - truck.s_um + self.params.stop_line_tol_um
                 if (
                     braking_um(truck.profile, truck.v_um_s) - truck.v_um_s * truck.profile.latency_us // 1_000_000

@@ -130,6 +130,15 @@ class NoAlert(Expectation, frozen=True):
     code: str
 
 
+class Stands(Expectation, frozen=True):
+    """A truck is stopped with a code by a time, and at last at another."""
+
+    robot_id: str
+    reason_code: str
+    by_ms: int
+    until_ms: int | None = None
+
+
 class RouteRefused(Expectation, frozen=True):
     robot_id: str | None = None
 

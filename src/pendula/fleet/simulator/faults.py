@@ -95,5 +95,5 @@ class Trouble:
         return self.acknowledged
 
 
-# How far before its stop line a truck that overruns it begins to, and how fast it is then.
-OVERRUN_UM_S = 3 * MILLION // 10
+# How fast a truck rolls over its stop line.
+OVERRUN_UM_S = 2 * MILLION // 10

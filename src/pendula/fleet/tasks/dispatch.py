@@ -9,15 +9,24 @@ clock: the same inputs give the same steps.
 from collections.abc import Mapping, Sequence
 
 from pendula.fleet.contracts.traffic import Phase, TaskState
+from pendula.fleet.health.closures import joined
 from pendula.fleet.model import Stream, Truck
 from pendula.fleet.routing.planner import Anchor, AtNode, Closed, Planner
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tasks.assignment import Assignment, TaskReason
 from pendula.fleet.tasks.book import Task, TaskBook
-from pendula.fleet.tasks.drivers import Driver
+from pendula.fleet.tasks.drivers import OPERATING, Driver
 from pendula.fleet.tasks.intake import Intake
-from pendula.fleet.tasks.model import DispatchParams, DispatchStep, TaskEvent, TaskStream, Transition, TruckView
+from pendula.fleet.tasks.model import (
+    DispatchParams,
+    DispatchStep,
+    Operation,
+    TaskEvent,
+    TaskStream,
+    Transition,
+    TruckView,
+)
 from pendula.fleet.tasks.states import TAKEN
 from pendula.fleet.tasks.tours import Sent, Tours
 from pendula.fleet.tasks.ways import Ways, one_way
@@ -73,6 +82,7 @@ class Dispatch:
             )
             for number, one in enumerate(sorted(trucks, key=lambda one: one.robot_id))
         ]
+        self._usual = [one.closed for one in self.drivers]
         self.book = TaskBook.of(streams, len(self.drivers), self.params.node_limits)
         self._numbers = {one.robot_id: one.number for one in self.drivers}
         self._ways = Ways(site, self.drivers, self.params)
@@ -108,6 +118,11 @@ class Dispatch:
             alerts=tuple(sent.alerts),
         )
 
+    def keep_off(self, barred: Closed) -> None:
+        """What trucks that have failed close: new routes keep off it, until they are back."""
+        for driver, usual in zip(self.drivers, self._usual, strict=True):
+            driver.closed = joined(usual, barred)
+
     def settled(self, accepted: Sequence[RoutePlan], refused: Sequence[RefusedRoute] = ()) -> None:
         """What traffic said of routes; it may have changed one on the way."""
         for route in accepted:
@@ -139,6 +154,11 @@ class Dispatch:
     def is_faulty(self, number: int) -> bool:
         """Whether a truck failed at an operation, and nobody has cleared that."""
         return self.drivers[number].faulty
+
+    def operations(self) -> tuple[Operation, ...]:
+        """What trucks load and unload now: for whoever does not know what was sent."""
+        busy = ((one, one.task) for one in self.drivers if one.phase in OPERATING and not one.faulty)
+        return tuple(self._tours.operation(one, task) for one, task in busy if task is not None)
 
     def tasks(self) -> list[Task]:
         """Those that are not over, in the order in which they came."""

@@ -26,6 +26,9 @@ HOLDPOINT_OVERRUN = "HOLDPOINT_OVERRUN"
 FOREIGN_OCCUPANCY = "FOREIGN_OCCUPANCY"
 ROBOT_SET_ASIDE = "ROBOT_SET_ASIDE"
 NO_COMMS = "NO_COMMS"
+# A truck waits for the same one: first a notice, later an alert.
+WAIT_NOTICE = "WAIT_NOTICE"
+WAIT_TOO_LONG = "WAIT_TOO_LONG"
 # What is announced when a truck can no longer be counted on, by the code with which it stands.
 FAILURE: Mapping[str, str] = {
     Stop.ROBOT_FAULT: ROBOT_FAULT,
@@ -40,6 +43,7 @@ FAILURE: Mapping[str, str] = {
 ALERTS = (
     *(DEADLOCK_SUSPECTED, DEADLOCK_CONFIRMED, ROUTE_REFUSED, ROBOT_OFFLINE, ROBOT_FAULT, SAFETY_STOP),
     *(POSE_JUMP, OFF_ROUTE, HOLDPOINT_OVERRUN, FOREIGN_OCCUPANCY, ROBOT_SET_ASIDE, NO_COMMS),
+    *(WAIT_NOTICE, WAIT_TOO_LONG),
 )
 # A truck this close to the end of its grant has nowhere to go: farther off it still drives or turns, and frees what is
 # behind it. Contains the hysteresis of hold points and the buffer before them.

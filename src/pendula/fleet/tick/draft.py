@@ -53,6 +53,8 @@ class Draft:
     two_way: frozenset[int]
     # Another way on for a truck that waits; None where there is none.
     detour: Callable[[Record], RoutePlan | None]
+    # The same, off what is closed by trucks that have failed.
+    around: Callable[[Record, Closed], RoutePlan | None]
     # Where on the map a truck says it is, and a way from there to where it was going.
     anchor: Callable[[Record], Anchor | None]
     afresh: Callable[[Record, Anchor], RoutePlan | None]

@@ -6,7 +6,7 @@ from pendula.fleet.driving.records import Record, Waiting
 from pendula.fleet.tick.draft import Draft
 from pendula.fleet.traffic.grants import Blocked, Effort, Wait, extend
 from pendula.fleet.turns import directions
-from pendula.fleet.turns.queueing import ripe, waited_for
+from pendula.fleet.turns.queueing import pause_ms, ripe, waited_for
 from pendula.fleet.views import reasons
 
 _WORKING = frozenset({Phase.LOADING, Phase.UNLOADING})
@@ -98,7 +98,7 @@ def _ask(draft: Draft, record: Record) -> None:
 
 
 def _is_due(draft: Draft, record: Record) -> bool:
-    """Whether a search may be made for a unit: once in a cooldown for one that was refused."""
+    """Whether a search may be made for a unit: after a pause for one that was refused."""
     refused = record.waiting is not None and record.waiting.code == reasons.WAIT_SAFE_STATE
     return not refused or draft.now_ms >= record.again_ms
 
@@ -106,7 +106,7 @@ def _is_due(draft: Draft, record: Record) -> bool:
 def _blocked(draft: Draft, record: Record, answer: Blocked) -> Waiting:
     queue, number = draft.queue, record.number
     if answer.code is Wait.HELD:
-        found = reasons.in_the_way(draft.ground.site, draft.locks, draft.records, record)
+        found = reasons.in_the_way(draft.locks, draft.records, record, answer.holders)
         assert found is not None, "a unit is refused though nobody is in its way"
         queue.wait(number, answer.trucks)
         record.ripe = ripe(record, draft.locks)
@@ -120,7 +120,8 @@ def _blocked(draft: Draft, record: Record, answer: Blocked) -> Waiting:
         return before if before is not None and refused else Waiting(reasons.WAIT_SAFE_STATE, None, None, None)
     others = answer.trucks
     queue.wait(number, others)
-    record.again_ms = draft.now_ms + draft.params.cooldown_ms
+    same = record.waiting is not None and record.waiting.cycle == answer.cycle
+    record.again_ms = draft.now_ms + pause_ms(draft.params, draft.now_ms, record.request_ms if same else None)
     return Waiting(reasons.WAIT_SAFE_STATE, answer.resource, others[0] if others else None, None, answer.cycle)
 
 

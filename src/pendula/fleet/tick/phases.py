@@ -1,7 +1,7 @@
 """The steps of a tick, in the order in which they happen. Each works on a draft: nothing is true before all are."""
 
-from pendula.fleet.driving.adoption import Adoption, Unfit, adoption, goes_on, is_done
-from pendula.fleet.driving.records import Record, Retraction
+from pendula.fleet.driving.adoption import Adoption, Unfit, adoption, goes_on
+from pendula.fleet.driving.records import Record
 from pendula.fleet.driving.screening import screened_routes
 from pendula.fleet.driving.stops import Stop
 from pendula.fleet.health.judging import judge
@@ -17,8 +17,10 @@ from pendula.fleet.tick.draft import Draft, RefusedRoute
 from pendula.fleet.tick.granting import grant
 from pendula.fleet.tick.invariants import InvariantBroken, broken, can_stop
 from pendula.fleet.tick.observing import DroppedReport, release_bound_um, screened, take_in
-from pendula.fleet.traffic.grants import Accepted, Rule, accept_route, release
+from pendula.fleet.tick.rerouting import adopt, escalate, go_round, sent_round
+from pendula.fleet.traffic.grants import Accepted, accept_route, release
 from pendula.fleet.turns import directions
+from pendula.fleet.turns.queueing import pause_ms
 from pendula.fleet.turns.ranks import bars, class_of, order_of, rank_of, starved
 from pendula.fleet.views import reasons
 from pendula.kernel.canonical import Json
@@ -133,7 +135,7 @@ def admit_routes(draft: Draft) -> None:
             record.pending = None
         elif fit.continues:
             # What was admitted once needs no check.
-            _adopt(draft, record, fit, record.base + record.granted)
+            adopt(draft, record, fit, record.base + record.granted)
             continue
         elif _is_held_back(draft, record, plan, fit):
             record.retry_ms = draft.now_ms + _BARRED_MS
@@ -153,15 +155,17 @@ def _is_held_back(draft: Draft, record: Record, plan: RoutePlan, fit: Adoption) 
 def _try(draft: Draft, record: Record, plan: RoutePlan, fit: Adoption) -> None:
     answer = accept_route(draft.locks, record.number, fit.track.demand, 0, rule=draft.rule, effort=draft.effort)
     if isinstance(answer, Accepted):
-        _adopt(draft, record, fit, 0)
+        adopt(draft, record, fit, 0)
         return
     if not answer.cycle:
         # Postponed: this tick has searched enough.
         return
-    if answer.cycle != record.refused_cycle or not record.refused_cycle:
+    same = answer.cycle == record.refused_cycle
+    if not same:
         _refuse(draft, plan, reasons.WAIT_SAFE_STATE, answer.cycle)
     record.refused_cycle = answer.cycle
-    record.retry_ms = draft.now_ms + draft.params.cooldown_ms
+    since = record.pending_since_ms if same else None
+    record.retry_ms = draft.now_ms + pause_ms(draft.params, draft.now_ms, since)
 
 
 def _refuse(draft: Draft, plan: RoutePlan, code: str, cycle: tuple[int, ...] = ()) -> None:
@@ -174,30 +178,6 @@ def _refuse(draft: Draft, plan: RoutePlan, code: str, cycle: tuple[int, ...] = (
 def _forget(record: Record, now_ms: int) -> None:
     if record.pending_since_ms is not None and now_ms - record.retry_ms > _STILL_ASKED_MS:
         record.pending_since_ms = None
-
-
-def _adopt(draft: Draft, record: Record, fit: Adoption, base: int) -> None:
-    """The new route is in force: everything measured along the old one is measured along it."""
-    shift = fit.shift_um
-    done = None if record.track is None or not record.acted else record.track.acts[record.acted - 1]
-    record.track, record.base, record.granted = fit.track, base, 0
-    record.held = dict(fit.carried)
-    record.changed()
-    draft.touched.add(record.number)
-    if fit.given_back:
-        record.retraction = Retraction(record.seq + 1, fit.track.stands[0], fit.given_back)
-    record.at_um -= shift
-    record.bound_um -= shift
-    record.hold_um = fit.track.stands[0]
-    record.farthest_um = max(record.farthest_um - shift, record.hold_um)
-    record.target_um = min(record.target_um - shift, record.hold_um)
-    record.acted = 0 if done is None else sum(is_done(act, done, shift) for act in fit.track.acts)
-    if record.progress is not None:
-        record.progress = record.progress.shifted(shift)
-    record.pending = record.pending_since_ms = None
-    record.refused_cycle = ()
-    record.waiting = record.waiting_since_ms = record.request_ms = None
-    draft.accepted.append(fit.track.plan)
 
 
 def look_around(draft: Draft) -> None:
@@ -222,26 +202,15 @@ def _ring(draft: Draft, members: tuple[int, ...], since_ms: int) -> None:
     names = draft.names(members)
     draft.alert(alarms.DEADLOCK_SUSPECTED, "ERROR", since_ms, robotIds=names, resources=resources)
     # The lowest in rank goes round.
-    if not any(_sent_round(draft, one) for one in reversed(draft.order) if one.number in members):
+    if not any(_goes_round(draft, one) for one in reversed(draft.order) if one.number in members):
         draft.alert(alarms.DEADLOCK_CONFIRMED, "ERROR", since_ms, robotIds=names, resources=resources)
 
 
-def _sent_round(draft: Draft, record: Record) -> bool:
-    """Whether a truck has another way on, and everybody gets to rest when it takes it."""
+def _goes_round(draft: Draft, record: Record) -> bool:
+    """Whether a truck of a circle has another way on."""
     if record.stop_code is not None or not may_replan(draft.now_ms, record.rerouted_ms, blocker_changed=False):
         return False
-    plan = draft.detour(record)
-    fit = None if plan is None else adoption(record, plan, draft.ground, draft.params, draft.now_ms)
-    if fit is None or isinstance(fit, Unfit):
-        return False
-    # Where the rule is off there is no witness to go by.
-    rule = Rule.ACYCLIC if draft.rule is Rule.OFF else draft.rule
-    answer = accept_route(draft.locks, record.number, fit.track.demand, 0, rule=rule, effort=draft.effort)
-    if not isinstance(answer, Accepted):
-        return False
-    _adopt(draft, record, fit, 0)
-    record.rerouted_ms = draft.now_ms
-    return True
+    return sent_round(draft, record, draft.detour(record))
 
 
 def tell(draft: Draft) -> None:
@@ -275,8 +244,10 @@ PHASES = (
     freeze_the_lost,
     release_the_passed,
     rank,
+    go_round,
     admit_routes,
     grant,
+    escalate,
     look_around,
     tell,
     assert_invariants,

@@ -115,7 +115,7 @@ _PLAIN = (
     "health",
     "stop_code",
     *("latched", "foreign", "paused", "absent", "unheard", "bad_reports", "ack_ms", "crawl_um", "crawl_ms"),
-    *("obstructed", "confidence_ppm"),
+    *("obstructed", "confidence_ppm", "blocked_by", "blocked_ms", "escalated"),
     "ack_seq",
     "seq",
     "hold_um",

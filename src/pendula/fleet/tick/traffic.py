@@ -13,10 +13,11 @@ from typing import Self
 from msgspec import DecodeError, structs, to_builtins
 
 from pendula.fleet.contracts.traffic import Alert, CorridorRequest, LockResult, LockSnapshot, RollingTargetCommand
-from pendula.fleet.driving.detours import afresh, detour
+from pendula.fleet.driving.detours import afresh, around, detour
 from pendula.fleet.driving.params import NodeLockPolicy, TrafficParams, faults, short_um
 from pendula.fleet.driving.records import Record
 from pendula.fleet.driving.uses import Ground
+from pendula.fleet.health.closures import barred, joined
 from pendula.fleet.health.orders import AppliedOrder, Order
 from pendula.fleet.liveness.certificate import Certificate, certify
 from pendula.fleet.model import Finding, Fleet
@@ -320,6 +321,7 @@ class Traffic:
             directions=self._directions.copied(),
             two_way=self._two_way,
             detour=self._detour,
+            around=self._around,
             anchor=self._anchor,
             afresh=self._afresh,
             cycles=self._cycles,
@@ -332,6 +334,13 @@ class Traffic:
 
     def _detour(self, record: Record) -> RoutePlan | None:
         return detour(record, self._planner(record), self.closed[record.robot_id])
+
+    def _around(self, record: Record, closed: Closed) -> RoutePlan | None:
+        return around(record, self._planner(record), joined(self.closed[record.robot_id], closed))
+
+    def barred(self) -> Closed:
+        """What trucks that have failed close to all others: routes over it are refused while they do."""
+        return barred(self._locks, self.site)
 
     @cached_property
     def _snapper(self) -> Snapper:

@@ -4,7 +4,7 @@ Each keeps the promise of FLT-LIVE-4: afterwards a complete schedule that brings
 state's witness, or nothing was changed and the answer says why.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 import numpy as np
@@ -53,12 +53,14 @@ class Granted:
 @dataclass(frozen=True, slots=True)
 class Blocked:
     """The first resource on the way that is not to be had, and who holds what excludes it; for WAIT_SAFE_STATE the
-    next truck of the cycle first, and the whole cycle."""
+    next truck of the cycle first, and the whole cycle. `holders`: all that is not to be had, each with a truck that
+    holds what excludes it."""
 
     code: Wait
     resource: int | None = None
     trucks: tuple[int, ...] = ()
     cycle: tuple[int, ...] = ()
+    holders: tuple[tuple[int, int], ...] = field(default=(), compare=False)
 
 
 class Rule(StrEnum):
@@ -123,7 +125,8 @@ def _admit(state: LockState, i: int, rule: Rule, effort: Effort) -> tuple[int, .
     against = _rests_in_the_way(state, i)
     if against:
         return (i, *against)
-    if refuge(state, i, last=one.position) is not None:
+    # The acyclic test knows no order in which to go: what this one needs may take the refuges of others from them.
+    if rule is not Rule.ACYCLIC and refuge(state, i, last=one.position) is not None:
         # In nobody's way: everybody else goes to rest first, as before, and then this one.
         state.witness = [*(move for move in state.witness if move[0] != i), (i, one.goal)]
         return None
@@ -164,7 +167,8 @@ def extend(
     holders = state.in_the_way(i, unit)
     if holders:
         resource = holders[0][0]
-        return Blocked(Wait.HELD, resource, tuple(j for r, j in holders if r == resource))
+        trucks = tuple(j for r, j in holders if r == resource)
+        return Blocked(Wait.HELD, resource, trucks, holders=tuple(holders))
     if not retry and one.refusal is not None and one.refusal.still(state, i):
         return _refused(one.refusal.cycle, i, unit)
     cycle = _advance(state, i, rule, effort or Effort())

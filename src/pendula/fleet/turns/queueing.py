@@ -10,10 +10,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
 from pendula.fleet.traffic.lock_state import LockState
 
 Ints = NDArray[np.int64]
+
+_LONGEST = 8
 
 
 @dataclass(slots=True)
@@ -72,3 +75,10 @@ def ripe(record: Record, locks: LockState, whole: bool = False) -> frozenset[int
     unit = track.taken(record.grant_um, track.stands[record.granted + 1])
     first = [use.resource for use in unit if whole or use.need_um == unit[0].need_um]
     return frozenset(locks.exclusion.around(np.array(first, dtype=np.int64)).tolist())
+
+
+def pause_ms(params: TrafficParams, now_ms: int, since_ms: int | None) -> int:
+    """How long nothing is searched for a truck that was refused for the sake of others: the cooldown, and for the sake
+    of the same ones since some time as long as that has been, so that pauses double, up to eight cooldowns."""
+    waited = 0 if since_ms is None else now_ms - since_ms
+    return min(max(params.cooldown_ms, waited), _LONGEST * params.cooldown_ms)

@@ -1,18 +1,13 @@
 """Why a truck stands: reason codes, resource ids as operators know them, and the chain of blockers to its root."""
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import NDArray
 
 from pendula.fleet.contracts.traffic import HoldReason, Phase
 from pendula.fleet.driving.records import Record, Waiting
 from pendula.fleet.driving.stops import Stop, hold_of
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.traffic.lock_state import LockState
-
-Ints = NDArray[np.int64]
 
 WAIT_EDGE_DIRECTION = "WAIT_EDGE_DIRECTION"
 WAIT_SPACING = "WAIT_SPACING"
@@ -74,20 +69,27 @@ def held_code(site: CompiledMap, mine: int, theirs: int, beyond_section: bool) -
     return WAIT_SPACING if site.following.holds(mine, theirs) else WAIT_CONFLICT
 
 
-def in_the_way(site: CompiledMap, locks: LockState, records: list[Record], record: Record) -> Waiting | None:
-    """What stands against the next unit of a truck: of several the nearest along its way, then by resource id, then by
-    robot id."""
-    track = record.track
+def in_the_way(
+    locks: LockState, records: list[Record], record: Record, holders: Sequence[tuple[int, int]]
+) -> Waiting | None:
+    """What stands against the next unit of a truck: of several holders (resource and truck) the nearest along its way,
+    then by resource id, then by robot id."""
+    track, site = record.track, record.site
     assert track is not None
     unit = track.taken(track.stands[record.granted], track.stands[record.granted + 1])
-    tokens = site.token(0)
-    sections = [one for one in unit if one.resource >= tokens]
-    for use in sorted(unit, key=lambda one: (one.need_um, resource_id(site, one.resource))):
-        for j in sorted((j for _, j in locks.in_the_way(record.number, _one(use.resource))), key=_robot(records)):
-            theirs = against(locks, j, use.resource)
-            beyond = any(_end_um(site, record, one.resource) <= use.need_um for one in sections)
-            return Waiting(held_code(site, use.resource, theirs, beyond), use.resource, j, theirs)
-    return None
+    wanted = {resource for resource, _ in holders}
+    first = min(
+        (one for one in unit if one.resource in wanted),
+        key=lambda one: (one.need_um, resource_id(site, one.resource)),
+        default=None,
+    )
+    if first is None:
+        return None
+    mine = first.resource
+    by = min((j for resource, j in holders if resource == mine), key=lambda j: records[j].robot_id)
+    theirs, tokens = against(locks, by, mine), site.token(0)
+    beyond = any(_end_um(site, record, one.resource) <= first.need_um for one in unit if one.resource >= tokens)
+    return Waiting(held_code(site, mine, theirs, beyond), mine, by, theirs)
 
 
 def against(locks: LockState, j: int, resource: int) -> int:
@@ -140,14 +142,6 @@ def why(record: Record, records: list[Record], now_ms: int, place: int | None) -
         chain=tuple(records[number].robot_id for number in chain),
         cycle=tuple(records[number].robot_id for number in cycle),
     )
-
-
-def _one(resource: int) -> Ints:
-    return np.array([resource], dtype=np.int64)
-
-
-def _robot(records: list[Record]) -> Callable[[int], str]:
-    return lambda number: records[number].robot_id
 
 
 def _end_um(site: CompiledMap, record: Record, token: int) -> int:

@@ -29,6 +29,12 @@ MEMBERS = frozenset(
 )
 
 
+AMENDABLE = (
+    *("review_interval", "review_due_at", "expires_at", "half_life", "falsify_if", "impact_weight"),
+    *("risk_tier", "impact_tier"),
+)
+
+
 class NewObject(Struct, frozen=True):
     """What an object is to begin with; members by the names of the model, those not given left out."""
 
@@ -67,6 +73,14 @@ class Evidence(Struct, frozen=True):
     refs: tuple[str, ...]
     reason: str
     unknown_type: Unknown | None
+    version: int | None
+
+
+class Amendment(Struct, frozen=True):
+    """Members that are to be otherwise, by the names of the model."""
+
+    members: dict[str, Any]
+    reason: str
     version: int | None
 
 
@@ -112,6 +126,27 @@ def read_new(given: Mapping[str, Any], now: int) -> NewObject | Faults:
         return body.faults
     known = {key: value for key, value in members.items() if value is not None}
     return NewObject(kind, name, status, epistemic, known, reason or "put under governance")
+
+
+def read_amendment(given: Mapping[str, Any], now: int) -> Amendment | Faults:
+    body = BodyReader(given, {*AMENDABLE, "reason", "version"})
+    members: dict[str, Any] = {
+        "risk_tier": _word(body, "risk_tier", Risk),
+        "impact_tier": _word(body, "impact_tier", Impact),
+        "falsify_if": body.text("falsify_if", REASON_MOST),
+        "impact_weight": _weight(body, given),
+        "review_due_at": body.time("review_due_at"),
+        "expires_at": body.time("expires_at"),
+        "review_interval": _length(body, given, "review_interval"),
+        "half_life": _length(body, given, "half_life"),
+    }
+    _impossible(body, {"last_accessed_at": None, **members}, now)
+    reason = body.text("reason", REASON_MOST) if body.required("reason") else None
+    version = body.integer("version", 1, VERSION_MOST)
+    known = {name: value for name, value in members.items() if value is not None}
+    if not known and not body.faults.found:
+        body.faults.add("members", Code.MISSING_FIELD, allowed=[*AMENDABLE])
+    return body.faults if body.faults.found or reason is None else Amendment(known, reason, version)
 
 
 def read_begin(given: Mapping[str, Any]) -> Faults | None:

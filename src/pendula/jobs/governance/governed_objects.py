@@ -46,6 +46,11 @@ class GovernedObjects:
         body = {"action": action, "finding": finding, **members}
         return _granted(self._governance.decide(object_type, object_id, body, self._caller))
 
+    def amend(self, object_type: str, object_id: str, reason: str, **members: Members) -> dict[str, Any]:
+        """Say otherwise: `expires_at`, `review_due_at`, `review_interval`, `half_life`, `falsify_if`, a higher tier."""
+        body = {"reason": reason, **members}
+        return _granted(self._governance.amend(object_type, object_id, body, self._caller))
+
     def refill(self, object_type: str, object_id: str, reason: str, **members: Members) -> dict[str, Any]:
         """Give it its whole budget again, or `budget` units."""
         body = {"reason": reason, **members}

@@ -11,8 +11,10 @@ from pendula.jobs.audit import ROLLBACK_EVENT, STATE_EVENT, GovernanceEvent
 from pendula.jobs.calls.replies import Answer, Body, Reply
 from pendula.jobs.governance import learning
 from pendula.jobs.governance.bodies import (
+    Amendment,
     Decision,
     NewObject,
+    read_amendment,
     read_decision,
     read_evidence,
     read_new,
@@ -36,7 +38,7 @@ from pendula.jobs.objects import budgets, deciding
 from pendula.jobs.objects.applying import dated
 from pendula.jobs.objects.endings import How
 from pendula.jobs.objects.gates import risk_that_counts
-from pendula.jobs.objects.governed import Epistemic, Governed, Risk, Unknown
+from pendula.jobs.objects.governed import Epistemic, Governed, Impact, Risk, Unknown
 from pendula.jobs.objects.machine import Machine
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.store.protocol import Writer
@@ -95,6 +97,41 @@ def attach_evidence(
             closed=subject.closed if request.unknown_type is Unknown.ONTIC_UNKNOWABLE else None,
         )
     return _kept(tx, subject, dated(after, machine, now), request.reason, actor, policy=policy, refs=request.refs)
+
+
+def amend(tx: Writer, object_type: str, object_id: str, body: Body, actor: Actor, policy: Policy, now: int) -> Answer:
+    """What a named user says otherwise of an object: its dates, what would prove it wrong, a higher tier."""
+    request = read_amendment(body, now)
+    if isinstance(request, Faults):
+        return request.refusal()
+    if (refused := _nobody(actor)) is not None:
+        return refused
+    found = _found(tx, object_type, object_id, policy, request.version)
+    if isinstance(found, Refused):
+        return found
+    subject, machine = found
+    if (refused := _not_amendable(subject, machine, request)) is not None:
+        return refused
+    after = replace(subject, **request.members)
+    if subject.place in machine.uncertain:
+        risk = risk_that_counts(*tiers(tx.governance, after))
+        if after.decision_mode not in budgets.modes_allowed(after.unknown_type, risk):
+            after = replace(after, decision_mode=budgets.decision_mode(after.unknown_type, risk))
+    return _kept(tx, subject, dated(after, machine, now), request.reason, actor, policy=policy)
+
+
+def _not_amendable(subject: Governed, machine: Machine, request: Amendment) -> Refused | None:
+    """What is at its end stays as it is, and no tier goes down: the gates would be walked around."""
+    if subject.place not in machine.follow:
+        details: dict[str, Json] = {"object_type": subject.object_type, "object_id": subject.object_id}
+        return Refused(Code.ILLEGAL_TRANSITION, f"{subject.place} is its end: nothing changes there any more", details)
+    faults = Faults()
+    for name, tier in (("risk_tier", Risk), ("impact_tier", Impact)):
+        words = list(tier)
+        higher = words[words.index(getattr(subject, name)) :]
+        if request.members.get(name, higher[0]) not in higher:
+            faults.add(name, Code.INVALID_ENUM, allowed=[word.value for word in higher])
+    return faults.refusal("a tier is never lowered") if faults.found else None
 
 
 def refill(tx: Writer, object_type: str, object_id: str, body: Body, actor: Actor, policy: Policy, now: int) -> Answer:

@@ -48,6 +48,9 @@ class Governance:
     def attach_evidence(self, object_type: str, object_id: str, body: Body, caller: Caller = LOCAL) -> Answer:
         return self._keep(keeping.attach_evidence, object_type, object_id, body, caller)
 
+    def amend(self, object_type: str, object_id: str, body: Body, caller: Caller = LOCAL) -> Answer:
+        return self._keep(keeping.amend, object_type, object_id, body, caller)
+
     def refill(self, object_type: str, object_id: str, body: Body, caller: Caller = LOCAL) -> Answer:
         return self._keep(keeping.refill, object_type, object_id, body, caller)
 

@@ -288,7 +288,8 @@ def _closed(subject: Governed, machine: Machine, asked: Asked, reading: Reading 
     shut = budgets.closed(subject)
     arrow = machine.arrow(subject.place, asked.action, Finding.EXHAUSTED)
     if arrow is None:
-        after = confirmed(shut, machine, verdict, asked)
+        # Whatever was said of it, nothing is confirmed by that: no new review is drawn.
+        after = confirmed(shut, machine, replace(verdict, finding=Finding.EXHAUSTED), asked)
     else:
         after = applied(shut, arrow, machine, verdict, asked)
         after = dated(replace(budgets.closed(after), version=subject.version), machine, asked.now)

@@ -258,7 +258,10 @@ def _marking(work: tuple[str, str], timeout_sec: float | None, *, verifies: bool
 
     def mark(function: F) -> F:
         marks = (*getattr(function, MARK, ()), (work, timeout_sec, verifies))
-        setattr(function, MARK, marks)
+        try:
+            setattr(function, MARK, marks)
+        except AttributeError as trouble:  # a method of an object, or one that is built in
+            raise HandlersUnusable(f"{function!r} cannot be marked; mark a function that calls it") from trouble
         return function
 
     return mark

@@ -37,6 +37,7 @@ async def test_viewers_read_and_operators_change(settings: Settings) -> None:
         ("POST", "objects", MEMORY, 201),
         ("POST", "objects/evidence/memory/a/b", {"evidence_refs": ["ev_2"]}, 200),
         ("POST", "objects/refill/memory/a/b", REFILL, 200),
+        ("POST", "objects/amend/memory/a/b", {"reason": "forgotten", "half_life": "P9D"}, 200),
         ("POST", "objects/decide/memory/a/b", {"action": "verify", "finding": "passed", "reason": "seen"}, 200),
         ("POST", "objects/rollback-finished/memory/a/b", {}, 200),
         ("PUT", "gates", GATE, 200),

@@ -1,4 +1,4 @@
-"""The commands of governed objects: create, show, list, why, evidence, decide, refill, rollback-finished."""
+"""The commands of governed objects: create, show, list, why, evidence, decide, amend, refill, rollback-finished."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,6 +36,16 @@ VersionOption = Annotated[
 ]
 
 
+ExpiresOption = Annotated[str | None, typer.Option(metavar="TIME", help="When it may be archived.", show_default=False)]
+ReviewOption = Annotated[
+    str | None, typer.Option(metavar="DURATION", help="Between two reviews: P7D.", show_default=False)
+]
+HalfLifeOption = Annotated[
+    str | None, typer.Option(metavar="DURATION", help="How fast it fades unused: P30D.", show_default=False)
+]
+FalsifyOption = Annotated[
+    str | None, typer.Option(metavar="TEXT", help="What would prove it wrong.", show_default=False)
+]
 MembersOption = Annotated[
     str | None, typer.Option("--members", metavar="JSON", help="Any other members, as an object.", show_default=False)
 ]
@@ -55,6 +65,11 @@ def register(jobs: typer.Typer) -> None:
     command(
         group, "decide", f"pendula jobs objects decide memory mem_1 verify passed --reason 'read it' --user mia {at}"
     )(decide)
+    command(
+        group,
+        "amend",
+        f"pendula jobs objects amend cognition cg_1 --expires-at 2027-01-01T00:00:00Z --reason 'at last' {at}",
+    )(amend)
     command(group, "refill", f"pendula jobs objects refill cognition cg_1 --reason 'new method' --budget 2 {at}")(
         refill
     )
@@ -89,18 +104,10 @@ def create(
         list[str] | None,
         typer.Option(metavar="REF", help="What it was made of: memory:mem_1; may be repeated.", show_default=False),
     ] = None,
-    expires_at: Annotated[
-        str | None, typer.Option(metavar="TIME", help="When it may be archived.", show_default=False)
-    ] = None,
-    review_interval: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="Between two reviews: P7D.", show_default=False)
-    ] = None,
-    half_life: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="How fast it fades unused.", show_default="P30D")
-    ] = None,
-    falsify_if: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="What would prove it wrong.", show_default=False)
-    ] = None,
+    expires_at: ExpiresOption = None,
+    review_interval: ReviewOption = None,
+    half_life: HalfLifeOption = None,
+    falsify_if: FalsifyOption = None,
     unknown_type: UnknownOption = None,
     uncertainty_ttl: Annotated[
         str | None, typer.Option(metavar="DURATION", help="How long it may be uncertain.", show_default="P7D")
@@ -203,6 +210,40 @@ def decide(
     with governed(target, user) as objects:
         reply = objects.decide(*_about(object_type, object_id), given.pop("action"), given.pop("finding"), **given)
     target.out.result(reply, lambda: _tables().decided(reply))
+
+
+def amend(
+    target: Target,
+    object_type: TypeArgument,
+    object_id: IdArgument,
+    reason: WhyOption,
+    expires_at: ExpiresOption = None,
+    review_due_at: Annotated[
+        str | None, typer.Option(metavar="TIME", help="When it is to be reviewed.", show_default=False)
+    ] = None,
+    review_interval: ReviewOption = None,
+    half_life: HalfLifeOption = None,
+    falsify_if: FalsifyOption = None,
+    risk: Annotated[str | None, typer.Option(metavar="TIER", help="A higher one.", show_default=False)] = None,
+    impact: Annotated[str | None, typer.Option(metavar="TIER", help="A higher one.", show_default=False)] = None,
+    at_version: VersionOption = None,
+    user: UserOption = None,
+) -> None:
+    """Say otherwise of an object, as a named user: its dates, what would prove it wrong, a higher tier."""
+    given = members(
+        reason=reason,
+        expires_at=expires_at,
+        review_due_at=review_due_at,
+        review_interval=review_interval,
+        half_life=half_life,
+        falsify_if=falsify_if,
+        risk_tier=risk,
+        impact_tier=impact,
+        version=at_version,
+    )
+    with governed(target, user) as objects:
+        reply = objects.amend(*_about(object_type, object_id), given.pop("reason"), **given)
+    target.out.result(reply, lambda: _tables().kept(reply))
 
 
 def refill(

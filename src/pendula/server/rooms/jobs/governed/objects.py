@@ -104,6 +104,13 @@ _on_an_object(
     codes=[Code.USER_REQUIRED, Code.STATE_CONFLICT, Code.ILLEGAL_TRANSITION, Code.GATE_CLOSED],
 )
 _on_an_object(
+    "amend",
+    "A named user says otherwise of its dates, of what would prove it wrong, or gives it a higher tier.",
+    Governance.amend,
+    takes="Amendment",
+    codes=[Code.USER_REQUIRED, Code.STATE_CONFLICT, Code.ILLEGAL_TRANSITION],
+)
+_on_an_object(
     "refill",
     "A named user gives it a new budget of verifications.",
     Governance.refill,

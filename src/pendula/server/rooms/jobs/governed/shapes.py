@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from pendula.jobs.governance.bodies import (
+    AMENDABLE,
     BUDGET_MOST,
     MEMBERS,
     NUMBER_MOST,
@@ -68,6 +69,9 @@ def _requests() -> dict[str, Shape]:
         "NewObject": shapes.request({name: _given(name) for name in sorted(MEMBERS)}, "object_type", "object_id"),
         "Evidence": shapes.request(
             {"evidence_refs": _refs(1), "reason": reason, "unknown_type": unknown, "version": version}, "evidence_refs"
+        ),
+        "Amendment": shapes.request(
+            {**{name: _given(name) for name in sorted(AMENDABLE)}, "reason": reason, "version": version}, "reason"
         ),
         "Decision": shapes.request({"action": shapes.text(64), **verdict}, "action", "finding", "reason"),
         "Refill": shapes.request({"budget": or_null(shapes.integer(0, BUDGET_MOST)), "reason": reason}, "reason"),

@@ -1,0 +1,116 @@
+"""Trucks that would wait in vain are sent another way: at once round one that has failed, and once round one they have
+waited for too long. What then still waits is told, and stands quietly (FLT-LIVE-9, FLT-OSC-6).
+
+A new way is taken only where everybody still gets to rest, and where it is worth it.
+"""
+
+from pendula.fleet.driving.adoption import Adoption, Unfit, adoption, is_done
+from pendula.fleet.driving.records import Record, Retraction
+from pendula.fleet.driving.stops import hold_of
+from pendula.fleet.health.closures import barred
+from pendula.fleet.routing.replanning import ReplanParams, worth_taking
+from pendula.fleet.routing.route_plan import RoutePlan
+from pendula.fleet.tick import alarms
+from pendula.fleet.tick.draft import Draft
+from pendula.fleet.traffic.grants import Accepted, Rule, accept_route
+from pendula.kernel.canonical import Json
+
+# So many trucks look for a way round in one tick.
+_MOST = 2
+_NOTICED, _REROUTED, _TOLD = 1, 2, 3
+
+
+def go_round(draft: Draft) -> None:
+    """Who is cut off by a truck that has failed looks for a way round it, once in a while."""
+    left = _MOST
+    closed = None
+    for record in draft.order:
+        one = draft.locks.truck(record.number)
+        if one.frozen or one.goal >= one.demand.last or record.stop_code is not None or not _is_due(draft, record):
+            continue
+        if left <= 0:
+            return
+        left -= 1
+        record.rerouted_ms = draft.now_ms
+        closed = closed or barred(draft.locks, draft.ground.site)
+        sent_round(draft, record, draft.around(record, closed))
+
+
+def _is_due(draft: Draft, record: Record) -> bool:
+    last = record.rerouted_ms
+    return last is None or draft.now_ms - last >= draft.params.replan_cooldown_ms
+
+
+def escalate(draft: Draft) -> None:
+    """Fixed steps for a truck that waits for the same one: a notice, one try to go round, an alert, then quiet."""
+    for record in draft.records:
+        by = None if record.waiting is None or record.stop_code is not None else record.waiting.by
+        if by is None or by != record.blocked_by:
+            record.blocked_by, record.blocked_ms, record.escalated = by, draft.now_ms, 0
+        if by is not None:
+            _escalate(draft, record, draft.records[by])
+
+
+def _escalate(draft: Draft, record: Record, blocker: Record) -> None:
+    params, waited = draft.params, draft.now_ms - record.blocked_ms
+    details: dict[str, Json] = {"by": blocker.robot_id, "waitMs": waited}
+    if record.escalated < _NOTICED and waited >= params.wait_warn_ms:
+        record.escalated = _NOTICED
+        draft.alert(alarms.WAIT_NOTICE, "INFO", record.blocked_ms, record.robot_id, **details)
+    elif record.escalated < _REROUTED and waited >= params.wait_reroute_ms:
+        record.escalated = _REROUTED
+        if _is_due(draft, record):
+            record.rerouted_ms = draft.now_ms
+            plan = draft.detour(record)
+            if plan is not None and _is_worth_it(draft, record, blocker, plan):
+                sent_round(draft, record, plan)
+    elif record.escalated < _TOLD and waited >= params.wait_alert_ms:
+        record.escalated = _TOLD
+        draft.alert(alarms.WAIT_TOO_LONG, "WARN", record.blocked_ms, record.robot_id, **details)
+
+
+def _is_worth_it(draft: Draft, record: Record, blocker: Record, plan: RoutePlan) -> bool:
+    """By FLT-PLAN-9: faster by enough, or the truck in the way does not move by itself."""
+    assert record.track is not None
+    lost = blocker.stop_code is not None and hold_of(blocker.stop_code) != "TRAFFIC_HOLD"
+    params = ReplanParams(draft.params.replan_cooldown_ms, draft.params.reroute_gain_ms)
+    return worth_taking(record.track.plan.cost_us, plan.cost_us, lost, params)
+
+
+def sent_round(draft: Draft, record: Record, plan: RoutePlan | None) -> bool:
+    """Whether a truck takes another way: it can from where it is, and everybody gets to rest when it does."""
+    fit = None if plan is None else adoption(record, plan, draft.ground, draft.params, draft.now_ms)
+    if fit is None or isinstance(fit, Unfit):
+        return False
+    # Where the rule is off there is no witness to go by.
+    rule = Rule.ACYCLIC if draft.rule is Rule.OFF else draft.rule
+    answer = accept_route(draft.locks, record.number, fit.track.demand, 0, rule=rule, effort=draft.effort)
+    if not isinstance(answer, Accepted):
+        return False
+    adopt(draft, record, fit, 0)
+    record.rerouted_ms = draft.now_ms
+    return True
+
+
+def adopt(draft: Draft, record: Record, fit: Adoption, base: int) -> None:
+    """The new route is in force: everything measured along the old one is measured along it."""
+    shift = fit.shift_um
+    done = None if record.track is None or not record.acted else record.track.acts[record.acted - 1]
+    record.track, record.base, record.granted = fit.track, base, 0
+    record.held = dict(fit.carried)
+    record.changed()
+    draft.touched.add(record.number)
+    if fit.given_back:
+        record.retraction = Retraction(record.seq + 1, fit.track.stands[0], fit.given_back)
+    record.at_um -= shift
+    record.bound_um -= shift
+    record.hold_um = fit.track.stands[0]
+    record.farthest_um = max(record.farthest_um - shift, record.hold_um)
+    record.target_um = min(record.target_um - shift, record.hold_um)
+    record.acted = 0 if done is None else sum(is_done(act, done, shift) for act in fit.track.acts)
+    if record.progress is not None:
+        record.progress = record.progress.shifted(shift)
+    record.pending = record.pending_since_ms = None
+    record.refused_cycle = ()
+    record.waiting = record.waiting_since_ms = record.request_ms = None
+    draft.accepted.append(fit.track.plan)

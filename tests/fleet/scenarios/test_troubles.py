@@ -1,0 +1,102 @@
+"""Scenarios in which trucks get into trouble: silent, lost, late, noisy, unable to stop."""
+
+import pytest
+from msgspec.structs import replace
+
+from pendula.fleet.contracts.traffic import CommandMode
+from pendula.fleet.scenarios import Run, shipped
+from pendula.fleet.scenarios.model import ScenarioEvent
+from pendula.fleet.simulator import FaultKind
+
+SEEDS = range(1, 21)
+
+
+@pytest.mark.req("FLT-TEST-14", "FLT-FAIL-9", "FLT-LIVE-9", "FLT-RES-11", "FLT-RES-12")
+def test_a_silent_truck_keeps_its_place_for_the_whole_run_and_the_others_go_round_it() -> None:
+    run = Run(shipped("offline"))
+    run.run(83_000)
+    kept = set(run.traffic.records[0].keeps)
+    result = run.run()
+    alert = run.measures.alerts["ROBOT_OFFLINE"][1]
+
+    assert result.unmet == ()
+    assert set(run.traffic.records[0].keeps) == kept
+    assert alert.details["cutOff"] == []
+
+
+@pytest.mark.req("FLT-TEST-14", "FLT-LIVE-9")
+def test_a_truck_that_cannot_go_round_a_silent_one_is_named_and_waits_at_a_refuge() -> None:
+    scenario = shipped("follow")
+    silent = ScenarioEvent(20_000, FaultKind.OFFLINE, "R1", 600_000)
+    run = Run(replace(scenario, events=(silent,), expect=(), duration_ms=120_000))
+    result = run.run()
+    alert = run.measures.alerts["ROBOT_OFFLINE"][1]
+
+    assert (result.unmet, alert.details["cutOff"]) == ((), ["R2"])
+    assert run.world.trucks[1].v_um_s == 0
+
+
+@pytest.mark.req("FLT-TEST-15", "FLT-FAIL-4", "FLT-FAIL-5", "FLT-FAIL-6", "FLT-FAIL-7")
+def test_a_jump_to_the_next_lane_stops_both_trucks_within_a_tick_and_both_go_on() -> None:
+    run = Run(shipped("pose-jump"))
+    told = run.step()
+    while told.now_ms < 14_000 or told.commands[0].mode is not CommandMode.STOP:
+        told = run.step()
+    # The first report that is off is sent at 14.1 s, and heard before the next tick.
+    assert told.now_ms <= 14_200
+    assert told.commands[1].mode is CommandMode.STOP
+
+    assert run.run().unmet == ()
+
+
+@pytest.mark.req("FLT-TEST-22", "FLT-FAIL-18", "FLT-RES-13")
+def test_trucks_whose_acknowledgements_are_late_stop_and_go_on() -> None:
+    assert Run(shipped("late-acks")).run().unmet == ()
+
+
+@pytest.mark.req("FLT-TEST-25", "FLT-OSC-10", "FLT-OSC-1", "FLT-OSC-4", "FLT-OSC-5", "FLT-OSC-7")
+def test_a_minute_of_noise_changes_nothing_for_a_truck_that_waits() -> None:
+    run = Run(shipped("noise"))
+    run.run(60_500)
+    record = run.traffic.records[1]
+    before = record.hold_um, record.track and record.track.plan.revision
+    modes, holds = set(), set()
+    while run.now_ms < 120_000:
+        told = run.step()
+        modes.add(told.commands[1].mode)
+        holds.add((told.scene.records[1].hold_um, told.scene.records[1].track.plan.revision))  # type: ignore[union-attr]
+
+    assert (modes, holds) == ({CommandMode.HOLD}, {before})
+    assert run.run().unmet == ()
+
+
+@pytest.mark.req("FLT-TEST-27", "FLT-RTP-10")
+def test_nobody_is_granted_what_a_truck_covers_that_passed_its_stop_line() -> None:
+    run = Run(shipped("overrun"))
+    result = run.run()
+    record = run.traffic.records[1]
+    assert record.doubt is not None
+
+    assert result.unmet == ()
+    assert record.doubt.extra
+    assert not set(run.traffic.records[0].keeps) & set(record.doubt.extra)
+    assert run.measures.stops.keys() >= {("R2", "STOP_OVERRUN")}
+
+
+@pytest.mark.long
+@pytest.mark.req("FLT-TEST-14", "FLT-TEST-15", "FLT-TEST-22", "FLT-TEST-25", "FLT-TEST-27")
+@pytest.mark.parametrize("name", ["late-acks", "noise", "offline", "overrun", "pose-jump"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_trouble_comes_out_the_same_whatever_the_noise(name: str, seed: int) -> None:
+    assert Run(replace(shipped(name), seed=seed)).run().unmet == ()
+
+
+@pytest.mark.req("FLT-OSC-6", "FLT-TEST-49")
+def test_a_truck_that_waits_long_for_the_same_one_is_noticed_then_told_and_then_it_is_quiet() -> None:
+    run = Run(shipped("noise"))
+    told = []
+    while run.now_ms < 135_000:
+        out = run.step()
+        told += [(one.code, out.now_ms - one.sinceMs) for one in out.alerts]
+
+    assert told == [("WAIT_NOTICE", 15_000), ("WAIT_TOO_LONG", 90_000)]

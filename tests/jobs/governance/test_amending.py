@@ -1,0 +1,114 @@
+"""What a named user says otherwise of an object: its dates and what would prove it wrong; tiers only go up."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pendula.jobs import JobRefused
+from pendula.jobs.upkeep.verification import check
+from tests.jobs.governance.living import WHOLE, Town
+
+LACKING: dict[str, Any] = {name: value for name, value in WHOLE.items() if name != "expires_at"}
+SOON = "2026-03-01T00:00:00Z"
+
+
+@pytest.fixture
+def town(tmp_path: Path) -> Iterator[Town]:
+    town = Town(tmp_path)
+    yield town
+    assert check(town.scheduler.calls.store) == []
+    town.scheduler.close()
+
+
+def test_a_cognition_that_lacked_a_date_becomes_active_when_it_has_one(town: Town) -> None:
+    town.user.create("cognition", "cg", **LACKING, unknown_type="multipath")
+    with pytest.raises(JobRefused, match="needs expires_at or review_due_at"):
+        town.user.decide("cognition", "cg", "verify", "passed", reason="seen")
+
+    town.user.amend("cognition", "cg", "it ends with the year", expires_at="2027-01-01T00:00:00Z")
+
+    decided = town.user.decide("cognition", "cg", "verify", "passed", reason="seen")
+    assert decided["object"]["status"] == "active"
+
+
+def test_an_amendment_is_in_the_trail_with_who_and_why_and_changes_no_state(town: Town) -> None:
+    town.user.create("memory", "m")
+
+    town.user.amend("memory", "m", "it fades faster", half_life="P1D")
+
+    *_, event = town.events("memory", "m")
+    assert (event["actor"]["id"], event["reason"]) == ("mia", "it fades faster")
+    assert (event["before"]["half_life"], event["after"]["half_life"]) == ("P30D", "P1D")
+    assert "status" not in event["after"]
+
+
+def test_an_amended_date_moves_what_comes_next(town: Town) -> None:
+    town.user.create("memory", "m", status="stale_uncertain")
+
+    amended = town.user.amend("memory", "m", "a court order", expires_at="2026-02-21T00:00:00Z")
+
+    [job] = town.scheduler.list(object_id="m", status="queued")["jobs"]
+    assert (job["action"], job["run_at"]) == ("archive", "2026-02-21T00:00:00Z")
+    assert job["job_id"] == amended["followup_job_id"]
+
+
+def test_a_tier_is_raised_and_never_lowered(town: Town) -> None:
+    town.user.create("memory", "m", risk_tier="medium")
+    raised = town.user.amend("memory", "m", "it names people", risk_tier="high", impact_tier="critical")["object"]
+
+    with pytest.raises(JobRefused) as refused:
+        town.user.amend("memory", "m", "never mind", risk_tier="low", impact_tier="low")
+
+    assert (raised["risk_tier"], raised["impact_tier"]) == ("high", "critical")
+    allowed = {fault["field"]: fault["allowed"] for fault in refused.value.details["fields"]}
+    assert allowed == {"risk_tier": ["high"], "impact_tier": ["critical"]}
+
+
+def test_a_higher_risk_makes_the_mode_of_the_uncertain_as_careful_as_it_has_to_be(town: Town) -> None:
+    town.user.create("cognition", "cg", **WHOLE, unknown_type="multipath")
+
+    amended = town.user.amend("cognition", "cg", "it names people", risk_tier="high")["object"]
+
+    assert amended["decision_mode"] == "escalate"
+
+
+def test_what_is_at_its_end_stays_as_it_is(town: Town) -> None:
+    town.user.create("memory", "m", status="archived")
+
+    with pytest.raises(JobRefused, match="archived is its end") as refused:
+        town.user.amend("memory", "m", "too late", half_life="P1D")
+
+    assert refused.value.code == "illegal_transition"
+
+
+@pytest.mark.parametrize(
+    ("members", "field"),
+    [
+        ({}, "members"),
+        ({"half_life": "soon"}, "half_life"),
+        ({"expires_at": "2020-01-01T00:00:00Z"}, "expires_at"),
+        ({"status": "active"}, "status"),
+        ({"evidence_refs": ["ev_1"]}, "evidence_refs"),
+        ({"auto_verify_budget": 9}, "auto_verify_budget"),
+    ],
+)
+def test_what_cannot_be_amended_is_refused_by_name(town: Town, members: dict[str, Any], field: str) -> None:
+    town.user.create("memory", "m")
+
+    with pytest.raises(JobRefused) as refused:
+        town.user.amend("memory", "m", "a test", **members)
+
+    assert [fault["field"] for fault in refused.value.details["fields"]] == [field]
+
+
+def test_an_amendment_needs_a_name_and_meets_the_version_that_was_seen(town: Town) -> None:
+    town.user.create("memory", "m")
+    with pytest.raises(JobRefused, match="named user"):
+        town.scheduler.objects.amend("memory", "m", "by nobody", review_due_at=SOON)
+
+    with pytest.raises(JobRefused) as refused:
+        town.user.amend("memory", "m", "an old view", review_due_at=SOON, version=7)
+
+    assert refused.value.code == "state_conflict"

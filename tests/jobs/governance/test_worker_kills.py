@@ -1,0 +1,165 @@
+"""Workers under governance, killed, frozen and interrupted at random moments while gates turn and people decide.
+
+Days pass in seconds, so that leases run out under whoever is frozen. Each process is forked from one that has no store
+open; a verifier leaves a line in a file each time it is entered.
+"""
+
+import os
+import signal
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from time import sleep
+
+import pytest
+
+from pendula.jobs import JobRefused, Policy, Scheduler, Verdict, Worker
+from pendula.jobs.model import Durability
+from pendula.jobs.store.protocol import AuditListing, Reader
+from pendula.jobs.worker.handlers import Context, Handlers, verifier
+from pendula.kernel.wallclock import steady_us
+from tests.jobs.crashing import forked, scheduler
+from tests.jobs.governance.dying import entered, entries, store_wrongs
+from tests.jobs.governance.living import GATES, WHOLE
+from tests.jobs.governance.test_kills import SHUT
+from tests.jobs.stores import NOON
+
+SPEED, LEASE_SEC = 20_000, 43_200  # a day is four seconds long, and a lease two
+POLICY = Policy(durability=Durability.NORMAL, default_max_attempts=50)
+KINDS, LOOKS = ("memory", "experience", "cognition"), ("verify", "revalidate", "reinstate-check")
+FINDINGS = ("inconclusive", "inconclusive", "passed", "new_evidence", "suspicious", "conflict", "refuted")
+UNKNOWN = ("multipath", "out_of_scope", "ontic_unknowable")
+DECISIONS = (("use", "used"), ("verify", "passed"), ("archive", "expired"), ("invalidate", "source_forged"))
+OBJECTS, WORKERS, BLOWS = 15, 3, 40
+
+
+class Fast:
+    """A clock that all processes share, and that began with the test."""
+
+    def __init__(self) -> None:
+        self._began = steady_us()
+
+    def __call__(self) -> int:
+        return NOON + (steady_us() - self._began) * SPEED
+
+
+def _made(client: Scheduler) -> None:
+    user = client.objects.as_user("mia")
+    for gate in GATES:
+        user.set_gate(gate, "pass", "to begin with")
+    for n in range(OBJECTS):
+        tier, soon = ("low", "high")[n % 2], {"review_interval": "P2D"}
+        user.create("memory", f"{n}", evidence_refs=["ev_1"], risk_tier=tier, half_life="P2D")
+        user.create("experience", f"{n}", evidence_refs=["ev_1"], source_refs=[f"memory:{n}"], **soon)
+        user.create("cognition", f"{n}", **{**WHOLE, **soon, "unknown_type": UNKNOWN[n % 3]}, risk_tier=tier)
+
+
+def _handlers(folder: Path, random: Random) -> Handlers:
+    def verify(context: Context) -> Verdict:
+        paid = "paid" if context.object["verify_budget_left"] < context.object["auto_verify_budget"] else "free"
+        about = f"{context.job['object_type']}:{context.job['object_id']}"
+        entered(folder, f"{about} {context.job['job_id']}:{context.fence} {paid}")
+        sleep(random.random() / 20)
+        if random.random() < 0.1:
+            raise SystemExit(1)
+        return Verdict(random.choice(FINDINGS), "looked into", (f"ev_{random.randrange(9)}",))
+
+    for kind in KINDS:
+        for action in LOOKS:
+            verify = verifier(kind, action)(verify)
+    return Handlers([verify])
+
+
+def _work(folder: Path, clock: Fast, seed: str) -> None:
+    with scheduler(folder, POLICY, clock) as client:
+        Worker(
+            client,
+            _handlers(folder, Random(seed)),
+            worker_id=f"w-{seed}",
+            govern=True,
+            concurrency=3,
+            batch=2,
+            lease_sec=LEASE_SEC,
+            interval_sec=0.1,
+            grace_sec=1,
+            ticks=clock,
+        ).run(signals=True)
+
+
+def _meddle(folder: Path, clock: Fast, seed: str) -> None:
+    """A gate turns and turns back; somebody decides, adds evidence or reports a rollback finished."""
+    random = Random(seed)
+    with scheduler(folder, POLICY, clock) as client:
+        user, (gate, word) = client.objects.as_user("mia"), random.choice(SHUT)
+        about = random.choice(KINDS), f"{random.randrange(OBJECTS)}"
+        user.set_gate(gate, word, "turned")
+        sleep(random.random() / 5)
+        user.set_gate(gate, "pass", "turned back")
+        calls: list[Callable[[], object]] = [
+            lambda: user.attach_evidence(*about, f"ev_{seed}", unknown_type=random.choice(UNKNOWN)),
+            lambda: user.refill(*about, "once more"),
+            lambda: user.decide(*about, *random.choice(DECISIONS), reason="seen", evidence_refs=["ev_hand"]),
+            lambda: user.rollback_finished(*about),
+        ]
+        try:
+            random.choice(calls)()
+        except JobRefused:
+            return
+
+
+def _struck(child: int, random: Random) -> bool:
+    """Whether the child is gone; one that was frozen goes on."""
+    match random.choices(("kill", "freeze", "interrupt", "twice"), (5, 2, 2, 1))[0]:
+        case "kill":
+            os.kill(child, signal.SIGKILL)
+        case "freeze":
+            os.kill(child, signal.SIGSTOP)
+            sleep(random.random() * 3)
+            os.kill(child, signal.SIGCONT)
+            return False
+        case "interrupt":
+            os.kill(child, signal.SIGINT)
+        case _:
+            os.kill(child, signal.SIGTERM)
+            sleep(random.random() / 10)
+            os.kill(child, signal.SIGTERM)
+    os.waitpid(child, 0)
+    return True
+
+
+@pytest.mark.long
+@pytest.mark.req("JOB-GATE-2", "JOB-GATE-5", "JOB-GATE-6", "JOB-GATE-9", "JOB-AUD-1", "JOB-WRK-6", "JOB-WRK-13")
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_becomes_of_workers_the_trail_is_in_order_and_every_entry_was_paid(seed: int, tmp_path: Path) -> None:
+    clock, random = Fast(), Random(seed)
+    with scheduler(tmp_path, POLICY, clock) as client:
+        _made(client)
+    children = [forked(lambda n=n: _work(tmp_path, clock, f"{seed}-{n}")) for n in range(WORKERS)]  # type: ignore[misc]
+    for blow in range(BLOWS):
+        sleep(random.random() / 2)
+        meddler = forked(lambda b=blow: _meddle(tmp_path, clock, f"{seed}-{b}"))  # type: ignore[misc]
+        at = random.randrange(WORKERS)
+        if _struck(children[at], random):
+            children[at] = forked(lambda b=blow: _work(tmp_path, clock, f"{seed}-after-{b}"))  # type: ignore[misc]
+        if random.random() < 0.2:
+            os.kill(meddler, signal.SIGKILL)
+        os.waitpid(meddler, 0)
+    for child in children:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+    lines = [line.split(" ") for line in entries(tmp_path).elements()]
+    assert len(lines) > 50
+    deliveries = Counter(delivery for _, delivery, _ in lines)
+    assert [delivery for delivery, count in deliveries.items() if count > 1] == []
+    with scheduler(tmp_path, POLICY, clock) as client:
+        paid = client.calls.store.read(_paid)
+        assert {about for about, _, word in lines if word == "paid" and not paid[about]} == set()
+        assert store_wrongs(client.calls.store) == []
+
+
+def _paid(look: Reader) -> Counter[str]:
+    """Units that were taken, by object."""
+    events = look.events(AuditListing(limit=1_000_000, event_type="investigation"))
+    return Counter(f"{row.object_type}:{row.object_id}" for row in events)
