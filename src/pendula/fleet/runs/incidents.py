@@ -7,6 +7,7 @@ it was cut from, so `pendula replay` and every other command for journals take i
 import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 from msgspec import Struct, structs
@@ -21,6 +22,7 @@ from pendula.kernel.frames import Record
 from pendula.kernel.journal import FileJournal, Journal
 
 BEFORE_MS = AFTER_MS = 60_000
+MOST_BUNDLES = 100
 # A fleet that is never well makes many bundles, not an endless one.
 LONGEST_MS = 600_000
 FOLDER = "incidents"
@@ -152,9 +154,17 @@ class Bundler:
         try:
             if not target.exists():
                 bundle(self._journal, stretch, RealDisk(target), _map_beside(self._source))
+                _keep_the_newest(target.parent)
         except (OSError, PendulaError) as trouble:
             # The journal still has it: `pendula fleet incidents` makes the bundle later.
             self.trouble = str(trouble)
+
+
+def _keep_the_newest(folder: Path) -> None:
+    """A fleet that runs for years must not fill its disk with its troubles."""
+    made = sorted(folder.glob("inc-*-*"), key=lambda one: [int(part) for part in one.name.split("-")[1:]])
+    for old in made[:-MOST_BUNDLES]:
+        rmtree(old, ignore_errors=True)
 
 
 def _beginning(journal: Journal, at_ms: int) -> Record | None:
