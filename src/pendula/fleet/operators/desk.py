@@ -130,7 +130,9 @@ def _same(one: OperatorAction, other: OperatorAction) -> bool:
 
 
 def _answer(action: OperatorAction, code: str | None, message: str) -> OperatorAnswer:
-    return OperatorAnswer(CONTRACT_VERSION, action.actionId, code is None, code, message, None, ())
+    return OperatorAnswer(
+        CONTRACT_VERSION, action.actionId, code is None, code, message, appliedTick=None, freedResources=()
+    )
 
 
 def _settled(action: OperatorAction, applied: AppliedOrder, tick: int) -> OperatorAnswer:

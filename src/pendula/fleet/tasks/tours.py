@@ -130,10 +130,13 @@ class Tours:
 
     def _operate(self, driver: Driver, task: Task, phase: Phase) -> None:
         driver.phase, driver.since_ms = phase, self.now_ms
-        loading = phase is Phase.LOADING
+        self.sent.operations.append(self.operation(driver, task))
+
+    def operation(self, driver: Driver, task: Task) -> Operation:
+        """What a truck does in the node it stands in."""
+        loading = driver.phase is Phase.LOADING
         kind, ms = ("LOAD", task.order.pick_ms) if loading else ("UNLOAD", task.order.drop_ms)
-        node = self._site.network.nodes[driver.node].id
-        self.sent.operations.append(Operation(driver.robot_id, kind, node, ms))
+        return Operation(driver.robot_id, kind, self._site.network.nodes[driver.node].id, ms)
 
     def _work(self, driver: Driver, task: Task, operated: bool, trouble: str | None) -> None:
         if operated and driver.phase is Phase.LOADING:

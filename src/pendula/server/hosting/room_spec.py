@@ -145,6 +145,7 @@ class RoomSpec(Struct, frozen=True):
 
     A room without `engine` is one `service`. `schemas` are shapes of bodies that no struct describes. All paths of a
     room begin with its `prefix`, by default `/api/v1/NAME`; what goes wrong there is put into the words of `errors`.
+    Engines that are not `commanded` take no commands from outside: their room makes them all.
     """
 
     name: str
@@ -163,6 +164,7 @@ class RoomSpec(Struct, frozen=True):
     schemas: Mapping[str, Any] = {}
     errors: Callable[[Host], ErrorTranslator] | None = None
     prefix: str = ""
+    commanded: bool = True
 
     def __post_init__(self) -> None:
         if not self.prefix:

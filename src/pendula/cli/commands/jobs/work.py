@@ -189,6 +189,8 @@ def worker(
             queues=queue or (),
             **given,
         )
+        if not once and max_jobs is None:
+            target.out.note(f"{made.worker_id} is at work (Ctrl+C stops it)")
         tally = made.run(signals=True)
     document: dict[str, Any] = {"worker_id": made.worker_id, **asdict(tally)}
     target.out.result(document, lambda: facts([(name, str(value)) for name, value in document.items()]))
