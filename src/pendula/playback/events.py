@@ -45,8 +45,8 @@ class Take(Command, frozen=True, tag="take"):
     n: int
 
 
-class Insert(Command, frozen=True, tag="insert"):
-    """A new artwork. `storage_key` and `payload` are base64, of 16 and 32 bytes."""
+class OfRecord(Command, frozen=True):
+    """A command about one record. `storage_key` and `payload` are base64, of 16 and 32 bytes."""
 
     id: int | None = None
     ts: int = 0
@@ -57,6 +57,10 @@ class Insert(Command, frozen=True, tag="insert"):
     modified_ts: int = 0
     storage_key: str | None = None
     payload: str | None = None
+
+
+class Insert(OfRecord, frozen=True, tag="insert"):
+    """A new artwork."""
 
 
 class Follow(Command, frozen=True, tag="follow"):
@@ -106,8 +110,8 @@ class Resume(Command, frozen=True, tag="resume"):
     pass
 
 
-class ShowNext(Insert, frozen=True, tag="show_next"):
-    """Show this record next, once; members as of a new artwork."""
+class ShowNext(OfRecord, frozen=True, tag="show_next"):
+    """Show this record next, once."""
 
 
 class PauseChannel(Command, frozen=True, tag="pause_channel"):

@@ -11,7 +11,7 @@ from typing import Protocol
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Outside
 from pendula.playback.choosing.records import UNREADABLE, Row, kept, sound
-from pendula.playback.events import Contents, Insert
+from pendula.playback.events import Contents, OfRecord
 from pendula.playback.model import KEY_BYTES, MASK_64, PAYLOAD_BYTES, InvalidRecord, Record
 
 
@@ -49,7 +49,7 @@ class AskedShelf:
         return at, int.from_bytes(raw[:8], "little") if sound(raw) else None, raw
 
 
-def record_of(command: Insert) -> Record | bytes:
+def record_of(command: OfRecord) -> Record | bytes:
     """The record of a new artwork; no bytes at all for one that cannot be, so that it is rejected."""
     if command.id is None or not 0 <= command.id <= MASK_64:
         return b""
@@ -62,7 +62,7 @@ def record_of(command: Insert) -> Record | bytes:
     return Record(command.id, command.ts, *numbers, key, payload)
 
 
-def record_to_show(command: Insert) -> Record:
+def record_to_show(command: OfRecord) -> Record:
     """The record that somebody wants to see; raises `InvalidRecord` for one that cannot be."""
     record = record_of(command)
     if isinstance(record, bytes):

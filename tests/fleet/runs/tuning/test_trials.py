@@ -65,10 +65,10 @@ def test_what_cannot_be_tried_is_refused(trucks: tuple[int, ...], grid: dict[str
 @pytest.mark.req("FLT-LIVE-11")
 def test_two_processes_come_to_the_same_figures_as_one() -> None:
     trials = trials_of(BOTH, (1, 2), (0,), {}, (0,))
-    alone = tried(BOTH, trials, 90_000, Where(1))
+    alone = tried(BOTH, trials, 70_000, Where(1))
 
     assert alone[0].tasks > 0
-    assert alone == tried(BOTH, trials, 90_000, Where(2))
+    assert alone == tried(BOTH, trials, 70_000, Where(2))
 
 
 def test_the_time_trucks_load_and_wait_is_counted_by_place() -> None:
