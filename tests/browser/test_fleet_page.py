@@ -1,4 +1,4 @@
-"""The page of a fleet in a real browser: a hall that lives, a truck that is stopped, explained and sent on, and its past."""
+"""The page of a fleet in a real browser: a hall that lives, a truck stopped, explained and sent on, and its past."""
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
