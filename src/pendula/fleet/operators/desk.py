@@ -130,7 +130,15 @@ def _same(one: OperatorAction, other: OperatorAction) -> bool:
 
 
 def _answer(action: OperatorAction, code: str | None, message: str) -> OperatorAnswer:
-    return OperatorAnswer(CONTRACT_VERSION, action.actionId, code is None, code, message, None, ())
+    return OperatorAnswer(
+        contractVersion=CONTRACT_VERSION,
+        actionId=action.actionId,
+        accepted=code is None,
+        code=code,
+        message=message,
+        appliedTick=None,
+        freedResources=(),
+    )
 
 
 def _settled(action: OperatorAction, applied: AppliedOrder, tick: int) -> OperatorAnswer:
