@@ -4,11 +4,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 
+from msgspec import structs
+
 from pendula.fleet.scenarios import Run
 from pendula.fleet.scenarios.model import ScenarioEvent
 from pendula.fleet.simulator import FaultKind
 from tests.fleet.scenarios.random_runs import Case, drawn, sample
 
+# Whoever waits for the same truck is told of by then, and a tick.
+_TOLD_MS = 90_200
+# So long nothing goes wrong any more: longer than the longest trouble, and two seconds to look.
+_QUIET_TICKS = 100
 # What a truck gets out of by itself, once it is over.
 PASSING = (
     FaultKind.STAND,
@@ -54,13 +60,12 @@ def _fault(random: Random, at_ms: int, kind: FaultKind, robot_id: str) -> Scenar
 
 
 def _with(event: ScenarioEvent, **members: int) -> ScenarioEvent:
-    import msgspec
-
-    return msgspec.structs.replace(event, **members)
+    return structs.replace(event, **members)
 
 
 def watched(run: Run) -> Iterator[str]:
-    """Runs, and tells of every grant that disappeared without a cause, and of every wait that nobody was told of."""
+    """Runs, and tells of every grant that disappeared without a cause, of every wait that nobody was told of, and of
+    every truck that did not get over its trouble."""
     before = {one.robot_id: (set(one.keeps), one.doubt) for one in run.traffic.records}
     while run.now_ms < run.scenario.duration_ms and not run.is_over:
         told = run.step()
@@ -68,7 +73,12 @@ def watched(run: Run) -> Iterator[str]:
             kept, doubt = before[one.robot_id]
             if one.doubt is not None and doubt is not None and not set(one.keeps) >= kept:
                 yield f"{one.robot_id} lost something it held while its place was in doubt, at {told.now_ms} ms"
-            if one.waiting is not None and one.stop_code is None and told.now_ms - one.blocked_ms > 90_200:
-                if one.blocked_by is not None and one.escalated < 3:
-                    yield f"{one.robot_id} waits for too long, and nobody is told, at {told.now_ms} ms"
+            waits = one.waiting is not None and one.stop_code is None and one.blocked_by is not None
+            if waits and told.now_ms - one.blocked_ms > _TOLD_MS and one.escalated < 3:
+                yield f"{one.robot_id} waits for too long, and nobody is told, at {told.now_ms} ms"
             before[one.robot_id] = set(one.keeps), one.doubt
+    for _ in range(_QUIET_TICKS):
+        run.step()
+    for one in run.traffic.records:
+        if one.stop_code is not None:
+            yield f"{one.robot_id} did not get over its trouble: {one.stop_code}"
