@@ -25,6 +25,7 @@ from pendula.jobs import Scheduler
 from pendula.jobs.store.file import opening
 from pendula.jobs.store.sqlite import SqliteStore, migrations
 from pendula.jobs.upkeep.verification import check
+from pendula.jobs.worker.signs import Tally
 from pendula.kernel.canonical import decode, encode
 from pendula.server import logs, serving
 from pendula.server.hosting.room_spec import RoomSpec
@@ -1229,6 +1230,18 @@ def test_people_read_how_it_was_after_an_event(jobs: Program, db: tuple[str, str
     assert "met today" in then
     assert "candidate" in then
     assert "quarantine" not in then
+
+
+def test_a_worker_says_on_stderr_that_it_is_at_work(
+    jobs: Program, db: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pendula.jobs.worker.worker.Worker.run", lambda _, signals: Tally())
+
+    until_stopped = jobs("worker", "--govern", "--worker", "night-1", *db)
+    for_a_round = jobs("worker", "--govern", "--worker", "night-1", "--once", *db)
+
+    assert until_stopped.err == "night-1 is at work (Ctrl+C stops it)\n"
+    assert for_a_round.err == ""
 
 
 def test_a_group_without_a_command_says_that_one_is_missing(jobs: Program) -> None:

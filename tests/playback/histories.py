@@ -8,12 +8,12 @@ from contextlib import suppress
 from random import Random
 
 from pendula.playback import saving
-from pendula.playback.choosing.generator import Channel
 from pendula.playback.choosing.programme import Programme
+from pendula.playback.choosing.snapshot import Channel
 from pendula.playback.model import Item, Record
 from pendula.playback.settings import Rules
 from pendula.playback.statistics import stats as figures
-from tests.playback.oracle import Artwork, Followed, Oracle, Shown, Slot, Wishes
+from tests.playback.oracle import Artwork, Fault, Followed, Oracle, Shown, Slot, Wishes
 from tests.playback.worlds import (
     IDS,
     NAMES,
@@ -63,8 +63,9 @@ class Duet:
     @classmethod
     def drawn(cls, random: Random) -> "Duet":
         names = random.sample(NAMES, random.choice((0, 1, 2, 2, 3, 5, 8)))
-        channels = [(name, some_slots(random)) for name in names]
-        return cls(channels, some_wishes(random), random.choice((0, 1, 2**64 - 1, random.randrange(2**64))))
+        wishes = some_wishes(random)
+        channels = [(name, _sorted(wishes, some_slots(random))) for name in names]
+        return cls(channels, wishes, random.choice((0, 1, 2**64 - 1, random.randrange(2**64))))
 
     def same(self, call: str, found: Sequence[Item | None], wanted: Sequence[Shown | None]) -> None:
         self.calls.append(call)
@@ -176,7 +177,7 @@ def _reset(duet: Duet, random: Random) -> None:
 
 def _configure(duet: Duet, random: Random) -> None:
     # Within a transaction the draft is what is changed.
-    present = duet.oracle._draft[1] if duet.oracle._draft else duet.oracle.wishes
+    present = _wishes(duet)
     wishes = changed(random, present)
     duet.calls.append(f"configure {wishes}")
     wanted = settings(wishes)
@@ -187,6 +188,8 @@ def _configure(duet: Duet, random: Random) -> None:
         lookahead=wanted.lookahead,
         nae=wanted.nae,
         preserve_history=wanted.preserve_history,
+        refresh=wanted.refresh,
+        day_parts=wanted.day_parts,
     )
     duet.oracle.configure(wishes)
 
@@ -199,7 +202,7 @@ def _followed(duet: Duet) -> list[str]:
 def _follow(duet: Duet, random: Random) -> None:
     free = [name for name in NAMES if name not in _followed(duet)]
     if free:
-        name, slots = random.choice(free), some_slots(random)
+        name, slots = random.choice(free), _sorted(_wishes(duet), some_slots(random))
         duet.calls.append(f"follow {name} {slots}")
         duet.programme.follow(name, shelf(slots))
         duet.oracle.follow(name, slots)
@@ -218,10 +221,23 @@ def _refresh(duet: Duet, random: Random) -> None:
         name = random.choice(followed)
         present = {channel.name: channel.slots for channel in duet.oracle.channels}
         same = name in present and random.randrange(3) == 0
-        slots = present[name] if same else some_slots(random)
+        slots = present[name] if same else _sorted(_wishes(duet), some_slots(random))
         duet.calls.append(f"refresh {name} {slots}")
         duet.programme.refresh(name, shelf(slots))
         duet.oracle.refresh(name, slots)
+
+
+def _wishes(duet: Duet) -> Wishes:
+    return duet.oracle._draft[1] if duet.oracle._draft else duet.oracle.wishes
+
+
+def _sorted(wishes: Wishes, slots: tuple[Slot, ...]) -> tuple[Slot, ...]:
+    """Without records that are there twice where one may be looked for: a shelf is sorted."""
+    if wishes.refresh == "reset":
+        return slots
+    seen: dict[object, Slot] = {place if isinstance(slot, Fault) else slot: slot for place, slot in enumerate(slots)}
+    works = sorted((s for s in seen.values() if isinstance(s, Artwork)), key=lambda work: (work.ts, work.id))
+    return tuple(works.pop() if isinstance(slot, Artwork) else slot for slot in seen.values())
 
 
 def _ban(duet: Duet, random: Random) -> None:
@@ -233,6 +249,51 @@ def _ban(duet: Duet, random: Random) -> None:
         duet.calls.append(f"ban {item.epoch_id}/{item.ordinal}")
         duet.programme.ban(item)
         duet.oracle.ban(shown)
+
+
+def _show_next(duet: Duet, random: Random) -> None:
+    work = some_work(random, tuple(id for id in (*IDS, 900, 901) if id not in duet.oracle.bans))
+    duet.calls.append(f"show_next {work.id}")
+    duet.programme.show_next(record(work))
+    duet.oracle.show_next(work)
+
+
+def _rest(duet: Duet, random: Random) -> None:
+    if followed := [channel.name for channel in duet.oracle.channels]:
+        name = random.choice(followed)
+        duet.calls.append(f"pause {name}")
+        duet.programme.pause(name)
+        duet.oracle.rest(name)
+
+
+def _wake(duet: Duet, random: Random) -> None:
+    if resting := sorted(duet.oracle.resting):
+        name = random.choice(resting)
+        duet.calls.append(f"resume {name}")
+        duet.programme.resume(name)
+        duet.oracle.wake(name)
+
+
+def _ban_artwork(duet: Duet, random: Random) -> None:
+    id = random.choice((*IDS, 900, 901))
+    duet.calls.append(f"ban_artwork {id}")
+    duet.programme.ban_artwork(id)
+    duet.oracle.ban_id(id)
+
+
+def _lift(duet: Duet, random: Random) -> None:
+    if duet.oracle.bans:
+        id = random.choice(sorted(duet.oracle.bans))
+        duet.calls.append(f"lift {id}")
+        duet.programme.lift(id)
+        duet.oracle.lift(id)
+
+
+def _time_is(duet: Duet, random: Random) -> None:
+    minute = random.choice((0, 359, 360, 539, 1080, 1439)) + 1440 * random.randrange(7)
+    duet.calls.append(f"time_is {minute}")
+    duet.programme.time_is(minute)
+    duet.oracle.time_is(minute)
 
 
 class Aborted(Exception):
@@ -271,6 +332,12 @@ CALLS_BY_NAME = {
     "ban": _ban,
     "transaction": _transaction,
     "restore": _restore,
+    "show_next": _show_next,
+    "pause": _rest,
+    "resume": _wake,
+    "ban_artwork": _ban_artwork,
+    "lift": _lift,
+    "time_is": _time_is,
 }
 CALLS = {
     "next": 30,
@@ -286,4 +353,10 @@ CALLS = {
     "ban": 3,
     "transaction": 3,
     "restore": 3,
+    "show_next": 3,
+    "pause": 3,
+    "resume": 3,
+    "ban_artwork": 3,
+    "lift": 2,
+    "time_is": 3,
 }

@@ -36,6 +36,24 @@ Slot = Artwork | Fault
 
 
 @dataclass(frozen=True)
+class Part:
+    """A part of the day: minutes since midnight, the days it begins on (0 is Monday), and its weights."""
+
+    name: str
+    start: int
+    end: int
+    days: frozenset[int]
+    manual: Mapping[str, Fraction]
+
+    def holds(self, minute: int) -> bool:
+        """Whether it holds at a minute of the week: today's, or yesterday's that lasts beyond midnight."""
+        day, time = divmod(minute, 1440)
+        if self.start < self.end:
+            return day in self.days and self.start <= time < self.end
+        return (day in self.days and time >= self.start) or ((day - 1) % 7 in self.days and time < self.end)
+
+
+@dataclass(frozen=True)
 class Wishes:
     """The settings."""
 
@@ -53,6 +71,8 @@ class Wishes:
     nae: bool = True
     cap: int = 32
     preserve: bool = False
+    refresh: str = "reset"
+    parts: tuple["Part", ...] = ()
 
 
 @dataclass(frozen=True)
@@ -75,6 +95,7 @@ class Seen:
     weights: list[int]
     draw: int | None = None
     step: int | None = None
+    first: list[int] = field(default_factory=list)  # credits before the first step that was taken for the item
     credits: list[int] = field(default_factory=list)  # before the step that chose the channel
     drawn: list[int] = field(default_factory=list)
     skipped: list[int] = field(default_factory=list)
@@ -134,6 +155,12 @@ class Oracle:
         self._draft: tuple[list[Followed], Wishes] | None = None
         self._forced = False
         self._chances: set[str] = set()
+        self._anew = False
+        self.pins: list[Artwork] = []
+        self.bans: set[int] = set()
+        self.resting: set[str] = set()
+        self.minute: int | None = None
+        self.part: str | None = None
         self._begin()
 
     def _begin(self) -> None:
@@ -141,10 +168,8 @@ class Oracle:
         self.active = [
             index for index, shelf in enumerate(self.shelves) if shelf and self.channels[index].name not in self.out
         ]
-        self.weights = [0] * len(self.channels)
-        weights = integers(exposure(self.wishes, [self.channels[index].name for index in self.active]))
-        for index, weight in zip(self.active, weights, strict=True):
-            self.weights[index] = weight
+        self.barred: set[str] = set()
+        self._weigh()
         self.credits = [0] * len(self.channels)
         self.cursors = [0] * len(self.channels)
         self.lookahead: list[Shown] = []
@@ -153,6 +178,26 @@ class Oracle:
         self.last_id: int | None = None
         self.nae_stream = stream(self.seed, self.epoch, 0x4E414500)
         self.pick_stream = stream(self.seed, self.epoch, 0x5049434B)
+
+    def _part(self, wishes: Wishes) -> str | None:
+        holding = [part.name for part in wishes.parts if self.minute is not None and part.holds(self.minute)]
+        return holding[0] if holding else None
+
+    def _weigh(self) -> None:
+        wishes = self.wishes
+        for part in wishes.parts:
+            if part.name == self.part:
+                wishes = replace(wishes, mode="MaE", manual=part.manual)
+        names = [self.channels[index].name for index in self.active]
+        shares = exposure(wishes, names) if names else []
+        playing = [Fraction(0) if name in self.resting else share for name, share in zip(names, shares, strict=True)]
+        if not sum(playing):
+            playing = [Fraction(name not in self.resting) for name in names]
+        self.weights = [0] * len(self.channels)
+        if sum(playing):
+            weights = integers([part / sum(playing) for part in playing])
+            for index, weight in zip(self.active, weights, strict=True):
+                self.weights[index] = weight
 
     def count(self, what: str) -> None:
         self.tally[what] = self.tally.get(what, 0) + 1
@@ -163,6 +208,11 @@ class Oracle:
         if self.behind:
             self.behind -= 1
             return self.history[-1 - self.behind]
+        if self.pins:
+            item = self._as_item(self.pins.pop(0))
+            self.history.append(item)
+            del self.history[: -self.wishes.history]
+            return item
         if len(self.lookahead) < self.wishes.lookahead:
             self._batch()
         if not self.lookahead:
@@ -179,7 +229,77 @@ class Oracle:
         return self.history[-1 - self.behind]
 
     def peek(self, n: int) -> list[Shown]:
-        return self.lookahead[:n]
+        return [*map(self._as_item, self.pins), *self.lookahead][:n]
+
+    def _as_item(self, work: Artwork) -> Shown:
+        return Shown(work, None, None, None, None, "pinned", self.epoch, 0, Seen([], []))
+
+    # What viewers ask for
+
+    def show_next(self, work: Artwork) -> None:
+        ids = [pinned.id for pinned in self.pins]
+        if work.id in ids:
+            self.pins[ids.index(work.id)] = work
+        else:
+            self.pins.append(work)
+
+    def rest(self, name: str) -> None:
+        if name not in self.resting:
+            self.resting.add(name)
+            self._make_again(None)
+
+    def wake(self, name: str) -> None:
+        if name in self.resting:
+            self.resting.remove(name)
+            self._make_again(None)
+
+    def ban_id(self, id: int) -> None:
+        self.bans.add(id)
+        self.pins = [work for work in self.pins if work.id != id]
+        self.pool = [entry for entry in self.pool if entry.work.id != id]
+        if any(item.work.id == id for item in self.lookahead):
+            self._make_again(id)
+        on = len(self.history) - self.behind
+        newer = [item for item in self.history[on:] if item.work.id != id]
+        self.history = [item for item in self.history[:on] if item.work.id != id] + newer
+        self.behind = max(0, min(len(newer), len(self.history) - 1))
+
+    def lift(self, id: int) -> None:
+        if id in self.bans:
+            self.bans.remove(id)
+            self.barred = set()
+
+    def time_is(self, minute: int) -> None:
+        self.minute = minute
+        if self._part(self.wishes) != self.part:
+            with self.update():
+                self._forced = True
+
+    def _turns(self) -> tuple[list[int], list[int]]:
+        """Credits and cursors as of what was shown."""
+        credits, cursors = list(self.credits), list(self.cursors)
+        made = [item for item in self.lookahead if item.seen.step is not None]
+        if made:
+            credits = list(made[0].seen.first)
+        if self.wishes.pick == "recency":
+            for index in range(len(self.channels)):
+                places = [item.at for item in self.lookahead if item.channel_index == index]
+                if places:
+                    assert places[0] is not None
+                    cursors[index] = places[0]
+        return credits, cursors
+
+    def _make_again(self, unwanted: int | None) -> None:
+        self.credits, self.cursors = self._turns()
+        left: list[Shown] = []
+        for item in self.lookahead:
+            last = [*self.history, *left][-1].work.id if self.history or left else None
+            if item.origin == "nae" and item.work.id not in (last, unwanted):
+                left.append(item)
+        self.lookahead = left
+        self._weigh()
+        shown = [*self.history[-1:], *left]
+        self.last_id = shown[-1].work.id if shown else None
 
     def take(self, n: int) -> list[Shown]:
         taken: list[Shown] = []
@@ -193,6 +313,8 @@ class Oracle:
             return "DISABLED"
         if work is None:
             return "REJECTED"
+        if work.id in self.bans:
+            return "BANNED"
         for entry in self.pool:
             if entry.work.id == work.id:
                 entry.work, entry.priority = work, 32
@@ -214,10 +336,11 @@ class Oracle:
             yield
             return
         self._draft, self._forced, self._chances = (list(self.channels), self.wishes), False, set()
+        self._anew = False
         try:
             yield
             channels, wishes = self._draft
-            if self._forced or channels != self.channels or wishes != self.wishes:
+            if self._forced or channels != self.channels or wishes != self.wishes or self._part(wishes) != self.part:
                 self._reset(channels, wishes)
             else:
                 gone = {id for name, id in self._banned if name is None}
@@ -226,9 +349,35 @@ class Oracle:
         finally:
             self._draft, self._banned = None, set()
 
+    def _kept(self, channels: list[Followed], wishes: Wishes) -> tuple[list[int], list[int]]:
+        """Credits and cursors for other channels: of those that were there before, as of what was shown."""
+        shown_credits, shown_cursors = self._turns()
+        before = {channel.name: index for index, channel in enumerate(self.channels)}
+        credits = [shown_credits[before[one.name]] if one.name in before else 0 for one in channels]
+        cursors = [0] * len(channels)
+        for index, channel in enumerate(channels):
+            if wishes.pick == "recency" and channel.name in before:
+                old = self.channels[before[channel.name]]
+                place = shown_cursors[before[channel.name]]
+                next_one = old.visible()[place][1] if old.visible() else None
+                works = [slot for _, slot in channel.visible()]
+                if channel == old:
+                    cursors[index] = place
+                elif isinstance(next_one, Artwork):
+                    same = [(work.ts, work.id) if isinstance(work, Artwork) else None for work in works]
+                    key = (next_one.ts, next_one.id)
+                    cursors[index] = same.index(key) if key in same else 0
+        lacking = -sum(credits)
+        for index in range(len(credits)):
+            credits[index] += lacking // len(credits) + (index < lacking % len(credits))
+        return credits, cursors
+
     def _reset(self, channels: list[Followed], wishes: Wishes) -> None:
+        kept = self._kept(channels, wishes) if wishes.refresh == "keep" and not self._anew else None
+        on = self.history[-1] if self.history else None
         self.out = {name for name in self.out if any(c.name == name for c in channels)} - self._chances
-        self.channels, self.wishes = channels, wishes
+        self.channels, self.wishes, self.part = channels, wishes, self._part(wishes)
+        self.resting = {name for name in self.resting if any(c.name == name for c in channels)}
         followed = {channel.name for channel in channels}
         self.per_channel = {name: count for name, count in self.per_channel.items() if name in followed}
         self.epoch = (self.epoch + 1) % TWO_64
@@ -237,10 +386,13 @@ class Oracle:
         self.behind = min(self.behind, max(0, len(self.history) - 1))
         self.count("resets")
         self._begin()
+        if kept is not None:
+            self.credits, self.cursors = kept
+            self.last_id = None if on is None else on.work.id
 
     def reset(self) -> None:
         with self.update():
-            self._forced = True
+            self._forced = self._anew = True
 
     def configure(self, wishes: Wishes) -> None:
         with self.update():
@@ -283,7 +435,8 @@ class Oracle:
     # How items are made
 
     def _readable(self) -> list[int]:
-        return [index for index in self.active if self.channels[index].name not in self.out]
+        silent = self.out | self.barred | self.resting
+        return [index for index in self.active if self.channels[index].name not in silent]
 
     def _batch(self) -> None:
         if self._readable() or self.pool:
@@ -326,6 +479,7 @@ class Oracle:
         return self._numbered(chosen.work, None, "nae", Seen(seen.pool, seen.weights, draw))
 
     def _base(self, origin: str, seen: Seen) -> Shown | None:
+        seen.first = list(self.credits)
         for _ in range(1 + len(self.channels)):
             if not self._readable():
                 return None
@@ -346,12 +500,13 @@ class Oracle:
 
     def _pick(self, index: int, origin: str, seen: Seen) -> Shown | None:
         name, shelf = self.channels[index].name, self.shelves[index]
-        if name in self.out:
+        if name in self.out | self.barred | self.resting:
             return None
         random = self.wishes.pick == "random"
         span = min(self.wishes.r, len(shelf)) if random else len(shelf)
         patience = 0 if span == 1 else 5 if random else 2
         seen.drawn, seen.skipped, seen.damaged = [], [], []
+        banned = 0
         while True:
             at = self.pick_stream.below(span) if random else self.cursors[index]
             slot = shelf[at][1]
@@ -368,7 +523,19 @@ class Oracle:
                     return None
                 continue
             assert isinstance(slot, Artwork)
-            if slot.id == self.last_id and len(seen.skipped) < patience:
+            if slot.id in self.bans:
+                banned += 1
+                passed = banned + len(seen.damaged)
+                if (random and span > 1 and passed < 64) or (not random and (passed < span or seen.skipped)):
+                    continue
+                others = [*range(at + 1, span), *range(at)] if random else []
+                works = [(place, shelf[place][1]) for place in others]
+                allowed = [(p, work) for p, work in works if isinstance(work, Artwork) and work.id not in self.bans]
+                if not allowed:
+                    self.barred.add(name)
+                    return None
+                at, slot = allowed[0]
+            elif slot.id == self.last_id and len(seen.skipped) < patience:
                 seen.skipped.append(at)
                 continue
             if slot.id == self.last_id:

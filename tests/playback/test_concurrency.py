@@ -118,9 +118,9 @@ class Watched:
         entered = []
 
         def try_to_enter() -> None:
-            entered.append(self._scheduler._lock.acquire(blocking=False))
+            entered.append(self._scheduler._lock.lock.acquire(blocking=False))
             if entered[0]:
-                self._scheduler._lock.release()
+                self._scheduler._lock.lock.release()
 
         together(try_to_enter)
         if entered[0]:

@@ -11,17 +11,23 @@ from pendula.playback.engine import Player
 from pendula.playback.events import (
     Advance,
     Ban,
+    BanArtwork,
+    Clock,
     Commands,
     Configure,
     Contents,
     Follow,
     Insert,
+    Lift,
     Next,
     Pause,
+    PauseChannel,
     Prev,
     Refresh,
     Reset,
     Resume,
+    ResumeChannel,
+    ShowNext,
     Take,
     Unfollow,
     Update,
@@ -64,6 +70,11 @@ CONFIG: Json = {
     "settings": {"history": 4, "lookahead": 3},
     "dwell_ms": 1000,
 }
+SUNDAY_EVENING = 1_774_803_540_000  # 29 March 2026, 16:59 UTC
+PARTS: Json = [
+    {"name": "evening", "start": "18:00", "end": "20:00", "weights": {"a": 1}, "days": ["sun"]},
+    {"name": "night", "start": "20:00", "end": "06:00", "weights": {"b": "0.5"}},
+]
 COMMANDS: Sequence[Commands] = (
     Insert(id=900, ts=1),
     Next(),
@@ -99,6 +110,34 @@ COMMANDS: Sequence[Commands] = (
     Reset("enough"),
     Advance(60_001),
 )
+WISHES: Sequence[Commands] = (
+    Configure({"refresh": "keep", "day_parts": PARTS}, dwell_ms=900_000),
+    Take(2),
+    ShowNext(id=950, ts=3),
+    ShowNext(id=12, ts=3, payload="AAAA"),
+    Next(),
+    PauseChannel("a"),
+    PauseChannel("x"),
+    Next(),
+    BanArtwork(12, for_ms=3000),
+    BanArtwork(2),
+    Insert(id=12),
+    ShowNext(id=12),
+    Advance(3000),
+    ResumeChannel("a"),
+    Lift(2),
+    Clock(SUNDAY_EVENING, ((0, 3600), (SUNDAY_EVENING + 30_000, 7200))),
+    Clock(0, ()),
+    Refresh(Contents("a", 8, 1)),
+    Advance(3_664_000),
+    Next(),
+)
+
+
+@pytest.mark.req("PLAY-USE-1")
+@pytest.mark.req("PLAY-USE-5")
+def test_what_viewers_wish_satisfies_the_contract_too() -> None:
+    engine_contract(Player, CONFIG, WISHES, QUESTIONS, Library())
 
 
 @pytest.mark.req("PLAY-LOOK-7")

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pendula.playback.choosing.generator import Channel
 from pendula.playback.choosing.records import MemoryShelf
+from pendula.playback.choosing.snapshot import Channel
 from pendula.playback.model import Exposure, Mode, Nae, Pick, PickMode, Record, Settings
 from pendula.playback.scheduler import Scheduler
 from tests.playback.histories import Duet, public

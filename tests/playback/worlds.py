@@ -9,8 +9,9 @@ from hashlib import sha256
 from random import Random
 
 from pendula.playback.choosing.records import UNREADABLE, MemoryShelf, Row, Shelf, pack
-from pendula.playback.model import Exposure, Mode, Nae, Pick, PickMode, Record, Settings
-from tests.playback.oracle import Artwork, Fault, Slot, Wishes
+from pendula.playback.model import DayPart, Exposure, Mode, Nae, Pick, PickMode, Record, Refresh, Settings
+from pendula.playback.settings import DAYS
+from tests.playback.oracle import Artwork, Fault, Part, Slot, Wishes
 
 NAMES = tuple("abcdefgh")
 IDS = (*range(12), 2**64 - 1, 2**63)
@@ -82,7 +83,19 @@ def settings(wishes: Wishes, names: Sequence[str] = NAMES) -> Settings:
         wishes.lookahead,
         Nae(wishes.nae, wishes.cap),
         wishes.preserve,
+        refresh=Refresh(wishes.refresh),
+        day_parts=tuple(day_part(part, names) for part in wishes.parts),
     )
+
+
+def day_part(part: Part, names: Sequence[str]) -> DayPart:
+    weights = {name: decimal(weight) for name, weight in part.manual.items() if name in names}
+    days = tuple(day for place, day in enumerate(DAYS) if place in part.days)
+    return DayPart(part.name, _time(part.start), _time(part.end), weights, days)
+
+
+def _time(minutes: int) -> str:
+    return f"{minutes // 60:02}:{minutes % 60:02}"
 
 
 def decimal(number: Fraction) -> Decimal:
@@ -137,6 +150,22 @@ def some_wishes(random: Random) -> Wishes:
         nae=random.randrange(6) > 0,
         cap=random.choice((1, 2, 4, 32, 64)),
         preserve=random.randrange(4) == 0,
+        refresh=random.choice(("reset", "keep")),
+        parts=some_parts(random) if random.randrange(3) == 0 else (),
+    )
+
+
+def some_parts(random: Random) -> tuple[Part, ...]:
+    """One to three parts, some of which overlap, last beyond midnight or all day, on some days of the week."""
+    return tuple(
+        Part(
+            name,
+            random.choice((0, 360, 1080, 1320)),
+            random.choice((360, 540, 1080, 1440)),
+            frozenset(random.sample(range(7), random.choice((1, 2, 5, 7)))),
+            {one: Fraction(random.choice((0, 1, 1, 4))) for one in NAMES},
+        )
+        for name in ("morning", "evening", "night")[: random.choice((1, 2, 3))]
     )
 
 
@@ -144,4 +173,6 @@ def changed(random: Random, wishes: Wishes) -> Wishes:
     """The wishes with one thing changed, or none."""
     other = some_wishes(random)
     name = random.choice(tuple(wishes.__dataclass_fields__))
+    if name == "refresh" and wishes.refresh == "reset":
+        return wishes  # its shelves may have records twice, and in no order
     return wishes if name in ("p_min", "p_max") else replace(wishes, **{name: getattr(other, name)})

@@ -135,9 +135,7 @@ class FleetEngine:
         step, outputs, answers = self._decide(command, tuple(one for one in plans if isinstance(one, RoutePlan)))
         late = gap > 2 * self.config.traffic.tick_period_ms
         self.last = outputs
-        self.orders_out = OrdersOut(
-            () if late else outputs.commands, (*step.routes, *outputs.accepted_routes), step.operations
-        )
+        self.orders_out = self._orders(command, step, () if late else outputs.commands)
         events = [*told(before, outputs, self.orders_out.commands)]
         events += told_of_tasks(step, self.dispatch.take_transitions())
         events += answered(command.operator_actions, answers)
@@ -165,6 +163,16 @@ class FleetEngine:
         self._follow(orders, applied)
         settled = self.desk.settle([*cancelled, *applied], outputs.tick)
         return step, outputs, (*asked.answers, *settled)
+
+    def _orders(self, command: Tick, step: DispatchStep, commands: tuple[RollingTargetCommand, ...]) -> OrdersOut:
+        """What goes out. A manager that was away does not know what reached the trucks: they hear all of it again."""
+        assert self.last is not None
+        routes, operations = (*step.routes, *self.last.accepted_routes), step.operations
+        if command.restarted:
+            plans = [(one.track.plan if one.track is not None else None, one.pending) for one in self.traffic.records]
+            routes = tuple(one for both in plans for one in both if one is not None)
+            operations = self.dispatch.operations()
+        return OrdersOut(commands, routes, operations)
 
     def _cancelled(self, action: OperatorAction) -> AppliedOrder:
         assert isinstance(action.taskId, str)

@@ -4,7 +4,6 @@ It holds no records: it asks the outside for each one it needs (`record`), and t
 that a replay shows the same without any file. Time is in milliseconds since the player was made.
 """
 
-from base64 import b64encode
 from collections.abc import Iterable
 from typing import ClassVar, Self
 
@@ -16,16 +15,22 @@ from pendula.kernel.canonical import Json, Reader, encode
 from pendula.kernel.engine import Outcome, Outside, Reason, Refusal
 from pendula.kernel.errors import InputRefused, WrongUsage
 from pendula.playback import explain
-from pendula.playback.choosing.asked import AskedShelf, record_of
-from pendula.playback.choosing.generator import Channel
+from pendula.playback.choosing.asked import AskedShelf, record_of, record_to_show
 from pendula.playback.choosing.programme import Programme
+from pendula.playback.choosing.snapshot import Channel
 from pendula.playback.choosing.wishes import NotShown
+from pendula.playback.daytime import WallClock, wall_clock
 from pendula.playback.events import (
     Advance,
+    ArtworkBanned,
     Ban,
+    BanArtwork,
     Banned,
     Blank,
     Change,
+    ChannelPaused,
+    ChannelResumed,
+    Clock,
     Commands,
     Config,
     Configure,
@@ -36,44 +41,40 @@ from pendula.playback.events import (
     Follow,
     Insert,
     Inserted,
+    Lift,
+    Lifted,
     Next,
     Pause,
-    Paused,
+    PauseChannel,
+    Pinned,
     Prev,
     Refresh,
     Reset,
     Resume,
-    Resumed,
+    ResumeChannel,
     Shown,
+    ShowNext,
     Take,
     Unfollow,
     Update,
     View,
+    Wish,
 )
+from pendula.playback.invariants import broken_invariants
 from pendula.playback.model import (
     RECORDS_MOST,
     Diagnostic,
-    Item,
     item_json,
     unfit,
 )
-from pendula.playback.saving import ChannelState, broken_invariants, load, save
+from pendula.playback.saving import ChannelState, load, save, without
+from pendula.playback.screening import OnScreen, Screening, dwell_of
 from pendula.playback.settings import FIRST, NOW, Rules, merged
 
-DWELL_MOST = 86_400_000
 TAKE_MOST = 100_000
 SHOWN_MOST = 10_000  # changes of picture in one `Advance`; the rest comes with the next
 GENERATION_MOST = (1 << 64) - 1
 TIME_MOST = (1 << 53) - 1
-
-
-class OnScreen(Struct, frozen=True):
-    """What is on, since when and until when; `left_ms` counts while the player is paused."""
-
-    item: View | None
-    started_at: int
-    ends_at: int | None
-    left_ms: int | None = None
 
 
 class State(Struct, frozen=True, forbid_unknown_fields=True):
@@ -82,12 +83,13 @@ class State(Struct, frozen=True, forbid_unknown_fields=True):
     paused: bool
     screen: OnScreen
     dwell_ms: int
+    clock: WallClock | None = None
 
 
 _read_state: Reader[State] = Reader(State)
 
 
-class Player:
+class Player(Screening):
     """Shows one item after the other; satisfies `pendula.kernel.engine.Engine`."""
 
     room: ClassVar[str] = "playback"
@@ -98,12 +100,9 @@ class Player:
     rules: ClassVar[Rules] = NOW
 
     def __init__(self, config: Config) -> None:
+        super().__init__(Programme((), seed=config.seed, rules=self.rules), config.dwell_ms)
         self.outside: Outside = Nobody()
-        self.programme = Programme((), seed=config.seed, rules=self.rules)
-        self.dwell_ms = _dwell(config.dwell_ms)
-        self.paused = False
-        self._now = 0
-        self.screen = OnScreen(None, 0, None)
+        self.clock: WallClock | None = None
         self._told = 0
 
     @classmethod
@@ -132,20 +131,25 @@ class Player:
             raise InputRefused(f"This is not a state of a player: {trouble}") from None
         player.programme = load(saved.programme, lambda row: player._shelf(_contents(row)), cls.rules)
         player._now, player.paused, player.screen = saved.now, saved.paused, saved.screen
-        player.dwell_ms = _dwell(saved.dwell_ms)
+        player.dwell_ms, player.clock = dwell_of(saved.dwell_ms), saved.clock
         player._told = player.programme.told
         if broken := list(player.broken()):
             raise InputRefused(f"This is not a state of a player: {', '.join(broken)}", broken=broken)
         return player
 
     def state(self) -> bytes:
-        return encode(State(save(self.programme), self._now, self.paused, self.screen, self.dwell_ms))
+        state = State(save(self.programme), self._now, self.paused, self.screen, self.dwell_ms, self.clock)
+        # A player whom nobody told the time has the state it always had.
+        return encode(without(msgspec.to_builtins(state), {"clock": None}))
 
     def now(self) -> int:
         return self._now
 
     def next_due(self) -> int | None:
-        return self.screen.ends_at
+        bans = (until for until in self.programme.bans.values() if until is not None)
+        parts = self.programme.snapshot.settings.day_parts
+        daytime = None if self.clock is None else self.clock.next_change(parts, self._now)
+        return min((due for due in (self.screen.ends_at, daytime, *bans) if due is not None), default=None)
 
     def why(self, question: Json) -> Reason:
         """Why an item came up: `{"ordinal": n}` of the present epoch, or `{"now": true}`."""
@@ -182,7 +186,7 @@ class Player:
         except (InputRefused, WrongUsage) as refused:
             details = {name: value for name, value in refused.details.items() if name != "config"}
             return Outcome(refusal=Refusal(refused.code, refused.message, details))
-        if self.programme.epoch_id != epoch:
+        if self.programme.epoch_id != epoch and not any(isinstance(event, EpochBegan) for event in events):
             # Before what the new epoch shows.
             at = next((n for n, event in enumerate(events) if isinstance(event, Shown | Blank)), len(events))
             events = (*events[:at], self._epoch_began(), *events[at:])
@@ -197,7 +201,7 @@ class Player:
     def _do(self, command: Commands) -> tuple[tuple[Event, ...], Json]:
         match command:
             case Next():
-                return self._show(self.programme.next(), "next")
+                return self.show(self.programme.next(), "next")
             case Prev():
                 return self._prev()
             case Take(n):
@@ -209,44 +213,74 @@ class Player:
             case Ban(ordinal):
                 return self._ban(ordinal)
             case Pause():
-                return self._pause()
+                return self.pause()
             case Resume():
-                return self._resume()
+                return self.resume()
             case Advance(to):
                 return self._advance(to)
+            case ShowNext() | PauseChannel() | ResumeChannel() | BanArtwork() | Lift() | Clock():
+                return self._wish(command)
             case _:
                 return self._update((command,))
 
-    def _show(self, item: Item | None, cause: str) -> tuple[tuple[Event, ...], Json]:
-        if item is None:
-            # Without a readable channel a new artwork may still come up: ask again after a while, not at once.
-            left = self.dwell_ms if self._something_to_show() else None
-            changed = self.screen.item is not None
-            self.screen = self._on_screen(None, left)
-            return ((Blank(self._now),) if changed else ()), None
-        view = self.view(item)
-        self.screen = self._on_screen(view, view.dwell_ms)
-        return (Shown(view, self._now, self.screen.ends_at, cause),), msgspec.to_builtins(view)
+    def _wish(self, command: Wish) -> tuple[tuple[Event, ...], Json]:
+        match command:
+            case ShowNext(id):
+                self.programme.show_next(record_to_show(command))
+                self.wake()
+                pinned = self.programme.peek(len(self.programme.pins))
+                return (Pinned(id or 0, self._now),), {"pinned": [item.id for item in pinned]}
+            case PauseChannel(channel):
+                changed = self.programme.pause(channel)
+                paused = ChannelPaused(channel, self._weights(), self._now)
+                return (paused,) if changed else (), {"paused_channels": list(self.programme.resting)}
+            case ResumeChannel(channel):
+                changed = self.programme.resume(channel)
+                self.wake()
+                resumed = ChannelResumed(channel, self._weights(), self._now)
+                return (resumed,) if changed else (), {"paused_channels": list(self.programme.resting)}
+            case BanArtwork():
+                return self._ban_artwork(command)
+            case Lift(id):
+                lifted = (Lifted(id, self._now),) if self.programme.lift(id) else ()
+                self.wake()
+                return lifted, {"banned": self._banned()}
+            case Clock(utc_ms, offsets):
+                self.clock = wall_clock(self._now, utc_ms, offsets)
+                self.programme.time_is(self.clock.minute(self._now))
+                return (), {"epoch_id": self.programme.epoch_id, "day_part": self.programme.snapshot.part}
 
-    def _on_screen(self, view: View | None, left_ms: int | None) -> OnScreen:
-        if self.paused or left_ms is None:
-            return OnScreen(view, self._now, None, left_ms)
-        return OnScreen(view, self._now, self._now + left_ms)
+    def _ban_artwork(self, command: BanArtwork) -> tuple[tuple[Event, ...], Json]:
+        for_ms = command.for_ms
+        if for_ms is not None and not 1 <= for_ms <= TIME_MOST - self._now:
+            raise unfit("for_ms", for_ms, "milliseconds from 1, within the time of the player")
+        until = None if for_ms is None else self._now + for_ms
+        self.programme.ban_artwork(command.id, until)
+        events: tuple[Event, ...] = (ArtworkBanned(command.id, until, self._now),)
+        if self.screen.item is not None and self.screen.item.id == command.id:
+            events += self.show(self.programme.next(), "next")[0]
+        return events, {"banned": self._banned()}
+
+    def _banned(self) -> list[Json]:
+        return [{"id": id, "until": until} for id, until in self.programme.bans.items()]
+
+    def _weights(self) -> dict[str, int]:
+        return dict(zip(self.programme.generator.names, self.programme.generator.weights, strict=True))
 
     def _prev(self) -> tuple[tuple[Event, ...], Json]:
         item = self.programme.prev()
-        return ((), None) if item is None else self._show(item, "prev")
+        return ((), None) if item is None else self.show(item, "prev")
 
     def _take(self, n: int) -> tuple[tuple[Event, ...], Json]:
         if n > TAKE_MOST:
             raise InputRefused(f"{n} items are too many at once; allowed are {TAKE_MOST}", n=n, allowed=TAKE_MOST)
         items = self.programme.take(n)
-        events = self._show(items[-1], "take")[0] if items else ()
+        events = self.show(items[-1], "take")[0] if items else ()
         return events, [item_json(item) for item in items]
 
     def _insert(self, command: Insert) -> tuple[tuple[Event, ...], Json]:
         result = self.programme.nae_insert(record_of(command))
-        self._wake()
+        self.wake()
         return (Inserted(command.id, result.value, self._now),), {"result": result.value}
 
     def _update(self, changes: Iterable[Change]) -> tuple[tuple[Event, ...], Json]:
@@ -255,9 +289,9 @@ class Player:
             for change in changes:
                 self._change(change)
                 if isinstance(change, Configure) and change.dwell_ms is not None:
-                    dwell = _dwell(change.dwell_ms)
+                    dwell = dwell_of(change.dwell_ms)
         self.dwell_ms = dwell
-        self._wake()
+        self.wake()
         return (), {"epoch_id": self.programme.epoch_id}
 
     def _change(self, change: Change) -> None:
@@ -297,27 +331,8 @@ class Player:
         banned = (Banned(self.view(item), self._now),)
         if on is None or on.id != item.id:
             return banned, {"epoch_id": self.programme.epoch_id}
-        events, _ = self._show(self.programme.next(), "next")
+        events, _ = self.show(self.programme.next(), "next")
         return (*banned, *events), {"epoch_id": self.programme.epoch_id}
-
-    def _pause(self) -> tuple[tuple[Event, ...], Json]:
-        if self.paused:
-            return (), {"paused": True}
-        ends_at = self.screen.ends_at
-        self.paused = True
-        left = None if ends_at is None else ends_at - self._now
-        self.screen = msgspec.structs.replace(self.screen, ends_at=None, left_ms=left)
-        return (Paused(self._now),), {"paused": True}
-
-    def _resume(self) -> tuple[tuple[Event, ...], Json]:
-        if not self.paused:
-            return (), {"paused": False}
-        self.paused = False
-        left = self.screen.left_ms
-        ends_at = None if left is None else self._now + left
-        self.screen = msgspec.structs.replace(self.screen, ends_at=ends_at, left_ms=None)
-        self._wake()
-        return (Resumed(self._now),), {"paused": False}
 
     def _advance(self, to: int) -> tuple[tuple[Event, ...], Json]:
         if to > TIME_MOST:
@@ -331,20 +346,22 @@ class Player:
                 self._now = to
                 break
             self._now = due
-            events.extend(self._show(self.programme.next(), "time")[0])
+            events.extend(self._due())
         return tuple(events), {"now": self._now}
 
-    def _wake(self) -> None:
-        """Something may be shown now that could not be before."""
-        if self.paused or self.screen.item is not None:
-            return
-        readable = bool(self.programme.lookahead or self.programme.generator.readable)
-        if readable or (self.screen.ends_at is None and self._something_to_show()):
-            self.screen = OnScreen(None, self._now, self._now)
-
-    def _something_to_show(self) -> bool:
-        generator = self.programme.generator
-        return bool(self.programme.lookahead or generator.readable or any(generator.pool))
+    def _due(self) -> tuple[Event, ...]:
+        """What happens by itself at this time: bans end, a part of the day begins, the next item comes."""
+        events: tuple[Event, ...] = tuple(Lifted(id, self._now) for id in self.programme.expire(self._now))
+        epoch_id = self.programme.epoch_id
+        if self.clock is not None:
+            self.programme.time_is(self.clock.minute(self._now))
+        if self.programme.epoch_id != epoch_id:
+            events += (self._epoch_began(),)
+        ends_at = self.screen.ends_at
+        if ends_at is not None and ends_at <= self._now:
+            return events + self.show(self.programme.next(), "time")[0]
+        self.wake()
+        return events
 
     def _shelf(self, contents: Contents) -> AskedShelf:
         if not 0 <= contents.count <= RECORDS_MOST:
@@ -354,33 +371,13 @@ class Player:
         return AskedShelf(self, contents)
 
     def _epoch_began(self) -> EpochBegan:
-        generator = self.programme.generator
-        weights = dict(zip(generator.names, generator.weights, strict=True))
-        return EpochBegan(self.programme.epoch_id, self.programme.last_reset, weights, self._now)
+        return EpochBegan(self.programme.epoch_id, self.programme.last_reset, self._weights(), self._now)
 
     def _diagnosed(self) -> tuple[Diagnosed, ...]:
         fresh = self.programme.told - self._told
         self._told = self.programme.told
         told: list[Diagnostic] = list(self.programme.diagnostics)[-fresh:] if fresh else []
         return tuple(Diagnosed(one.code, one.sentence, one.facts, self._now) for one in told)
-
-    def view(self, item: Item) -> View:
-        """An item as it is handed out."""
-        return View(
-            id=item.id,
-            channel=item.channel,
-            origin=item.origin.value,
-            epoch_id=item.epoch_id,
-            ordinal=item.ordinal,
-            ts=item.ts,
-            kind=item.kind,
-            format=item.format,
-            flags=item.flags,
-            dwell_ms=item.dwell_ms or self.dwell_ms,
-            storage_key=b64encode(item.storage_key).decode(),
-            payload=b64encode(item.payload).decode(),
-            at=item.at,
-        )
 
 
 class PlayerOfFirstVersion(Player):
@@ -392,9 +389,3 @@ class PlayerOfFirstVersion(Player):
 
 def _contents(row: ChannelState) -> Contents:
     return Contents(row.id, row.count, row.generation)
-
-
-def _dwell(value: int) -> int:
-    if not 1 <= value <= DWELL_MOST:
-        raise unfit("dwell_ms", value, f"an integer from 1 to {DWELL_MOST}")
-    return value

@@ -45,8 +45,8 @@ class Take(Command, frozen=True, tag="take"):
     n: int
 
 
-class Insert(Command, frozen=True, tag="insert"):
-    """A new artwork. `storage_key` and `payload` are base64, of 16 and 32 bytes."""
+class OfRecord(Command, frozen=True):
+    """A command about one record. `storage_key` and `payload` are base64, of 16 and 32 bytes."""
 
     id: int | None = None
     ts: int = 0
@@ -57,6 +57,10 @@ class Insert(Command, frozen=True, tag="insert"):
     modified_ts: int = 0
     storage_key: str | None = None
     payload: str | None = None
+
+
+class Insert(OfRecord, frozen=True, tag="insert"):
+    """A new artwork."""
 
 
 class Follow(Command, frozen=True, tag="follow"):
@@ -106,6 +110,41 @@ class Resume(Command, frozen=True, tag="resume"):
     pass
 
 
+class ShowNext(OfRecord, frozen=True, tag="show_next"):
+    """Show this record next, once."""
+
+
+class PauseChannel(Command, frozen=True, tag="pause_channel"):
+    """Let a channel rest; its turns stay where they are."""
+
+    channel: str
+
+
+class ResumeChannel(Command, frozen=True, tag="resume_channel"):
+    channel: str
+
+
+class BanArtwork(Command, frozen=True, tag="ban_artwork"):
+    """Show an artwork no more, from whatever channel; for so many milliseconds, or until it is lifted."""
+
+    id: int
+    for_ms: int | None = None
+
+
+class Lift(Command, frozen=True, tag="lift"):
+    """Let a banned artwork come again."""
+
+    id: int
+
+
+class Clock(Command, frozen=True, tag="clock"):
+    """What time it is now, in milliseconds since 1970, and the offsets of the player's zone: from which moment on, and
+    how many seconds east. Parts of the day follow from it, until it is told again."""
+
+    utc_ms: int
+    offsets: tuple[tuple[int, int], ...] = ((0, 0),)
+
+
 class Advance(Command, frozen=True, tag="advance"):
     """Let time go on; at most 10 000 pictures change, then time stands there."""
 
@@ -113,7 +152,8 @@ class Advance(Command, frozen=True, tag="advance"):
 
 
 Change: TypeAlias = Follow | Unfollow | Refresh | Configure | Reset
-Commands: TypeAlias = Next | Prev | Take | Insert | Change | Update | Ban | Pause | Resume | Advance
+Wish: TypeAlias = ShowNext | PauseChannel | ResumeChannel | BanArtwork | Lift | Clock
+Commands: TypeAlias = Next | Prev | Take | Insert | Change | Update | Ban | Pause | Resume | Advance | Wish
 
 
 # A double does not hold all of them: readers in languages without wide integers are told.
@@ -174,6 +214,38 @@ class Banned(Struct, frozen=True, tag="banned"):
     at: int
 
 
+class Pinned(Struct, frozen=True, tag="pinned"):
+    """Comes next."""
+
+    id: int
+    at: int
+
+
+class ChannelPaused(Struct, frozen=True, tag="channel_paused"):
+    channel: str
+    weights: dict[str, int]
+    at: int
+
+
+class ChannelResumed(Struct, frozen=True, tag="channel_resumed"):
+    channel: str
+    weights: dict[str, int]
+    at: int
+
+
+class ArtworkBanned(Struct, frozen=True, tag="artwork_banned"):
+    """`until` is the player's time at which it is lifted by itself; null is never."""
+
+    id: int
+    until: int | None
+    at: int
+
+
+class Lifted(Struct, frozen=True, tag="lifted"):
+    id: int
+    at: int
+
+
 class Paused(Struct, frozen=True, tag="paused"):
     at: int
 
@@ -191,4 +263,5 @@ class Diagnosed(Struct, frozen=True, tag="diagnosed"):
     at: int
 
 
-Event: TypeAlias = Shown | Blank | EpochBegan | Inserted | Banned | Paused | Resumed | Diagnosed
+Wished: TypeAlias = Pinned | ChannelPaused | ChannelResumed | ArtworkBanned | Lifted
+Event: TypeAlias = Shown | Blank | EpochBegan | Inserted | Banned | Paused | Resumed | Diagnosed | Wished

@@ -21,6 +21,8 @@ def why(programme: Programme, item: Item) -> Reason:
         case Origin.NAE_FALLBACK:
             sentence = "The new artwork that was due was just on, so the channels gave an item instead."
             return Reason("new_artwork_was_just_on", sentence, facts, (*drawn, *_base(programme, item, trace)))
+        case Origin.PINNED:
+            return Reason("pinned", "Somebody asked to see it next.", facts)
         case Origin.BASE:
             sentence = f"It was the turn of channel {item.channel!r}, and this was its next record."
             return Reason("turn_of_channel", sentence, facts, (*drawn, *_base(programme, item, trace)))
@@ -66,9 +68,7 @@ def _turn(programme: Programme, item: Item, trace: Trace) -> Reason:
     if item.step > generator.round.taken:
         return Reason("unknown_item", f"Step {item.step} was not taken yet.", {"step": item.step})
     if item.step <= generator.round.anchor:
-        sentence = (
-            f"Step {item.step} chose channel {item.channel!r}; the credits of then are gone, since it was restored."
-        )
+        sentence = f"Step {item.step} chose channel {item.channel!r}; the credits of then are gone."
         return Reason("credits_are_gone", sentence, {"step": item.step, "unreadable": passed})
     before = generator.round.credits_at(item.step - 1)
     earned = [credit + weight for credit, weight in zip(before, generator.weights, strict=True)]

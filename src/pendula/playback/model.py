@@ -82,6 +82,18 @@ class InvalidRecord(InputRefused):
     code = "invalid_record"
 
 
+class Banned(InputRefused):
+    """The artwork is banned, so it cannot be pinned. Facts: `id`."""
+
+    code = "artwork_banned"
+
+
+class TooManyWishes(LimitExceeded):
+    """More artworks are pinned or banned than are kept."""
+
+    code = "too_many_wishes"
+
+
 class Mode(StrEnum):
     """Equal, manual or proportional exposure."""
 
@@ -97,12 +109,21 @@ class PickMode(StrEnum):
     RANDOM = "random"
 
 
+class Refresh(StrEnum):
+    """What a material change does to the turns: all begin anew, or go on where they are."""
+
+    RESET = "reset"
+    KEEP = "keep"
+
+
 class Origin(StrEnum):
-    """Who chose an item: the channels in turn, a new artwork, or the channels because the new artwork was just on."""
+    """Who chose an item: the channels in turn, a new artwork, the channels because the new artwork was just on, or
+    somebody who wanted to see it next."""
 
     BASE = "base"
     NAE = "nae"
     NAE_FALLBACK = "nae_fallback"
+    PINNED = "pinned"
 
 
 class InsertResult(StrEnum):
@@ -112,6 +133,7 @@ class InsertResult(StrEnum):
     MERGED = "MERGED"
     DISABLED = "DISABLED"
     REJECTED = "REJECTED"
+    BANNED = "BANNED"
 
 
 class Exposure(Struct, frozen=True, forbid_unknown_fields=True):
@@ -140,6 +162,17 @@ class Nae(Struct, frozen=True, forbid_unknown_fields=True):
     cap: int = 32
 
 
+class DayPart(Struct, frozen=True, forbid_unknown_fields=True):
+    """A part of the day and the weights that hold in it. `start` and `end` are times of day, `HH:MM`, `end` the first
+    that is outside and perhaps of the next day; `days` are those on which it begins, all seven where none is named."""
+
+    name: str
+    start: str
+    end: str
+    weights: Mapping[str, Decimal]
+    days: tuple[str, ...] = ()
+
+
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """All that can be set; to change any of it is a material change."""
 
@@ -149,6 +182,9 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     lookahead: int = 32
     nae: Nae = Nae()
     preserve_history: bool = False
+    refresh: Refresh = Refresh.RESET
+    zone: str = "UTC"
+    day_parts: tuple[DayPart, ...] = ()
 
 
 class Record(Struct, frozen=True):
@@ -236,6 +272,20 @@ class Item(Struct, frozen=True, gc=False):
     @property
     def payload(self) -> bytes:
         return self.raw[44:76]
+
+
+class Counts(Struct):
+    """What happened since the beginning, over all epochs."""
+
+    channels: dict[str, int] = {}
+    others: int = 0  # items of channels that are followed no more
+    nae: int = 0
+    nae_fallback: int = 0
+    repeats: int = 0
+    inserts: int = 0
+    merges: int = 0
+    evictions: int = 0
+    expiries: int = 0
 
 
 class Diagnostic(Struct, frozen=True):

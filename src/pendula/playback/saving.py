@@ -5,8 +5,7 @@ A restored programme goes on with exactly the same items, and explains those it 
 
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
-from collections.abc import Callable, Iterable, Iterator
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -16,15 +15,18 @@ from pendula.kernel.canonical import Json
 from pendula.kernel.errors import InputRefused
 from pendula.kernel.rng import Pcg32
 from pendula.playback.choosing import new_artwork
-from pendula.playback.choosing.generator import Channel, Counts
+from pendula.playback.choosing.carrying import first_step
+from pendula.playback.choosing.dayparts import WEEK, part_at
 from pendula.playback.choosing.programme import Programme
 from pendula.playback.choosing.records import Shelf, sound
-from pendula.playback.choosing.snapshot import Snapshot
+from pendula.playback.choosing.snapshot import Channel, Snapshot
 from pendula.playback.choosing.swrr import RoundRobin
-from pendula.playback.model import MASK_64, WSUM, Entry, Item, Levels, Origin, Settings, Trace
+from pendula.playback.choosing.wishes import BANS_MOST, PINS_MOST
+from pendula.playback.invariants import broken_invariants
+from pendula.playback.model import MASK_64, Counts, Entry, Item, Levels, Origin, Settings, Trace
 from pendula.playback.settings import NOW, Rules, checked
 
-READABLE, OUT_BEFORE, OUT_NOW = 0, 1, 2
+READABLE, OUT_BEFORE, OUT_NOW, BARRED = 0, 1, 2, 3
 
 
 class InvalidState(InputRefused):
@@ -47,6 +49,7 @@ class ChannelState(Struct, frozen=True, forbid_unknown_fields=True):
     cursor: int
     credit: int
     gone: tuple[int, ...] = ()
+    picks: int = 0  # before the anchor, where credits are carried on
 
 
 class PoolRow(Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
@@ -102,6 +105,17 @@ class State(Struct, frozen=True, forbid_unknown_fields=True):
     resets: int
     last_reset: str | None
     told: int
+    # What nobody has asked for is not written down: states from before are read, and come back, as they were.
+    carried: bool = False
+    pins: tuple[str, ...] = ()
+    bans: tuple[tuple[int, int | None], ...] = ()
+    resting: tuple[str, ...] = ()
+    minute: int | None = None
+    part: str | None = None
+
+
+UNSAID: dict[str, Json] = {"carried": False, "pins": [], "bans": [], "resting": [], "minute": None, "part": None}
+UNSAID_SETTINGS: dict[str, Json] = {"refresh": "reset", "zone": "UTC", "day_parts": []}
 
 
 def save(programme: Programme) -> dict[str, Json]:
@@ -118,6 +132,7 @@ def save(programme: Programme) -> dict[str, Json]:
             cursor=cursors[index],
             credit=credits[index],
             gone=channel.gone,
+            picks=generator.round.picks_at(anchor)[index] if generator.round.carried else 0,
         )
         for index, channel in enumerate(programme.snapshot.channels)
     )
@@ -143,10 +158,23 @@ def save(programme: Programme) -> dict[str, Json]:
         resets=programme.resets,
         last_reset=programme.last_reset,
         told=programme.told,
+        carried=generator.round.carried,
+        pins=tuple(map(_text, programme.pins)),
+        bans=tuple(programme.bans.items()),
+        resting=programme.resting,
+        minute=programme.minute,
+        part=programme.snapshot.part,
     )
     # Through bytes: lists instead of tuples, so that it equals what comes back from a file.
-    plain: dict[str, Json] = msgspec.json.decode(msgspec.json.encode(state))
-    return plain
+    plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(state))
+    plain["settings"] = without(plain["settings"], UNSAID_SETTINGS)
+    plain["channels"] = [without(row, {"picks": 0}) for row in plain["channels"]]
+    return without(plain, UNSAID)
+
+
+def without(members: dict[str, Any], unsaid: Mapping[str, Json]) -> dict[str, Json]:
+    """The members but for those that say nothing."""
+    return {name: value for name, value in members.items() if name not in unsaid or value != unsaid[name]}
 
 
 def load(state: Json, shelf_of: Callable[[ChannelState], Shelf], rules: Rules = NOW) -> Programme:
@@ -165,19 +193,23 @@ def load(state: Json, shelf_of: Callable[[ChannelState], Shelf], rules: Rules = 
 def _restored(saved: State, shelf_of: Callable[[ChannelState], Shelf], rules: Rules) -> Programme:
     programme = Programme((), seed=saved.seed, rules=rules)
     channels = tuple(Channel(row.id, _same_shelf(row, shelf_of(row)), row.gone) for row in saved.channels)
-    programme.snapshot = Snapshot(channels, checked(saved.settings))
-    programme.epoch_id = saved.epoch_id
+    programme.snapshot = Snapshot(channels, checked(saved.settings), saved.part)
+    programme.epoch_id, programme.minute = saved.epoch_id, saved.minute
+    programme.pins.extend(_sound(text) for text in saved.pins)
+    programme.bans.update(saved.bans)
+    programme.resting = saved.resting
     programme._unreadable = tuple(row.id for row in saved.channels if row.out == OUT_BEFORE)
     programme._begin(saved.counts)
     programme.diagnostics.clear()
     generator = programme.generator
-    round = RoundRobin(generator.weights, saved.anchor, [row.credit for row in saved.channels])
+    before = [row.picks for row in saved.channels] if saved.carried else None
+    round = RoundRobin(generator.weights, saved.anchor, [row.credit for row in saved.channels], before=before)
     round.taken = saved.taken
     generator.resume(round, [row.cursor for row in saved.channels])
     for index, row in enumerate(saved.channels):
-        if row.out == OUT_NOW:
-            generator.unreadable[index] = True
-            generator.readable -= 1
+        generator.unreadable[index] |= row.out == OUT_NOW
+        generator.barred[index] = row.out == BARRED
+    generator.recount()
     generator.nae_draws = Pcg32(saved.nae_draws & MASK_64, generator.nae_draws.increment)
     generator.pick_draws = Pcg32(saved.pick_draws & MASK_64, generator.pick_draws.increment)
     generator.pool = _levels(saved.pool)
@@ -201,7 +233,7 @@ def _mismatched(saved: State, programme: Programme) -> Iterator[str]:
         yield "channels_are_at_most_64_with_ids_of_their_own"
     if not 0 <= saved.nae_draws <= MASK_64 or not 0 <= saved.pick_draws <= MASK_64:
         yield "generators_have_64_bits"
-    if any(row.out not in (READABLE, OUT_BEFORE, OUT_NOW) for row in saved.channels):
+    if any(row.out not in (READABLE, OUT_BEFORE, OUT_NOW, BARRED) for row in saved.channels):
         yield "channels_are_readable_or_out"
     numbers = (saved.taken, saved.ordinal, saved.number, saved.batches, saved.resets, saved.told)
     if not 0 <= saved.anchor <= saved.taken or not 0 <= saved.epoch_id <= MASK_64:
@@ -213,80 +245,39 @@ def _mismatched(saved: State, programme: Programme) -> Iterator[str]:
     if len(saved.history) > saved.settings.history:
         yield "buffers_hold_at_most_what_was_set"
     for index, row in enumerate(saved.channels):
-        if row.out == OUT_NOW and index not in programme.generator.active:
+        if row.out in (OUT_NOW, BARRED) and index not in programme.generator.active:
             yield "only_a_channel_that_takes_part_can_fail"
+    yield from _mismatched_wishes(saved, programme)
     if _anchor(programme) != saved.anchor:
         yield "the_anchor_lies_before_the_oldest_item"
 
 
-def broken_invariants(programme: Programme) -> Iterator[str]:
-    """The laws of a programme that do not hold, by name."""
-    generator, settings = programme.generator, programme.snapshot.settings
-    credits = generator.round.credits_at(generator.round.anchor)
-    taken, weights = generator.round.anchor, generator.weights
-    if sum(weights) not in (0, WSUM):
-        yield "weights_sum_to_65536"
-    if sum(credits) != 0 or not all(_possible(c, w, taken) for c, w in zip(credits, weights, strict=True)):
-        yield "credits_are_steps_times_weights_less_picks"
-    held = (*programme.history, *programme.lookahead)
-    if not all(_drawn(item) for item in held):
-        yield "new_artwork_was_drawn"
-    if not all(_placed(item, programme) for item in held):
-        yield "items_of_channels_have_a_place_there"
-    if new_artwork.size(generator.pool) > settings.nae.cap:
-        yield "the_pool_holds_at_most_its_cap"
-    if len(programme.lookahead) > 2 * settings.lookahead - 1:
-        yield "buffers_hold_at_most_what_was_set"
-    if not 0 <= programme.behind <= max(0, len(programme.history) - 1):
-        yield "one_goes_back_within_the_history"
-    now = [item.ordinal for item in (*programme.history, *programme.lookahead) if item.epoch_id == programme.epoch_id]
-    # A banned new artwork leaves a gap.
-    if now and (now[0] < 1 or now[-1] > generator.ordinal or any(right <= left for left, right in pairwise(now))):
-        yield "ordinals_rise"
-
-
-def _possible(credit: int, weight: int, taken: int) -> bool:
-    """Whether a channel of this weight can have this credit after so many steps."""
-    picks, rest = divmod(taken * weight - credit, WSUM)
-    return rest == 0 and 0 <= picks <= taken and (weight > 0 or picks == 0)
-
-
-def _placed(item: Item, programme: Programme) -> bool:
-    """Whether an item names the channel, place and step it came from, or is a new artwork and names none."""
-    if item.origin is Origin.NAE:
-        return item.channel_index is None and item.at is None and item.step is None
-    if item.channel_index is None or item.at is None or item.at < 0:
-        return False
-    if item.epoch_id != programme.epoch_id:
-        return True
-    generator = programme.generator
-    names = len(generator.names)
-    unreadable = item.trace.unreadable if item.trace is not None else ()
-    return (
-        0 <= item.channel_index < names
-        and item.at < generator.shelves[item.channel_index].count
-        and all(0 <= index < names for index in unreadable)
-        and (item.step is None or generator.round.anchor < item.step <= generator.round.taken)
-    )
-
-
-def _drawn(item: Item) -> bool:
-    """Whether an item that a new artwork brought up can have come up so."""
-    if item.origin is Origin.BASE:
-        return True
-    trace = item.trace
-    return trace is not None and trace.nae_draw is not None and new_artwork.triggers(trace.nae_draw, trace.pool)
+def _mismatched_wishes(saved: State, programme: Programme) -> Iterator[str]:
+    ids = [id for id, _ in saved.bans]
+    if len(set(ids)) != len(ids) or any(not 0 <= id <= MASK_64 for id in ids) or len(ids) > BANS_MOST:
+        yield "bans_are_of_artworks_each_once"
+    if len(saved.pins) > PINS_MOST or any(item.id in ids for item in programme.peek(len(saved.pins))):
+        yield "pins_are_few_and_not_banned"
+    if not {*saved.resting} <= {row.id for row in saved.channels} or len({*saved.resting}) != len(saved.resting):
+        yield "channels_at_rest_are_followed"
+    if saved.minute is not None and not 0 <= saved.minute < WEEK:
+        yield "minutes_are_of_a_week"
+    if saved.part != part_at(programme.snapshot.settings.day_parts, saved.minute):
+        yield "the_part_of_the_day_follows_from_the_minute"
 
 
 def _anchor(programme: Programme) -> int:
     """The step before the oldest item that is still held, so that its credits can be told after a restore."""
+    round = programme.generator.round
     for item in (*programme.history, *programme.lookahead):
         if item.epoch_id == programme.epoch_id and item.step is not None:
-            return item.step - 1 - len(item.trace.unreadable if item.trace else ())
-    return programme.generator.round.taken
+            return max(first_step(item), round.anchor) if round.carried else first_step(item)
+    return round.taken
 
 
 def _out(programme: Programme, index: int) -> int:
+    if programme.generator.barred[index]:
+        return BARRED
     if not programme.generator.unreadable[index]:
         return READABLE
     return OUT_BEFORE if programme.generator.names[index] in programme._unreadable else OUT_NOW
@@ -367,6 +358,12 @@ def _after(item: Item | None) -> Levels:
 
 def _bare(pool: Levels) -> list[list[tuple[int, int]]]:
     return [[(entry.number, entry.id) for entry in level] for level in pool]
+
+
+def _sound(text: str) -> bytes:
+    raw = b64decode(text, validate=True)
+    assert sound(raw), "a record of a pin is damaged"
+    return raw
 
 
 def _text(raw: bytes) -> str:

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from secrets import randbits
 from typing import Self
 
@@ -10,11 +11,13 @@ from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Reason
 from pendula.kernel.errors import WrongUsage
 from pendula.playback import explain, saving, statistics
-from pendula.playback.choosing.generator import Channel
 from pendula.playback.choosing.guard import is_shelf, watched
 from pendula.playback.choosing.programme import Programme
 from pendula.playback.choosing.records import MemoryShelf, Shelf
+from pendula.playback.choosing.snapshot import Channel
+from pendula.playback.clocks import check_zone, minute_of_week, utc_ms
 from pendula.playback.model import (
+    DayPart,
     Diagnostic,
     Exposure,
     InsertResult,
@@ -22,6 +25,7 @@ from pendula.playback.model import (
     Nae,
     Pick,
     Record,
+    Refresh,
     Settings,
 )
 from pendula.playback.settings import DEFAULTS
@@ -37,17 +41,17 @@ class Gate:
     """One caller at a time. Who is inside may come again, as an update does, but not out of a shelf that is read."""
 
     def __init__(self, programme: Programme) -> None:
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
         self._programme = programme
 
     def __enter__(self) -> None:
-        self._lock.acquire()
+        self.lock.acquire()
         if self._programme.generating:
-            self._lock.release()
+            self.lock.release()
             raise Reentered("A shelf cannot ask the scheduler that is reading it: give the row and return")
 
     def __exit__(self, *_: object) -> None:
-        self._lock.release()
+        self.lock.release()
 
 
 class Scheduler:
@@ -59,6 +63,7 @@ class Scheduler:
     def __init__(
         self, channels: Sequence[Channel] = (), settings: Settings = DEFAULTS, *, seed: int | None = None
     ) -> None:
+        check_zone(settings.zone)
         self._programme = Programme(channels, settings, seed=randbits(64) if seed is None else seed)
         self._lock = Gate(self._programme)
 
@@ -139,6 +144,50 @@ class Scheduler:
         with self._lock:
             self._programme.ban(item)
 
+    def show_next(self, record: Record | bytes) -> None:
+        """Show this next, once, before what was made ahead; nothing else moves. Raises `InvalidRecord`, `Banned`."""
+        with self._lock:
+            self._programme.show_next(record)
+
+    def pause(self, channel: str) -> bool:
+        """Let a channel rest, without a reset: its credit and cursor stay. Whether that changed anything."""
+        with self._lock:
+            return self._programme.pause(channel)
+
+    def resume(self, channel: str) -> bool:
+        """Let a channel take part again, from where it was. Whether that changed anything."""
+        with self._lock:
+            return self._programme.resume(channel)
+
+    @property
+    def paused(self) -> tuple[str, ...]:
+        """The channels that rest."""
+        return self._programme.resting
+
+    def ban_artwork(self, id: int, until: datetime | None = None) -> None:
+        """Show an artwork no more, from whatever channel, until it is lifted or `clock` tells of `until` or later."""
+        moment = None if until is None else utc_ms(until)
+        with self._lock:
+            self._programme.ban_artwork(id, moment)
+
+    def lift(self, id: int) -> bool:
+        """Let a banned artwork come again. Whether it was banned."""
+        with self._lock:
+            return self._programme.lift(id)
+
+    def clock(self, moment: datetime) -> None:
+        """What time it is: bans end, and the weights of another part of the day hold. Raises `UnknownZone`."""
+        now = utc_ms(moment)
+        with self._lock:
+            minute = minute_of_week(self._programme.snapshot.settings.zone, now)
+            self._programme.expire(now)
+            self._programme.time_is(minute)
+
+    @property
+    def day_part(self) -> str | None:
+        """The part of the day whose weights hold."""
+        return self._programme.snapshot.part
+
     def configure(
         self,
         *,
@@ -148,8 +197,13 @@ class Scheduler:
         lookahead: int | None = None,
         nae: Nae | None = None,
         preserve_history: bool | None = None,
+        refresh: Refresh | None = None,
+        zone: str | None = None,
+        day_parts: Sequence[DayPart] | None = None,
     ) -> None:
         """Change settings; what is left out stays, what is the same already resets nothing."""
+        if zone is not None:
+            check_zone(zone)
         with self._lock:
             self._programme.configure(
                 exposure=exposure,
@@ -158,6 +212,9 @@ class Scheduler:
                 lookahead=lookahead,
                 nae=nae,
                 preserve_history=preserve_history,
+                refresh=refresh,
+                zone=zone,
+                day_parts=day_parts,
             )
 
     @contextmanager

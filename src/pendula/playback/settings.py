@@ -3,8 +3,11 @@
 Each member that is given replaces that member, the others stay. A number is what its decimal text says, never a float.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
+from enum import StrEnum
+from re import compile
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -12,11 +15,13 @@ from msgspec import Struct
 from pendula.kernel.canonical import Json
 from pendula.playback.model import (
     RECORDS_MOST,
+    DayPart,
     Exposure,
     InvalidParameter,
     InvalidWeight,
     Mode,
     PickMode,
+    Refresh,
     Settings,
     said,
     unfit,
@@ -38,6 +43,13 @@ BUFFER_MOST = 1024  # of history and lookahead
 POOL_MOST = 64
 DIGITS_MOST = 30  # of a weight or fraction, before and after the point
 COUNT_MOST = (1 << 63) - 1
+PARTS_MOST = 32
+PART_NAME_MOST = 64
+DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+TIME = compile(r"(?:[01][0-9]|2[0-3]):[0-5][0-9]|24:00")
+ZONE = compile(r"[A-Za-z][A-Za-z0-9_+-]{0,30}(?:/[A-Za-z0-9_+-]{1,30}){0,2}")
+
+E = TypeVar("E", bound=StrEnum)
 
 
 def checked(settings: Settings) -> Settings:
@@ -54,16 +66,19 @@ def checked(settings: Settings) -> Settings:
     for name, flag in (("nae.enabled", settings.nae.enabled), ("preserve_history", settings.preserve_history)):
         if not isinstance(flag, bool):
             raise unfit(name, flag, "true or false")
-    mode = _known_pick(settings.pick.mode)
-    pick = msgspec.structs.replace(settings.pick, mode=mode)
-    return msgspec.structs.replace(settings, exposure=checked_exposure(settings.exposure), pick=pick)
+    return msgspec.structs.replace(
+        settings,
+        exposure=checked_exposure(settings.exposure),
+        pick=msgspec.structs.replace(settings.pick, mode=_known(PickMode, "pick.mode", settings.pick.mode)),
+        refresh=_known(Refresh, "refresh", settings.refresh),
+        zone=_zone(settings.zone),
+        day_parts=_day_parts(settings.day_parts),
+    )
 
 
 def checked_exposure(exposure: Exposure) -> Exposure:
     """The same with every number exact; raises `InvalidWeight` and `InvalidParameter`."""
-    weights = {name: _weight(name, value) for name, value in exposure.manual_weights.items()}
-    # 0 is what a channel nobody mentions has: to write it down is no change. Less than 0 counts as 0.
-    weights = {name: weight for name, weight in weights.items() if weight > 0}
+    weights = _weights(exposure.manual_weights)
     for field, counts in (("total_count", exposure.total_count), ("recent_count", exposure.recent_count)):
         for name, count in counts.items():
             if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= COUNT_MOST:
@@ -77,7 +92,7 @@ def checked_exposure(exposure: Exposure) -> Exposure:
         raise unfit("p_max", most, "a number from p_min to 1")
     return msgspec.structs.replace(
         exposure,
-        mode=_mode(exposure.mode),
+        mode=_known(Mode, "mode", exposure.mode),
         manual_weights=weights,
         total_count={name: count for name, count in exposure.total_count.items() if count},
         recent_count={name: count for name, count in exposure.recent_count.items() if count},
@@ -87,11 +102,52 @@ def checked_exposure(exposure: Exposure) -> Exposure:
     )
 
 
-def _mode(value: object) -> Mode:
+def _known(kind: type[E], name: str, value: object) -> E:
     try:
-        return Mode(value)  # type: ignore[arg-type]
+        return kind(value)  # type: ignore[arg-type]
     except ValueError:
-        raise unfit("mode", value, "EqE, MaE or PrE") from None
+        *some, last = (member.value for member in kind)
+        raise unfit(name, value, f"{', '.join(some)} or {last}") from None
+
+
+def _weights(given: Mapping[str, object]) -> dict[str, Decimal]:
+    weights = {name: _weight(name, value) for name, value in given.items()}
+    # 0 is what a channel nobody mentions has: to write it down is no change. Less than 0 counts as 0.
+    return {name: weight for name, weight in weights.items() if weight > 0}
+
+
+def _zone(name: object) -> str:
+    """The form of a zone's name; whether there is one of that name the clock's owner knows."""
+    if not isinstance(name, str) or ZONE.fullmatch(name) is None:
+        raise unfit("zone", name, "an IANA zone such as Europe/Berlin, or UTC")
+    return name
+
+
+def _day_parts(parts: Sequence[DayPart]) -> tuple[DayPart, ...]:
+    if isinstance(parts, str) or not isinstance(parts, Sequence) or len(parts) > PARTS_MOST:
+        raise unfit("day_parts", parts, f"a list of at most {PARTS_MOST} parts")
+    checked = tuple(_day_part(place, part) for place, part in enumerate(parts))
+    for place, part in enumerate(checked):
+        if part.name in {other.name for other in checked[:place]}:
+            raise unfit(f"day_parts[{place}].name", part.name, "a name that no other part has")
+    return checked
+
+
+def _day_part(place: int, part: DayPart) -> DayPart:
+    at = f"day_parts[{place}]"
+    if not isinstance(part, DayPart):
+        raise unfit(at, part, "a DayPart with name, start, end and weights")
+    if not isinstance(part.name, str) or not 1 <= len(part.name) <= PART_NAME_MOST:
+        raise unfit(f"{at}.name", part.name, f"a name of 1 to {PART_NAME_MOST} characters")
+    for name, most in (("start", "23:59"), ("end", "24:00")):
+        value = getattr(part, name)
+        if not isinstance(value, str) or TIME.fullmatch(value) is None or value > most:
+            raise unfit(f"{at}.{name}", value, f"a time of day from 00:00 to {most}")
+    for day in part.days:
+        if day not in DAYS:
+            raise unfit(f"{at}.days", day, f"days out of {', '.join(DAYS)}")
+    days = tuple(day for day in DAYS if day in part.days)
+    return msgspec.structs.replace(part, days=days if len(days) < len(DAYS) else (), weights=_weights(part.weights))
 
 
 def _weight(name: str, value: object) -> Decimal:
@@ -162,10 +218,3 @@ def merged(settings: Settings, changes: Json) -> Settings:
         raise InvalidParameter(
             f"The settings cannot be so: {trouble}", parameter="settings", value=str(trouble)
         ) from None
-
-
-def _known_pick(value: str) -> PickMode:
-    try:
-        return PickMode(value)
-    except ValueError:
-        raise unfit("pick.mode", value, "recency or random") from None

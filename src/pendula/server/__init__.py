@@ -1,6 +1,7 @@
 """The server: every room over HTTP, live, with the control room.
 
 serving           the process: lock the data, bind, serve, stop
+backup            a checked copy of a data directory while it is served
 app               the factory of the application
 rooms/            the rooms, each with its routes and views, by name
 routes/           what rooms share: engines, their lifecycle, the front, OpenAPI, FastAPI dependencies

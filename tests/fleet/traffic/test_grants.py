@@ -226,3 +226,19 @@ def test_a_unit_is_granted_whole_or_not_at_all() -> None:
 
     assert extend(state, 0) == Blocked(Wait.HELD, 1, (1,))
     assert sorted(state.truck(0).held) == [3]
+
+
+@pytest.mark.req("FLT-LIVE-13")
+@pytest.mark.parametrize(
+    ("rule", "expected"), [(Rule.ACYCLIC, RouteRefused((0, 1))), (Rule.WITNESS, Accepted())], ids=["acyclic", "witness"]
+)
+def test_a_route_through_anothers_refuge_needs_an_order_in_which_to_go(
+    rule: Rule, expected: Accepted | RouteRefused
+) -> None:
+    """Truck 0 waits for truck 1 in bay 3. Truck 2 wants to drive through it, and begins in nobody's way."""
+    state = LockState(Exclusion.of_pairs(7, []), 3)
+    accept_route(state, 0, way(4, 0, 3, 1, 2, 4), rule=rule)
+    accept_route(state, 1, way(5, 2, 1, 0, 5), rule=rule)
+    assert [extend(state, i, rule=rule) for i in (0, 1)] == [Granted(1), Granted(1)]
+
+    assert accept_route(state, 2, way(6, 3, 6), rule=rule) == expected

@@ -68,9 +68,9 @@ class Model:
         found = [self.things[one] for one in named if one in self.things]
         if not found:
             return "high", thing["impact_tier"]
-        return max((t["risk_tier"] for t in found), key=RANK.index), max(
-            (t["impact_tier"] for t in found), key=RANK.index
-        )
+        both = [thing, *found]
+        risk = max((t["risk_tier"] for t in both), key=RANK.index)
+        return risk, max((t["impact_tier"] for t in both), key=RANK.index)
 
     def is_risky(self, thing: Thing) -> bool:
         risk, impact = self.risk(thing)

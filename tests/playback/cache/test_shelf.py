@@ -19,10 +19,10 @@ from pendula.playback.cache.shelf import (
     set_aside,
     write_cache,
 )
-from pendula.playback.choosing.generator import Channel
 from pendula.playback.choosing.programme import Programme
 from pendula.playback.choosing.records import UNREADABLE, MemoryShelf, Row, Shelf
 from pendula.playback.choosing.records import pack as packed
+from pendula.playback.choosing.snapshot import Channel
 from pendula.playback.model import (
     InvalidParameter,
     InvalidRecord,

@@ -11,9 +11,9 @@ import pytest
 
 from pendula.kernel.errors import InputRefused
 from pendula.playback import saving
-from pendula.playback.choosing.generator import Channel
 from pendula.playback.choosing.programme import Programme
 from pendula.playback.choosing.records import UNREADABLE, MemoryShelf, Row, pack
+from pendula.playback.choosing.snapshot import Channel
 from pendula.playback.explain import why
 from pendula.playback.model import (
     Exposure,

@@ -9,12 +9,13 @@ import pytest
 from pendula.kernel.canonical import Json
 from pendula.playback import saving
 from pendula.playback.choosing import new_artwork
-from pendula.playback.choosing.generator import Channel
 from pendula.playback.choosing.programme import Programme
 from pendula.playback.choosing.records import MemoryShelf
+from pendula.playback.choosing.snapshot import Channel
 from pendula.playback.choosing.wishes import NotShown
 from pendula.playback.engine import Player
 from pendula.playback.events import Configure
+from pendula.playback.invariants import broken_invariants
 from pendula.playback.model import (
     Exposure,
     InvalidParameter,
@@ -338,7 +339,7 @@ def test_a_banned_new_artwork_comes_up_no_more_and_the_others_stay() -> None:
     coming = shown(programme.take(200))
     assert 900 not in coming
     assert 901 in coming
-    assert not list(saving.broken_invariants(programme))
+    assert not list(broken_invariants(programme))
     again = saving.load(saving.save(programme), saving.shelves_by_id(programme.snapshot.channels))
     assert shown(again.take(50)) == shown(programme.take(50))
 

@@ -4,6 +4,7 @@ import { readiness, roomList } from "../api/server";
 import type { Check, EngineView, Readiness, RoomList, RoomView } from "../api/types";
 import { ReasonChain } from "../components/ReasonChain";
 import { StateDot } from "../components/StateDot";
+import { entryOf } from "../registry";
 import { roomHref } from "../route";
 import { counted, integer } from "../wording";
 
@@ -47,9 +48,10 @@ function RoomCard({ room }: { readonly room: RoomView }) {
       </div>
       <p class="card-sentence">{room.sentence}</p>
       {room.reason !== null && <ReasonChain reason={room.reason} />}
-      {room.engines.length === 0 ? (
+      {room.engines.length === 0 && entryOf(room.name).shows === "engines" && (
         <p class="quiet">No engine runs in this room.</p>
-      ) : (
+      )}
+      {room.engines.length > 0 && (
         <ul class="engines">
           {room.engines.map((engine) => (
             <EngineLine key={engine.name} room={room.name} engine={engine} />

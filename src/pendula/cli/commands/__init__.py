@@ -2,6 +2,7 @@
 
 actions, credit, fleet, jobs, playback    the commands of a room, a folder each
 replay      a journal, or the trail of a store, fed to a fresh engine and compared
+backup      a checked copy of a data directory
 serve       the server with the control room
 token       access tokens
 bench       side by side with peers

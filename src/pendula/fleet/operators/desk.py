@@ -131,13 +131,7 @@ def _same(one: OperatorAction, other: OperatorAction) -> bool:
 
 def _answer(action: OperatorAction, code: str | None, message: str) -> OperatorAnswer:
     return OperatorAnswer(
-        contractVersion=CONTRACT_VERSION,
-        actionId=action.actionId,
-        accepted=code is None,
-        code=code,
-        message=message,
-        appliedTick=None,
-        freedResources=(),
+        CONTRACT_VERSION, action.actionId, code is None, code, message, appliedTick=None, freedResources=()
     )
 
 

@@ -4,7 +4,8 @@ with Recording.begin(engine, config, recording_disk(Path("hall-journal"))) as re
     recording.apply(Tick(now_ms, reports))
     send(recording.engine.commands_out)
 
-The compiled map lies beside the journal, so that a fleet that goes on, or is looked at later, need not compile it.
+The compiled map lies beside the journal, so that a fleet that goes on, or is looked at later, need not compile it; so
+do bundles of incidents, each made when the minute after it is over.
 """
 
 from pathlib import Path
@@ -18,6 +19,7 @@ from pendula.fleet.compiled_sites import put
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.events import FleetEvent
 from pendula.fleet.model import MapDamaged
+from pendula.fleet.runs.incidents import MAP_FILE, Bundler
 from pendula.fleet.runs.ring_journal import RING_MS, RingJournal
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.site.file import from_bytes, to_bytes
@@ -29,7 +31,6 @@ from pendula.kernel.errors import InputRefused, WorldBroken
 from pendula.kernel.journal import FileJournal, Header
 from pendula.kernel.recording import new_journal
 
-MAP_FILE = "site.map"
 CHECKPOINT_TICKS = 600
 
 
@@ -61,10 +62,15 @@ class Recording:
     """An engine and its journal. `apply` returns when the tick is with the operating system; the disk gets it in the
     background. Where the disk fails, `degraded` says why, and traffic goes on."""
 
-    def __init__(self, driver: Driver[Commands, FleetEvent], journal: RingJournal, by: str) -> None:
+    def __init__(
+        self, driver: Driver[Commands, FleetEvent], journal: RingJournal, by: str, *, resumed: bool = False
+    ) -> None:
         self.driver = driver
         self._journal = journal
         self._by = by
+        self._resumed = resumed
+        directory = journal.directory
+        self._bundler = None if directory is None else Bundler(journal, directory)
 
     @classmethod
     def begin(
@@ -92,7 +98,8 @@ class Recording:
     def resume(
         cls, disk: Disk, *, by: str = "fleet", ring_ms: int = RING_MS, background: bool = True, **options: Any
     ) -> Self:
-        """The fleet of a journal that was left, after all that is in it."""
+        """The fleet of a journal that was left, after all that is in it. Nobody is granted anything before every truck
+        was heard, or somebody said that it is not there."""
         try:
             inner = FileJournal.open(disk)
             require_fleet(inner.header)
@@ -101,7 +108,7 @@ class Recording:
             disk.close()
             raise
         journal = RingJournal(inner, ring_ms=ring_ms, background=background)
-        return cls(Driver.recover(journal, lambda _: FleetEngine, **_defaults(options)), journal, by)
+        return cls(Driver.recover(journal, lambda _: FleetEngine, **_defaults(options)), journal, by, resumed=True)
 
     @property
     def engine(self) -> FleetEngine:
@@ -115,15 +122,26 @@ class Recording:
 
     def apply(self, command: Commands) -> Outcome[FleetEvent]:
         """What a command did, once it is with the operating system."""
-        if isinstance(command, Tick) and self.degraded is not None:
-            # The fleet hears of it like of everything else, and tells those who watch it.
-            command = structs.replace(command, trouble=self.degraded)
+        if isinstance(command, Tick):
+            command = self._with_news(command)
         ticket = self.driver.submit(command, by=self._by)
         self.driver.flush()
+        if self._bundler is not None:
+            self._bundler.hear(ticket.outcome.events, self.engine.now())
         return ticket.outcome
 
     def close(self) -> None:
+        if self._bundler is not None:
+            self._bundler.close()
         self.driver.close()
+
+    def _with_news(self, tick: Tick) -> Tick:
+        """What the fleet has to hear of its journal, like of everything else: that it went on from it, and in the first
+        tick nobody knows where trucks are; that nothing is written any more."""
+        if self._resumed:
+            self._resumed = False
+            tick = structs.replace(tick, restarted=True)
+        return tick if self.degraded is None else structs.replace(tick, trouble=self.degraded)
 
     def __enter__(self) -> Self:
         return self

@@ -100,10 +100,13 @@ class SimulatedTruck:
         """Goes on with a route in the middle of it: on this segment, where the truck stands."""
         self.learn(route)
         self.route, self.segment, self._bounds = route, segment, _bounds_of(route)
-        length = route.segments[segment].length_um if route.segments else 0
-        if 0 < self.on_um < length:
+        if not route.segments:
+            return
+        if self.on_um <= 0:
+            self._enter(segment)
+        elif self.on_um < route.segments[segment].length_um:
             self.yaw_urad = None
-        elif route.segments and self.on_um == length and segment + 1 < len(route.segments):
+        elif segment + 1 < len(route.segments):
             self._enter(segment + 1)
 
     def hear(self, order: Order, now_ms: int) -> None:

@@ -16,9 +16,17 @@ from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tasks.assignment import Assignment, TaskReason
 from pendula.fleet.tasks.book import Task, TaskBook
-from pendula.fleet.tasks.drivers import Driver
+from pendula.fleet.tasks.drivers import OPERATING, Driver
 from pendula.fleet.tasks.intake import Intake
-from pendula.fleet.tasks.model import DispatchParams, DispatchStep, TaskEvent, TaskStream, Transition, TruckView
+from pendula.fleet.tasks.model import (
+    DispatchParams,
+    DispatchStep,
+    Operation,
+    TaskEvent,
+    TaskStream,
+    Transition,
+    TruckView,
+)
 from pendula.fleet.tasks.states import TAKEN
 from pendula.fleet.tasks.tours import Sent, Tours
 from pendula.fleet.tasks.ways import Ways, one_way
@@ -124,6 +132,9 @@ class Dispatch:
                 task = driver.task
                 if task is not None and task.state is TaskState.ASSIGNED:
                     self.book.move(task, TaskState.IN_PROGRESS, self.now_ms, "ROUTE_ADMITTED")
+            elif driver.kept is not None and driver.kept.route_id == route.route_id:
+                # The way in force was changed while another one waits.
+                driver.kept = route
         for one in refused:
             driver = self.drivers[self._numbers[one.robot_id]]
             asked = driver.route
@@ -146,6 +157,11 @@ class Dispatch:
     def is_faulty(self, number: int) -> bool:
         """Whether a truck failed at an operation, and nobody has cleared that."""
         return self.drivers[number].faulty
+
+    def operations(self) -> tuple[Operation, ...]:
+        """What trucks load and unload now: for whoever does not know what was sent."""
+        busy = ((one, one.task) for one in self.drivers if one.phase in OPERATING and not one.faulty)
+        return tuple(self._tours.operation(one, task) for one, task in busy if task is not None)
 
     def tasks(self) -> list[Task]:
         """Those that are not over, in the order in which they came."""

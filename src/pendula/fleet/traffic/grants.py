@@ -125,7 +125,8 @@ def _admit(state: LockState, i: int, rule: Rule, effort: Effort) -> tuple[int, .
     against = _rests_in_the_way(state, i)
     if against:
         return (i, *against)
-    if refuge(state, i, last=one.position) is not None:
+    # The acyclic test knows no order in which to go: what this one needs may take the refuges of others from them.
+    if rule is not Rule.ACYCLIC and refuge(state, i, last=one.position) is not None:
         # In nobody's way: everybody else goes to rest first, as before, and then this one.
         state.witness = [*(move for move in state.witness if move[0] != i), (i, one.goal)]
         return None

@@ -88,7 +88,7 @@ class SqliteStore:
         self._process = os.getpid()
         # The file itself, whatever links lead to it: all pass one turnstile, and know each other's effects.
         self._place = Path(os.path.realpath(self.path))
-        self._proof = WriteProof(self._place, durability)
+        self.proof = WriteProof(self._place, durability)
         self._time = StoreTime()
         self._kept = Kept()
         self._using = threading.Lock()  # held while the connection that writes is used
@@ -146,13 +146,6 @@ class SqliteStore:
         settings = self.settings()
         if self.durability is Durability.FULL and settings != {"synchronous": 2, "journal_mode": "wal"}:
             raise NotDurable("The store does not give full durability", **settings)
-
-    def check_writable(self) -> None:
-        """Raise what whoever writes now would meet: a full disk, a file that may only be read, a lock held for long."""
-        try:
-            self._proof.check()
-        except sqlite3.Error as trouble:
-            raise self._trouble("cannot be written", trouble) from trouble
 
     def backup(self, target: str | Path, progress: Callable[[int, int], None] | None = None) -> None:
         """A copy while others go on writing."""

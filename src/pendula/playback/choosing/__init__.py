@@ -6,15 +6,17 @@ new_artwork    new artwork events: a small pool that interrupts the channels now
 records        records as bytes: 80 each, checksummed, newest first; shelves that hand them out
 guard          shelves that anybody wrote, watched
 asked          records that come from outside, one at a time
+carrying       turns that go on over a change
+dayparts       which part of the day holds
 generator      one epoch's stream of items: new artwork, else the channel whose turn it is, else its next record
-wishes         what somebody before the screen asks for
+wishes         what somebody before the screen asks for: next, before, pins, rests, bans
 snapshot       what the stream of an epoch follows from: channels and settings
 programme      what is on: history, lookahead, epochs and transactions around the generator of one epoch
 """
 
 from pendula.playback.choosing.exposure import integer_weights, shares
-from pendula.playback.choosing.generator import Channel
 from pendula.playback.choosing.records import MemoryShelf, Shelf, pack, unpack
+from pendula.playback.choosing.snapshot import Channel
 from pendula.playback.choosing.swrr import RoundRobin, step
 
 __all__ = [

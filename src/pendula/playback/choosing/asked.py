@@ -11,8 +11,8 @@ from typing import Protocol
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Outside
 from pendula.playback.choosing.records import UNREADABLE, Row, kept, sound
-from pendula.playback.events import Contents, Insert
-from pendula.playback.model import KEY_BYTES, MASK_64, PAYLOAD_BYTES, Record
+from pendula.playback.events import Contents, OfRecord
+from pendula.playback.model import KEY_BYTES, MASK_64, PAYLOAD_BYTES, InvalidRecord, Record
 
 
 class Asking(Protocol):
@@ -49,7 +49,7 @@ class AskedShelf:
         return at, int.from_bytes(raw[:8], "little") if sound(raw) else None, raw
 
 
-def record_of(command: Insert) -> Record | bytes:
+def record_of(command: OfRecord) -> Record | bytes:
     """The record of a new artwork; no bytes at all for one that cannot be, so that it is rejected."""
     if command.id is None or not 0 <= command.id <= MASK_64:
         return b""
@@ -60,3 +60,15 @@ def record_of(command: Insert) -> Record | bytes:
         return b""
     numbers = (command.kind, command.format, command.flags, command.dwell_ms, command.modified_ts)
     return Record(command.id, command.ts, *numbers, key, payload)
+
+
+def record_to_show(command: OfRecord) -> Record:
+    """The record that somebody wants to see; raises `InvalidRecord` for one that cannot be."""
+    record = record_of(command)
+    if isinstance(record, bytes):
+        raise InvalidRecord(
+            f"What is to be shown has an id from 0 to 2^64 - 1, and {KEY_BYTES} and {PAYLOAD_BYTES} bytes in base64 as "
+            "storage_key and payload",
+            field="id" if command.id is None or not 0 <= command.id <= MASK_64 else "payload",
+        )
+    return record

@@ -44,10 +44,20 @@ def _parts(counts: Sequence[int]) -> list[Fraction]:
     return [Fraction(count, whole) if whole else ZERO for count in counts]
 
 
+def among(parts: Sequence[Fraction], playing: Sequence[bool]) -> list[Fraction]:
+    """The shares while some take no part: theirs goes to the others in proportion, or to all alike who had none."""
+    whole = sum((part for part, plays in zip(parts, playing, strict=True) if plays), ZERO)
+    alike = Fraction(1, max(1, sum(playing)))
+    return [
+        (Fraction(part, whole) if whole else alike) if plays else ZERO
+        for part, plays in zip(parts, playing, strict=True)
+    ]
+
+
 def integer_weights(shares: Sequence[Fraction]) -> list[int]:
     """Largest remainder: sums to exactly 65536; ties go to the lower index; a positive share never ends with 0."""
-    if not shares:
-        return []
+    if not any(shares):
+        return [0] * len(shares)
     exact = [share * WSUM for share in shares]
     weights = [part.numerator // part.denominator for part in exact]
     by_remainder = sorted(range(len(exact)), key=lambda index: (weights[index] - exact[index], index))

@@ -4,73 +4,54 @@ The same channels, settings, seed, epoch and order of insertions give the same i
 file: records come from shelves, and a shelf that fails costs its channel the epoch, never an item.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-
-from msgspec import Struct
-from msgspec.structs import force_setattr
+from collections.abc import Iterable, Mapping, Sequence
 
 from pendula.kernel.rng import Pcg32, stream
 from pendula.playback.choosing import new_artwork
-from pendula.playback.choosing.exposure import integer_weights, shares
-from pendula.playback.choosing.guard import WatchedShelf, watched
-from pendula.playback.choosing.records import Holding, MaskedShelf, Row, Shelf
+from pendula.playback.choosing.exposure import among, integer_weights, shares
+from pendula.playback.choosing.guard import unreadable
+from pendula.playback.choosing.records import UNREADABLE, Holding, Row, walk
+from pendula.playback.choosing.snapshot import Channel
 from pendula.playback.choosing.swrr import RoundRobin
-from pendula.playback.model import Diagnostic, Entry, InsertResult, Item, Levels, Origin, PickMode, Settings, Trace
+from pendula.playback.model import (
+    Counts,
+    Diagnostic,
+    Entry,
+    InsertResult,
+    Item,
+    Levels,
+    Origin,
+    PickMode,
+    Settings,
+    Trace,
+)
 
 NAE_STREAM = 0x4E414500
 PICK_STREAM = 0x5049434B
 SKIPS_MOST = 2
 RESAMPLES_MOST = 5
 BAD_MOST = 3
-BASE, NAE, NAE_FALLBACK = Origin  # in Python 3.11, to reach a member through its class costs as much as a call
+BANNED_DRAWS = 64  # by lot, before the next record that is not banned is taken
+BASE, NAE, NAE_FALLBACK, _ = Origin  # in Python 3.11, to reach a member through its class costs as much as a call
 CHUNK = 512  # items made in one go
-
-
-class Channel(Struct, frozen=True):
-    """A followed channel: its id, its records, and the places of those that are not to be shown. Raises `NoShelf`."""
-
-    id: str
-    shelf: Shelf
-    gone: tuple[int, ...] = ()
-
-    def __post_init__(self) -> None:
-        force_setattr(self, "shelf", watched(self.id, self.shelf))
-
-    @property
-    def visible(self) -> Shelf:
-        return MaskedShelf(self.shelf, self.gone) if self.gone else self.shelf
-
-    def same(self, other: "Channel") -> bool:
-        left, right = self.shelf, other.shelf
-        return (self.id, left.count, left.generation, self.gone) == (
-            other.id,
-            right.count,
-            right.generation,
-            other.gone,
-        )
-
-
-class Counts(Struct):
-    """What happened since the beginning, over all epochs."""
-
-    channels: dict[str, int] = {}
-    others: int = 0  # items of channels that are followed no more
-    nae: int = 0
-    nae_fallback: int = 0
-    repeats: int = 0
-    inserts: int = 0
-    merges: int = 0
-    evictions: int = 0
-    expiries: int = 0
 
 
 class Generator:
     """The stream of one epoch. All that decides is in its attributes; `walks` only remember where shelves were read."""
 
     def __init__(
-        self, channels: Sequence[Channel], settings: Settings, seed: int, epoch_id: int, unreadable: Iterable[str] = ()
+        self,
+        channels: Sequence[Channel],
+        settings: Settings,
+        seed: int,
+        epoch_id: int,
+        *,
+        unreadable: Iterable[str] = (),
+        resting: Iterable[str] = (),
+        bans: Mapping[int, int | None] | None = None,
     ) -> None:
         self.settings = settings
+        self.bans = {} if bans is None else bans  # ids that are never shown; somebody else's, and read only
         self.epoch_id = epoch_id
         self._channels = tuple(channels)
         self.names = tuple(channel.id for channel in channels)
@@ -83,11 +64,14 @@ class Generator:
         self.active = tuple(
             index for index, shelf in enumerate(self.shelves) if shelf.count > 0 and not self.unreadable[index]
         )
-        self.readable = len(self.active)
-        self.weights = self._weights()
-        self._recency = settings.pick.mode is PickMode.RECENCY
+        self.barred = [False] * len(self.names)  # every record of it is banned
+        still = set(resting)
+        self.resting = [name in still for name in self.names]
+        self.weights = self._weights(tell=True)
+        self.recount()
+        self.in_order = settings.pick.mode is PickMode.RECENCY
         # Out of how many of its newest records a place is drawn; 0 where none is.
-        self._spans = [0 if self._recency else min(settings.pick.r, shelf.count) for shelf in self.shelves]
+        self._spans = [0 if self.in_order else min(settings.pick.r, shelf.count) for shelf in self.shelves]
         self.round = RoundRobin(self.weights)
         self._shown: dict[int, int] = {}  # the last place a channel gave
         self.walks = [walk(shelf, 0) for shelf in self.shelves]
@@ -98,7 +82,15 @@ class Generator:
         self.last_id: int | None = None
         self.ordinal = 0
         self.counts = Counts()
-        self._counted = 0  # steps of the round that are in the counts
+        self._counted = [0] * len(self.names)  # picks of the round that are in the counts
+
+    def recount(self) -> None:
+        """How many channels can give a record, and how many would if all could be read."""
+        self.playing = sum(not self.resting[index] for index in self.active)
+        self.readable = sum(not self.resting[index] and not self._silent(index) for index in self.active)
+
+    def _silent(self, index: int) -> bool:
+        return self.unreadable[index] or self.barred[index]
 
     @property
     def pool(self) -> Levels:
@@ -117,10 +109,12 @@ class Generator:
     def _cursor(self, index: int) -> int:
         return (self._shown.get(index, -1) + 1) % max(1, self.shelves[index].count)
 
-    def _weights(self) -> list[int]:
+    def _weights(self, *, tell: bool = False) -> list[int]:
         parts, fell_back = shares(self.settings.exposure, [self.names[index] for index in self.active])
-        if fell_back:
+        if fell_back and tell:
             self._tell("AllManualWeightsZero", "All manual weights are 0, so every channel gets the same.")
+        if any(self.resting):
+            parts = among(parts, [not self.resting[index] for index in self.active])
         weights = [0] * len(self.names)
         for index, weight in zip(self.active, integer_weights(parts), strict=True):
             weights[index] = weight
@@ -169,10 +163,10 @@ class Generator:
                     steps -= left - rest
                     left = rest
                     continue
-            if self._recency and self.readable and self.readable == len(self.active):
+            if self.in_order and self.readable and self.readable == self.playing:
                 left -= self._run(min(left, CHUNK), items)
             else:
-                if not self._recency and (steps - left) % batch == 0:
+                if not self.in_order and (steps - left) % batch == 0:
                     self._begin_batch()
                 left -= 1
                 self._step(self.nae_draws.next() if self._chance else None, items)
@@ -190,7 +184,7 @@ class Generator:
 
         Ends with the first item that is not plain: a record that is damaged, or an id that was just on.
         """
-        names, walks, shown, draws = self.names, self.walks, self._shown, self.nae_draws
+        names, walks, shown, draws, bans = self.names, self.walks, self._shown, self.nae_draws, self.bans
         epoch_id, last_id, taken, before = self.epoch_id, self.last_id, self.round.taken, len(items)
         picks = iter(self.round.ahead(asked))
         # Items by place: by name each would cost a third more, and this loop makes nearly all of them.
@@ -213,7 +207,7 @@ class Generator:
                         continue
                 index = next(picks)
                 at, id, raw = next(walks[index])
-                if at is None or id is None or id == last_id:
+                if at is None or id is None or id == last_id or (bans and id in bans):
                     self._read_again(index)
                     plain = False
                     break
@@ -251,32 +245,21 @@ class Generator:
         self.counts.nae += 1
         self.ordinal += 1
         self.last_id = entry.id
-        return Item(
-            id=entry.id,
-            raw=entry.raw,
-            channel=None,
-            channel_index=None,
-            at=None,
-            origin=NAE,
-            epoch_id=self.epoch_id,
-            ordinal=self.ordinal,
-            step=None,
-            trace=trace,
-        )
+        return Item(entry.id, entry.raw, None, None, None, NAE, self.epoch_id, self.ordinal, None, trace)
 
     def _base(self, origin: Origin, trace: Trace | None) -> Item | None:
         """The next item of the round. A step that meets an unreadable channel is spent; N more may be tried."""
         unreadable: tuple[int, ...] = ()
         while self.readable and len(unreadable) <= len(self.names):
             index = self.round.next()
-            if not self.unreadable[index]:
+            if not self._silent(index):
                 item = self._pick(index, origin, self.round.taken, trace, unreadable)
                 if item is not None:
                     return item
             unreadable += (index,)
             self._count(index, -1)  # the step was spent, and counts no item
         for index in self.active:
-            if not self.unreadable[index]:
+            if not self._silent(index) and not self.resting[index]:
                 item = self._pick(index, origin, None, trace, unreadable)
                 if item is not None:
                     self._count(index, 1)
@@ -290,18 +273,28 @@ class Generator:
         picked: tuple[int, ...] = ()
         skipped: tuple[int, ...] = ()
         bad: tuple[int, ...] = ()
+        banned = 0
         while True:
-            if self._recency:
+            if self.in_order:
                 at, id, raw = next(self.walks[index])
             else:
                 at, id, raw = self._drawn(index)
             if at is None:
                 self._fail(index, bad)
                 return None
-            if self._recency:
+            if self.in_order:
                 self._shown[index] = at
             elif self._spans[index] > 1:
                 picked += (at,)
+            if id in self.bans:
+                banned += 1
+                found = self._past_bans(index, at, banned + len(bad), some=bool(skipped))
+                if found is None:
+                    continue
+                at, id, raw = found
+                if at is None or id is None:
+                    return None
+                break
             if id is None:
                 bad += (at,)
                 self._tell("BadRecord", "A record is damaged and is passed over.", channel=self.names[index], at=at)
@@ -332,9 +325,29 @@ class Generator:
             trace=trace,
         )
 
+    def _past_bans(self, index: int, at: int, passed: int, *, some: bool) -> Row | None:
+        """What to do after a banned record: None is to go on, else a row; an unreadable one where nothing is left.
+
+        By lot another place is drawn, and after many the next one that is not banned is taken.
+        """
+        count = self.shelves[index].count
+        if self.in_order:
+            if passed < count or some:
+                return None
+        elif passed < BANNED_DRAWS and self._spans[index] > 1:
+            return None
+        else:
+            for place in (*range(at + 1, self._spans[index] or count), *range(at)):
+                row = self.shelves[index].record(place)
+                if row[0] is not None and row[1] is not None and row[1] not in self.bans:
+                    return row
+        self.barred[index] = True
+        self.readable -= 1
+        return UNREADABLE
+
     def _patience(self, index: int) -> int:
         """How many records may be passed over because they were just on."""
-        if self._recency:
+        if self.in_order:
             return SKIPS_MOST if self.shelves[index].count > 1 else 0
         return RESAMPLES_MOST if self._spans[index] > 1 else 0
 
@@ -353,15 +366,23 @@ class Generator:
 
     def fold(self) -> Counts:
         """The counts with every item in them: one item a step of the round, but for what was counted by itself."""
-        for index, picks in enumerate(self.round.picks_since(self._counted)):
-            if picks:
-                self._count(index, picks)
-        self._counted = self.round.taken
+        picks = self.round.picks_at(self.round.taken)
+        for index, (now, before) in enumerate(zip(picks, self._counted, strict=True)):
+            if now != before:
+                self._count(index, now - before)
+        self._counted = picks
         return self.counts
+
+    def rest(self, resting: Iterable[str]) -> None:
+        """Let these channels rest and all others take part, each with its share of what is left."""
+        still = set(resting)
+        self.resting = [name in still for name in self.names]
+        self.weights = self._weights()
+        self.recount()
 
     def resume(self, round: RoundRobin, cursors: Sequence[int]) -> None:
         """Go on from there; the steps before are counted."""
-        self.round, self._counted = round, round.taken
+        self.round, self._counted = round, round.picks_at(round.taken)
         self._shown = {index: at - 1 for index, at in enumerate(cursors)}
         for index in range(len(cursors)):
             self._read_again(index)
@@ -372,25 +393,3 @@ class Generator:
 
     def _tell(self, code: str, sentence: str, **facts: object) -> None:
         self.diagnostics.append(Diagnostic(code, sentence, facts))
-
-
-def unreadable(channel: str, shelf: Shelf, bad: Sequence[int] = ()) -> Diagnostic:
-    """Why a channel gives nothing more; of a shelf that anybody wrote, what went wrong with it."""
-    sentence = "Its records cannot be read; it stays out until it is refreshed."
-    facts: dict[str, object] = {"channel": channel, "damaged": list(bad)}
-    if isinstance(shelf, WatchedShelf) and shelf.trouble is not None:
-        sentence += f" Its shelf: {shelf.trouble}."
-        facts["shelf"] = shelf.trouble
-    return Diagnostic("UnreadableChannel", sentence, facts)
-
-
-def walk(shelf: Shelf, at: int) -> Iterator[Row]:
-    """The rows of a shelf from a place on, from the newest again after the oldest, for ever."""
-    while True:
-        place: int | None = at
-        for row in shelf.run(at):
-            place = row[0]
-            yield row
-        while place is None:
-            yield (None, None, b"")
-        at = (place + 1) % shelf.count

@@ -4,14 +4,14 @@ Shelves of this package keep what `Shelf` promises and are taken as they are. An
 read once, every row is looked at, and the first thing that is wrong is kept in words.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from inspect import getattr_static
 from typing import TypeVar
 
 from pendula.kernel.errors import WrongUsage
 from pendula.playback.choosing.records import UNREADABLE, Row, Shelf, is_kept, kept, sound
-from pendula.playback.model import MASK_64, RECORDS_MOST, said
+from pendula.playback.model import MASK_64, RECORDS_MOST, Diagnostic, said
 
 T = TypeVar("T")
 
@@ -142,3 +142,13 @@ def _whole(name: str, value: object) -> int:
     if type(value) is not int or not 0 <= value <= MASK_64:
         raise ValueError(f"{name} is {said(value)}; allowed is an integer from 0 to 2^64 - 1")
     return value
+
+
+def unreadable(channel: str, shelf: Shelf, bad: Sequence[int] = ()) -> Diagnostic:
+    """Why a channel gives nothing more; of a shelf that anybody wrote, what went wrong with it."""
+    sentence = "Its records cannot be read; it stays out until it is refreshed."
+    facts: dict[str, object] = {"channel": channel, "damaged": list(bad)}
+    if isinstance(shelf, WatchedShelf) and shelf.trouble is not None:
+        sentence += f" Its shelf: {shelf.trouble}."
+        facts["shelf"] = shelf.trouble
+    return Diagnostic("UnreadableChannel", sentence, facts)

@@ -10,35 +10,38 @@ from contextlib import contextmanager
 import msgspec
 
 from pendula.playback.choosing import new_artwork
-from pendula.playback.choosing.generator import Channel, Counts, Generator, unreadable
+from pendula.playback.choosing.carrying import Carried, as_shown, over_a_change
+from pendula.playback.choosing.dayparts import in_force, part_at
+from pendula.playback.choosing.generator import Generator
+from pendula.playback.choosing.guard import unreadable
 from pendula.playback.choosing.records import Shelf, pack, sound
-from pendula.playback.choosing.snapshot import Snapshot, check_id, check_names, index_of
-from pendula.playback.choosing.wishes import place_of
+from pendula.playback.choosing.snapshot import Channel, Snapshot, check_id, check_names, index_of
+from pendula.playback.choosing.swrr import RoundRobin
+from pendula.playback.choosing.wishes import Wishes, place_of
 from pendula.playback.model import (
     CHANNELS_MOST,
     MASK_64,
     NAME_MOST,
     ChannelTaken,
-    Diagnostic,
+    Counts,
+    DayPart,
     Exposure,
     InsertResult,
-    InvalidCount,
     InvalidRecord,
     Item,
     Nae,
     Pick,
+    PickMode,
     Record,
+    Refresh,
     Settings,
     TooManyChannels,
-    said,
     unfit,
 )
 from pendula.playback.settings import DEFAULTS, NOW, Rules, checked
 
-DIAGNOSTICS_KEPT = 64
 
-
-class Programme:
+class Programme(Wishes):
     """Next, previous, what comes; and one reset for every material change."""
 
     def __init__(
@@ -46,6 +49,7 @@ class Programme:
     ) -> None:
         if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= MASK_64:
             raise unfit("seed", seed, "an integer from 0 to 2^64 - 1")
+        super().__init__()
         self.seed = seed
         self.rules = rules
         self.epoch_id = 0
@@ -53,17 +57,16 @@ class Programme:
         self.history: deque[Item] = deque()
         self.lookahead: deque[Item] = deque()
         self.behind = 0
-        self.generating = False  # while the shelves are read
+        self.minute: int | None = None  # of the week, on the wall; None where nobody told
         self.batches = 0
         self.resets = 0
         self.last_reset: str | None = None
-        self.diagnostics: deque[Diagnostic] = deque(maxlen=DIAGNOSTICS_KEPT)
-        self.told = 0
         self.read_before = {"reads": 0, "hits": 0}  # by shelves that were replaced since
         self._unreadable: tuple[str, ...] = ()
         self._fresh: tuple[str, ...] = ()  # channels with new contents in the present transaction
         self._banned: tuple[Item, ...] = ()  # items banned in the present transaction
         self._forced: str | None = None
+        self._anew = False  # whether turns begin anew, whatever the settings say
         self._draft: Snapshot | None = Snapshot(settings=checked(settings))
         for channel in channels:
             self.follow(channel.id, channel.shelf)
@@ -72,38 +75,6 @@ class Programme:
         self.snapshot, self._draft = self._draft, None
         self._fresh = ()
         self._begin(Counts())
-
-    # What a player asks for
-
-    def next(self) -> Item | None:
-        """The next item: forward through what was gone back over, then on."""
-        if self.behind:
-            self.behind -= 1
-            return self.history[-1 - self.behind]
-        return self._emit()
-
-    def prev(self) -> Item | None:
-        """One step back in the history; None at its oldest item."""
-        if self.behind + 2 > len(self.history):
-            return None
-        self.behind += 1
-        return self.history[-1 - self.behind]
-
-    def peek(self, n: int) -> list[Item]:
-        """Up to `n` items that are generated already; raises `InvalidCount`, a ValueError."""
-        n = _count(n)
-        return [self.lookahead[index] for index in range(min(n, len(self.lookahead)))]
-
-    def take(self, n: int) -> list[Item]:
-        """What `n` calls of `next` give, up to the first None; the batches are made together."""
-        n = _count(n)
-        items: list[Item] = []
-        while self.behind and len(items) < n:
-            self.behind -= 1
-            items.append(self.history[-1 - self.behind])
-        if len(items) < n:
-            items.extend(self._emit_many(n - len(items)))
-        return items
 
     def nae_insert(self, record: Record | bytes) -> InsertResult:
         """A new artwork, as a record or its 80 bytes. Never raises for what it holds; resets nothing."""
@@ -115,18 +86,23 @@ class Programme:
             return InsertResult.REJECTED
         if not sound(raw):
             return InsertResult.REJECTED
-        return self.generator.insert(int.from_bytes(raw[:8], "little"), raw)
-
-    def now(self) -> Item | None:
-        """The item that is shown: the last one that `next` or `prev` gave."""
-        return self.history[-1 - self.behind] if self.history else None
+        id = int.from_bytes(raw[:8], "little")
+        return InsertResult.BANNED if id in self.bans else self.generator.insert(id, raw)
 
     # What changes the snapshot
 
     def reset(self, reason: str) -> None:
-        """Begin a new epoch; of the reason 256 characters are kept."""
+        """Begin a new epoch and all turns anew; of the reason 256 characters are kept."""
         with self.update():
-            self._forced = reason[:NAME_MOST]
+            self._forced, self._anew = reason[:NAME_MOST], True
+
+    def time_is(self, minute: int) -> None:
+        """The minute of the week on the wall; where another part of the day holds by then, its weights do."""
+        self.minute = minute
+        part = part_at(self.drafted.day_parts, minute)
+        if part != self.snapshot.part:
+            with self.update():
+                self._forced = "no part of the day holds" if part is None else f"the day part {part!r} began"
 
     def follow(self, channel: str, shelf: Shelf) -> None:
         """Follow one more channel; it comes last in the order. Raises `TooManyChannels`, `ChannelTaken`."""
@@ -187,6 +163,9 @@ class Programme:
         lookahead: int | None = None,
         nae: Nae | None = None,
         preserve_history: bool | None = None,
+        refresh: Refresh | None = None,
+        zone: str | None = None,
+        day_parts: Sequence[DayPart] | None = None,
     ) -> None:
         """Change settings; what is left out stays. Raises `InvalidParameter` and `InvalidWeight`, changing nothing."""
         given = {
@@ -196,6 +175,9 @@ class Programme:
             "lookahead": lookahead,
             "nae": nae,
             "preserve_history": preserve_history,
+            "refresh": refresh,
+            "zone": zone,
+            "day_parts": day_parts,
         }
         wanted = {name: value for name, value in given.items() if value is not None}
         self.configure_whole(msgspec.structs.replace(self.drafted, **wanted))
@@ -214,23 +196,25 @@ class Programme:
     def update(self) -> Iterator[None]:
         """Group changes: one reset at the end, none if nothing changed; after an exception all is as before."""
         if self._draft is not None:
-            kept = (self._draft, self._forced, self._fresh, self._banned)
+            kept = (self._draft, self._forced, self._anew, self._fresh, self._banned)
             try:
                 yield
             except BaseException:
-                self._draft, self._forced, self._fresh, self._banned = kept
+                self._draft, self._forced, self._anew, self._fresh, self._banned = kept
                 raise
             return
         self._draft = self.snapshot
         try:
             yield
             self._check(self._draft)
+            part = part_at(self._draft.settings.day_parts, self.minute)
+            self._draft = msgspec.structs.replace(self._draft, part=part)
             if self._forced is not None or not self._draft.same(self.snapshot):
                 self._reset(self._draft, self._forced or "the snapshot changed")
             else:
                 self._take_out()
         finally:
-            self._draft, self._forced, self._fresh, self._banned = None, None, (), ()
+            self._draft, self._forced, self._anew, self._fresh, self._banned = None, None, False, (), ()
 
     def _check(self, draft: Snapshot) -> None:
         """Only the whole of a change can be judged: a channel may be followed after it got its weight."""
@@ -248,61 +232,17 @@ class Programme:
 
     # Inside
 
-    def _emit(self) -> Item | None:
-        least = self.snapshot.settings.lookahead
-        if len(self.lookahead) < least:
-            self._fill(least)
-        if not self.lookahead:
-            return None
-        item = self.lookahead.popleft()
-        self.history.append(item)
-        return item
-
-    def _emit_many(self, n: int) -> list[Item]:
-        least, there = self.snapshot.settings.lookahead, len(self.lookahead)
-        # Before the last of n emissions at least `least` items must lie there: that many batches come first.
-        wanted = max(0, -(-(least + n - 1 - there) // least))
-        batches, made = self._fill(wanted * least) if wanted else (0, 0)
-        if made == wanted * least:
-            items = [self.lookahead.popleft() for _ in range(n)]
-            self.history.extend(items[-self.snapshot.settings.history :])
-            return items
-        # The channels failed under way, in the last batch that was made: single calls would have asked for it when
-        # `least` - 1 items were left, and every call after that asks again.
-        sure = min(n, max(0, there + (batches - 1) * least - (least - 1)) + 1) if batches else 0
-        items = [self.lookahead.popleft() for _ in range(min(sure, len(self.lookahead)))]
-        self.history.extend(items)
-        if len(items) < sure:
-            return items  # the call that asked for that batch found nothing
-        while len(items) < n and (item := self._emit()) is not None:
-            items.append(item)
-        return items
-
-    def _fill(self, steps: int) -> tuple[int, int]:
-        """Generate; how many batches and items that were."""
-        batch = self.snapshot.settings.lookahead
-        items: list[Item] = []
-        self.generating = True
-        try:
-            _, taken = self.generator.generate(steps, batch, items)
-        finally:
-            # Also when somebody stops the program meanwhile: nothing that was made is lost.
-            self.generating = False
-            self.lookahead.extend(items)
-            self._collect()
-        batches = -(-taken // batch)
-        self.batches += batches
-        return batches, len(items)
-
     def _reset(self, snapshot: Snapshot, reason: str) -> None:
+        kept, on = self._kept(snapshot), self.history[-1] if self.history else None
         followed = [channel.id for channel in snapshot.channels]
+        self.resting = tuple(name for name in self.resting if name in followed)
         self._unreadable = tuple(name for name in self._out() if name in followed and name not in self._fresh)
         counts = self.generator.fold()
         for name in [name for name in counts.channels if name not in followed]:
             counts.others += counts.channels.pop(name)
-        kept = {id(channel.shelf) for channel in snapshot.channels}
+        shelves = {id(channel.shelf) for channel in snapshot.channels}
         for channel in self.snapshot.channels:
-            if id(channel.shelf) not in kept:
+            if id(channel.shelf) not in shelves:
                 for name in self.read_before:
                     self.read_before[name] += getattr(channel.shelf, name, 0)
         self.snapshot = snapshot
@@ -317,13 +257,43 @@ class Programme:
             self.history = deque(item for item in self.history if (item.channel, item.id) not in banned)
         self.lookahead.clear()
         self._begin(counts)
+        if kept is not None:
+            round = RoundRobin(self.generator.weights, 0, kept.credits, before=kept.picks)
+            self.generator.resume(round, kept.cursors)
+            self.generator.last_id = None if on is None else on.id
         self.behind = min(self.behind, max(0, len(self.history) - 1))
+
+    def _kept(self, snapshot: Snapshot) -> Carried | None:
+        """Where the turns go on in another snapshot; None where they begin anew."""
+        settings = snapshot.settings
+        if self._anew or settings.refresh is not Refresh.KEEP:
+            return None
+        shown = as_shown(self.generator, self.lookahead)
+        self.generating = True
+        try:
+            return over_a_change(
+                shown,
+                self.snapshot.channels,
+                snapshot.channels,
+                self.lookahead,
+                in_order=settings.pick.mode is PickMode.RECENCY,
+            )
+        finally:
+            self.generating = False
 
     def _begin(self, counts: Counts) -> None:
         snapshot = self.snapshot
         self.history = deque(self.history, snapshot.settings.history)
         self._look_over(snapshot)
-        self.generator = Generator(snapshot.channels, snapshot.settings, self.seed, self.epoch_id, self._unreadable)
+        self.generator = Generator(
+            snapshot.channels,
+            in_force(snapshot.settings, snapshot.part),
+            self.seed,
+            self.epoch_id,
+            unreadable=self._unreadable,
+            resting=self.resting,
+            bans=self.bans,
+        )
         self.generator.counts = counts
         self._collect()
 
@@ -333,15 +303,6 @@ class Programme:
             if channel.id not in self._unreadable and getattr(channel.shelf, "broken", False):
                 self._unreadable += (channel.id,)
                 self.tell((unreadable(channel.id, channel.shelf),))
-
-    def tell(self, diagnostics: Sequence[Diagnostic]) -> None:
-        """Keep what a player should know of; the last 64 are kept."""
-        self.told += len(diagnostics)
-        self.diagnostics.extend(diagnostics)
-
-    def _collect(self) -> None:
-        self.tell(self.generator.diagnostics)
-        self.generator.diagnostics.clear()
 
     def _out(self) -> tuple[str, ...]:
         """The channels that are unreadable, also those found so in this epoch."""
@@ -362,9 +323,3 @@ class Programme:
         with self.update():
             assert self._draft is not None
             yield self._draft
-
-
-def _count(n: int) -> int:
-    if isinstance(n, bool) or not isinstance(n, int) or n < 0:
-        raise InvalidCount(f"A number of items is an integer from 0, not {said(n)}", n=said(n))
-    return n

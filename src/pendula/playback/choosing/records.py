@@ -233,3 +233,15 @@ def unmasked(at: int, gone: Sequence[int]) -> int:
             break
         at += 1
     return at
+
+
+def walk(shelf: Shelf, at: int) -> Iterator[Row]:
+    """The rows of a shelf from a place on, from the newest again after the oldest, for ever."""
+    while True:
+        place: int | None = at
+        for row in shelf.run(at):
+            place = row[0]
+            yield row
+        while place is None:
+            yield (None, None, b"")
+        at = (place + 1) % shelf.count

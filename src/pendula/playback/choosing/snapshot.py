@@ -1,11 +1,38 @@
 """What the stream of an epoch follows from: the channels in their order, and the settings."""
 
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
-from pendula.playback.choosing.generator import Channel
+from pendula.playback.choosing.guard import watched
+from pendula.playback.choosing.records import MaskedShelf, Shelf
 from pendula.playback.model import NAME_MOST, Settings, UnknownChannel, unfit
+
+
+class Channel(Struct, frozen=True):
+    """A followed channel: its id, its records, and the places of those that are not to be shown. Raises `NoShelf`."""
+
+    id: str
+    shelf: Shelf
+    gone: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "shelf", watched(self.id, self.shelf))
+
+    @property
+    def visible(self) -> Shelf:
+        return MaskedShelf(self.shelf, self.gone) if self.gone else self.shelf
+
+    def same(self, other: "Channel") -> bool:
+        left, right = self.shelf, other.shelf
+        return (self.id, left.count, left.generation, self.gone) == (
+            other.id,
+            right.count,
+            right.generation,
+            other.gone,
+        )
 
 
 class Snapshot(Struct, frozen=True):
@@ -13,10 +40,12 @@ class Snapshot(Struct, frozen=True):
 
     channels: tuple[Channel, ...] = ()
     settings: Settings = Settings()
+    part: str | None = None  # of the day, whose weights hold
 
     def same(self, other: "Snapshot") -> bool:
         return (
             self.settings == other.settings
+            and self.part == other.part
             and len(self.channels) == len(other.channels)
             and all(left.same(right) for left, right in zip(self.channels, other.channels, strict=True))
         )
@@ -41,9 +70,10 @@ def check_names(snapshot: Snapshot, before: Snapshot) -> None:
     Who follows a channel no more keeps its weight, for the day it is followed again.
     """
     followed = [channel.id for channel in snapshot.channels]
-    for field in ("manual_weights", "total_count", "recent_count"):
-        noted = getattr(before.settings.exposure, field)
-        for name in getattr(snapshot.settings.exposure, field):
+    noted_before = dict(_named(before.settings))
+    for field, names in _named(snapshot.settings):
+        noted = noted_before.get(field, {})
+        for name in names:
             if name not in followed and name not in noted:
                 near = get_close_matches(name, followed, 1)
                 meant = f"; did you mean {near[0]!r}?" if near else f"; followed are {', '.join(followed) or 'none'}"
@@ -52,6 +82,16 @@ def check_names(snapshot: Snapshot, before: Snapshot) -> None:
                     channel=name,
                     followed=followed,
                 )
+
+
+def _named(settings: Settings) -> Iterator[tuple[str, Mapping[str, object]]]:
+    """All that is said by channel, and where."""
+    exposure = settings.exposure
+    yield "manual_weights", exposure.manual_weights
+    yield "total_count", exposure.total_count
+    yield "recent_count", exposure.recent_count
+    for part in settings.day_parts:
+        yield f"the day part {part.name!r}", part.weights
 
 
 def check_id(channel: str) -> None:

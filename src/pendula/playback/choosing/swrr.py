@@ -9,14 +9,18 @@ from math import gcd
 
 from pendula.playback.model import WSUM
 
+NEVER = 1 << 62
+KEPT = 1 << 18  # steps; more than the items that are held can have taken
+
 
 def step(credits: list[int], weights: Sequence[int], total: int = WSUM) -> int:
     """One step by definition; changes `credits` and returns the index that was picked, the lowest on ties."""
     best, richest = -1, 0
     for index, weight in enumerate(weights):
+        if not weight:
+            continue  # never picked, and what it has stays
         credit = credits[index] = credits[index] + weight
-        # Before a pick the credits sum to the total, so the richest has more than 0: no weight of 0 is ever picked.
-        if credit > richest:
+        if credit > richest or best < 0:
             best, richest = index, credit
     credits[best] -= total
     return best
@@ -26,17 +30,27 @@ class RoundRobin:
     """The sequence of one epoch; `taken` counts the steps.
 
     The table begins at step `anchor`, where the credits were `start`: a restored sequence goes on from there and
-    never computes what came before.
+    never computes what came before. One that carries credits on from other weights does not repeat; `before` says how
+    often each was picked up to its anchor, and of its table only the latest part is kept.
     """
 
-    __slots__ = ("_credits", "anchor", "period", "start", "table", "taken", "weights")
+    __slots__ = ("_credits", "anchor", "before", "carried", "period", "start", "table", "taken", "weights")
 
-    def __init__(self, weights: Sequence[int], anchor: int = 0, start: Sequence[int] | None = None) -> None:
+    def __init__(
+        self,
+        weights: Sequence[int],
+        anchor: int = 0,
+        start: Sequence[int] | None = None,
+        *,
+        before: Sequence[int] | None = None,
+    ) -> None:
         self.weights = tuple(weights)
-        self.period = WSUM // gcd(*self.weights) if any(self.weights) else 1
+        self.carried = before is not None
+        self.period = NEVER if self.carried else WSUM // gcd(*self.weights) if any(self.weights) else 1
         self.anchor = anchor
         self.start = tuple(start) if start is not None else (0,) * len(self.weights)
         self.taken = anchor
+        self.before = tuple(self._picks((0,) * len(self.weights), anchor, self.start) if before is None else before)
         self.table = bytearray()
         self._credits = list(self.start)
 
@@ -50,6 +64,8 @@ class RoundRobin:
 
     def ahead(self, count: int) -> bytes:
         """The next `count` picks, without taking them."""
+        if self.carried:
+            self._forget()
         place = (self.taken - self.anchor) % self.period
         end = place + count
         self._build(min(self.period, end))
@@ -69,15 +85,25 @@ class RoundRobin:
             for index, (first, weight) in enumerate(zip(self.start, self.weights, strict=True))
         ]
 
-    def picks_since(self, taken: int) -> list[int]:
-        """How often each channel was picked after the first `taken` steps."""
-        steps = self.taken - taken
+    def picks_at(self, taken: int) -> list[int]:
+        """How often each channel was picked in the first `taken` steps of the epoch; from the anchor to the present."""
+        picks = self._picks(self.start, taken - self.anchor, self.credits_at(taken))
+        return [before + since for before, since in zip(self.before, picks, strict=True)]
+
+    def _picks(self, first: Sequence[int], steps: int, now: Sequence[int]) -> list[int]:
+        """What `steps` steps from some credits to others must have been."""
         return [
-            (before + steps * weight - now) // WSUM
-            for weight, before, now in zip(
-                self.weights, self.credits_at(taken), self.credits_at(self.taken), strict=True
-            )
+            (before + steps * weight - after) // WSUM
+            for weight, before, after in zip(self.weights, first, now, strict=True)
         ]
+
+    def _forget(self) -> None:
+        """Let the table begin later, so that it does not grow for ever."""
+        if len(self.table) > 2 * KEPT and self.taken - self.anchor > KEPT:
+            anchor = self.taken - KEPT
+            self.before, self.start = tuple(self.picks_at(anchor)), tuple(self.credits_at(anchor))
+            del self.table[: anchor - self.anchor]
+            self.anchor = anchor
 
     def _build(self, upto: int) -> None:
         credits, weights, table = self._credits, self.weights, self.table

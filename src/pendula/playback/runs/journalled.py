@@ -15,9 +15,9 @@ import msgspec
 from pendula.kernel.canonical import Json
 from pendula.kernel.disk import RealDisk
 from pendula.kernel.recording import begin_recording, send
-from pendula.playback.choosing.generator import Channel
-from pendula.playback.choosing.programme import DIAGNOSTICS_KEPT
 from pendula.playback.choosing.records import Holding, Row, Shelf
+from pendula.playback.choosing.snapshot import Channel
+from pendula.playback.choosing.wishes import DIAGNOSTICS_KEPT
 from pendula.playback.engine import Player
 from pendula.playback.events import Commands, Config, Configure, Contents, Insert, Prev, Reset, Take
 from pendula.playback.model import PickMode, Record, Settings, item_json

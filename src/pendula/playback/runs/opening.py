@@ -15,8 +15,8 @@ from msgspec import Struct
 from pendula.kernel.errors import InputRefused
 from pendula.playback.cache.merge import Page, SourceFailed, merge
 from pendula.playback.cache.shelf import CacheShelf, is_no_cache, open_cache, open_or_set_aside
-from pendula.playback.choosing.generator import Channel
 from pendula.playback.choosing.records import MemoryShelf, Shelf
+from pendula.playback.choosing.snapshot import Channel
 from pendula.playback.model import RECORDS_MOST, Diagnostic, Settings
 from pendula.playback.runs.loading import ChannelSpec, Spec
 from pendula.playback.sources.folder import FolderSource

@@ -2,6 +2,7 @@
 
 actions     worlds at `/api/v1/actions`
 credit      scenarios and runs at `/api/v1/simulator`
+fleet       fleets at `/api/v1/fleet`
 jobs        the scheduler at `/scheduler`
 playback    players and the library of channels at `/api/v1/playback`
 tally       the counting room of the demo
@@ -17,6 +18,7 @@ from pendula.server.settings import Settings
 ROOMS: Mapping[str, str] = {
     "actions": "pendula.server.rooms.actions.routes:ROOM",
     "credit": "pendula.server.rooms.credit.room:room_for",
+    "fleet": "pendula.server.rooms.fleet.routes:room_for",
     "jobs": "pendula.server.rooms.jobs.routes:room_for",
     "playback": "pendula.server.rooms.playback.routes:ROOM",
 }

@@ -53,7 +53,9 @@ def engine_router(room: RoomSpec) -> APIRouter:
     """The generic routes of one room, below its prefix and the name of an engine."""
     router = APIRouter(prefix=f"{room.prefix}/{{engine}}", tags=[room.name])
     _reading(router, room)
-    _commanding(router, room)
+    if room.commanded:
+        _commanding(router, room)
+    _asking(router, room)
     _streaming(router, room)
     return router
 
@@ -95,6 +97,8 @@ def _commanding(router: APIRouter, room: RoomSpec) -> None:
         wish = await read_body(request, room.kind.commands)
         return command_response(*await host.submit(wish, caller.name, request_id))
 
+
+def _asking(router: APIRouter, room: RoomSpec) -> None:
     @router.post(
         "/why",
         responses=answers(Reason, WRITE_ERRORS),

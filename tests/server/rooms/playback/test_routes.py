@@ -362,4 +362,82 @@ def test_every_generated_request_is_answered_as_documented(live: LiveServer) -> 
             case.call_and_validate(checks=checks)
 
         answered_as_documented()
-    assert len(operations) == 25
+    assert len(operations) == 29
+
+
+# What viewers wish for
+
+
+@pytest.mark.req("PLAY-USE-1")
+async def test_an_artwork_is_pinned_and_comes_next(client: httpx.AsyncClient) -> None:
+    await hang(client)
+
+    pinned = await ask(client, "pin", id=77, ts=5, payload=PAYLOAD)
+    coming = (await told(client, "now"))["coming"]
+    refused = await client.post(f"{HALL}/pin", json={"id": 78, "payload": "AAAA"})
+
+    assert pinned["answer"] == {"pinned": [77]}
+    assert (coming[0]["id"], coming[0]["origin"], coming[0]["ordinal"]) == (77, "pinned", 0)
+    assert (refused.status_code, code_of(refused)) == (409, "invalid_record")
+    assert await shown(client, 3) == [77, 11, 2]
+    assert (await told(client, "items/0"))["why"]["code"] == "pinned"
+
+
+@pytest.mark.req("PLAY-USE-2")
+async def test_a_channel_rests_and_goes_on_without_a_new_epoch(client: httpx.AsyncClient) -> None:
+    await hang(client)
+
+    paused = await ask(client, "pause-channel", channel="a")
+    while_it_rests = await shown(client, 3)
+    exposure = (await told(client, "now"))["exposure"]
+    unknown = await client.post(f"{HALL}/pause-channel", json={"channel": "x"})
+    resumed = await ask(client, "resume-channel", channel="a")
+
+    assert (paused["answer"], resumed["answer"]) == ({"paused_channels": ["a"]}, {"paused_channels": []})
+    assert while_it_rests == [11, 12, 13]
+    assert [(one["channel"], one["paused"], one["weight"]) for one in exposure] == [("a", True, 0), ("b", False, 65536)]
+    assert (unknown.status_code, code_of(unknown)) == (409, "unknown_channel")
+    assert 2 in await shown(client, 2)
+    assert (await told(client, "now"))["epoch_id"] == 0
+
+
+@pytest.mark.req("PLAY-USE-3")
+async def test_an_artwork_is_banned_by_its_id_and_lifted(client: httpx.AsyncClient) -> None:
+    await hang(client)
+
+    banned = await ask(client, "ban", id=2, for_ms=3_600_000)
+    seen = await shown(client, 8)
+    bans = (await told(client, "now"))["bans"]
+    lifted = await ask(client, "lift", id=2)
+
+    assert banned["answer"]["banned"] == [{"id": 2, "until": banned["events"][0]["until"]}]
+    assert bans == banned["answer"]["banned"]
+    assert 2 not in seen
+    assert lifted["answer"] == {"banned": []}
+
+
+@pytest.mark.req("PLAY-USE-5")
+async def test_a_player_is_told_the_time_and_goes_by_the_part_of_the_day(client: httpx.AsyncClient) -> None:
+    await hang(client)
+    whole_day = {"name": "always", "start": "00:00", "end": "24:00", "weights": {"b": 1}}
+
+    await client.patch(f"{HALL}/settings", json={"zone": "Europe/Berlin", "day_parts": [whole_day], "refresh": "keep"})
+
+    now = await told(client, "now")
+    assert (now["day_part"], [one["weight"] for one in now["exposure"]]) == ("always", [0, 65536])
+    wrong = await client.patch(f"{HALL}/settings", json={"zone": "Europe/Berlln"})
+    assert (wrong.status_code, code_of(wrong)) == (422, "unknown_zone")
+    off = await client.patch(f"{HALL}/settings", json={"day_parts": [{**whole_day, "start": "25:00"}]})
+    assert (off.status_code, code_of(off)) == (409, "invalid_parameter")
+
+
+@pytest.mark.req("PLAY-USE-5")
+async def test_a_new_player_begins_with_the_part_of_the_day_that_holds(client: httpx.AsyncClient) -> None:
+    await fill(client, "a", 1)
+    await fill(client, "b", 11)
+    parts = [{"name": "always", "start": "00:00", "end": "00:00", "weights": {"b": 1}}]
+
+    await make(client, channels=["a", "b"], settings={"day_parts": parts})
+
+    now = await told(client, "now")
+    assert (now["day_part"], now["item"]["channel"]) == ("always", "b")

@@ -8,7 +8,7 @@ import type { SchedulerShownObject, SchedulerWhyObject } from "../../api/types";
 import { doing, draw, find, texts } from "../../testing/drawing";
 import { typedName } from "./acting";
 import { Deed } from "./Deed";
-import { ObjectDeeds, refsIn } from "./ObjectDeeds";
+import { amendmentOf, ObjectDeeds, refsIn } from "./ObjectDeeds";
 import { after, governed } from "./testing";
 
 const OBJECT = governed({ version: 7 });
@@ -17,6 +17,7 @@ const ASKED = { job_id: null, object_type: "lamp", object_id: "hall", asked_at: 
 const OPEN_ROLLBACK = { ...ASKED, rollback_id: "rb_1", finished_at: null };
 const WHY = {
   object: OBJECT,
+  next_action: "press",
   ways_out: [
     { action: "press", finding: "pressed", leads_to: "on" },
     { action: "press", finding: "bang", leads_to: "broken" },
@@ -104,6 +105,22 @@ test("a decision goes the way that was chosen, about the version that was looked
     { action: "press", finding: "bang", reason: "it fell", evidence_refs: ["note:1", "note:2"], version: 7 },
     "Ada",
   ]);
+});
+
+test("an amendment sends what was filled in and nothing else, about the version that was looked at", async () => {
+  const post = vi.spyOn(api, "post").mockResolvedValue({ object: OBJECT, followup_job_id: null });
+  const page = deeds();
+  type(page, "deed-amend-expires_at", "2027-01-01T12:30");
+  type(page, "deed-amend-reason", "it ends with the year");
+
+  ask(page, "deed-amend");
+  expect(page.textContent).toContain("Change expires at of hall?");
+  press(page, "deed-amend-yes");
+
+  await vi.waitFor(() => expect(page.textContent).toContain("hall is amended."));
+  const moment = new Date("2027-01-01T12:30").toISOString();
+  expect(post.mock.lastCall?.[2]).toEqual({ expires_at: moment, reason: "it ends with the year", version: 7 });
+  expect(amendmentOf({ expires_at: "", review_due_at: "" }, " it burns ")).toEqual({ falsify_if: "it burns" });
 });
 
 test("a budget is refilled with as many units as were asked for", async () => {

@@ -1,4 +1,4 @@
-/** What a person does to an object: say what was found, attach evidence, refill its budget, report a rollback finished. */
+/** What a person does to an object: say what was found, attach evidence, amend, refill, report a rollback done. */
 
 import { useSignal } from "@preact/signals";
 
@@ -23,6 +23,7 @@ export function ObjectDeeds(props: DeedsProps) {
       <h3>What you can do</h3>
       {props.why.ways_out.length > 0 && <Decide {...props} />}
       <Attach {...props} />
+      {props.why.next_action !== null && <Amend {...props} />}
       <Refill {...props} />
       {waits && <RolledBack {...props} />}
     </div>
@@ -149,6 +150,64 @@ function Refill({ shown: { object }, onDone }: DeedsProps) {
       </label>
     </Deed>
   );
+}
+
+const DATES = { expires_at: "expires at", review_due_at: "review due at" } as const;
+
+function Amend({ shown: { object }, onDone }: DeedsProps) {
+  const dates = useSignal<Readonly<Record<string, string>>>({});
+  const refuted = useSignal("");
+  const wishes = amendmentOf(dates.value, refuted.value);
+  const amend = async (reason: string, user: string | null) => {
+    const body = { ...wishes, reason, version: object.version };
+    await api.post("/scheduler/objects/amend/{object_type}/{object_id}", namesOf(object), body, user);
+    dates.value = {};
+    refuted.value = "";
+    return `${object.object_id} is amended.`;
+  };
+  const names = Object.keys(wishes).map(said).join(", ");
+  return (
+    <Deed
+      title="Amend"
+      testId="deed-amend"
+      question={names === "" ? "Nothing is filled in." : `Change ${names} of ${object.object_id}?`}
+      act={amend}
+      onDone={onDone}
+    >
+      {Object.entries(DATES).map(([name, words]) => (
+        <label key={name}>
+          {words}
+          <input
+            type="datetime-local"
+            value={dates.value[name] ?? ""}
+            onInput={({ currentTarget }) => {
+              dates.value = { ...dates.value, [name]: currentTarget.value };
+            }}
+            data-testid={`deed-amend-${name}`}
+          />
+        </label>
+      ))}
+      <label class="gate-reason">
+        refuted if
+        <input
+          value={refuted.value}
+          placeholder={object.falsify_if ?? ""}
+          onInput={({ currentTarget }) => {
+            refuted.value = currentTarget.value;
+          }}
+          data-testid="deed-amend-falsify_if"
+        />
+      </label>
+    </Deed>
+  );
+}
+
+/** What was filled in, dates of the reader's own clock as moments. */
+export function amendmentOf(dates: Readonly<Record<string, string>>, refuted: string): Record<string, string> {
+  const moments = Object.entries(dates).flatMap(([name, text]) =>
+    text === "" ? [] : [[name, new Date(text).toISOString()] as const],
+  );
+  return Object.fromEntries(refuted.trim() === "" ? moments : [...moments, ["falsify_if", refuted.trim()] as const]);
 }
 
 function RolledBack({ shown: { object }, onDone }: DeedsProps) {

@@ -8,15 +8,14 @@ import typer
 from pendula.cli.commands.credit import options
 from pendula.cli.commands.credit.options import (
     CapOption,
-    DaskOption,
     FirstSeedOption,
     IntensityOption,
     LenientFlag,
     ScenarioArgument,
     SetOption,
-    WorkersOption,
 )
 from pendula.cli.output import JsonFlag, Output, example, tables_of
+from pendula.cli.spread_options import DaskOption, WorkersOption, cores, require_folder
 from pendula.kernel.errors import WrongUsage
 
 if TYPE_CHECKING:
@@ -83,7 +82,7 @@ def compare(
     from pendula.credit.studies.comparison import compare as compared
     from pendula.documents import read_file
 
-    options.require_folder(svg, csv)
+    require_folder(svg, csv)
     output = Output(json)
     both = options.over(options.from_environment(), options.chosen(None, cap, set_))
     (left, right), names = _sides(both, (a_file, b_file), (options.pairs("--a", a), options.pairs("--b", b)))
@@ -94,7 +93,7 @@ def compare(
             right,
             range(first_seed, first_seed + seeds),
             ticks,
-            workers or options.cores(),
+            workers or cores(),
             skip=skip,
             names=names,
             dask=dask,

@@ -43,14 +43,6 @@ SetOption = Annotated[
 
 FirstSeedOption = Annotated[int, typer.Option(metavar="S", min=0, help="The first seed; the others follow it.")]
 IntensityOption = Annotated[int, typer.Option(metavar="P", min=0, max=100, help="Per cent of the actions.")]
-WorkersOption = Annotated[
-    int | None,
-    typer.Option(metavar="N", min=1, max=1024, help="Processes at the same time.", show_default="one a core"),
-]
-DaskOption = Annotated[
-    str | None,
-    typer.Option(metavar="ADDRESS", help="Run on the Dask scheduler there instead; extra dask.", show_default=False),
-]
 
 
 def from_environment() -> "Settings":
@@ -122,18 +114,6 @@ def of_the_scenario(texts: Sequence[str] | None) -> tuple[list[str], list[tuple[
     except InvalidVariation as refused:
         raise WrongUsage(refused.message, **refused.details) from None
     return [text for text in texts or () if text not in places], changes
-
-
-def cores() -> int:
-    """How many this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def require_folder(*files: Path | None) -> None:
-    """Refuse a file that could not be written before the work is done."""
-    for file in files:
-        if file is not None and not file.parent.is_dir():
-            raise WrongUsage(f"There is no folder {file.parent} to write {file.name} into", path=str(file))
 
 
 def _pair(option: str, text: str, short: Mapping[str, str]) -> tuple[str, str]:

@@ -11,6 +11,7 @@ import typer
 from pendula.cli.commands.credit import options
 from pendula.cli.commands.credit.options import CapOption, LenientFlag, PolicyOption, ScenarioArgument, SetOption
 from pendula.cli.output import JsonFlag, Output, example, tables_of
+from pendula.cli.spread_options import require_folder
 from pendula.kernel.errors import WorldBroken, WrongUsage
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def run(
         _repeat(scenario, Output(json), chart, csv, alone=alone)
         return
     ticks = _ticks(ticks, resume, journal)
-    options.require_folder(chart, csv)
+    require_folder(chart, csv)
     output = Output(json)
     settings = options.over(options.from_environment(), options.chosen(policy, cap, set_, yardstick))
     solver = options.solver_for(settings)
@@ -135,7 +136,7 @@ def _repeat(path: Path, output: Output, chart: Path | None, csv: Path | None, *,
 
     if not alone:
         raise WrongUsage("A bundle is repeated as it was: only --chart, --csv and --json go with it")
-    options.require_folder(chart, csv)
+    require_folder(chart, csv)
     bundle = read_bundle(path)
     solver = options.solver_for(bundle.config.settings)
     series = Series(headless_of(bundle).run)

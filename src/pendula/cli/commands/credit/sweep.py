@@ -8,16 +8,15 @@ import typer
 from pendula.cli.commands.credit import options
 from pendula.cli.commands.credit.options import (
     CapOption,
-    DaskOption,
     FirstSeedOption,
     IntensityOption,
     LenientFlag,
     PolicyOption,
     ScenarioArgument,
     SetOption,
-    WorkersOption,
 )
 from pendula.cli.output import JsonFlag, Output, example, tables_of
+from pendula.cli.spread_options import DaskOption, WorkersOption, cores, require_folder
 from pendula.kernel.errors import WrongUsage
 
 if TYPE_CHECKING:
@@ -67,7 +66,7 @@ def sweep(
     from pendula.credit.studies.sweeps import sweep as swept
     from pendula.documents import read_file
 
-    options.require_folder(csv, chart)
+    require_folder(csv, chart)
     output = Output(json)
     sets, changes = options.of_the_scenario(set_)
     settings = options.over(options.from_environment(), options.chosen(policy, cap, sets))
@@ -81,7 +80,7 @@ def sweep(
             grid,
             range(first_seed, first_seed + seeds),
             ticks,
-            workers or options.cores(),
+            workers or cores(),
             dask=dask,
             settings=settings,
             skip=skip,

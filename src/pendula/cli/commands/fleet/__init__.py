@@ -3,6 +3,7 @@
 compile, check      a source map made ready, or everything that is wrong with it
 draw, new           the picture of a map; maps of our own
 run                 a scenario in virtual time, and why a truck stands
+tune                the number of trucks and the parameters that do the most
 journal             what is done with the journal of a fleet: replay, export, incidents
 files, forms        reading and writing the files; the forms of what `new` writes
 report              the validation report
@@ -11,7 +12,7 @@ tables              results as tables
 
 import typer
 
-from pendula.cli.commands.fleet import check, compile, draw, journal, new, run
+from pendula.cli.commands.fleet import check, compile, draw, journal, new, run, tune
 from pendula.cli.output import example
 
 fleet = typer.Typer(
@@ -28,4 +29,5 @@ check.register(fleet)
 draw.register(fleet)
 new.register(fleet)
 run.register(fleet)
+tune.register(fleet)
 journal.register(fleet)

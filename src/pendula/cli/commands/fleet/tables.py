@@ -206,3 +206,25 @@ def _sizes(sizes: Mapping[str, int]) -> str:
 def _severities(severities: Mapping[str, int]) -> str:
     told = [counted(count, _NOUNS[name]) for name, count in severities.items() if count]
     return ", ".join(told) or "no findings"
+
+
+def tuned(form: Mapping[str, Any]) -> "RenderableType":
+    """A row for every combination, the best one marked, and what is to be said of trucks and map."""
+    best = form["best"]
+    rows = [
+        (
+            "best" if row == best else "" if row["acceptable"] else "no",
+            str(row["trucks"]),
+            str(row["oneWayMilli"]),
+            ", ".join(f"{name}={value}" for name, value in row["params"].items()),
+            "not LIVE" if row["refused"] is not None else str(row["tasksPerHour"]),
+            f"{row['longestWaitMs'] // 1000} s",
+        )
+        for row in form["rows"]
+    ]
+    heads = ("", "trucks", "one-way", "parameters", "tasks an hour", "longest wait")
+    parts: list[RenderableType] = [table(heads, rows)]
+    parts += [Text(f"- {sentence}") for sentence in form["sentences"]]
+    if best is None:
+        parts.append(Text("No combination was acceptable: allow a longer wait, or try fewer trucks."))
+    return Group(*parts)

@@ -3,12 +3,14 @@
 A write that succeeded is believed for a while, so that whoever asks every second costs a page every few seconds only.
 """
 
+import sqlite3
 import time
 from contextlib import closing
 from pathlib import Path
 
-from pendula.jobs.model import Durability
-from pendula.jobs.store.file.opening import connect
+from pendula.jobs.model import Durability, StorageBusy
+from pendula.jobs.store.file.opening import connect, is_busy, is_read_only_trouble
+from pendula.jobs.store.protocol import StoreReadOnly, StoreUnusable
 
 BELIEVED_SECONDS = 5.0
 # More than this is a store that does not answer; whoever asks about readiness waits no longer.
@@ -24,13 +26,23 @@ class WriteProof:
         self._believed_until = 0.0
 
     def check(self) -> None:
-        """Write one page that says what it said before, and flush it; raises `sqlite3.Error` where that fails."""
+        """Write one page that says what it said before, and flush it; raises what whoever writes now would meet."""
         if time.monotonic() < self._believed_until:
             return
         self._believed_until = 0.0
+        try:
+            self._write()
+        except sqlite3.Error as trouble:
+            if is_busy(trouble):
+                raise StorageBusy(f"Another writer holds {self._place.name} for long") from trouble
+            if is_read_only_trouble(trouble):
+                raise StoreReadOnly(f"{self._place} cannot be written", path=str(self._place)) from trouble
+            raise StoreUnusable(f"{self._place} cannot be written: {trouble}", path=str(self._place)) from trouble
+        self._believed_until = time.monotonic() + BELIEVED_SECONDS
+
+    def _write(self) -> None:
         with closing(connect(self._place, self._durability, BUSY_SECONDS)) as connection:
             connection.execute("BEGIN IMMEDIATE")
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             connection.execute(f"PRAGMA user_version = {version}")
             connection.execute("COMMIT")
-        self._believed_until = time.monotonic() + BELIEVED_SECONDS

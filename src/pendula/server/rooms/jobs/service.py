@@ -19,6 +19,7 @@ from pendula.jobs.calls import POLL_SECONDS, Answer, Body, Caller, Calls, Reply
 from pendula.jobs.model import Durability, Policy, StorageBusy
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.requests import Pull, read_pull
+from pendula.jobs.store.file.proof import WriteProof
 from pendula.jobs.store.protocol import Store
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.kernel.errors import PendulaError, WorldBroken
@@ -46,7 +47,8 @@ class DurableStore(Store, Protocol):
 
     def check_durable(self) -> None: ...
 
-    def check_writable(self) -> None: ...
+    @property
+    def proof(self) -> WriteProof: ...
 
 
 class Upkeep(Protocol):
@@ -174,7 +176,7 @@ class JobService:
         try:
             async with asyncio.timeout(READY_SECONDS):
                 await asyncio.to_thread(self._store.check_durable)
-                await asyncio.to_thread(self._store.check_writable)
+                await asyncio.to_thread(self._store.proof.check)
         except TimeoutError:
             return StorageBusy.code
         except PendulaError as error:

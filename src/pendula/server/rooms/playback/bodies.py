@@ -7,7 +7,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from pendula.playback import events
-from pendula.playback.model import CHANNELS_MOST, Mode, PickMode
+from pendula.playback.model import CHANNELS_MOST, Mode, PickMode, Refresh
 from pendula.server.data_directory import NAME
 from pendula.server.routes.engine import LARGEST_N
 
@@ -15,6 +15,7 @@ from pendula.server.routes.engine import LARGEST_N
 NewName = Annotated[str, Meta(extra_json_schema={"pattern": rf"^{NAME.pattern}(?!\n)$"})]
 Count = Annotated[int, Meta(ge=0, le=LARGEST_N)]
 Ordinal = Annotated[int, Meta(ge=0, le=LARGEST_N)]
+ArtworkId = Annotated[int, Meta(ge=0, extra_json_schema={"format": "uint64"})]
 Names = Annotated[list[str], Meta(max_length=CHANNELS_MOST)]
 Number = Annotated[Any, Meta(extra_json_schema={"type": "number"})]
 
@@ -39,6 +40,16 @@ class NaeForm(Struct, frozen=True, forbid_unknown_fields=True):
     cap: int | UnsetType = UNSET
 
 
+class DayPartForm(Struct, frozen=True, forbid_unknown_fields=True):
+    """A part of the day and the weights that hold in it: from `start` to before `end`, HH:MM, on days that begin so."""
+
+    name: str
+    start: str
+    end: str
+    weights: dict[str, Number]
+    days: list[str] = []
+
+
 class SettingsForm(Struct, frozen=True, forbid_unknown_fields=True):
     """Settings; what is left out stays as it is."""
 
@@ -48,6 +59,9 @@ class SettingsForm(Struct, frozen=True, forbid_unknown_fields=True):
     lookahead: int | UnsetType = UNSET
     nae: NaeForm | UnsetType = UNSET
     preserve_history: bool | UnsetType = UNSET
+    refresh: Refresh | UnsetType = UNSET
+    zone: str | UnsetType = UNSET
+    day_parts: list[DayPartForm] | UnsetType = UNSET
 
 
 class NewPlayer(Struct, frozen=True, forbid_unknown_fields=True):
@@ -105,9 +119,22 @@ class Upload(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Unwanted(Struct, frozen=True, forbid_unknown_fields=True):
-    """The item to be shown no more, by its number in this epoch; without one, what is on."""
+    """What is to be shown no more until its channel is refreshed: an item by its number, without one what is on.
+
+    With an `id`, the artwork of that id, from whatever channel, for `for_ms` milliseconds or until it is lifted.
+    """
 
     ordinal: Ordinal | None = None
+    id: ArtworkId | None = None
+    for_ms: Count | None = None
+
+
+class OneArtwork(Struct, frozen=True, forbid_unknown_fields=True):
+    id: ArtworkId
+
+
+class OneChannel(Struct, frozen=True, forbid_unknown_fields=True):
+    channel: str
 
 
 class Again(Struct, frozen=True, forbid_unknown_fields=True):

@@ -25,6 +25,7 @@ from pendula.server.hosting.engine_host import AnyDriver, EngineHost
 from pendula.server.hosting.room_spec import Host
 from pendula.server.rooms.playback import demo
 from pendula.server.rooms.playback.library import Held, Library
+from pendula.server.rooms.playback.timekeeper import Timekeeper
 from pendula.server.views import State
 
 LIBRARIAN = "library"
@@ -63,6 +64,8 @@ class LibraryService:
             self._refresher.add(channel, Feed(FolderSource(place), self.library.path(channel)))
         if self.folders:
             self._refresher.start()
+        self.timekeeper = Timekeeper(host.clock, host.hosts)
+        self._begin(self.timekeeper.run())
 
     @property
     def outside(self) -> Library:
@@ -80,6 +83,8 @@ class LibraryService:
             except PendulaError as error:
                 _not_told(host, error)
                 self._later(lambda: self.engine_opened(host))
+            else:
+                await self.timekeeper.tell(host)
 
     async def close(self) -> None:
         self._closed = True

@@ -16,6 +16,7 @@ from starlette.responses import Response
 
 from pendula.kernel.canonical import Json
 from pendula.playback import events
+from pendula.playback.clocks import check_zone, clock_at
 from pendula.playback.engine import Player
 from pendula.server.data_directory import NAME
 from pendula.server.errors import json_response
@@ -28,6 +29,8 @@ from pendula.server.rooms.playback.bodies import (
     Artwork,
     ChannelNames,
     NewPlayer,
+    OneArtwork,
+    OneChannel,
     SettingsChange,
     Unwanted,
     given,
@@ -66,6 +69,8 @@ VIEWS = (
     ChannelNames,
     Artwork,
     Unwanted,
+    OneArtwork,
+    OneChannel,
     Again,
     views.PlayerNow,
     views.PeekView,
@@ -84,8 +89,12 @@ async def begin(request: Request, supervisor: Supervised) -> New:
     """A new player, which shows something at once if it follows anything."""
     body = await read_body(request, NewPlayer)
     check_name(body.name, LIFECYCLE.noun, RESERVED)
-    first = (events.Next(),) if body.channels else ()
-    return New(body.name, _config(body, library_service_of(supervisor)), first)
+    config = _config(body, library_service_of(supervisor))
+    first: tuple[object, ...] = (events.Next(),) if body.channels else ()
+    if body.settings.day_parts:
+        # What is shown first is of the part of the day that holds.
+        first = (clock_at(body.settings.zone or "UTC", supervisor.clock.now() // 1000), *first)
+    return New(body.name, config, first)
 
 
 LIFECYCLE = Lifecycle(
@@ -132,7 +141,7 @@ def _asks(name: str, body: str, method: str = "POST") -> Callable[[Handler], Han
         methods=[method],
         responses=answers(CommandResult, CHANGE_ERRORS),
         openapi_extra=takes(body),
-        operation_id=f"playback_{name}",
+        operation_id=f"playback_{name.replace('-', '_')}",
     )
 
 
@@ -163,7 +172,11 @@ async def change_settings(
     """Change settings. What is set to what it is already changes nothing."""
     changes = given(await read_body(request, SettingsChange))
     dwell_ms = changes.pop("dwell_ms", None)
-    return await _command(supervisor, player, events.Configure(changes, dwell_ms), caller, request_id)
+    if "zone" in changes:
+        check_zone(changes["zone"])
+    response = await _command(supervisor, player, events.Configure(changes, dwell_ms), caller, request_id)
+    await library_service_of(supervisor).timekeeper.tell(supervisor.host(ROOM.name, player))
+    return response
 
 
 @_asks("nae", "Artwork")
@@ -179,9 +192,47 @@ async def insert(
 async def ban(
     player: PlayerName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
 ) -> Response:
-    """Show an item no more until its channel is refreshed."""
+    """Show an item no more until its channel is refreshed; or an artwork, by its id, from whatever channel."""
     body = await read_body(request, Unwanted)
-    return await _command(supervisor, player, events.Ban(body.ordinal), caller, request_id)
+    if body.id is None:
+        return await _command(supervisor, player, events.Ban(body.ordinal), caller, request_id)
+    return await _command(supervisor, player, events.BanArtwork(body.id, body.for_ms), caller, request_id)
+
+
+@_asks("lift", "OneArtwork")
+async def lift(
+    player: PlayerName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
+) -> Response:
+    """Let a banned artwork come again; the answer lists what is banned still."""
+    body = await read_body(request, OneArtwork)
+    return await _command(supervisor, player, events.Lift(body.id), caller, request_id)
+
+
+@_asks("pin", "Artwork")
+async def pin(
+    player: PlayerName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
+) -> Response:
+    """Show this artwork next, once, before what was made ahead; the answer lists what is pinned."""
+    body = await read_body(request, Artwork)
+    return await _command(supervisor, player, events.ShowNext(**msgspec.structs.asdict(body)), caller, request_id)
+
+
+@_asks("pause-channel", "OneChannel")
+async def pause_channel(
+    player: PlayerName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
+) -> Response:
+    """Let a channel rest without a new epoch: its turns stay where they are, the others share its part."""
+    body = await read_body(request, OneChannel)
+    return await _command(supervisor, player, events.PauseChannel(body.channel), caller, request_id)
+
+
+@_asks("resume-channel", "OneChannel")
+async def resume_channel(
+    player: PlayerName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
+) -> Response:
+    """Let a channel take part again, from where it was."""
+    body = await read_body(request, OneChannel)
+    return await _command(supervisor, player, events.ResumeChannel(body.channel), caller, request_id)
 
 
 @_asks("reset", "Again")
@@ -246,6 +297,7 @@ def _config(body: NewPlayer, service: LibraryService) -> Json:
     """What a new player begins with; raises `UnknownChannel`."""
     held = [service.library.held(channel) for channel in body.channels]
     settings = given(body.settings)
+    check_zone(settings.get("zone", "UTC"))
     exposure = settings.setdefault("exposure", {})
     for name, counts in (
         ("total_count", {one.contents.id: one.total_count for one in held}),

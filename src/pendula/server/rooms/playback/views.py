@@ -52,6 +52,14 @@ class ExposureView(Struct, frozen=True):
     banned: int
     generation: Unsigned64
     readable: bool
+    paused: bool
+
+
+class BanView(Struct, frozen=True):
+    """A banned artwork; `until` is the player's time at which it is lifted by itself, null is never."""
+
+    id: Unsigned64
+    until: int | None
 
 
 class PooledView(Struct, frozen=True):
@@ -76,7 +84,8 @@ class PlayerNow(Struct, frozen=True):
     """A player after record `n`, at its time `t`; `clock` is what its clock says by now. Times are in milliseconds.
 
     `started_utc` and `ends_utc` are the same moments by the wall clock. A paused player has no end, but `left_ms`.
-    `coming` begins with the item that is next, `before` with the one that was last.
+    `coming` begins with the item that is next, `before` with the one that was last. `day_part` is the part of the day
+    whose weights hold.
     """
 
     n: int
@@ -98,6 +107,8 @@ class PlayerNow(Struct, frozen=True):
     exposure: list[ExposureView]
     pool: list[PooledView]
     probability_64: int
+    bans: list[BanView]
+    day_part: str | None
     diagnostics: list[DiagnosticView]
     settings: dict[str, Any]
     dwell_ms: int
@@ -139,6 +150,8 @@ def now_of(player: Player, n: int, clock: int, wall_time: WallTime) -> PlayerNow
         exposure=_exposure(player),
         pool=_pool(player),
         probability_64=new_artwork.probability(pool),
+        bans=[BanView(id, until) for id, until in programme.bans.items()],
+        day_part=programme.snapshot.part,
         diagnostics=diagnostics_of(programme.diagnostics),
         settings=msgspec.to_builtins(programme.snapshot.settings, builtin_types=(Decimal,)),
         dwell_ms=player.dwell_ms,
@@ -187,17 +200,13 @@ def _around(player: Player) -> tuple[list[ItemView], list[ItemView]]:
     programme = player.programme
     newest_first = [_view(player, item) for item in islice(reversed(programme.history), programme.behind + MOST_ITEMS)]
     ahead = newest_first[: programme.behind][::-1]
-    coming = [*ahead, *(_view(player, item) for item in islice(programme.lookahead, MOST_ITEMS))]
+    coming = [*ahead, *(_view(player, item) for item in programme.peek(MOST_ITEMS))]
     return newest_first[programme.behind + 1 :], coming[:MOST_ITEMS]
 
 
 def _exposure(player: Player) -> list[ExposureView]:
     programme, generator = player.programme, player.programme.generator
-    credits = generator.round.credits_at(generator.round.taken)
-    turns = [
-        (generator.round.taken * weight - credit) // WSUM
-        for weight, credit in zip(generator.weights, credits, strict=True)
-    ]
+    turns = generator.round.picks_at(generator.round.taken)
     for item in programme.lookahead:
         if item.channel_index is not None and item.step is not None:
             turns[item.channel_index] -= 1
@@ -213,6 +222,7 @@ def _exposure(player: Player) -> list[ExposureView]:
             banned=len(channel.gone),
             generation=channel.shelf.generation,
             readable=not generator.unreadable[index],
+            paused=channel.id in programme.resting,
         )
         for index, channel in enumerate(programme.snapshot.channels)
     ]

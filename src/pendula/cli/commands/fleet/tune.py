@@ -1,0 +1,115 @@
+"""`pendula fleet tune`: how many trucks, how strongly one-way, which parameters give the most tasks an hour."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pendula.cli.commands.fleet.run import ScenarioArgument, scenario_of
+from pendula.cli.failing import require
+from pendula.cli.output import JsonFlag, Output, example, tables_of
+from pendula.cli.spread_options import DaskOption, WorkersOption, cores, require_folder
+from pendula.kernel.errors import WrongUsage
+
+if TYPE_CHECKING:
+    from pendula.fleet.runs.tuning import Trial
+    from pendula.fleet.scenarios import Scenario
+
+MINUTE_MS = 60_000
+
+
+def register(group: typer.Typer) -> None:
+    group.command(
+        "tune",
+        epilog=example(
+            "pendula fleet tune hall --minutes 30",
+            "pendula fleet tune day.yaml --trucks 2-6 --one-way 0,1300,2000,3000 --seeds 3 --svg throughput.svg",
+            "pendula fleet tune hall --vary lookaheadM=6,8 --vary starveMs=40000,60000 --json",
+            "pendula fleet tune day.yaml --minutes 60 --dask tcp://10.0.0.7:8786",
+        ),
+    )(tune)
+
+
+def tune(
+    scenario: ScenarioArgument,
+    trucks: Annotated[
+        str | None,
+        typer.Option(metavar="N-M", help="How many trucks: 3, 2-6 or 2,4,6.", show_default="1 to all"),
+    ] = None,
+    one_way: Annotated[
+        str,
+        typer.Option(
+            metavar="V1,V2,…", help="By how many thousandths a lane is dearer that all streams drive the other way."
+        ),
+    ] = "0,2000",
+    vary: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=V1,V2,…",
+            help="A parameter of traffic and its values; may be repeated, all are combined.",
+            show_default=False,
+        ),
+    ] = None,
+    minutes: Annotated[int, typer.Option(metavar="T", min=1, max=10_000, help="Simulated minutes of each run.")] = 20,
+    seeds: Annotated[int, typer.Option(metavar="N", min=1, help="How many seeds for each combination.")] = 1,
+    longest_wait: Annotated[
+        int, typer.Option(metavar="S", min=1, help="No truck may wait longer than so many seconds on end.")
+    ] = 320,
+    workers: WorkersOption = None,
+    dask: DaskOption = None,
+    svg: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw throughput over trucks there.", show_default=False)
+    ] = None,
+    json: JsonFlag = False,
+) -> None:
+    """Find how many trucks, which one-way preference and which parameters give the most tasks an hour.
+
+    Every combination runs in virtual time, on processes or on a Dask cluster, with the streams of the scenario made
+    endless. The best has the most tasks of those in which nobody waits longer than --longest-wait. Says what the map
+    itself should change: stations that are always busy, places for which trucks wait, fleets it has no rest for.
+    """
+    require("fleet")
+    require_folder(svg)
+    from pendula.fleet.runs.tuning import outcome_of, throughput_svg, tried
+    from pendula.spreading import Where
+
+    output = Output(json)
+    told = scenario_of(scenario)
+    trials = _trials(told, trucks, one_way, vary, seeds)
+    with output.progress("runs", len(trials)) as advance:
+        where = Where(workers or cores(), dask)
+        figures = tried(told, trials, minutes * MINUTE_MS, where, advance)
+    outcome = outcome_of(trials, figures, longest_wait * 1000)
+    if svg is not None:
+        svg.write_text(throughput_svg(outcome, told.name), encoding="utf-8", newline="\n")
+    form = {"scenario": told.name, "minutes": minutes, "seeds": seeds, **outcome.form()}
+    output.result(form, lambda: tables_of("fleet").tuned(form))
+
+
+def _trials(told: "Scenario", trucks: str | None, one_way: str, vary: list[str] | None, seeds: int) -> "list[Trial]":
+    """What is tried; a combination that makes no sense is wrong usage."""
+    from pendula.fleet.runs.tuning import InvalidTrial, trials_of
+
+    counts = range(1, len(told.robots) + 1) if trucks is None else _numbers("--trucks", trucks)
+    grid: dict[str, list[str]] = {}
+    for text in vary or ():
+        name, equals, values = text.partition("=")
+        if not equals or not values:
+            raise WrongUsage(f"--vary {text!r} is not of the form NAME=V1,V2", option=text)
+        grid[name.strip()] = values.split(",")
+    try:
+        return trials_of(told, list(counts), _numbers("--one-way", one_way), grid, range(seeds))
+    except InvalidTrial as refused:
+        raise WrongUsage(refused.message, **refused.details) from None
+
+
+def _numbers(option: str, text: str) -> list[int]:
+    """`3`, `2-6` or `2,4,6`."""
+    try:
+        found: list[int] = []
+        for part in text.split(","):
+            first, dash, last = part.partition("-")
+            found += range(int(first), int(last) + 1) if dash else [int(first)]
+    except ValueError:
+        raise WrongUsage(f"{option} {text!r} is not a list of whole numbers, as 2-6 or 2,4,6", option=text) from None
+    return found

@@ -1,0 +1,30 @@
+"""Options of commands that make many runs: on how many processes, on which cluster, into which files."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pendula.kernel.errors import WrongUsage
+
+WorkersOption = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, max=1024, help="Processes at the same time.", show_default="one a core"),
+]
+DaskOption = Annotated[
+    str | None,
+    typer.Option(metavar="ADDRESS", help="Run on the Dask scheduler there instead; extra dask.", show_default=False),
+]
+
+
+def cores() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def require_folder(*files: Path | None) -> None:
+    """Refuse a file that could not be written before the work is done."""
+    for file in files:
+        if file is not None and not file.parent.is_dir():
+            raise WrongUsage(f"There is no folder {file.parent} to write {file.name} into", path=str(file))

@@ -1,0 +1,60 @@
+"""The clock on the wall as a player knows it: what it was told, counted on with the player's own time.
+
+Offsets of the zone come with the time and hold from their moments on; the first also before its own. Pure.
+"""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from pendula.playback.choosing.dayparts import WEEK, next_change
+from pendula.playback.model import DayPart, unfit
+
+MINUTE_MS = 60_000
+FIRST_DAY_MINUTES = 3 * 24 * 60  # the first of January 1970 was a Thursday
+OFFSET_MOST = 86_400
+OFFSETS_MOST = 64
+UTC_MOST = 1 << 50
+
+Offsets = tuple[tuple[int, int], ...]
+
+
+class WallClock(Struct, frozen=True):
+    """At the player's time `at` it was `utc_ms`; each offset is (from which moment on, seconds east)."""
+
+    at: int
+    utc_ms: int
+    offsets: Offsets
+
+    def minute(self, now: int) -> int:
+        """The minute of the week at a time of the player."""
+        return (self._local(self._utc(now)) // MINUTE_MS + FIRST_DAY_MINUTES) % WEEK
+
+    def next_change(self, parts: Sequence[DayPart], now: int) -> int | None:
+        """When the next part may begin, by the player's time: by the wall, or because the wall's offset changes."""
+        utc = self._utc(now)
+        later = next_change(parts, self.minute(now))
+        due = [] if later is None else [utc + later * MINUTE_MS - self._local(utc) % MINUTE_MS]
+        due += [moment for moment, _ in self.offsets if moment > utc][:1] if parts else []
+        return min(due) - self.utc_ms + self.at if due else None
+
+    def _utc(self, now: int) -> int:
+        return self.utc_ms + now - self.at
+
+    def _local(self, utc: int) -> int:
+        offset = self.offsets[0][1]
+        for moment, seconds in self.offsets:
+            if moment <= utc:
+                offset = seconds
+        return utc + 1000 * offset
+
+
+def wall_clock(at: int, utc_ms: int, offsets: Offsets) -> WallClock:
+    """The clock as it was told; raises `InvalidParameter` for what cannot be."""
+    if not -UTC_MOST <= utc_ms <= UTC_MOST:
+        raise unfit("utc_ms", utc_ms, "milliseconds since 1970")
+    if not 1 <= len(offsets) <= OFFSETS_MOST or list(offsets) != sorted(offsets):
+        raise unfit("offsets", offsets, f"1 to {OFFSETS_MOST} pairs of a moment and seconds, in order")
+    if any(not -OFFSET_MOST < seconds < OFFSET_MOST for _, seconds in offsets):
+        raise unfit("offsets", offsets, "offsets of less than a day")
+    return WallClock(at, utc_ms, offsets)

@@ -1,0 +1,127 @@
+"""What people want of a fleet over HTTP: actions, tasks, goods and room, and faults to drill with.
+
+Everything waits for the next tick, which answers it.
+"""
+
+import secrets
+
+from fastapi import APIRouter
+from msgspec import UNSET
+from starlette.requests import Request
+from starlette.responses import Response
+
+from pendula.fleet.contracts.traffic import OperatorAction, OperatorAnswer
+from pendula.fleet.model import CONTRACT_VERSION
+from pendula.fleet.tasks.model import GoodsReported, RoomReported, TaskEvent, TaskOrder, TaskSubmitted
+from pendula.kernel import canonical
+from pendula.server.errors import HttpRefused, json_response
+from pendula.server.rooms.fleet.bodies import ActionBody, FaultBody, StockBody, TaskAccepted, TaskBody
+from pendula.server.rooms.fleet.fleets import FLEET, FleetName, loop_of
+from pendula.server.rooms.fleet.loop import FleetLoop
+from pendula.server.routes.bodies import read_body
+from pendula.server.routes.dependencies import Operator, Supervised
+from pendula.server.routes.openapi import CHANGE_ERRORS, answers, takes
+from pendula.server.views import encode_view
+
+router = APIRouter(tags=["fleet"])
+
+
+class TaskRefused(HttpRefused):
+    """What was said about a task or a node changes nothing. Facts: `reason`, a code of the contract."""
+
+    code = "task_refused"
+    status = 409
+
+
+@router.post(
+    FLEET + "/actions",
+    responses=answers(OperatorAnswer, CHANGE_ERRORS),
+    openapi_extra=takes("ActionBody"),
+    operation_id="fleet_act",
+)
+async def act(fleet: FleetName, request: Request, supervisor: Supervised, caller: Operator) -> Response:
+    """What a person wants of a truck, a task or the fleet; the answer says what came of it, also where nothing did."""
+    loop = loop_of(supervisor, fleet)
+    body = await read_body(request, ActionBody)
+    action = OperatorAction(
+        contractVersion=CONTRACT_VERSION,
+        actionId=f"op-{secrets.token_hex(8)}" if body.actionId is UNSET else body.actionId,
+        ts=loop.engine.now(),
+        operatorId=caller.name,
+        type=body.type,
+        reason=body.reason,
+        robotId=body.robotId,
+        taskId=body.taskId,
+        anchor=body.anchor,
+        resources=body.resources,
+        physicallySecured=body.physicallySecured,
+        confirmationOf=body.confirmationOf,
+        role=caller.role.value,
+    )
+    return json_response(canonical.encode(await loop.act(action)))
+
+
+@router.post(
+    FLEET + "/tasks",
+    status_code=201,
+    responses=answers(TaskAccepted, CHANGE_ERRORS, 201),
+    openapi_extra=takes("TaskBody"),
+    operation_id="fleet_task",
+)
+async def submit_task(fleet: FleetName, request: Request, supervisor: Supervised, _: Operator) -> Response:
+    """A task to be done by the truck that is nearest; with an id, it is safe to ask again."""
+    loop = loop_of(supervisor, fleet)
+    body = await read_body(request, TaskBody)
+    order = TaskOrder(
+        task_id=f"T-{secrets.token_hex(6)}" if body.taskId is UNSET else body.taskId,
+        pick_node_id=body.pickNodeId,
+        drop_node_id=body.dropNodeId,
+        at_ms=loop.engine.now(),
+        robot_ids=body.robotIds,
+        pick_ms=body.pickDurationMs,
+        drop_ms=body.dropDurationMs,
+        priority=body.priority,
+    )
+    await _told(loop, TaskSubmitted(order))
+    return json_response(encode_view(TaskAccepted(order.task_id)), 201)
+
+
+@router.post(
+    FLEET + "/stock",
+    status_code=204,
+    response_class=Response,
+    openapi_extra=takes("StockBody"),
+    operation_id="fleet_stock",
+)
+async def report_stock(fleet: FleetName, request: Request, supervisor: Supervised, _: Operator) -> Response:
+    """Goods in a node, or room there, as somebody counted them: streams with conditions wait for that."""
+    loop = loop_of(supervisor, fleet)
+    body = await read_body(request, StockBody)
+    if body.goods is not None:
+        await _told(loop, GoodsReported(body.nodeId, body.goods))
+    if body.room is not None:
+        await _told(loop, RoomReported(body.nodeId, body.room))
+    return Response(status_code=204)
+
+
+@router.post(
+    FLEET + "/faults",
+    status_code=204,
+    response_class=Response,
+    openapi_extra=takes("FaultBody"),
+    operation_id="fleet_fault",
+)
+async def cause_fault(fleet: FleetName, request: Request, supervisor: Supervised, _: Operator) -> Response:
+    """Let something go wrong with a simulated truck: a drill."""
+    loop = loop_of(supervisor, fleet)
+    body = await read_body(request, FaultBody)
+    if body.robotId not in loop.engine.traffic.robot_ids:
+        raise TaskRefused(f"There is no truck {body.robotId!r}", reason="UNKNOWN_ROBOT")
+    loop.trucks.trouble(body.robotId, body.fault)
+    return Response(status_code=204)
+
+
+async def _told(loop: FleetLoop, event: TaskEvent) -> None:
+    refused = await loop.tell(event)
+    if refused is not None:
+        raise TaskRefused(f"Nothing was changed: {refused.message}", reason=refused.code)

@@ -1,0 +1,89 @@
+"""What is counted of served fleets for Prometheus (FLT-OBS-9): ticks, waits by reason, tasks, trucks, telemetry.
+
+Numbers that only grow are counted as ticks tell them; those that come and go are read from the engines when somebody
+asks. Labels are names of fleets and codes of the contract: few, and none of them from outside.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
+
+from prometheus_client import Counter, Histogram
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector, CollectorRegistry
+
+from pendula.fleet.contracts.traffic import HoldReason
+from pendula.fleet.engine import FleetEngine
+from pendula.fleet.events import AlertRaised, FleetEvent, Incident, ReportDropped, TaskMoved, TickFailed, TickLate
+
+MOVING_UM_S = 20_000
+SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+
+
+class Living(Protocol):
+    """A fleet while it is served."""
+
+    @property
+    def engine(self) -> FleetEngine: ...
+
+
+class Figures(Collector):
+    """Counters of all fleets of a server; `loops` gives those that are served now."""
+
+    def __init__(self, registry: CollectorRegistry, loops: Callable[[], Mapping[str, Living]]) -> None:
+        self._loops = loops
+        self._seconds = Histogram(
+            "pendula_fleet_tick_seconds", "Inputs to outcome.", ["fleet"], buckets=SECONDS, registry=registry
+        )
+
+        def counter(name: str, sentence: str, *labels: str) -> Counter:
+            return Counter(f"pendula_fleet_{name}", sentence, ["fleet", *labels], registry=registry)
+
+        self._waits = counter("wait_seconds", "How long trucks stood, by reason.", "reason")
+        self._distance = counter("distance_metres", "How far trucks drove.")
+        self._tasks = counter("tasks", "Tasks that came into a state.", "state")
+        self._alerts = counter("alerts", "Alerts and incidents.", "code")
+        self._dropped = counter("reports_dropped", "Reports that could not be taken.", "code")
+        self._late = counter("ticks_late", "Ticks that came late or failed.")
+        registry.register(self)
+
+    def ticked(self, fleet: str, seconds: float, events: Sequence[FleetEvent]) -> None:
+        self._seconds.labels(fleet).observe(seconds)
+        for event in events:
+            match event:
+                case TaskMoved():
+                    self._tasks.labels(fleet, event.state.value).inc()
+                case AlertRaised():
+                    self._alerts.labels(fleet, event.alert.code).inc()
+                case Incident():
+                    self._alerts.labels(fleet, event.code).inc()
+                case ReportDropped():
+                    self._dropped.labels(fleet, event.code).inc()
+                case TickLate() | TickFailed():
+                    self._late.labels(fleet).inc()
+
+    def waited(self, fleet: str, period_ms: int, speeds_and_codes: Iterable[tuple[int, HoldReason, str]]) -> None:
+        """One tick more of driving or standing, truck by truck."""
+        for speed_um_s, hold, code in speeds_and_codes:
+            self._distance.labels(fleet).inc(speed_um_s * period_ms / 1e9)
+            if hold is not HoldReason.NONE and speed_um_s < MOVING_UM_S:
+                self._waits.labels(fleet, code).inc(period_ms / 1000)
+
+    def collect(self) -> Iterator[Metric]:
+        trucks = GaugeMetricFamily("pendula_fleet_trucks", "Trucks by health.", labels=["fleet", "health"])
+        age = GaugeMetricFamily("pendula_fleet_telemetry_age_seconds", "Age of the oldest report.", labels=["fleet"])
+        open_tasks = GaugeMetricFamily("pendula_fleet_tasks_open", "Tasks that are not over.", labels=["fleet"])
+        longest = GaugeMetricFamily("pendula_fleet_longest_wait_seconds", "Longest wait at present.", labels=["fleet"])
+        for name, loop in sorted(self._loops().items()):
+            traffic = loop.engine.traffic
+            records, now = traffic.records, traffic.now_ms
+            counts: dict[str, int] = {}
+            for one in records:
+                counts[one.health.value] = counts.get(one.health.value, 0) + 1
+            for health, count in sorted(counts.items()):
+                trucks.add_metric([name, health], count)
+            age.add_metric([name], max((now - one.report_ms for one in records), default=0) / 1000)
+            open_tasks.add_metric([name], len(loop.engine.dispatch.book.open))
+            since = [one.waited_since_ms for one in records if one.waited_since_ms is not None]
+            longest.add_metric([name], max((now - one for one in since), default=0) / 1000)
+        yield from (trucks, age, open_tasks, longest)

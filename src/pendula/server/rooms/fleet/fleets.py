@@ -1,0 +1,127 @@
+"""The fleets of a server: each engine that is open has a loop, each loop its trucks, simulated or real.
+
+How simulated trucks are is kept beside the engines, in a file of a fleet's name; compiled maps too, by their hashes, so
+that a server need not compile them again. Where a file is gone, real trucks are waited for, and a map is made anew.
+"""
+
+import asyncio
+from pathlib import Path as FilePath
+from typing import Annotated
+
+import msgspec
+import structlog
+from fastapi import Path
+
+from pendula.fleet.compiled_sites import put
+from pendula.fleet.model import MapDamaged
+from pendula.fleet.site.compiled_map import CompiledMap
+from pendula.fleet.site.file import from_bytes, to_bytes
+from pendula.kernel.bodies import Nobody
+from pendula.kernel.disk import RealDisk, replace
+from pendula.kernel.engine import Outside
+from pendula.server.data_directory import NAME
+from pendula.server.errors import NotFound
+from pendula.server.hosting.engine_host import EngineHost
+from pendula.server.hosting.room_spec import Host
+from pendula.server.hosting.supervisor import Supervisor
+from pendula.server.rooms.fleet.demo import DEMO_NAME, DEMO_SIMULATION, Mischief
+from pendula.server.rooms.fleet.figures import Figures
+from pendula.server.rooms.fleet.loop import FleetLoop
+from pendula.server.rooms.fleet.trucks import Simulation
+from pendula.server.views import State
+
+MAPS_AT_ONCE = 16
+BASE = "/api/v1/fleet"
+FLEET = BASE + "/{fleet}"
+FleetName = Annotated[str, Path(pattern=f"^{NAME.pattern}$")]
+
+log = structlog.get_logger("pendula.server")
+
+
+class Fleets:
+    """The store of the room `fleet`."""
+
+    def __init__(self, host: Host, folder: FilePath) -> None:
+        self._folder = folder
+        self._demo = host.settings.demo
+        self._loops: dict[str, FleetLoop] = {}
+        self._expected: dict[str, Simulation | None] = {}
+        self._mischief: Mischief | None = None
+        self.figures = Figures(host.metrics.registry, lambda: self._loops)
+        self._load_maps()
+
+    @property
+    def outside(self) -> Outside:
+        return Nobody()
+
+    def expect(self, name: str, simulation: Simulation | None, site: CompiledMap) -> None:
+        """A fleet of this name is about to be made."""
+        self._expected[name] = simulation
+        self._keep(f"{_plain(site.compiled_hash)}.map", to_bytes(site))
+
+    def loop(self, name: str) -> FleetLoop:
+        """Raises `NotFound`."""
+        found = self._loops.get(name)
+        if found is None or found.host.closed:
+            raise NotFound(f"The fleet {name!r} is not served", room="fleet", engine=name, known=sorted(self._loops))
+        return found
+
+    async def engine_opened(self, host: EngineHost) -> None:
+        if host.closed or host.state is not State.READY:
+            return
+        before = self._loops.pop(host.name, None)
+        if before is not None:
+            await before.close()
+        simulation = await asyncio.to_thread(self._simulation, host.name)
+        loop = self._loops[host.name] = FleetLoop(host, simulation, self.figures)
+        if self._demo and host.name == DEMO_NAME:
+            self._mischief = Mischief(loop)
+
+    async def close(self) -> None:
+        if self._mischief is not None:
+            await self._mischief.close()
+        await asyncio.gather(*(one.close() for one in self._loops.values()))
+
+    def _simulation(self, name: str) -> Simulation | None:
+        """As it was asked for when the fleet was made, and from then on as it is kept."""
+        if name in self._expected:
+            simulation = self._expected.pop(name)
+            self._keep(f"{name}.json", msgspec.json.encode(simulation))
+            return simulation
+        try:
+            return msgspec.json.decode((self._folder / f"{name}.json").read_bytes(), type=Simulation | None)
+        except FileNotFoundError:
+            return DEMO_SIMULATION if self._demo and name == DEMO_NAME else None
+        except (OSError, ValueError) as error:
+            log.warning("simulation_lost", fleet=name, problem=str(error))
+            return None
+
+    def _load_maps(self) -> None:
+        found = sorted(self._folder.glob("*.map"), key=lambda one: one.stat().st_mtime_ns)
+        for file in found[-MAPS_AT_ONCE:]:
+            try:
+                put(from_bytes(file.read_bytes()))
+            except (OSError, MapDamaged) as error:
+                log.warning("map_unusable", file=file.name, problem=str(error))
+
+    def _keep(self, name: str, data: bytes) -> None:
+        disk = RealDisk(self._folder)
+        try:
+            replace(disk, name, data)
+        finally:
+            disk.close()
+
+
+def fleets_of(supervisor: Supervisor) -> Fleets:
+    found = supervisor.store("fleet")
+    assert isinstance(found, Fleets)
+    return found
+
+
+def loop_of(supervisor: Supervisor, name: str) -> FleetLoop:
+    supervisor.host("fleet", name)
+    return fleets_of(supervisor).loop(name)
+
+
+def _plain(compiled_hash: str) -> str:
+    return compiled_hash.removeprefix("sha256:")

@@ -1,0 +1,185 @@
+"""The life of one served fleet: every tick period what trucks report and people want is decided upon and carried out.
+
+One task runs it, so there is one writer of the locks. What people ask for waits for the next tick, whose outcome
+answers them. A tick that comes late is told as late by the engine; the loop never makes up for lost ones in a burst.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+import structlog
+
+from pendula.fleet.commands import Tick
+from pendula.fleet.contracts.traffic import HoldReason, OperatorAction, OperatorAnswer
+from pendula.fleet.engine import FleetEngine
+from pendula.fleet.events import AlertRaised, FleetEvent, Incident, OperatorAnswered, TaskEventRefused
+from pendula.fleet.runs import Bundler, RingJournal
+from pendula.fleet.tasks import TaskEvent
+from pendula.fleet.views.reasons import code_of, hold_reason
+from pendula.kernel.commit import Closed
+from pendula.kernel.errors import PendulaError
+from pendula.server.errors import HttpRefused
+from pendula.server.hosting.engine_host import EngineHost
+from pendula.server.rooms.fleet.figures import Figures
+from pendula.server.rooms.fleet.trucks import RemoteTrucks, SimulatedTrucks, Simulation, Trucks
+from pendula.server.rooms.fleet.views import AlertNow
+from pendula.server.views import State
+
+MANAGER = "fleet"
+MOST_ALERTS = 200
+MOST_WAITING = 256
+ANSWER_SECONDS = 10.0
+
+W = TypeVar("W")
+A = TypeVar("A")
+
+log = structlog.get_logger("pendula.server")
+
+
+class FleetBusy(HttpRefused):
+    """More is asked of the fleet than fits into its next tick. Try again in a moment."""
+
+    code = "fleet_busy"
+    status = 503
+    retry_after = 1
+
+
+class FleetStands(HttpRefused):
+    """No tick came in time: the fleet is closed, or its engine is broken."""
+
+    code = "fleet_stands"
+    status = 503
+    retry_after = 1
+
+
+class FleetLoop:
+    """One fleet while it is served. Everything here belongs to the event loop."""
+
+    def __init__(self, host: EngineHost, simulation: Simulation | None, figures: Figures) -> None:
+        self.host = host
+        self.simulation = simulation
+        self.alerts: deque[AlertNow] = deque(maxlen=MOST_ALERTS)
+        self.trucks: Trucks = RemoteTrucks() if simulation is None else SimulatedTrucks(self.engine, simulation)
+        self._figures = figures
+        self._actions: list[tuple[OperatorAction, asyncio.Future[OperatorAnswer]]] = []
+        self._events: list[tuple[TaskEvent, asyncio.Future[TaskEventRefused | None]]] = []
+        # Whoever goes on with an old state knows nothing of its trucks before they were heard.
+        self._restarted = self.engine.traffic.tick_number > 0
+        journal = host.driver.journal
+        assert isinstance(journal, RingJournal)
+        self._journal = journal
+        self._bundler = None if journal.directory is None else Bundler(journal, journal.directory)
+        self._task = asyncio.get_running_loop().create_task(self._live())
+
+    @property
+    def engine(self) -> FleetEngine:
+        engine = self.host.driver.engine
+        assert isinstance(engine, FleetEngine)
+        return engine
+
+    async def act(self, action: OperatorAction) -> OperatorAnswer:
+        """What came of an action of a person, told by the next tick."""
+        return await self._asked(self._actions, action)
+
+    async def tell(self, event: TaskEvent) -> TaskEventRefused | None:
+        """What is wrong with something said about tasks; None where nothing is."""
+        return await self._asked(self._events, event)
+
+    async def close(self) -> None:
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        if self._bundler is not None:
+            await asyncio.to_thread(self._bundler.close)
+
+    async def _asked(self, line: list[tuple[W, asyncio.Future[A]]], wish: W) -> A:
+        if len(line) >= MOST_WAITING:
+            raise FleetBusy(f"{len(line)} things wait for the next tick already; try again in a moment")
+        answer: asyncio.Future[A] = asyncio.get_running_loop().create_future()
+        line.append((wish, answer))
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                return await answer
+        except TimeoutError:
+            raise FleetStands("The fleet has not ticked; nothing is known of what was asked") from None
+
+    async def _live(self) -> None:
+        loop = asyncio.get_running_loop()
+        speed = 1 if self.simulation is None else self.simulation.speed
+        period = self.engine.config.traffic.tick_period_ms
+        begun, began_ms = loop.time(), self.engine.now()
+        due = begun
+        while not self.host.closed and self.host.state is State.READY:
+            now_ms = self.engine.next_due() if self.simulation else began_ms + int((loop.time() - begun) * 1000)
+            try:
+                await self._tick(now_ms, period)
+            except Closed:
+                return
+            except PendulaError as error:
+                log.error("fleet_stands", fleet=self.host.name, code=error.code, problem=error.message)
+                return
+            due = max(due + period / 1000 / speed, loop.time())
+            await asyncio.sleep(max(0.0, due - loop.time()))
+
+    async def _tick(self, now_ms: int, period_ms: int) -> None:
+        actions, self._actions = self._actions, []
+        events, self._events = self._events, []
+        command = Tick(
+            now_ms,
+            self.trucks.reports(),
+            task_events=(*self.trucks.task_events(), *(event for event, _ in events)),
+            operator_actions=tuple(action for action, _ in actions),
+            restarted=self._restarted,
+            trouble=self._journal.degraded,
+        )
+        before = asyncio.get_running_loop().time()
+        _, outcome = await self.host.submit(command, MANAGER, None)
+        self._figures.ticked(self.host.name, asyncio.get_running_loop().time() - before, outcome.events)
+        self._restarted = False
+        # Nobody else submits, so what goes out is what this tick decided.
+        engine = self.engine
+        self.trucks.carry_out(engine.orders_out)
+        self._note(engine, outcome.events)
+        self._figures.waited(self.host.name, period_ms, _standing(engine))
+        if self._bundler is not None:
+            self._bundler.hear(outcome.events, engine.now())
+        _answer(actions, events, outcome.events)
+        await asyncio.to_thread(self.trucks.drive, now_ms + period_ms)
+
+    def _note(self, engine: FleetEngine, events: Sequence[FleetEvent]) -> None:
+        tick, now = engine.traffic.tick_number, engine.now()
+        for event in events:
+            match event:
+                case AlertRaised(alert):
+                    names = [alert.robotId] if isinstance(alert.robotId, str) else []
+                    said = str(alert.details.get("message", ""))
+                    self.alerts.append(
+                        AlertNow(tick, now, "alert", alert, code=alert.code, robot_ids=names, message=said)
+                    )
+                case Incident():
+                    names = list(event.robot_ids)
+                    self.alerts.append(
+                        AlertNow(tick, now, "incident", None, code=event.code, robot_ids=names, message=event.message)
+                    )
+
+
+def _standing(engine: FleetEngine) -> Iterator[tuple[int, HoldReason, str]]:
+    for one in engine.traffic.records:
+        yield one.v_um_s, hold_reason(one), code_of(one) or "NONE"
+
+
+def _answer(
+    actions: Sequence[tuple[OperatorAction, asyncio.Future[OperatorAnswer]]],
+    events: Sequence[tuple[TaskEvent, asyncio.Future[TaskEventRefused | None]]],
+    told: Sequence[FleetEvent],
+) -> None:
+    """Tell whoever waits what the tick said; whoever asked and left is not waited for."""
+    answers = {one.answer.actionId: one.answer for one in told if isinstance(one, OperatorAnswered)}
+    for action, waiting in actions:
+        if not waiting.done() and action.actionId in answers:
+            waiting.set_result(answers[action.actionId])
+    refused = [one for one in told if isinstance(one, TaskEventRefused)]
+    for event, heard in events:
+        if not heard.done():
+            heard.set_result(next((one for one in refused if one.event == event), None))

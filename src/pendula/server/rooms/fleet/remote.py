@@ -1,0 +1,65 @@
+"""A gateway of real trucks calls us: it says what it heard of them, and fetches what they are to do."""
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from pendula.fleet.tasks.model import OperationDone, OperationFailed
+from pendula.kernel import canonical
+from pendula.server.errors import HttpRefused, json_response
+from pendula.server.rooms.fleet.bodies import OperationView, OrdersView, ReportsBody
+from pendula.server.rooms.fleet.fleets import FLEET, FleetName, loop_of
+from pendula.server.rooms.fleet.loop import FleetLoop
+from pendula.server.rooms.fleet.trucks import RemoteTrucks
+from pendula.server.routes.bodies import read_body
+from pendula.server.routes.dependencies import Operator, Supervised
+from pendula.server.routes.openapi import READ_ERRORS, answers, takes
+
+router = APIRouter(tags=["fleet"])
+
+
+class NotLive(HttpRefused):
+    """The fleet has simulated trucks: nobody reports for them, and nobody fetches their orders."""
+
+    code = "not_live"
+    status = 409
+
+
+@router.post(
+    FLEET + "/reports",
+    status_code=204,
+    response_class=Response,
+    openapi_extra=takes("ReportsBody"),
+    operation_id="fleet_report",
+)
+async def hear(fleet: FleetName, request: Request, supervisor: Supervised, _: Operator) -> Response:
+    """What a gateway heard of its trucks; it counts from the next tick on."""
+    trucks = _remote(loop_of(supervisor, fleet))
+    body = await read_body(request, ReportsBody)
+    done = tuple(OperationDone(name) for name in body.done)
+    failed = tuple(OperationFailed(name, reason) for name, reason in sorted(body.failed.items()))
+    trucks.hear(body.reports, (*done, *failed))
+    return Response(status_code=204)
+
+
+@router.get(FLEET + "/orders", responses=answers(OrdersView, READ_ERRORS), operation_id="fleet_orders")
+async def orders(fleet: FleetName, supervisor: Supervised, _: Operator) -> Response:
+    """The newest command of every truck, and what each is to load or unload: for a gateway, once a tick."""
+    loop = loop_of(supervisor, fleet)
+    trucks = _remote(loop)
+    view = OrdersView(
+        tick=loop.engine.traffic.tick_number,
+        now=loop.engine.now(),
+        commands=[trucks.commands[name] for name in sorted(trucks.commands)],
+        operations=[
+            OperationView(one.robot_id, one.kind, one.node_id, one.duration_ms)
+            for _, one in sorted(trucks.operations.items())
+        ],
+    )
+    return json_response(canonical.encode(view))
+
+
+def _remote(loop: FleetLoop) -> RemoteTrucks:
+    if not isinstance(loop.trucks, RemoteTrucks):
+        raise NotLive("This fleet has simulated trucks; make one with live=true for a gateway")
+    return loop.trucks

@@ -1,0 +1,207 @@
+"""The room `fleet` over HTTP: fleets are made of scenarios and served, simulated or with trucks behind a gateway.
+
+State, journal, reasons and the stream of a fleet are the routes that every engine has. Ticks come from the loop of a
+fleet alone; what people want waits for the next one and is answered by it.
+"""
+
+import asyncio
+from pathlib import Path as FilePath
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+from starlette.requests import Request
+from starlette.responses import Response
+
+from pendula.documents import read_bytes
+from pendula.fleet.contracts.traffic import OperatorAnswer
+from pendula.fleet.engine import FleetEngine
+from pendula.fleet.runs import RingJournal
+from pendula.fleet.scenarios import Run
+from pendula.fleet.scenarios.model import Scenario
+from pendula.fleet.scenarios.reading import read_scenario
+from pendula.kernel import canonical
+from pendula.kernel.driver import Driver
+from pendula.server.data_directory import NAME
+from pendula.server.errors import HttpRefused, json_response
+from pendula.server.hosting.room_spec import Lifecycle, New, RoomSpec, Sentences
+from pendula.server.rooms.fleet import acting, bodies, remote, views
+from pendula.server.rooms.fleet.demo import DEMO_NAME, demo_config
+from pendula.server.rooms.fleet.fleets import FLEET, FleetName, Fleets, fleets_of, loop_of
+from pendula.server.rooms.fleet.trucks import Simulation
+from pendula.server.routes.bodies import document_limits
+from pendula.server.routes.dependencies import Supervised, Viewer
+from pendula.server.routes.engine import RecordNumber, in_the_past
+from pendula.server.routes.openapi import answers
+from pendula.server.settings import Settings
+from pendula.server.views import EngineSummary, encode_view
+
+FASTEST = 20
+# A map of this many edges compiles within a request; a larger one is compiled first, and served from its files.
+MOST_EDGES = 700
+
+NewName = Annotated[str, Query(pattern=f"^{NAME.pattern}$", description="What the fleet is called")]
+Live = Annotated[bool, Query(description="Whether the trucks are real and call through a gateway")]
+Speed = Annotated[int, Query(ge=1, le=FASTEST, description="How many times faster than life simulated trucks are")]
+
+
+class MapTooLarge(HttpRefused):
+    """The map would take too long to compile. Facts: `edges`, `allowed`."""
+
+    code = "map_too_large"
+    status = 413
+
+
+class FleetSummary(EngineSummary, frozen=True):
+    """One fleet; `t` is its time in milliseconds."""
+
+
+class FleetList(Struct, frozen=True):
+    fleets: list[FleetSummary]
+
+
+VIEWS = (
+    FleetList,
+    bodies.ActionBody,
+    bodies.TaskBody,
+    bodies.StockBody,
+    bodies.FaultBody,
+    bodies.ReportsBody,
+    bodies.OrdersView,
+    bodies.TaskAccepted,
+    OperatorAnswer,
+    views.MapView,
+    views.FleetNow,
+    views.AlertList,
+    views.SnapshotView,
+)
+router = APIRouter(tags=["fleet"])
+
+
+# Fleets come and go
+
+
+async def begin(request: Request, supervisor: Supervised, name: NewName, live: Live = False, speed: Speed = 1) -> New:
+    """A new fleet, out of a scenario as JSON."""
+    data = await request.body()
+    limits = document_limits(supervisor.settings)
+    scenario = await asyncio.to_thread(lambda: read_scenario(read_bytes(data, limits=limits), FilePath("/nonexistent")))
+    edges = len(scenario.source.edges)
+    if edges > MOST_EDGES:
+        raise MapTooLarge(
+            f"The map has {edges} edges; allowed over HTTP are {MOST_EDGES}", edges=edges, allowed=MOST_EDGES
+        )
+    run = await asyncio.to_thread(_prepared, scenario)
+    simulation = None if live else Simulation(scenario.world, scenario.seed, speed)
+    fleets_of(supervisor).expect(name, simulation, run.site)
+    return New(name, run.config)
+
+
+def _prepared(scenario: Scenario) -> Run:
+    """Compiled, and found to be able to begin; events and expectations are for runs with an end."""
+    return Run(replace(scenario, events=(), expect=()))
+
+
+_SCENARIO: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {
+                "schema": {
+                    "type": "object",
+                    "required": ["contractVersion", "name", "durationMs"],
+                    "description": "A scenario file as JSON (FLT-13.13)",
+                }
+            }
+        },
+    }
+}
+
+LIFECYCLE = Lifecycle(
+    noun="fleet",
+    plural="fleets",
+    begin=begin,
+    takes=_SCENARIO,
+    summary=FleetSummary,
+    listing=FleetList,
+    sentences=Sentences(
+        make="Make a fleet of a scenario: what `pendula fleet run` takes, as JSON, with its map in it. Its trucks are "
+        "simulated, or real with `live=true`. It begins to tick at once.",
+        close="Close a fleet: it ticks no more, and real trucks stop by their watchdogs.",
+        open="Open a fleet that was closed: nobody moves before every truck was heard.",
+        remove="Remove a fleet and all it ever wrote.",
+    ),
+)
+
+
+# Looking
+
+
+@router.get(FLEET + "/map", responses=answers(views.MapView), operation_id="fleet_map")
+async def fleet_map(fleet: FleetName, supervisor: Supervised, _: Viewer) -> Response:
+    """The map as polylines in millimetres, with outlines of the trucks; it does not change while a fleet lives."""
+    host = supervisor.host("fleet", fleet)
+    return json_response(encode_view(await host.ask(lambda driver: views.map_of(_engine(driver)))))
+
+
+@router.get(FLEET + "/now", responses=answers(views.FleetNow), operation_id="fleet_now")
+async def fleet_now(fleet: FleetName, supervisor: Supervised, _: Viewer, at: RecordNumber | None = None) -> Response:
+    """Trucks, bands, stop lines, reasons, tasks and streams as they are, or as they were after record `at`."""
+    host = supervisor.host("fleet", fleet)
+    if at is None:
+        return json_response(await host.ask(_now))
+    return json_response(await in_the_past(lambda: encode_view(views.now_of(_past(host.driver, at), at))))
+
+
+@router.get(FLEET + "/snapshot", responses=answers(views.SnapshotView), operation_id="fleet_snapshot")
+async def fleet_snapshot(
+    fleet: FleetName, supervisor: Supervised, _: Viewer, at: RecordNumber | None = None
+) -> Response:
+    """The locks as the contract has them, now or after record `at`."""
+    host = supervisor.host("fleet", fleet)
+    if at is None:
+        return json_response(await host.ask(lambda driver: _snapshot(_engine(driver), driver.journal.next_n - 1)))
+    return json_response(await in_the_past(lambda: _snapshot(_past(host.driver, at), at)))
+
+
+@router.get(FLEET + "/alerts", responses=answers(views.AlertList), operation_id="fleet_alerts")
+async def fleet_alerts(fleet: FleetName, supervisor: Supervised, _: Viewer) -> Response:
+    """Alerts and incidents since the fleet is served, oldest first."""
+    return json_response(encode_view(views.AlertList(list(loop_of(supervisor, fleet).alerts))))
+
+
+def _engine(driver: Driver[Any, Any]) -> FleetEngine:
+    engine = driver.engine
+    assert isinstance(engine, FleetEngine)
+    return engine
+
+
+def _past(driver: Driver[Any, Any], at: int) -> FleetEngine:
+    engine = driver.engine_at(at)
+    assert isinstance(engine, FleetEngine)
+    return engine
+
+
+def _now(driver: Driver[Any, Any]) -> bytes:
+    return encode_view(views.now_of(_engine(driver), driver.journal.next_n - 1))
+
+
+def _snapshot(engine: FleetEngine, n: int) -> bytes:
+    return encode_view(views.SnapshotView(n, Raw(canonical.encode(engine.traffic.snapshot()))))
+
+
+def room_for(settings: Settings) -> RoomSpec:
+    return RoomSpec(
+        name="fleet",
+        title="Fleet",
+        sentence="Traffic and tasks of autonomous forklifts: never a collision, never a jam.",
+        engine=FleetEngine,
+        engines={DEMO_NAME: demo_config()} if settings.demo else {},
+        routers=(router, acting.router, remote.router),
+        views=VIEWS,
+        lifecycle=LIFECYCLE,
+        store=Fleets,
+        commanded=False,
+        journal=RingJournal,
+    )

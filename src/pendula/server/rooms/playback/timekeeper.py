@@ -1,0 +1,73 @@
+"""Tells players with parts of the day what time it is: when they are opened or changed, and when clocks drift apart.
+
+A player counts on by itself from what it was told. It is told again only where that has become wrong by more than two
+seconds, because a clock was set or the machine slept, or where its zone is another; so a journal holds few of these.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+import structlog
+
+from pendula.kernel.errors import PendulaError
+from pendula.kernel.wallclock import WallClock
+from pendula.playback.clocks import clock_at
+from pendula.playback.daytime import WallClock as WallClockOfPlayer
+from pendula.playback.daytime import wall_clock
+from pendula.playback.engine import Player
+from pendula.playback.events import Clock
+from pendula.server.hosting.engine_host import AnyDriver, EngineHost
+from pendula.server.views import State
+
+TIMEKEEPER = "clock"
+EVERY_SECONDS = 30.0
+DRIFT_MS = 2000
+
+log = structlog.get_logger("pendula.server")
+
+
+class Timekeeper:
+    """Looks at all players now and again."""
+
+    def __init__(self, clock: WallClock, hosts: Callable[[], Iterable[EngineHost]]) -> None:
+        self._clock = clock
+        self._hosts = hosts
+
+    async def run(self) -> None:
+        """For ever; cancelled when the server stops."""
+        while True:
+            await asyncio.sleep(EVERY_SECONDS)
+            for host in [host for host in self._hosts() if host.kind is Player and host.state is State.READY]:
+                await self.tell(host)
+
+    async def tell(self, host: EngineHost) -> None:
+        """Tell a player the time if what it knows is wrong; a failure is logged, and tried again later."""
+        try:
+            news = await host.ask(lambda driver: self._news(host, driver))
+            if news is not None:
+                await host.submit(news, TIMEKEEPER, None)
+        except PendulaError as error:
+            log.warning("player_not_told_the_time", engine=host.name, code=error.code, problem=error.message)
+
+    def _news(self, host: EngineHost, driver: AnyDriver) -> Clock | None:
+        player = driver.engine
+        assert isinstance(player, Player)
+        settings = player.programme.snapshot.settings
+        if not settings.day_parts:
+            return None
+        present = clock_at(settings.zone, self._clock.now() // 1000)
+        if player.clock is not None and host.pace is not None and agree(player.clock, present, host.pace.reading()):
+            return None
+        return present
+
+
+def agree(known: WallClockOfPlayer, present: Clock, reading: int) -> bool:
+    """Whether what a player counts is what the clock says, now and when its offset changes next."""
+    there = wall_clock(reading, present.utc_ms, present.offsets)
+    near = abs(known.utc_ms + reading - known.at - present.utc_ms) <= DRIFT_MS
+    return near and known.minute(reading) == there.minute(reading) and _next(known, reading) == _next(there, reading)
+
+
+def _next(clock: WallClockOfPlayer, reading: int) -> tuple[int, int] | None:
+    utc = clock.utc_ms + reading - clock.at
+    return next((offset for offset in clock.offsets if offset[0] > utc), None)

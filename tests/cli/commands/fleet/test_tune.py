@@ -1,0 +1,67 @@
+"""`pendula fleet tune`: the best of some trials from the command line, and what makes no sense."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Pendula
+
+FILE = """\
+contractVersion: 1.0.0
+name: small
+sample: {name: plus-crossing}
+robots: [{robotId: R1, parkNodeId: E}, {robotId: R2, parkNodeId: W}]
+streams: [{streamId: S, pickNodeIds: [N], dropNodeIds: [S], pickDurationMs: 1000, dropDurationMs: 1000}]
+durationMs: 1000
+"""
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    file = tmp_path / "small.yaml"
+    file.write_text(FILE)
+    return file
+
+
+@pytest.mark.req("FLT-LIVE-11")
+def test_every_trial_has_a_row_and_the_best_is_one_of_them(pendula: Pendula, small: Path, tmp_path: Path) -> None:
+    picture = tmp_path / "throughput.svg"
+    ended = pendula(
+        *("fleet", "tune", small, "--minutes", "1", "--workers", "1"),
+        *("--one-way", "0", "--svg", picture, "--json"),
+    )
+    form = json.loads(ended.out)
+
+    assert ended.code == 0, ended.err
+    assert [row["trucks"] for row in form["rows"]] == [1, 2]
+    assert form["best"] in form["rows"]
+    assert picture.read_text().startswith("<svg")
+
+
+def test_the_table_marks_the_best(pendula: Pendula, small: Path) -> None:
+    ended = pendula("fleet", "tune", small, "--minutes", "1", "--workers", "1", "--trucks", "1", "--one-way", "0")
+
+    assert ended.code == 0, ended.err
+    assert "best" in ended.out
+    assert "tasks an hour" in ended.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--trucks", "3"), "1 to 2 can be tried"),
+        (("--trucks", "many"), "not a list of whole numbers"),
+        (("--one-way", "a,b"), "not a list of whole numbers"),
+        (("--vary", "starveMs"), "not of the form NAME=V1,V2"),
+        (("--vary", "starvMs=1"), "did you mean"),
+        (("--svg", "nowhere/at/all.svg"), "There is no folder"),
+    ],
+)
+def test_what_makes_no_sense_is_wrong_usage(
+    arguments: tuple[str, ...], says: str, pendula: Pendula, small: Path
+) -> None:
+    ended = pendula("fleet", "tune", small, *arguments, "--json")
+
+    assert ended.code == 2
+    assert says in json.loads(ended.err)["error"]["message"]

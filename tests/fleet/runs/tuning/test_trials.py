@@ -1,0 +1,108 @@
+"""What is tried: which trucks drive, what of a scenario is kept, and that it does not matter where it runs."""
+
+import pytest
+from msgspec.structs import replace
+
+from pendula.fleet.runs.tuning import Figures, InvalidTrial, Trial, trials_of, tried
+from pendula.fleet.runs.tuning.trials import traffic_with, tuned
+from pendula.fleet.samples import scenes
+from pendula.fleet.samples.scenes import FL_STD
+from pendula.fleet.scenarios import Scenario, shipped
+from pendula.fleet.scenarios.model import Robot
+from pendula.fleet.tasks import TaskOrder, TaskStream
+from pendula.fleet.tick import TrafficParams
+from pendula.spreading import TaskFailed, Where
+
+STREAM = TaskStream("S", ("N",), ("S",), pick_ms=1_000, drop_ms=1_000, last_ms=5)
+BOTH = Scenario(
+    name="both",
+    title="Two trucks at a crossing",
+    source=scenes.plus_crossing(),
+    profiles=(FL_STD,),
+    robots=(Robot("R2", "FL-STD", "W", "W"), Robot("R1", "FL-STD", "E", "E")),
+    streams=(STREAM, TaskStream("T", ("N",), ("S",), robot_ids=("R2",))),
+    tasks=(TaskOrder("once", "N", "S"),),
+    duration_ms=1_000,
+)
+
+
+@pytest.mark.req("FLT-LIVE-11")
+def test_every_combination_is_tried_with_every_seed() -> None:
+    made = trials_of(BOTH, (1, 2), (0, 2000), {"starveMs": ["40000", "60000"]}, (0, 1, 2))
+
+    assert len(made) == len({*made}) == 2 * 2 * 2 * 3
+
+
+def test_with_fewer_trucks_the_first_by_name_drive_and_serve_what_they_may() -> None:
+    told = tuned(BOTH, Trial(1, 500), 60_000)
+
+    assert [one.robot_id for one in told.robots] == ["R1"]
+    assert [(one.stream_id, one.last_ms) for one in told.streams] == [("S", None)]
+    assert (told.tasks, told.expect, told.duration_ms, told.dispatch.one_way_milli) == ((), (), 60_000, 500)
+
+
+def test_parameters_are_told_in_the_names_and_units_of_the_contract() -> None:
+    told = traffic_with(TrafficParams(), (("lookaheadM", "9.5"), ("nodeLockPolicy", "every")))
+
+    assert (told.lookahead_um, told.node_lock_policy.value) == (9_500_000, "every")
+
+
+@pytest.mark.parametrize(
+    ("trucks", "grid", "says"),
+    [
+        ((3,), {}, "1 to 2 can be tried"),
+        ((0,), {}, "1 to 2 can be tried"),
+        ((), {}, "1 to 2 can be tried"),
+        ((1,), {"lookahead": ["8"]}, "did you mean"),
+        ((1,), {"starveMs": ["long"]}, "starveMs=long"),
+    ],
+)
+def test_what_cannot_be_tried_is_refused(trucks: tuple[int, ...], grid: dict[str, list[str]], says: str) -> None:
+    with pytest.raises(InvalidTrial, match=says):
+        trials_of(BOTH, trucks, (0,), grid, (0,))
+
+
+@pytest.mark.req("FLT-LIVE-11")
+def test_two_processes_come_to_the_same_figures_as_one() -> None:
+    trials = trials_of(BOTH, (1, 2), (0,), {}, (0,))
+    alone = tried(BOTH, trials, 70_000, Where(1))
+
+    assert alone[0].tasks > 0
+    assert alone == tried(BOTH, trials, 70_000, Where(2))
+
+
+def test_the_time_trucks_load_and_wait_is_counted_by_place() -> None:
+    found = tried(BOTH, [Trial(2, 0)], 60_000, Where(1))[0]
+
+    assert {node for node, _ in found.busy} <= {"N", "S"}
+    assert sum(ms for _, ms in found.busy) >= 1_000
+    assert any(ms > 0 for _, _, ms in found.waits)
+
+
+@pytest.mark.req("FLT-LIVE-11")
+def test_a_fleet_for_which_the_map_is_not_live_is_a_figure_and_no_failure() -> None:
+    shared = replace(BOTH, robots=(Robot("R1", "FL-STD", "E", "E"), Robot("R2", "FL-STD", "E", "W")))
+    found = tried(shared, [Trial(2, 0)], 1_000, Where(1))[0]
+
+    assert isinstance(found, Figures)
+    assert found.refused is not None
+    assert "not LIVE" in found.refused or "cannot start" in found.refused
+
+
+def test_a_run_that_fails_is_named_by_its_settings_and_seed() -> None:
+    broken = replace(shipped("crossing"), robots=(Robot("R1", "none", "E", "E"),))
+
+    with pytest.raises(TaskFailed, match="The run with 1 trucks, one-way 0, seed 4 failed: ScenarioRefused") as caught:
+        tried(broken, [Trial(1, 0, seed=4)], 1_000, Where(1))
+    assert caught.value.details["seed"] == 4
+
+
+@pytest.mark.long
+@pytest.mark.req("FLT-LIVE-11")
+def test_a_dask_cluster_comes_to_the_same_figures() -> None:
+    distributed = pytest.importorskip("distributed")
+    trials = trials_of(BOTH, (1, 2), (0,), {}, (0,))
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0") as here:
+        found = tried(BOTH, trials, 30_000, Where(dask=here.scheduler_address))
+
+    assert found == tried(BOTH, trials, 30_000, Where(1))

@@ -1,0 +1,115 @@
+"""What viewers ask of a player: each wish is a command with its events; what is on changes at once where it must."""
+
+import pytest
+
+from pendula.playback.engine import Player
+from pendula.playback.events import (
+    Advance,
+    ArtworkBanned,
+    BanArtwork,
+    Blank,
+    ChannelPaused,
+    ChannelResumed,
+    Insert,
+    Lift,
+    Lifted,
+    Next,
+    Pause,
+    PauseChannel,
+    Pinned,
+    ResumeChannel,
+    Shown,
+    ShowNext,
+)
+from tests.playback.test_contract import CONFIG, Library
+
+
+def playing() -> Player:
+    player = Player.create(CONFIG)
+    player.outside = Library()
+    player.apply(Next())
+    return player
+
+
+@pytest.mark.req("PLAY-USE-1")
+def test_what_is_pinned_is_told_and_shown_next_for_its_own_time() -> None:
+    player = playing()
+
+    pinned = player.apply(ShowNext(id=77, ts=3, dwell_ms=250))
+    shown = player.apply(Advance(1000)).events
+
+    assert (pinned.events, pinned.answer) == ((Pinned(77, 0),), {"pinned": [77]})
+    [event] = shown
+    assert isinstance(event, Shown)
+    assert (event.item.id, event.item.origin, event.started_at, event.ends_at) == (77, "pinned", 1000, 1250)
+    assert not list(player.broken())
+
+
+@pytest.mark.req("PLAY-USE-1")
+def test_a_pin_wakes_a_blank_screen_and_one_that_cannot_be_is_refused_in_words() -> None:
+    player = Player.create({"seed": 1})
+    refused = player.apply(ShowNext(id=5, payload="not base64"))
+    assert refused.refusal is not None
+    assert "16 and 32 bytes in base64" in refused.refusal.message
+
+    player.apply(ShowNext(id=5))
+
+    assert player.next_due() == 0
+    [event] = player.apply(Advance(0)).events
+    assert isinstance(event, Shown)
+    assert player.apply(Insert(id=900)).answer == {"result": "INSERTED"}
+
+
+@pytest.mark.req("PLAY-USE-2")
+def test_a_channel_at_rest_is_told_with_the_weights_that_hold() -> None:
+    player = playing()
+
+    paused = player.apply(PauseChannel("a"))
+    again = player.apply(PauseChannel("a"))
+    resumed = player.apply(ResumeChannel("a"))
+
+    assert paused.events == (ChannelPaused("a", {"a": 0, "b": 65536}, 0),)
+    assert (again.events, again.answer) == ((), {"paused_channels": ["a"]})
+    assert resumed.events == (ChannelResumed("a", {"a": 32768, "b": 32768}, 0),)
+
+
+@pytest.mark.req("PLAY-USE-2")
+def test_a_screen_without_a_channel_that_plays_goes_dark_and_wakes_with_the_first_that_does() -> None:
+    player = playing()
+    for name in "ab":
+        player.apply(PauseChannel(name))
+    assert player.apply(Advance(5000)).events == (Blank(1000),)
+    assert player.next_due() is None
+
+    player.apply(ResumeChannel("b"))
+
+    assert player.next_due() == 5000
+    assert isinstance(player.apply(Advance(5000)).events[0], Shown)
+
+
+@pytest.mark.req("PLAY-USE-3")
+def test_what_is_on_and_is_banned_gives_way_at_once_and_the_ban_ends_by_itself() -> None:
+    player = playing()
+    assert player.screen.item is not None
+    on = player.screen.item.id
+
+    banned, shown = player.apply(BanArtwork(on, for_ms=2500)).events
+
+    assert banned == ArtworkBanned(on, 2500, 0)
+    assert isinstance(shown, Shown)
+    assert shown.item.id != on
+    player.apply(Pause())
+    assert player.next_due() == 2500
+    assert player.apply(Advance(2500)).events == (Lifted(on, 2500),)
+    assert player.apply(Lift(on)).events == ()
+
+
+@pytest.mark.parametrize("for_ms", [0, -5, 1 << 60])
+def test_a_ban_for_no_time_is_refused(for_ms: int) -> None:
+    player = playing()
+    before = player.state()
+
+    outcome = player.apply(BanArtwork(5, for_ms=for_ms))
+
+    assert outcome.refusal is not None
+    assert player.state() == before

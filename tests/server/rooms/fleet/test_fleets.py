@@ -1,0 +1,192 @@
+"""Fleets over HTTP: they live by themselves, can be looked at, stopped and sent on, and go on after a restart."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from pendula.server.hosting.room_spec import RoomSpec
+from pendula.server.rooms.fleet.routes import room_for
+from pendula.server.settings import Settings
+from tests.server.living import client_of, code_of, running
+from tests.server.rooms.fleet.halls import BASE, HALL, made, now, until
+
+pytestmark = pytest.mark.anyio
+HALL_AT = f"{BASE}/hall"
+
+
+@pytest.fixture
+def rooms(settings: Settings) -> Sequence[RoomSpec]:
+    return (room_for(settings),)
+
+
+@pytest.fixture
+async def served(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
+    async with client_of(app) as client:
+        await made(client)
+        yield client
+
+
+async def test_a_fleet_lives_by_itself_and_does_its_tasks(served: httpx.AsyncClient) -> None:
+    told = await until(served, lambda it: it["counts"].get("DONE", 0) >= 1)
+
+    assert [one["robot_id"] for one in told["trucks"]] == ["R1", "R2", "R3"]
+    assert told["broken"] == []
+    assert {one["stream_id"] for one in told["streams"]}
+
+
+async def test_the_map_is_told_in_millimetres_with_the_outlines_of_its_trucks(served: httpx.AsyncClient) -> None:
+    told = (await served.get(f"{HALL_AT}/map")).json()
+
+    assert all(len(one["points"]) == len(one["s"]) >= 2 for one in told["edges"])
+    assert told["profiles"][0]["envelope"]["front"] > told["profiles"][0]["body"]["front"] > 500
+    assert told["low"][0] < told["high"][0]
+    assert all(0 <= one["start"] < len(told["nodes"]) for one in told["edges"])
+
+
+async def test_a_paused_truck_stands_says_why_and_goes_on_when_it_may(served: httpx.AsyncClient) -> None:
+    await until(served, lambda it: any(one["speed"] > 500 for one in it["trucks"]))
+    moving = next(one["robot_id"] for one in (await now(served))["trucks"] if one["speed"] > 0)
+    action = {"type": "PAUSE_ROBOT", "robotId": moving, "reason": "floor cleaning", "actionId": "op-1"}
+
+    first = await served.post(f"{HALL_AT}/actions", json=action)
+    again = await served.post(f"{HALL_AT}/actions", json=action)
+    stood = await until(served, lambda it: _truck(it, moving)["paused"] and _truck(it, moving)["speed"] == 0)
+    why = await served.post(f"{HALL_AT}/why", json={"question": {"robot": moving}})
+    await served.post(f"{HALL_AT}/actions", json={"type": "RESUME_ROBOT", "robotId": moving, "reason": "dry"})
+    await until(served, lambda it: _truck(it, moving)["speed"] > 0)
+
+    assert first.json()["accepted"] is True
+    assert again.json() == first.json()
+    assert _truck(stood, moving)["code"] == why.json()["code"] == "STOP_OPERATOR"
+
+
+async def test_grave_actions_are_said_twice_and_only_of_trucks_that_stand(served: httpx.AsyncClient) -> None:
+    await until(served, lambda it: any(one["speed"] > 0 for one in it["trucks"]))
+    robot = next(one["robot_id"] for one in (await now(served))["trucks"] if one["speed"] > 0)
+    removal = {"type": "REMOVE_ROBOT", "robotId": robot, "reason": "towed away", "physicallySecured": True}
+
+    refused = (await served.post(f"{HALL_AT}/actions", json={**removal, "actionId": "a"})).json()
+    await served.post(f"{HALL_AT}/actions", json={"type": "PAUSE_ROBOT", "robotId": robot, "reason": "tow"})
+    await until(served, lambda it: _truck(it, robot)["speed"] == 0)
+    first = (await served.post(f"{HALL_AT}/actions", json={**removal, "actionId": "b"})).json()
+    second = (await served.post(f"{HALL_AT}/actions", json={**removal, "actionId": "c", "confirmationOf": "b"})).json()
+
+    assert refused["accepted"] is False
+    assert first["code"] == "CONFIRMATION_NEEDED"
+    assert second["accepted"] is True
+    assert second["freedResources"]
+
+
+@pytest.mark.long
+async def test_a_task_of_ones_own_is_done_and_an_impossible_one_refused(served: httpx.AsyncClient) -> None:
+    stream = (await now(served))["streams"][0]
+    body = {"pickNodeId": stream["pick_node_ids"][0], "dropNodeId": stream["drop_node_ids"][0], "priority": 99}
+
+    accepted = await served.post(f"{HALL_AT}/tasks", json={**body, "taskId": "mine"})
+    wrong = await served.post(f"{HALL_AT}/tasks", json={**body, "pickNodeId": "nowhere"})
+    done = await until(
+        served, lambda it: any(one["task_id"] == "mine" and one["state"] == "DONE" for one in it["over"]), 120
+    )
+
+    assert (accepted.status_code, accepted.json()) == (201, {"task_id": "mine"})
+    assert (wrong.status_code, code_of(wrong)) == (409, "task_refused")
+    assert done["counts"]["DONE"] >= 1
+
+
+async def test_a_moment_of_the_past_is_shown_as_it_was(served: httpx.AsyncClient) -> None:
+    seen = await until(served, lambda it: it["tick"] > 30)
+    await until(served, lambda it: it["tick"] > seen["tick"] + 30)
+
+    assert await now(served, at=seen["n"]) == seen
+    snapshot = (await served.get(f"{HALL_AT}/snapshot", params={"at": seen["n"]})).json()["snapshot"]
+    assert snapshot["tick"] == seen["tick"]
+
+
+async def test_nobody_ticks_a_fleet_from_outside(served: httpx.AsyncClient) -> None:
+    response = await served.post(f"{HALL_AT}/commands", json={"type": "tick", "nowMs": 0})
+
+    assert response.status_code in (404, 405)
+
+
+async def test_a_map_that_is_not_live_is_refused_and_leaves_nothing(app: FastAPI) -> None:
+    wrong = {**HALL, "robots": [{"robotId": "R1", "parkNodeId": "nowhere"}]}
+    async with client_of(app) as client:
+        response = await client.post(BASE, params={"name": "bad"}, json=wrong)
+        listed = (await client.get(BASE)).json()
+
+    assert response.status_code in (409, 422)
+    assert listed == {"fleets": []}
+
+
+@pytest.mark.long
+@pytest.mark.req("FLT-FAIL-14")
+async def test_a_fleet_goes_on_after_a_restart_with_its_tasks(settings: Settings, rooms: Sequence[RoomSpec]) -> None:
+    async with running(settings, rooms) as app, client_of(app) as client:
+        await made(client)
+        before = await until(client, lambda it: it["counts"].get("DONE", 0) >= 1)
+    async with running(settings, (room_for(settings),)) as app, client_of(app) as client:
+        after = await until(client, lambda it: it["counts"]["DONE"] > before["counts"]["DONE"], 120)
+        alerts = (await client.get(f"{HALL_AT}/alerts")).json()["alerts"]
+
+    assert after["tick"] > before["tick"]
+    assert [one for one in alerts if one["kind"] == "incident"] == []
+
+
+async def test_a_fault_of_a_simulated_truck_is_seen_and_told(served: httpx.AsyncClient) -> None:
+    drill = {"robotId": "R1", "fault": {"kind": "FAULT", "for_ms": 2000}}
+
+    assert (await served.post(f"{HALL_AT}/faults", json=drill)).status_code == 204
+    lost = await until(served, lambda it: _truck(it, "R1")["health"] != "HEALTHY")
+
+    assert _truck(lost, "R1")["hold_reason"] == "ROBOT_FAULT"
+    assert _truck(lost, "R1")["sentence"] == "R1 stops: it reports a fault."
+
+
+async def test_real_trucks_are_heard_and_get_their_orders(app: FastAPI) -> None:
+    async with client_of(app) as client:
+        await made(client, live=True)
+        told = await now(client)
+        place = (await client.get(f"{HALL_AT}/map")).json()["nodes"]
+        parks = {one["id"]: one for one in place}
+        silent = (await client.get(f"{HALL_AT}/orders")).json()
+        for _ in range(20):
+            at = (await now(client))["now"]
+            reports = [
+                {
+                    "robotId": one["robot_id"],
+                    "atMs": at,
+                    "xUm": parks[one["park_node_id"]]["x"] * 1000,
+                    "yUm": parks[one["park_node_id"]]["y"] * 1000,
+                    "yawUrad": 0,
+                    "vUmS": 0,
+                }
+                for one in told["trucks"]
+            ]
+            assert (await client.post(f"{HALL_AT}/reports", json={"reports": reports})).status_code == 204
+            await asyncio.sleep(0.05)
+        orders = (await client.get(f"{HALL_AT}/orders")).json()
+        drill = await client.post(f"{HALL_AT}/faults", json={"robotId": "R1", "fault": {"kind": "STAND", "for_ms": 1}})
+
+    assert silent["operations"] == []
+    assert [one["robotId"] for one in orders["commands"]] == ["R1", "R2", "R3"]
+    assert code_of(drill) == "not_simulated"
+
+
+@pytest.mark.req("FLT-OBS-9")
+async def test_figures_of_a_fleet_are_told_to_prometheus(served: httpx.AsyncClient) -> None:
+    await until(served, lambda it: it["tick"] > 20)
+
+    text = (await served.get("/metrics")).text
+
+    assert 'pendula_fleet_tick_seconds_count{fleet="hall"}' in text
+    assert 'pendula_fleet_trucks{fleet="hall",health="HEALTHY"} 3.0' in text
+    assert 'pendula_fleet_distance_metres_total{fleet="hall"}' in text
+
+
+def _truck(told: dict[str, Any], robot: str) -> dict[str, Any]:
+    found: dict[str, Any] = next(one for one in told["trucks"] if one["robot_id"] == robot)
+    return found
