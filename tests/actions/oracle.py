@@ -32,6 +32,8 @@ class Doing:
     rest: int = 0
     joined: int = 0
     ends: int = -1
+    reserved: bool = True
+    began: int = -1
 
     @property
     def id(self) -> str:
@@ -52,7 +54,7 @@ class Day:
     rejections: list[tuple[str, str]] = field(default_factory=list)
     diagnostics: list[tuple[int, str, str]] = field(default_factory=list)
     deferred: list[str] = field(default_factory=list)
-    locks: dict[str, tuple[str | None, list[str]]] = field(default_factory=dict)
+    locks: dict[str, tuple[list[str], list[str]]] = field(default_factory=dict)
     available: dict[str, Fraction] = field(default_factory=dict)
     reserved: dict[str, Fraction] = field(default_factory=dict)
 
@@ -61,9 +63,14 @@ class Oracle:
     """Run a document; `days` has the result. `follow` says what a hook answers at the end of an action."""
 
     def __init__(
-        self, document: Mapping[str, Any], follow: Mapping[str, Sequence[Mapping[str, Any]]] | None = None
+        self,
+        document: Mapping[str, Any],
+        follow: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
+        live: Mapping[int, Sequence[Mapping[str, Any]]] | None = None,
     ) -> None:
         self.document = document
+        self.live = live or {}
+        self.trying: list[tuple[Doing, int]] = []
         self.follow = follow or {}
         self.options: Mapping[str, Any] = document.get("options") or {}
         self.horizon: int = self.options.get("slots", 24) * self.options.get("slot_minutes", 60)
@@ -132,7 +139,22 @@ class Oracle:
                     self._admissions(minute)
                     self._starts(minute)
                 self._tell(minute)
+                if minute in self.live and minute < first + self.horizon:
+                    self._live_again(minute)
             self._close(first + self.horizon)
+
+    def _live_again(self, minute: int) -> None:
+        """Somebody who watches asks for more when the minute has been lived through."""
+        for form in self.live[minute]:
+            if "actor" in form:
+                self._read(form, GIVEN, minute)
+            else:
+                kind = "interrupt" if "target" in form else "command"
+                self.wishes.append((minute, len(self.wishes), kind, {**form, "again": True}))
+        self._interrupts(minute, True)
+        self._admissions(minute)
+        self._starts(minute)
+        self._tell(minute)
 
     def _close(self, boundary: int) -> None:
         day = self.days[-1]
@@ -141,9 +163,17 @@ class Oracle:
         day.deferred = [one["id"] for minute, _, _, _, one in sorted(new, key=order) if minute >= boundary]
         for name in sorted(self.known_locks):
             held = [one.id for one in self.doings if one.state == "running" and name in one.locks]
-            assert len(held) <= 1, f"{name} is held by {held}"
-            day.locks[name] = (held[0] if held else None, [one.id for one in self._queue(name)])
+            assert len(held) <= self._capacity(name), f"{name} is held by {held}"
+            day.locks[name] = (held, [one.id for one in self._queue(name)])
         day.available, day.reserved = dict(self.available), dict(self.reserved)
+
+    def _capacity(self, lock: str) -> int:
+        return int(((self.document.get("locks") or {}).get(lock) or {}).get("capacity", 1))
+
+    def _line(self, resource: str) -> list[Doing]:
+        """Who waits for a resource, in the order of all queues."""
+        waiting = [one for one in self.doings if one.state == "waiting" and not one.reserved]
+        return sorted((one for one in waiting if resource in needs(one.verb)), key=lambda one: one.key)
 
     def _queue(self, lock: str) -> list[Doing]:
         waiting = [one for one in self.doings if one.state == "waiting" and lock in one.locks]
@@ -161,11 +191,11 @@ class Oracle:
                     for step in self.follow.get(one.id, ()):
                         self._read({"t": minute, **step} if "submitted_at" not in step else step, FOLLOWING, minute)
 
-    def _interrupts(self, minute: int) -> None:
+    def _interrupts(self, minute: int, again: bool = False) -> None:
         for one in self.doings:
             if one.state == "held" and one.joined == minute:
                 one.state = "waiting"
-        now = [wish for wish in self.wishes if wish[0] == minute]
+        now = [wish for wish in self.wishes if wish[0] == minute and bool(wish[3].get("again")) is again]
         targets = {one.id: one for one in self.doings}
 
         def place(wish: tuple[int, int, str, dict[str, Any]]) -> tuple[int, int]:
@@ -181,9 +211,15 @@ class Oracle:
                 self._cancel(targets.get(form["cancel"]), form["cancel"], minute)
             else:
                 self._resume(targets.get(form["resume"]), form["resume"], minute)
+        trying = [] if again else [one for one, when in self.trying if when == minute and one.state == "waiting"]
+        for one in sorted(trying, key=lambda one: one.seq):
+            self._preempt(one, minute)
 
     def _external(self, one: Doing | None, form: dict[str, Any], minute: int) -> None:
         if one is not None and one.state == "running" and yields(one, form["priority"]):
+            if too_early(one, minute):
+                self.wishes.append((minute + 1, len(self.wishes), "interrupt", {**form, "again": False}))
+                return
             self._interrupt(one, minute, form.get("source", "outside"), form.get("hold_min", 0), resume_of(one))
         else:
             self._diagnose(minute, "interrupt_ignored", form["target"])
@@ -237,7 +273,8 @@ class Oracle:
         strict = self.options.get("strict_locks")
         if strict is not None and locks - set(strict):
             return self._reject(instance, "UnknownLock")
-        if not self._reserve(verb):
+        waits = verb.get("on_shortage") == "wait" and verb.get("wait", "queue") == "queue" and bool(needs(verb))
+        if not waits and not self._reserve(verb):
             return self._reject(instance, "InsufficientResources")
         if self.options.get("actor_exclusive"):
             locks.add(f"actor:{instance['actor']}")
@@ -245,6 +282,9 @@ class Oracle:
         one = Doing(instance, verb, self.next_seq, duration, sorted(locks), priority, late)
         one.rest, one.joined = duration, minute
         self.next_seq += 1
+        if waits:
+            is_next = all(one.key < other.key for name in needs(verb) for other in self._line(name))
+            one.reserved = is_next and self._reserve(verb)
         self.doings.append(one)
         self.known_locks |= locks
         if verb.get("preempts"):
@@ -253,25 +293,59 @@ class Oracle:
 
     def _preempt(self, one: Doing, minute: int) -> None:
         running = [other for other in self.doings if other.state == "running"]
-        holders = [other for other in running if set(other.locks) & set(one.locks)]
+        holders = self._in_the_way(one, minute)
         first = all(self._queue(lock)[0] is one for lock in one.locks)
-        if not first or not all(yields(holder, one.priority) for holder in holders):
+        if not first or not one.reserved or not all(yields(holder, one.priority) for holder in holders):
             if holders:
                 self._diagnose(minute, "preempt_refused", one.id)
             return
+        if any(too_early(holder, minute) for holder in holders):
+            self.trying.append((one, minute + 1))
+            return
         named = one.verb.get("interrupts", ())
+        listed = [other for other in running if named == "*" or other.instance["verb"] in named]
         for other in running:
-            if other in holders or ((named == "*" or other.instance["verb"] in named) and yields(other, one.priority)):
+            if other in holders or (other in listed and yields(other, one.priority) and not too_early(other, minute)):
                 self._interrupt(other, minute, one.id, 0, resume_of(other))
-            elif named == "*" or other.instance["verb"] in named:
+            elif other in listed and yields(other, one.priority):
+                wish = {"target": other.id, "priority": one.priority, "source": one.id}
+                self.wishes.append((minute + 1, len(self.wishes), "interrupt", wish))
+            elif other in listed:
                 self._diagnose(minute, "interrupt_ignored", other.id)
 
+    def _in_the_way(self, one: Doing, minute: int) -> list[Doing]:
+        """Who has to go: every holder of an exclusive lock, the weakest of a full one, unless one goes who is there."""
+        found: list[Doing] = []
+        full = []
+        for lock in one.locks:
+            holders = [other for other in self.doings if other.state == "running" and lock in other.locks]
+            if len(holders) < self._capacity(lock):
+                continue
+            if self._capacity(lock) == 1:
+                found += [holders[0]] if holders[0] not in found else []
+            else:
+                full.append(holders)
+        for holders in full:
+            if not any(other in holders for other in found):
+                stays = [(not yields(other, one.priority), too_early(other, minute), other) for other in holders]
+                found.append(min(stays, key=lambda entry: (entry[0], entry[1], entry[2].priority, -entry[2].seq))[2])
+        return found
+
     def _starts(self, minute: int) -> None:
+        """One pass in queue order; another while somebody gave back what others wait for."""
+        before = None
+        while before != self.available:
+            before = dict(self.available)
+            self._pass(minute)
+
+    def _pass(self, minute: int) -> None:
         for one in sorted((one for one in self.doings if one.state == "waiting"), key=lambda one: one.key):
-            taken = {lock for other in self.doings if other.state == "running" for lock in other.locks}
-            free = not taken & set(one.locks)
-            if free and all(self._queue(lock)[0] is one for lock in one.locks):
-                one.state, one.ends = "running", minute + one.rest
+            taken = [lock for other in self.doings if other.state == "running" for lock in other.locks]
+            free = all(taken.count(lock) < self._capacity(lock) for lock in one.locks)
+            if one.state != "waiting":
+                continue
+            if free and all(self._queue(lock)[0] is one for lock in one.locks) and self._supplied(one):
+                one.state, one.ends, one.began = "running", minute + one.rest, minute
                 meta = {"segment": one.segment, "d": one.rest, "t_end": one.ends - self.epoch_start}
                 late = {"late": True} if one.late and one.segment == 0 else {}
                 self._note("start", one, minute, {**meta, "waited": minute - one.joined, **late})
@@ -279,6 +353,12 @@ class Oracle:
                 one.state = "over"
                 self._return(one)
                 self._reject(one.instance, "CannotAcquireLock")
+
+    def _supplied(self, one: Doing) -> bool:
+        """What it waits for is there, and it is first of all who wait for it."""
+        if not one.reserved and all(self._line(name)[0] is one for name in needs(one.verb)):
+            one.reserved = self._reserve(one.verb)
+        return one.reserved
 
     # What an action takes
 
@@ -327,6 +407,8 @@ class Oracle:
                 self.available[name] = self.available.get(name, Fraction(0)) + amount
 
     def _return(self, one: Doing) -> None:
+        if not one.reserved:
+            return
         for need in one.verb.get("resources", ()):
             if not need.get("produce"):
                 self.reserved[need["name"]] -= Fraction(str(need["amount"]))
@@ -387,6 +469,15 @@ def order(entry: tuple[int, int, Fraction, int, dict[str, Any]]) -> tuple[int, i
 
 def yields(one: Doing, priority: int) -> bool:
     return bool(one.verb["interruptible"]) and priority > one.priority
+
+
+def too_early(one: Doing, minute: int) -> bool:
+    """It began in this minute, and not for the first time."""
+    return one.began == minute and one.segment > 0
+
+
+def needs(verb: Mapping[str, Any]) -> list[str]:
+    return sorted({need["name"] for need in verb.get("resources", ()) if not need.get("produce")})
 
 
 def resume_of(one: Doing) -> str:

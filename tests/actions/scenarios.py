@@ -10,9 +10,10 @@ from hypothesis import Phase, settings
 from hypothesis import strategies as st
 
 from pendula.actions import Advance, Request, RunResult, Submit, World
-from pendula.actions.events import Event
+from pendula.actions.events import Command, Event
 from pendula.actions.runs import config_of, drive
 from pendula.kernel.canonical import Json
+from pendula.kernel.engine import Outcome
 from tests.actions.oracle import Day, Oracle
 
 SEEDS = st.integers(0, 10**9)
@@ -26,17 +27,20 @@ LOCKS = ("anvil", "bridge", "cellar", "dock")
 ACTORS = ("ann", "bob", "cid", "pia")
 VERBS = ("clean", "dig", "fetch", "guard", "hail", "iron")
 FollowUps = dict[str, list[dict[str, Any]]]
+Live = dict[int, list[dict[str, Any]]]
 
 
 class Scenario:
-    """A document and what the hook answers for each action that ends."""
+    """A document and what the hook answers for each action that ends; `live` is asked for by somebody who watches, when
+    its minute has been lived through."""
 
-    def __init__(self, document: dict[str, Any], follow: FollowUps) -> None:
+    def __init__(self, document: dict[str, Any], follow: FollowUps, live: Live | None = None) -> None:
         self.document = document
         self.follow = follow
+        self.live = live or {}
 
     def with_(self, **changes: Any) -> "Scenario":
-        return Scenario({**self.document, **changes}, self.follow)
+        return Scenario({**self.document, **changes}, self.follow, self.live)
 
 
 class Hook:
@@ -97,6 +101,31 @@ def scenario(seed: int, epochs: int | None = None, late: bool = True) -> Scenari
     for _ in range(luck.randint(0, 3)):
         _aim(luck, Scenario(document, follow))
     return Scenario(document, follow)
+
+
+def watched(seed: int) -> Scenario:
+    """A random world with everything the second version brought: locks for several, waiting for resources, and wishes
+    of somebody who watches, aimed at what began in the minute."""
+    case, luck = scenario(seed), Random(-seed)
+    document = {**case.document, "locks": {lock: {"capacity": luck.choice((1, 2, 2, 3))} for lock in LOCKS}}
+    for verb in document["action_defs"].values():
+        if luck.random() < 0.6:
+            verb["on_shortage"] = "wait"
+        if luck.random() < 0.3:
+            need = {"name": "parts", "amount": 1, "refund": luck.random() < 0.5}
+            verb["resources"] = [*verb.get("resources", ()), need]
+    live: Live = {}
+    for turn in range(luck.randint(1, 3)):
+        days = Oracle(document, case.follow, live).days
+        starts = [(day, event) for day in days for event in day.events if event["type"] == "start"]
+        for number, (day, event) in enumerate(luck.sample(starts, min(len(starts), 3))):
+            target, minute = event["action_id"], event["t"] + day.index * HORIZON
+            wish = luck.choice(({"target": target, "priority": 9}, {"cancel": target}, None, None))
+            # The first minute of a later epoch cannot be stopped in: its ends are told with the epoch before.
+            if minute % HORIZON or not minute:
+                step = {**_step(luck, f"L{turn}-{number}", 0), "t": minute}
+                live.setdefault(minute, []).append(wish or step)
+    return Scenario(document, case.follow, live)
 
 
 def _aim(luck: Random, case: Scenario) -> None:
@@ -218,7 +247,28 @@ def _when(luck: Random, until: int) -> dict[str, Any]:
 def engine_run(case: Scenario) -> RunResult:
     world = World.create(config_of(case.document))
     world.outside = Hook(case.follow)
-    return drive(world, world.apply, case.document)
+    return drive(world, lambda command: _watching(world, case.live, command), case.document)
+
+
+def _watching(world: World, live: Live, command: Command) -> Outcome[Event]:
+    """Carry a command out; on the way stop in the minutes in which somebody who watches asks for more."""
+    if not isinstance(command, Advance):
+        return world.apply(command)
+    seen: list[Event] = []
+    for minute in sorted(minute for minute in live if world.now() <= minute < command.to):
+        seen += world.apply(Advance(minute)).events
+        for form in live[minute]:
+            seen += world.apply(_command_of(form, minute)).events
+        seen += world.apply(Advance(minute)).events
+    seen += world.apply(command).events
+    return Outcome(tuple(seen))
+
+
+def _command_of(form: dict[str, Any], minute: int) -> Command:
+    if "actor" in form:
+        return Submit((form,))
+    timed = {**form, "t": minute}
+    return Request(interrupts=(timed,)) if "target" in form else Request(commands=(timed,))
 
 
 def fresh(case: Scenario) -> World:
@@ -258,7 +308,7 @@ def as_judged(result: RunResult) -> list[dict[str, Any]]:
                 "diagnostics": sorted((one["t"], one["code"], one["action_id"]) for one in plain["diagnostics"]),
                 "deferred": [one["id"] for one in plain["deferred"]],
                 "locks": {
-                    name: (row["held_by"], row["queue"])
+                    name: (_held(row["held_by"]), row["queue"])
                     for name, row in plain["locks"].items()
                     if row["held_by"] or row["queue"]
                 },
@@ -270,8 +320,12 @@ def as_judged(result: RunResult) -> list[dict[str, Any]]:
     return days
 
 
+def _held(by: str | list[str] | None) -> list[str]:
+    return by if isinstance(by, list) else [] if by is None else [by]
+
+
 def expected(case: Scenario) -> list[dict[str, Any]]:
-    return [_day(day) for day in Oracle(case.document, case.follow).days]
+    return [_day(day) for day in Oracle(case.document, case.follow, case.live).days]
 
 
 def _day(day: Day) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Laws over random worlds: the engine against the slow oracle, and against itself run another way."""
 
+from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -7,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pendula.actions import RunResult, Start
+from pendula.actions import RunResult, Start, World
+from pendula.actions.runs import config_of
+from pendula.kernel.canonical import encode
 from pendula.testing import over_seeds
 from tests.actions.closed_form import closed_form
 from tests.actions.oracle import Oracle
@@ -22,6 +25,7 @@ from tests.actions.scenarios import (
     fresh,
     scenario,
     unshrunk,
+    watched,
 )
 from tests.actions.worlds import day, does, lasting
 
@@ -37,9 +41,52 @@ def test_the_engine_gives_what_the_oracle_gives() -> None:
     assert over_seeds(the_engine_is_the_oracle, range(500)) == 500
 
 
+def the_engine_is_the_oracle_when_somebody_watches(seed: int) -> None:
+    case = watched(seed)
+
+    assert as_judged(engine_run(case)) == expected(case)
+
+
+@pytest.mark.req("ACT-USE-1", "ACT-USE-2", "ACT-USE-4", "ACT-USE-7")
+def test_the_engine_gives_what_the_oracle_gives_when_somebody_watches() -> None:
+    """Locks for several, waiting for resources, what is to come cancelled, alarms in the minute of a start."""
+    assert over_seeds(the_engine_is_the_oracle_when_somebody_watches, range(250)) == 250
+
+
 @pytest.mark.long
-def test_the_engine_gives_what_the_oracle_gives_ten_thousand_times() -> None:
+def test_the_engine_gives_what_the_oracle_gives_twenty_thousand_times() -> None:
     assert over_seeds(the_engine_is_the_oracle, range(500, 10_500)) == 10_000
+    assert over_seeds(the_engine_is_the_oracle_when_somebody_watches, range(250, 10_250)) == 10_000
+
+
+def test_watched_worlds_show_everything_that_is_new() -> None:
+    seen: set[str] = set()
+    for seed in range(150):
+        case = watched(seed)
+        for one_day in Oracle(case.document, case.follow, case.live).days:
+            seen.update(code for _, code in one_day.rejections)
+            seen.update("several" for held, _ in one_day.locks.values() if len(held) > 1)
+            for before, event in pairwise(one_day.events):
+                if (before["type"], event["type"]) == ("start", "interrupt") and before["t"] == event["t"]:
+                    seen.add("broken off in its minute")
+        short = [one for one in Oracle(case.document, case.follow, case.live).doings if not one.reserved]
+        seen.update("in line" for _ in short)
+
+    assert seen >= {"Cancelled", "several", "broken off in its minute", "in line"}
+
+
+@unshrunk
+@given(SEEDS, st.integers(3, 25))
+def test_a_watched_world_restored_at_every_step_goes_on_the_same(seed: int, step: int) -> None:
+    case = watched(seed)
+    world, again = fresh(case), fresh(case)
+    for command in commands_of(case, step=step):
+        restored = World.from_state(config_of(case.document), again.state())
+        restored.outside = again.outside
+
+        assert encode(restored.apply(command)) == encode(world.apply(command))
+        again = restored
+    assert again.state() == world.state()
 
 
 def test_random_worlds_show_every_feature() -> None:

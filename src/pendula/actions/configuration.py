@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from pendula.actions.model import Code, EpochFrame, Instance, KnowledgeItem, Modifier, Name, Options
+from pendula.actions.model import Code, EpochFrame, Instance, KnowledgeItem, LockRule, Modifier, Name, Options
 from pendula.actions.rules.names import WORLD_STATE, as_first_read, unknown_names
 from pendula.actions.rules.resources import AMOUNT_RULE, ResourceTable, is_amount, plain
 from pendula.actions.rules.skills import Skills
@@ -77,6 +77,9 @@ class Setting:
         skills = Skills(_object(config, "skills"), _object(config, "skill_weights"))
         self.durations = Durations(skills, modifiers, self.options)
         self.carry: Json = config.get("carry")
+        rules: dict[str, LockRule] = _read(config, "locks", dict[Name, LockRule], {})
+        self.capacities = {name: rule.capacity for name, rule in rules.items() if rule.capacity > 1}
+        self.has_lines = any(isinstance(verb, Verb) and verb.waits_for_resources for verb in self.verbs.values())
         self._amounts: dict[str, Decimal] = _read(config, "resources", dict[str, Decimal], {})
         self._items: tuple[KnowledgeItem, ...] = _read(
             _object(config, "world_state"), "knowledge", tuple[KnowledgeItem, ...], ()

@@ -1,6 +1,9 @@
 """Why an action has not started: where it stands, who holds its locks, who is before it."""
 
+from decimal import Decimal
+
 from pendula.actions.rules.locks import Action, Lock, Stage, before
+from pendula.actions.rules.resources import plain
 from pendula.actions.state.world_state import WorldState
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Reason
@@ -53,6 +56,11 @@ def _not_there(world: WorldState, action_id: str) -> Reason:
 
 def _waiting(world: WorldState, action: Action, facts: dict[str, Json]) -> Reason:
     because = tuple(_of_lock(world, lock, action) for lock in action.locks if lock.holder or lock.first() is not action)
+    supplies = tuple(_of_line(world, line, action) for line in action.lines)
+    if supplies:
+        parts = "; ".join(reason.sentence.rstrip(".") for reason in (*supplies, *because))
+        sentence = f"{action.instance.id} waits for {parts}."
+        return Reason("waits_for_resources", sentence, facts, (*supplies, *because))
     if not because:
         return Reason("starts", f"{action.instance.id} starts as soon as time goes on.", facts)
     parts = "; ".join(reason.sentence.rstrip(".") for reason in because)
@@ -65,9 +73,15 @@ def _of_lock(world: WorldState, lock: Lock, action: Action | None = None) -> Rea
     facts: dict[str, Json] = {"lock": lock.name, "ahead": [other.instance.id for other in ahead[:MOST_NAMED]]}
     parts: list[str] = []
     if lock.holder is not None:
-        until = world.setting.display(lock.holder.t_end)
-        facts |= {"held_by": lock.holder.instance.id, "until": until}
-        parts.append(f"held by {lock.holder.instance.id} until {_clock(until)}")
+        # Of several, the one that ends first: then there is room.
+        soonest = min(lock.holders(), key=lambda one: (one.t_end, one.admission))
+        until = world.setting.display(soonest.t_end)
+        facts |= {"held_by": soonest.instance.id, "until": until}
+        held = f"held by {soonest.instance.id} until {_clock(until)}"
+        if lock.seats is not None:
+            facts |= {"holders": [one.instance.id for one in lock.holders()[:MOST_NAMED]], "capacity": lock.capacity}
+            held = f"full with {lock.capacity}, {soonest.instance.id} until {_clock(until)}"
+        parts.append(held)
     if ahead:
         names = ", ".join(other.instance.id for other in ahead[:MOST_NAMED])
         verb = "is" if len(ahead) == 1 else "are"
@@ -75,6 +89,17 @@ def _of_lock(world: WorldState, lock: Lock, action: Action | None = None) -> Rea
     if not parts:
         parts.append("free")
     return Reason("lock", f"{lock.name}, {', '.join(parts)}.", facts)
+
+
+def _of_line(world: WorldState, line: Lock, action: Action) -> Reason:
+    """How much of a resource is short, and who is before the action in its queue."""
+    need = sum((need.amount for need in action.plan.needs if need.name == line.name and not need.produce), Decimal(0))
+    stock = world.resources.stocks.get(line.name)
+    available = stock.available if stock else Decimal(0)
+    ahead = [other.instance.id for other in before(action, line)][:MOST_NAMED]
+    facts: dict[str, Json] = {"resource": line.name, "needed": need, "available": available, "ahead": list(ahead)}
+    then = f", and {', '.join(ahead)} {'is' if len(ahead) == 1 else 'are'} before it" if ahead else ""
+    return Reason("resource", f"{line.name}, {plain(need)} needed and {plain(available)} available{then}.", facts)
 
 
 def _clock(at: str) -> str:

@@ -29,6 +29,13 @@ class Wait(StrEnum):
     FAIL = "fail"
 
 
+class OnShortage(StrEnum):
+    """What becomes of an instance whose resources are missing."""
+
+    REFUSE = "refuse"
+    WAIT = "wait"
+
+
 class Resume(StrEnum):
     """What becomes of an interrupted instance."""
 
@@ -111,6 +118,7 @@ class ActionDef(Struct, frozen=True, kw_only=True):
     resume: Resume = Resume.AUTO
     # Unset where they are not given, so that states of the first version keep their bytes.
     place: Name | UnsetType = UNSET
+    on_shortage: OnShortage | UnsetType = UNSET
 
 
 class Reveal(Struct, frozen=True):
@@ -172,6 +180,12 @@ class Modifier(Struct, frozen=True, rename={"since": "from", "until": "to"}):
     until: int | str | None = None
     verbs: tuple[str, ...] | None = None
     actors: tuple[str, ...] | None = None
+
+
+class LockRule(Struct, frozen=True, forbid_unknown_fields=True):
+    """How many may hold a lock at once."""
+
+    capacity: Annotated[int, Meta(ge=1, le=1_000_000)] = 1
 
 
 class EpochFrame(Struct, frozen=True):

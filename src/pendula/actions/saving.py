@@ -13,13 +13,15 @@ from msgspec import UNSET, Struct, UnsetType
 
 from pendula.actions.configuration import InvalidCarryOver
 from pendula.actions.minute.turns import wake_whoever_is_first
+from pendula.actions.minute.waits import place_wait
 from pendula.actions.model import MINUTES_MOST, ActionDef, Instance, KnowledgeItem
 from pendula.actions.requests import Wish
 from pendula.actions.rules.locks import Action, Stage, join, key_of
 from pendula.actions.rules.resources import Stock
-from pendula.actions.rules.validation import INSTANCES
+from pendula.actions.rules.validation import INSTANCES, Fault
+from pendula.actions.rules.waiting import Minute, Wait, read_things
 from pendula.actions.state.plans import Plan
-from pendula.actions.state.ranks import FOLLOWING, JOINING, LATE, REQUESTED, SUBMITTED
+from pendula.actions.state.ranks import FOLLOWING, JOINING, LATE, REQUESTED, SUBMITTED, WAKING
 from pendula.actions.state.world_state import WorldState
 from pendula.kernel.canonical import Json, Reader, decode, digest, encode
 from pendula.kernel.errors import InputRefused, NotCanonical
@@ -68,6 +70,11 @@ class SavedWorld(Struct):
     # Ids of what is over, by epoch, where they are forgotten some day.
     over: list[tuple[int, list[str]]] | UnsetType = UNSET
     places: dict[str, str] | UnsetType = UNSET
+    # Who waits for resources and has nothing reserved.
+    short: list[str] | UnsetType = UNSET
+    # Processes that wait for the first of several things: name, number, things, and which of them came true.
+    waits: list[tuple[str, int, list[dict[str, Any]], list[int]]] | UnsetType = UNSET
+    next_wait: int | UnsetType = UNSET
 
 
 def save(world: WorldState) -> bytes:
@@ -121,7 +128,18 @@ def _saved(world: WorldState, shift: int = 0) -> SavedWorld:
         trying=trying if more else UNSET,
         over=[(epoch - epochs, sorted(set(ids))) for epoch, ids in over] if more else UNSET,
         places=world.places if more else UNSET,
+        short=sorted(one.instance.id for one in world.actions.values() if one.lines) if more else UNSET,
+        waits=[_saved_wait(wait, shift) for _, wait in sorted(world.waits.items())] if more else UNSET,
+        next_wait=world.next_wait if more else UNSET,
     )
+
+
+def _saved_wait(wait: Wait, shift: int) -> tuple[str, int, list[dict[str, Any]], list[int]]:
+    things = (
+        msgspec.structs.replace(one, minute=one.minute - shift) if isinstance(one, Minute) else one
+        for one in wait.things
+    )
+    return wait.process, wait.number, [msgspec.to_builtins(one) for one in things], sorted(set(wait.came))
 
 
 def _saved_action(action: Action, definition: int, shift: int) -> SavedAction:
@@ -174,6 +192,8 @@ def _contradictions(world: WorldState, saved: SavedWorld) -> Iterator[str]:
     if any(wish.minute < saved.minute for wish in saved.wishes):
         yield "something is asked for in the past"
     waiting = {one.instance.id for one in saved.actions if one.stage == WAITING}
+    if not waiting.issuperset(saved.short or ()):
+        yield "somebody waits for resources who does not wait"
     if any(minute < saved.minute or name not in waiting for minute, name in saved.trying or ()):
         yield "somebody tries again to preempt who does not wait"
 
@@ -195,23 +215,39 @@ def _put(world: WorldState, saved: SavedWorld) -> None:
     world.knowledge.update((item.id, item) for item in saved.knowledge)
     world.locks.of(saved.locks)
     made: dict[tuple[str, int, tuple[str, ...]], Plan] = {}
+    short = set(saved.short or ())
     for one in saved.actions:
         kind = (one.instance.verb, one.definition, one.locks)
         plan = made.get(kind)
         if plan is None:
             definition = saved.definitions[one.definition]
             plan = made[kind] = world.plans.of_definition(one.instance.verb, definition, world.locks.of(one.locks))
-        _place(world, _action(one, plan))
+        action = _action(one, plan)
+        if one.instance.id in short:
+            action.lines = world.lines_of(plan.needs)
+        _place(world, action)
     for minute, rank, instance in saved.submitted:
         world.queue.push(minute, rank, instance)
     for wish in saved.wishes:
         world.queue.push(wish.minute, REQUESTED, wish)
     for minute, name in saved.trying or ():
         world.queue.push(minute, JOINING, world.actions[name])
+    _put_waits(world, saved)
     if world.clock.minute == world.clock.boundary:
         wake_whoever_is_first(world)
     if broken := list(world.broken()):
         raise InputRefused(f"This is not a state of a world: {', '.join(broken)}", broken=broken)
+
+
+def _put_waits(world: WorldState, saved: SavedWorld) -> None:
+    world.next_wait = saved.next_wait or 0
+    for process, number, raw, came in saved.waits or ():
+        things = read_things(raw)
+        if isinstance(things, Fault) or not all(0 <= place < len(things) for place in came):
+            raise InputRefused("This is not a state of a world: a process waits for what cannot be")
+        place_wait(world, Wait(process, number, things, list(came), []))
+    if world.satisfied:
+        world.queue.push(saved.minute, WAKING, None)
 
 
 def _action(one: SavedAction, plan: Plan) -> Action:
@@ -240,7 +276,7 @@ def _place(world: WorldState, action: Action) -> None:
     match action.stage:
         case Stage.RUNNING:
             for lock in action.locks:
-                lock.holder = action
+                lock.take(action)
             action.ending = world.queue.push(action.t_end, action.admission, action)
             world.note_running(action)
         case Stage.WAITING:

@@ -125,7 +125,7 @@ def test_the_length_of_an_epoch_is_judged_by_its_slots() -> None:
 
 
 @pytest.mark.req("ACT-CARRY-4")
-@pytest.mark.parametrize("change", [{"digest": "0" * 64}, {"format": 2}, {"epoch": 5}, {"state": {}}])
+@pytest.mark.parametrize("change", [{"digest": "0" * 64}, {"format": 3}, {"epoch": 5}, {"state": {}}])
 def test_a_damaged_carry_refuses_the_file_with_its_own_code(change: dict[str, Any]) -> None:
     carry = {**outcome({"V": lasting(120, "gate")}, does("V", 1400)).carry, **change}
 

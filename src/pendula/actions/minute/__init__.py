@@ -8,6 +8,7 @@
     interrupting    who may break off whom; cancelling and resuming
     ends            a segment is over: locks are free, something comes to light
     follow_ups      processes and hooks are asked what comes next
+    waits           processes that wait for the first of several things
 
 Within a minute the order is fixed: ends, interrupts, visibility changes, admissions, starts.
 """

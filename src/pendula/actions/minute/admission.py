@@ -33,7 +33,8 @@ def admit(world: WorldState, instance: Instance, minute: int, late: bool) -> Non
     if world.is_exclusive:
         names = (*plan.verb.locks, f"actor:{instance.actor}")
         if (fault := world.plans.too_many_locks(names)) is not None:
-            world.resources.give_back(plan.needs)
+            if not plan.waits:
+                world.resources.give_back(plan.needs)
             turn_away(world, instance, fault, minute)
             return
         own_locks = world.locks.of(names)
@@ -41,6 +42,8 @@ def admit(world: WorldState, instance: Instance, minute: int, late: bool) -> Non
     key = key_of(instance, plan.definition, admission) if plan.preempts else admission
     minutes = timing.minutes
     action = Action(instance, plan, admission, key, minutes, minutes, own_locks, minute)
+    if plan.waits:
+        _stand_in_line(world, action)
     world.next_admission = admission + 1
     if timing.meta is not None or late or world.extras:
         action.meta = _first_meta(world, instance.id, timing, late)
@@ -71,6 +74,14 @@ def admit(world: WorldState, instance: Instance, minute: int, late: bool) -> Non
         preempt(world, action, minute)
 
 
+def _stand_in_line(world: WorldState, action: Action) -> None:
+    """Reserve what is needed, unless it is short or somebody waits for it who goes before."""
+    lines = world.lines_of(action.plan.needs)
+    is_next = all((first := line.first()) is None or action.key < first.key for line in lines)
+    if not is_next or world.resources.reserve(action.plan.needs):
+        action.lines = lines
+
+
 def _checked(world: WorldState, plan: Plan, instance: Instance, minute: int) -> Timing | None:
     """How long it takes, everything checked and reserved; None when it was turned away."""
     timing = plan.fault or _timing(world, plan, instance, minute)
@@ -88,11 +99,12 @@ def _why_not(world: WorldState, plan: Plan, timing: Timing | Fault) -> Fault | N
         return timing
     if plan.unknown_lock is not None:
         return plan.unknown_lock
-    if plan.needs and (shortages := world.resources.reserve(plan.needs)):
+    if plan.needs and not plan.waits and (shortages := world.resources.reserve(plan.needs)):
         return _shortage(shortages)
     if plan.limit is None and world.next_admission < world.full_at:
         return None
-    world.resources.give_back(plan.needs)
+    if not plan.waits:
+        world.resources.give_back(plan.needs)
     full = f"{INSTANCES.sentence}: more than {world.setting.allowed(INSTANCES)}"
     return plan.limit or Fault(Code.LIMIT_EXCEEDED, full)
 

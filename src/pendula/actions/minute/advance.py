@@ -7,13 +7,15 @@ from typing import Any
 
 from pendula.actions.minute.admission import admit
 from pendula.actions.minute.ends import end
-from pendula.actions.minute.follow_ups import queue_followers, reject, too_many
+from pendula.actions.minute.follow_ups import queue_followers, reject, tell_waits, too_many
 from pendula.actions.minute.interrupting import grant, try_again
 from pendula.actions.minute.turns import give_turns, join, wake_candidates
+from pendula.actions.minute.waits import take_waits
+from pendula.actions.model import Code
 from pendula.actions.requests import Wish
 from pendula.actions.rules.locks import Action, Stage
 from pendula.actions.rules.validation import INSTANCES
-from pendula.actions.state.ranks import JOINING, LATE, REQUESTED
+from pendula.actions.state.ranks import JOINING, LATE, REQUESTED, WAKING
 from pendula.actions.state.world_state import WorldState
 
 
@@ -86,11 +88,13 @@ def _live_through(world: WorldState, minute: int, entries: list[Any]) -> None:
             join(world, item, minute)
         elif rank == JOINING:
             again.append(item)
+        elif rank == WAKING and item is not None:
+            world.came_true(*item)
     if wishes:
         grant(world, wishes, minute)
     if again:
         try_again(world, again, minute)
-    if world.following or world.candidates:
+    if world.following or world.candidates or world.satisfied:
         _settle(world, minute)
     writer = world.writer
     if writer.interrupts or writer.reveals:
@@ -108,7 +112,7 @@ def _live_through(world: WorldState, minute: int, entries: list[Any]) -> None:
 def _settle(world: WorldState, minute: int) -> None:
     """Admit what follows and give everybody its turn, until nothing is left to do in this minute."""
     depth = 0
-    while world.following or world.candidates:
+    while world.following or world.candidates or world.satisfied:
         # Who is turned away, here or in the pass, may be followed by another: then there is another round.
         following, world.following = world.following, []
         depth += 1
@@ -120,3 +124,16 @@ def _settle(world: WorldState, minute: int) -> None:
                 admit(world, instance, minute, False)
         if world.candidates:
             give_turns(world, minute)
+        if world.satisfied and not world.following and not world.candidates:
+            # The last of a minute: what became true in it is told together.
+            if depth > world.most_following:
+                _end_waits(world)
+            else:
+                tell_waits(world, minute)
+
+
+def _end_waits(world: WorldState) -> None:
+    """Who waits again and again for what is true already is told of it no more."""
+    for wait in take_waits(world):
+        message = f"{wait.process} waits no more. {too_many(world, 'one upon another').message}"
+        world.writer.diagnose(Code.LIMIT_EXCEEDED, None, message, by=wait.process)

@@ -1,7 +1,8 @@
 """A segment is over, by its end or broken off: its locks are free, and what was learned comes to light."""
 
 from pendula.actions.minute.follow_ups import follow
-from pendula.actions.minute.turns import give_turn, join
+from pendula.actions.minute.turns import give_turn, join, supplied
+from pendula.actions.minute.waits import came_to_light
 from pendula.actions.model import Resume, Reveal
 from pendula.actions.rules.locks import Action, Stage
 from pendula.actions.rules.visibility import knows, revealed
@@ -18,7 +19,10 @@ def end(world: WorldState, action: Action, minute: int) -> None:
     if world.running_by_verb is not None:
         world.note_stopped(action)
     for lock in action.locks:
-        lock.holder = None
+        if lock.seats is None:
+            lock.holder = None
+        else:
+            lock.release(action)
         line = lock.line
         if lock.ahead or (line and line[0][1].stage is not WAITING):
             give_turn(world, (lock,))
@@ -26,8 +30,9 @@ def end(world: WorldState, action: Action, minute: int) -> None:
             world.candidates.append(line[0])
     if plan.needs:
         world.resources.finish(plan.needs)
+        supplied(world, action)
     del world.actions[instance.id]
-    if world.over is not None:
+    if world.over is not None or world.awaited:
         world.note_over(instance.id)
     if writer.recording:
         writer.write_end(action, minute)
@@ -62,13 +67,15 @@ def take_back(world: WorldState, action: Action) -> None:
 def _stop(world: WorldState, action: Action) -> None:
     world.note_stopped(action)
     for lock in action.locks:
-        lock.holder = None
+        lock.release(action)
     give_turn(world, action.locks)
 
 
 def _bring_to_light(world: WorldState, action: Action, reveal: Reveal, minute: int) -> None:
     before = world.knowledge.get(reveal.id)
     after = world.knowledge[reveal.id] = revealed(before, reveal, action.instance.actor, minute)
+    if world.awaited:
+        came_to_light(world, reveal.id, minute)
     circle = world.setting.circle
     is_told = circle.pc is not None and (action.instance.actor == circle.pc or knows(after, circle.pc, minute, circle))
     world.writer.note_reveal(action, reveal, before, after, is_told)

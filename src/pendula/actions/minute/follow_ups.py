@@ -4,10 +4,11 @@ Answers are bounded: so many in one answer, so many one upon another within a mi
 """
 
 from pendula.actions.minute.arrivals import read_new
+from pendula.actions.minute.waits import is_wait, take_waits, wait_for
 from pendula.actions.model import Code, Instance
 from pendula.actions.rules.locks import Action
 from pendula.actions.rules.validation import FOLLOW_UPS, Fault, field_of, id_of
-from pendula.actions.state.ranks import FOLLOWING
+from pendula.actions.state.ranks import FOLLOWING, WAKING
 from pendula.actions.state.world_state import WorldState
 from pendula.kernel.canonical import Json
 
@@ -90,6 +91,10 @@ def _ask_what_follows(
             used.add(raw.id)
             world.following.append(raw)
             continue
+        if number < most and is_wait(world, raw):
+            if (refused := wait_for(world, raw, minute)) is not None:
+                faults.append((raw, refused))
+            continue
         further = read_new(world, raw, False) if number < most else too_many(world, "in one answer")
         fault = further if isinstance(further, Fault) else _queue_follow_up(world, further, minute)
         if fault is not None:
@@ -121,3 +126,11 @@ def queue_followers(world: WorldState, minute: int) -> None:
     for instance in world.following:
         world.expect(minute, FOLLOWING, instance)
     world.following.clear()
+    if world.satisfied:
+        world.queue.push(minute, WAKING, None)
+
+
+def tell_waits(world: WorldState, minute: int) -> None:
+    """Processes hear of all that became true in this minute."""
+    for wait in take_waits(world):
+        follow(world, {"process": wait.process}, {"became": wait.told(), "t": minute}, minute)

@@ -43,11 +43,21 @@ def try_again(world: WorldState, actions: list[Action], minute: int) -> None:
 
 def preempt(world: WorldState, action: Action, minute: int) -> None:
     """Interrupt those in the way, all or none, and those whose verb it is told to interrupt."""
-    in_the_way = locks.holders(action)
+
+    def strength(holder: Action) -> tuple[bool, bool, int]:
+        stays = _why_not(holder, action.priority) is not None
+        return stays, _is_too_early(world, holder, minute), holder.priority
+
+    in_the_way = locks.in_the_way(action, strength)
+    own = action.instance.id
     if not locks.is_first_everywhere(action):
         if in_the_way:
-            own = action.instance.id
             world.writer.diagnose(Code.PREEMPT_REFUSED, own, f"{own} is not first in all its queues")
+        return
+    if action.lines:
+        if in_the_way:
+            short = ", ".join(line.name for line in action.lines)
+            world.writer.diagnose(Code.PREEMPT_REFUSED, own, f"{own} waits for {short}")
         return
     too_early = False
     for holder in in_the_way:

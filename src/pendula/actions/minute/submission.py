@@ -6,6 +6,7 @@ import msgspec
 
 from pendula.actions.minute.arrivals import read_new
 from pendula.actions.minute.follow_ups import queue_followers, turn_away
+from pendula.actions.minute.waits import is_wait, wait_for
 from pendula.actions.model import Instance
 from pendula.actions.requests import read_wishes
 from pendula.actions.rules.validation import Fault
@@ -30,6 +31,12 @@ def submit(world: WorldState, raws: Iterable[object]) -> int:
             used.add(raw.id)
             instance = raw
         else:
+            if is_wait(world, raw):
+                if (refused := wait_for(world, raw, now)) is not None:
+                    turn_away(world, raw, refused, now)
+                else:
+                    taken += 1
+                continue
             read = read_new(world, raw, True)
             if isinstance(read, Fault):
                 turn_away(world, raw, read, now)

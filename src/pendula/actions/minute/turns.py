@@ -2,6 +2,7 @@
 
 from bisect import insort
 from collections.abc import Iterable
+from typing import TypeAlias
 
 from pendula.actions.minute.follow_ups import turn_away
 from pendula.actions.model import Code
@@ -10,6 +11,8 @@ from pendula.actions.rules.locks import Action, Lock, Stage, can_start
 from pendula.actions.rules.validation import Fault
 from pendula.actions.state.ranks import JOINING, WAKING
 from pendula.actions.state.world_state import WorldState
+
+Candidate: TypeAlias = tuple[int, Action]
 
 # Looking a member up in its class costs as much as the comparison it is for.
 WAITING, RUNNING, OVER = Stage.WAITING, Stage.RUNNING, Stage.OVER
@@ -41,16 +44,21 @@ def give_turns(world: WorldState, minute: int) -> None:
         candidates.sort()
     push, started, recording = world.queue.push, world.started, world.writer.recording
     listed = world.running_by_verb is not None
-    for _, action in candidates:
+    for place, (_, action) in enumerate(candidates, 1):
         if action.stage is not WAITING:
             continue
-        if can_start(action):
+        if can_start(action) and (not action.lines or _supply(world, action, candidates, place)):
             for lock in action.locks:
-                lock.holder = action
                 if lock.ahead:
                     lock.leave(action)
                 else:
                     lock.line.popleft()
+                if lock.seats is None:
+                    lock.holder = action
+                else:
+                    lock.take(action)
+                    if lock.holder is None:
+                        _look_at_next((lock,), candidates, place)
             action.stage = RUNNING
             action.t_end = t_end = minute + action.remaining
             action.ending = push(t_end, action.admission, action)
@@ -59,17 +67,31 @@ def give_turns(world: WorldState, minute: int) -> None:
             if recording:
                 started.append(action)
         elif action.plan.fails and action.segment == 0:
-            _give_up(world, action, minute, candidates)
+            _give_up(world, action, minute, candidates, place)
 
 
-def _give_up(world: WorldState, action: Action, minute: int, candidates: list[tuple[int, Action]]) -> None:
+def _supply(world: WorldState, action: Action, candidates: list[Candidate], place: int) -> bool:
+    """Reserve what it waited for, now that everything else is there; then others may be supplied, too."""
+    if world.resources.reserve(action.plan.needs):
+        return False
+    lines, action.lines = action.lines, ()
+    for line in lines:
+        line.leave(action)
+    _look_at_next(lines, candidates, place)
+    return True
+
+
+def _look_at_next(queues: Iterable[Lock], candidates: list[Candidate], place: int) -> None:
+    """Whoever is first in these queues has its turn in the pass that goes on, after the one it has come to."""
+    for queue in queues:
+        if (first := queue.first()) is not None:
+            insort(candidates, (first.key, first), place)
+
+
+def _give_up(world: WorldState, action: Action, minute: int, candidates: list[Candidate], place: int) -> None:
     taken = ", ".join(lock.name for lock in action.locks if lock.holder is not None or lock.first() is not action)
     leave(world, action)
-    # Their turn comes after this one, whatever their keys: the list is being gone through.
-    place = candidates.index((action.key, action)) + 1
-    for lock in action.locks:
-        if (first := lock.first()) is not None:
-            insort(candidates, (first.key, first), place)
+    _look_at_next(action.locks, candidates, place)
     fault = Fault(Code.CANNOT_ACQUIRE_LOCK, f"{action.instance.id} does not wait, and {taken} cannot be had now")
     turn_away(world, action.instance, fault, minute)
 
@@ -77,9 +99,20 @@ def _give_up(world: WorldState, action: Action, minute: int, candidates: list[tu
 def leave(world: WorldState, action: Action) -> None:
     """Out of the world without an end: everything reserved goes back."""
     action.stage = OVER
-    world.resources.give_back(action.plan.needs)
+    if action.lines:
+        give_turn(world, action.lines)  # it had nothing reserved
+    else:
+        world.resources.give_back(action.plan.needs)
+        supplied(world, action)
     del world.actions[action.instance.id]
     world.note_over(action.instance.id)
+
+
+def supplied(world: WorldState, action: Action) -> None:
+    """What an action gave back or made may be what others wait for."""
+    for need in action.plan.needs if world.lines else ():
+        if (line := world.lines.get(need.name)) is not None:
+            give_turn(world, (line,))
 
 
 def wake_candidates(world: WorldState) -> None:
@@ -90,5 +123,5 @@ def wake_candidates(world: WorldState) -> None:
 
 def wake_whoever_is_first(world: WorldState) -> None:
     """After a restore in the middle of a minute: who is first in the queue of a free lock has its turn."""
-    give_turn(world, world.locks.by_name.values())
+    give_turn(world, (*world.locks.by_name.values(), *world.lines.values()))
     wake_candidates(world)

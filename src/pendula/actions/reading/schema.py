@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from pendula.actions.model import ActionDef, EpochFrame, Instance, KnowledgeItem, Modifier, Options
+from pendula.actions.model import ActionDef, EpochFrame, Instance, KnowledgeItem, LockRule, Modifier, Options
 from pendula.actions.reading.sections import REQUIRED, SECTIONS
 from pendula.actions.requests import CommandForm, InterruptForm
 from pendula.actions.rules.skills import LEVELS, Matrix, SkillRule
@@ -25,6 +25,7 @@ MODELS: tuple[type[Struct], ...] = (
     Instance,
     InterruptForm,
     KnowledgeItem,
+    LockRule,
     Matrix,
     Modifier,
     Options,
@@ -44,6 +45,7 @@ DESCRIPTIONS = {
     "skills": "By actor: levels of skills from 0 to 3, or how the actor behaves, from which levels follow.",
     "skill_weights": "By skill: how a level follows from behaviour.",
     "resources": "By name: how much there is at the start.",
+    "locks": "By name: how many may hold a lock at once, where it is more than one.",
     "world_state": "Factors on durations, and what can be known.",
     "interrupts": "What breaks in from outside.",
     "commands": "Cancellations and resumptions.",
@@ -87,9 +89,14 @@ def _sections() -> Mapping[str, dict[str, Any]]:
         "skills": _map_of({"anyOf": [{**_ref(Matrix), "required": ["matrix"]}, levels]}),
         "skill_weights": _map_of(_ref(SkillRule)),
         "resources": _map_of(AMOUNT),
+        "locks": _map_of(_ref(LockRule)),
         "world_state": {
             "type": "object",
-            "properties": {"modifiers": _list_of(_ref(Modifier)), "knowledge": _list_of(_ref(KnowledgeItem))},
+            "properties": {
+                "modifiers": _list_of(_ref(Modifier)),
+                "knowledge": _list_of(_ref(KnowledgeItem)),
+                "places": _map_of({"type": "string", "minLength": 1, "maxLength": 256}),
+            },
             "additionalProperties": False,
         },
         "interrupts": _list_of(_ref(InterruptForm)),

@@ -54,6 +54,8 @@ class Sections:
         amounts = self.members("resources")
         good = [name for name, at in amounts.items() if self._usable(at, "resources", name)]
         self.good["resources"] = {name: amounts[name].any() for name in good}
+        rules = self.members("locks")
+        self.good["locks"] = {name: at.any() for name, at in rules.items() if self._usable(at, "locks", name)}
         self._names()
         self._carry()
 

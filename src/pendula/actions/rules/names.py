@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from pendula.actions.model import ActionDef, EpochFrame, KnowledgeItem, Modifier, Need, Options
+from pendula.actions.model import ActionDef, EpochFrame, KnowledgeItem, LockRule, Modifier, Need, Options
 from pendula.actions.rules.skills import Matrix, SkillRule
 from pendula.kernel.wording import unknown_name
 
@@ -19,6 +19,7 @@ FIELDS = (
     "skills",
     "skill_weights",
     "resources",
+    "locks",
     "world_state",
     "options",
     "carry",
@@ -27,7 +28,7 @@ WORLD_STATE = ("modifiers", "knowledge", "places")
 # Sections of a file that say what is done in a world, not what it is.
 DONE = ("actions_submitted", "interrupts", "commands", "epochs")
 # Names that the first version did not know, and passed over.
-SINCE_FIRST = frozenset({"place", "places", "remember_epochs"})
+SINCE_FIRST = frozenset({"locks", "on_shortage", "place", "places", "remember_epochs"})
 
 Found = tuple[str, Mapping[str, Any], tuple[str, ...]]
 
@@ -60,6 +61,8 @@ def _objects(config: Mapping[str, Any]) -> Iterator[Found]:
         yield from _if_object(f"$.action_defs.{name}", raw, ActionDef)
         for number, need in enumerate(_elements(raw, "resources")):
             yield from _if_object(f"$.action_defs.{name}.resources[{number}]", need, Need)
+    for name, raw in _members(config.get("locks")):
+        yield from _if_object(f"$.locks.{name}", raw, LockRule)
     for name, raw in _members(config.get("skill_weights")):
         yield from _if_object(f"$.skill_weights.{name}", raw, SkillRule)
     for name, raw in _members(config.get("skills")):
@@ -96,10 +99,16 @@ def as_first_read(config: Mapping[str, Any]) -> dict[str, Any]:
             without[section] = _without_new(config[section])
     if isinstance(config.get("action_defs"), Mapping):
         without["action_defs"] = {
-            name: _without_new(raw) if isinstance(raw, Mapping) else raw for name, raw in config["action_defs"].items()
+            name: _definition_of_first(raw) if isinstance(raw, Mapping) else raw
+            for name, raw in config["action_defs"].items()
         }
     return without
 
 
 def _without_new(members: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in members.items() if name not in SINCE_FIRST}
+
+
+def _definition_of_first(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """`locks` of a definition are as old as definitions."""
+    return {**_without_new(raw), **({"locks": raw["locks"]} if "locks" in raw else {})}

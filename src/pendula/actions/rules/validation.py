@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from pendula.actions.model import ActionDef, Code, Effort, Instance
+from pendula.actions.model import ActionDef, Code, Effort, Instance, OnShortage, Wait
 from pendula.actions.rules.resources import AMOUNT_RULE, is_amount, plain
 from pendula.kernel.canonical import encode
 from pendula.kernel.errors import NotCanonical
@@ -48,6 +48,11 @@ class Verb(Struct, frozen=True):
     definition: ActionDef
     locks: tuple[str, ...]
     skill: str
+
+    @property
+    def waits_for_resources(self) -> bool:
+        """Whether instances wait for what is short; one that does not wait for locks waits for nothing."""
+        return self.definition.on_shortage is OnShortage.WAIT and self.definition.wait is Wait.QUEUE
 
 
 def read_instance(raw: object, needs_time: bool = True) -> tuple[Instance, dict[str, Any] | None] | Fault:

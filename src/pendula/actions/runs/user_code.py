@@ -61,8 +61,8 @@ class UserCode:
             further = self._go_on(key, outcome)
             return [] if further is None else [further]
         hook = self._hook
-        if hook is None:
-            return []
+        if hook is None or question["action_id"] is None:
+            return []  # a process that nobody brought along again is no matter of a hook
         who = f"The hook {_name(hook)}"
         return self._asked(who, lambda: [_plain(one, outcome["t"]) for one in hook(question) or ()])
 
@@ -103,10 +103,10 @@ class UserCode:
         taken = self._asked(f"The process {key!r}", step)
         if taken is None:
             return None
-        process, number = self.processes[key]
-        self.processes[key] = (process, number + 1)
         if "wait" in taken:
             return {**taken, "process": key}
+        process, number = self.processes[key]
+        self.processes[key] = (process, number + 1)
         return {"id": f"{key}-{number}", **taken, "process": key}
 
     def _asked(self, who: str, call: Callable[[], T]) -> T:

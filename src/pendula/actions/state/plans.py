@@ -27,6 +27,7 @@ class Plan:
         "triggers",
         "unknown_lock",
         "verb",
+        "waits",
     )
 
     def __init__(self, verb: Verb, locks: tuple[Lock, ...]) -> None:
@@ -38,6 +39,7 @@ class Plan:
         self.preempts = definition.preempts
         self.fails = definition.wait is Wait.FAIL
         self.triggers = definition.may_trigger_event
+        self.waits = verb.waits_for_resources and any(not need.produce for need in definition.resources)
         self.place = None if definition.place is UNSET else definition.place
         # Where it is given, only resources are to be checked and actors of whose skills nothing is said take this long.
         self.ordinary: Timing | None = None
@@ -77,7 +79,7 @@ class Plans:
         if unknown:
             plan.unknown_lock = Fault(Code.UNKNOWN_LOCK, f"{', '.join(unknown)}: not in the list of locks")
         plan.limit = limit
-        if self._setting.durations.is_plain and not (unknown or limit):
+        if self._setting.durations.is_plain and not (unknown or limit or plan.waits):
             timing = self._setting.durations.plain(verb, None)
             plan.ordinary = None if isinstance(timing, Fault) else timing
         return plan

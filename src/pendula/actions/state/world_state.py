@@ -9,9 +9,10 @@ from typing import Any
 
 from pendula.actions.configuration import Setting
 from pendula.actions.events import EpochBegan, Event
-from pendula.actions.model import Instance, KnowledgeItem
-from pendula.actions.rules.locks import Action, LockTable, Stage
+from pendula.actions.model import Instance, KnowledgeItem, Need
+from pendula.actions.rules.locks import Action, Lock, LockTable, Stage
 from pendula.actions.rules.validation import FOLLOW_UPS, INSTANCES
+from pendula.actions.rules.waiting import Ended, Wait
 from pendula.actions.state.clock import Clock
 from pendula.actions.state.event_writer import EventWriter
 from pendula.actions.state.plans import Plans
@@ -28,6 +29,7 @@ class WorldState:
 
     __slots__ = (
         "actions",
+        "awaited",
         "candidates",
         "clock",
         "coming",
@@ -41,10 +43,12 @@ class WorldState:
         "in_order",
         "is_exclusive",
         "knowledge",
+        "lines",
         "listener",
         "locks",
         "most_following",
         "next_admission",
+        "next_wait",
         "outside",
         "over",
         "pass_start",
@@ -55,10 +59,12 @@ class WorldState:
         "reported",
         "resources",
         "running_by_verb",
+        "satisfied",
         "setting",
         "skilled",
         "started",
         "used_ids",
+        "waits",
         "withdrawn",
         "writer",
     )
@@ -68,7 +74,8 @@ class WorldState:
         self.outside = outside
         self.clock = Clock(setting.horizon)
         self.writer = EventWriter(setting, self.clock)
-        self.locks = LockTable()
+        self.locks = LockTable(setting.capacities)
+        self.lines: dict[str, Lock] = {}  # who waits for a resource, by its name
         self.plans = Plans(setting, self.locks)
         self.resources = setting.resources()
         self.knowledge: dict[str, KnowledgeItem] = setting.knowledge()
@@ -84,6 +91,11 @@ class WorldState:
         self.deferred: dict[int, tuple[int, int, Instance]] | None = None
         # Ids of instances that are over, by epoch, where they are to be forgotten some day.
         self.over: dict[int, list[str]] | None = {} if setting.options.remember_epochs is not None else None
+        # Processes that wait for the first of several things: all, by what they wait for, with something to be told.
+        self.next_wait = 0
+        self.waits: dict[int, Wait] = {}
+        self.awaited: dict[tuple[str, str], dict[int, Wait]] = {}
+        self.satisfied: dict[int, Wait] = {}
         self.next_admission = 0
         self.full_at = setting.allowed(INSTANCES)  # no more admissions than this in the present epoch
         self.extras: dict[str, dict[str, Json]] = {}  # fields nobody knows, until the first start tells of them
@@ -96,7 +108,8 @@ class WorldState:
         self.is_exclusive = setting.options.actor_exclusive
         self.most_following = setting.allowed(FOLLOW_UPS)
         # Without preempting verbs admissions come in the order of the queues: who can start may start at once.
-        self.in_order = not setting.has_preempting
+        # So it is only with exclusive locks, and where nobody waits for resources.
+        self.in_order = not (setting.has_preempting or setting.capacities or setting.has_lines)
         # Who runs, by verb and admission, where some verb has a list of those it interrupts; else nobody asks.
         self.running_by_verb: dict[str, dict[int, Action]] | None = {} if setting.has_lists_of_victims else None
         # The first handle of the present pass over a minute: whose end has a greater one began in this pass.
@@ -123,20 +136,38 @@ class WorldState:
             if one.id == action_id:
                 self.following.remove(one)
                 return one
-        if self.coming is None:
-            waiting = (entry for entry in (*self.queue, *self.entries) if type(entry[3]) is Instance)
-            self.coming = {item.id: (handle, item) for _, _, handle, item in waiting}
-        handle, found = self.coming.pop(action_id, (-1, None))
+        handle, found = self._coming().pop(action_id, (-1, None))
         if self.deferred is not None:
             self.deferred.pop(handle, None)
         if found is not None and not self.queue.cancel(handle):
             self.withdrawn.add(action_id)  # it is of this minute, and was to be admitted after the requests
         return found
 
+    def is_coming(self, action_id: str) -> bool:
+        """Whether a submission of this id was not admitted yet."""
+        if any(one.id == action_id for one in self.following):
+            return True
+        return action_id in self._coming() and action_id not in self.withdrawn
+
+    def _coming(self) -> dict[str, tuple[int, Instance]]:
+        if self.coming is None:
+            waiting = (entry for entry in (*self.queue, *self.entries) if type(entry[3]) is Instance)
+            self.coming = {item.id: (handle, item) for _, _, handle, item in waiting}
+        return self.coming
+
     def note_over(self, action_id: str) -> None:
         """An instance is over, or was never admitted: its id is remembered for so many epochs, or for ever."""
         if self.over is not None:
             self.over.setdefault(self.clock.epoch, []).append(action_id)
+        for wait in list(self.awaited.get(("ended", action_id), {}).values()):
+            for place, thing in enumerate(wait.things):
+                if isinstance(thing, Ended) and thing.ended == action_id:
+                    self.came_true(wait, place)
+
+    def came_true(self, wait: Wait, place: int) -> None:
+        """One of the things a process waits for; it is told at the end of the minute."""
+        wait.came.append(place)
+        self.satisfied[wait.number] = wait
 
     def forget(self) -> None:
         """When an epoch begins: ids of what was over for as many epochs as are remembered."""
@@ -145,6 +176,11 @@ class WorldState:
             return
         for epoch in [epoch for epoch in self.over if epoch + most < self.clock.epoch]:
             self.used_ids.difference_update(self.over.pop(epoch))
+
+    def lines_of(self, needs: Iterable[Need]) -> tuple[Lock, ...]:
+        """The queues of the resources that are needed, each once, by name."""
+        names = sorted({need.name for need in needs if not need.produce})
+        return tuple(self.lines.get(name) or self.lines.setdefault(name, Lock(name)) for name in names)
 
     def note_running(self, action: Action) -> None:
         """Keep the index of who runs by verb."""
@@ -185,9 +221,11 @@ class WorldState:
         """Invariants that do not hold, by name."""
         yield from self.resources.broken()
         for lock in self.locks.by_name.values():
-            holder = lock.holder
-            if holder is not None and (holder.stage is not Stage.RUNNING or lock not in holder.locks):
+            holders = lock.holders()
+            if any(holder.stage is not Stage.RUNNING or lock not in holder.locks for holder in holders):
                 yield f"a_holder_runs:{lock.name}"
+            if len(holders) > lock.capacity:
+                yield f"a_lock_has_no_more_holders_than_places:{lock.name}"
         for action in self.running():
-            if any(lock.holder is not action for lock in action.locks):
+            if any(not lock.is_held_by(action) for lock in action.locks):
                 yield f"a_running_action_holds_its_locks:{action.instance.id}"

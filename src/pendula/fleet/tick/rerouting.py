@@ -60,7 +60,7 @@ def _escalate(draft: Draft, record: Record, blocker: Record) -> None:
     elif record.escalated < _REROUTED and waited >= params.wait_reroute_ms:
         record.escalated = _REROUTED
         if _is_due(draft, record):
-            record.rerouted_ms = draft.now_ms
+            # A try in vain starts no cooldown: should trucks prove to wait in a circle, this one may have to go round.
             plan = draft.detour(record)
             if plan is not None and _is_worth_it(draft, record, blocker, plan):
                 sent_round(draft, record, plan)

@@ -1,0 +1,183 @@
+"""Processes that wait for the first of several things."""
+
+from typing import Any
+
+import pytest
+
+from pendula.actions import Diagnostic, LiveWorld, Rejection, World, any_of, ended, known, minute
+from pendula.kernel.journal import FileJournal
+from pendula.kernel.replay import replay
+from pendula.testing import FaultyDisk
+from tests.actions.worlds import EPOCH, does, lasting
+
+DEFS = {"nap": lasting(10), "tell": lasting(5, may_trigger_event=True), "dash": lasting(5, "hall", wait="fail")}
+CONFIG: dict[str, Any] = {"epoch": EPOCH, "action_defs": {**DEFS, "meet": lasting(60, "hall", interruptible=True)}}
+
+
+def heard_by(*waits: Any, until: int = 200, wishes: tuple[Any, ...] = (), **more: Any) -> list[Any]:
+    """What a process is sent that waits for these, one after the other."""
+    heard: list[Any] = []
+
+    def process() -> Any:
+        for wait in waits:
+            heard.append((yield wait))
+
+    world = LiveWorld({**CONFIG, **more})
+    world.submit(*wishes)
+    world.run(process(), "p")
+    world.advance_to(until)
+    return heard
+
+
+@pytest.mark.req("ACT-USE-3")
+def test_a_process_waits_for_the_first_of_several_things() -> None:
+    wishes = (does("A", 0, "nap"), does("B", 0, "tell", actor="bo", knowledge=["k"]))
+
+    assert heard_by(any_of(ended("A"), minute(7), known("k", by="ann")), wishes=wishes) == [
+        {"became": [{"minute": 7}], "t": 7}
+    ]
+    assert heard_by(any_of(ended("A"), known("k", by="bo")), wishes=wishes) == [
+        {"became": [{"known": "k", "by": "bo"}], "t": 5}
+    ]
+    assert heard_by(any_of(ended("A"), minute(50)), wishes=wishes) == [{"became": [{"ended": "A"}], "t": 10}]
+
+
+@pytest.mark.req("ACT-USE-3")
+def test_all_that_became_true_in_a_minute_is_told_in_the_order_of_the_wait() -> None:
+    wishes = (
+        does("A", 0, "nap"),
+        does("B", 5, "tell", actor="bo", knowledge=["k"]),
+        does("S", 10, "dash"),
+        does("M", 9, "meet"),
+    )
+    wait = any_of(minute(10), ended("S"), known("k", by="bo"), ended("nobody"), ended("A"), ended("B"))
+
+    assert heard_by(wait, wishes=wishes) == [
+        {
+            "became": [{"minute": 10}, {"ended": "S"}, {"known": "k", "by": "bo"}, {"ended": "A"}, {"ended": "B"}],
+            "t": 10,
+        }
+    ]
+
+
+@pytest.mark.req("ACT-USE-3")
+@pytest.mark.parametrize("way", ["cancelled", "dropped", "rejected", "withdrawn", "over before", "not yet submitted"])
+def test_an_action_that_is_over_in_any_way_has_ended(way: str) -> None:
+    world = LiveWorld(
+        {**CONFIG, "action_defs": {**CONFIG["action_defs"], "soft": lasting(60, interruptible=True, resume="drop")}}
+    )
+    heard: list[Any] = []
+
+    def process() -> Any:
+        heard.append((yield any_of(ended("A"))))
+
+    verb = {"dropped": "soft", "rejected": "fly"}.get(way, "nap")
+    if way != "not yet submitted":
+        world.submit(does("A", 50 if way == "withdrawn" else 1, verb))
+    if way == "over before":
+        world.advance_to(30)
+    world.run(process(), "p")
+    world.advance_to(max(5, world.minute))
+    if way in ("cancelled", "withdrawn"):
+        world.cancel("A")
+    elif way == "dropped":
+        world.interrupt("A", 9)
+    elif way == "not yet submitted":
+        world.submit(does("A", 5, "nap"))
+    world.advance_to(100)
+
+    minutes = {"rejected": 1, "over before": 30, "not yet submitted": 15}
+    assert heard == [{"became": [{"ended": "A"}], "t": minutes.get(way, 5)}]
+
+
+@pytest.mark.req("ACT-USE-3")
+def test_waits_and_steps_follow_one_another_in_a_minute() -> None:
+    heard: list[Any] = []
+
+    def process() -> Any:
+        heard.append((yield any_of(minute(10))))
+        heard.append((yield {"actor": "bo", "verb": "nap"}))
+        heard.append((yield any_of(ended("p-0"), minute(99))))
+
+    world = LiveWorld(CONFIG)
+    world.run(process(), "p")
+    world.advance_to(50)
+
+    assert [one["t"] for one in heard] == [10, 20, 20]
+    assert not world.engine.current.waits
+    assert not world.engine.current.awaited
+    assert world.next_due() is None
+
+
+@pytest.mark.req("ACT-USE-3")
+@pytest.mark.parametrize(
+    "wait",
+    [{"wait": []}, {"wait": "A"}, {"wait": [{"minute": "x"}]}, {"wait": [{"minutes": 1}]}, {"wait": [{"known": "k"}]},
+     {"wait": [{"ended": "A", "minute": 1}]}, {"wait": [{"minute": 10**12}]}],
+)  # fmt: skip
+def test_a_wait_that_makes_no_sense_is_rejected_and_the_process_hears_of_it(wait: Any) -> None:
+    (heard,) = heard_by(wait)
+
+    assert heard["rejected"] in ("InvalidAction", "InvalidTimestamp")
+
+
+@pytest.mark.req("ACT-USE-3", "ACT-PERF-3")
+def test_who_waits_for_ever_for_what_is_true_already_is_stopped() -> None:
+    def process() -> Any:
+        while True:
+            yield any_of(minute(0))
+
+    world = LiveWorld(CONFIG)
+    world.run(process(), "p")
+    events = world.advance_to(5)
+
+    (told,) = [event for event in events if isinstance(event, Diagnostic)]
+    assert (str(told.code), told.by) == ("LimitExceeded", "p")
+    assert not [event for event in events if isinstance(event, Rejection)]
+
+
+@pytest.mark.req("ACT-USE-3", "ACT-CARRY-3")
+def test_what_became_true_at_midnight_is_told_together_and_survives_a_restore() -> None:
+    disk = FaultyDisk()
+    heard: list[Any] = []
+
+    def process() -> Any:
+        heard.append((yield any_of(minute(1440), ended("A"))))
+        heard.append((yield any_of(minute(1500))))
+
+    world = LiveWorld(CONFIG, journal=disk)
+    world.submit(does("A", 1430, "nap"))
+    world.run(process(), "p")
+    for stop in (100, 1440, 1450):
+        world.advance_to(stop)
+        assert World.from_state(world.config, world.state()).state() == world.state()
+    world.advance_to(1600)
+    world.close()
+
+    assert heard == [
+        {"became": [{"minute": 1440}, {"ended": "A"}], "t": 1440},
+        {"became": [{"minute": 1500}], "t": 1500},
+    ]
+    assert replay(FileJournal.open(disk), lambda _: World).first_difference is None
+
+
+@pytest.mark.req("ACT-USE-3", "ACT-USE-5")
+def test_a_process_that_waits_is_recovered() -> None:
+    disk = FaultyDisk()
+    heard: list[Any] = []
+
+    def process() -> Any:
+        heard.append((yield any_of(minute(20))))
+        heard.append((yield any_of(minute(40), ended("A"))))
+
+    world = LiveWorld(CONFIG, journal=disk)
+    world.submit(does("A", 50, "nap"))
+    world.run(process(), "p")
+    world.advance_to(30)
+    heard.clear()
+    world.close()
+
+    world = LiveWorld.recover(disk, processes={"p": process()})
+    world.advance_to(60)
+
+    assert [one["t"] for one in heard] == [20, 40]
