@@ -398,7 +398,7 @@ def test_every_generated_request_is_answered_as_documented(server: LiveServer) -
             statuses[response.status_code] += 1
 
         answered_as_documented()
-    assert len(operations) == 44
+    assert len(operations) == 46
     assert {200, 201, 404, 409, 422} <= set(statuses)
     assert check(service_in(server.app.state.supervisor).calls.store) == []
 
