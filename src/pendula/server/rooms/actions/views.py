@@ -86,8 +86,8 @@ class ComingView(Struct, frozen=True):
 
 
 class LockView(Struct, frozen=True):
-    """One lock; `queue` names the first of the `waiting`. `held_by` is the holder that ends first, at `until`; of a lock
-    for several, `holders` names the first."""
+    """One lock; `queue` names the first of the `waiting`, `holders` of those who have it. `held_by` is the holder that
+    ends first, at `until`."""
 
     name: str
     held_by: str | None
