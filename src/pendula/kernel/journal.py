@@ -203,6 +203,11 @@ class FileJournal:
         return journal
 
     @property
+    def disk(self) -> Disk:
+        """Where it lies."""
+        return self._disk
+
+    @property
     def first_n(self) -> int:
         return self._segments[0].first_n
 

@@ -56,10 +56,10 @@ class Hall:
         config = self.run.config
         self._manager = _Manager(lambda: _begun(config, self.directory))
 
-    def step(self) -> Said | None:
-        """One tick; None where the manager was killed before it answered."""
+    def step(self) -> Said:
+        """One tick."""
         assert self._manager is not None
-        said = self._manager.ask(self._tick())
+        said: Said = self._manager.ask(self._tick())
         self._carry_out(said)
         self._drive(PERIOD_MS)
         return said

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from pendula.fleet import compiled_sites
 from pendula.fleet.engine import FleetEngine
-from pendula.fleet.runs import bundle, bundles_in, fleet_at, incidents_of, last_tick, reading
+from pendula.fleet.runs import Stretch, bundle, bundles_in, fleet_at, incidents_of, last_tick, reading, stretches_of
 from pendula.kernel.disk import RealDisk
 from pendula.kernel.replay import replay
 from tests.fleet.runs.journals import Recorded
@@ -37,25 +37,26 @@ def test_an_incident_leaves_a_bundle_that_replays_on_its_own(tmp_path: Path, mon
 
     assert found
     assert found[0].incident.robot_ids == ("R1",)
-    assert [one.name for one in made] == [one.incident.incident_id for one in found]
+    # One that follows closely is in the same bundle.
+    assert [one.name for one in made] == [found[0].incident.incident_id]
     with reading(made[0]) as alone:
         report = replay(alone, lambda _: FleetEngine)
         times = [record.t for record in alone.read() if record.kind == "input"]
         again = fleet_at(alone, 760).state()
     assert report.first_difference is None
     assert report.commands == len(times)
-    at = found[0].t
+    at, last = found[0].t, found[-1].t
     # It begins at the checkpoint before the minute, and holds the minute after.
     assert at - 60_000 - 10_000 <= times[0] <= at - 60_000 + 100
-    assert times[-1] == at + 60_000
+    assert times[-1] == last + 60_000
     assert again == whole
 
 
 def test_a_bundle_near_the_beginning_begins_with_the_journal(tmp_path: Path) -> None:
     jumped(tmp_path / "journal", 30, 30)
     with reading(tmp_path / "journal") as journal:
-        found = next(incidents_of(journal))
-        bundle(journal, found.t, RealDisk(tmp_path / "bundle"))
+        stretch = stretches_of(incidents_of(journal))[0]
+        bundle(journal, stretch, RealDisk(tmp_path / "bundle"))
 
     with reading(tmp_path / "bundle") as alone:
         assert last_tick(alone) == 63
@@ -70,3 +71,26 @@ def test_a_bundle_is_made_once(tmp_path: Path) -> None:
 
     assert first
     assert second == []
+
+
+@pytest.mark.req("FLT-OBS-11")
+def test_a_fleet_that_runs_makes_its_bundles_itself_when_the_minute_after_is_over(tmp_path: Path) -> None:
+    jumped(tmp_path / "journal", 650, 720)
+
+    made = sorted((tmp_path / "journal" / "incidents").iterdir())
+
+    with reading(tmp_path / "journal") as journal:
+        found = list(incidents_of(journal))
+    assert [one.name for one in made] == [found[0].incident.incident_id]
+    with reading(made[0]) as alone:
+        assert replay(alone, lambda _: FleetEngine).first_difference is None
+        assert [record.t for record in alone.read() if record.kind == "input"][-1] == found[-1].t + 60_000
+
+
+def test_incidents_that_follow_closely_are_one_story_but_not_for_ever() -> None:
+    story = Stretch("inc-1-1", 0, 0)
+
+    assert story.takes_in(60_000)
+    assert not story.takes_in(60_001)
+    assert Stretch("inc-1-1", 0, 590_000).takes_in(600_000)
+    assert not Stretch("inc-1-1", 0, 590_000).takes_in(600_001)

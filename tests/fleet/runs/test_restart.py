@@ -15,7 +15,7 @@ from tests.fleet.runs.journals import Recorded
 from tests.fleet.runs.killed import Hall
 
 
-def killed(directory: Path, seed: int, kills: int) -> Hall:
+def killed(directory: Path, seed: int, kills: int, afterwards: int = 100) -> Hall:
     """The hall with its trucks under way, its manager killed so many times."""
     hall = Hall(replace(shipped("hall"), seed=seed), directory, seed)
     hall.begin()
@@ -27,7 +27,7 @@ def killed(directory: Path, seed: int, kills: int) -> Hall:
         hall.step_and_kill()
         hall.stand(hall.chance.choice((0, 300, 1_000, 3_000)))
         hall.restart()
-    for _ in range(100):
+    for _ in range(afterwards):
         hall.step()
     hall.end()
     return hall
@@ -52,7 +52,7 @@ def test_a_manager_that_is_killed_loses_nothing_and_nobody_comes_too_near(tmp_pa
 @pytest.mark.req("FLT-TEST-23")
 @pytest.mark.parametrize("seed", range(3))
 def test_fifty_kills_at_random_ticks(tmp_path: Path, seed: int) -> None:
-    hall = killed(tmp_path / "j", seed, kills=50)
+    hall = killed(tmp_path / "j", seed, kills=50, afterwards=1_200)
 
     with reading(tmp_path / "j") as journal:
         report = replay(journal, lambda _: FleetEngine)

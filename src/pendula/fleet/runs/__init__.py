@@ -12,18 +12,20 @@ tuning        which number of trucks and which parameters do the most
 
 from pendula.fleet.runs.comparing import compared
 from pendula.fleet.runs.export import lines
-from pendula.fleet.runs.incidents import bundle, bundles_in, incidents_of
+from pendula.fleet.runs.incidents import Bundler, Stretch, bundle, bundles_in, incidents_of, stretches_of
 from pendula.fleet.runs.reading import Moment, UnknownTick, fleet_at, last_tick, moments, reading
 from pendula.fleet.runs.recording import JournalInUse, NoFleetJournal, Recording, recording_disk
 from pendula.fleet.runs.ring_journal import RingJournal
 from pendula.fleet.runs.verifying import verified
 
 __all__ = [
+    "Bundler",
     "JournalInUse",
     "Moment",
     "NoFleetJournal",
     "Recording",
     "RingJournal",
+    "Stretch",
     "UnknownTick",
     "bundle",
     "bundles_in",
@@ -35,5 +37,6 @@ __all__ = [
     "moments",
     "reading",
     "recording_disk",
+    "stretches_of",
     "verified",
 ]

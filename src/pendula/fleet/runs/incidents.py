@@ -4,23 +4,29 @@ A bundle begins at a checkpoint, whose state is in its configuration, and holds 
 it was cut from, so `pendula replay` and every other command for journals take it as it is.
 """
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from pendula.fleet.events import FleetEvent, Incident
-from pendula.fleet.runs.recording import MAP_FILE
 from pendula.kernel.bodies import read_outcome, read_snapshot
 from pendula.kernel.canonical import Json, Reader, decode
 from pendula.kernel.disk import Disk, RealDisk
 from pendula.kernel.disk import replace as replace_file
+from pendula.kernel.errors import PendulaError
 from pendula.kernel.frames import Record
 from pendula.kernel.journal import FileJournal, Journal
 
 BEFORE_MS = AFTER_MS = 60_000
+MOST_BUNDLES = 100
+# A fleet that is never well makes many bundles, not an endless one.
+LONGEST_MS = 600_000
 FOLDER = "incidents"
+MAP_FILE = "site.map"
 
 _read_events: Reader[tuple[FleetEvent, ...]] = Reader(tuple[FleetEvent, ...])
 
@@ -32,6 +38,25 @@ class Found(Struct, frozen=True):
     incident: Incident
 
 
+class Stretch(Struct, frozen=True):
+    """Incidents that one bundle tells of: it is named after the first, and lasts a minute longer than the last."""
+
+    name: str
+    first_ms: int
+    last_ms: int
+
+    def takes_in(self, t: int) -> bool:
+        """Whether another incident comes so soon that it belongs to the same story; none is told for ever."""
+        return t <= self.last_ms + AFTER_MS and t - self.first_ms <= LONGEST_MS
+
+    def with_one(self, t: int) -> "Stretch":
+        return structs.replace(self, last_ms=t)
+
+    @property
+    def due_ms(self) -> int:
+        return self.last_ms + AFTER_MS
+
+
 def incidents_of(journal: Journal) -> Iterator[Found]:
     """Every incident of a journal, in order."""
     for record in journal.read():
@@ -41,9 +66,20 @@ def incidents_of(journal: Journal) -> Iterator[Found]:
             yield from (Found(record.t, one) for one in events if isinstance(one, Incident))
 
 
-def bundle(journal: Journal, at_ms: int, disk: Disk, site: bytes | None = None) -> None:
-    """Cut the minute before and after a time out of a journal; `site` are the bytes of the compiled map."""
-    begin = _beginning(journal, at_ms - BEFORE_MS)
+def stretches_of(found: Iterable[Found]) -> list[Stretch]:
+    """The incidents of a journal, those that follow each other closely together."""
+    stretches: list[Stretch] = []
+    for one in found:
+        if stretches and stretches[-1].takes_in(one.t):
+            stretches[-1] = stretches[-1].with_one(one.t)
+        else:
+            stretches.append(Stretch(one.incident.incident_id, one.t, one.t))
+    return stretches
+
+
+def bundle(journal: Journal, stretch: Stretch, disk: Disk, site: bytes | None = None) -> None:
+    """Cut a stretch out of a journal, with the minute before and after it; `site` are the bytes of the compiled map."""
+    begin = _beginning(journal, stretch.first_ms - BEFORE_MS)
     header = journal.header
     config: Any = header.config
     if begin is not None:
@@ -54,24 +90,81 @@ def bundle(journal: Journal, at_ms: int, disk: Disk, site: bytes | None = None) 
     if site is not None:
         replace_file(disk, MAP_FILE, site)
     for record in journal.read(journal.first_n if begin is None else begin.n + 1):
-        if record.t > at_ms + AFTER_MS:
+        if record.t > stretch.due_ms:
             break
         _copy(record, cut, 0 if begin is None else begin.n + 1)
     cut.close()
 
 
 def bundles_in(journal: Journal, folder: Path, source: Path | None = None) -> list[Path]:
-    """A bundle for every incident that has none yet, each in a folder named after it. `source` is the directory of the
-    journal: the compiled map beside it goes along."""
-    beside = None if source is None else source / MAP_FILE
-    site = beside.read_bytes() if beside is not None and beside.is_file() else None
+    """A bundle for every stretch of incidents that has none yet, each in a folder named after its first. `source` is
+    the directory of the journal: the compiled map beside it goes along."""
     made = []
-    for found in incidents_of(journal):
-        target = folder / found.incident.incident_id
+    for stretch in stretches_of(incidents_of(journal)):
+        target = folder / stretch.name
         if not target.exists():
-            bundle(journal, found.t, RealDisk(target), site)
+            bundle(journal, stretch, RealDisk(target), _map_beside(source))
             made.append(target)
     return made
+
+
+def _map_beside(source: Path | None) -> bytes | None:
+    file = None if source is None else source / MAP_FILE
+    return file.read_bytes() if file is not None and file.is_file() else None
+
+
+class Bundler:
+    """Watches a fleet that runs, and makes a bundle of every stretch of incidents once the minute after it is over. The
+    work is done beside the ticks; what goes wrong with it is in `trouble`."""
+
+    def __init__(self, journal: Journal, source: Path) -> None:
+        self.trouble: str | None = None
+        self._journal = journal
+        self._source = source
+        self._open: Stretch | None = None
+        self._threads: list[threading.Thread] = []
+
+    def hear(self, events: Iterable[FleetEvent], now_ms: int) -> None:
+        """What a tick told."""
+        for one in events:
+            if isinstance(one, Incident):
+                fits = self._open is not None and self._open.takes_in(now_ms)
+                if not fits:
+                    self._make()
+                before = self._open if fits else None
+                self._open = (before or Stretch(one.incident_id, now_ms, now_ms)).with_one(now_ms)
+        if self._open is not None and now_ms > self._open.due_ms:
+            self._make()
+
+    def close(self) -> None:
+        """Make what is open of what there is, and wait for all of it."""
+        self._make()
+        for thread in self._threads:
+            thread.join()
+
+    def _make(self) -> None:
+        stretch, self._open = self._open, None
+        if stretch is not None:
+            self._threads = [one for one in self._threads if one.is_alive()]
+            self._threads.append(threading.Thread(target=self._cut, args=(stretch,), name="fleet bundle"))
+            self._threads[-1].start()
+
+    def _cut(self, stretch: Stretch) -> None:
+        target = self._source / FOLDER / stretch.name
+        try:
+            if not target.exists():
+                bundle(self._journal, stretch, RealDisk(target), _map_beside(self._source))
+                _keep_the_newest(target.parent)
+        except (OSError, PendulaError) as trouble:
+            # The journal still has it: `pendula fleet incidents` makes the bundle later.
+            self.trouble = str(trouble)
+
+
+def _keep_the_newest(folder: Path) -> None:
+    """A fleet that runs for years must not fill its disk with its troubles."""
+    made = sorted(folder.glob("inc-*-*"), key=lambda one: [int(part) for part in one.name.split("-")[1:]])
+    for old in made[:-MOST_BUNDLES]:
+        rmtree(old, ignore_errors=True)
 
 
 def _beginning(journal: Journal, at_ms: int) -> Record | None:

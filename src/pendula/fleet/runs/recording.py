@@ -4,7 +4,8 @@ with Recording.begin(engine, config, recording_disk(Path("hall-journal"))) as re
     recording.apply(Tick(now_ms, reports))
     send(recording.engine.commands_out)
 
-The compiled map lies beside the journal, so that a fleet that goes on, or is looked at later, need not compile it.
+The compiled map lies beside the journal, so that a fleet that goes on, or is looked at later, need not compile it; so
+do bundles of incidents, each made when the minute after it is over.
 """
 
 from pathlib import Path
@@ -18,6 +19,7 @@ from pendula.fleet.compiled_sites import put
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.events import FleetEvent
 from pendula.fleet.model import MapDamaged
+from pendula.fleet.runs.incidents import MAP_FILE, Bundler
 from pendula.fleet.runs.ring_journal import RING_MS, RingJournal
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.site.file import from_bytes, to_bytes
@@ -29,7 +31,6 @@ from pendula.kernel.errors import InputRefused, WorldBroken
 from pendula.kernel.journal import FileJournal, Header
 from pendula.kernel.recording import new_journal
 
-MAP_FILE = "site.map"
 CHECKPOINT_TICKS = 600
 
 
@@ -68,6 +69,8 @@ class Recording:
         self._journal = journal
         self._by = by
         self._resumed = resumed
+        directory = journal.directory
+        self._bundler = None if directory is None else Bundler(journal, directory)
 
     @classmethod
     def begin(
@@ -123,9 +126,13 @@ class Recording:
             command = self._with_news(command)
         ticket = self.driver.submit(command, by=self._by)
         self.driver.flush()
+        if self._bundler is not None:
+            self._bundler.hear(ticket.outcome.events, self.engine.now())
         return ticket.outcome
 
     def close(self) -> None:
+        if self._bundler is not None:
+            self._bundler.close()
         self.driver.close()
 
     def _with_news(self, tick: Tick) -> Tick:

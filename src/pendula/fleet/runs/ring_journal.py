@@ -7,6 +7,7 @@ degraded: what is not known to be on the disk stays in memory, the last `ring_ms
 import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from msgspec import Raw
 
@@ -36,6 +37,12 @@ class RingJournal:
         self._thread = threading.Thread(target=self._sync, name="fleet journal", daemon=True) if background else None
         if self._thread is not None:
             self._thread.start()
+
+    @property
+    def directory(self) -> Path | None:
+        """Where the journal lies; None where that is no directory."""
+        found = getattr(self._inner.disk, "directory", None)
+        return found if isinstance(found, Path) else None
 
     def append(self, kind: Kind, t: int, body: bytes) -> int:
         with self._lock:

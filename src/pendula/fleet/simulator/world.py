@@ -121,7 +121,9 @@ class World:
         self.trucks[truck].learn(route)
 
     def operate(self, truck: int, for_ms: int, loads: bool) -> None:
-        """A truck begins to load, or to unload."""
+        """A truck begins to load, or to unload; one that is about that already goes on with it."""
+        if self._busy_until[truck] is not None and self._loads[truck] == loads:
+            return
         self._loads[truck] = loads
         part = for_ms * self.settings.operation_permille // 1000
         self._busy_until[truck] = self.now_ms + for_ms + within(self._operations[truck], part)
@@ -139,6 +141,11 @@ class World:
         self.trouble[truck].begin(fault, self.now_ms)
         if fault.kind is FaultKind.OVERRUN:
             self.trucks[truck].beyond_um = fault.by_um
+
+    def take_bad(self, truck: int) -> list[Telemetry]:
+        """Reports of a truck whose time cannot be, each once."""
+        found, self.bad[truck] = self.bad[truck], []
+        return found
 
     def advance(self, to_ms: int) -> Trace:
         """Drives on to a time, in steps of `step_ms`; reports that arrive on the way become `latest`."""

@@ -132,6 +132,9 @@ class Dispatch:
                 task = driver.task
                 if task is not None and task.state is TaskState.ASSIGNED:
                     self.book.move(task, TaskState.IN_PROGRESS, self.now_ms, "ROUTE_ADMITTED")
+            elif driver.kept is not None and driver.kept.route_id == route.route_id:
+                # The way in force was changed while another one waits.
+                driver.kept = route
         for one in refused:
             driver = self.drivers[self._numbers[one.robot_id]]
             asked = driver.route

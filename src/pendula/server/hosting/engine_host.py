@@ -18,7 +18,7 @@ from pendula.kernel.disk import Disk, RealDisk
 from pendula.kernel.driver import DiskLow, Driver, Stream, Ticket
 from pendula.kernel.engine import Engine, Outcome, Outside, Reason
 from pendula.kernel.errors import PendulaError, WorldBroken
-from pendula.kernel.journal import FileJournal
+from pendula.kernel.journal import FileJournal, Journal
 from pendula.kernel.limits import (
     MIN_FREE_BYTES,
     SEGMENT_BYTES,
@@ -55,7 +55,7 @@ class EngineHost:
     """One engine of one room. Opened and closed by the supervisor; everything else may be called while it is open.
 
     For an engine that keeps time, `advance` makes the command that lets it go on. `label` is what counters call it,
-    where engines come and go too often to be labels; `keep_events` is that of the driver.
+    where engines come and go too often to be labels; `keep_events` is that of the driver, `journal` that of the room.
     """
 
     def __init__(
@@ -73,6 +73,7 @@ class EngineHost:
         label: str | None = None,
         keep_events: bool = True,
         snapshot_every: int | None = None,
+        journal: Callable[[FileJournal], Journal] | None = None,
     ) -> None:
         self.room = room
         self.name = name
@@ -85,6 +86,7 @@ class EngineHost:
         self._keep_events = keep_events
         self._snapshot_every = snapshot_every or settings.allowed(SNAPSHOT_EVERY)
         self._journal_bytes = journal_bytes
+        self._made_of = journal
         self._metrics = metrics
         self._driver: AnyDriver | None = None
         self._commit: GroupCommit[Call, Ticket[Any] | None] | None = None
@@ -118,7 +120,8 @@ class EngineHost:
     def _recover(self, disk: Callable[[], Disk], config: Json) -> AnyDriver:
         place = disk()
         try:
-            return self._driver_on(self._journal_on(place, config))
+            journal = self._journal_on(place, config)
+            return self._driver_on(journal if self._made_of is None else self._made_of(journal))
         except BaseException:
             place.close()
             raise
@@ -137,7 +140,7 @@ class EngineHost:
         self.kind.create(config)
         return new_journal(self.kind, config, place, segment_bytes=segment, min_free_bytes=free)
 
-    def _driver_on(self, journal: FileJournal) -> AnyDriver:
+    def _driver_on(self, journal: Journal) -> AnyDriver:
         return Driver.recover(
             journal,
             lambda _: self.kind,

@@ -14,6 +14,7 @@ from msgspec.structs import force_setattr
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Engine, Outcome, Outside
 from pendula.kernel.errors import PendulaError
+from pendula.kernel.journal import FileJournal, Journal
 from pendula.kernel.wallclock import WallClock
 from pendula.server.hosting.engine_host import EngineHost
 from pendula.server.http.envelope import ErrorTranslator
@@ -145,7 +146,8 @@ class RoomSpec(Struct, frozen=True):
 
     A room without `engine` is one `service`. `schemas` are shapes of bodies that no struct describes. All paths of a
     room begin with its `prefix`, by default `/api/v1/NAME`; what goes wrong there is put into the words of `errors`.
-    Engines that are not `commanded` take no commands from outside: their room makes them all.
+    Engines that are not `commanded` take no commands from outside: their room makes them all. `journal` makes the
+    journal of an engine out of the one on the disk, for a room that has reasons of its own to go on without a disk.
     """
 
     name: str
@@ -165,6 +167,7 @@ class RoomSpec(Struct, frozen=True):
     errors: Callable[[Host], ErrorTranslator] | None = None
     prefix: str = ""
     commanded: bool = True
+    journal: Callable[[FileJournal], Journal] | None = None
 
     def __post_init__(self) -> None:
         if not self.prefix:

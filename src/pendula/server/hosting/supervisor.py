@@ -114,6 +114,7 @@ class Supervisor:
             journal_bytes=share,
             advance=room.advance,
             outside=self._outside(room),
+            journal=room.journal,
         )
         self._hosts[room.name][name] = host
         return host

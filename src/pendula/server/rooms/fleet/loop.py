@@ -15,6 +15,7 @@ from pendula.fleet.commands import Tick
 from pendula.fleet.contracts.traffic import HoldReason, OperatorAction, OperatorAnswer
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.events import AlertRaised, FleetEvent, Incident, OperatorAnswered, TaskEventRefused
+from pendula.fleet.runs import Bundler, RingJournal
 from pendula.fleet.tasks import TaskEvent
 from pendula.fleet.views.reasons import code_of, hold_reason
 from pendula.kernel.commit import Closed
@@ -66,6 +67,10 @@ class FleetLoop:
         self._events: list[tuple[TaskEvent, asyncio.Future[TaskEventRefused | None]]] = []
         # Whoever goes on with an old state knows nothing of its trucks before they were heard.
         self._restarted = self.engine.traffic.tick_number > 0
+        journal = host.driver.journal
+        assert isinstance(journal, RingJournal)
+        self._journal = journal
+        self._bundler = None if journal.directory is None else Bundler(journal, journal.directory)
         self._task = asyncio.get_running_loop().create_task(self._live())
 
     @property
@@ -85,6 +90,8 @@ class FleetLoop:
     async def close(self) -> None:
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
+        if self._bundler is not None:
+            await asyncio.to_thread(self._bundler.close)
 
     async def _asked(self, line: list[tuple[W, asyncio.Future[A]]], wish: W) -> A:
         if len(line) >= MOST_WAITING:
@@ -124,6 +131,7 @@ class FleetLoop:
             task_events=(*self.trucks.task_events(), *(event for event, _ in events)),
             operator_actions=tuple(action for action, _ in actions),
             restarted=self._restarted,
+            trouble=self._journal.degraded,
         )
         before = asyncio.get_running_loop().time()
         _, outcome = await self.host.submit(command, MANAGER, None)
@@ -134,6 +142,8 @@ class FleetLoop:
         self.trucks.carry_out(engine.orders_out)
         self._note(engine, outcome.events)
         self._figures.waited(self.host.name, period_ms, _standing(engine))
+        if self._bundler is not None:
+            self._bundler.hear(outcome.events, engine.now())
         _answer(actions, events, outcome.events)
         await asyncio.to_thread(self.trucks.drive, now_ms + period_ms)
 

@@ -17,6 +17,7 @@ from starlette.responses import Response
 from pendula.documents import read_bytes
 from pendula.fleet.contracts.traffic import OperatorAnswer
 from pendula.fleet.engine import FleetEngine
+from pendula.fleet.runs import RingJournal
 from pendula.fleet.scenarios import Run
 from pendula.fleet.scenarios.model import Scenario
 from pendula.fleet.scenarios.reading import read_scenario
@@ -202,4 +203,5 @@ def room_for(settings: Settings) -> RoomSpec:
         lifecycle=LIFECYCLE,
         store=Fleets,
         commanded=False,
+        journal=RingJournal,
     )
