@@ -1,6 +1,7 @@
 """A file run to its end: the calls it scripts, or so many times `next`, and what came of each."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from secrets import randbits
 from typing import Any, Protocol, TypeAlias, assert_never
@@ -104,12 +105,19 @@ def run_spec(
 
     `advance` hears how many items came so far. Raises `ChannelUnreachable`, `JournalExists`.
     """
-    opening = opening_of(spec, base)
-    seed = seed_of(spec)
-    if journal is None:
-        return run_calls(calls, ProgrammeStage(programme_over(opening, seed)), advance)
-    with JournalledRun(opening, seed, journal) as stage:
+    with staged(spec, base, journal) as stage:
         return run_calls(calls, stage, advance)
+
+
+@contextmanager
+def staged(spec: Spec, base: Path, journal: Path | None = None) -> Iterator[Stage]:
+    """What the calls of a file are made to; raises `ChannelUnreachable`, `JournalExists`."""
+    opening, seed = opening_of(spec, base), seed_of(spec)
+    if journal is None:
+        yield ProgrammeStage(programme_over(opening, seed))
+        return
+    with JournalledRun(opening, seed, journal) as stage:
+        yield stage
 
 
 def calls_of(spec: Spec, count: int | None) -> tuple[Call, ...]:
