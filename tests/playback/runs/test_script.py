@@ -384,10 +384,6 @@ def test_wishes_of_a_file_are_granted_with_and_without_a_journal(tmp_path: Path)
             "$.day_parts[0].start",
             "23:59",
         ),
-            {"day_parts": [{"name": "x", "start": "25:00", "end": "24:00", "weights": {}}]},
-            "$.day_parts[0].start",
-            "23:59",
-        ),
         (
             {"day_parts": [{"name": "x", "start": "01:00", "end": "24:00", "weights": {"see": 1}}]},
             "$.day_parts[0].weights.see",
