@@ -104,9 +104,7 @@ def amend(tx: Writer, object_type: str, object_id: str, body: Body, actor: Actor
     request = read_amendment(body, now)
     if isinstance(request, Faults):
         return request.refusal()
-    if (refused := _nobody(actor)) is not None:
-        return refused
-    found = _found(tx, object_type, object_id, policy, request.version)
+    found = _nobody(actor) or _found(tx, object_type, object_id, policy, request.version)
     if isinstance(found, Refused):
         return found
     subject, machine = found
@@ -139,9 +137,7 @@ def refill(tx: Writer, object_type: str, object_id: str, body: Body, actor: Acto
     request = read_refill(body)
     if isinstance(request, Faults):
         return request.refusal()
-    if (refused := _nobody(actor)) is not None:
-        return refused
-    found = _found(tx, object_type, object_id, policy, None)
+    found = _nobody(actor) or _found(tx, object_type, object_id, policy, None)
     if isinstance(found, Refused):
         return found
     subject, machine = found
@@ -158,9 +154,7 @@ def decide_by_hand(
     request = read_decision(body)
     if isinstance(request, Faults):
         return request.refusal()
-    if (refused := _nobody(actor)) is not None:
-        return refused
-    found = _found(tx, object_type, object_id, policy, request.version)
+    found = _nobody(actor) or _found(tx, object_type, object_id, policy, request.version)
     if isinstance(found, Refused):
         return found
     subject, machine = found
