@@ -69,7 +69,7 @@ class Assignment:
         return [one for one in drivers if not named or one.robot_id in named]
 
     def _may_be_sent(self, driver: Driver, now_ms: int) -> bool:
-        view = self._ways.views[driver.number]
+        view = self._ways.view(driver)
         if not view.ok or view.paused or view.load or driver.gone or driver.faulty:
             return False
         if driver.is_free:
