@@ -67,7 +67,7 @@ class Tours:
             self.give(driver, Phase.TO_PARK, route)
 
     def wants_to_park(self, driver: Driver) -> bool:
-        view = self._ways.views[driver.number]
+        view = self._ways.view(driver)
         away = driver.node != driver.rest or isinstance(driver.anchor, OnEdge)
         return driver.is_free and away and view.ok and not driver.gone
 

@@ -27,6 +27,7 @@ from pendula.jobs.governance.judging import (
     is_promotion,
     machine_of,
     no_object,
+    overladen,
     question,
     tiers,
     unfit_evidence,
@@ -83,6 +84,8 @@ def attach_evidence(
     if isinstance(found, Refused):
         return found
     subject, machine = found
+    if (refused := overladen(subject, request.refs)) is not None:
+        return refused
     if subject.closed and request.unknown_type is not None and set(request.refs) <= set(subject.evidence):
         faults = Faults()
         faults.add("evidence_refs", Code.INVALID_FIELD, allowed="at least one reference that it does not have yet")
@@ -158,8 +161,10 @@ def decide_by_hand(
     if isinstance(found, Refused):
         return found
     subject, machine = found
-    if (unknown := _unknown_words(request, machine, policy)) is not None:
-        return unknown
+    if (
+        refused := _unknown_words(request, machine, policy) or overladen(subject, request.verdict.evidence)
+    ) is not None:
+        return refused
     asked = replace(question(tx.governance, subject, request.action, policy, now), automatic=False)
     ending = deciding.conclude(subject, machine, asked, request.verdict)
     if is_promotion(subject, ending, machine):
