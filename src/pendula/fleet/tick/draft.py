@@ -81,9 +81,11 @@ class Draft:
         self.alert(code, "WARN", self.now_ms, record.robot_id, keptResources=kept, cutOff=self.names(cut_off))
 
     def foreign(self, record: Record, stranger: Record) -> None:
-        """A lost truck may be where another one has a right to be."""
-        by: dict[str, Json] = {"by": stranger.robot_id, "requirement": "FLT-FAIL-6"}
-        self.alert(alarms.FOREIGN_OCCUPANCY, "ERROR", self.now_ms, record.robot_id, **by)
+        """A lost truck may be where another one has a right to be; at the start both stand too close for it."""
+        at_start = stranger.doubt is not None and stranger.doubt.first
+        code = alarms.OCCUPANCY_CONFLICT if at_start else alarms.FOREIGN_OCCUPANCY
+        by: dict[str, Json] = {"by": stranger.robot_id, "requirement": "FLT-FAIL-15" if at_start else "FLT-FAIL-6"}
+        self.alert(code, "ERROR", self.now_ms, record.robot_id, **by)
 
     @property
     def missing(self) -> Record | None:
