@@ -5,6 +5,7 @@ from pendula.fleet.driving.params import asked_um
 from pendula.fleet.driving.records import Record, Waiting
 from pendula.fleet.tick.draft import Draft
 from pendula.fleet.traffic.grants import Blocked, Effort, Wait, extend
+from pendula.fleet.traffic.lock_state import Ints
 from pendula.fleet.turns import directions
 from pendula.fleet.turns.queueing import pause_ms, ripe, waited_for
 from pendula.fleet.views import reasons
@@ -50,14 +51,9 @@ def _unit(draft: Draft, record: Record) -> Waiting | None:
         return record.waiting
     one = locks.truck(record.number)
     unit = one.demand.needs(one.position, min(one.position + 1, one.demand.last))
-    bar = draft.queue.barred_by(record.number, unit)
-    if bar is not None:
-        draft.queue.wait(record.number, (bar[0],))
-        return Waiting(reasons.WAIT_QUEUE_ORDER, bar[1], bar[0], None)
-    kept_out = directions.kept_out_by(draft.directions, record, draft.two_way, draft.queue)
-    if kept_out is not None:
-        draft.queue.wait(record.number, (kept_out[0],))
-        return Waiting(reasons.WAIT_QUEUE_ORDER, int(unit[0]), kept_out[0], None)
+    barred = None if _goes_first(draft, record) else _barred(draft, record, unit)
+    if barred is not None:
+        return barred
     due = _is_due(draft, record)
     # Not due: what the stored witness allows is granted all the same, but nothing is searched.
     effort = draft.effort if due else Effort(left=0)
@@ -72,6 +68,26 @@ def _unit(draft: Draft, record: Record) -> Waiting | None:
     draft.touched.add(record.number)
     record.last_grant_ms = draft.now_ms
     record.waiting_since_ms = None
+    return None
+
+
+def _goes_first(draft: Draft, record: Record) -> bool:
+    """Whether the stored witness begins with this truck. Nobody bars it: who is refused for the sake of others waits for
+    all that go before it there, whatever cycle was found, and a bar against the first would close a circle."""
+    witness = draft.locks.witness
+    return bool(witness) and witness[0][0] == record.number
+
+
+def _barred(draft: Draft, record: Record, unit: Ints) -> Waiting | None:
+    """The waiter, or the direction of a lane, that a truck may not overtake."""
+    bar = draft.queue.barred_by(record.number, unit)
+    if bar is not None:
+        draft.queue.wait(record.number, (bar[0],))
+        return Waiting(reasons.WAIT_QUEUE_ORDER, bar[1], bar[0], None)
+    kept_out = directions.kept_out_by(draft.directions, record, draft.two_way, draft.queue)
+    if kept_out is not None:
+        draft.queue.wait(record.number, (kept_out[0],))
+        return Waiting(reasons.WAIT_QUEUE_ORDER, int(unit[0]), kept_out[0], None)
     return None
 
 
