@@ -72,8 +72,8 @@ def _unit(draft: Draft, record: Record) -> Waiting | None:
 
 
 def _goes_first(draft: Draft, record: Record) -> bool:
-    """Whether the stored witness begins with this truck. Nobody bars it: who is refused for the sake of others waits for
-    all that go before it there, whatever cycle was found, and a bar against the first would close a circle."""
+    """Whether the stored witness begins with this truck. Nobody bars it: who is refused for the sake of others waits
+    for all that go before it there, whatever cycle was found, and a bar against the first would close a circle."""
     witness = draft.locks.witness
     return bool(witness) and witness[0][0] == record.number
 

@@ -132,7 +132,8 @@ def admit_routes(draft: Draft) -> None:
         fit = adoption(record, plan, draft.ground, draft.params, draft.now_ms)
         if isinstance(fit, Unfit):
             _refuse(draft, plan, fit.code)
-            record.pending = None
+            # It waits for nobody, however often it is given again: no reason to hold others back for it.
+            record.pending = record.pending_since_ms = None
         elif fit.continues:
             # What was admitted once needs no check.
             adopt(draft, record, fit, record.base + record.granted)
